@@ -1,20 +1,20 @@
-//! The two uses we make of bpf(2), which nothing safe offers: load a device program and attach it.
-#![allow(unsafe_code, reason = "no crate of ours wraps bpf(2)")]
+//! The two bpf(2) commands needed here: load a device program and attach it.
+#![allow(unsafe_code, reason = "no dependency wraps bpf(2)")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// One instruction of the kernel's extended machine, laid out as `struct bpf_insn`.
+/// An eBPF instruction, laid out as `struct bpf_insn`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Instruction {
-    /// What to do.
+    /// The operation.
     pub code: u8,
     /// The registers: the destination in the lower four bits, the source in the upper.
     pub registers: u8,
-    /// How far to jump, or where to load from.
+    /// The jump distance, or the offset to load from.
     pub offset: i16,
-    /// A number to work with.
+    /// The constant operand.
     pub immediate: i32,
 }
 
@@ -22,10 +22,10 @@ const PROG_LOAD: libc::c_int = 5;
 const PROG_ATTACH: libc::c_int = 8;
 const PROG_TYPE_CGROUP_DEVICE: u32 = 15;
 const ATTACH_CGROUP_DEVICE: u32 = 6;
-/// Programs of this cgroup and of those above it all run, and all must allow.
+/// The programs of this cgroup and of its ancestors all run, and all must allow.
 const ALLOW_MULTI: u32 = 1 << 1;
 
-/// The start of `union bpf_attr` for `BPF_PROG_LOAD`; the kernel takes what is not given as zero.
+/// The start of `union bpf_attr` for `BPF_PROG_LOAD`; the kernel reads missing fields as zero.
 #[repr(C)]
 struct Load {
     prog_type: u32,
@@ -55,9 +55,9 @@ const _: () = {
     assert!(size_of::<Attach>() == 16);
 };
 
-/// Loads a device program. Where it is refused, `log` gets what the verifier says, as far as it has room.
+/// Loads a device program. If the verifier rejects it, its log is written to `log`, truncated to fit.
 pub(crate) fn load_device_program(program: &[Instruction], log: &mut [u8]) -> io::Result<OwnedFd> {
-    /// How often the kernel is asked again: a signal that comes while it checks a program makes it give up.
+    /// A signal that arrives while the kernel verifies the program makes the call fail with EAGAIN.
     const TRIES: usize = 8;
     let mut result = load_once(program, log);
     for _ in 1..TRIES {
@@ -83,20 +83,20 @@ fn load_once(program: &[Instruction], log: &mut [u8]) -> io::Result<OwnedFd> {
         flags: 0,
         name: *b"cudock_devices\0\0",
     };
-    // SAFETY: `attribute` is a `union bpf_attr` of the size given, as BPF_PROG_LOAD reads it. What it points to lives
-    // until the call returns: `program` with its true length and the layout of `bpf_insn`, `license` with its ending
-    // zero, both only read; and `log`, to which we have the only reference, written up to its true length.
+    // SAFETY: `attribute` is a `union bpf_attr` of the passed size, as BPF_PROG_LOAD reads it. Everything it points to lives
+    // until the call returns: `program`, with its length and the layout of `bpf_insn`, and the NUL-terminated `license` are
+    // only read; `log` is borrowed mutably and written up to its length.
     let descriptor =
         unsafe { libc::syscall(libc::SYS_bpf, PROG_LOAD, &raw const attribute, size_of::<Load>()) };
     let descriptor = RawFd::try_from(descriptor).map_err(|_| io::ErrorKind::InvalidData)?;
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made this descriptor for us (closed on exec, as all of bpf's are); nobody else owns it.
+    // SAFETY: the kernel has just created this descriptor (closed on exec); nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Attaches a loaded device program to an open cgroup folder, beside those that are there.
+/// Attaches a loaded device program to an open cgroup directory, in addition to existing ones.
 pub(crate) fn attach_device_program(cgroup: BorrowedFd<'_>, program: &OwnedFd) -> io::Result<()> {
     let number = |fd: BorrowedFd<'_>| u32::try_from(fd.as_raw_fd()).map_err(|_| io::ErrorKind::InvalidInput);
     let attribute = Attach {
@@ -105,8 +105,8 @@ pub(crate) fn attach_device_program(cgroup: BorrowedFd<'_>, program: &OwnedFd) -
         kind: ATTACH_CGROUP_DEVICE,
         flags: ALLOW_MULTI,
     };
-    // SAFETY: `attribute` is a `union bpf_attr` of the size given, as BPF_PROG_ATTACH reads it; it holds two descriptors
-    // that are open during the call, and no addresses.
+    // SAFETY: `attribute` is a `union bpf_attr` of the passed size, as BPF_PROG_ATTACH reads it; it holds two descriptors
+    // that are open during the call, and no pointers.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, PROG_ATTACH, &raw const attribute, size_of::<Attach>()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -1,10 +1,10 @@
-//! Capabilities: the parts the power of root was cut into.
+//! Linux capabilities by name and number.
 
-use crate::Error;
+use crate::ConfineError;
 
 macro_rules! capabilities {
     ($($variant:ident = $number:literal, $name:literal, $doc:literal;)*) => {
-        /// A capability of Linux. Names and numbers are those of capabilities(7).
+        /// A Linux capability, as in capabilities(7).
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Capability {
             $(#[doc = $doc] $variant = $number,)*
@@ -14,7 +14,7 @@ macro_rules! capabilities {
             /// Every capability, by number.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The name as the OCI specification, `capsh` and this project's messages write it: `CAP_CHOWN`.
+            /// The full name: `CAP_CHOWN`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => concat!("CAP_", $name),)*
@@ -74,24 +74,24 @@ impl Capability {
         self as u8
     }
 
-    /// Reads a name as users write it: any case, with or without `CAP_`.
-    pub fn from_name(given: &str) -> Result<Self, Error> {
+    /// Parses a name in any case, with or without `CAP_`.
+    pub fn from_name(name: &str) -> Result<Self, ConfineError> {
         let bare = |name: &str| {
             let upper = name.to_ascii_uppercase();
             upper.strip_prefix("CAP_").map(str::to_owned).unwrap_or(upper)
         };
-        let wanted = bare(given.trim());
+        let wanted = bare(name.trim());
         if let Some(&found) = Self::ALL.iter().find(|capability| bare(capability.name()) == wanted) {
             return Ok(found);
         }
-        // A message repeats what was typed, not a file's worth of it; and only a name can be near a name.
-        let shown: String = given.chars().take(LONGEST_SHOWN).collect();
-        if shown.len() < given.len() {
-            return Err(Error::UnknownCapability { given: shown, suggestion: None });
+        // The name may come from a profile and have any length.
+        let shown: String = name.chars().take(MAX_SHOWN).collect();
+        if shown.len() < name.len() {
+            return Err(ConfineError::UnknownCapability { name: shown, suggestion: None });
         }
         let full_name = format!("CAP_{wanted}");
         let suggestion = cudock_base::suggest::closest(&full_name, Self::ALL.iter().map(|one| one.name()));
-        Err(Error::UnknownCapability { given: shown, suggestion })
+        Err(ConfineError::UnknownCapability { name: shown, suggestion })
     }
 }
 
@@ -101,55 +101,55 @@ impl std::fmt::Display for Capability {
     }
 }
 
-/// What follows `--cap-add` or `--cap-drop`: one capability, or all of them.
+/// The value of `--cap-add` or `--cap-drop`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CapabilityChange {
-    /// Every capability there is.
+    /// Every capability.
     All,
     /// This one.
     One(Capability),
 }
 
 impl std::str::FromStr for CapabilityChange {
-    type Err = Error;
+    type Err = ConfineError;
 
-    fn from_str(given: &str) -> Result<Self, Error> {
-        let word = given.trim();
-        if word.eq_ignore_ascii_case("all") || word.eq_ignore_ascii_case("cap_all") {
+    fn from_str(text: &str) -> Result<Self, ConfineError> {
+        let name = text.trim();
+        if name.eq_ignore_ascii_case("all") || name.eq_ignore_ascii_case("cap_all") {
             return Ok(Self::All);
         }
-        Capability::from_name(word).map(Self::One)
+        Capability::from_name(name).map(Self::One)
     }
 }
 
-/// How much of what was typed an error repeats.
-const LONGEST_SHOWN: usize = 60;
+/// Characters of an unknown name that an error shows.
+const MAX_SHOWN: usize = 60;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_places_in_the_list() {
-        for (place, capability) in Capability::ALL.iter().enumerate() {
-            assert_eq!(usize::from(capability.number()), place);
+    fn numbers_are_indices_of_the_list() {
+        for (index, capability) in Capability::ALL.iter().enumerate() {
+            assert_eq!(usize::from(capability.number()), index);
         }
     }
 
     #[test]
-    fn names_are_read_as_users_write_them() {
-        for given in ["CAP_SYS_ADMIN", "SYS_ADMIN", "sys_admin", "cap_sys_admin", " Sys_Admin "] {
-            assert_eq!(Capability::from_name(given).unwrap(), Capability::SysAdmin);
+    fn names_are_parsed_in_every_spelling() {
+        for name in ["CAP_SYS_ADMIN", "SYS_ADMIN", "sys_admin", "cap_sys_admin", " Sys_Admin "] {
+            assert_eq!(Capability::from_name(name).unwrap(), Capability::SysAdmin);
         }
         assert_eq!("all".parse::<CapabilityChange>().unwrap(), CapabilityChange::All);
         assert_eq!("net_raw".parse::<CapabilityChange>().unwrap(), CapabilityChange::One(Capability::NetRaw));
     }
 
     #[test]
-    fn a_slip_of_the_finger_is_answered_with_the_name_that_is_near() {
+    fn a_misspelled_name_gets_a_suggestion() {
         let error = Capability::from_name("SYS_PTRAC").unwrap_err();
-        assert_eq!(error.to_string(), "`SYS_PTRAC` is no capability, is `CAP_SYS_PTRACE` meant?");
+        assert_eq!(error.to_string(), "unknown capability `SYS_PTRAC`: did you mean `CAP_SYS_PTRACE`?");
         let error = Capability::from_name("CAP_GPU").unwrap_err();
-        assert_eq!(error.to_string(), "`CAP_GPU` is no capability");
+        assert_eq!(error.to_string(), "unknown capability `CAP_GPU`");
     }
 }

@@ -1,92 +1,82 @@
-//! What can go wrong here, in words a user can act on.
+//! Errors of this crate.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why something could not be confined, or was not understood.
+/// Why a filter could not be built or applied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
-    /// A name that is no capability.
-    #[error("`{given}` is no capability{}", suggestion.map(|name| format!(", is `{name}` meant?")).unwrap_or_default())]
+pub enum ConfineError {
+    /// Not the name of a capability.
+    #[error("unknown capability `{name}`{}", suggestion.map(|name| format!(": did you mean `{name}`?")).unwrap_or_default())]
     UnknownCapability {
-        /// What was given.
-        given: String,
-        /// The capability whose name is nearest, where one is near.
+        /// The name.
+        name: String,
+        /// The capability with the most similar name, if one is similar.
         suggestion: Option<&'static str>,
     },
 
-    /// A seccomp profile that could not be read.
-    #[error("cannot read the seccomp profile {}", path.display())]
-    ProfileRead {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        #[source]
-        source: io::Error,
-    },
-
-    /// A seccomp profile that is larger than any real one.
+    /// The seccomp profile is larger than any real one.
     #[error("the seccomp profile is larger than {limit} bytes")]
     ProfileSize {
-        /// How much is read at most.
+        /// The limit.
         limit: usize,
     },
 
-    /// A seccomp profile that is not JSON of docker's form.
-    #[error("the seccomp profile is not in docker's form")]
-    ProfileForm(#[source] serde_json::Error),
+    /// The seccomp profile is not JSON in docker's format.
+    #[error("the seccomp profile is not in docker's format")]
+    ProfileFormat(#[source] serde_json::Error),
 
-    /// A seccomp profile that is well-formed and yet says something that cannot be done.
-    #[error("the seccomp profile's {place}: {what}")]
-    ProfileMeaning {
+    /// The seccomp profile is well-formed but asks for something unsupported.
+    #[error("seccomp profile: {location}: {reason}")]
+    ProfileValue {
         /// Where in the profile.
-        place: String,
-        /// What is wrong with it.
-        what: String,
+        location: String,
+        /// What is wrong there.
+        reason: String,
     },
 
-    /// A profile that becomes a longer program than the kernel takes.
+    /// The profile compiles to a longer program than the kernel accepts.
     #[error(
-        "the seccomp profile becomes {length} instructions, and the kernel takes {limit}: use fewer rules on arguments"
+        "the seccomp profile compiles to {length} instructions, more than the kernel's {limit}: use fewer rules on arguments"
     )]
     FilterLength {
-        /// How long the program would be.
+        /// Instructions.
         length: usize,
-        /// How long it may be.
+        /// The kernel's limit.
         limit: usize,
     },
 
-    /// The kernel refused the filter.
+    /// The kernel rejected the filter.
     #[error(
-        "the kernel refuses the seccomp filter; without no-new-privileges it takes one from CAP_SYS_ADMIN only"
+        "the kernel rejected the seccomp filter; without no-new-privileges, installing one needs CAP_SYS_ADMIN"
     )]
     FilterInstall(#[source] io::Error),
 
-    /// A device rule that was not understood.
+    /// Not a device rule.
     #[error(
-        "`{given}` is no device rule: write it as `c 195:0 rw`, with `*` for any number, or `a` for all devices"
+        "`{rule}` is not a device rule: write it as `c 195:0 rw`, with `*` for any number, or `a` for all devices"
     )]
     DeviceRule {
-        /// What was given.
-        given: String,
+        /// The text.
+        rule: String,
     },
 
-    /// More device rules than a program can hold.
-    #[error("{count} device rules are too many: a cgroup's device program holds {limit}")]
+    /// More device rules than one program can hold.
+    #[error("{count} device rules are too many: the limit is {limit}")]
     DeviceRules {
-        /// How many were given.
+        /// Rules.
         count: usize,
-        /// How many fit.
+        /// The limit.
         limit: usize,
     },
 
-    /// The kernel refused the device program.
-    #[error("the kernel refuses the device filter{}", if log.is_empty() { String::new() } else { format!(" ({})", log.trim_end()) })]
+    /// The kernel rejected the device program.
+    #[error("the kernel rejected the device filter{}", if log.is_empty() { String::new() } else { format!(" ({})", log.trim_end()) })]
     DeviceLoad {
-        /// What its verifier said, empty where it was not asked.
+        /// The verifier's log, which may be empty.
         log: String,
-        /// The error.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -94,9 +84,9 @@ pub enum Error {
     /// The device program could not be attached.
     #[error("cannot attach the device filter to the cgroup {}", cgroup.display())]
     DeviceAttach {
-        /// The cgroup's folder.
+        /// The directory of the cgroup.
         cgroup: PathBuf,
-        /// The error.
+        /// The cause.
         #[source]
         source: io::Error,
     },

@@ -1,16 +1,16 @@
-//! What holds a container in, apart from namespaces.
+//! Confinement of containers beyond namespaces.
 //!
-//! A container shares its kernel with everything else on the machine. Namespaces change what it can name; what it can
-//! *do* is held in by the parts here, each of which is plain data first and reaches the kernel at its edge:
+//! Namespaces limit what a container can name; the modules here limit what it can do. Each computes plain data first and
+//! hands it to the kernel at the very end:
 //!
-//! - [`seccomp`]: which system calls reach the kernel at all. The default profile is ours, after docker's; a user's own,
-//!   in docker's form, is read by [`seccomp::Profile::from_json`]. Both become a [`seccomp::Filter`].
-//! - [`devices`]: which device nodes can be opened or made, as a program attached to the container's cgroup: a GPU that
-//!   was not asked for cannot be reached by making its node.
-//! - [`seal`]: a copy of our own executable that nobody in a container can write to.
-//! - [`defaults`]: capabilities, hidden and read-only paths, limits.
+//! - [`seccomp`]: which system calls are allowed. The default profile follows docker's; [`seccomp::Profile::from_json`]
+//!   reads a user's own in docker's format. Both compile to a [`seccomp::Filter`].
+//! - [`devices`]: which device nodes can be opened or created, as a BPF program attached to the container's cgroup, so that
+//!   a container cannot reach a GPU it was not given by creating its node.
+//! - [`seal`]: a handle to our own executable that no container can write to.
+//! - [`defaults`]: capabilities, masked and read-only paths.
 //!
-//! `docs/security.md` says against whom this protects, and against whom it does not.
+//! `docs/security.md` describes the threat model.
 
 mod bpf;
 mod capability;
@@ -21,4 +21,4 @@ pub mod seal;
 pub mod seccomp;
 
 pub use capability::{Capability, CapabilityChange};
-pub use error::Error;
+pub use error::ConfineError;

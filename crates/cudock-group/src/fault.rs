@@ -1,4 +1,4 @@
-//! What is wrong with a group, where, and the way out.
+//! Errors in a group file, with position and hint.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use cudock_yaml::LARGEST;
 /// A group that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
-    /// It says things that cannot be.
+    /// It has invalid values.
     #[error("{}", summary(faults))]
     Faulty {
         /// Everything that was found wrong, in the order of the file; at least one.
@@ -60,7 +60,7 @@ impl Fault {
         Self { span, problem }
     }
 
-    /// The way out.
+    /// What to write instead.
     pub fn hint(&self) -> String {
         self.problem.hint()
     }
@@ -96,7 +96,7 @@ impl fmt::Display for Fault {
 
 /// What can be wrong. None of these carries the value of a secret.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[allow(missing_docs, reason = "the words of each say what its fields are")]
+#[allow(missing_docs, reason = "the messages explain the fields")]
 pub enum Problem {
     #[error("larger than {} KiB", LARGEST >> 10)]
     TooLarge,
@@ -122,8 +122,8 @@ pub enum Problem {
     MissingKey { key: &'static str, of: &'static str },
     #[error("`{what}` should be {expected}, but is {found}")]
     WrongType { what: String, expected: &'static str, found: &'static str },
-    #[error("`{what}` cannot be `{}`", escape(word, 60))]
-    UnknownWord { what: String, word: String, known: &'static [&'static str], near: Option<&'static str> },
+    #[error("`{what}` cannot be `{}`", escape(value, 60))]
+    UnknownValue { what: String, value: String, known: &'static [&'static str], near: Option<&'static str> },
     #[error("`{}` cannot be the name of {of}", escape(name, 60))]
     BadName { of: &'static str, name: String, rule: &'static str },
     #[error("{of} `{}` for the second time", escape(name, 60))]
@@ -146,7 +146,7 @@ pub enum Problem {
     ProbeWithoutCommand,
     #[error("`{what}` is not base64")]
     NotBase64 { what: String },
-    #[error("volume `{}` of no kind", escape(name, 60))]
+    #[error("volume `{}` has no kind", escape(name, 60))]
     VolumeWithoutKind { name: String },
     #[error("volume `{}` of several kinds: {}", escape(name, 60), kinds.join(" and "))]
     VolumeOfKinds { name: String, kinds: Vec<&'static str> },
@@ -182,7 +182,7 @@ impl Problem {
             Self::UnknownKey { .. } => "unknown-key",
             Self::MissingKey { .. } => "missing-key",
             Self::WrongType { .. } => "wrong-type",
-            Self::UnknownWord { .. } => "unknown-word",
+            Self::UnknownValue { .. } => "unknown-word",
             Self::BadName { .. } => "bad-name",
             Self::DuplicateName { .. } => "duplicate-name",
             Self::DuplicatePort { .. } => "duplicate-port",
@@ -206,7 +206,7 @@ impl Problem {
         }
     }
 
-    /// The way out: what to write instead.
+    /// What to write instead.
     pub fn hint(&self) -> String {
         match self {
             Self::TooLarge => "keep large files in an image or a volume".to_owned(),
@@ -223,8 +223,8 @@ impl Problem {
             Self::UnknownKey { advice, .. } => advice.clone(),
             Self::MissingKey { key, .. } => format!("add `{key}:`"),
             Self::WrongType { expected, found, .. } => mend_type(expected, found),
-            Self::UnknownWord { near: Some(near), .. } => format!("did you mean `{near}`?"),
-            Self::UnknownWord { known, .. } => format!("write {}", alternatives(known)),
+            Self::UnknownValue { near: Some(near), .. } => format!("did you mean `{near}`?"),
+            Self::UnknownValue { known, .. } => format!("write {}", alternatives(known)),
             Self::BadName { rule, .. } | Self::BadText { rule, .. } => (*rule).to_owned(),
             Self::DuplicateName { first, .. } => format!("the first is in line {first}; rename one"),
             Self::DuplicatePort { first, .. } => {
@@ -242,7 +242,7 @@ impl Problem {
             }
             Self::ProbeWithoutCommand => "write `command:` as a list with the program first".to_owned(),
             Self::NotBase64 { .. } => "make it with `base64 -w0 FILE`".to_owned(),
-            Self::VolumeWithoutKind { .. } => "for an empty folder write `emptyDir: {}`".to_owned(),
+            Self::VolumeWithoutKind { .. } => "for an empty directory write `emptyDir: {}`".to_owned(),
             Self::VolumeOfKinds { .. } => "keep one, and make volumes of the others".to_owned(),
             Self::BadFileName { .. } => {
                 "write a plain name without `/`, at most 253 bytes; not `.` or `..`".to_owned()

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use crate::api_version::ApiVersion;
-use crate::kept::Value;
+use crate::kept::KeptValue;
 use crate::probe::Timing;
 use crate::resources::Resources;
 use crate::restart::RestartPolicy;
@@ -36,7 +36,7 @@ pub struct Group {
     /// How images are pulled from private registries.
     pub credentials: Vec<Credential>,
     /// What means nothing here, by its place in the file: `location`, `properties.diagnostics`.
-    pub kept: BTreeMap<String, Value>,
+    pub kept: BTreeMap<String, KeptValue>,
 }
 
 impl Group {
@@ -45,7 +45,7 @@ impl Group {
         self.volumes.iter().find(|volume| volume.name == name)
     }
 
-    /// The volumes that cannot be made here and that nobody gave a folder for (`--volume NAME=DIR`), of those that are
+    /// The volumes that cannot be made here and that nobody gave a directory for (`--volume NAME=DIR`), of those that are
     /// mounted.
     pub fn missing_volumes<'g>(&'g self, given: &[&str]) -> Vec<&'g Volume> {
         let mounted = |name: &str| {
@@ -137,13 +137,13 @@ pub struct Port {
     /// The number, never 0.
     pub port: u16,
     /// The protocol.
-    pub protocol: Protocol,
+    pub protocol: PortProtocol,
 }
 
 /// A protocol of ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Protocol {
+pub enum PortProtocol {
     /// TCP.
     #[default]
     Tcp,
@@ -151,7 +151,7 @@ pub enum Protocol {
     Udp,
 }
 
-impl Protocol {
+impl PortProtocol {
     /// In lower case.
     pub fn name(self) -> &'static str {
         match self {
@@ -188,9 +188,9 @@ pub struct Volume {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VolumeKind {
-    /// A folder that begins empty and lasts as long as the group.
+    /// A directory that begins empty and lasts as long as the group.
     EmptyDir,
-    /// Files by name. No name leads out of its folder.
+    /// Files by name. No name leads out of its directory.
     Secret(BTreeMap<String, Secret<Vec<u8>>>),
     /// Files from a key vault: cannot be made here.
     SecretReference(BTreeMap<String, String>),
@@ -198,7 +198,7 @@ pub enum VolumeKind {
     GitRepo {
         /// Its URL; secret, since it may hold a token.
         repository: Secret,
-        /// The folder within the volume.
+        /// The directory within the volume.
         directory: Option<String>,
         /// The commit.
         revision: Option<String>,
@@ -217,7 +217,7 @@ pub enum VolumeKind {
 }
 
 impl VolumeKind {
-    /// Whether a folder of the host is needed in its stead.
+    /// Whether a directory of the host is needed in its stead.
     pub fn cannot_be_made(&self) -> bool {
         !matches!(self, Self::EmptyDir | Self::Secret(_))
     }

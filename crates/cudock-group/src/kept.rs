@@ -10,7 +10,7 @@ use cudock_base::Secret;
 /// A kept value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Value {
+pub enum KeptValue {
     /// True or false.
     Flag(bool),
     /// A number.
@@ -20,9 +20,9 @@ pub enum Value {
     /// Something nobody may see.
     Secret(Secret),
     /// Several.
-    List(Vec<Value>),
+    List(Vec<KeptValue>),
     /// By name.
-    Map(BTreeMap<String, Value>),
+    Map(BTreeMap<String, KeptValue>),
 }
 
 /// What a kept value must look like.

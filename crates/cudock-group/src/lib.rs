@@ -33,6 +33,7 @@ mod kept;
 mod note;
 pub mod probe;
 mod read;
+mod recognize;
 mod resources;
 pub mod restart;
 pub mod sequence;
@@ -43,10 +44,11 @@ pub use cudock_yaml::LARGEST;
 pub use api_version::{ApiVersion, NEWEST, OLDEST};
 pub use fault::{Fault, GroupError, Problem};
 pub use group::{
-    Address, Container, Credential, Dns, Group, HttpGet, Mount, Os, Port, Probe, ProbeAction, Protocol,
+    Address, Container, Credential, Dns, Group, HttpGet, Mount, Os, Port, PortProtocol, Probe, ProbeAction,
     Security, Variable, VariableValue, Volume, VolumeKind,
 };
-pub use kept::Value;
+pub use kept::KeptValue;
 pub use note::{Note, NoteKind};
 pub use read::{Reading, read};
-pub use resources::{Amounts, GPUS_ENDED, Gpu, GpuSku, Limits, Resources};
+pub use recognize::{first_image, is_group};
+pub use resources::{Amounts, GPUS_ENDED, GpuSku, Limits, RequestedGpu, Resources};

@@ -1,4 +1,4 @@
-//! What is right in a group and still worth knowing: what does nothing here, what cannot be done, what is otherwise.
+//! Notes about a valid group: settings that are ignored, unsupported or different here.
 
 use std::fmt;
 
@@ -6,39 +6,40 @@ use serde::Serialize;
 
 use cudock_base::Span;
 
-/// Something worth knowing about a good group.
+/// A note about a valid group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// Where.
+    /// Where in the file.
     #[serde(flatten)]
     pub span: Span,
     /// The field, as `properties.containers[0].image`.
     pub field: String,
-    /// What sort of note it is.
+    /// The kind of note.
     pub kind: NoteKind,
     /// The reason, the difference, or what to use instead.
-    pub words: String,
+    #[serde(rename = "words")]
+    pub message: String,
 }
 
-/// Sorts of notes.
+/// Kinds of notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {
-    /// Means something to Azure and nothing on one machine. It is kept.
+    /// Has no meaning on one machine.
     Ignored,
-    /// Cannot be done here; the words say what to use instead.
+    /// Is not supported here; the message says what to use instead.
     Unsupported,
-    /// Is otherwise here than in Azure.
+    /// Works differently than on Azure.
     Differs,
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            NoteKind::Ignored => "does nothing here",
-            NoteKind::Unsupported => "cannot be done here",
+            NoteKind::Ignored => "is ignored here",
+            NoteKind::Unsupported => "is not supported here",
             NoteKind::Differs => "differs from Azure",
         };
-        write!(f, "{}:{}: `{}` {kind}: {}", self.span.line, self.span.column, self.field, self.words)
+        write!(f, "{}:{}: `{}` {kind}: {}", self.span.line, self.span.column, self.field, self.message)
     }
 }

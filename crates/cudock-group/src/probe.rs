@@ -1,7 +1,7 @@
-//! When a container is asked after, and what follows from its answers.
+//! When a probe runs, and what follows from its results.
 //!
-//! A state machine with the clock passed in. Azure says that its probes behave as those of Kubernetes and documents no
-//! defaults of its own, so these are Kubernetes' defaults and rules.
+//! A state machine with the clock passed in. Azure's probes behave as those of Kubernetes, and Azure documents no defaults of
+//! its own, so these are Kubernetes' defaults and rules.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use serde::Serialize;
 
 use crate::restart::Moment;
 
-/// When a probe asks, and how often it may fail.
+/// When a probe runs, and how often it may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Timing {
-    /// How long after the start the first question comes.
+    /// From the start of the container to the first attempt.
     pub initial_delay: Duration,
-    /// From one question to the next; not zero.
+    /// From one attempt to the next; not zero.
     pub period: Duration,
-    /// How long an answer may take; not zero.
+    /// How long an attempt may take; not zero.
     pub timeout: Duration,
-    /// How many good answers in a row make it healthy; at least 1.
+    /// Successes in a row until it is healthy; at least 1.
     pub success_threshold: u32,
-    /// How many bad answers in a row make it unhealthy; at least 1.
+    /// Failures in a row until it is unhealthy; at least 1.
     pub failure_threshold: u32,
 }
 
@@ -41,113 +41,113 @@ impl Default for Timing {
 pub enum Purpose {
     /// The container is killed when it fails.
     Liveness,
-    /// The container is ready while it succeeds, and not before it has.
+    /// The container is ready while it succeeds, and not before.
     Readiness,
 }
 
-/// One question; its answer has to name it.
+/// The number of an attempt, by which its result is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Question(u64);
+pub struct ProbeAttempt(u64);
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Run the command or send the request, and tell [`Prober::answered`] before `by`: later it has failed.
-    Ask {
-        /// Which question this is.
-        question: Question,
-        /// When its time is up.
-        by: Moment,
+    /// Run the command or send the request, and call [`Prober::finished`] before the deadline: after it the attempt has failed.
+    Run {
+        /// Which attempt this is.
+        attempt: ProbeAttempt,
+        /// When it times out.
+        deadline: Moment,
     },
-    /// Nothing, until then or until the answer comes.
+    /// Nothing, until then or until a result arrives.
     Wait(Moment),
-    /// Kill the container; whether it starts again its restart policy decides. Said once, and the last word.
+    /// Kill the container; its restart policy decides what follows. Returned once.
     Restart,
-    /// The container became ready, or stopped being it. Said when it changes.
+    /// The container became ready or unready. Returned when it changes.
     Ready(bool),
 }
 
-/// A wait that does not end.
+/// An endless wait.
 pub const FOREVER: Moment = Duration::MAX;
 
-/// Asks after one run of a container. For its next run there is a new one.
+/// A probe of one run of a container. The next run needs a new one.
 #[derive(Clone, Debug)]
 pub struct Prober {
     purpose: Purpose,
     timing: Timing,
-    /// When to ask next.
+    /// When the next attempt is due.
     due: Moment,
-    /// The question that has no answer yet, and when its time is up.
-    open: Option<(Question, Moment)>,
-    asked: u64,
+    /// The attempt without a result, and its deadline.
+    pending: Option<(ProbeAttempt, Moment)>,
+    attempts: u64,
     successes: u32,
     failures: u32,
     ready: bool,
-    /// A change nobody was told of yet.
-    news: Option<Step>,
+    /// A change that was not returned yet.
+    change: Option<Step>,
     over: bool,
 }
 
 impl Prober {
-    /// For a container that started then.
+    /// For a container that started at this time.
     pub fn new(purpose: Purpose, timing: Timing, started: Moment) -> Self {
         Self {
             purpose,
             timing,
             due: started.saturating_add(timing.initial_delay),
-            open: None,
-            asked: 0,
+            pending: None,
+            attempts: 0,
             successes: 0,
             failures: 0,
             ready: false,
-            news: None,
+            change: None,
             over: false,
         }
     }
 
-    /// Whether the container is known to be ready.
+    /// Whether the container is ready.
     pub fn is_ready(&self) -> bool {
         self.ready
     }
 
-    /// What to do now. Ask again after each step, until it says to wait.
+    /// What to do now. Call it again after each step until it returns [`Step::Wait`].
     pub fn step(&mut self, now: Moment) -> Step {
-        if let Some((_, by)) = self.open
-            && now >= by
+        if let Some((_, deadline)) = self.pending
+            && now >= deadline
         {
-            self.open = None;
+            self.pending = None;
             self.count(false);
         }
-        if let Some(news) = self.news.take() {
-            return news;
+        if let Some(change) = self.change.take() {
+            return change;
         }
         if self.over {
             return Step::Wait(FOREVER);
         }
-        match self.open {
-            Some((_, by)) => Step::Wait(by),
+        match self.pending {
+            Some((_, deadline)) => Step::Wait(deadline),
             None if now < self.due => Step::Wait(self.due),
-            None => self.ask(now),
+            None => self.start_attempt(now),
         }
     }
 
-    fn ask(&mut self, now: Moment) -> Step {
-        let question = Question(self.asked);
-        let by = now.saturating_add(self.timing.timeout.max(Duration::from_millis(1)));
-        self.asked += 1;
-        self.open = Some((question, by));
-        // Questions keep their rhythm; one whose answer took longer than the period is followed at once.
+    fn start_attempt(&mut self, now: Moment) -> Step {
+        let attempt = ProbeAttempt(self.attempts);
+        let deadline = now.saturating_add(self.timing.timeout.max(Duration::from_millis(1)));
+        self.attempts += 1;
+        self.pending = Some((attempt, deadline));
+        // Attempts keep their period; one that takes longer is followed by the next at once.
         self.due = now.saturating_add(self.timing.period.max(Duration::from_millis(1)));
-        Step::Ask { question, by }
+        Step::Run { attempt, deadline }
     }
 
-    /// An answer came. One to a question whose time is up counts for nothing.
-    pub fn answered(&mut self, question: Question, healthy: bool, now: Moment) {
-        if let Some((open, by)) = self.open
-            && open == question
+    /// Takes the result of an attempt. One that timed out is ignored.
+    pub fn finished(&mut self, attempt: ProbeAttempt, healthy: bool, now: Moment) {
+        if let Some((pending, deadline)) = self.pending
+            && pending == attempt
         {
-            self.open = None;
-            self.count(healthy && now < by);
+            self.pending = None;
+            self.count(healthy && now < deadline);
         }
     }
 
@@ -162,14 +162,14 @@ impl Prober {
         match self.purpose {
             Purpose::Liveness if self.failures >= self.timing.failure_threshold.max(1) && !self.over => {
                 self.over = true;
-                self.news = Some(Step::Restart);
+                self.change = Some(Step::Restart);
             }
             Purpose::Liveness => {}
-            Purpose::Readiness => self.turn(),
+            Purpose::Readiness => self.update_readiness(),
         }
     }
 
-    fn turn(&mut self) {
+    fn update_readiness(&mut self) {
         let ready = if self.ready {
             self.failures < self.timing.failure_threshold.max(1)
         } else {
@@ -177,7 +177,7 @@ impl Prober {
         };
         if ready != self.ready {
             self.ready = ready;
-            self.news = Some(Step::Ready(ready));
+            self.change = Some(Step::Ready(ready));
         }
     }
 }
@@ -190,26 +190,26 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn ask(prober: &mut Prober, now: u64) -> Question {
+    fn run(prober: &mut Prober, now: u64) -> ProbeAttempt {
         match prober.step(secs(now)) {
-            Step::Ask { question, .. } => question,
+            Step::Run { attempt, .. } => attempt,
             other => panic!("{other:?} at {now}"),
         }
     }
 
-    fn answer(prober: &mut Prober, now: u64, healthy: bool) {
-        let question = ask(prober, now);
-        prober.answered(question, healthy, secs(now));
+    fn finish(prober: &mut Prober, now: u64, healthy: bool) {
+        let attempt = run(prober, now);
+        prober.finished(attempt, healthy, secs(now));
     }
 
     #[test]
-    fn the_first_question_comes_after_the_delay_and_the_others_each_period() {
+    fn the_first_attempt_comes_after_the_delay_and_the_others_each_period() {
         let timing = Timing { initial_delay: secs(5), period: secs(7), ..Timing::default() };
         let mut prober = Prober::new(Purpose::Liveness, timing, secs(100));
         assert_eq!(prober.step(secs(100)), Step::Wait(secs(105)));
-        answer(&mut prober, 105, true);
+        finish(&mut prober, 105, true);
         assert_eq!(prober.step(secs(105)), Step::Wait(secs(112)));
-        answer(&mut prober, 112, true);
+        finish(&mut prober, 112, true);
         assert_eq!(prober.step(secs(113)), Step::Wait(secs(119)));
     }
 
@@ -217,7 +217,7 @@ mod tests {
     fn liveness_restarts_after_failures_in_a_row_and_only_once() {
         let mut prober = Prober::new(Purpose::Liveness, Timing::default(), secs(0));
         for (now, healthy) in [(0, false), (10, false), (20, true), (30, false), (40, false), (50, false)] {
-            answer(&mut prober, now, healthy);
+            finish(&mut prober, now, healthy);
         }
         assert_eq!(prober.step(secs(50)), Step::Restart);
         assert_eq!(prober.step(secs(50)), Step::Wait(FOREVER));
@@ -225,46 +225,46 @@ mod tests {
     }
 
     #[test]
-    fn readiness_begins_as_no_and_turns_at_its_thresholds() {
+    fn readiness_begins_as_false_and_changes_at_its_thresholds() {
         let timing = Timing { success_threshold: 2, failure_threshold: 2, ..Timing::default() };
         let mut prober = Prober::new(Purpose::Readiness, timing, secs(0));
-        let mut said = Vec::new();
+        let mut changes = Vec::new();
         for (round, healthy) in
             [true, false, true, true, false, true, false, false, true, true].into_iter().enumerate()
         {
             let now = u64::try_from(round).unwrap() * 10;
-            answer(&mut prober, now, healthy);
+            finish(&mut prober, now, healthy);
             match prober.step(secs(now)) {
-                Step::Ready(ready) => said.push((round, ready)),
+                Step::Ready(ready) => changes.push((round, ready)),
                 Step::Wait(_) => {}
                 other => panic!("{other:?}"),
             }
         }
-        assert_eq!(said, [(3, true), (7, false), (9, true)]);
+        assert_eq!(changes, [(3, true), (7, false), (9, true)]);
         assert!(prober.is_ready());
     }
 
     #[test]
-    fn no_answer_in_time_is_a_failure_and_a_late_one_counts_for_nothing() {
+    fn a_timeout_is_a_failure_and_a_late_result_is_ignored() {
         let timing = Timing { timeout: secs(2), failure_threshold: 2, ..Timing::default() };
         let mut prober = Prober::new(Purpose::Liveness, timing, secs(0));
-        let late = ask(&mut prober, 0);
+        let late = run(&mut prober, 0);
         assert_eq!(prober.step(secs(1)), Step::Wait(secs(2)));
         assert_eq!(prober.step(secs(2)), Step::Wait(secs(10)));
-        prober.answered(late, true, secs(3));
-        let second = ask(&mut prober, 10);
-        prober.answered(late, true, secs(11));
-        prober.answered(second, true, secs(12));
-        assert_eq!(prober.step(secs(12)), Step::Restart, "an answer at the last moment is too late");
+        prober.finished(late, true, secs(3));
+        let second = run(&mut prober, 10);
+        prober.finished(late, true, secs(11));
+        prober.finished(second, true, secs(12));
+        assert_eq!(prober.step(secs(12)), Step::Restart, "a result at the deadline is too late");
     }
 
     #[test]
-    fn a_question_that_took_longer_than_the_period_is_followed_at_once() {
+    fn an_attempt_that_took_longer_than_the_period_is_followed_at_once() {
         let timing = Timing { period: secs(1), timeout: secs(5), ..Timing::default() };
         let mut prober = Prober::new(Purpose::Liveness, timing, secs(0));
-        let question = ask(&mut prober, 0);
-        assert_eq!(prober.step(secs(3)), Step::Wait(secs(5)), "never two questions at once");
-        prober.answered(question, true, secs(4));
-        ask(&mut prober, 4);
+        let attempt = run(&mut prober, 0);
+        assert_eq!(prober.step(secs(3)), Step::Wait(secs(5)), "never two attempts at once");
+        prober.finished(attempt, true, secs(4));
+        run(&mut prober, 4);
     }
 }

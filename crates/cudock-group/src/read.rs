@@ -25,8 +25,8 @@ use cudock_base::Secret;
 use cudock_yaml::{Data, Node};
 
 use containers::Shared;
-use fields::{Fields, Keys, Reader};
-use names::Seen;
+use fields::{Fields, GroupReader, Keys};
+use names::SeenNames;
 
 const RESOURCE_TYPE: &str = "Microsoft.ContainerInstance/containerGroups";
 const PROPERTY_KEYS: &[&str] = &[
@@ -46,7 +46,7 @@ static GROUP: Keys = Keys {
         (PROPERTY_KEYS, "move it below `properties:`"),
         (
             &["kind", "metadata", "spec", "services"],
-            "this is no container group of Azure; it begins with `name:` and `properties:`",
+            "this is not a container group of Azure; it begins with `name:` and `properties:`",
         ),
     ],
     ..Keys::new("a group", &["name", "apiVersion", "type", "properties"])
@@ -84,7 +84,7 @@ impl Reading {
 
 /// Reads the text of a group: YAML, or JSON, which is YAML, too.
 pub fn read(text: &str) -> Result<Reading, GroupError> {
-    let mut reader = Reader::default();
+    let mut reader = GroupReader::default();
     let mut hidden = Vec::new();
     let mut observer = Observer { faults: &mut reader.faults, hidden: &mut hidden };
     let root = match cudock_yaml::parse_with(text, &mut observer) {
@@ -98,7 +98,7 @@ pub fn read(text: &str) -> Result<Reading, GroupError> {
     };
     let group = reader.group(&root);
     hidden.sort_by_key(|range| range.start);
-    let Reader { mut faults, mut notes, kept } = reader;
+    let GroupReader { mut faults, mut notes, kept } = reader;
     notes.sort_by_key(|note| note.span);
     match group {
         Some(group) if faults.is_empty() => Ok(Reading { group: Group { kept, ..group }, notes, hidden }),
@@ -127,7 +127,7 @@ impl cudock_yaml::Observer for Observer<'_> {
 }
 
 /// Whether a group has a key of this name anywhere that does something.
-fn is_key(word: &str) -> bool {
+fn is_key(name: &str) -> bool {
     let keys = [
         &GROUP,
         &PROPERTIES,
@@ -152,22 +152,23 @@ fn is_key(word: &str) -> bool {
         &volumes::AZURE_FILE,
         &volumes::MOUNT,
     ];
-    keys.iter().any(|keys| keys.all().any(|key| key == word))
+    keys.iter().any(|keys| keys.all().any(|key| key == name))
 }
 
-impl Reader {
+impl GroupReader {
     /// The group, as far as it goes; it is good if no fault was noted.
     fn group(&mut self, root: &Node) -> Option<Group> {
         let top = self.fields(root, "", &GROUP)?;
         let name = self.group_name(&top);
-        self.word(&top, "type", &[RESOURCE_TYPE]);
+        self.choice(&top, "type", &[RESOURCE_TYPE]);
         let api_version = self.api_version(&top);
         let properties = self.required(&top, "properties")?;
         let properties = self.fields(properties, "properties", &PROPERTIES)?;
         let os = self.os(&properties);
         let restart_policy = self.restart_policy(&properties);
         let (volumes, volume_names) = self.volumes(&properties);
-        let mut shared = Shared { names: Seen::new(), ports: Seen::new(), volumes: &volume_names, os };
+        let mut shared =
+            Shared { names: SeenNames::new(), ports: SeenNames::new(), volumes: &volume_names, os };
         let init_containers = self.containers(&properties, "initContainers", &mut shared);
         let containers = self.containers(&properties, "containers", &mut shared);
         if properties
@@ -203,38 +204,38 @@ impl Reader {
         let Ok(version) = text.parse::<ApiVersion>() else {
             let known = &["2021-09-01", "2023-05-01", "2025-09-01", "2026-07-01"];
             let what = "apiVersion".to_owned();
-            self.fault(span, Problem::UnknownWord { what, word: text, known, near: None });
+            self.fault(span, Problem::UnknownValue { what, value: text, known, near: None });
             return None;
         };
-        let words = if version < OLDEST {
+        let message = if version < OLDEST {
             format!("read as {OLDEST}, the oldest that is known in full")
         } else if version > NEWEST {
             format!("read as {NEWEST}, the newest that is known")
         } else {
             return Some(version);
         };
-        self.note(span, "apiVersion", NoteKind::Differs, words);
+        self.note(span, "apiVersion", NoteKind::Differs, message);
         Some(version)
     }
 
     fn os(&mut self, properties: &Fields<'_>) -> Os {
-        if self.word(properties, "osType", &["Linux", "Windows"]) != Some("Windows") {
+        if self.choice(properties, "osType", &["Linux", "Windows"]) != Some("Windows") {
             return Os::Linux;
         }
         let span = properties.get("osType").map_or(properties.span, |node| node.span);
-        let words = "Windows containers need a Windows host; build the images for Linux";
-        self.note(span, "properties.osType", NoteKind::Unsupported, words);
+        let message = "Windows containers need a Windows host; build the images for Linux";
+        self.note(span, "properties.osType", NoteKind::Unsupported, message);
         Os::Windows
     }
 
     fn restart_policy(&mut self, properties: &Fields<'_>) -> RestartPolicy {
-        match self.word(properties, "restartPolicy", &["Always", "OnFailure", "Never"]) {
+        match self.choice(properties, "restartPolicy", &["Always", "OnFailure", "Never"]) {
             Some("OnFailure") => RestartPolicy::OnFailure,
             Some("Never") => {
                 let span = properties.get("restartPolicy").map_or(properties.span, |node| node.span);
-                let words =
+                let message =
                     "here it holds for every exit code; Azure may start a container again that failed";
-                self.note(span, "properties.restartPolicy", NoteKind::Differs, words);
+                self.note(span, "properties.restartPolicy", NoteKind::Differs, message);
                 RestartPolicy::Never
             }
             _ => RestartPolicy::Always,
@@ -251,8 +252,8 @@ impl Reader {
         let nodes = self.list(properties, key);
         if nodes.len() > MOST_CONTAINERS {
             let span = properties.get(key).map_or(properties.span, |node| node.span);
-            let words = format!("Azure takes at most {MOST_CONTAINERS} containers a group");
-            self.note(span, &path, NoteKind::Differs, words);
+            let message = format!("Azure takes at most {MOST_CONTAINERS} containers a group");
+            self.note(span, &path, NoteKind::Differs, message);
         }
         let init = key == "initContainers";
         let nodes = nodes.iter().enumerate();

@@ -24,7 +24,7 @@ pub struct Amounts {
     /// Bytes, at least 1. Azure's GB are taken for 2^30 bytes.
     pub memory_bytes: u64,
     /// GPUs.
-    pub gpu: Option<Gpu>,
+    pub gpu: Option<RequestedGpu>,
 }
 
 /// Limits, each if it was given.
@@ -35,7 +35,7 @@ pub struct Limits {
     /// Bytes, at least 1.
     pub memory_bytes: Option<u64>,
     /// GPUs.
-    pub gpu: Option<Gpu>,
+    pub gpu: Option<RequestedGpu>,
 }
 
 impl Resources {
@@ -50,21 +50,21 @@ impl Resources {
     }
 
     /// The GPUs it gets: those requested, or those of its limit.
-    pub fn gpu(&self) -> Option<&Gpu> {
+    pub fn gpu(&self) -> Option<&RequestedGpu> {
         self.requests.gpu.as_ref().or_else(|| self.limits.as_ref()?.gpu.as_ref())
     }
 }
 
 /// GPUs of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Gpu {
+pub struct RequestedGpu {
     /// How many, at least 1.
     pub count: u32,
     /// Which.
     pub sku: GpuSku,
 }
 
-impl Gpu {
+impl RequestedGpu {
     /// What to say when the container gets a card of this name instead; nothing if it is the one asked for.
     pub fn other_card(&self, card: &str) -> Option<String> {
         if self.sku.is(card) {
@@ -135,11 +135,11 @@ mod tests {
 
     #[test]
     fn a_card_is_known_by_a_whole_word_of_its_name() {
-        let v100 = Gpu { count: 1, sku: GpuSku::V100 };
+        let v100 = RequestedGpu { count: 1, sku: GpuSku::V100 };
         assert_eq!(v100.other_card("Tesla V100-SXM2-16GB"), None);
-        let words = v100.other_card("NVIDIA H200").unwrap();
+        let message = v100.other_card("NVIDIA H200").unwrap();
         assert_eq!(
-            words,
+            message,
             "the group asks for V100, this machine has NVIDIA H200: what is measured here differs"
         );
         assert!(!GpuSku::Other("H20".to_owned()).is("NVIDIA H200"));

@@ -1,42 +1,71 @@
-//! Whether a container that ended starts again, and when.
+//! Restart policies: whether a container that exited starts again, and when.
 //!
-//! Azure documents the three policies and no delay. Containers restart there as in Kubernetes, whose rule this is: the
-//! first time at once, then after 10 s, 20 s and so on up to 5 minutes; a run of 10 minutes clears the slate.
+//! Azure documents the three policies but no delays. Containers restart there as in Kubernetes: immediately the first time,
+//! then after 10 s, 20 s and so on up to 5 minutes; a run of 10 minutes resets the delay.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// A moment: the time since one of the caller's choice, by a clock that does not go back.
+/// A point in time: the duration since a start that the caller chooses, by a monotonic clock.
 pub type Moment = Duration;
 
-/// The second restart in a row waits this long.
-pub const FIRST_DELAY: Duration = Duration::from_secs(10);
+/// A run of this length resets the delay.
+const LONG_RUN: Duration = Duration::from_secs(600);
 
-/// No restart waits longer.
-pub const LONGEST_DELAY: Duration = Duration::from_secs(300);
+/// Exponential delays between restarts.
+#[derive(Clone, Debug)]
+pub struct Backoff {
+    first: Duration,
+    max: Duration,
+    /// Restarts without a delay before the first one.
+    immediate: u32,
+    /// Restarts since the last long run.
+    streak: u32,
+}
 
-/// Who ran this long begins anew.
-pub const LONG_RUN: Duration = Duration::from_secs(600);
+impl Backoff {
+    /// Kubernetes' delays, for containers of a group: none, 10 s, 20 s and so on up to 5 minutes.
+    pub fn kubernetes() -> Self {
+        Self { first: Duration::from_secs(10), max: Duration::from_secs(300), immediate: 1, streak: 0 }
+    }
 
-/// What happens when a container ends.
+    /// The delays of `--restart`: 1 s, 2 s and so on up to a minute.
+    pub fn single_container() -> Self {
+        Self { first: Duration::from_secs(1), max: Duration::from_secs(60), immediate: 0, streak: 0 }
+    }
+
+    /// The delay after a run of this length.
+    pub fn next_delay(&mut self, ran: Duration) -> Duration {
+        if ran >= LONG_RUN {
+            self.streak = 0;
+        }
+        let streak = self.streak;
+        self.streak = streak.saturating_add(1);
+        let Some(doublings) = streak.checked_sub(self.immediate) else { return Duration::ZERO };
+        let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
+        self.first.saturating_mul(factor).min(self.max)
+    }
+}
+
+/// What happens when a container exits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum RestartPolicy {
-    /// It starts again, whatever its exit code.
+    /// It restarts, whatever its exit code.
     #[default]
     Always,
-    /// It starts again unless its exit code is 0.
+    /// It restarts unless its exit code is 0.
     OnFailure,
-    /// It has ended.
+    /// It does not restart.
     Never,
 }
 
 /// The end of one run of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
-    /// The exit code; 128 and the signal's number for one that a signal ended.
+    /// The exit code; 128 plus the signal's number if a signal ended it.
     pub code: i32,
-    /// Whether it was killed because its liveness probe failed. Then its code says nothing.
+    /// Whether it was killed because its liveness probe failed; the code is meaningless then.
     pub unhealthy: bool,
     /// When it started.
     pub started: Moment,
@@ -45,7 +74,7 @@ pub struct Exit {
 }
 
 impl Exit {
-    /// How the container ended.
+    /// Success or failure.
     pub fn outcome(self) -> Outcome {
         if self.code == 0 && !self.unhealthy {
             Outcome::Succeeded
@@ -55,31 +84,31 @@ impl Exit {
     }
 }
 
-/// How a container ended for good.
+/// The final result of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// With exit code 0.
+    /// Exit code 0.
     Succeeded,
-    /// With another, or because it was not healthy.
+    /// Another exit code, or unhealthy.
     Failed {
         /// The exit code.
         code: i32,
     },
 }
 
-/// What comes after the end of a run.
+/// What follows the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Another run.
     Restart {
-        /// How long after the end of the last.
+        /// The delay.
         after: Duration,
     },
-    /// Nothing.
+    /// No further run.
     Done {
-        /// How it ended.
-        state: Outcome,
+        /// The result.
+        outcome: Outcome,
     },
 }
 
@@ -87,76 +116,62 @@ pub enum Next {
 #[derive(Clone, Debug)]
 pub struct Restarts {
     policy: RestartPolicy,
-    /// Restarts since the last long run.
-    streak: u32,
-    /// All restarts.
+    backoff: Backoff,
     count: u64,
 }
 
 impl Restarts {
-    /// Of a container that has not run yet.
+    /// For a container that has not run yet.
     pub fn new(policy: RestartPolicy) -> Self {
-        Self { policy, streak: 0, count: 0 }
+        Self { policy, backoff: Backoff::kubernetes(), count: 0 }
     }
 
-    /// Of an init container: it has done its work when it succeeds, so `Always` means until then.
+    /// For an init container, which restarts only until it succeeds, even under `Always`.
     pub fn of_init(policy: RestartPolicy) -> Self {
         Self::new(if policy == RestartPolicy::Always { RestartPolicy::OnFailure } else { policy })
     }
 
-    /// How often it was started again.
+    /// How often it was restarted.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// A run ended: what comes next?
+    /// Decides what follows the end of a run.
     pub fn exited(&mut self, exit: Exit) -> Next {
-        let state = exit.outcome();
-        let again = match self.policy {
+        let outcome = exit.outcome();
+        let restart = match self.policy {
             RestartPolicy::Always => true,
-            RestartPolicy::OnFailure => state != Outcome::Succeeded,
+            RestartPolicy::OnFailure => outcome != Outcome::Succeeded,
             RestartPolicy::Never => false,
         };
-        if !again {
-            return Next::Done { state };
+        if !restart {
+            return Next::Done { outcome };
         }
-        if exit.ended.saturating_sub(exit.started) >= LONG_RUN {
-            self.streak = 0;
-        }
-        let after = delay(self.streak);
-        self.streak = self.streak.saturating_add(1);
         self.count = self.count.saturating_add(1);
-        Next::Restart { after }
+        Next::Restart { after: self.backoff.next_delay(exit.ended.saturating_sub(exit.started)) }
     }
 }
 
-/// How long the next restart waits after so many in a row.
-pub fn delay(streak: u32) -> Duration {
-    let Some(doublings) = streak.checked_sub(1) else { return Duration::ZERO };
-    // Ten seconds doubled five times are more than the longest delay.
-    FIRST_DELAY.saturating_mul(1 << doublings.min(5)).min(LONGEST_DELAY)
-}
-
-/// How a group stands, in Azure's words.
+/// The state of a group, in Azure's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum GroupState {
-    /// Init containers run, or nothing does yet.
+    /// Init containers run, or nothing runs yet.
     Pending,
-    /// Containers run, or wait to run again.
+    /// Containers run, or wait for their restart.
     Running,
-    /// All have ended, each with exit code 0.
+    /// All containers exited with code 0.
     Succeeded,
-    /// All have ended, and one failed.
+    /// All containers exited, and one failed.
     Failed,
-    /// It was told to stop.
+    /// It was stopped.
     Stopped,
 }
 
 impl GroupState {
-    /// How a group ends whose containers ended like this.
+    /// The final state for these results.
     pub fn of(outcomes: impl IntoIterator<Item = Outcome>) -> Self {
-        let all_well = outcomes.into_iter().all(|outcome| outcome == Outcome::Succeeded);
-        if all_well { Self::Succeeded } else { Self::Failed }
+        let all_succeeded = outcomes.into_iter().all(|outcome| outcome == Outcome::Succeeded);
+        if all_succeeded { Self::Succeeded } else { Self::Failed }
     }
 }
 
@@ -182,11 +197,20 @@ mod tests {
         let delays: Vec<_> = (0..9).map(|_| after(restarts.exited(run(1, 1))).unwrap()).collect();
         assert_eq!(delays, [0, 10, 20, 40, 80, 160, 300, 300, 300]);
         assert_eq!(restarts.count(), 9);
-        assert_eq!(delay(u32::MAX), LONGEST_DELAY);
+        restarts.backoff.streak = u32::MAX;
+        assert_eq!(after(restarts.exited(run(1, 1))), Some(300));
     }
 
     #[test]
-    fn a_run_of_ten_minutes_clears_the_slate() {
+    fn a_single_container_waits_from_one_second_to_a_minute() {
+        let mut backoff = Backoff::single_container();
+        let delays: Vec<_> = (0..8).map(|_| backoff.next_delay(Duration::ZERO).as_secs()).collect();
+        assert_eq!(delays, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(backoff.next_delay(LONG_RUN).as_secs(), 1);
+    }
+
+    #[test]
+    fn a_run_of_ten_minutes_resets_the_delay() {
         let mut restarts = Restarts::new(RestartPolicy::OnFailure);
         for _ in 0..8 {
             restarts.exited(run(1, 1));
@@ -197,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_differ_in_which_exit_codes_they_forgive() {
+    fn policies_differ_in_which_exit_codes_restart() {
         let unhealthy = Exit { unhealthy: true, ..run(0, 5) };
         let rows = [
             (RestartPolicy::Always, run(0, 5), true),
@@ -218,7 +242,7 @@ mod tests {
     fn an_init_container_that_succeeds_is_done_under_every_policy() {
         for policy in [RestartPolicy::Always, RestartPolicy::OnFailure, RestartPolicy::Never] {
             let next = Restarts::of_init(policy).exited(run(0, 5));
-            assert_eq!(next, Next::Done { state: Outcome::Succeeded });
+            assert_eq!(next, Next::Done { outcome: Outcome::Succeeded });
         }
         assert_eq!(after(Restarts::of_init(RestartPolicy::Always).exited(run(1, 5))), Some(0));
         assert_eq!(after(Restarts::of_init(RestartPolicy::Never).exited(run(1, 5))), None);

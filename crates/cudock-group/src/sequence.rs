@@ -1,7 +1,7 @@
-//! In what order the containers of a group start, and what follows when one ends.
+//! The order in which the containers of a group start, and what follows when one exits.
 //!
-//! Init containers run one after another, and each has to succeed; then all others run at once. A state machine: it is
-//! told what happened and answers what to do, and whoever supervises the group only does it.
+//! Init containers run one after another, and each must succeed; then all others run concurrently. A state machine that
+//! takes events and returns the actions that the supervisor carries out.
 
 use std::time::Duration;
 
@@ -11,49 +11,49 @@ use crate::group::Group;
 use crate::restart::{Exit, GroupState, Moment, Next, Outcome, RestartPolicy, Restarts};
 
 /// The exit code of a container that could not be started, as docker has it.
-pub const COULD_NOT_START: i32 = 125;
+const COULD_NOT_START: i32 = 125;
 
-/// What happened.
+/// Input of the state machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Nothing, but time passed: the first event, and the one after each [`Action::Wait`].
+    /// Time passed: the first event, and the one after each [`Action::Wait`].
     Tick,
     /// A container's process runs.
     Started(String),
     /// A container could not be started.
     CouldNotStart(String),
-    /// A container's process ended.
+    /// A container's process exited.
     Exited {
         /// Which.
         name: String,
-        /// Its exit code; 128 and the signal's number for one that a signal ended.
+        /// Its exit code; 128 plus the signal's number if a signal ended it.
         code: i32,
     },
     /// A container's liveness probe failed.
     Unhealthy(String),
-    /// Somebody wants the group to stop.
+    /// The group is to stop.
     Stop,
 }
 
-/// What to do.
+/// Output of the state machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Start this container; it does not run.
+    /// Start this container, which is not running.
     Start(String),
-    /// End this container; it runs. Its [`Event::Exited`] is still to be told.
+    /// Stop this container, which is running. Its [`Event::Exited`] follows.
     Kill {
         /// Which.
         name: String,
         /// Why.
         reason: KillReason,
     },
-    /// Tell an [`Event::Tick`] after this long, if nothing happens before. The last of its list.
+    /// Send an [`Event::Tick`] after this time unless another event comes first. The last of its list.
     Wait(Duration),
-    /// The group has ended and no container runs. The last action there is.
+    /// The group has finished and no container runs. The last action of all.
     Finished(GroupState),
 }
 
-/// Why a container is ended.
+/// Why a container is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KillReason {
     /// Its liveness probe failed.
@@ -62,30 +62,30 @@ pub enum KillReason {
     Stopping,
 }
 
-/// How a container stands.
+/// The state of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// It has not started yet.
     Waiting,
-    /// It runs, or is being started.
+    /// It runs or is being started.
     Running {
-        /// Since then.
+        /// When it started.
         since: Moment,
     },
-    /// It was told to end and has not yet.
+    /// It is being stopped.
     Ending {
-        /// It runs since then.
+        /// When it started.
         since: Moment,
         /// Whether its probe failed.
         unhealthy: bool,
     },
-    /// It ended and starts again.
+    /// It exited and waits for its restart.
     BackOff {
-        /// Then.
+        /// The end of the wait.
         until: Moment,
     },
-    /// It ended for good.
+    /// It exited and does not restart.
     Ended(Outcome),
 }
 
@@ -113,17 +113,17 @@ impl Member {
         &self.name
     }
 
-    /// How it stands.
+    /// Its state.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// How often it was started again.
+    /// How often it was restarted.
     pub fn restarts(&self) -> u64 {
         self.restarts.count()
     }
 
-    /// Starts it, if it is time.
+    /// Starts it if it is due.
     fn start(&mut self, now: Moment) -> Option<Action> {
         match self.phase {
             Phase::Waiting => {}
@@ -152,13 +152,13 @@ impl Member {
         } else {
             match self.restarts.exited(exit) {
                 Next::Restart { after } => Phase::BackOff { until: now.saturating_add(after) },
-                Next::Done { state } => Phase::Ended(state),
+                Next::Done { outcome } => Phase::Ended(outcome),
             }
         };
     }
 }
 
-/// The course of one group.
+/// The state machine of one group.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     init: Vec<Member>,
@@ -168,7 +168,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Of containers with these names, all of which differ.
+    /// For containers with these distinct names.
     pub fn new<N: Into<String>>(
         policy: RestartPolicy,
         init: impl IntoIterator<Item = N>,
@@ -179,7 +179,7 @@ impl Sequence {
         Self { init: init.collect(), containers: containers.collect(), stopping: false, finished: None }
     }
 
-    /// Of a group as it was read.
+    /// For a group.
     pub fn of(group: &Group) -> Self {
         let names = |containers: &[crate::Container]| -> Vec<String> {
             containers.iter().map(|container| container.name.clone()).collect()
@@ -192,13 +192,13 @@ impl Sequence {
         self.init.iter().chain(&self.containers)
     }
 
-    /// How the group stands.
+    /// The state of the group.
     pub fn state(&self) -> GroupState {
         let begun = self.containers.iter().any(|member| member.phase != Phase::Waiting);
         self.finished.unwrap_or(if begun { GroupState::Running } else { GroupState::Pending })
     }
 
-    /// Something happened: what is to be done, in this order? Events about containers that do not run are passed over.
+    /// Handles an event and returns actions in order. Events about containers that do not run are ignored.
     pub fn on(&mut self, event: &Event, now: Moment) -> Vec<Action> {
         let mut actions = Vec::new();
         if self.finished.is_some() {
@@ -233,7 +233,7 @@ impl Sequence {
                 actions.extend(members.filter_map(|member| member.kill(KillReason::Stopping)));
             }
         }
-        self.go_on(now, &mut actions);
+        self.advance(now, &mut actions);
         actions
     }
 
@@ -241,10 +241,10 @@ impl Sequence {
         self.init.iter_mut().chain(&mut self.containers).find(|member| member.name == name)
     }
 
-    fn go_on(&mut self, now: Moment, actions: &mut Vec<Action>) {
+    fn advance(&mut self, now: Moment, actions: &mut Vec<Action>) {
         if !self.stopping {
-            let turn = self.whose_turn();
-            actions.extend(turn.iter_mut().filter_map(|member| member.start(now)));
+            let startable = self.startable();
+            actions.extend(startable.iter_mut().filter_map(|member| member.start(now)));
         }
         self.finished = self.end();
         if let Some(state) = self.finished {
@@ -255,7 +255,7 @@ impl Sequence {
     }
 
     /// The init container that has not succeeded yet, or all containers.
-    fn whose_turn(&mut self) -> &mut [Member] {
+    fn startable(&mut self) -> &mut [Member] {
         let done = |member: &Member| member.phase == Phase::Ended(Outcome::Succeeded);
         match self.init.iter().position(|member| !done(member)) {
             Some(current) => self.init.get_mut(current..=current).unwrap_or_default(),

@@ -24,5 +24,7 @@ pub use error::ImageError;
 pub use layer::fuzz;
 pub use layer::{Content, EntryHeader, EntryKind, LayerLimits};
 pub use manifest::{ImageConfig, Platform, RunConfig};
-pub use open::{Access, Image, ImageSource, Layer, OpenOptions, Origin, Pull, open};
+pub use open::{
+    Access, CachedImage, Image, ImageSource, Layer, OpenOptions, Origin, Pull, cached_images, open,
+};
 pub use tree::{NodeKind, Tree, TreeNode};

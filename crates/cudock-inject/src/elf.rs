@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use crate::edits::Word;
+use crate::edits::ElfClass;
 
 const LOAD: u32 = 1;
 const DYNAMIC: u32 = 2;
@@ -13,36 +13,36 @@ const SONAME: u64 = 14;
 /// Program headers and dynamic entries beyond these are not looked at.
 const MOST_HEADERS: usize = 128;
 const MOST_ENTRIES: usize = 1024;
-const MOST_SECTIONS: usize = 4096;
-const MOST_NAMES: usize = 1 << 20;
+const MAX_SECTIONS: usize = 4096;
+const MAX_NAMES: usize = 1 << 20;
 const LONGEST_NAME: usize = 256;
 
 /// What was read of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Elf {
-    pub(crate) word: Word,
+    pub(crate) class: ElfClass,
     pub(crate) soname: Option<String>,
 }
 
 /// Reads a library; none if it is no ELF file of this byte order.
 pub(crate) fn read(file: &File) -> Option<Elf> {
-    let (head, word) = head(file)?;
-    Some(Elf { word, soname: Image { file, word }.soname(&head) })
+    let (head, class) = head(file)?;
+    Some(Elf { class, soname: Image { file, class }.soname(&head) })
 }
 
 /// A section of a 64-bit library, by its name; none if it is larger than `most`.
 pub(crate) fn section(file: &File, name: &str, most: usize) -> Option<Vec<u8>> {
-    let (head, word) = head(file)?;
-    let image = Image { file, word };
-    (word == Word::Bits64).then_some(())?;
+    let (head, class) = head(file)?;
+    let image = Image { file, class };
+    (class == ElfClass::Bits64).then_some(())?;
     let (table, each) = (number(&head, 40, 8)?, usize::try_from(number(&head, 58, 2)?).ok()?);
-    let count = usize::try_from(number(&head, 60, 2)?).ok()?.min(MOST_SECTIONS);
+    let count = usize::try_from(number(&head, 60, 2)?).ok()?.min(MAX_SECTIONS);
     let names_at = usize::try_from(number(&head, 62, 2)?).ok()?;
     (each >= 64).then_some(())?;
     let headers = image.bytes(table, each * count)?;
     let place = |header: &[u8]| Some((number(header, 24, 8)?, usize::try_from(number(header, 32, 8)?).ok()?));
     let (offset, size) = place(headers.chunks_exact(each).nth(names_at)?)?;
-    let names = image.bytes(offset, Some(size).filter(|size| *size <= MOST_NAMES)?)?;
+    let names = image.bytes(offset, Some(size).filter(|size| *size <= MAX_NAMES)?)?;
     let is_named = |header: &&[u8]| {
         let start = number(header, 0, 4).and_then(|start| usize::try_from(start).ok());
         let rest = start.and_then(|start| names.get(start..));
@@ -52,24 +52,24 @@ pub(crate) fn section(file: &File, name: &str, most: usize) -> Option<Vec<u8>> {
     image.bytes(offset, Some(size).filter(|size| *size <= most)?)
 }
 
-fn head(file: &File) -> Option<(Vec<u8>, Word)> {
+fn head(file: &File) -> Option<(Vec<u8>, ElfClass)> {
     let mut head = vec![0_u8; 64];
     let length = file.read_at(&mut head, 0).ok()?;
     head.truncate(length);
     if head.get(..4)? != b"\x7fELF" {
         return None;
     }
-    let word = match (head.get(4)?, head.get(5)?) {
-        (1, 1) => Word::Bits32,
-        (2, 1) => Word::Bits64,
+    let class = match (head.get(4)?, head.get(5)?) {
+        (1, 1) => ElfClass::Bits32,
+        (2, 1) => ElfClass::Bits64,
         _ => return None,
     };
-    Some((head, word))
+    Some((head, class))
 }
 
 struct Image<'a> {
     file: &'a File,
-    word: Word,
+    class: ElfClass,
 }
 
 struct Segment {
@@ -81,7 +81,7 @@ struct Segment {
 
 impl Image<'_> {
     fn soname(&self, head: &[u8]) -> Option<String> {
-        let wide = self.word == Word::Bits64;
+        let wide = self.class == ElfClass::Bits64;
         let table = if wide { number(head, 32, 8)? } else { number(head, 28, 4)? };
         let (each, count) = if wide {
             (number(head, 54, 2)?, number(head, 56, 2)?)
@@ -163,7 +163,7 @@ mod tests {
             cudock_testkit::missing("libc", "no C library at a usual place");
             return;
         };
-        assert_eq!(elf, Elf { word: Word::Bits64, soname: Some("libc.so.6".to_owned()) });
+        assert_eq!(elf, Elf { class: ElfClass::Bits64, soname: Some("libc.so.6".to_owned()) });
     }
 
     proptest! {

@@ -92,7 +92,7 @@ pub enum InjectError {
         #[source]
         source: io::Error,
     },
-    /// A file or folder that cannot be read or written.
+    /// A file or directory that cannot be read or written.
     #[error("cannot {action} {}", path.display())]
     File {
         /// What was tried.

@@ -16,8 +16,8 @@ pub mod ld_cache;
 pub mod request;
 pub mod requirements;
 
-pub use apply::{library_folder, prepare_root};
-pub use driver::{Driver, DriverKind, Gpu, MigDevice, Places};
-pub use edits::{DeviceNode, Edits, Library, Link, Mount, Placement, Text, Word, edits};
+pub use apply::{library_directory, prepare_root};
+pub use driver::{Driver, DriverGpu, DriverKind, DriverRoots, MigDevice};
+pub use edits::{DeviceNode, Edits, ElfClass, Library, Link, Mount, Placement, Text, edits};
 pub use error::InjectError;
 pub use request::{Capabilities, Capability, DeviceName, Devices, Extras, GpuRequest};

@@ -3,10 +3,10 @@ use std::fs;
 use super::*;
 
 fn found(json: &str, registry: &str, repository: &str) -> Result<Option<Credential>, RegistryError> {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("auth.json");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("auth.json");
     fs::write(&file, json).unwrap();
-    let environment = Environment::of(folder.path(), [(REGISTRY_AUTH_FILE, file)]);
+    let environment = Environment::of(directory.path(), [(REGISTRY_AUTH_FILE, file)]);
     Credentials::from_environment(&environment).find(registry, repository).map(|found| found.credential)
 }
 

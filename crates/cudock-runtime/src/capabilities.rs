@@ -1,9 +1,9 @@
-//! The capabilities that a container gets.
+//! The capabilities of a container.
 
 use cudock_confine::{CapabilityChange, defaults};
 
-/// The names of a container's capabilities. `ALL` stands for those that this process has itself: root in a container or
-/// in a virtual machine often lacks some, and nobody can pass on what they do not have.
+/// The names of a container's capabilities. `ALL` means those of this process, which may be root in a container without
+/// some of them and cannot pass on what it does not have.
 pub fn capabilities(add: &[CapabilityChange], drop: &[CapabilityChange]) -> Vec<String> {
     granted(add, drop, own())
 }
@@ -30,8 +30,8 @@ fn parse_permitted(status: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn changes(words: &[&str]) -> Vec<CapabilityChange> {
-        words.iter().map(|word| word.parse().unwrap()).collect()
+    fn changes(names: &[&str]) -> Vec<CapabilityChange> {
+        names.iter().map(|name| name.parse().unwrap()).collect()
     }
 
     #[test]

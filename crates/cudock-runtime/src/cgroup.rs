@@ -1,7 +1,7 @@
-//! The control groups of a container, in version 1, version 2, or both at once.
+//! The cgroups of a container, in version 1, version 2, or both.
 //!
-//! libcontainer makes them and sets their limits. Looking into them, and removing them, is ours: removal has to work for
-//! a container whose watcher is dead, and must not wait a tenth of a second where a millisecond is enough.
+//! libcontainer creates them and sets their limits. Reading and removing them is implemented here: removal must work for a
+//! container whose watcher is dead, and libcontainer waits 100 ms where 1 ms is enough.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,63 +13,65 @@ use std::time::{Duration, Instant};
 use crate::error::RuntimeError;
 use crate::plan::Limits;
 
-/// The folders of one group in all hierarchies of this machine.
+/// The directories of one cgroup in all hierarchies.
 #[derive(Debug, Clone)]
 pub(crate) struct Cgroup {
-    folders: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
     unified: Option<PathBuf>,
 }
 
-/// How long processes that were killed may take to be gone.
-const GONE: Duration = Duration::from_secs(10);
+/// How long killed processes may take to disappear.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Cgroup {
-    /// The group at `path`, which counts from the root of each hierarchy.
+    /// The cgroup at `path`, relative to the root of each hierarchy.
     pub(crate) fn at(path: &str) -> Self {
         let (first, second) = machine();
         let inside = |mount: &PathBuf| mount.join(path.trim_start_matches('/'));
         let unified = second.as_ref().map(inside);
-        let folders = first.iter().map(inside).chain(unified.clone()).collect();
-        // In a mixed machine version 2 has no controllers: limits are version 1's business.
+        let directories = first.iter().map(inside).chain(unified.clone()).collect();
+        // In hybrid mode version 2 has no controllers.
         let unified = unified.filter(|_| first.is_empty());
-        Self { folders, unified }
+        Self { directories, unified }
     }
 
-    /// The group's folder where this machine has version 2 only.
+    /// The directory, if this machine has version 2 only.
     pub(crate) fn unified(&self) -> Option<&Path> {
         self.unified.as_deref()
     }
 
-    /// Whether any of it is there.
+    /// Whether it exists in any hierarchy.
     pub(crate) fn exists(&self) -> bool {
-        self.folders.iter().any(|folder| folder.exists())
+        self.directories.iter().any(|directory| directory.exists())
     }
 
-    /// Whether a process was ended for want of memory.
+    /// Whether a process was killed because it ran out of memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
-        self.folders.iter().any(|folder| {
-            let text = fs::read_to_string(folder.join("memory.events"))
-                .or_else(|_| fs::read_to_string(folder.join("memory.oom_control")))
+        self.directories.iter().any(|directory| {
+            let text = fs::read_to_string(directory.join("memory.events"))
+                .or_else(|_| fs::read_to_string(directory.join("memory.oom_control")))
                 .unwrap_or_default();
             text.lines().filter_map(|line| line.strip_prefix("oom_kill ")).any(|count| count.trim() != "0")
         })
     }
 
-    /// A file of the group, in whichever hierarchy it is.
+    /// A file of the cgroup, from whichever hierarchy has it.
     pub(crate) fn read(&self, file: &str) -> Option<String> {
-        self.folders.iter().find_map(|folder| fs::read_to_string(folder.join(file)).ok())
+        self.directories.iter().find_map(|directory| fs::read_to_string(directory.join(file)).ok())
     }
 
-    /// Every process in it.
+    /// All processes in it.
     pub(crate) fn processes(&self) -> BTreeSet<i32> {
-        let listed =
-            self.folders.iter().filter_map(|folder| fs::read_to_string(folder.join("cgroup.procs")).ok());
+        let listed = self
+            .directories
+            .iter()
+            .filter_map(|directory| fs::read_to_string(directory.join("cgroup.procs")).ok());
         listed
             .flat_map(|text| text.lines().filter_map(|line| line.parse().ok()).collect::<Vec<i32>>())
             .collect()
     }
 
-    /// Sets limits in version 1, where that is not libcontainer's business.
+    /// Sets limits on version 1, if libcontainer does not.
     pub(crate) fn limit(&self, limits: &Limits) -> Result<(), RuntimeError> {
         let period = 100_000;
         let settings = [
@@ -86,44 +88,44 @@ impl Cgroup {
             ("memory.memsw.limit_in_bytes", limits.memory_swap.map(|bytes| bytes.to_string())),
         ];
         for (file, value) in settings {
-            let (Some(value), Some(folder)) =
-                (value, self.folders.iter().find(|folder| folder.join(file).exists()))
+            let (Some(value), Some(directory)) =
+                (value, self.directories.iter().find(|directory| directory.join(file).exists()))
             else {
                 continue;
             };
-            let path = folder.join(file);
+            let path = directory.join(file);
             fs::write(&path, value)
                 .map_err(|error| RuntimeError::file("cannot set the limit", path, error))?;
         }
         Ok(())
     }
 
-    /// Forbids a device in version 1.
+    /// Denies a device on version 1.
     pub(crate) fn deny(&self, (major, minor): (u32, u32)) -> Result<(), RuntimeError> {
-        let files = self.folders.iter().map(|folder| folder.join("devices.deny"));
+        let files = self.directories.iter().map(|directory| directory.join("devices.deny"));
         match files.into_iter().find(|file| file.exists()) {
             Some(file) if !crate::rootless::in_user_namespace() => {
                 fs::write(&file, format!("c {major}:{minor} rwm"))
-                    .map_err(|error| RuntimeError::file("cannot set the rules for devices", file, error))
+                    .map_err(|error| RuntimeError::file("cannot set the device rules", file, error))
             }
             _ => Ok(()),
         }
     }
 
-    /// Ends every process in it and removes it.
+    /// Kills all processes in it and removes it.
     pub(crate) fn remove(&self) -> Result<(), RuntimeError> {
         let began = Instant::now();
         let mut pause = Duration::from_micros(100);
         loop {
-            let failed = self.folders.iter().find_map(|folder| match remove_folder(folder) {
+            let failed = self.directories.iter().find_map(|directory| match remove_directory(directory) {
                 Ok(()) => None,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                Err(error) => Some((folder, error)),
+                Err(error) => Some((directory, error)),
             });
-            let Some((folder, error)) = failed else { return Ok(()) };
+            let Some((directory, error)) = failed else { return Ok(()) };
             let busy = error.raw_os_error() == Some(nix::libc::EBUSY);
-            if !busy || began.elapsed() > GONE {
-                return Err(RuntimeError::file("cannot remove the control group", folder, error));
+            if !busy || began.elapsed() > KILL_TIMEOUT {
+                return Err(RuntimeError::file("cannot remove the cgroup", directory, error));
             }
             self.kill();
             std::thread::sleep(pause);
@@ -131,7 +133,7 @@ impl Cgroup {
         }
     }
 
-    /// Sends SIGKILL to every process in it, again until a look finds no new one.
+    /// Sends SIGKILL to all processes in it, until no new ones appear.
     pub(crate) fn kill(&self) {
         if let Some(unified) = &self.unified
             && fs::write(unified.join("cgroup.kill"), "1").is_ok()
@@ -145,7 +147,7 @@ impl Cgroup {
                 return;
             }
             for pid in fresh {
-                // One that is gone already is what we want.
+                // It may be gone already.
                 let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
                 killed.insert(pid);
             }
@@ -153,26 +155,25 @@ impl Cgroup {
     }
 }
 
-/// Removes a group and those a container made below it.
-fn remove_folder(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir(folder) {
+/// Removes a cgroup and those below it.
+fn remove_directory(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir(directory) {
         Err(error) if error.raw_os_error() == Some(nix::libc::EBUSY) => {
-            for entry in fs::read_dir(folder)?.flatten() {
+            for entry in fs::read_dir(directory)?.flatten() {
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    remove_folder(&entry.path())?;
+                    remove_directory(&entry.path())?;
                 }
             }
-            fs::remove_dir(folder)
+            fs::remove_dir(directory)
         }
         other => other,
     }
 }
 
-/// How old a group without processes is at least before it counts as left behind: one that is just made has none yet.
-const LEFT_BEHIND: Duration = Duration::from_secs(2);
+/// An empty cgroup counts as left behind after this time; a new one has no processes yet.
+const LEFTOVER_AGE: Duration = Duration::from_secs(2);
 
-/// Removes the groups of containers below `parent` that have no process and no container; how many containers they
-/// belonged to.
+/// Removes the empty cgroups below `parent` whose container no longer exists. Returns the number of containers.
 pub(crate) fn prune(parent: &str, is_known: &dyn Fn(&str) -> bool) -> usize {
     let (first, second) = machine();
     let parents = first.iter().chain(second).map(|mount| mount.join(parent.trim_start_matches('/')));
@@ -182,10 +183,10 @@ pub(crate) fn prune(parent: &str, is_known: &dyn Fn(&str) -> bool) -> usize {
         let Some(id) = name.strip_prefix("cudock-").filter(|id| is_id(id) && !is_known(id)) else { continue };
         let age =
             entry.metadata().and_then(|about| about.modified()).ok().and_then(|then| then.elapsed().ok());
-        let left = age.is_some_and(|age| age >= LEFT_BEHIND);
+        let left = age.is_some_and(|age| age >= LEFTOVER_AGE);
         if left
             && Cgroup::at(&format!("{parent}/{name}")).processes().is_empty()
-            && remove_folder(&entry.path()).is_ok()
+            && remove_directory(&entry.path()).is_ok()
         {
             removed.insert(id.to_owned());
         }
@@ -193,12 +194,12 @@ pub(crate) fn prune(parent: &str, is_known: &dyn Fn(&str) -> bool) -> usize {
     removed.len()
 }
 
-/// Whether a text is what containers are called: sixteen hexadecimal digits.
+/// Whether a text is the id of a container: sixteen hexadecimal digits.
 fn is_id(text: &str) -> bool {
     text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether this machine's control groups can limit swap.
+/// Whether swap can be limited.
 pub(crate) fn counts_swap() -> bool {
     let (first, _) = machine();
     if first.is_empty() {
@@ -207,18 +208,18 @@ pub(crate) fn counts_swap() -> bool {
     first.iter().any(|hierarchy| hierarchy.join("memory.memsw.limit_in_bytes").exists())
 }
 
-/// Where version 1's hierarchies are mounted, in this machine as in containers.
-pub(crate) fn first_version() -> &'static [PathBuf] {
+/// The mount points of version 1 hierarchies.
+pub(crate) fn v1_hierarchies() -> &'static [PathBuf] {
     &machine().0
 }
 
-/// The hierarchies of this machine, which do not change while we run.
+/// The mount points of this machine, which do not change while we run.
 fn machine() -> &'static (Vec<PathBuf>, Option<PathBuf>) {
     static MACHINE: OnceLock<(Vec<PathBuf>, Option<PathBuf>)> = OnceLock::new();
     MACHINE.get_or_init(|| hierarchies(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()))
 }
 
-/// The mount points of version 1's hierarchies and of version 2's.
+/// The mount points of version 1 and version 2.
 fn hierarchies(mountinfo: &str) -> (Vec<PathBuf>, Option<PathBuf>) {
     let mut first = Vec::new();
     let mut second = None;
@@ -239,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hierarchies_of_a_mixed_machine_are_found() {
+    fn hybrid_hierarchies_are_found() {
         let text = "\
 25 30 0:23 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
 26 25 0:24 / /sys/fs/cgroup/cpu rw,relatime shared:7 - cgroup cgroup rw,cpu
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_with_version_two_only_has_no_others() {
+    fn a_unified_hierarchy_is_found() {
         let (first, second) = hierarchies("30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n");
         assert!(first.is_empty());
         assert_eq!(second.as_deref(), Some(Path::new("/sys/fs/cgroup")));

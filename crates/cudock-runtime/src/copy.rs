@@ -1,4 +1,4 @@
-//! Files copied between a container and this machine.
+//! Copies files between a container and this machine.
 //!
 //! A container's paths are resolved as a process inside would resolve them (`InRoot`), so no link in it leads out; below
 //! the first directory nothing is followed at all (`tree`).
@@ -14,11 +14,11 @@ use crate::home::ContainerDir;
 use crate::in_root::InRoot;
 use crate::overlay::{Overlay, leave_mount_namespace};
 use crate::plan::Plan;
-use crate::status::{State, Watch, process_began};
+use crate::status::{ContainerState, Watch, process_began};
 pub use crate::tree::Copied;
-use crate::tree::{Options, copy_attributes, copy_contents, copy_entry, copy_handle, open_directory};
+use crate::tree::{CopyOptions, copy_attributes, copy_contents, copy_entry, copy_handle, open_directory};
 
-/// Which way.
+/// The direction of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From this machine into the container.
@@ -27,25 +27,25 @@ pub enum Direction {
     Out,
 }
 
-/// What is copied where.
+/// A copy between a container and this machine.
 #[derive(Debug, Clone)]
 pub struct CopyRequest {
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
-    /// The path in the container, as it was typed.
+    /// The path in the container, as typed.
     pub inside: String,
-    /// The path on this machine, as it was typed.
+    /// The path on this machine, as typed.
     pub outside: String,
-    /// Keep owners and groups.
+    /// Whether to keep owners and groups.
     pub archive: bool,
-    /// Copy what a link leads to, where the source is one.
+    /// Whether to copy the target of a link as the source.
     pub follow_link: bool,
 }
 
 /// Copies between a container and this machine.
 pub fn copy(dir: &ContainerDir, plan: &Plan, request: &CopyRequest) -> Result<Copied, RuntimeError> {
     let outside = std::path::absolute(&request.outside).on("cannot find", Path::new(&request.outside))?;
-    // Looked at before a stopped container's root is mounted, which changes the mount namespace.
+    // Opened before a stopped container's root is mounted, which changes the mount namespace.
     let here = Side::at(Path::new("/"), outside, &request.outside)?;
     let (root, held) = root_of(dir, plan, &request.inside)?;
     let inside = Side { root, path: Path::new("/").join(&request.inside), typed: request.inside.clone() };
@@ -53,17 +53,17 @@ pub fn copy(dir: &ContainerDir, plan: &Plan, request: &CopyRequest) -> Result<Co
         Direction::In => (&here, &inside),
         Direction::Out => (&inside, &here),
     };
-    let options = Options { owners: request.archive, special_bits: false };
+    let options = CopyOptions { owners: request.archive, special_bits: false };
     let outcome = between(from, to, options, request.follow_link);
     drop(held);
     outcome
 }
 
-/// The container's root. For one that runs, as its processes see it; a stopped one is mounted for the moment, and held so
-/// that nobody starts it meanwhile.
+/// The container's root: as its processes see it if it runs, else mounted temporarily, and locked so that it does not start
+/// meanwhile.
 fn root_of(dir: &ContainerDir, plan: &Plan, path: &str) -> Result<(InRoot, Option<Watch>), RuntimeError> {
     let status = dir.current(plan)?;
-    if let Some(pid) = status.pid.filter(|_| status.state == State::Running) {
+    if let Some(pid) = status.pid.filter(|_| status.state == ContainerState::Running) {
         let root = PathBuf::from(format!("/proc/{pid}/root"));
         let opened = InRoot::open(&root).on("cannot open the container's root", &root)?;
         if process_began(pid) == status.pid_began {
@@ -98,7 +98,7 @@ fn root_of(dir: &ContainerDir, plan: &Plan, path: &str) -> Result<(InRoot, Optio
     Ok((opened, Some(watch)))
 }
 
-/// A path on one of the two sides.
+/// One of the two paths.
 struct Side {
     root: InRoot,
     path: PathBuf,
@@ -111,40 +111,40 @@ impl Side {
         Ok(Self { root, path, typed: typed.to_owned() })
     }
 
-    /// Whether the user wrote it as a directory.
+    /// Whether it was typed as a directory.
     fn is_written_as_directory(&self) -> bool {
         self.typed.ends_with('/') || self.is_contents()
     }
 
-    /// `DIR/.` stands for what is in a directory.
+    /// Whether it means the contents of a directory: `DIR/.`.
     fn is_contents(&self) -> bool {
         self.typed == "." || self.typed.ends_with("/.")
     }
 
     fn open(&self) -> Result<OwnedFd, RuntimeError> {
-        self.root.open_place(&self.path).on("cannot open", &self.path)
+        self.root.open_path(&self.path).on("cannot open", &self.path)
     }
 
-    /// The directory an entry is in, and its name in it.
+    /// The parent directory and the name.
     fn entry(&self) -> Result<(OwnedFd, &OsStr), RuntimeError> {
-        let none = || RuntimeError::Request(format!("{} is not a name", self.typed));
+        let none = || RuntimeError::Request(format!("`{}` has no file name", self.typed));
         let parent = self.path.parent().ok_or_else(none)?;
         let name = self.path.file_name().ok_or_else(none)?;
-        Ok((self.root.open_place(parent).on("cannot open", parent)?, name))
+        Ok((self.root.open_path(parent).on("cannot open", parent)?, name))
     }
 }
 
 fn is_directory(handle: &OwnedFd) -> Result<bool, RuntimeError> {
-    let about = fstat(handle).when("cannot read the file")?;
-    Ok(FileType::from_raw_mode(about.st_mode) == FileType::Directory)
+    let stat = fstat(handle).when("cannot read the file")?;
+    Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
-fn between(from: &Side, to: &Side, options: Options, follow: bool) -> Result<Copied, RuntimeError> {
+fn between(from: &Side, to: &Side, options: CopyOptions, follow: bool) -> Result<Copied, RuntimeError> {
     let mut copied = Copied::default();
     let source = from.open();
     let linked = from.entry().ok().and_then(|(parent, name)| {
-        let about = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        Some(FileType::from_raw_mode(about.st_mode) == FileType::Symlink)
+        let stat = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some(FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
     });
     let as_link = linked == Some(true) && !follow && !from.is_written_as_directory();
     if as_link || !is_directory(source.as_ref().map_err(|_| missing(from))?)? {
@@ -162,17 +162,17 @@ fn between(from: &Side, to: &Side, options: Options, follow: bool) -> Result<Cop
         Ok(target) if from.is_contents() => target,
         Ok(target) => {
             let name = from.path.file_name().unwrap_or(OsStr::new("root"));
-            made_in(&target, name, &to.path)?
+            create_in(&target, name, &to.path)?
         }
         Err(_) => {
             let (parent, name) = to.entry()?;
-            made_in(&parent, name, &to.path)?
+            create_in(&parent, name, &to.path)?
         }
     };
     copy_contents(source.as_fd(), target.as_fd(), options, &mut copied).on("cannot copy to", &to.path)?;
     if !from.is_contents() {
-        let about = fstat(&source).on("cannot read", &from.path)?;
-        copy_attributes(&about, target.as_fd(), options).on("cannot copy to", &to.path)?;
+        let stat = fstat(&source).on("cannot read", &from.path)?;
+        copy_attributes(&stat, target.as_fd(), options).on("cannot copy to", &to.path)?;
     }
     copied.entries += 1;
     Ok(copied)
@@ -182,11 +182,11 @@ fn missing(side: &Side) -> RuntimeError {
     RuntimeError::Request(format!("{} not found", side.typed))
 }
 
-/// A directory by its name in another, made where it is missing.
-fn made_in(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, RuntimeError> {
+/// A directory by its name in another, created if it is missing.
+fn create_in(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, RuntimeError> {
     match mkdirat(parent, name, Mode::from_raw_mode(0o755)) {
         Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-        Err(error) => return Err(RuntimeError::file("cannot make", path, error)),
+        Err(error) => return Err(RuntimeError::file("cannot create", path, error)),
     }
     open_directory(parent.as_fd(), name).on("cannot open", path)
 }
@@ -196,7 +196,7 @@ fn copy_single(
     from: &Side,
     to: &Side,
     as_link: bool,
-    options: Options,
+    options: CopyOptions,
     copied: &mut Copied,
 ) -> Result<(), RuntimeError> {
     let (source_dir, own_name) = from.entry()?;
@@ -204,7 +204,7 @@ fn copy_single(
         Ok(target) if is_directory(&target)? => (target, own_name),
         found => {
             if found.is_err() && to.is_written_as_directory() {
-                return Err(RuntimeError::Request(format!("there is no directory {}", to.typed)));
+                return Err(RuntimeError::Request(format!("directory {} not found", to.typed)));
             }
             to.entry()?
         }

@@ -1,4 +1,4 @@
-//! The end of containers: asked for, forced, or found to have come.
+//! Stops, removes and waits for containers.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,47 +13,47 @@ use crate::launch::cgroup_path;
 use crate::plan::Plan;
 use crate::rootless;
 use crate::signal::{SignalNumber, send};
-use crate::status::{State, Status, now, process_began};
+use crate::status::{ContainerState, ContainerStatus, now, process_began};
 
-/// How often we look whether a container has ended.
-const LOOK: Duration = Duration::from_millis(5);
+/// How often the state of a container is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// That a container was asked to end.
+/// A stop that was requested.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct StopRequest {
     at: Instant,
-    /// Whether its process was told.
-    told: bool,
+    /// Whether the stop signal was sent.
+    signaled: bool,
 }
 
 impl ContainerDir {
-    /// How the container is now. Where its watcher died, what was left behind is cleared away first, and written down.
-    pub fn current(&self, plan: &Plan) -> Result<Status, RuntimeError> {
+    /// The current status. If the watcher was killed, removes what it left behind and marks the container as lost.
+    pub fn current(&self, plan: &Plan) -> Result<ContainerStatus, RuntimeError> {
         let status = self.status()?;
-        if !matches!(status.state, State::Running | State::Restarting) {
+        if !matches!(status.state, ContainerState::Running | ContainerState::Restarting) {
             return Ok(status);
         }
         let Some(_watch) = self.watch()? else { return Ok(status) };
-        // It may have ended in order between the two looks.
+        // It may have ended regularly between the two checks.
         let mut status = self.status()?;
-        if !matches!(status.state, State::Running | State::Restarting) {
+        if !matches!(status.state, ContainerState::Running | ContainerState::Restarting) {
             return Ok(status);
         }
         Cgroup::at(&cgroup_path(&plan.id)).remove()?;
-        status.state = State::Lost;
+        status.state = ContainerState::Lost;
         status.pid = None;
         status.pid_began = None;
         status.finished = Some(now());
-        status.error = Some("its watcher was killed, and it ended with it".to_owned());
-        // On a full disk the next look finds the same.
+        status.error = Some("the watcher was killed, and the container with it".to_owned());
+        // On a full disk the next call does the same.
         let _ = self.set_status(&status);
         Ok(status)
     }
 
-    /// Whether the container goes on without anyone doing anything. One that was removed meanwhile does not.
+    /// Whether the container runs or will run by itself. False for one that was removed meanwhile.
     pub fn is_alive(&self, plan: &Plan) -> Result<bool, RuntimeError> {
-        let look = || Ok(self.current(plan)?.state.is_alive() && self.is_watched()?);
-        match look() {
+        let check = || Ok(self.current(plan)?.state.is_alive() && self.is_watched()?);
+        match check() {
             Err(RuntimeError::File { .. }) if !self.plan_file().exists() => Ok(false),
             other => other,
         }
@@ -64,103 +64,103 @@ impl ContainerDir {
         let status = self.current(plan)?;
         let state = || RuntimeError::State {
             name: plan.name.clone(),
-            is: status.state.word().to_owned(),
+            is: status.state.name().to_owned(),
             needed: "running",
         };
-        let pid = status.pid.filter(|_| status.state == State::Running).ok_or_else(state)?;
+        let pid = status.pid.filter(|_| status.state == ContainerState::Running).ok_or_else(state)?;
         if process_began(pid) != status.pid_began {
             return Err(state());
         }
         send(pid, signal.into()).map_err(|error| RuntimeError::system("cannot send the signal", error))
     }
 
-    /// Asks the container to end, and ends it where it does not within `limit`.
+    /// Stops the container, and kills it after `limit`.
     pub fn stop(
         &self,
         plan: &Plan,
         signal: impl Into<SignalNumber>,
         limit: Duration,
-    ) -> Result<Status, RuntimeError> {
+    ) -> Result<ContainerStatus, RuntimeError> {
         let signal = signal.into();
-        let asked = self.ask(plan, signal)?;
-        self.wait_stopped(plan, signal, asked, limit)
+        let request = self.request_stop(plan, signal)?;
+        self.wait_stopped(plan, signal, request, limit)
     }
 
-    /// Asks the container to end; when that was, and whether it was told. One that has ended is not told.
-    pub fn ask(&self, plan: &Plan, signal: SignalNumber) -> Result<Asked, RuntimeError> {
+    /// Sends the stop signal, unless the container has exited.
+    pub fn request_stop(&self, plan: &Plan, signal: SignalNumber) -> Result<StopRequest, RuntimeError> {
         let at = Instant::now();
-        if !self.goes_on(&self.current(plan)?)? {
-            return Ok(Asked { at, told: true });
+        if !self.is_active(&self.current(plan)?)? {
+            return Ok(StopRequest { at, signaled: true });
         }
-        self.ask_to_stop()?;
-        // One that is being started, or waits to be started again, has no process to tell.
-        Ok(Asked { at, told: self.signal(plan, signal).is_ok() })
+        self.mark_stopping()?;
+        // A container that is being started, or waits for its restart, has no process to signal yet.
+        Ok(StopRequest { at, signaled: self.signal(plan, signal).is_ok() })
     }
 
-    /// Waits for a container that was asked to end, and ends it after `limit`.
+    /// Waits for a container to stop, and kills it after `limit`.
     pub fn wait_stopped(
         &self,
         plan: &Plan,
         signal: SignalNumber,
-        asked: Asked,
+        request: StopRequest,
         limit: Duration,
-    ) -> Result<Status, RuntimeError> {
-        let Asked { at, mut told } = asked;
-        let mut forced = false;
+    ) -> Result<ContainerStatus, RuntimeError> {
+        let StopRequest { at, mut signaled } = request;
+        let mut killed = false;
         loop {
             let status = match self.current(plan) {
-                // It removes itself at its end.
-                Err(_) if !self.plan_file().exists() => return Ok(Status::default()),
+                // With --rm it removes itself.
+                Err(_) if !self.plan_file().exists() => return Ok(ContainerStatus::default()),
                 other => other?,
             };
-            if !self.goes_on(&status)? || !self.path().exists() {
+            if !self.is_active(&status)? || !self.path().exists() {
                 self.wait_unwatched()?;
                 return Ok(status);
             }
-            told = told || self.signal(plan, signal).is_ok();
-            if at.elapsed() >= limit && !forced {
-                forced = self.signal(plan, Signal::SIGKILL).is_ok();
-                if status.state == State::Created {
-                    // Its watcher finds that out, and clears away.
+            signaled = signaled || self.signal(plan, signal).is_ok();
+            if at.elapsed() >= limit && !killed {
+                killed = self.signal(plan, Signal::SIGKILL).is_ok();
+                if status.state == ContainerState::Created {
+                    // Its watcher notices and cleans up.
                     Cgroup::at(&cgroup_path(&plan.id)).kill();
                 }
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Whether a container runs, will run again, or is being started.
-    fn goes_on(&self, status: &Status) -> Result<bool, RuntimeError> {
+    /// Whether a container runs, will restart, or is being started.
+    fn is_active(&self, status: &ContainerStatus) -> Result<bool, RuntimeError> {
         Ok(match status.state {
-            State::Running | State::Restarting => true,
-            State::Created => self.is_watched()?,
-            State::Exited | State::Lost => false,
+            ContainerState::Running | ContainerState::Restarting => true,
+            ContainerState::Created => self.is_watched()?,
+            ContainerState::Exited | ContainerState::Lost => false,
         })
     }
 
-    /// Removes the container and everything of it. One that runs is ended first where `force` says so.
+    /// Removes the container. With `force`, a running one is killed first.
     pub fn delete(&self, plan: &Plan, force: bool) -> Result<(), RuntimeError> {
         let status = self.current(plan)?;
-        if !force && self.goes_on(&status)? && self.is_watched()? {
+        if !force && self.is_active(&status)? && self.is_watched()? {
             return Err(RuntimeError::State {
                 name: plan.name.clone(),
-                is: status.state.word().to_owned(),
+                is: status.state.name().to_owned(),
                 needed: "stopped",
             });
         }
         self.stop(plan, Signal::SIGKILL, Duration::ZERO)?;
-        // Whoever still watches it may be about to make control groups, or to remove them.
+        // Its watcher may still create or remove cgroups.
         self.wait_unwatched()?;
         self.clear()
     }
 
-    /// Removes everything of a container that nobody watches, and of one whose plan cannot be read.
+    /// Removes a container without a watcher, even if its plan cannot be read.
     pub fn clear(&self) -> Result<(), RuntimeError> {
         Cgroup::at(&cgroup_path(&self.id())).remove()?;
         self.remove()
     }
 
-    /// Waits until the container has ended for good. What it ended with.
+    /// Waits until the container has exited and does not restart, and returns its exit code.
     pub fn wait(&self, plan: &Plan) -> Result<i32, RuntimeError> {
         loop {
             let status = match self.current(plan) {
@@ -169,24 +169,24 @@ impl ContainerDir {
                 Err(error) => return Err(error),
             };
             match status.state {
-                State::Exited => return Ok(status.exit_code.unwrap_or(0)),
-                State::Lost => return Ok(137),
-                State::Created if !self.is_watched()? => {
+                ContainerState::Exited => return Ok(status.exit_code.unwrap_or(0)),
+                ContainerState::Lost => return Ok(137),
+                ContainerState::Created if !self.is_watched()? => {
                     return Err(RuntimeError::State {
                         name: plan.name.clone(),
-                        is: "created, and nobody starts it".to_owned(),
+                        is: "created but not started".to_owned(),
                         needed: "running",
                     });
                 }
-                _ => std::thread::sleep(LOOK),
+                _ => std::thread::sleep(POLL_INTERVAL),
             }
         }
     }
 }
 
 impl Home {
-    /// Removes control groups of containers that are gone, as a killed process may leave them; how many. Those of
-    /// containers that are kept elsewhere have processes in them, or are just being made.
+    /// Removes cgroups of containers that no longer exist, and returns how many. Cgroups of containers in other data
+    /// directories have processes in them or are new.
     pub fn prune_groups(&self) -> Result<usize, RuntimeError> {
         let mut known: HashSet<String> = self.all()?.into_iter().map(|(_, plan)| plan.id).collect();
         known.extend(self.damaged()?.iter().map(ContainerDir::id));
@@ -194,7 +194,7 @@ impl Home {
     }
 }
 
-/// Bytes that a container wrote above its image.
+/// Bytes that a container wrote on top of its image.
 pub fn written(dir: &ContainerDir) -> Result<u64, RuntimeError> {
     use std::os::unix::fs::MetadataExt;
     let upper = dir.upper();
@@ -202,7 +202,7 @@ pub fn written(dir: &ContainerDir) -> Result<u64, RuntimeError> {
     let mut left = vec![upper];
     let mut sum = 0;
     while let Some(directory) = left.pop() {
-        // What goes meanwhile, or lies deeper than a path can say, is not counted.
+        // Files that vanish meanwhile, or whose path is too long, are not counted.
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let Ok(about) = entry.metadata() else { continue };
             sum += about.blocks() * 512;

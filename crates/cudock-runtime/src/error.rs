@@ -1,39 +1,39 @@
-//! What can go wrong with a container.
+//! Errors of this crate.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use cudock_base::{ErrorKind, Report, UsageError};
 
-/// Why a container could not be made, watched or ended.
+/// Why an operation on a container failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
-    /// A file or folder of ours, or a system call on one.
-    #[error("{doing} {}", path.display())]
+    /// An operation on a file or directory failed.
+    #[error("{action} {}", path.display())]
     File {
-        /// What was tried: "cannot write".
-        doing: &'static str,
-        /// Which one.
+        /// What failed: "cannot write".
+        action: &'static str,
+        /// On which one.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// A system call that names no file.
-    #[error("{doing}")]
+    /// A system call without a file failed.
+    #[error("{action}")]
     System {
-        /// What was tried.
-        doing: &'static str,
-        /// Why not.
+        /// What failed.
+        action: &'static str,
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// A state file that cannot be read as one.
-    #[error("{} is not what cudock wrote", path.display())]
+    /// A state file cannot be parsed.
+    #[error("{} is damaged", path.display())]
     Damaged {
         /// Which one.
         path: PathBuf,
-        /// What is wrong in it.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },
@@ -43,15 +43,15 @@ pub enum RuntimeError {
     /// No group has that name.
     #[error("no group `{0}`")]
     UnknownGroup(String),
-    /// Several ids begin so.
-    #[error("`{0}` is the beginning of several ids")]
+    /// Several ids have this prefix.
+    #[error("`{0}` is a prefix of several ids")]
     Ambiguous(String),
-    /// A name is taken.
-    #[error("the name `{name}` is taken by container {id}")]
+    /// The name is in use.
+    #[error("the name `{name}` is in use by container {id}")]
     NameTaken {
         /// The name.
         name: String,
-        /// Who has it.
+        /// The container that has it.
         id: String,
     },
     /// A container is not in the state an operation needs.
@@ -59,9 +59,9 @@ pub enum RuntimeError {
     State {
         /// Which container.
         name: String,
-        /// How it is.
+        /// Its state.
         is: String,
-        /// How it would have to be.
+        /// The state it must be in.
         needed: &'static str,
     },
     /// The user or group does not exist in the image.
@@ -70,34 +70,34 @@ pub enum RuntimeError {
     /// A flag or its value cannot be used.
     #[error(transparent)]
     Usage(#[from] UsageError),
-    /// A word of the request means nothing.
+    /// The request is invalid.
     #[error("{0}")]
     Request(String),
-    /// The program is not there: exit code 127.
+    /// The program was not found: exit code 127.
     #[error("{0}")]
     NotFound(String),
-    /// The program is there and cannot be executed: exit code 126.
+    /// The program cannot be executed: exit code 126.
     #[error("{0}")]
     NotExecutable(String),
-    /// What a watcher said.
+    /// An error that another process reported.
     #[error("{text}")]
     Reported {
-        /// The exit code it stands for.
+        /// The exit code for it.
         code: i32,
-        /// Why.
+        /// The message.
         text: String,
-        /// The way out.
+        /// What to do about it.
         hint: Option<String>,
     },
     /// The container could not be created.
     #[error("cannot create the container: {0}")]
     Create(String),
-    /// This machine does not allow containers, or not in this way.
+    /// This machine lacks something that is needed.
     #[error("{what}")]
     Host {
-        /// What it does not allow.
+        /// What is missing.
         what: String,
-        /// The way out.
+        /// What to do about it.
         hint: String,
     },
     /// The GPUs cannot be mapped in.
@@ -111,23 +111,23 @@ pub enum RuntimeError {
     Unpack(#[from] cudock_image::unpack::UnpackError),
     /// The confinement cannot be set up.
     #[error(transparent)]
-    Confine(#[from] cudock_confine::Error),
+    Confine(#[from] cudock_confine::ConfineError),
     /// The network cannot be set up.
     #[error(transparent)]
     Network(#[from] cudock_netns::NetnsError),
 }
 
 impl RuntimeError {
-    pub(crate) fn file(doing: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
-        Self::File { doing, path: path.into(), source: source.into() }
+    pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
+        Self::File { action, path: path.into(), source: source.into() }
     }
 
-    pub(crate) fn system(doing: &'static str, source: impl Into<io::Error>) -> Self {
-        Self::System { doing, source: source.into() }
+    pub(crate) fn system(action: &'static str, source: impl Into<io::Error>) -> Self {
+        Self::System { action, source: source.into() }
     }
 
-    /// Something that another process said went wrong outside.
-    pub(crate) fn said(text: impl Into<String>) -> Self {
+    /// An error that another process reported, or that has no more specific variant.
+    pub(crate) fn reported(text: impl Into<String>) -> Self {
         Self::Reported { code: 3, text: text.into(), hint: None }
     }
 
@@ -135,7 +135,7 @@ impl RuntimeError {
         match self {
             Self::Unknown(_) => Some("`cudock ps --all` lists them".to_owned()),
             Self::UnknownGroup(_) => Some("`cudock groups` lists them".to_owned()),
-            Self::Ambiguous(_) => Some("give more of the id, or the name".to_owned()),
+            Self::Ambiguous(_) => Some("use more digits of the id, or the name".to_owned()),
             Self::NameTaken { name, .. } => Some(format!("cudock rm {name}, or choose another name")),
             Self::State { name, needed: "stopped", .. } => {
                 Some(format!("cudock stop {name}, or cudock rm --force {name}"))
@@ -166,24 +166,38 @@ impl Report for RuntimeError {
     }
 }
 
-/// Names the file that an operation failed on.
+/// An error with its causes, without those that repeat it, as libcontainer's do.
+pub(crate) fn error_text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let cause = error.to_string();
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+        source = error.source();
+    }
+    text
+}
+
+/// Adds the file to an error.
 pub(crate) trait OnFile<T> {
-    fn on(self, doing: &'static str, path: &Path) -> Result<T, RuntimeError>;
+    fn on(self, action: &'static str, path: &Path) -> Result<T, RuntimeError>;
 }
 
 impl<T, E: Into<io::Error>> OnFile<T> for Result<T, E> {
-    fn on(self, doing: &'static str, path: &Path) -> Result<T, RuntimeError> {
-        self.map_err(|error| RuntimeError::file(doing, path, error))
+    fn on(self, action: &'static str, path: &Path) -> Result<T, RuntimeError> {
+        self.map_err(|error| RuntimeError::file(action, path, error))
     }
 }
 
-/// Names the system call that failed.
+/// Adds what failed to an error.
 pub(crate) trait OnSystem<T> {
-    fn when(self, doing: &'static str) -> Result<T, RuntimeError>;
+    fn when(self, action: &'static str) -> Result<T, RuntimeError>;
 }
 
 impl<T, E: Into<io::Error>> OnSystem<T> for Result<T, E> {
-    fn when(self, doing: &'static str) -> Result<T, RuntimeError> {
-        self.map_err(|error| RuntimeError::system(doing, error))
+    fn when(self, action: &'static str) -> Result<T, RuntimeError> {
+        self.map_err(|error| RuntimeError::system(action, error))
     }
 }

@@ -1,4 +1,4 @@
-//! A further process in a container that runs.
+//! Runs another process in a running container.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -6,29 +6,29 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::enter::Entry;
+use crate::enter::ExecSpec;
 use crate::error::{OnFile, OnSystem, RuntimeError};
 use crate::home::ContainerDir;
 use crate::in_root::InRoot;
 use crate::join::Joining;
 use crate::plan::{Plan, Private, Security};
-use crate::pump::{self, Ends, Signals, stay};
-use crate::reexec::{self, Sealed};
+use crate::reexec::{self, SealedCommand};
 use crate::started::Started;
-use crate::status::{State, Status};
+use crate::status::{ContainerState, ContainerStatus};
+use crate::streams::{self, Signals, StreamEnds, supervise_process};
 use crate::user::identify;
 use crate::{limits, terminal};
 
-/// What is to run beside the container's own process.
+/// A process to run in a container.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ExecRequest {
     /// The program and its arguments.
     pub args: Vec<String>,
-    /// Variables over the container's.
+    /// Variables that override the container's.
     pub environment: Vec<(String, String)>,
-    /// As whom; as the container's own process without it.
+    /// The user; that of the container's own process by default.
     pub user: Option<String>,
-    /// Where; where the container's own process began without it.
+    /// The working directory; the container's by default.
     pub cwd: Option<String>,
     /// Whether it gets a terminal.
     pub tty: bool,
@@ -36,40 +36,40 @@ pub struct ExecRequest {
     pub stdin: bool,
 }
 
-/// What a joining process is told. It is handed over in memory: its command line and environment can be read inside the
-/// container for a moment.
+/// The input of a joining process. It is passed in memory: the command line and environment of the process are briefly
+/// readable inside the container.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Handover {
+pub struct ExecHandover {
     /// The container's directory.
     pub container: PathBuf,
-    /// What is to run.
+    /// The process.
     pub request: ExecRequest,
 }
 
-/// The command that joins a container: this program started over, with nothing about this machine on its command line
-/// or in its environment.
-pub fn joiner(dir: &ContainerDir, request: &ExecRequest) -> Result<Sealed, RuntimeError> {
-    let handover = Handover { container: dir.path().to_owned(), request: request.clone() };
-    Ok(reexec::sealed_command(&["join".into()], &handover)?.anonymous())
+/// The command that joins a container: this program, with nothing about this machine on its command line or in its
+/// environment.
+pub fn join_command(dir: &ContainerDir, request: &ExecRequest) -> Result<SealedCommand, RuntimeError> {
+    let handover = ExecHandover { container: dir.path().to_owned(), request: request.clone() };
+    Ok(reexec::sealed_command(&["join".into()], &handover)?.without_environment())
 }
 
-/// Runs a process in a container, connected to our own input and outputs. What it ended with.
+/// Runs a process in a container, attached to our own input and outputs, and returns its exit code.
 ///
-/// As [`crate::watch`], this must run in a process with one thread.
+/// Like [`crate::watch`], this must run in a process with one thread.
 pub fn exec(dir: &ContainerDir, plan: &Plan, request: &ExecRequest) -> Result<i32, RuntimeError> {
     let status = running(dir, plan)?;
     join(dir, plan, request, &status)
 }
 
-/// The status of a container that runs.
-fn running(dir: &ContainerDir, plan: &Plan) -> Result<Status, RuntimeError> {
+/// The status of a container, which must be running.
+fn running(dir: &ContainerDir, plan: &Plan) -> Result<ContainerStatus, RuntimeError> {
     let status = dir.current(plan)?;
-    if status.state == State::Running && status.pid.is_some() {
+    if status.state == ContainerState::Running && status.pid.is_some() {
         return Ok(status);
     }
     Err(RuntimeError::State {
         name: plan.name.clone(),
-        is: status.state.word().to_owned(),
+        is: status.state.name().to_owned(),
         needed: "running",
     })
 }
@@ -78,7 +78,7 @@ fn join(
     dir: &ContainerDir,
     plan: &Plan,
     request: &ExecRequest,
-    status: &Status,
+    status: &ContainerStatus,
 ) -> Result<i32, RuntimeError> {
     let pid = status.pid.unwrap_or_default();
     let root = PathBuf::from(format!("/proc/{pid}/root"));
@@ -101,16 +101,16 @@ fn join(
     }
     let (streams, ends) = if request.tty {
         let (ours, theirs) = terminal::open_in(&opened)?;
-        // Before the program can ask for it.
+        // Before the program can query it.
         terminal::copy_size(ours.as_fd());
-        let copy = || rustix::io::fcntl_dupfd_cloexec(&theirs, 3).when("cannot make a terminal");
-        ([copy()?, copy()?, theirs], Ends::of_terminal(ours, true, request.stdin))
+        let copy = || rustix::io::fcntl_dupfd_cloexec(&theirs, 3).when("cannot open a terminal");
+        ([copy()?, copy()?, theirs], StreamEnds::of_terminal(ours, true, request.stdin))
     } else {
-        pump::pipes(request.stdin, true)?
+        streams::pipes(request.stdin, true)?
     };
     drop(opened);
-    pump::give_to(&streams, &identity);
-    let entry = Entry {
+    streams::give_to(&streams, &identity);
+    let spec = ExecSpec {
         args: request.args.clone(),
         environment: environment.into_iter().collect(),
         cwd: request.cwd.clone().unwrap_or_else(|| plan.process.cwd.clone()),
@@ -119,27 +119,27 @@ fn join(
         rlimits: limits::rlimits(&plan.limits)?,
         tty: request.tty,
     };
-    let joining = Joining { pid, began: status.pid_began, entry, streams };
-    // Not before: a container that holds the joining process up must not keep anyone from interrupting us.
-    let began = joining.start()?;
-    let mut signals = Signals::hold()?;
-    Ok(stay(began, ends, &mut signals, None, &mut || {})?.code)
+    let joining = Joining { pid, began: status.pid_began, spec, streams };
+    let started = joining.start()?;
+    // Not blocked before: a container that delays the start must not keep the user from interrupting it.
+    let mut signals = Signals::block()?;
+    Ok(supervise_process(started, ends, &mut signals, None, &mut || {})?.code)
 }
 
-/// The environment the container was started with, and what was asked for over it.
+/// The environment of the container, overridden by the request's.
 fn environment(plan: &Plan, started: &[(String, String)], request: &ExecRequest) -> BTreeMap<String, String> {
-    let mut whole: BTreeMap<String, String> = started.iter().cloned().collect();
+    let mut all: BTreeMap<String, String> = started.iter().cloned().collect();
     let chosen = |name: &str| {
         plan.process.environment.iter().any(|(known, _)| known == name)
             || plan.process.given.iter().any(|known| known == name)
     };
-    // A home that nobody chose is that of the container's user, not of another one.
+    // A home directory that was not set explicitly is that of the container's user.
     if request.user.is_some() && !chosen("HOME") {
-        whole.remove("HOME");
+        all.remove("HOME");
     }
     if request.tty {
-        whole.entry("TERM".to_owned()).or_insert_with(|| "xterm".to_owned());
+        all.entry("TERM".to_owned()).or_insert_with(|| "xterm".to_owned());
     }
-    whole.extend(request.environment.iter().cloned());
-    whole
+    all.extend(request.environment.iter().cloned());
+    all
 }

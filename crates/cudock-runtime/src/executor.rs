@@ -1,5 +1,4 @@
-//! The last steps inside the container, in a process that is still ours: give back what this program changed about
-//! signals, take the right to make most system calls away, and become the user's program.
+//! The last steps of our code inside a container: restore signals, install the seccomp filter, execute the program.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -17,33 +16,33 @@ use rustix::termios::Winsize;
 use crate::error::RuntimeError;
 use crate::sys;
 
-/// Becomes the user's program.
+/// Executes the user's program.
 #[derive(Clone)]
-pub(crate) struct Become {
+pub(crate) struct ProgramExecutor {
     /// The whole environment.
     pub(crate) environment: Vec<(String, String)>,
-    /// Where it starts.
+    /// The working directory.
     pub(crate) cwd: String,
-    /// Whether the program and the folder to start in are looked for by our other side, and gone to at the last moment.
+    /// Whether the program and the working directory are checked from outside after all mounts, not by [`Executor::validate`].
     pub(crate) late: bool,
-    /// How large its terminal is.
+    /// The size of its terminal.
     pub(crate) size: Option<Winsize>,
-    /// Which system calls the program may make; all without it.
+    /// The seccomp filter, if any.
     pub(crate) filter: Option<Filter>,
-    /// What is done in place of a program: it runs in our own process, inside the container, and ends it.
+    /// A function to run instead of a program, in this process.
     pub(crate) instead: Option<fn() -> i32>,
-    /// Whether this process stays as PID 1 and the program is its child.
+    /// Whether this process stays as PID 1, with the program as its child.
     pub(crate) init: bool,
 }
 
-/// Between these, an error tells our other side which exit code it stands for.
+/// Delimits the exit code in a tagged error.
 const MARK: char = '\u{1}';
 
-impl Executor for Become {
+impl Executor for ProgramExecutor {
     fn exec(&self, spec: &Spec) -> Result<(), ExecutorError> {
         sys::restore_signals();
         SigSet::empty().thread_set_mask().map_err(other)?;
-        // A container does not outlive its watcher: without one nobody would read what it writes or restart it.
+        // A container must not outlive its watcher, which reads its output and restarts it.
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(other)?;
         if let Some(size) = self.size {
             let _ = rustix::termios::tcsetwinsize(std::io::stdin(), size);
@@ -54,10 +53,9 @@ impl Executor for Become {
             eprintln!("cudock: the container cannot start in {}: {error}", self.cwd);
             std::process::exit(126);
         }
-        // Not the caller's: what it makes must not depend on who started it.
+        // Independent of the caller's.
         nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
-        // What is closed when a program is executed must be closed for our own code as well: the image's libraries may
-        // run in it.
+        // Not left to exec: `instead` may load the image's libraries into this process.
         sys::close_all_but_standard();
         if let Some(filter) = &self.filter {
             filter.install().map_err(|error| ExecutorError::Other(error.to_string()))?;
@@ -78,65 +76,62 @@ impl Executor for Become {
         if self.late {
             return Ok(());
         }
-        let wrong = ExecutorValidationError::ArgValidationError;
-        enter(&self.cwd).map_err(|error| wrong(self.cannot_start_there(error)))?;
+        let invalid = ExecutorValidationError::ArgValidationError;
+        self.enter_cwd().map_err(invalid)?;
         if self.instead.is_some() {
             return Ok(());
         }
-        self.find(&arguments(spec).map_err(wrong)?).map_err(wrong)
+        self.find(&arguments(spec).map_err(invalid)?).map_err(invalid)
     }
 
     fn setup_envs(&self, _: HashMap<String, String>) -> Result<(), ExecutorSetEnvsError> {
-        // Ours is handed to the program when it is executed, and never was in a file.
+        // The environment is passed to execve and never written to a file.
         Ok(())
     }
 }
 
-impl Become {
-    /// Looks for the folder to start in and the program, from a process that sees the container's root as its own. What
-    /// is wrong, in words that [`understood`] reads.
-    pub(crate) fn look(&self, args: &[String]) -> Result<(), String> {
+impl ProgramExecutor {
+    /// Checks the working directory and the program, from a process in the container's mount namespace. Errors are tagged for
+    /// [`parse_error`].
+    pub(crate) fn check(&self, args: &[String]) -> Result<(), String> {
         self.enter_cwd()?;
         self.find(args)
     }
 
-    /// Goes to the directory to start in.
+    /// Changes to the working directory.
     pub(crate) fn enter_cwd(&self) -> Result<(), String> {
-        enter(&self.cwd).map_err(|error| self.cannot_start_there(error))
+        enter(&self.cwd).map_err(|error| {
+            let reason = match error {
+                rustix::io::Errno::NOTDIR => "it is not a directory".to_owned(),
+                error => error.to_string(),
+            };
+            tag_error(2, &format!("the container cannot start in {}: {reason}", self.cwd))
+        })
     }
 
-    fn cannot_start_there(&self, error: rustix::io::Errno) -> String {
-        let why = if error == rustix::io::Errno::NOTDIR {
-            "it is not a folder".to_owned()
-        } else {
-            error.to_string()
-        };
-        marked(2, &format!("the container cannot start in {}: {why}", self.cwd))
-    }
-
-    /// Looks for the program.
+    /// Checks that the program can be executed.
     pub(crate) fn find(&self, args: &[String]) -> Result<(), String> {
         let Some(program) = args.first() else {
-            return Err(marked(127, "no command to run: the image names none, and none was given"));
+            return Err(tag_error(127, "no command to run: add one after the image, which has none"));
         };
         if args.iter().any(|arg| arg.contains('\0')) {
-            return Err(marked(2, "an argument holds a byte that ends it"));
+            return Err(tag_error(2, "an argument contains a NUL byte"));
         }
         let candidates = self.candidates(program);
         if candidates.iter().any(|path| !path.is_dir() && access(path, AccessFlags::X_OK).is_ok()) {
             return Ok(());
         }
         Err(match candidates.iter().find(|path| path.exists()) {
-            Some(path) if path.is_dir() => marked(126, &format!("{} is a folder", path.display())),
-            Some(path) => marked(126, &format!("{} may not be executed by this user", path.display())),
-            None if program.contains('/') => marked(127, &format!("there is no {program} in the container")),
-            None => marked(127, &format!("there is no `{program}` in the container's PATH")),
+            Some(path) if path.is_dir() => tag_error(126, &format!("{} is a directory", path.display())),
+            Some(path) => tag_error(126, &format!("{}: permission denied", path.display())),
+            None if program.contains('/') => tag_error(127, &format!("{program} not found in the container")),
+            None => tag_error(127, &format!("`{program}` not found in the container's PATH")),
         })
     }
 
     fn become_program(&self, program: &str, args: &[String]) -> ! {
         let (error, code) = self.run(program, args);
-        // Nobody listens for errors any more: say it where the program's own would be said.
+        // Errors can no longer be returned, so it goes to the program's standard error.
         eprintln!("cudock: {program}: {}", error.desc());
         std::process::exit(code)
     }
@@ -160,29 +155,32 @@ impl Become {
         (worst, if worst == Errno::ENOENT { 127 } else { 126 })
     }
 
-    /// The files a program's name may stand for, in order.
+    /// The files that a program's name may refer to, in order.
     fn candidates(&self, program: &str) -> Vec<PathBuf> {
         if program.contains('/') {
             return vec![PathBuf::from(program)];
         }
         let path = self.environment.iter().find(|(name, _)| name == "PATH");
-        let folders = path.map_or("", |(_, value)| value.as_str()).split(':');
-        folders.filter(|folder| !folder.is_empty()).map(|folder| Path::new(folder).join(program)).collect()
+        let directories = path.map_or("", |(_, value)| value.as_str()).split(':');
+        directories
+            .filter(|directory| !directory.is_empty())
+            .map(|directory| Path::new(directory).join(program))
+            .collect()
     }
 }
 
-/// An error with the exit code it stands for.
-pub(crate) fn marked(code: i32, text: &str) -> String {
+/// An error with its exit code.
+pub(crate) fn tag_error(code: i32, text: &str) -> String {
     format!("{MARK}{code}{MARK}{text}{MARK}")
 }
 
-/// Goes to a folder of the container. Links of `/proc` lead out of it and are not followed; and where a folder was
-/// reached that is outside all the same, the kernel knows: what it calls the folder does not begin at the root.
-fn enter(folder: &str) -> rustix::io::Result<()> {
+/// Changes to a directory of the container. Magic links of `/proc` lead out of it and are not followed. If the result is
+/// still outside, the kernel's name of the directory does not begin with a slash.
+fn enter(directory: &str) -> rustix::io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
-    rustix::process::fchdir(folder)?;
-    // Not glibc's function, which looks for a way of its own where the kernel's answer is `(unreachable)`.
+    let directory = openat2(CWD, directory, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
+    rustix::process::fchdir(directory)?;
+    // Not glibc's function, which searches the path itself if the kernel returns `(unreachable)`.
     let reached = rustix::process::getcwd(Vec::new())?;
     if reached.as_bytes().first() == Some(&b'/') { Ok(()) } else { Err(rustix::io::Errno::ACCESS) }
 }
@@ -196,8 +194,8 @@ fn other(error: Errno) -> ExecutorError {
     ExecutorError::Other(error.desc().to_owned())
 }
 
-/// What an error from inside the container stands for.
-pub(crate) fn understood(text: &str) -> RuntimeError {
+/// Parses an error from inside the container.
+pub(crate) fn parse_error(text: &str) -> RuntimeError {
     let mut parts = text.split(MARK).skip(1);
     match (parts.next(), parts.next()) {
         (Some("127"), Some(message)) => RuntimeError::NotFound(message.to_owned()),

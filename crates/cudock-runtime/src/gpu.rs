@@ -1,5 +1,4 @@
-//! The GPUs of a container, computed at each start from the driver as it is then: nothing that an update of the driver
-//! could make stale is kept.
+//! The GPUs of a container, computed at each start from the installed driver, so that a driver update makes nothing stale.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,7 +8,8 @@ use std::path::Path;
 use cudock_facts::Facts;
 use cudock_host::Root;
 use cudock_inject::{
-    Devices, Driver, Edits, GpuRequest, Placement, Places, edits as edits_for, library_folder, requirements,
+    Devices, Driver, DriverRoots, Edits, GpuRequest, Placement, edits as edits_for, library_directory,
+    requirements,
 };
 use cudock_target::Target;
 use cudock_target::gate::GateHost;
@@ -17,25 +17,26 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::in_mount_ns::in_mount_ns;
 use crate::plan::{GpuPlan, Plan, Private};
 
-/// What has to be done to the container for its GPUs; none where it has none.
+/// The edits for the GPUs of a container, if it has any.
 pub(crate) fn edits(plan: &Plan, private: &Private, root: &Path) -> Result<Option<Edits>, RuntimeError> {
     let Some(gpus) = &plan.gpus else { return Ok(None) };
     let environment: BTreeMap<String, String> = plan.environment(private).into_iter().collect();
     Ok(Some(find(gpus, &environment, root)?))
 }
 
-/// The edits for a root.
+/// The edits for a container with this root.
 pub fn find(
     gpus: &GpuPlan,
     environment: &BTreeMap<String, String>,
     root: &Path,
 ) -> Result<Edits, RuntimeError> {
-    find_at(gpus, environment, &Placement::Folder(library_folder(root)?))
+    find_at(gpus, environment, &Placement::Directory(library_directory(root)?))
 }
 
-/// The edits for files in given places.
+/// The edits with this placement of libraries.
 pub fn find_at(
     gpus: &GpuPlan,
     environment: &BTreeMap<String, String>,
@@ -46,8 +47,8 @@ pub fn find_at(
         None => gpus.devices.clone(),
     };
     let request = GpuRequest::resolve(Some(&flag), environment, false)?.unwrap_or_default();
-    let driver = match Driver::find(&places(gpus)?) {
-        // Who wants no GPU need not have a driver.
+    let driver = match Driver::find(&driver_roots(gpus)?) {
+        // Without GPUs no driver is needed.
         Err(_) if request.devices == Devices::None => return Ok(Edits::default()),
         found => found?,
     };
@@ -61,13 +62,13 @@ pub fn find_at(
     Ok(edits)
 }
 
-/// What requirements of images are held against: the driver, and the cards by the names the module gives them.
+/// What the requirements of images are checked against: the driver, and the GPUs by the kernel module's names.
 fn gate_host(gpus: &GpuPlan, driver: &Driver) -> GateHost {
     let facts = Facts::embedded();
     let proc = gpus.device_root.as_deref().or(gpus.driver_root.as_deref()).unwrap_or(Path::new("/"));
-    let card = |gpu: &cudock_inject::Gpu| {
-        let about = proc.join("proc/driver/nvidia/gpus").join(&gpu.bus).join("information");
-        let text = std::fs::read_to_string(about).unwrap_or_default();
+    let target = |gpu: &cudock_inject::DriverGpu| {
+        let path = proc.join("proc/driver/nvidia/gpus").join(&gpu.bus).join("information");
+        let text = std::fs::read_to_string(path).unwrap_or_default();
         let model =
             text.lines().find_map(|line| line.strip_prefix("Model:")).map(str::trim).unwrap_or_default();
         let row = facts.gpus().by_product_name(model);
@@ -76,31 +77,31 @@ fn gate_host(gpus: &GpuPlan, driver: &Driver) -> GateHost {
         target.gpu.get_or_insert_with(|| model.to_owned());
         target
     };
-    let mut targets: Vec<Target> = driver.gpus.iter().map(card).collect();
+    let mut targets: Vec<Target> = driver.gpus.iter().map(target).collect();
     if targets.is_empty() {
         targets.push(Target::unknown_gpu(&facts, driver.version));
     }
     requirements::host_of(&targets)
 }
 
-pub(crate) fn places(gpus: &GpuPlan) -> Result<Places, RuntimeError> {
-    let tree = |folder: &Path| {
-        Root::tree(folder)
+pub(crate) fn driver_roots(gpus: &GpuPlan) -> Result<DriverRoots, RuntimeError> {
+    let tree = |directory: &Path| {
+        Root::tree(directory)
             .map_err(|error| RuntimeError::file("cannot read the driver's root", &error.path, error.source))
     };
     let files = gpus.driver_root.as_deref().map(tree).transpose()?;
     let devices = gpus.device_root.as_deref().map(tree).transpose()?;
     Ok(match (files, devices) {
-        (None, None) => Places::one(Root::live()),
-        (Some(files), None) => Places::one(files),
-        (None, Some(devices)) => Places::two(Root::live(), devices),
-        (Some(files), Some(devices)) => Places::two(files, devices),
+        (None, None) => DriverRoots::one(Root::live()),
+        (Some(files), None) => DriverRoots::one(files),
+        (None, Some(devices)) => DriverRoots::two(Root::live(), devices),
+        (Some(files), Some(devices)) => DriverRoots::two(files, devices),
     })
 }
 
-/// Lays texts of ours over files of the container's `/proc`. A specification cannot say that, for most of what is below
-/// `/proc` must not be covered. So it is done from outside, between creation and start: this process, which has one
-/// thread, goes into the container's mount namespace for the moment it takes.
+/// Mounts text files over files of the container's `/proc`, which a specification cannot express, since runtimes reject
+/// mounts below `/proc`. This process, which has one thread, enters the container's mount namespace between creation and
+/// start.
 pub(crate) fn cover_texts(pid: i32, edits: &Edits) -> Result<(), RuntimeError> {
     let below_proc: Vec<_> = edits.texts.iter().filter(|text| text.path.starts_with("/proc")).collect();
     if below_proc.is_empty() {
@@ -110,12 +111,12 @@ pub(crate) fn cover_texts(pid: i32, edits: &Edits) -> Result<(), RuntimeError> {
     for text in &below_proc {
         covers.push((text.path.as_path(), detached_file(&text.contents)?));
     }
-    crate::visit::in_mounts_of(pid, || covers.iter().try_for_each(|(path, (cover, _))| lay_over(path, cover)))
+    in_mount_ns(pid, || covers.iter().try_for_each(|(path, (cover, _))| mount_over(path, cover)))
 }
 
-/// A read-only file that is mounted nowhere yet. It must not be removed before it is.
+/// A detached mount of a read-only file, which must not be removed before it is attached.
 fn detached_file(contents: &str) -> Result<(OwnedFd, tempfile::NamedTempFile), RuntimeError> {
-    let mut file = tempfile::NamedTempFile::new().when("cannot make a temporary file")?;
+    let mut file = tempfile::NamedTempFile::new().when("cannot create a temporary file")?;
     file.write_all(contents.as_bytes()).when("cannot write a temporary file")?;
     rustix::fs::fchmod(&file, Mode::from_raw_mode(0o444)).when("cannot write a temporary file")?;
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
@@ -123,13 +124,13 @@ fn detached_file(contents: &str) -> Result<(OwnedFd, tempfile::NamedTempFile), R
     Ok((mount, file))
 }
 
-fn lay_over(path: &Path, cover: &OwnedFd) -> Result<(), RuntimeError> {
+fn mount_over(path: &Path, cover: &OwnedFd) -> Result<(), RuntimeError> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let root = openat(CWD, "/", flags, Mode::empty()).when("cannot open the container's root")?;
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS;
     let target = match openat2(root.as_fd(), path, flags, Mode::empty(), resolve) {
         Ok(target) => target,
-        // Without the module's files there is nothing to cover.
+        // Without the kernel module there is nothing to cover.
         Err(rustix::io::Errno::NOENT) => return Ok(()),
         Err(error) => return Err(RuntimeError::file("cannot open", path, error)),
     };
@@ -137,14 +138,14 @@ fn lay_over(path: &Path, cover: &OwnedFd) -> Result<(), RuntimeError> {
     move_mount(cover.as_fd(), "", target.as_fd(), "", flags).on("cannot cover", path)
 }
 
-/// Variables that the query needs beside the container's.
+/// Variables that the GPU check needs besides the container's.
 pub(crate) fn verify_environment() -> Vec<(String, String)> {
     cudock_device::ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Has every GPU of the container this process is in compute, and says what was seen. The exit code of the process.
+/// Computes on every GPU of the container this process is in, prints the result and returns the exit code.
 pub(crate) fn verify() -> i32 {
-    // A driver that hangs must not make the start hang.
+    // A driver that hangs must not block the start.
     nix::unistd::alarm::set(120);
     match cudock_device::query(&mut |_| {}) {
         Ok(report) => {

@@ -1,7 +1,4 @@
-//! Where containers are kept, and how one is found.
-//!
-//! Each container has a folder of its own below `containers`. What is in it is read and written by name only through
-//! [`ContainerDir`].
+//! The data directory, and the directories of containers in it.
 
 use std::fs;
 use std::io;
@@ -12,36 +9,36 @@ use std::time::Duration;
 use crate::error::{OnFile, RuntimeError};
 use crate::plan::Plan;
 
-/// Where folders of containers wait to be removed.
+/// Where directories of containers are moved before they are removed.
 const TRASH: &str = "trash";
 
-/// The folder of all containers.
+/// The data directory.
 #[derive(Debug, Clone)]
 pub struct Home {
     root: PathBuf,
 }
 
-/// The folder of one container.
+/// The directory of one container.
 #[derive(Debug, Clone)]
 pub struct ContainerDir {
     path: PathBuf,
 }
 
-/// What was read of all containers.
+/// All containers.
 #[derive(Default)]
-struct Read {
-    whole: Vec<(ContainerDir, Plan)>,
+struct ContainerScan {
+    intact: Vec<(ContainerDir, Plan)>,
     /// Those whose plan cannot be read.
     damaged: Vec<ContainerDir>,
 }
 
 impl Home {
-    /// Containers below `root`.
+    /// The data directory at `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The folder itself.
+    /// Its path.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -60,33 +57,36 @@ impl Home {
         self.root.join("containers")
     }
 
-    /// Makes a container's folder and writes its plan. The name must be free.
+    /// Creates a container's directory and writes its plan. The name must not be in use.
     pub fn create(&self, plan: &Plan) -> Result<ContainerDir, RuntimeError> {
         let containers = self.containers();
-        fs::create_dir_all(&containers).on("cannot make", &containers)?;
+        fs::create_dir_all(&containers).on("cannot create", &containers)?;
         private(&self.root)?;
         let lock = self.lock()?;
         if let Some((_, taken)) = self.all()?.into_iter().find(|(_, known)| known.name == plan.name) {
-            return Err(RuntimeError::NameTaken { name: plan.name.clone(), id: short(&taken.id).to_owned() });
+            return Err(RuntimeError::NameTaken {
+                name: plan.name.clone(),
+                id: short_id(&taken.id).to_owned(),
+            });
         }
         let dir = ContainerDir { path: containers.join(&plan.id) };
-        fs::create_dir(&dir.path).on("cannot make", &dir.path)?;
-        // Made now, so that removing the container later does not need to write.
-        for folder in [dir.upper(), dir.work(), dir.run(), self.root.join(TRASH)] {
-            fs::create_dir_all(&folder).on("cannot make", &folder)?;
+        fs::create_dir(&dir.path).on("cannot create", &dir.path)?;
+        // Created now, so that removing the container later needs no disk space.
+        for directory in [dir.upper(), dir.work(), dir.run(), self.root.join(TRASH)] {
+            fs::create_dir_all(&directory).on("cannot create", &directory)?;
         }
-        // The container's root has this folder's mode, whatever mask this process has.
+        // The container's root has the mode of this directory, independent of the umask.
         let everyone = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(dir.upper(), everyone).on("cannot open up", &dir.upper())?;
-        // The plan comes last: a folder without one is the leftover of a process that was killed here.
+        fs::set_permissions(dir.upper(), everyone).on("cannot set the permissions of", &dir.upper())?;
+        // The plan is written last: a directory without one is a leftover of an interrupted creation.
         write_json(&dir.plan_file(), plan)?;
         drop(lock);
         Ok(dir)
     }
 
-    /// All containers with their plans, the oldest first.
+    /// All containers and their plans, the oldest first.
     pub fn all(&self) -> Result<Vec<(ContainerDir, Plan)>, RuntimeError> {
-        Ok(self.read_all()?.whole)
+        Ok(self.read_all()?.intact)
     }
 
     /// The directories of containers whose plan cannot be read, such as after a power cut. Each is named by the id.
@@ -94,12 +94,12 @@ impl Home {
         Ok(self.read_all()?.damaged)
     }
 
-    fn read_all(&self) -> Result<Read, RuntimeError> {
+    fn read_all(&self) -> Result<ContainerScan, RuntimeError> {
         let containers = self.containers();
         let entries = match fs::read_dir(&containers) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Read::default());
+                return Ok(ContainerScan::default());
             }
             Err(error) => return Err(RuntimeError::file("cannot read", containers, error)),
         };
@@ -108,55 +108,55 @@ impl Home {
             let dir = ContainerDir { path: entry.on("cannot read", &containers)?.path() };
             match read_json::<Plan>(&dir.plan_file()) {
                 Ok(plan) => all.push((dir, plan)),
-                // Being made, being removed, or left by a process that was killed between the two.
+                // Being created or removed, or a leftover.
                 Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {}
                 Err(_) => damaged.push(dir),
             }
         }
         all.sort_by(|(_, a), (_, b)| (a.created, &a.id).cmp(&(b.created, &b.id)));
-        Ok(Read { whole: all, damaged })
+        Ok(ContainerScan { intact: all, damaged })
     }
 
-    /// The container with that name, id, or beginning of an id.
-    pub fn find(&self, word: &str) -> Result<(ContainerDir, Plan), RuntimeError> {
+    /// The container with this name, id or prefix of an id.
+    pub fn find(&self, name: &str) -> Result<(ContainerDir, Plan), RuntimeError> {
         let mut all = self.all()?;
-        // A group's container, as people say it: GROUP/NAME.
-        let in_group = word.replacen('/', ".", 1);
+        // A group's container is also GROUP/NAME.
+        let in_group = name.replacen('/', ".", 1);
         if let Some(index) = all.iter().position(|(_, plan)| {
-            plan.name == word || plan.id == word || (plan.group.is_some() && plan.name == in_group)
+            plan.name == name || plan.id == name || (plan.group.is_some() && plan.name == in_group)
         }) {
             return Ok(all.swap_remove(index));
         }
         let mut begins: Vec<_> =
-            all.into_iter().filter(|(_, plan)| !word.is_empty() && plan.id.starts_with(word)).collect();
+            all.into_iter().filter(|(_, plan)| !name.is_empty() && plan.id.starts_with(name)).collect();
         match begins.len() {
-            1 => begins.pop().ok_or_else(|| RuntimeError::Unknown(word.to_owned())),
-            0 => match self.find_damaged(word)? {
-                // Says what is wrong with it.
+            1 => begins.pop().ok_or_else(|| RuntimeError::Unknown(name.to_owned())),
+            0 => match self.find_damaged(name)? {
+                // Returns the error of reading it.
                 Some(dir) => dir.plan().map(|plan| (dir, plan)),
-                None => Err(RuntimeError::Unknown(word.to_owned())),
+                None => Err(RuntimeError::Unknown(name.to_owned())),
             },
-            _ => Err(RuntimeError::Ambiguous(word.to_owned())),
+            _ => Err(RuntimeError::Ambiguous(name.to_owned())),
         }
     }
 
-    /// The container with a damaged plan that has that id, or beginning of an id.
-    pub fn find_damaged(&self, word: &str) -> Result<Option<ContainerDir>, RuntimeError> {
+    /// The container with a damaged plan and this id or prefix of an id.
+    pub fn find_damaged(&self, name: &str) -> Result<Option<ContainerDir>, RuntimeError> {
         let mut begins: Vec<_> = self
             .damaged()?
             .into_iter()
-            .filter(|dir| !word.is_empty() && dir.id().starts_with(word))
+            .filter(|dir| !name.is_empty() && dir.id().starts_with(name))
             .collect();
         match begins.len() {
             0 => Ok(None),
             1 => Ok(begins.pop()),
-            _ => Err(RuntimeError::Ambiguous(word.to_owned())),
+            _ => Err(RuntimeError::Ambiguous(name.to_owned())),
         }
     }
 
-    /// Removes the folders of containers that were never made whole.
-    pub fn sweep(&self) -> Result<(), RuntimeError> {
+    /// Removes leftovers of interrupted creations and removals.
+    pub fn remove_leftovers(&self) -> Result<(), RuntimeError> {
         if !self.containers().exists() {
             return Ok(());
         }
@@ -164,7 +164,7 @@ impl Home {
         for entry in fs::read_dir(self.containers()).into_iter().flatten().flatten() {
             let dir = ContainerDir { path: entry.path() };
             if !dir.plan_file().exists() {
-                // One that cannot be removed must not be in the way of the others.
+                // One that cannot be removed must not block the others.
                 let _ = remove_tree(&dir.path);
             }
         }
@@ -175,7 +175,7 @@ impl Home {
         Ok(())
     }
 
-    /// Held while names are compared and folders come and go.
+    /// Locks the list of containers.
     pub(crate) fn lock(&self) -> Result<fs::File, RuntimeError> {
         let path = self.root.join("lock");
         let file = fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?;
@@ -185,17 +185,17 @@ impl Home {
 }
 
 impl ContainerDir {
-    /// The folder of a container that is known by it.
+    /// A container by its directory.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The folder.
+    /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The container's id, by which its folder is named.
+    /// The container's id, which is the name of the directory.
     pub fn id(&self) -> String {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
@@ -208,17 +208,17 @@ impl ContainerDir {
         self.path.join("status.json")
     }
 
-    /// Held by the process that watches the container, for as long as it does.
+    /// Locked by the watcher while it runs.
     pub(crate) fn watch_lock(&self) -> PathBuf {
         self.path.join("watched")
     }
 
-    /// There when someone asked for the container to end.
+    /// Exists while the container is being stopped.
     pub(crate) fn stop_mark(&self) -> PathBuf {
         self.path.join("stopping")
     }
 
-    /// What the container wrote.
+    /// The log.
     pub fn log(&self) -> PathBuf {
         self.path.join("log.jsonl")
     }
@@ -231,8 +231,7 @@ impl ContainerDir {
         self.path.join("work")
     }
 
-    /// What lives as long as the watcher, and only it and those it lets in see: a folder in memory, in its mount
-    /// namespace.
+    /// Files that live as long as the watcher: a tmpfs in its mount namespace.
     pub(crate) fn run(&self) -> PathBuf {
         self.path.join("run")
     }
@@ -249,12 +248,12 @@ impl ContainerDir {
         self.run().join("oci")
     }
 
-    /// The plan the container was made by.
+    /// The plan of the container.
     pub fn plan(&self) -> Result<Plan, RuntimeError> {
         read_json(&self.plan_file())
     }
 
-    /// Removes the folder.
+    /// Removes the directory.
     pub(crate) fn remove(&self) -> Result<(), RuntimeError> {
         match self.discard()? {
             Some(trash) => remove_tree(&trash),
@@ -262,19 +261,18 @@ impl ContainerDir {
         }
     }
 
-    /// Takes the folder out of the list of containers at once, to a place from which it can be removed later, or by
-    /// whoever looks next. None where it is gone already.
+    /// Takes the directory out of the list of containers, so that it can be removed later. `None` if it is gone already.
     pub(crate) fn discard(&self) -> Result<Option<PathBuf>, RuntimeError> {
         let (Some(name), Some(root)) = (self.path.file_name(), self.path.parent().and_then(Path::parent))
         else {
             return Ok(None);
         };
-        let folder = root.join(TRASH);
-        let trash = folder.join(name);
-        match fs::create_dir_all(&folder).and_then(|()| fs::rename(&self.path, &trash)) {
+        let directory = root.join(TRASH);
+        let trash = directory.join(name);
+        match fs::create_dir_all(&directory).and_then(|()| fs::rename(&self.path, &trash)) {
             Ok(()) => Ok(Some(trash)),
             Err(_) if !self.path.exists() => Ok(None),
-            // On a full disk nothing may be moved. Without its plan it is in no list, either.
+            // On a full disk it may not be moved. Without its plan it is not in the list, either.
             Err(_) => match fs::remove_file(self.plan_file()) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     Err(RuntimeError::file("cannot remove", &self.path, error))
@@ -285,8 +283,8 @@ impl ContainerDir {
     }
 }
 
-/// The first twelve digits of an id, which is what people are shown.
-pub fn short(id: &str) -> &str {
+/// The first twelve digits of an id, for printing.
+pub fn short_id(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }
 
@@ -298,7 +296,7 @@ pub fn new_id() -> Result<String, RuntimeError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Nobody else may look into the folder: it holds programs that run with rights.
+/// Other users must not have access: the directory contains programs that run with privileges.
 fn private(root: &Path) -> Result<(), RuntimeError> {
     fs::set_permissions(root, fs::Permissions::from_mode(0o700)).on("cannot protect", root)
 }
@@ -307,27 +305,27 @@ pub(crate) fn remove_tree(path: &Path) -> Result<(), RuntimeError> {
     crate::remove::remove_tree(path).on("cannot remove", path)
 }
 
-/// Writes a file so that it is there whole, the old one or the new one.
+/// Replaces a file atomically; on a full disk, overwrites it in place.
 pub(crate) fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<(), RuntimeError> {
     let text = serde_json::to_vec(value)
         .map_err(|source| RuntimeError::Damaged { path: path.to_owned(), source })?;
-    let fresh = path.with_extension("new");
-    match fs::write(&fresh, &text) {
-        Ok(()) => fs::rename(&fresh, path).on("cannot write", path),
+    let temporary = path.with_extension("new");
+    match fs::write(&temporary, &text) {
+        Ok(()) => fs::rename(&temporary, path).on("cannot write", path),
         Err(error) if is_full(&error) => {
-            let _ = fs::remove_file(&fresh);
+            let _ = fs::remove_file(&temporary);
             overwrite(path, text).on("cannot write", path)
         }
-        Err(error) => Err(RuntimeError::file("cannot write", fresh, error)),
+        Err(error) => Err(RuntimeError::file("cannot write", temporary, error)),
     }
 }
 
-/// Whether a disk, or what a user may have of it, is full.
+/// Whether the disk or the quota is full.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Writes over a file that exists, in the space that it has. Readers may see a half of it ([`read_json`] looks again).
+/// Overwrites an existing file within its allocated space. Readers may see it half written, so [`read_json`] retries.
 fn overwrite(path: &Path, mut text: Vec<u8>) -> io::Result<()> {
     let file = fs::File::options().write(true).open(path)?;
     let about = file.metadata()?;
@@ -335,13 +333,12 @@ fn overwrite(path: &Path, mut text: Vec<u8>) -> io::Result<()> {
     if text.len() as u64 > about.blocks().saturating_mul(512).max(about.len()) {
         return Err(io::ErrorKind::StorageFull.into());
     }
-    // Blanks in place of the rest of the old text: shortening the file afterwards would leave a moment between the two.
+    // Padded with blanks, since truncating the file afterwards would not be atomic.
     text.resize(text.len().max(old), b' ');
     file.write_all_at(&text, 0)
 }
 
-/// Has the disk keep what was written, even through a power cut. Done behind the caller's back, since it may take long
-/// and nothing of this run depends on it.
+/// Syncs a container's files to disk, in the background, since it may take long.
 pub(crate) fn persist(dir: &ContainerDir) {
     let path = dir.path.clone();
     crate::sys::orphaned(move || {
@@ -360,7 +357,7 @@ pub(crate) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T
         let text = fs::read(path).on("cannot read", path)?;
         match serde_json::from_slice(&text) {
             Ok(value) => return Ok(value),
-            // On a full disk it may be half written at this moment.
+            // On a full disk it may be half written.
             Err(_) if tries < 3 => {
                 tries += 1;
                 std::thread::sleep(Duration::from_millis(2));

@@ -1,5 +1,5 @@
-//! Files of a container's root, reached from outside. Whoever made the image chose every link in it, so every path is
-//! resolved as a process inside would resolve it: links cannot lead out.
+//! Access to files of a container's root from outside. The image chooses its links, so every path is resolved as a process
+//! inside would resolve it, and no link leads out.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,13 +8,13 @@ use std::path::{Component, Path};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
 
-/// A container's root, open.
+/// An open container root.
 #[derive(Debug)]
 pub(crate) struct InRoot {
     root: OwnedFd,
 }
 
-/// No file we read from a root for its contents is larger.
+/// The most that is read of a file.
 const MAX_FILE: u64 = 4 << 20;
 
 impl InRoot {
@@ -23,9 +23,9 @@ impl InRoot {
         Ok(Self { root: openat(CWD, root, flags, Mode::empty())? })
     }
 
-    /// A file's text, or nothing where it is missing, no plain file, or not text.
+    /// The text of a file; `None` if it is missing, not a regular file, or not UTF-8.
     pub(crate) fn text(&self, path: &str) -> Option<String> {
-        // Without NONBLOCK a pipe in this place would make us wait for ever.
+        // Without NONBLOCK, opening a named pipe would block.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         let file = File::from(self.resolve(path, flags, Mode::empty()).ok()?);
         if !file.metadata().ok()?.is_file() {
@@ -36,53 +36,53 @@ impl InRoot {
         Some(text)
     }
 
-    /// Whether there is something by that name in the root itself that is not a plain folder.
-    pub(crate) fn is_no_folder(&self, name: &str) -> bool {
+    /// Whether an entry of the root itself exists and is not a directory.
+    pub(crate) fn is_not_directory(&self, name: &str) -> bool {
         let found = rustix::fs::statat(self.root.as_fd(), name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
         found.is_ok_and(|about| {
             rustix::fs::FileType::from_raw_mode(about.st_mode) != rustix::fs::FileType::Directory
         })
     }
 
-    /// Makes a folder, or an empty file, where there is nothing.
-    pub(crate) fn make_place(&self, path: &Path, is_folder: bool) -> io::Result<()> {
-        if self.open_place(path).is_ok() {
+    /// Creates a directory or an empty file if nothing exists there.
+    pub(crate) fn create_mount_point(&self, path: &Path, is_directory: bool) -> io::Result<()> {
+        if self.open_path(path).is_ok() {
             return Ok(());
         }
-        if is_folder {
-            return self.make_folder(path);
+        if is_directory {
+            return self.create_directory(path);
         }
-        if let Some(folder) = path.parent() {
-            self.make_folder(folder)?;
+        if let Some(directory) = path.parent() {
+            self.create_directory(directory)?;
         }
         let text = path.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         self.resolve(text, flags, Mode::from_raw_mode(0o644)).map(|_| ())
     }
 
-    /// Removes a link that leads nowhere, so that something can be made in its place.
-    pub(crate) fn remove_dangling(&self, path: &Path) {
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
-        if self.open_place(path).is_ok() {
+    /// Removes a dangling link, so that something else can be created.
+    pub(crate) fn remove_dangling_link(&self, path: &Path) {
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return };
+        if self.open_path(path).is_ok() {
             return;
         }
-        let Ok(folder) = self.open_place(folder) else { return };
-        let about = rustix::fs::statat(&folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
+        let Ok(directory) = self.open_path(directory) else { return };
+        let about = rustix::fs::statat(&directory, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
         let is_link = |mode| rustix::fs::FileType::from_raw_mode(mode) == rustix::fs::FileType::Symlink;
         if about.is_ok_and(|about| is_link(about.st_mode)) {
-            // Where that fails, making the place says why.
-            let _ = rustix::fs::unlinkat(&folder, name, rustix::fs::AtFlags::empty());
+            // If that fails, creating the mount point reports the error.
+            let _ = rustix::fs::unlinkat(&directory, name, rustix::fs::AtFlags::empty());
         }
     }
 
-    /// A handle to whatever is at a path.
-    pub(crate) fn open_place(&self, path: &Path) -> io::Result<OwnedFd> {
+    /// An `O_PATH` descriptor of whatever is at a path.
+    pub(crate) fn open_path(&self, path: &Path) -> io::Result<OwnedFd> {
         let text = path.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
         self.resolve(text, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
     }
 
-    /// Makes a folder and those above it, if they are not there.
-    pub(crate) fn make_folder(&self, path: &Path) -> io::Result<()> {
+    /// Creates a directory and its parents if they do not exist.
+    pub(crate) fn create_directory(&self, path: &Path) -> io::Result<()> {
         let mut reached = String::from("/");
         for component in path.components() {
             let Component::Normal(name) = component else { continue };

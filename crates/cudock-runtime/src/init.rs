@@ -1,9 +1,8 @@
-//! PID 1 of a container that was asked for an init process: it starts the program, forwards signals to it, and reaps
-//! what it leaves behind.
+//! The init process of `--init`: PID 1, which starts the program, forwards signals to it and reaps orphans.
 //!
-//! It runs in the process that libcontainer created, without executing a file: the image need not have one. So the memory
-//! of that process stays, and what it holds of the host is taken out first: the environment and the arguments it was
-//! started with are overwritten, and it is made undumpable, so that a container without `CAP_SYS_PTRACE` cannot read it.
+//! It runs in the process that libcontainer created, without executing a file, so that the image needs none. Since the memory
+//! of that process remains, its environment and arguments are overwritten, and it is made undumpable, so that a container
+//! without `CAP_SYS_PTRACE` cannot read it.
 
 use std::os::fd::AsFd;
 
@@ -18,8 +17,8 @@ use crate::sys;
 /// What `ps` shows for PID 1.
 const TITLE: &str = "cudock-init";
 
-/// Runs `program`, which becomes the user's program, in a child, and stays as PID 1. Ends this process with the exit code
-/// of the child, 128 and the number of the signal where one ended it.
+/// Runs `program`, which executes the user's program, in a child, and stays as PID 1. Exits with the exit code of the child,
+/// or 128 plus the number of the signal that ended it.
 pub(crate) fn run(program: impl FnOnce()) -> ! {
     let all = SigSet::all();
     let _ = all.thread_block();
@@ -55,14 +54,14 @@ pub(crate) fn run(program: impl FnOnce()) -> ! {
     }
 }
 
-/// Puts the child in a process group of its own, in the foreground where there is a terminal: Ctrl-C then reaches it once,
-/// from the terminal, and not again from us.
+/// Puts the child in a process group of its own, in the foreground of the terminal if there is one, so that Ctrl-C reaches
+/// it once.
 fn become_foreground() {
     let _ = nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0));
     let _ = nix::unistd::tcsetpgrp(std::io::stdin().as_fd(), nix::unistd::getpid());
 }
 
-/// Reaps everything that has ended; the exit code of `child`, if it is among it.
+/// Reaps all children that have exited. Returns the exit code of `child` if it is among them.
 fn reap(child: Pid) -> Option<i32> {
     let mut code = None;
     loop {

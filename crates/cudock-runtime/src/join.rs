@@ -1,16 +1,16 @@
-//! Joins a running container: the side of the caller, which stays outside.
+//! Joins a running container, from the caller's side, which stays outside.
 //!
-//! A process inside may look at every process of its pid namespace, and with `CAP_SYS_PTRACE` follow `/proc/PID/root`,
-//! read its memory or attach to it. So nothing of this machine may be left in a process when it becomes visible there.
-//! Three processes take part, as with runc:
+//! A process inside can see every process of its PID namespace, and with `CAP_SYS_PTRACE` follow `/proc/PID/root`, read its
+//! memory or attach to it. So a process must hold nothing of the host when it becomes visible there. Three processes take
+//! part, as in runc:
 //!
-//! 1. the caller stays outside and reports how it went;
-//! 2. a helper, still in the caller's pid namespace, joins the control groups and all other namespaces, closes every
-//!    descriptor, and gives up all rights that the container does not have. It is this program started over: a copy of the
-//!    caller would have all that the caller has read in its memory. The libraries it maps cannot be written to
+//! 1. the caller stays outside and reports the result;
+//! 2. a helper, still in the caller's PID namespace, joins the cgroups and all other namespaces, closes every descriptor,
+//!    and drops all privileges that the container does not have. It is a fresh execution of this program, since a fork
+//!    would have everything that the caller has read in its memory. The libraries it maps cannot be written to
 //!    ([`crate::library_view`]);
-//! 3. it forks into the pid namespace. The process that is born there has the container's root, directory,
-//!    credentials and (with the default profile) filter of system calls from its first instruction on.
+//! 3. the helper forks into the PID namespace. The new process has the container's root, directory, credentials and (with
+//!    the default profile) seccomp filter from its first instruction.
 //!
 //! The second and the third are in [`crate::enter`].
 
@@ -27,16 +27,16 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::thread::ThreadNameSpaceType;
 
-use crate::enter::{Entry, Inherited};
+use crate::cgroup_warmup::cgroup_directories;
+use crate::enter::{ExecSpec, Inherited};
 use crate::error::{OnFile, OnSystem, RuntimeError};
-use crate::executor::understood;
-use crate::headstart::own_folders;
+use crate::executor::parse_error;
 use crate::library_view;
 use crate::reexec;
 use crate::status::process_began;
 
-/// More than this is not read of what a joining process reports: it may be in the hands of the container already.
-const LONGEST_REPORT: u64 = 16 << 10;
+/// The longest report of a joining process, which the container may control already.
+const MAX_REPORT: u64 = 16 << 10;
 
 /// The namespaces of a container, by their names in `/proc/PID/ns`.
 const NAMESPACES: [(&str, ThreadNameSpaceType); 6] = [
@@ -48,22 +48,22 @@ const NAMESPACES: [(&str, ThreadNameSpaceType); 6] = [
     ("uts", ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME),
 ];
 
-/// A program that is to run in a container beside its first process.
+/// A process that is about to join a container.
 pub(crate) struct Joining {
     /// The container's first process.
     pub(crate) pid: i32,
-    /// When that process began, so that another one with its number is not joined.
+    /// When that process started, so that no other one with the same PID is joined.
     pub(crate) began: Option<u64>,
-    /// What is to run, and as whom.
-    pub(crate) entry: Entry,
+    /// What runs, and as whom.
+    pub(crate) spec: ExecSpec,
     /// Standard input, output and error.
     pub(crate) streams: [OwnedFd; 3],
 }
 
 impl Joining {
-    /// Starts the program, as a child of this process; its number. Must be called with one thread.
+    /// Starts the program as a child of this process and returns its PID. Must be called with one thread.
     pub(crate) fn start(self) -> Result<i32, RuntimeError> {
-        let ended = || RuntimeError::said("cannot join the container: it has ended");
+        let ended = || RuntimeError::reported("cannot join the container: it has ended");
         let pid = rustix::process::Pid::from_raw(self.pid).ok_or_else(ended)?;
         let container = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| ended())?;
         let namespaces = foreign_namespaces(self.pid);
@@ -71,7 +71,7 @@ impl Joining {
         if process_began(self.pid) != self.began {
             return Err(ended());
         }
-        let (reader, writer) = io::pipe().when("cannot make a pipe")?;
+        let (reader, writer) = io::pipe().when("cannot create a pipe")?;
         let inherited = Inherited {
             container: hand_down(&container)?,
             namespaces: namespaces.bits(),
@@ -80,16 +80,16 @@ impl Joining {
         };
         library_view::enter()?;
         let [stdin, stdout, stderr] = self.streams.map(Stdio::from);
-        let helper = reexec::sealed_command(&["enter".into()], &(self.entry, inherited))?;
-        let mut helper = helper.anonymous().spawn(stdin, stdout, stderr)?;
+        let helper = reexec::sealed_command(&["enter".into()], &(self.spec, inherited))?;
+        let mut helper = helper.without_environment().spawn(stdin, stdout, stderr)?;
         drop((writer, container, groups));
         let mut reported = Vec::new();
-        let read = reader.take(LONGEST_REPORT).read_to_end(&mut reported);
+        let read = reader.take(MAX_REPORT).read_to_end(&mut reported);
         let _ = helper.wait();
-        read.when("cannot hear from the joining process")?;
+        read.when("cannot read the report of the joining process")?;
         let reported = String::from_utf8_lossy(&reported);
         let messages = |kind: char| reported.split('\0').find_map(move |one| one.strip_prefix(kind));
-        // What is reported as a number may come from the container: only a child of ours is taken for what we started.
+        // The reported PID may come from the container, so only a child of this process is accepted.
         let started = messages('p').and_then(|pid| pid.parse().ok()).filter(|pid| is_child(*pid));
         match (started, messages('e')) {
             (Some(pid), None) => Ok(pid),
@@ -98,9 +98,9 @@ impl Joining {
                     let _ = nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL);
                     let _ = waitpid(Pid::from_raw(pid), None);
                 }
-                Err(match understood(error.unwrap_or("the joining process was killed")) {
+                Err(match parse_error(error.unwrap_or("the joining process was killed")) {
                     RuntimeError::Create(text) => {
-                        RuntimeError::said(format!("cannot join the container: {text}"))
+                        RuntimeError::reported(format!("cannot join the container: {text}"))
                     }
                     error => error,
                 })
@@ -109,32 +109,34 @@ impl Joining {
     }
 }
 
-/// The namespaces of a process that this one is not in. One that is shared need not be joined, and may be one that a user
-/// cannot join.
+/// The namespaces of a process that this one is not in. A shared one need not be joined, and a user may not be able to.
 fn foreign_namespaces(pid: i32) -> ThreadNameSpaceType {
     let link = |process: &str, name: &str| fs::read_link(format!("/proc/{process}/ns/{name}")).ok();
     let foreign = NAMESPACES.iter().filter(|(name, _)| link("self", name) != link(&pid.to_string(), name));
     foreign.fold(ThreadNameSpaceType::empty(), |all, (_, kind)| all | *kind)
 }
 
-/// The lists of processes of the control groups that a process is in and this one is not, opened.
+/// The open `cgroup.procs` of the cgroups that a process is in and this one is not.
 fn foreign_groups(pid: i32) -> Result<Vec<File>, RuntimeError> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let folders = |process: &str| {
-        own_folders(&fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default(), &mounts)
+    let directories = |process: &str| {
+        cgroup_directories(
+            &fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default(),
+            &mounts,
+        )
     };
-    let ours = folders("self");
-    let theirs = folders(&pid.to_string()).into_iter().filter(|folder| !ours.contains(folder));
-    let open = |folder: PathBuf| {
-        let file = folder.join("cgroup.procs");
+    let ours = directories("self");
+    let theirs = directories(&pid.to_string()).into_iter().filter(|directory| !ours.contains(directory));
+    let open = |directory: PathBuf| {
+        let file = directory.join("cgroup.procs");
         File::options().write(true).open(&file).on("cannot join", &file)
     };
     theirs.map(open).collect()
 }
 
-/// Keeps a descriptor open in the program that is started next; its number there.
+/// Keeps a descriptor open in the next program, and returns its number.
 fn hand_down(descriptor: &(impl std::os::fd::AsFd + AsRawFd)) -> Result<i32, RuntimeError> {
-    fcntl_setfd(descriptor, FdFlags::empty()).when("cannot hand a descriptor down")?;
+    fcntl_setfd(descriptor, FdFlags::empty()).when("cannot pass on a descriptor")?;
     Ok(descriptor.as_raw_fd())
 }
 

@@ -1,38 +1,37 @@
 //! Containers on this machine, with the GPUs inside.
 //!
-//! A container is described by a [`plan::Plan`], made by whoever starts it, and lives in a folder of its own
-//! ([`home::ContainerDir`]). One process watches it ([`watch`]): it mounts the container's root in a mount namespace
-//! of its own, has libcontainer create the container, keeps what it writes, passes signals on, starts it again where its
-//! policy says so, and clears away. There is no daemon: everything that others know of a container they read from its
-//! folder, and whether its watcher lives from a lock that the kernel releases.
+//! A container is described by a [`plan::Plan`] and has a directory of its own ([`home::ContainerDir`]). One process, its
+//! watcher ([`watch`]), mounts the root in a private mount namespace, has libcontainer create the container, writes the log,
+//! forwards signals, restarts it and cleans up. There is no daemon: other processes read the status of a container from its
+//! directory, and a lock shows whether its watcher runs.
 
 mod capabilities;
 mod cgroup;
-pub mod clock;
+pub mod cgroup_warmup;
 pub mod copy;
 pub mod end;
 pub mod engine;
 mod enter;
 mod error;
+mod error_capture;
 pub mod exec;
 mod executor;
 pub mod flags;
 pub mod gpu;
 pub mod group;
-pub mod headstart;
 pub mod home;
+mod in_mount_ns;
 mod in_root;
 mod init;
 mod join;
-mod last_words;
 mod launch;
 mod library_view;
 pub mod limits;
 pub mod log;
+mod memfd;
 pub mod network;
 mod overlay;
 pub mod plan;
-mod pump;
 pub mod reexec;
 mod remove;
 pub mod rootless;
@@ -40,13 +39,13 @@ pub mod signal;
 mod spec;
 mod started;
 pub mod status;
+mod streams;
 mod sys;
 pub mod sysctl;
 mod terminal;
 mod tree;
 pub mod usage;
 mod user;
-mod visit;
 pub mod volume_store;
 mod volumes;
 mod watch;

@@ -1,9 +1,9 @@
-//! The shared libraries of this program, out of a container's reach.
+//! Protects the shared libraries of this program from containers.
 //!
-//! A process that enters a container has libraries of the host mapped until it becomes the container's program. With
-//! `CAP_SYS_PTRACE` and `CAP_SYS_ADMIN` a container opens those files by `/proc/PID/map_files`, past all mounts: it could
-//! write to the host's C library, or open any file of the same file system by its handle. So the process is started where
-//! nothing can be written, and where the libraries are seen through read-only overlays, which have no handles.
+//! A process that enters a container has libraries of the host mapped until it executes the container's program. With
+//! `CAP_SYS_PTRACE` and `CAP_SYS_ADMIN` a container can open those files through `/proc/PID/map_files`, past all mounts, and
+//! write to the host's C library or open any file of the same file system by handle. So the process is started in a
+//! read-only mount namespace in which the libraries are on read-only overlays, which have no file handles.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,18 +20,17 @@ use rustix::mount::{
 use crate::error::{OnSystem, RuntimeError};
 use crate::sys;
 
-/// An overlay that nothing is written to wants a second layer, apart from the first. What is in it does not matter: the
-/// first has all libraries.
+/// A read-only overlay needs two layers, neither of which contains the other. Only the first is used.
 const SECOND_LAYERS: [&str; 4] = ["/etc", "/dev", "/usr", "/var"];
 
-/// Moves this process into a mount namespace in which nothing can be written. What it has open stays as it is.
+/// Moves this process into a read-only mount namespace. Open files are not affected.
 pub(crate) fn enter() -> Result<(), RuntimeError> {
-    unshare(CloneFlags::CLONE_NEWNS).when("cannot make a mount namespace")?;
+    unshare(CloneFlags::CLONE_NEWNS).when("cannot create a mount namespace")?;
     let root = open(Path::new("/")).when("cannot open the root")?;
     sys::set_mount_attributes(root.as_fd(), u64::from(MountAttrFlags::MOUNT_ATTR_RDONLY.bits()))
         .when("cannot make mounts read-only")?;
     for dir in library_dirs(&fs::read_to_string("/proc/self/maps").unwrap_or_default()) {
-        // Some file systems cannot be a layer. Their libraries can still not be written to.
+        // Some file systems cannot be a layer; they are still read-only.
         let _ = cover(&dir);
     }
     Ok(())

@@ -1,11 +1,11 @@
-//! Resource limits of the process.
+//! Resource limits of processes.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::error::{OnSystem, RuntimeError};
 use crate::plan::Limits;
 
-const KNOWN: [(&str, Resource); 14] = [
+const LIMITS: [(&str, Resource); 14] = [
     ("as", Resource::RLIMIT_AS),
     ("core", Resource::RLIMIT_CORE),
     ("cpu", Resource::RLIMIT_CPU),
@@ -22,24 +22,24 @@ const KNOWN: [(&str, Resource); 14] = [
     ("stack", Resource::RLIMIT_STACK),
 ];
 
-/// The names of limits.
+/// The names of all limits.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    KNOWN.iter().map(|(name, _)| *name)
+    LIMITS.iter().map(|(name, _)| *name)
 }
 
-/// The limits asked for: name, soft, hard. Fails where this process may not hand them down.
+/// The requested limits: name, soft, hard. Fails if this process may not set them.
 ///
-/// Raising a hard limit takes `CAP_SYS_RESOURCE` on this machine, which root in a container or in a user namespace does
-/// not have. A limit that is silently lower than asked for would be found out only by the program that needs it.
+/// Raising a hard limit takes `CAP_SYS_RESOURCE` on the host, which root in a container or in a user namespace does not have.
+/// A limit that is silently lower than requested would be noticed only by the program that needs it.
 pub(crate) fn rlimits(limits: &Limits) -> Result<Vec<(String, u64, u64)>, RuntimeError> {
-    let allowed = |asked: &crate::plan::Rlimit| {
-        let (name, resource) = known(&asked.name)?;
-        let (soft, most) = getrlimit(resource).when("cannot read the resource limits")?;
-        // This process raises its own: there is no other way to know whether it may.
-        if asked.hard > most && setrlimit(resource, soft, asked.hard).is_err() {
-            return Err(too_high(name, asked.hard, most));
+    let allowed = |limit: &crate::plan::Rlimit| {
+        let (name, resource) = find(&limit.name)?;
+        let (soft, max) = getrlimit(resource).when("cannot read the resource limits")?;
+        // Raising its own limit is the only way to find out whether this process may.
+        if limit.hard > max && setrlimit(resource, soft, limit.hard).is_err() {
+            return Err(too_high(name, limit.hard, max));
         }
-        Ok((name.to_owned(), asked.soft.min(asked.hard), asked.hard))
+        Ok((name.to_owned(), limit.soft.min(limit.hard), limit.hard))
     };
     limits.rlimits.iter().map(allowed).collect()
 }
@@ -47,24 +47,24 @@ pub(crate) fn rlimits(limits: &Limits) -> Result<Vec<(String, u64, u64)>, Runtim
 /// Sets limits of this process.
 pub(crate) fn apply(rlimits: &[(String, u64, u64)]) -> Result<(), RuntimeError> {
     for (name, soft, hard) in rlimits {
-        setrlimit(known(name)?.1, *soft, *hard).when("cannot set the resource limits")?;
+        setrlimit(find(name)?.1, *soft, *hard).when("cannot set the resource limits")?;
     }
     Ok(())
 }
 
-fn known(asked: &str) -> Result<(&'static str, Resource), RuntimeError> {
-    let known = KNOWN.iter().find(|(name, _)| *name == asked);
-    known.copied().ok_or_else(|| RuntimeError::Request(format!("there is no resource limit `{asked}`")))
+fn find(name: &str) -> Result<(&'static str, Resource), RuntimeError> {
+    let limit = LIMITS.iter().find(|(known, _)| *known == name);
+    limit.copied().ok_or_else(|| RuntimeError::Request(format!("unknown resource limit `{name}`")))
 }
 
-fn too_high(name: &str, asked: u64, most: u64) -> RuntimeError {
+fn too_high(name: &str, requested: u64, max: u64) -> RuntimeError {
     let shown = |limit: u64| if limit == u64::MAX { "unlimited".to_owned() } else { limit.to_string() };
-    let fits = if most == u64::MAX { "-1".to_owned() } else { most.to_string() };
+    let fits = if max == u64::MAX { "-1".to_owned() } else { max.to_string() };
     RuntimeError::Host {
         what: format!(
             "cannot raise the hard limit of {name} to {}: this process may have at most {}",
-            shown(asked),
-            shown(most)
+            shown(requested),
+            shown(max)
         ),
         hint: format!(
             "run with CAP_SYS_RESOURCE, raise the limit of the service or session that starts cudock \

@@ -1,46 +1,53 @@
-//! What a container wrote, kept for later: one JSON object a line, in the form docker's `json-file` has, so that tools
-//! that read those read these.
+//! Logs of containers: one JSON object per line, in the format of docker's `json-file` driver.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use cudock_base::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::stamp;
+use crate::engine::LogRequest;
 use crate::error::{OnFile, RuntimeError};
 
-/// A line, or a piece of one that was too long.
+/// A line, or a part of one that was too long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
-    /// The text, with its line end if it had one.
+pub struct LogLine {
+    /// The text, including its line end if it has one.
     pub log: String,
-    /// stdout or stderr.
+    /// `stdout` or `stderr`.
     pub stream: String,
-    /// When it came.
+    /// When it was written.
     pub time: String,
 }
 
-/// Pieces of lines are kept in memory up to here.
-const LONGEST: usize = 16 << 10;
+impl LogLine {
+    /// When it was written, in milliseconds since 1970.
+    pub(crate) fn milliseconds(&self) -> Option<u64> {
+        Timestamp::parse(&self.time)?.millis()
+    }
+}
 
-/// A file of this size is put aside, and the one that was put aside before is forgotten.
-const FULL: u64 = 64 << 20;
+/// Longer lines are split.
+const MAX_LINE: usize = 16 << 10;
 
-/// Writes what a container writes.
+/// A log of this size is rotated; one rotated file is kept.
+const MAX_FILE: u64 = 64 << 20;
+
+/// Writes the log of a container.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct LogWriter {
     path: PathBuf,
     file: File,
     written: u64,
     unfinished: [Vec<u8>; 2],
-    /// Entries that were made and not written yet: those of one call go to the file together.
+    /// Entries that are not written yet: those of one call are written together.
     entries: Vec<u8>,
 }
 
-/// Which of its two outputs a container wrote to.
+/// An output of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     Out,
@@ -48,7 +55,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Out => "stdout",
             Self::Err => "stderr",
@@ -56,7 +63,7 @@ impl Stream {
     }
 }
 
-impl Writer {
+impl LogWriter {
     pub(crate) fn open(path: &Path) -> Result<Self, RuntimeError> {
         let file = File::options().create(true).append(true).open(path).on("cannot open the log", path)?;
         let written = file.metadata().on("cannot read", path)?.len();
@@ -69,13 +76,13 @@ impl Writer {
         })
     }
 
-    /// Takes in what was written. A full disk must not stop the container, so failures are for the caller to count.
+    /// Appends output. A full disk must not stop the container, so callers ignore errors.
     pub(crate) fn write(&mut self, stream: Stream, mut bytes: &[u8]) -> io::Result<()> {
         let tail = tail(stream);
         while !bytes.is_empty() {
             let [out, err] = &mut self.unfinished;
             let pending = if stream == Stream::Out { out } else { err };
-            let room = LONGEST - pending.len().min(LONGEST);
+            let room = MAX_LINE - pending.len().min(MAX_LINE);
             let end = bytes.iter().take(room).position(|&byte| byte == b'\n').map(|at| at + 1);
             let (now, later) = bytes.split_at(end.unwrap_or(room.min(bytes.len())));
             bytes = later;
@@ -84,7 +91,7 @@ impl Writer {
                 continue;
             }
             pending.extend_from_slice(now);
-            if end.is_some() || pending.len() >= LONGEST {
+            if end.is_some() || pending.len() >= MAX_LINE {
                 let line = std::mem::take(pending);
                 self.entry(&line, &tail)?;
             }
@@ -92,7 +99,7 @@ impl Writer {
         self.flush()
     }
 
-    /// Writes what is left of lines without an end.
+    /// Writes incomplete last lines.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         for stream in [Stream::Out, Stream::Err] {
             let [out, err] = &mut self.unfinished;
@@ -109,14 +116,14 @@ impl Writer {
         self.entries.extend_from_slice(br#"{"log":"#);
         serde_json::to_writer(&mut self.entries, &*String::from_utf8_lossy(line))?;
         self.entries.extend_from_slice(tail.as_bytes());
-        if self.written + self.entries.len() as u64 <= FULL {
+        if self.written + self.entries.len() as u64 <= MAX_FILE {
             return Ok(());
         }
-        // The file is full without this one, which goes to the next.
+        // The file is full without this entry, which goes into the next.
         let next = self.entries.split_off(before);
         self.flush()?;
         self.entries = next;
-        fs::rename(&self.path, aside(&self.path))?;
+        fs::rename(&self.path, rotated(&self.path))?;
         self.file = File::options().create(true).append(true).open(&self.path)?;
         self.written = 0;
         Ok(())
@@ -124,35 +131,43 @@ impl Writer {
 
     fn flush(&mut self) -> io::Result<()> {
         let outcome = self.file.write_all(&self.entries);
-        // What could not be written is lost: kept, it would grow without bound on a full disk.
+        // Dropped even if it could not be written: it would grow without bound on a full disk.
         self.written += self.entries.len() as u64;
         self.entries.clear();
         outcome
     }
 }
 
-/// How the entries end that are made at this moment: the rest of a [`Line`] as JSON.
+/// The end of an entry: the rest of a [`LogLine`] as JSON.
 fn tail(stream: Stream) -> String {
-    format!(",\"stream\":\"{}\",\"time\":\"{}\"}}\n", stream.word(), stamp())
+    format!(",\"stream\":\"{}\",\"time\":\"{}\"}}\n", stream.name(), timestamp())
 }
 
-fn aside(path: &Path) -> PathBuf {
+/// The current time with nanoseconds, as docker writes it; lines of several containers are merged by it.
+fn timestamp() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    let text = Timestamp::from_millis(millis).to_string();
+    format!("{}{:06}Z", text.trim_end_matches('Z'), since.subsec_nanos() % 1_000_000)
+}
+
+fn rotated(path: &Path) -> PathBuf {
     path.with_extension("jsonl.1")
 }
 
-/// Reads a container's log from its beginning, and on as it grows.
+/// Reads the log of a container from its beginning, and follows it as it grows.
 #[derive(Debug)]
-pub struct Reader {
+pub struct LogReader {
     path: PathBuf,
     file: Option<BufReader<File>>,
     inode: u64,
     partial: String,
 }
 
-impl Reader {
-    /// The whole log: first what was put aside, then the rest.
+impl LogReader {
+    /// The whole log, beginning with the rotated file.
     pub fn open(path: &Path) -> Self {
-        let old = File::open(aside(path)).ok();
+        let old = File::open(rotated(path)).ok();
         let mut reader = Self { path: path.to_owned(), file: None, inode: 0, partial: String::new() };
         match old {
             Some(old) => reader.take_up(old),
@@ -161,8 +176,8 @@ impl Reader {
         reader
     }
 
-    /// The next line; none where there is none yet.
-    pub fn next_line(&mut self) -> Result<Option<Line>, RuntimeError> {
+    /// The next line, if there is one yet.
+    pub fn next_line(&mut self) -> Result<Option<LogLine>, RuntimeError> {
         loop {
             if self.file.is_none() {
                 self.reopen();
@@ -173,7 +188,7 @@ impl Reader {
                 let text = std::mem::take(&mut self.partial);
                 match serde_json::from_str(&text) {
                     Ok(line) => return Ok(Some(line)),
-                    // Written by a process that was killed while it wrote.
+                    // The writer was killed in the middle of it.
                     Err(_) => continue,
                 }
             }
@@ -188,17 +203,21 @@ impl Reader {
         }
     }
 
-    /// Moves on so that at most `count` lines are left to read.
-    pub fn skip_to_last(&mut self, count: usize) -> Result<(), RuntimeError> {
+    /// A reader that begins with the first line of the requested tail.
+    pub(crate) fn for_request(path: &Path, request: LogRequest) -> Result<Self, RuntimeError> {
+        let mut reader = Self::open(path);
+        let Some(count) = request.tail else { return Ok(reader) };
         let mut total = 0_usize;
-        while self.next_line()?.is_some() {
-            total += 1;
+        while let Some(line) = reader.next_line()? {
+            total += usize::from(request.contains(&line));
         }
-        *self = Self::open(&self.path);
-        for _ in count..total {
-            self.next_line()?;
+        reader = Self::open(path);
+        let mut skip = total.saturating_sub(count);
+        while skip > 0 {
+            let Some(line) = reader.next_line()? else { break };
+            skip -= usize::from(request.contains(&line));
         }
-        Ok(())
+        Ok(reader)
     }
 
     fn reopen(&mut self) {
@@ -214,10 +233,19 @@ impl Reader {
     }
 }
 
-/// How long to wait before looking for more of a log.
-pub const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Writes text of a line to the standard stream that it came from.
+pub(crate) fn print(line: &LogLine, text: &str) -> io::Result<()> {
+    if line.stream == "stderr" {
+        io::stderr().write_all(text.as_bytes())
+    } else {
+        io::stdout().write_all(text.as_bytes())
+    }
+}
 
-/// Reads what is there now without blocking longer than for it; the number of bytes, none at the end.
+/// How often a log is checked for new lines.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Reads what is available; 0 at the end.
 pub(crate) fn read_some(mut from: impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match from.read(buffer) {
@@ -231,11 +259,7 @@ pub(crate) fn read_some(mut from: impl Read, buffer: &mut [u8]) -> io::Result<us
 mod tests {
     use super::*;
 
-    fn folder() -> tempfile::TempDir {
-        tempfile::tempdir().unwrap()
-    }
-
-    fn all(reader: &mut Reader) -> Vec<(String, String)> {
+    fn all(reader: &mut LogReader) -> Vec<(String, String)> {
         let mut lines = Vec::new();
         while let Some(line) = reader.next_line().unwrap() {
             lines.push((line.stream, line.log));
@@ -244,52 +268,52 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_back_as_they_were_written_whatever_the_pieces() {
-        let folder = folder();
-        let path = folder.path().join("log.jsonl");
-        let mut writer = Writer::open(&path).unwrap();
+    fn lines_are_read_as_written_however_they_arrive() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log.jsonl");
+        let mut writer = LogWriter::open(&path).unwrap();
         for piece in ["a", "b\nc", "\n", "\n", "last"] {
             writer.write(Stream::Out, piece.as_bytes()).unwrap();
         }
         writer.write(Stream::Err, b"oops\n").unwrap();
         writer.finish().unwrap();
-        let lines: Vec<String> = all(&mut Reader::open(&path)).into_iter().map(|(_, log)| log).collect();
+        let lines: Vec<String> = all(&mut LogReader::open(&path)).into_iter().map(|(_, log)| log).collect();
         assert_eq!(lines, ["ab\n", "c\n", "\n", "oops\n", "last"]);
     }
 
     #[test]
-    fn a_line_without_end_is_kept_in_pieces() {
-        let folder = folder();
-        let path = folder.path().join("log.jsonl");
-        let mut writer = Writer::open(&path).unwrap();
-        writer.write(Stream::Out, &vec![b'x'; LONGEST * 2 + 5]).unwrap();
+    fn a_line_without_end_is_split() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log.jsonl");
+        let mut writer = LogWriter::open(&path).unwrap();
+        writer.write(Stream::Out, &vec![b'x'; MAX_LINE * 2 + 5]).unwrap();
         writer.finish().unwrap();
-        let lengths: Vec<usize> = all(&mut Reader::open(&path)).iter().map(|(_, log)| log.len()).collect();
-        assert_eq!(lengths, [LONGEST, LONGEST, 5]);
+        let lengths: Vec<usize> = all(&mut LogReader::open(&path)).iter().map(|(_, log)| log.len()).collect();
+        assert_eq!(lengths, [MAX_LINE, MAX_LINE, 5]);
     }
 
     #[test]
-    fn a_reader_goes_on_where_the_writer_put_a_full_file_aside() {
-        let folder = folder();
-        let path = folder.path().join("log.jsonl");
-        let mut writer = Writer::open(&path).unwrap();
+    fn a_reader_continues_after_a_rotation() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log.jsonl");
+        let mut writer = LogWriter::open(&path).unwrap();
         writer.write(Stream::Out, b"one\n").unwrap();
-        let mut reader = Reader::open(&path);
+        let mut reader = LogReader::open(&path);
         assert_eq!(all(&mut reader).len(), 1);
-        writer.written = FULL;
+        writer.written = MAX_FILE;
         writer.write(Stream::Out, b"two\n").unwrap();
         assert_eq!(all(&mut reader), [("stdout".to_owned(), "two\n".to_owned())]);
-        assert_eq!(all(&mut Reader::open(&path)).len(), 2);
+        assert_eq!(all(&mut LogReader::open(&path)).len(), 2);
     }
 
     #[test]
     fn only_the_last_lines_are_read_when_asked() {
-        let folder = folder();
-        let path = folder.path().join("log.jsonl");
-        let mut writer = Writer::open(&path).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log.jsonl");
+        let mut writer = LogWriter::open(&path).unwrap();
         writer.write(Stream::Out, b"1\n2\n3\n4\n").unwrap();
-        let mut reader = Reader::open(&path);
-        reader.skip_to_last(2).unwrap();
+        let request = LogRequest { tail: Some(2), ..LogRequest::default() };
+        let mut reader = LogReader::for_request(&path, request).unwrap();
         let lines: Vec<String> = all(&mut reader).into_iter().map(|(_, log)| log).collect();
         assert_eq!(lines, ["3\n", "4\n"]);
     }

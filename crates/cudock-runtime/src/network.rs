@@ -1,6 +1,6 @@
-//! The network of a container: the namespace it is in, the ways in and out, and what it reads about them.
+//! The network of a container: its namespace, published ports, outbound access, and its files about the network.
 //!
-//! Ways in and out are processes of their own, tied to the watcher: the kernel ends them with it.
+//! Port forwarding and outbound access are helper processes, which the kernel kills with the watcher.
 
 use std::fs;
 use std::net::IpAddr;
@@ -13,48 +13,48 @@ use cudock_netns::files::{AddHost, Dns, Hosts, host_resolv_conf, hostname, hosts
 use cudock_netns::forward::{ForwardOptions, Forwarder, Listeners, PortMapping};
 use cudock_netns::outbound::{Outbound, OutboundOptions, OutboundTool};
 
-use crate::error::{OnFile, RuntimeError};
+use crate::error::{OnFile, RuntimeError, error_text};
 use crate::home::ContainerDir;
 use crate::plan::{NetworkMode, NetworkPlan, Plan};
 
-/// The hidden verb that [`Forwarder`] starts; its last word says what to forward.
-pub const FORWARD_VERB: &str = "forward";
+/// The hidden verb that [`Forwarder`] starts.
+const FORWARD_VERB: &str = "forward";
 
-/// What was set up, and ends when this is dropped.
+/// The network of a container, which is removed when this is dropped.
 #[derive(Debug, Default)]
 pub struct Network {
     path: Option<PathBuf>,
     namespace: Option<Namespace>,
     forwarder: Option<Forwarder>,
     outbound: Option<Outbound>,
-    /// When processes of it were started again.
+    /// When helper processes were restarted.
     restarts: Vec<Instant>,
-    complaint: Option<String>,
+    error: Option<String>,
 }
 
-/// A process that ends more often than this within [`RESTART_WINDOW`] is not started again.
-const MOST_RESTARTS: usize = 5;
+/// Helpers that exit more often within [`RESTART_WINDOW`] are not restarted.
+const MAX_RESTARTS: usize = 5;
 const RESTART_WINDOW: Duration = Duration::from_secs(60);
 
 impl Network {
-    /// Sets a container's network up. The namespace is bound to a file in `folder`, which only this process and those
-    /// it starts can see, if its mount namespace is its own.
-    pub fn set_up(folder: &Path, plan: &NetworkPlan) -> Result<Self, RuntimeError> {
-        let publications = publications(&plan.publish)?;
+    /// Sets up the network of a container. The namespace is bound to a file in `directory`, in the mount namespace of this
+    /// process.
+    pub fn set_up(directory: &Path, plan: &NetworkPlan) -> Result<Self, RuntimeError> {
+        let ports = parse_ports(&plan.publish)?;
         match &plan.mode {
             NetworkMode::Join(path) => return Ok(Self { path: Some(path.clone()), ..Self::default() }),
-            NetworkMode::Host if publications.is_empty() => return Ok(Self::default()),
+            NetworkMode::Host if ports.is_empty() => return Ok(Self::default()),
             NetworkMode::Host => {
                 return Err(RuntimeError::Request(
-                    "ports cannot be published from this machine's own network: they are open already"
+                    "--publish cannot be used with the host's network, whose ports are open already"
                         .to_owned(),
                 ));
             }
             NetworkMode::None | NetworkMode::Pasta => {}
         }
-        let listeners = Listeners::bind(&publications)?;
+        let listeners = Listeners::bind(&ports)?;
         let namespace = Namespace::create()?;
-        let path = folder.join("netns");
+        let path = directory.join("netns");
         namespace.bind_to(&path)?;
         let outbound = match plan.mode {
             NetworkMode::Pasta => Some(start_outbound(&namespace)?),
@@ -65,52 +65,51 @@ impl Network {
         Ok(Self { path: Some(path), namespace: Some(namespace), forwarder, outbound, ..Self::default() })
     }
 
-    /// Starts again what has ended though it should not; whether anything about the network changed. To be called when a
-    /// child of this process has ended.
-    pub fn tend(&mut self) -> bool {
+    /// Restarts helpers that have exited. Returns whether anything changed. Call it when a child of this process has exited.
+    pub fn restart_helpers(&mut self) -> bool {
         let Some(namespace) = &self.namespace else { return false };
         let mut changed = false;
         if let Some(dead) = self.forwarder.take_if(|forwarder| forwarder.ends_within(Duration::ZERO)) {
             changed = true;
-            let publications = dead.mappings().to_vec();
+            let ports = dead.mappings().to_vec();
             drop(dead);
-            let again = may_restart(&mut self.restarts)
-                .and_then(|()| start_forwarder(Listeners::bind(&publications)?, namespace));
-            self.forwarder = kept(again, "the port forwarder ended", &mut self.complaint);
+            let restarted = may_restart(&mut self.restarts)
+                .and_then(|()| start_forwarder(Listeners::bind(&ports)?, namespace));
+            self.forwarder = keep(restarted, "the port forwarder exited", &mut self.error);
         }
         if self.outbound.take_if(|outbound| outbound.ends_within(Duration::ZERO)).is_some() {
             changed = true;
-            let again = may_restart(&mut self.restarts).and_then(|()| start_outbound(namespace));
-            self.outbound = kept(again, "the way out of the network ended", &mut self.complaint);
+            let restarted = may_restart(&mut self.restarts).and_then(|()| start_outbound(namespace));
+            self.outbound = keep(restarted, "the tool for outbound access exited", &mut self.error);
         }
         changed
     }
 
-    /// What of the network has ended and could not be started again.
-    pub fn complaint(&self) -> Option<String> {
-        self.complaint.clone()
+    /// Why a helper could not be restarted.
+    pub fn error(&self) -> Option<String> {
+        self.error.clone()
     }
 
-    /// The namespace, by a path it can be joined by; none for this machine's own.
+    /// The path of the namespace; `None` for the host's.
     pub fn namespace(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// The ports that lead in, as they came out.
+    /// The published ports.
     pub fn ports(&self) -> Vec<String> {
-        let publications = self.forwarder.iter().flat_map(Forwarder::mappings);
-        publications.map(ToString::to_string).collect()
+        let ports = self.forwarder.iter().flat_map(Forwarder::mappings);
+        ports.map(ToString::to_string).collect()
     }
 
-    /// Where name queries go inside, where a way out answers them itself.
+    /// The name server of the tool for outbound access, if there is one.
     pub fn name_server(&self) -> Option<IpAddr> {
         self.outbound.as_ref().map(Outbound::name_server)
     }
 }
 
 fn start_outbound(namespace: &Namespace) -> Result<Outbound, RuntimeError> {
-    let found = OutboundTool::search(std::env::var_os("PATH").as_deref())?;
-    Ok(Outbound::start(&found, namespace, OutboundOptions::default())?)
+    let tool = OutboundTool::search(std::env::var_os("PATH").as_deref())?;
+    Ok(Outbound::start(&tool, namespace, OutboundOptions::default())?)
 }
 
 fn start_forwarder(listeners: Listeners, namespace: &Namespace) -> Result<Forwarder, RuntimeError> {
@@ -122,27 +121,27 @@ fn start_forwarder(listeners: Listeners, namespace: &Namespace) -> Result<Forwar
 fn may_restart(restarts: &mut Vec<Instant>) -> Result<(), RuntimeError> {
     restarts.retain(|then| then.elapsed() < RESTART_WINDOW);
     restarts.push(Instant::now());
-    if restarts.len() <= MOST_RESTARTS {
+    if restarts.len() <= MAX_RESTARTS {
         return Ok(());
     }
-    Err(RuntimeError::said(format!("it ended {MOST_RESTARTS} times within a minute")))
+    Err(RuntimeError::reported(format!("it exited {MAX_RESTARTS} times within a minute")))
 }
 
-/// What was started again; where it was not, why.
-fn kept<T>(again: Result<T, RuntimeError>, what: &str, complaint: &mut Option<String>) -> Option<T> {
-    again.inspect_err(|error| *complaint = Some(format!("{what}: {}", crate::launch::text(error)))).ok()
+/// The restarted helper, or stores the error.
+fn keep<T>(restarted: Result<T, RuntimeError>, what: &str, stored: &mut Option<String>) -> Option<T> {
+    restarted.inspect_err(|error| *stored = Some(format!("{what}: {}", error_text(error)))).ok()
 }
 
-/// All ports of the words of `-p`.
-pub fn publications(words: &[String]) -> Result<Vec<PortMapping>, RuntimeError> {
+/// Parses the values of `--publish`.
+pub fn parse_ports(values: &[String]) -> Result<Vec<PortMapping>, RuntimeError> {
     let mut all = Vec::new();
-    for word in words {
-        all.extend(PortMapping::parse(word)?);
+    for value in values {
+        all.extend(PortMapping::parse(value)?);
     }
     Ok(all)
 }
 
-/// Writes the files about its network that a container sees over its image's own: from here, to there.
+/// Writes the files about the network that replace the image's: host path, container path.
 pub(crate) fn files(
     dir: &ContainerDir,
     plan: &Plan,
@@ -156,8 +155,8 @@ pub(crate) fn files(
         .map(|(name, address)| AddHost::parse(&format!("{name}={address}"), name_server))
         .collect();
     let shared = plan.network.mode == NetworkMode::Host;
-    let of_host = if shared { fs::read_to_string("/etc/hosts").ok() } else { None };
-    let known = Hosts { hostname: &name, address: None, added: &added?, host_file: of_host.as_deref() };
+    let host_hosts = if shared { fs::read_to_string("/etc/hosts").ok() } else { None };
+    let known = Hosts { hostname: &name, address: None, added: &added?, host_file: host_hosts.as_deref() };
     let dns = Dns {
         own_namespace: !shared,
         forwarder: name_server,
@@ -179,8 +178,9 @@ pub(crate) fn files(
     Ok(files)
 }
 
-/// The addresses of `--dns`.
-fn name_servers(words: &[String]) -> Result<Vec<IpAddr>, RuntimeError> {
-    let wrong = |word: &str| RuntimeError::Request(format!("`{word}` is not the address of a name server"));
-    words.iter().map(|word| word.parse().map_err(|_| wrong(word))).collect()
+/// Parses the addresses of `--dns`.
+fn name_servers(addresses: &[String]) -> Result<Vec<IpAddr>, RuntimeError> {
+    let invalid =
+        |text: &str| RuntimeError::Request(format!("`{text}` is not the IP address of a name server"));
+    addresses.iter().map(|text| text.parse().map_err(|_| invalid(text))).collect()
 }

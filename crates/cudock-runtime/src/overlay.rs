@@ -1,7 +1,6 @@
-//! A container's root: the image's layers, which are shared and never written to, with a layer of its own above them.
+//! Mounts a container's root: the shared read-only layers of the image, with a writable layer on top.
 //!
-//! It is mounted in the watcher's private mount namespace. When that process ends, however it ends, nothing is left
-//! mounted.
+//! It is mounted in the watcher's private mount namespace, so nothing stays mounted when that process exits.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -18,30 +17,30 @@ use rustix::mount::{
 
 use crate::error::{OnFile, OnSystem, RuntimeError};
 
-/// Moves this process into a mount namespace of its own, which still sees what is mounted outside later.
+/// Moves this process into a mount namespace of its own, which still receives later mounts of the host.
 pub fn leave_mount_namespace() -> Result<(), RuntimeError> {
     unshare(CloneFlags::CLONE_NEWNS).map_err(|error| match error {
         nix::Error::EPERM => RuntimeError::Host {
-            what: "this machine does not let us make a mount namespace".to_owned(),
+            what: "permission denied to create a mount namespace".to_owned(),
             hint: "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, \
                    kernel.apparmor_restrict_unprivileged_userns=0)"
                 .to_owned(),
         },
-        error => RuntimeError::system("cannot make a mount namespace", error),
+        error => RuntimeError::system("cannot create a mount namespace", error),
     })?;
     let slave = MsFlags::MS_REC | MsFlags::MS_SLAVE;
     mount(None::<&str>, "/", None::<&str>, slave, None::<&str>).when("cannot detach the mount namespace")
 }
 
-/// What is stacked where.
+/// An overlay mount.
 #[derive(Debug)]
 pub(crate) struct Overlay<'a> {
-    /// The uppermost first.
+    /// The topmost first.
     pub(crate) layers: &'a [PathBuf],
     pub(crate) upper: &'a Path,
     pub(crate) work: &'a Path,
     pub(crate) target: &'a Path,
-    /// In a user namespace overlayfs keeps its marks in attributes that a user may set.
+    /// In a user namespace, overlayfs must use `user.` attributes.
     pub(crate) user_namespace: bool,
 }
 
@@ -50,17 +49,17 @@ impl Overlay<'_> {
         for layer in self.layers {
             layer.metadata().on("cannot read the layer", layer)?;
         }
-        match self.mount_by_parts() {
+        match self.mount_with_fsconfig() {
             Ok(()) => Ok(()),
-            // Kernels before 6.5 take all layers in one text only.
+            // Kernels before 6.5 take all layers as one option only.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-                self.mount_by_text().map_err(|error| self.refused(error.into()))
+                self.mount_with_options().map_err(|error| self.explain(error.into()))
             }
-            Err(error) => Err(self.refused(error.into())),
+            Err(error) => Err(self.explain(error.into())),
         }
     }
 
-    fn mount_by_parts(&self) -> rustix::io::Result<()> {
+    fn mount_with_fsconfig(&self) -> rustix::io::Result<()> {
         let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
         let context = context.as_fd();
         for layer in self.layers {
@@ -78,22 +77,22 @@ impl Overlay<'_> {
         move_mount(made.as_fd(), "", rustix::fs::CWD, self.target, flags)
     }
 
-    /// The old way: one text of at most a page. Paths are made short by standing in the layers' folder.
-    fn mount_by_text(&self) -> nix::Result<()> {
-        let stand = self.layers.first().and_then(|layer| layer.parent()).unwrap_or(Path::new("/"));
+    /// With one option string of at most a page. Paths are relative to the directory of the layers to keep it short.
+    fn mount_with_options(&self) -> nix::Result<()> {
+        let base = self.layers.first().and_then(|layer| layer.parent()).unwrap_or(Path::new("/"));
         let before = File::open(".").ok();
-        std::env::set_current_dir(stand).map_err(|_| nix::Error::ENOENT)?;
+        std::env::set_current_dir(base).map_err(|_| nix::Error::ENOENT)?;
         let mut options = OsString::from("lowerdir=");
         for (index, layer) in self.layers.iter().enumerate() {
             if index > 0 {
                 options.push(":");
             }
-            options.push(escaped(layer.strip_prefix(stand).unwrap_or(layer)));
+            options.push(escape(layer.strip_prefix(base).unwrap_or(layer)));
         }
         options.push(",upperdir=");
-        options.push(escaped(self.upper));
+        options.push(escape(self.upper));
         options.push(",workdir=");
-        options.push(escaped(self.work));
+        options.push(escape(self.work));
         if self.user_namespace {
             options.push(",userxattr");
         }
@@ -105,12 +104,11 @@ impl Overlay<'_> {
         outcome
     }
 
-    fn refused(&self, error: std::io::Error) -> RuntimeError {
+    fn explain(&self, error: std::io::Error) -> RuntimeError {
         if error.raw_os_error() == Some(nix::libc::EINVAL) {
             return RuntimeError::Host {
-                what: format!("overlayfs cannot keep its upper layer in {}", self.upper.display()),
-                hint: "it is itself an overlay or a network file system; name a folder on another one \
-                       with CUDOCK_DATA, such as one on tmpfs"
+                what: format!("overlayfs does not support {} as its upper layer", self.upper.display()),
+                hint: "it is on an overlay or a network file system: set CUDOCK_DATA to a directory on another one"
                     .to_owned(),
             };
         }
@@ -118,8 +116,8 @@ impl Overlay<'_> {
     }
 }
 
-/// Colons part layers and commas part options, so in names they are escaped.
-fn escaped(path: &Path) -> OsString {
+/// Escapes the separators of layers and options.
+fn escape(path: &Path) -> OsString {
     let mut text = Vec::new();
     for &byte in path.as_os_str().as_bytes() {
         if matches!(byte, b':' | b',' | b'\\') {

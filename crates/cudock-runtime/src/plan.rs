@@ -1,63 +1,62 @@
-//! What a container is to be: everything about it that does not change while it lives.
+//! The configuration of a container, which does not change while it exists.
 //!
-//! A plan is made by the command that starts the container, written beside its other state, and read again by the
-//! process that watches it. Values of variables that the user gave are not part of it: they may be secrets, and go from
-//! process to process in memory ([`Private`]).
+//! The command that creates the container writes its plan, and the watcher reads it. Values of variables that the user sets
+//! are not part of it: they may be secrets, and are passed from process to process in memory ([`Private`]).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What a container is to be.
+/// The configuration of a container.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
     /// Sixteen hexadecimal digits.
     pub id: String,
-    /// The name it answers to beside its id.
+    /// Its name.
     pub name: String,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created: u64,
-    /// The image or folder it came from, in the user's words.
+    /// The image or directory, as the user named it.
     pub image: String,
-    /// The folders its file system is stacked from, the uppermost first.
+    /// The directories of its layers, the topmost first.
     pub layers: Vec<PathBuf>,
-    /// What runs in it.
+    /// Its process.
     pub process: ProcessPlan,
-    /// What is mounted beside the usual.
+    /// Its mounts, besides the standard ones.
     pub mounts: Vec<MountPlan>,
     /// The GPUs, if any.
     pub gpus: Option<GpuPlan>,
-    /// Whether its GPUs are made to compute, from inside, before its program starts.
+    /// Whether to compute on its GPUs before its program starts.
     #[serde(default)]
     pub verify_gpu: bool,
-    /// How much it may use.
+    /// Its resource limits.
     pub limits: Limits,
-    /// How it reaches others.
+    /// Its network.
     pub network: NetworkPlan,
-    /// What it may do.
+    /// Its privileges.
     pub security: Security,
-    /// What happens when it ends.
+    /// Its restart policy.
     pub restart: Restart,
-    /// The signal that asks it to stop.
+    /// Its stop signal.
     pub stop_signal: String,
-    /// Seconds between asking and killing.
+    /// Seconds between the stop signal and SIGKILL.
     pub stop_seconds: u32,
-    /// Whether everything of it is removed when it ends.
+    /// Whether it is removed when it exits.
     pub remove: bool,
     /// The user's labels.
     pub labels: BTreeMap<String, String>,
     /// The group it belongs to.
     pub group: Option<String>,
-    /// Whose System V IPC, POSIX queues and `/dev/shm` it uses.
+    /// Its System V IPC, POSIX queues and `/dev/shm`.
     #[serde(default)]
     pub ipc: Ipc,
-    /// Kernel parameters of its namespaces, as in `net.core.somaxconn`.
+    /// Kernel parameters of its namespaces, such as `net.core.somaxconn`.
     #[serde(default)]
     pub sysctls: BTreeMap<String, String>,
 }
 
-/// Whose IPC objects and shared memory a container uses.
+/// The IPC objects and shared memory of a container.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ipc {
@@ -68,20 +67,20 @@ pub enum Ipc {
     Host,
 }
 
-/// What runs.
+/// The process of a container.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ProcessPlan {
     /// The program and its arguments.
     pub args: Vec<String>,
-    /// The image's variables, in its order. What the user gives comes over them, by [`Private`].
+    /// The image's variables, in its order. [`Private`] overrides them.
     pub environment: Vec<(String, String)>,
-    /// Names of the variables the user gave; their values are not kept.
+    /// Names of the variables that the user set; their values are not stored.
     pub given: Vec<String>,
-    /// Where it starts.
+    /// The working directory.
     pub cwd: String,
-    /// As whom: a name or number, and a group after a colon.
+    /// The user, by name or number, and the group after a colon.
     pub user: String,
-    /// Further groups, names or numbers.
+    /// Supplementary groups, by name or number.
     pub groups: Vec<String>,
     /// Whether it gets a terminal.
     pub tty: bool,
@@ -92,17 +91,17 @@ pub struct ProcessPlan {
     pub init: bool,
 }
 
-/// Something mounted.
+/// A mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum MountPlan {
-    /// A file or folder of this machine.
+    /// A file or directory of this machine.
     Bind {
         /// On this machine.
         source: PathBuf,
         /// In the container.
         target: PathBuf,
-        /// Whether it may only be read.
+        /// Whether it is read-only.
         read_only: bool,
     },
     /// A named volume, which outlives the containers that use it.
@@ -113,24 +112,24 @@ pub enum MountPlan {
         source: PathBuf,
         /// In the container.
         target: PathBuf,
-        /// Whether it may only be read.
+        /// Whether it is read-only.
         read_only: bool,
         /// Whether an empty volume is first filled with what the image has at the target.
         copy: bool,
     },
-    /// Memory.
+    /// A tmpfs.
     Tmpfs {
         /// In the container.
         target: PathBuf,
-        /// Bytes at most.
+        /// The size limit in bytes.
         size: Option<u64>,
-        /// Permissions, as in 1777.
+        /// Permissions, such as 1777.
         mode: Option<u32>,
     },
 }
 
 impl MountPlan {
-    /// Where it is in the container.
+    /// The path in the container.
     pub fn target(&self) -> &std::path::Path {
         match self {
             Self::Bind { target, .. } | Self::Volume { target, .. } | Self::Tmpfs { target, .. } => target,
@@ -138,44 +137,44 @@ impl MountPlan {
     }
 }
 
-/// The GPUs of a container. What that means in files is found out at each start, from the driver as it is then.
+/// The GPUs of a container. The files are determined at each start, from the installed driver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuPlan {
-    /// Which, as `--gpus` has it.
+    /// The value of `--gpus`.
     pub devices: String,
-    /// compute, utility and so on; the image's wish or the default without it.
+    /// Driver capabilities; the image's or the default if `None`.
     pub capabilities: Option<String>,
-    /// Where the driver's files are, if not where they are found.
+    /// The root of the driver's files, if not this machine's.
     pub driver_root: Option<PathBuf>,
-    /// Where the device nodes are, if not below the driver's root.
+    /// The root of the device nodes, if not the driver's root.
     pub device_root: Option<PathBuf>,
 }
 
-/// How much a container may use.
+/// The resource limits of a container.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Limits {
     /// Bytes of memory.
     pub memory: Option<u64>,
     /// Thousandths of a processor.
     pub cpu_millis: Option<u64>,
-    /// Which processors, as in 0-3,8.
+    /// Allowed processors, such as 0-3,8.
     pub cpuset: Option<String>,
     /// Processes and threads.
     pub pids: Option<i64>,
     /// Bytes of `/dev/shm`.
     pub shm: Option<u64>,
-    /// Resource limits of the process, as in nofile: soft, hard.
+    /// Resource limits of the process.
     pub rlimits: Vec<Rlimit>,
     /// Bytes of memory and swap together; -1 for no limit.
     #[serde(default)]
     pub memory_swap: Option<i64>,
-    /// Bytes of memory the kernel tries to leave it under pressure.
+    /// Bytes of memory reserved under pressure.
     #[serde(default)]
     pub memory_reservation: Option<u64>,
-    /// Its share of busy processors, of 1024.
+    /// Its share of busy processors; the default is 1024.
     #[serde(default)]
     pub cpu_shares: Option<u64>,
-    /// Which NUMA nodes, as in 0-1.
+    /// Allowed NUMA nodes, such as 0-1.
     #[serde(default)]
     pub cpuset_mems: Option<String>,
     /// How readily the kernel kills it when the host runs out of memory: -1000 to 1000.
@@ -188,54 +187,54 @@ pub struct Limits {
 pub struct Rlimit {
     /// nofile, nproc, memlock and so on.
     pub name: String,
-    /// What it starts with.
+    /// The initial limit.
     pub soft: u64,
-    /// What it may raise that to.
+    /// The highest value that the process may set.
     pub hard: u64,
 }
 
-/// How a container reaches others.
+/// The network of a container.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct NetworkPlan {
-    /// Which network.
+    /// The mode.
     pub mode: NetworkMode,
-    /// Ports of this machine that lead into it, as `-p` has them.
+    /// The values of `--publish`.
     pub publish: Vec<String>,
-    /// Its own name.
+    /// Its host name.
     pub hostname: Option<String>,
-    /// Further lines of `/etc/hosts`: name, address.
+    /// Additional lines of `/etc/hosts`: name, address.
     pub hosts: Vec<(String, String)>,
-    /// Name servers in place of this machine's.
+    /// Name servers instead of this machine's.
     pub dns: Vec<String>,
 }
 
-/// Which network a container is in.
+/// The network mode of a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkMode {
-    /// One of its own with nothing but itself in it, and the ports that are published.
+    /// Its own namespace, with published ports only.
     #[default]
     None,
-    /// This machine's.
+    /// The host's.
     Host,
-    /// One of its own, with a way out through `pasta`.
+    /// Its own namespace, with outbound access through `pasta`.
     Pasta,
-    /// One that exists: a group's.
+    /// An existing namespace, such as a group's.
     Join(PathBuf),
 }
 
-/// What a container may do.
+/// The privileges of a container.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Security {
     /// Capabilities, by their full names: `CAP_CHOWN`.
     pub capabilities: Vec<String>,
-    /// Whether programs may gain rights by being executed.
+    /// Whether programs cannot gain privileges by being executed.
     pub no_new_privileges: bool,
-    /// Which system calls it may make.
+    /// The seccomp filter.
     pub seccomp: Seccomp,
-    /// Whether its root may only be read.
+    /// Whether its root is read-only.
     pub read_only: bool,
-    /// Device nodes of this machine beside the GPUs'.
+    /// Device nodes of this machine besides the GPUs'.
     pub devices: Vec<DevicePlan>,
 }
 
@@ -247,19 +246,19 @@ pub struct DevicePlan {
     pub host: PathBuf,
     /// In the container.
     pub container: PathBuf,
-    /// Of `r`, `w` and `m`: read, write, make the node.
+    /// Any of `r`, `w` and `m`: read, write, create the node.
     pub access: String,
 }
 
 impl DevicePlan {
-    /// The same node at the same path, to read and to write.
+    /// A node at the same path, for reading and writing.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         let host = path.into();
         Self { container: host.clone(), host, access: "rw".to_owned() }
     }
 }
 
-/// How a device is written in a plan: earlier versions kept the path alone.
+/// The serialized form of a device; earlier versions stored only the path.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum DeviceForm {
@@ -276,38 +275,38 @@ impl From<DeviceForm> for DevicePlan {
     }
 }
 
-/// Which system calls a container may make.
+/// The seccomp filter of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seccomp {
-    /// Those of the default profile.
+    /// The default profile.
     Default,
-    /// All.
+    /// None.
     Unconfined,
-    /// Those of a profile in docker's form: its text.
+    /// The text of a profile in docker's format.
     Profile(String),
 }
 
-/// What happens when a container ends.
+/// The restart policy of a container.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
-    /// Nothing.
+    /// It does not restart.
     #[default]
     No,
-    /// It is started again after a failure, so many times at most.
+    /// It restarts after a failure.
     OnFailure {
-        /// None: as often as it takes.
+        /// The most restarts; unlimited if `None`.
         attempts: Option<u32>,
     },
-    /// It is started again, unless it was stopped.
+    /// It restarts unless it was stopped.
     Always,
 }
 
-/// What goes from process to process in memory only.
+/// What is passed from process to process in memory only.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Private {
-    /// Variables over the image's, the last of two counting.
+    /// Variables that override the image's; the last of several with the same name wins.
     pub environment: Vec<(String, String)>,
 }
 
@@ -319,26 +318,26 @@ impl std::fmt::Debug for Private {
 }
 
 impl Plan {
-    /// The whole environment, the user's over the image's, without the home folder, which depends on the user.
+    /// The environment, in which the user's variables override the image's, without `HOME`, which depends on the user.
     pub fn environment(&self, private: &Private) -> Vec<(String, String)> {
-        let mut whole: Vec<(String, String)> = Vec::new();
+        let mut all: Vec<(String, String)> = Vec::new();
         for (name, value) in self.process.environment.iter().chain(&private.environment) {
-            match whole.iter_mut().find(|(known, _)| known == name) {
+            match all.iter_mut().find(|(known, _)| known == name) {
                 Some((_, known)) => value.clone_into(known),
-                None => whole.push((name.clone(), value.clone())),
+                None => all.push((name.clone(), value.clone())),
             }
         }
-        if !whole.iter().any(|(name, _)| name == "PATH") {
+        if !all.iter().any(|(name, _)| name == "PATH") {
             let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-            whole.push(("PATH".to_owned(), path.to_owned()));
+            all.push(("PATH".to_owned(), path.to_owned()));
         }
-        if self.process.tty && !whole.iter().any(|(name, _)| name == "TERM") {
-            whole.push(("TERM".to_owned(), "xterm".to_owned()));
+        if self.process.tty && !all.iter().any(|(name, _)| name == "TERM") {
+            all.push(("TERM".to_owned(), "xterm".to_owned()));
         }
-        whole
+        all
     }
 
-    /// The name processes inside see as this machine's.
+    /// The host name inside.
     pub fn hostname(&self) -> String {
         self.network.hostname.clone().unwrap_or_else(|| self.id.chars().take(12).collect())
     }

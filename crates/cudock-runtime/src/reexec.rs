@@ -1,99 +1,89 @@
-//! This program, started over: sealed, with one thread, and with what it is to do handed over in memory.
+//! Re-executes this program: sealed, with one thread, and with its input passed in memory.
 //!
-//! What enters a container must not run from the file on disk, which a container could then write to
-//! (CVE-2019-5736); must not have other threads (libcontainer forks); and must not find secrets in a file or on its
-//! command line, where other users can read them.
+//! A process that enters a container must not run from the file on disk, which the container could then write to
+//! (CVE-2019-5736), must not have other threads (libcontainer forks), and must not get secrets from a file or its command
+//! line, where other users can read them.
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use cudock_confine::seal;
-use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnSystem, RuntimeError, error_text};
+use crate::memfd::MemoryFile;
 use crate::sys;
 
-/// The option that names the descriptor of what is handed over.
-pub const HANDED: &str = "--handed";
+/// The option with the descriptor of the input.
+const HANDED: &str = "--handed";
 
-/// A command that starts this program over. What it needs stays open in it.
+/// A command that re-executes this program. Holds the descriptors that it needs.
 #[derive(Debug)]
-pub struct Sealed {
+pub struct SealedCommand {
     command: Command,
     _executable: OwnedFd,
-    _handed: OwnedFd,
+    _input: MemoryFile,
 }
 
-/// Starts this program over with other words, in a new process.
-pub fn sealed_command(words: &[OsString], handed: &impl Serialize) -> Result<Sealed, RuntimeError> {
-    let executable = sealed_executable().when("cannot seal our own program")?;
-    let handed = hand_over(handed)?;
+/// A command that re-executes this program with these arguments and an input in memory.
+pub fn sealed_command(args: &[OsString], input: &impl Serialize) -> Result<SealedCommand, RuntimeError> {
+    let executable = sealed_executable().when("cannot seal our own executable")?;
+    let input = serde_json::to_vec(input)
+        .map_err(|source| RuntimeError::Damaged { path: "the input".into(), source })?;
+    let input = MemoryFile::new(&input)?;
     let mut command = seal::command(&executable);
     for variable in ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"] {
-        // libcontainer would hand that many of our descriptors to the container.
+        // libcontainer would pass that many of our descriptors to the container.
         command.env_remove(variable);
     }
-    command.args(words).arg(HANDED).arg(handed.as_raw_fd().to_string());
-    Ok(Sealed { command, _executable: executable, _handed: handed })
+    command.args(args).arg(HANDED).arg(input.descriptor().to_string());
+    Ok(SealedCommand { command, _executable: executable, _input: input })
 }
 
-/// One that runs sealed already, as the supervisor of a group does, starts others from the same handle.
+/// A process that is sealed already, such as the supervisor of a group, reuses its handle.
 fn sealed_executable() -> std::io::Result<OwnedFd> {
     if seal::is_sealed()? { Ok(File::open("/proc/self/exe")?.into()) } else { seal::sealed_executable() }
 }
 
-/// Starts this program over with other words, in this process. Comes back only with the reason why not.
-pub fn become_sealed(words: &[OsString], handed: &impl Serialize) -> Result<RuntimeError, RuntimeError> {
-    Ok(sealed_command(words, handed)?.replace_this_process())
+/// Re-executes this program in this process. Returns only with an error.
+pub fn become_sealed(args: &[OsString], input: &impl Serialize) -> Result<RuntimeError, RuntimeError> {
+    Ok(sealed_command(args, input)?.replace_this_process())
 }
 
-impl Sealed {
-    /// Adds a word.
+impl SealedCommand {
+    /// Puts it in a process group of its own, so that signals from our terminal do not reach it.
     #[must_use]
-    pub fn arg(mut self, word: impl Into<OsString>) -> Self {
-        self.command.arg(word.into());
-        self
-    }
-
-    /// Puts it in a process group of its own, so that keys on our terminal do not reach it.
-    #[must_use]
-    pub fn apart(mut self) -> Self {
+    pub fn own_process_group(mut self) -> Self {
         self.command.process_group(0);
         self
     }
 
-    /// Takes the environment and the path of the program away from it.
+    /// Removes the environment and the path of the program.
     #[must_use]
-    pub(crate) fn anonymous(mut self) -> Self {
+    pub(crate) fn without_environment(mut self) -> Self {
         self.command.env_clear().arg0("cudock");
         self
     }
 
-    /// Starts it in this process. Comes back only with the reason why not.
+    /// Executes it in this process. Returns only with an error.
     pub(crate) fn replace_this_process(mut self) -> RuntimeError {
-        RuntimeError::system("cannot start our own program over", self.command.exec())
+        RuntimeError::system("cannot re-execute cudock", self.command.exec())
     }
 
-    /// Starts it as a child of ours, with an input and outputs that are ours to choose.
+    /// Starts it as a child.
     pub fn spawn(mut self, stdin: Stdio, stdout: Stdio, stderr: Stdio) -> Result<Child, RuntimeError> {
-        self.command
-            .stdin(stdin)
-            .stdout(stdout)
-            .stderr(stderr)
-            .spawn()
-            .when("cannot start our own program over")
+        self.command.stdin(stdin).stdout(stdout).stderr(stderr).spawn().when("cannot re-execute cudock")
     }
 
-    /// Starts it so that it goes on without us, with `ready` as the descriptor it answers on.
+    /// Starts it detached; it reports its start on `ready`.
     pub fn spawn_detached(mut self, ready: &OwnedFd) -> Result<u32, RuntimeError> {
-        fcntl_setfd(ready, FdFlags::empty()).when("cannot hand a pipe down")?;
+        fcntl_setfd(ready, FdFlags::empty()).when("cannot pass on a pipe")?;
         self.command
             .arg("--ready")
             .arg(ready.as_raw_fd().to_string())
@@ -106,71 +96,60 @@ impl Sealed {
     }
 }
 
-/// Leaves the terminal and the process group of whoever started us, so that neither ends us.
+/// Leaves the session of the caller, so that its end does not affect this process.
 pub fn leave_session() {
-    // Fails only for the leader of a group, which has no terminal to lose that it did not choose.
+    // Fails only for the leader of a process group.
     let _ = nix::unistd::setsid();
 }
 
-/// Makes this process end with the thread that started it. It is killed: asked, it would only ask its container, which
-/// may not listen, and nobody would be left to insist.
+/// Kills this process when the thread that started it ends. SIGTERM would only be forwarded to the container, which may
+/// ignore it.
 pub fn end_with_parent() {
     let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
 }
 
-/// Lets signals reach this process that whoever started it has blocked.
+/// Unblocks all signals, which the caller may have blocked.
 pub fn unblock_signals() {
     let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
 }
 
-/// What was handed over by a descriptor.
+/// Reads the input from its descriptor.
 pub fn inherited<T: DeserializeOwned>(descriptor: i32) -> Result<T, RuntimeError> {
     let mut file = take_over(descriptor);
     let mut text = Vec::new();
-    file.seek(SeekFrom::Start(0)).when("cannot read what was handed over")?;
-    file.read_to_end(&mut text).when("cannot read what was handed over")?;
-    serde_json::from_slice(&text)
-        .map_err(|source| RuntimeError::Damaged { path: "what was handed over".into(), source })
+    file.seek(SeekFrom::Start(0)).when("cannot read the input")?;
+    file.read_to_end(&mut text).when("cannot read the input")?;
+    serde_json::from_slice(&text).map_err(|source| RuntimeError::Damaged { path: "the input".into(), source })
 }
 
-/// A descriptor that was handed to this process by number, for this process alone.
+/// Takes ownership of a descriptor that was passed to this process by number.
 pub fn take_over(descriptor: i32) -> File {
     let owned = sys::own(descriptor);
     let _ = fcntl_setfd(&owned, FdFlags::CLOEXEC);
     File::from(owned)
 }
 
-fn hand_over(value: &impl Serialize) -> Result<OwnedFd, RuntimeError> {
-    let text = serde_json::to_vec(value)
-        .map_err(|source| RuntimeError::Damaged { path: "what is handed over".into(), source })?;
-    // It must survive the exec, and this is a process that starts nothing else.
-    let memory = memfd_create("handed", MemfdFlags::empty()).when("cannot make a file in memory")?;
-    let mut file = File::from(memory);
-    file.write_all(&text).when("cannot write to memory")?;
-    Ok(file.into())
-}
+/// Separates the parts of a reply.
+const SEPARATOR: char = '\u{1f}';
 
-/// Between the parts of an answer.
-const BREAK: char = '\u{1f}';
-
-/// What went wrong, as a watcher says it to whoever started it.
-pub(crate) fn report(error: &RuntimeError) -> String {
+/// An error as a watcher's reply.
+pub(crate) fn format_error(error: &RuntimeError) -> String {
     let hint = error.hint().unwrap_or_default();
-    format!("{}{BREAK}{}{BREAK}{hint}", crate::exit_code(error), crate::launch::text(error))
+    format!("{}{SEPARATOR}{}{SEPARATOR}{hint}", crate::exit_code(error), error_text(error))
 }
 
-/// The answer of a watcher: that its container runs, or what went wrong.
-pub fn reported(answer: &str) -> Result<(), RuntimeError> {
-    if answer == "running" {
+/// Parses the reply of a watcher: its container runs, or an error.
+pub fn parse_reply(reply: &str) -> Result<(), RuntimeError> {
+    if reply == "running" {
         return Ok(());
     }
-    let mut parts = answer.split(BREAK);
+    let mut parts = reply.split(SEPARATOR);
     let code = parts.next().and_then(|code| code.parse().ok());
     match (code, parts.next()) {
         (Some(code), Some(text)) => {
             let hint = parts.next().filter(|hint| !hint.is_empty()).map(str::to_owned);
             Err(RuntimeError::Reported { code, text: text.to_owned(), hint })
         }
-        _ => Err(RuntimeError::said("the watcher ended before the container ran")),
+        _ => Err(RuntimeError::reported("the watcher exited before the container started")),
     }
 }

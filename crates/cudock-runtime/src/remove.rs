@@ -1,8 +1,8 @@
 //! Removes directory trees, however deep they are.
 //!
-//! A container can nest directories as deep as it likes. Walking down with one open descriptor for each level fails at
-//! the limit of open files, and paths fail at 4,096 bytes. Here one directory is open at a time: on the way up it is
-//! reached by `..`, and compared with the one that was left.
+//! A container can nest directories arbitrarily. One open descriptor per level would exceed the limit of open files, and
+//! paths are limited to 4,096 bytes. So one directory is open at a time; its parent is reached by `..` and compared with
+//! the one that was left.
 
 use std::ffi::CString;
 use std::io;
@@ -12,15 +12,15 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, unlinkat};
 use rustix::io::Errno;
 
-/// A directory that was left for one below it.
-struct Left {
-    /// The name of the one below.
+/// A parent directory.
+struct Parent {
+    /// The name of the subdirectory that was entered.
     name: CString,
-    /// The device and the number of this one.
+    /// Its device and inode.
     identity: (u64, u64),
 }
 
-/// Removes a file or a directory with all that is in it. One that does not exist is removed already.
+/// Removes a file or a directory recursively. Succeeds if it does not exist.
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     match unlinkat(CWD, path, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
@@ -40,20 +40,20 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
 
 fn empty(top: OwnedFd) -> io::Result<()> {
     let mut here = top;
-    let mut above: Vec<Left> = Vec::new();
+    let mut parents: Vec<Parent> = Vec::new();
     loop {
         if let Some(name) = remove_files(&here)? {
             let below = open(&here, name.as_c_str())?;
-            above.push(Left { identity: identity(&here)?, name });
+            parents.push(Parent { identity: identity(&here)?, name });
             here = below;
             continue;
         }
-        let Some(left) = above.pop() else { return Ok(()) };
+        let Some(parent) = parents.pop() else { return Ok(()) };
         let up = open(&here, c"..")?;
-        if identity(&up)? != left.identity {
+        if identity(&up)? != parent.identity {
             return Err(io::Error::other("a directory was moved while it was being removed"));
         }
-        match unlinkat(&up, left.name.as_c_str(), AtFlags::REMOVEDIR) {
+        match unlinkat(&up, parent.name.as_c_str(), AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
         }
@@ -61,7 +61,7 @@ fn empty(top: OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Removes everything in a directory up to one that is not empty; the name of that one.
+/// Removes entries of a directory until it finds a directory that is not empty, and returns its name.
 fn remove_files(here: &OwnedFd) -> io::Result<Option<CString>> {
     let mut entries = Dir::read_from(here)?;
     while let Some(entry) = entries.read() {
@@ -88,8 +88,8 @@ fn open(at: impl std::os::fd::AsFd, path: impl rustix::path::Arg) -> rustix::io:
 }
 
 fn identity(directory: &OwnedFd) -> io::Result<(u64, u64)> {
-    let about = fstat(directory)?;
-    Ok((about.st_dev, about.st_ino))
+    let stat = fstat(directory)?;
+    Ok((stat.st_dev, stat.st_ino))
 }
 
 #[cfg(test)]
@@ -118,8 +118,8 @@ mod tests {
     }
 
     fn removes_a_deep_tree() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = folder.path().join("top");
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path().join("top");
         fs::create_dir(&top).unwrap();
         let mut here = open(CWD, &top).unwrap();
         for level in 0..3000 {
@@ -137,8 +137,8 @@ mod tests {
 
     #[test]
     fn links_are_removed_and_not_followed() {
-        let folder = tempfile::tempdir().unwrap();
-        let (top, kept) = (folder.path().join("top"), folder.path().join("kept"));
+        let directory = tempfile::tempdir().unwrap();
+        let (top, kept) = (directory.path().join("top"), directory.path().join("kept"));
         fs::create_dir_all(top.join("inner")).unwrap();
         fs::create_dir(&kept).unwrap();
         fs::write(kept.join("file"), "kept").unwrap();

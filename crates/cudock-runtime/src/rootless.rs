@@ -1,7 +1,7 @@
-//! Containers of users without rights: the whole command runs in a user namespace, in which it is root.
+//! Rootless containers: the command re-executes itself in a user namespace, as root.
 //!
-//! Where the user has a range of ids to give away (`/etc/subuid`, with `newuidmap` to map it), every id of an image
-//! exists inside; else there is only root, which is the user outside.
+//! If the user has subordinate ids (`/etc/subuid`, mapped by `newuidmap`), every id of an image exists inside; else only root
+//! does, which is the user outside.
 
 use std::fs;
 use std::io;
@@ -15,25 +15,25 @@ use nix::unistd::{Gid, Uid};
 
 use crate::error::{OnSystem, RuntimeError};
 
-/// Names the control group below which containers are made, where the user owns one.
-pub const CGROUP: &str = "CUDOCK_CGROUP";
+/// The variable with the parent cgroup of containers.
+const CGROUP: &str = "CUDOCK_CGROUP";
 
-/// Says that we are in the namespace already, so that a mapping that went wrong does not lead to another and another.
+/// Set in the namespace, so that a failed mapping does not lead to endless re-execution.
 const INSIDE: &str = "CUDOCK_INSIDE_USER_NAMESPACE";
 
-/// Whether this process is root only in a namespace of its own.
+/// Whether this process is in a user namespace.
 pub fn in_user_namespace() -> bool {
     static INSIDE: OnceLock<bool> = OnceLock::new();
-    // A process changes it only by starting over.
+    // It changes only by re-execution.
     *INSIDE.get_or_init(|| fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !is_whole(&map)))
 }
 
-/// The first namespace maps all ids to themselves.
+/// Whether a map is that of the initial namespace, which maps all ids to themselves.
 fn is_whole(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// The control group below which containers are made.
+/// The parent cgroup of containers.
 pub(crate) fn cgroup_parent() -> String {
     if let Some(asked) = std::env::var_os(CGROUP) {
         return asked.to_string_lossy().trim_end_matches('/').to_owned();
@@ -46,34 +46,33 @@ pub(crate) fn cgroup_parent() -> String {
     "/cudock".to_owned()
 }
 
-/// The control group this process is in, in version 2: the one a user's session may make others below.
+/// The cgroup of this process on version 2, below which a user's session may create others.
 fn own_unified_group() -> Option<String> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     Some(path.trim_end_matches('/').to_owned()).filter(|path| !path.is_empty())
 }
 
-/// Goes on as root of a user namespace, if this process is not root. Comes back only where nothing had to be done.
+/// Re-executes the command as root of a user namespace if this process is not root. Returns only if it is.
 pub fn become_root() -> Result<(), RuntimeError> {
     if Uid::effective().is_root() {
         return Ok(());
     }
     if std::env::var_os(INSIDE).is_some() {
-        return Err(refused(&io::Error::other("the mapping of ids did not make this process root")));
+        return Err(not_allowed(&io::Error::other("mapping the ids did not make this process root")));
     }
     let (uid, gid) = (Uid::effective(), Gid::effective());
-    let ranges = Ranges::of(uid, gid);
+    let ranges = Ranges::of(uid);
     match ranges {
         Some(ranges) => map_by_helpers(uid, gid, &ranges)?,
         None => map_self(uid, gid)?,
     }
-    let program = std::env::current_exe().when("cannot find our own program")?;
+    let program = std::env::current_exe().when("cannot locate the cudock executable")?;
     let error = Command::new(program).args(std::env::args_os().skip(1)).env(INSIDE, "1").exec();
-    Err(RuntimeError::system("cannot start over in the user namespace", error))
+    Err(RuntimeError::system("cannot re-execute cudock in the user namespace", error))
 }
 
-/// Goes on as root of the user namespace that a watcher lives in, if this process is not root: only from there can its
-/// container be reached. Whether that was possible.
+/// Joins the user namespace of a watcher, from which its container can be accessed. Returns whether that was possible.
 pub fn join_watcher(pid: u32) -> bool {
     let namespace = fs::File::open(format!("/proc/{pid}/ns/user"));
     namespace.is_ok_and(|namespace| nix::sched::setns(namespace, CloneFlags::CLONE_NEWUSER).is_ok())
@@ -84,7 +83,7 @@ pub fn is_root() -> bool {
     Uid::effective().is_root()
 }
 
-/// Ids a user may give away.
+/// Subordinate ids of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Ranges {
     users: (u32, u32),
@@ -92,10 +91,9 @@ struct Ranges {
 }
 
 impl Ranges {
-    fn of(uid: Uid, gid: Gid) -> Option<Self> {
+    fn of(uid: Uid) -> Option<Self> {
         let helpers = ["newuidmap", "newgidmap"].iter().all(|name| in_path(name));
         let name = nix::unistd::User::from_uid(uid).ok().flatten().map(|user| user.name);
-        let _ = gid;
         let find = |path: &str| {
             let text = fs::read_to_string(path).ok()?;
             range(&text, name.as_deref(), uid.as_raw())
@@ -119,52 +117,54 @@ fn range(text: &str, name: Option<&str>, uid: u32) -> Option<(u32, u32)> {
 
 fn in_path(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    std::env::split_paths(&path).any(|directory| directory.join(name).is_file())
 }
 
-/// Root inside is the user outside, and nobody else exists.
+/// Maps root inside to the user outside, and no other ids.
 fn map_self(uid: Uid, gid: Gid) -> Result<(), RuntimeError> {
-    unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| refused(&error.into()))?;
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| not_allowed(&error.into()))?;
     let write = |file: &str, text: String| {
         let path = Path::new("/proc/self").join(file);
-        fs::write(&path, text).map_err(|error| refused(&error))
+        fs::write(&path, text).map_err(|error| not_allowed(&error))
     };
     write("setgroups", "deny".to_owned())?;
     write("uid_map", format!("0 {uid} 1"))?;
     write("gid_map", format!("0 {gid} 1"))
 }
 
-/// The helpers need a process that is in the namespace and waits outside of it to be mapped: a child of ours that maps
-/// its parent once that has left.
+/// Maps the ids with `newuidmap` and `newgidmap`, which must run outside of the namespace: a child maps its parent once that
+/// has entered it.
 fn map_by_helpers(uid: Uid, gid: Gid, ranges: &Ranges) -> Result<(), RuntimeError> {
     let us = std::process::id().to_string();
-    let (reader, writer) = io::pipe().when("cannot make a pipe")?;
+    let (reader, writer) = io::pipe().when("cannot create a pipe")?;
     let ((first_user, users), (first_group, groups)) = (ranges.users, ranges.groups);
-    // A shell waits until we have left, for the helpers must run outside.
+    // The shell waits until this process has entered the namespace.
     let script = r#"read _ && newuidmap "$1" 0 "$2" 1 1 "$3" "$4" && newgidmap "$1" 0 "$5" 1 1 "$6" "$7""#;
-    let words = [uid.as_raw(), first_user, users, gid.as_raw(), first_group, groups].map(|id| id.to_string());
+    let ids = [uid.as_raw(), first_user, users, gid.as_raw(), first_group, groups].map(|id| id.to_string());
     let mut child = Command::new("/bin/sh")
         .args(["-c", script, "sh", &us])
-        .args(words)
+        .args(ids)
         .stdin(reader)
         .spawn()
-        .when("cannot start the mapping of ids")?;
-    unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| refused(&error.into()))?;
+        .when("cannot start newuidmap")?;
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| not_allowed(&error.into()))?;
     {
         use std::io::Write;
         let mut writer = writer;
-        writer.write_all(b"go\n").when("cannot start the mapping of ids")?;
+        writer.write_all(b"go\n").when("cannot start newuidmap")?;
     }
-    let status = child.wait().when("cannot wait for the mapping of ids")?;
+    let status = child.wait().when("cannot wait for newuidmap")?;
     if status.success() {
         return Ok(());
     }
-    Err(refused(&io::Error::other("newuidmap or newgidmap refused the range in /etc/subuid or /etc/subgid")))
+    Err(not_allowed(&io::Error::other(
+        "newuidmap or newgidmap rejected the range in /etc/subuid or /etc/subgid",
+    )))
 }
 
-fn refused(error: &io::Error) -> RuntimeError {
+fn not_allowed(error: &io::Error) -> RuntimeError {
     RuntimeError::Host {
-        what: format!("this machine does not let this user make containers: {error}"),
+        what: format!("this user may not create containers: {error}"),
         hint: "run as root, or allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 (Debian), \
                kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu)"
             .to_owned(),
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_first_namespace_maps_every_id() {
+    fn only_the_initial_namespace_maps_every_id() {
         assert!(is_whole("         0          0 4294967295\n"));
         assert!(!is_whole("         0       1000          1\n"));
         assert!(!is_whole("0 1000 1\n1 100000 65536\n"));

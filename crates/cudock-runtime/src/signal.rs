@@ -1,4 +1,4 @@
-//! Signals by name or number, real-time ones included, and their delivery to a container's first process.
+//! Parses signals, including real-time ones, and delivers them to a container's first process.
 
 use std::fs;
 use std::io;
@@ -8,8 +8,8 @@ use nix::sys::signal::Signal;
 use crate::error::RuntimeError;
 use crate::sys;
 
-/// The first and the last real-time signal that programs may use. The C library keeps two below these for itself, so
-/// `SIGRTMIN+3` means 37, as docker and systemd have it.
+/// The real-time signals that programs may use. The C library reserves two below these, so `SIGRTMIN+3` is 37, as in docker
+/// and systemd.
 const REAL_TIME: std::ops::RangeInclusive<i32> = 34..=64;
 
 /// The number of a signal.
@@ -29,7 +29,7 @@ impl From<Signal> for SignalNumber {
     }
 }
 
-/// A signal by its name or number: TERM, SIGTERM, sigterm, 15, SIGRTMIN+3, 37.
+/// Parses a name or number: TERM, SIGTERM, sigterm, 15, SIGRTMIN+3, 37.
 pub fn parse_signal(text: &str) -> Result<SignalNumber, RuntimeError> {
     let unknown = || {
         RuntimeError::Request(format!(
@@ -62,18 +62,17 @@ fn real_time(name: &str) -> Option<i32> {
     Some(last - offset(name.strip_prefix("RTMAX")?, '-')?)
 }
 
-/// The signal that asks a container to stop. An image may name any text; one that cannot be read must not make the
-/// container impossible to stop.
+/// The stop signal of a container. An image may contain any text, so an invalid one falls back to SIGTERM.
 pub(crate) fn stop_signal(text: &str) -> SignalNumber {
     let default = SignalNumber::from(Signal::SIGTERM);
     if text.is_empty() { default } else { parse_signal(text).unwrap_or(default) }
 }
 
-/// Passes a signal on to a process of a container.
+/// Forwards a signal to a process of a container.
 ///
-/// The kernel drops a signal to PID 1 of a pid namespace that has neither handled, ignored nor blocked it: a plain
-/// `sleep` would not end, and `timeout 5 cudock run …` would wait for ever. Its sender meant the default action, so the
-/// process is ended.
+/// The kernel drops a signal to PID 1 of a PID namespace that neither handles, ignores nor blocks it: a plain `sleep` would
+/// not end, and `timeout 5 cudock run …` would wait forever. The sender expects the default action, so the process is
+/// killed.
 pub(crate) fn deliver(pid: i32, signal: Signal) {
     let ends = matches!(signal, Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP | Signal::SIGQUIT);
     let dropped = ends
@@ -114,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signals_are_read_as_docker_reads_them() {
+    fn signals_are_parsed_as_in_docker() {
         for (text, number) in [
             ("TERM", 15),
             ("SIGTERM", 15),
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_signal_that_cannot_be_read_is_term() {
+    fn an_invalid_stop_signal_is_term() {
         for (text, number) in [("", 15), ("SIGRTMIN+3", 37), ("nonsense", 15), ("99999999999", 15), ("9", 9)]
         {
             assert_eq!(stop_signal(text).get(), number, "{text}");

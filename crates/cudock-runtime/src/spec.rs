@@ -1,7 +1,7 @@
-//! The container in the words of the OCI runtime specification: a pure function of the plan and what was found out.
+//! Builds the OCI runtime specification of a container, as a pure function.
 //!
-//! Two things are left out on purpose. Variables may be secrets, and this text becomes a file. The filter of system
-//! calls is installed by our own code just before the program starts ([`crate::executor`]).
+//! Two things are left out on purpose: variables, which may be secrets, since the specification becomes a file; and the
+//! seccomp filter, which [`crate::executor`] installs just before the program starts.
 
 use std::path::{Path, PathBuf};
 
@@ -12,34 +12,34 @@ use serde_json::{Value, json};
 use crate::plan::{Ipc, Limits, NetworkMode, Plan};
 use crate::user::Identity;
 
-/// What is known at the start of a container beside its plan.
+/// What the specification depends on besides the plan.
 #[derive(Debug)]
-pub(crate) struct Facts<'a> {
+pub(crate) struct SpecInputs<'a> {
     pub(crate) identity: &'a Identity,
     pub(crate) edits: Option<&'a Edits>,
-    /// Where the root is mounted.
+    /// The mount point of the root.
     pub(crate) root: &'a Path,
-    /// A network namespace to join.
+    /// The network namespace to join.
     pub(crate) network: Option<&'a Path>,
-    /// Device nodes beside the GPUs'.
-    pub(crate) devices: &'a [Device],
-    /// Where its control groups are.
+    /// Device nodes besides the GPUs'.
+    pub(crate) devices: &'a [SpecDevice],
+    /// The path of its cgroups.
     pub(crate) cgroup: &'a str,
-    /// Limits that this process may hand down.
+    /// Resource limits: name, soft, hard.
     pub(crate) rlimits: &'a [(String, u64, u64)],
-    /// The folders of version 1's control groups.
+    /// The mount points of cgroup v1 hierarchies.
     pub(crate) hierarchies: &'a [PathBuf],
-    /// How many processors this machine has.
+    /// The number of processors.
     pub(crate) processors: u32,
     /// Whether the kernel counts swap.
     pub(crate) swap: bool,
-    /// In a user namespace, some things are mounted otherwise.
+    /// Whether it runs in a user namespace.
     pub(crate) user_namespace: bool,
 }
 
-/// A device node.
+/// A device node in the container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Device {
+pub(crate) struct SpecDevice {
     pub(crate) path: String,
     pub(crate) block: bool,
     pub(crate) major: u32,
@@ -51,32 +51,32 @@ pub(crate) struct Device {
 }
 
 /// The container as a specification.
-pub(crate) fn specification(plan: &Plan, facts: &Facts<'_>) -> Value {
-    let mut groups = facts.identity.groups.clone();
-    groups.extend(facts.edits.iter().flat_map(|edits| edits.additional_gids.iter().copied()));
+pub(crate) fn specification(plan: &Plan, inputs: &SpecInputs<'_>) -> Value {
+    let mut groups = inputs.identity.groups.clone();
+    groups.extend(inputs.edits.iter().flat_map(|edits| edits.additional_gids.iter().copied()));
     groups.sort_unstable();
     groups.dedup();
     let capabilities = &plan.security.capabilities;
-    let rlimits: Vec<Value> = facts
+    let rlimits: Vec<Value> = inputs
         .rlimits
         .iter()
         .map(|(name, soft, hard)| json!({"type": format!("RLIMIT_{}", name.to_uppercase()), "soft": soft, "hard": hard}))
         .collect();
-    let mut whole = json!({
+    let mut spec = json!({
         "ociVersion": "1.0.2",
-        "root": {"path": facts.root, "readonly": plan.security.read_only},
+        "root": {"path": inputs.root, "readonly": plan.security.read_only},
         "hostname": plan.hostname(),
         "process": {
             "terminal": plan.process.tty,
             "user": {
-                "uid": facts.identity.uid,
-                "gid": facts.identity.gid,
+                "uid": inputs.identity.uid,
+                "gid": inputs.identity.gid,
                 "additionalGids": groups,
             },
             "args": plan.process.args,
-            // Ours is handed over in memory. Without this one libcontainer would look for it, in files of the image.
-            "env": [format!("HOME={}", facts.identity.home)],
-            // Our own code goes to the folder to start in, since libcontainer would follow any link there.
+            // Passed in memory. Without HOME, libcontainer would look for it in files of the image.
+            "env": [format!("HOME={}", inputs.identity.home)],
+            // Our own code changes to the working directory, since libcontainer would follow any link there.
             "cwd": "/",
             "capabilities": {
                 "bounding": capabilities,
@@ -88,46 +88,46 @@ pub(crate) fn specification(plan: &Plan, facts: &Facts<'_>) -> Value {
             "rlimits": rlimits,
             "noNewPrivileges": plan.security.no_new_privileges,
         },
-        "mounts": usual_mounts(plan, facts),
+        "mounts": standard_mounts(plan, inputs),
         "linux": {
-            "namespaces": namespaces(plan, facts),
-            "devices": devices(facts),
-            "cgroupsPath": facts.cgroup,
-            "resources": resources(&plan.limits, facts),
-            "maskedPaths": masked_paths(0..facts.processors),
-            "readonlyPaths": read_only_paths(facts),
+            "namespaces": namespaces(plan, inputs),
+            "devices": devices(inputs),
+            "cgroupsPath": inputs.cgroup,
+            "resources": resources(&plan.limits, inputs),
+            "maskedPaths": masked_paths(0..inputs.processors),
+            "readonlyPaths": read_only_paths(inputs),
             "sysctl": plan.sysctls,
         },
     });
-    if facts.sets_own_limits()
-        && let Some(linux) = whole.get_mut("linux").and_then(Value::as_object_mut)
+    if inputs.sets_own_limits()
+        && let Some(linux) = spec.get_mut("linux").and_then(Value::as_object_mut)
     {
         linux.remove("resources");
     }
-    whole
+    spec
 }
 
-impl Facts<'_> {
-    /// Whether limits are ours to set: with limits, libcontainer sets rules for devices, too, and in version 1 of control
-    /// groups those are not for users, not even in a group they own.
+impl SpecInputs<'_> {
+    /// Whether limits are set by us: libcontainer also sets device rules, which users may not do on cgroup v1, not even in a
+    /// cgroup they own.
     pub(crate) fn sets_own_limits(&self) -> bool {
         self.user_namespace && !self.hierarchies.is_empty()
     }
 }
 
-fn read_only_paths(facts: &Facts<'_>) -> Vec<&'static str> {
-    // In version 1 this is a folder of ours, in which the hierarchies are mounted.
-    let groups = (!facts.hierarchies.is_empty() && !facts.user_namespace).then_some("/sys/fs/cgroup");
+fn read_only_paths(inputs: &SpecInputs<'_>) -> Vec<&'static str> {
+    // On cgroup v1 this is a tmpfs in which the hierarchies are mounted.
+    let groups = (!inputs.hierarchies.is_empty() && !inputs.user_namespace).then_some("/sys/fs/cgroup");
     READ_ONLY_PATHS.into_iter().chain(groups).collect()
 }
 
-fn namespaces(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
+fn namespaces(plan: &Plan, inputs: &SpecInputs<'_>) -> Vec<Value> {
     let mut namespaces: Vec<Value> =
         ["pid", "ipc", "uts", "mount", "cgroup"].iter().map(|kind| json!({"type": kind})).collect();
     if plan.ipc == Ipc::Host {
         namespaces.retain(|namespace| namespace.get("type") != Some(&json!("ipc")));
     }
-    match (&plan.network.mode, facts.network) {
+    match (&plan.network.mode, inputs.network) {
         (NetworkMode::Host, _) => {}
         (_, Some(path)) => namespaces.push(json!({"type": "network", "path": path})),
         (_, None) => namespaces.push(json!({"type": "network"})),
@@ -135,9 +135,9 @@ fn namespaces(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
     namespaces
 }
 
-fn usual_mounts(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
-    // Only who owns a network namespace may mount its view of /sys.
-    let bind_sys = facts.user_namespace && plan.network.mode == NetworkMode::Host;
+fn standard_mounts(plan: &Plan, inputs: &SpecInputs<'_>) -> Vec<Value> {
+    // Mounting sysfs needs ownership of the network namespace.
+    let bind_sys = inputs.user_namespace && plan.network.mode == NetworkMode::Host;
     let sys = if bind_sys {
         json!({"destination": "/sys", "type": "bind", "source": "/sys",
                "options": ["rbind", "nosuid", "noexec", "nodev", "rro"]})
@@ -146,8 +146,8 @@ fn usual_mounts(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
                "options": ["nosuid", "noexec", "nodev", "ro"]})
     };
     let mut pts = vec!["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"];
-    // Group 5, tty, is not ours to give where only one group is mapped.
-    if !facts.user_namespace {
+    // Group 5, tty, may not be mapped in a user namespace.
+    if !inputs.user_namespace {
         pts.push("gid=5");
     }
     let mut mounts = vec![
@@ -158,20 +158,20 @@ fn usual_mounts(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
         json!({"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": pts}),
         sys,
     ];
-    mounts.extend(ipc_mounts(plan, facts));
-    mounts.extend(group_mounts(facts, bind_sys));
+    mounts.extend(ipc_mounts(plan, inputs));
+    mounts.extend(group_mounts(inputs, bind_sys));
     mounts
 }
 
 /// POSIX queues and shared memory: the container's own, or the host's.
-fn ipc_mounts(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
+fn ipc_mounts(plan: &Plan, inputs: &SpecInputs<'_>) -> Vec<Value> {
     let queues = json!({"destination": "/dev/mqueue", "type": "mqueue", "source": "mqueue",
                         "options": ["nosuid", "noexec", "nodev"]});
     if plan.ipc == Ipc::Host {
         let shared = json!({"destination": "/dev/shm", "type": "bind", "source": "/dev/shm",
                             "options": ["rbind", "nosuid", "noexec", "nodev"]});
-        // Only who owns an IPC namespace may mount its queues.
-        return if facts.user_namespace { vec![shared] } else { vec![queues, shared] };
+        // Mounting queues needs ownership of the IPC namespace.
+        return if inputs.user_namespace { vec![shared] } else { vec![queues, shared] };
     }
     let size = format!("size={}", plan.limits.shm.unwrap_or(64 << 20));
     let shared = json!({"destination": "/dev/shm", "type": "tmpfs", "source": "shm",
@@ -179,26 +179,26 @@ fn ipc_mounts(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
     vec![queues, shared]
 }
 
-/// The container's own control groups, to be read. Programs look there for how much they may use.
-fn group_mounts(facts: &Facts<'_>, bind_sys: bool) -> Vec<Value> {
-    if facts.hierarchies.is_empty() {
+/// The container's own cgroups, read-only. Programs read their limits there.
+fn group_mounts(inputs: &SpecInputs<'_>, bind_sys: bool) -> Vec<Value> {
+    if inputs.hierarchies.is_empty() {
         let mount = json!({"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup",
                            "options": ["nosuid", "noexec", "nodev", "relatime", "ro"]});
         return if bind_sys { Vec::new() } else { vec![mount] };
     }
-    // Version 1 is not for user namespaces. Elsewhere the few that tell limits are enough; mounting all of them would
-    // let a container write to them, and takes a quarter of the whole start.
-    if facts.user_namespace {
+    // Cgroup v1 cannot be mounted in user namespaces. Elsewhere the hierarchies with limits are enough: mounting all of
+    // them would let the container write to them, and takes a quarter of the start.
+    if inputs.user_namespace {
         return Vec::new();
     }
     let mut mounts = vec![json!({"destination": "/sys/fs/cgroup", "type": "tmpfs", "source": "tmpfs",
                                  "options": ["nosuid", "noexec", "nodev", "mode=755", "size=16k"]})];
-    for hierarchy in facts.hierarchies {
+    for hierarchy in inputs.hierarchies {
         let name = hierarchy.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if name.split(',').any(|name| matches!(name, "memory" | "cpu" | "cpuset" | "pids")) {
             mounts.push(json!({
                 "destination": hierarchy, "type": "bind",
-                "source": hierarchy.join(facts.cgroup.trim_start_matches('/')),
+                "source": hierarchy.join(inputs.cgroup.trim_start_matches('/')),
                 "options": ["bind", "ro", "nosuid", "noexec", "nodev"],
             }));
         }
@@ -206,9 +206,9 @@ fn group_mounts(facts: &Facts<'_>, bind_sys: bool) -> Vec<Value> {
     mounts
 }
 
-/// Every device node the container has, the GPUs' and those it was given.
-pub(crate) fn all_devices(facts: &Facts<'_>) -> Vec<Device> {
-    let of_gpus = facts.edits.iter().flat_map(|edits| &edits.devices).map(|node| Device {
+/// All device nodes of the container.
+pub(crate) fn all_devices(inputs: &SpecInputs<'_>) -> Vec<SpecDevice> {
+    let gpu_devices = inputs.edits.iter().flat_map(|edits| &edits.devices).map(|node| SpecDevice {
         path: node.container.display().to_string(),
         block: false,
         major: node.major,
@@ -217,11 +217,11 @@ pub(crate) fn all_devices(facts: &Facts<'_>) -> Vec<Device> {
         gid: node.gid,
         access: "rw".to_owned(),
     });
-    of_gpus.chain(facts.devices.iter().cloned()).collect()
+    gpu_devices.chain(inputs.devices.iter().cloned()).collect()
 }
 
-fn devices(facts: &Facts<'_>) -> Vec<Value> {
-    let node = |device: Device| {
+fn devices(inputs: &SpecInputs<'_>) -> Vec<Value> {
+    let node = |device: SpecDevice| {
         json!({
             "path": device.path,
             "type": if device.block { "b" } else { "c" },
@@ -229,15 +229,15 @@ fn devices(facts: &Facts<'_>) -> Vec<Value> {
             "minor": device.minor,
             "fileMode": device.mode & 0o777,
             "uid": 0,
-            "gid": if facts.user_namespace { 0 } else { device.gid },
+            "gid": if inputs.user_namespace { 0 } else { device.gid },
         })
     };
-    all_devices(facts).into_iter().map(node).collect()
+    all_devices(inputs).into_iter().map(node).collect()
 }
 
-fn resources(limits: &Limits, facts: &Facts<'_>) -> Value {
+fn resources(limits: &Limits, inputs: &SpecInputs<'_>) -> Value {
     let mut rules = vec![json!({"allow": false, "access": "rwm"})];
-    for device in all_devices(facts) {
+    for device in all_devices(inputs) {
         rules.push(json!({
             "allow": true,
             "type": if device.block { "b" } else { "c" },
@@ -254,7 +254,7 @@ fn resources(limits: &Limits, facts: &Facts<'_>) -> Value {
     };
     let mut memory = serde_json::Map::new();
     memory.extend(limits.memory.map(|limit| ("limit".to_owned(), json!(limit))));
-    memory.extend(limits.memory_swap.filter(|_| facts.swap).map(|swap| ("swap".to_owned(), json!(swap))));
+    memory.extend(limits.memory_swap.filter(|_| inputs.swap).map(|swap| ("swap".to_owned(), json!(swap))));
     memory.extend(limits.memory_reservation.map(|bytes| ("reservation".to_owned(), json!(bytes))));
     if !memory.is_empty() {
         set("memory", Value::Object(memory));

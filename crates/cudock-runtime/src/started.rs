@@ -1,8 +1,7 @@
-//! What a container's first process was started with, for those who join it later.
+//! What a container's first process was started with, for processes that join it later.
 //!
-//! `/proc/PID/environ` is memory of the process, which many programs overwrite to change their title. So the watcher
-//! keeps the environment beside the container's other run-time files: on a tmpfs in its private mount namespace, like
-//! the process's own memory in no file of a disk, and gone with the watcher.
+//! `/proc/PID/environ` is memory of the process, which many programs overwrite to change their title. So the watcher stores
+//! the environment on a tmpfs in its private mount namespace, where it never reaches a disk and vanishes with the watcher.
 
 use std::path::{Path, PathBuf};
 
@@ -17,13 +16,13 @@ use crate::user::Identity;
 pub(crate) struct Started {
     /// The whole environment.
     pub(crate) environment: Vec<(String, String)>,
-    /// The variables the user gave, which a restart needs again.
+    /// The variables set by the user, which a restart needs again.
     pub(crate) given: Vec<(String, String)>,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// Supplementary groups, those that open the GPUs included.
+    /// Supplementary groups, including those of the GPUs.
     pub(crate) groups: Vec<u32>,
-    /// Those of them that come with the GPUs, which any user needs.
+    /// The groups of the GPUs, which every user needs.
     pub(crate) gpu_groups: Vec<u32>,
     pub(crate) home: String,
 }
@@ -39,8 +38,7 @@ impl Started {
         write_json(&file(dir), self)
     }
 
-    /// Reads it from a container that runs, through its watcher. None where the watcher is of a version that did not keep
-    /// it.
+    /// Reads it from a running container through its watcher. `None` if an older version started the watcher.
     pub(crate) fn read(dir: &ContainerDir) -> Result<Option<Self>, RuntimeError> {
         let Some(watcher) = dir.status()?.watcher else { return Ok(None) };
         match Self::read_through(watcher, dir) {
@@ -58,7 +56,7 @@ impl Started {
         read_json(&Path::new("/proc").join(watcher.to_string()).join("root").join(inside))
     }
 
-    /// Who a process is that joins without asking to be someone else.
+    /// The identity of a process that joins without `--user`.
     pub(crate) fn identity(&self) -> Identity {
         Identity { uid: self.uid, gid: self.gid, groups: self.groups.clone(), home: self.home.clone() }
     }

@@ -1,63 +1,64 @@
-//! How a container is: what its watcher last wrote, and whether that can still be true.
+//! The status of a container, as its watcher writes it.
 
 use std::fs;
 use std::io;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use cudock_base::Timestamp;
+use cudock_base::files::remove_optional;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{OnFile, RuntimeError};
 use crate::home::{ContainerDir, is_full, read_json, write_json};
 
-/// How a container is.
+/// The status of a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Status {
-    /// In which part of its life.
-    pub state: State,
+pub struct ContainerStatus {
+    /// Its state.
+    pub state: ContainerState,
     /// The process that watches it.
     pub watcher: Option<u32>,
-    /// Its first process, as this machine numbers it.
+    /// The PID of its first process, on the host.
     pub pid: Option<i32>,
-    /// When that process began, in ticks since the machine did: a number may come to another process.
+    /// When that process started, in clock ticks since boot, since PIDs are reused.
     pub pid_began: Option<u64>,
     /// When it was last started, in milliseconds since 1970.
     pub started: Option<u64>,
-    /// When it last ended.
+    /// When it last exited.
     pub finished: Option<u64>,
-    /// What it ended with: 128 and the signal's number where a signal ended it.
+    /// Its exit code; 128 plus the signal's number if a signal ended it.
     pub exit_code: Option<i32>,
-    /// Whether it was ended for using more memory than it may.
+    /// Whether it ran out of memory.
     pub out_of_memory: bool,
-    /// How often it was started again.
+    /// How often it was restarted.
     pub restarts: u32,
-    /// Why it did not start, or what went wrong after.
+    /// Why it did not start, or what failed later.
     pub error: Option<String>,
-    /// Whether its readiness probe, if it has one, says yes.
+    /// Whether its readiness probe, if it has one, succeeds.
     pub ready: Option<bool>,
-    /// Ports of this machine that lead into it, as they came out.
+    /// Published ports.
     pub ports: Vec<String>,
 }
 
-/// The part of its life a container is in.
+/// The state of a container.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// Its folder is there; nothing runs yet.
+pub enum ContainerState {
+    /// Its directory exists; nothing runs yet.
     #[default]
     Created,
     /// It runs.
     Running,
-    /// It ended and waits to be started again.
+    /// It exited and waits for its restart.
     Restarting,
-    /// It ended.
+    /// It exited.
     Exited,
-    /// Its watcher died. It was ended with it, and how it came out is not known.
+    /// Its watcher was killed, and it with it; the exit code is unknown.
     Lost,
 }
 
-impl State {
-    /// The word for people.
-    pub fn word(self) -> &'static str {
+impl ContainerState {
+    /// Its name.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Created => "created",
             Self::Running => "running",
@@ -67,23 +68,23 @@ impl State {
         }
     }
 
-    /// Whether it will run on without anyone doing anything.
+    /// Whether it runs or will run by itself.
     pub fn is_alive(self) -> bool {
         matches!(self, Self::Created | Self::Running | Self::Restarting)
     }
 }
 
-/// The hold a watcher has on its container.
+/// The lock that a watcher holds on its container.
 #[derive(Debug)]
 pub struct Watch {
     _file: fs::File,
 }
 
 impl ContainerDir {
-    /// Takes hold of the container; none where someone has it.
+    /// Locks the container; `None` if another process has the lock.
     pub fn watch(&self) -> Result<Option<Watch>, RuntimeError> {
         let path = self.watch_lock();
-        // A lock needs no right to write, and no space.
+        // Locking needs neither write permission nor disk space.
         let file = match fs::File::open(&path) {
             Ok(file) => file,
             Err(_) => fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?,
@@ -95,12 +96,12 @@ impl ContainerDir {
         }
     }
 
-    /// Whether someone watches it.
+    /// Whether a watcher runs.
     pub fn is_watched(&self) -> Result<bool, RuntimeError> {
         Ok(self.watch()?.is_none())
     }
 
-    /// Waits until nobody watches it.
+    /// Waits until no watcher runs.
     pub fn wait_unwatched(&self) -> Result<(), RuntimeError> {
         let path = self.watch_lock();
         match fs::File::open(&path) {
@@ -110,63 +111,57 @@ impl ContainerDir {
         }
     }
 
-    /// What the watcher last wrote.
-    pub fn status(&self) -> Result<Status, RuntimeError> {
+    /// The last status that the watcher wrote.
+    pub fn status(&self) -> Result<ContainerStatus, RuntimeError> {
         match read_json(&self.status_file()) {
             Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Ok(Status::default())
+                Ok(ContainerStatus::default())
             }
-            // Half written when the power went: the container went with it.
-            Err(RuntimeError::Damaged { .. }) => Ok(Status {
-                state: State::Lost,
+            // Incomplete after a power cut, which also ended the container.
+            Err(RuntimeError::Damaged { .. }) => Ok(ContainerStatus {
+                state: ContainerState::Lost,
                 error: Some("its status file is damaged".to_owned()),
-                ..Status::default()
+                ..ContainerStatus::default()
             }),
             other => other,
         }
     }
 
-    /// Writes it down.
-    pub fn set_status(&self, status: &Status) -> Result<(), RuntimeError> {
+    /// Writes the status.
+    pub fn set_status(&self, status: &ContainerStatus) -> Result<(), RuntimeError> {
         write_json(&self.status_file(), status)
     }
 
-    /// Notes that the container is meant to end, so that its watcher does not start it again.
-    pub fn ask_to_stop(&self) -> Result<(), RuntimeError> {
+    /// Marks the container as stopping, so that its watcher does not restart it.
+    pub fn mark_stopping(&self) -> Result<(), RuntimeError> {
         let path = self.stop_mark();
         match fs::write(&path, []) {
-            // Without room for the mark the container is still told to end.
+            // On a full disk the container still gets the signal.
             Err(error) if is_full(&error) => Ok(()),
             other => other.on("cannot write", &path),
         }
     }
 
-    /// Forgets that the container was meant to end, so that it can be started again.
-    pub(crate) fn allow_to_start(&self) -> Result<(), RuntimeError> {
+    /// Removes the mark, so that the container can start again.
+    pub(crate) fn clear_stopping(&self) -> Result<(), RuntimeError> {
         let path = self.stop_mark();
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(RuntimeError::file("cannot remove", path, error))
-            }
-            _ => Ok(()),
-        }
+        remove_optional(&path).on("cannot remove", &path)
     }
 
-    pub(crate) fn is_asked_to_stop(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         self.stop_mark().exists()
     }
 }
 
 /// Milliseconds since 1970.
 pub fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    Timestamp::now().millis().unwrap_or_default()
 }
 
-/// When a process began, in ticks since the machine did; none where there is no such process.
+/// When a process started, in clock ticks since boot; `None` if it does not exist.
 pub fn process_began(pid: i32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything, so count from its end.
+    // The name in parentheses may contain anything, so count from its end.
     let after_name = stat.rsplit_once(") ")?.1;
     after_name.split(' ').nth(19)?.parse().ok()
 }

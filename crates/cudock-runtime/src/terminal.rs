@@ -1,4 +1,4 @@
-//! The terminal of a container, and ours where they are connected.
+//! Terminals of containers, and our own.
 
 use std::fs::File;
 use std::io;
@@ -18,85 +18,85 @@ use crate::in_root::InRoot;
 /// The magic number of devpts, from linux/magic.h.
 const DEVPTS: rustix::fs::FsWord = 0x1cd1;
 
-/// Where libcontainer sends the container's terminal to.
+/// The socket to which libcontainer sends the container's terminal.
 #[derive(Debug)]
 pub(crate) struct ConsoleSocket {
     listener: UnixListener,
     path: std::path::PathBuf,
-    _folder: File,
+    _directory: File,
 }
 
 impl ConsoleSocket {
-    /// A socket in the container's folder. Its path is given by a descriptor, since names of sockets are short.
-    pub(crate) fn bind(folder: &Path) -> Result<Self, RuntimeError> {
+    /// Creates a socket in the container's directory. Its path goes through a descriptor, since socket paths are short.
+    pub(crate) fn bind(directory: &Path) -> Result<Self, RuntimeError> {
         use std::os::fd::AsRawFd;
-        let opened = File::open(folder).on("cannot open", folder)?;
+        let opened = File::open(directory).on("cannot open", directory)?;
         let path = Path::new("/proc/self/fd").join(opened.as_raw_fd().to_string()).join("console");
         let _ = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(&path).on("cannot make the console socket", folder)?;
-        Ok(Self { listener, path, _folder: opened })
+        let listener = UnixListener::bind(&path).on("cannot create the console socket in", directory)?;
+        Ok(Self { listener, path, _directory: opened })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The terminal, once the container was created.
+    /// Receives the terminal after the container was created.
     pub(crate) fn receive(self) -> Result<OwnedFd, RuntimeError> {
         use std::os::fd::AsRawFd;
-        let (stream, _) = self.listener.accept().when("no terminal came from the container")?;
+        let (stream, _) = self.listener.accept().when("cannot receive the container's terminal")?;
         let mut name = [0_u8; 4096];
         let mut parts = [io::IoSliceMut::new(&mut name)];
         let mut space = nix::cmsg_space!(RawFd);
         let flags = MsgFlags::MSG_CMSG_CLOEXEC;
         let message = recvmsg::<UnixAddr>(stream.as_raw_fd(), &mut parts, Some(&mut space), flags)
-            .when("no terminal came from the container")?;
-        let mut came = message.cmsgs().when("no terminal came from the container")?;
-        let received = came.find_map(|part| match part {
+            .when("cannot receive the container's terminal")?;
+        let mut messages = message.cmsgs().when("cannot receive the container's terminal")?;
+        let received = messages.find_map(|message| match message {
             ControlMessageOwned::ScmRights(descriptors) => descriptors.first().copied(),
             _ => None,
         });
         let missing = io::Error::from(io::ErrorKind::UnexpectedEof);
-        let raw =
-            received.ok_or_else(|| RuntimeError::system("no terminal came from the container", missing))?;
+        let raw = received
+            .ok_or_else(|| RuntimeError::system("cannot receive the container's terminal", missing))?;
         let _ = std::fs::remove_file(&self.path);
         Ok(crate::sys::own(raw))
     }
 }
 
-/// A new terminal of a running container: our end and the container's. Both are made from outside, so that nothing the
-/// container put in the place of its devices is opened.
+/// Opens a new terminal of a running container: our end and the container's. Both are opened from outside after checking
+/// the device, which the container may have replaced.
 pub(crate) fn open_in(root: &InRoot) -> Result<(OwnedFd, OwnedFd), RuntimeError> {
     use std::os::fd::AsRawFd;
     let path = Path::new("/dev/pts/ptmx");
-    let multiplexer = root.open_place(path).on("cannot open the container's", path)?;
+    let multiplexer = root.open_path(path).on("cannot open the container's", path)?;
     let about = rustix::fs::fstat(&multiplexer).on("cannot read the container's", path)?;
     let system = rustix::fs::fstatfs(&multiplexer).on("cannot read the container's", path)?;
     if about.st_rdev != rustix::fs::makedev(5, 2) || system.f_type != DEVPTS {
-        return Err(RuntimeError::Request("the container's /dev/pts has no terminals".to_owned()));
+        return Err(RuntimeError::Request("the container's /dev/pts is not a devpts".to_owned()));
     }
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let by_number = format!("/proc/self/fd/{}", multiplexer.as_raw_fd());
     let ours = rustix::fs::open(by_number, flags, Mode::empty()).on("cannot open the container's", path)?;
-    rustix::pty::unlockpt(&ours).when("cannot make a terminal")?;
+    rustix::pty::unlockpt(&ours).when("cannot open a terminal")?;
     let theirs = other_end(ours.as_fd())?;
     Ok((ours, theirs))
 }
 
-/// The container's end of a terminal, by ours.
+/// The container's end of a terminal.
 pub(crate) fn other_end(ours: BorrowedFd<'_>) -> Result<OwnedFd, RuntimeError> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     rustix::pty::ioctl_tiocgptpeer(ours, flags).when("cannot open the other end of the terminal")
 }
 
-/// Our own terminal, passing every key on until this is dropped.
+/// Our own terminal in raw mode until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Raw {
     before: Termios,
 }
 
 impl Raw {
-    /// Turns our terminal's own handling of keys off; none where standard input is no terminal.
+    /// Switches to raw mode; `None` if standard input is not a terminal.
     pub(crate) fn enter() -> Option<Self> {
         let before = tcgetattr(io::stdin()).ok()?;
         let mut raw = before.clone();
@@ -112,12 +112,12 @@ impl Drop for Raw {
     }
 }
 
-/// The size of our own terminal, if we have one.
+/// The size of our own terminal, if there is one.
 pub(crate) fn own_size() -> Option<Winsize> {
     tcgetwinsize(io::stdout().as_fd()).or_else(|_| tcgetwinsize(io::stdin().as_fd())).ok()
 }
 
-/// Makes a container's terminal as large as ours.
+/// Copies the size of our terminal to the container's.
 pub(crate) fn copy_size(terminal: BorrowedFd<'_>) {
     if let Some(size) = own_size() {
         let _ = tcsetwinsize(terminal, size);

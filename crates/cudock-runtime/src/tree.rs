@@ -1,8 +1,7 @@
-//! Directory trees copied from one root to another, where whoever owns one of them may be hostile.
+//! Copies directory trees, of which either side may be hostile.
 //!
-//! Nothing is reached by a path below the two directories to begin with: each entry is opened by its name in the directory
-//! that is open, and links are copied, never followed, on both sides. An entry is opened for its contents only after its
-//! inode was seen to be a plain file, so that no device of a container is opened from outside.
+//! Each entry is opened by its name in an open directory, and links are copied, never followed, on both sides. An entry is
+//! opened for reading only after its inode was checked to be a regular file, so that no device of a container is opened.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,15 +13,15 @@ use rustix::fs::{
     futimens, mkdirat, openat, readlinkat, statat, symlinkat, unlinkat,
 };
 
-/// Each level keeps two directories open.
-const MOST_LEVELS: usize = 400;
+/// The deepest tree; each level keeps two directories open.
+const MAX_DEPTH: usize = 400;
 
 /// How a tree is copied.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Options {
-    /// Keep owners and groups; else the copies belong to whoever copies.
+pub(crate) struct CopyOptions {
+    /// Whether to keep owners and groups.
     pub(crate) owners: bool,
-    /// Keep the set-user-ID, set-group-ID and sticky bits.
+    /// Whether to keep the set-user-ID, set-group-ID and sticky bits.
     pub(crate) special_bits: bool,
 }
 
@@ -33,51 +32,51 @@ pub struct Copied {
     pub entries: u64,
     /// Bytes of files.
     pub bytes: u64,
-    /// Devices, pipes and sockets, which are left out.
+    /// Devices, pipes and sockets, which are skipped.
     pub skipped: u64,
 }
 
-/// Copies one entry of a directory, with all below it where it is a directory. A file or link in its place is replaced.
+/// Copies one entry of a directory recursively. An existing file or link is replaced.
 pub(crate) fn copy_entry(
     from: (BorrowedFd<'_>, &OsStr),
     to: (BorrowedFd<'_>, &OsStr),
-    options: Options,
+    options: CopyOptions,
     copied: &mut Copied,
 ) -> io::Result<()> {
     copy(from, to, options, copied, 0)
 }
 
-/// Copies what a handle stands for, which was opened with `O_PATH`.
+/// Copies the file behind an `O_PATH` descriptor.
 pub(crate) fn copy_handle(
     from: &OwnedFd,
     to: (BorrowedFd<'_>, &OsStr),
-    options: Options,
+    options: CopyOptions,
     copied: &mut Copied,
 ) -> io::Result<()> {
-    copy_seen(from, to, options, copied, 0)
+    copy_opened(from, to, options, copied, 0)
 }
 
 /// Copies everything in a directory into another.
 pub(crate) fn copy_contents(
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
-    options: Options,
+    options: CopyOptions,
     copied: &mut Copied,
 ) -> io::Result<()> {
     contents(from, to, options, copied, 0)
 }
 
-/// Gives a copy the mode, the times and, where asked, the owner of the original.
-pub(crate) fn copy_attributes(about: &Stat, to: BorrowedFd<'_>, options: Options) -> io::Result<()> {
+/// Copies the mode, the times and, if requested, the owner.
+pub(crate) fn copy_attributes(stat: &Stat, to: BorrowedFd<'_>, options: CopyOptions) -> io::Result<()> {
     if options.owners {
-        fchown(to, Some(Uid::from_raw(about.st_uid)), Some(Gid::from_raw(about.st_gid)))?;
+        fchown(to, Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)))?;
     }
     let mask = if options.special_bits { 0o7777 } else { 0o777 };
-    fchmod(to, Mode::from_raw_mode(about.st_mode & mask))?;
+    fchmod(to, Mode::from_raw_mode(stat.st_mode & mask))?;
     let time = |seconds: i64, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
     let times = Timestamps {
-        last_access: time(about.st_atime, i64::try_from(about.st_atime_nsec).unwrap_or_default()),
-        last_modification: time(about.st_mtime, i64::try_from(about.st_mtime_nsec).unwrap_or_default()),
+        last_access: time(stat.st_atime, i64::try_from(stat.st_atime_nsec).unwrap_or_default()),
+        last_modification: time(stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or_default()),
     };
     Ok(futimens(to, &times)?)
 }
@@ -85,47 +84,47 @@ pub(crate) fn copy_attributes(about: &Stat, to: BorrowedFd<'_>, options: Options
 fn copy(
     (from, name): (BorrowedFd<'_>, &OsStr),
     to: (BorrowedFd<'_>, &OsStr),
-    options: Options,
+    options: CopyOptions,
     copied: &mut Copied,
     level: usize,
 ) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    copy_seen(&openat(from, name, flags, Mode::empty())?, to, options, copied, level)
+    copy_opened(&openat(from, name, flags, Mode::empty())?, to, options, copied, level)
 }
 
-fn copy_seen(
-    seen: &OwnedFd,
+fn copy_opened(
+    opened: &OwnedFd,
     (to, new_name): (BorrowedFd<'_>, &OsStr),
-    options: Options,
+    options: CopyOptions,
     copied: &mut Copied,
     level: usize,
 ) -> io::Result<()> {
-    let about = fstat(seen)?;
-    match FileType::from_raw_mode(about.st_mode) {
+    let stat = fstat(opened)?;
+    match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => {
             match mkdirat(to, new_name, Mode::from_raw_mode(0o700)) {
                 Ok(()) | Err(rustix::io::Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
             let made = open_directory(to, new_name)?;
-            contents(seen.as_fd(), made.as_fd(), options, copied, level + 1)?;
-            copy_attributes(&about, made.as_fd(), options)?;
+            contents(opened.as_fd(), made.as_fd(), options, copied, level + 1)?;
+            copy_attributes(&stat, made.as_fd(), options)?;
         }
         FileType::RegularFile => {
-            make_room(to, new_name)?;
+            remove_existing(to, new_name)?;
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let made = openat(to, new_name, flags, Mode::from_raw_mode(0o600))?;
-            // A file that grows while it is copied is copied as long as it was.
-            let length = u64::try_from(about.st_size).unwrap_or_default();
-            copied.bytes += io::copy(&mut reopen(seen)?.take(length), &mut File::from(made.try_clone()?))?;
-            copy_attributes(&about, made.as_fd(), options)?;
+            // A file that grows meanwhile is copied up to its original length.
+            let length = u64::try_from(stat.st_size).unwrap_or_default();
+            copied.bytes += io::copy(&mut reopen(opened)?.take(length), &mut File::from(made.try_clone()?))?;
+            copy_attributes(&stat, made.as_fd(), options)?;
         }
         FileType::Symlink => {
-            let target = readlinkat(seen, "", Vec::new())?;
-            make_room(to, new_name)?;
+            let target = readlinkat(opened, "", Vec::new())?;
+            remove_existing(to, new_name)?;
             symlinkat(target, to, new_name)?;
             if options.owners {
-                let owner = (Some(Uid::from_raw(about.st_uid)), Some(Gid::from_raw(about.st_gid)));
+                let owner = (Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)));
                 rustix::fs::chownat(to, new_name, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW)?;
             }
         }
@@ -141,12 +140,12 @@ fn copy_seen(
 fn contents(
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
-    options: Options,
+    options: CopyOptions,
     copied: &mut Copied,
     level: usize,
 ) -> io::Result<()> {
-    if level > MOST_LEVELS {
-        return Err(io::Error::other(format!("more than {MOST_LEVELS} directories inside each other")));
+    if level > MAX_DEPTH {
+        return Err(io::Error::other(format!("more than {MAX_DEPTH} directories inside each other")));
     }
     let listed = openat(from, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let mut names = Vec::new();
@@ -161,7 +160,7 @@ fn contents(
         use std::os::unix::ffi::OsStrExt;
         let name = OsStr::from_bytes(&name);
         match copy((listed.as_fd(), name), (to, name), options, copied, level) {
-            // It was removed while we copied.
+            // It was removed meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", name.display()))),
             Ok(()) => {}
@@ -170,27 +169,27 @@ fn contents(
     Ok(())
 }
 
-/// A directory by its name in another; a link is not one.
+/// Opens a directory by its name in another, without following links.
 pub(crate) fn open_directory(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(parent, name, flags, Mode::empty())?)
 }
 
-/// Removes a file or link that a new one replaces. A directory is not removed.
-fn make_room(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+/// Removes a file or link that is stat to be replaced, but no directory.
+fn remove_existing(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(rustix::io::Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),
-        Ok(about) if FileType::from_raw_mode(about.st_mode) == FileType::Directory => {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
             Err(io::Error::from(io::ErrorKind::IsADirectory))
         }
         Ok(_) => Ok(unlinkat(parent, name, AtFlags::empty())?),
     }
 }
 
-/// Opens a plain file that is known by a handle, so that it is that very file.
-fn reopen(seen: &OwnedFd) -> io::Result<File> {
-    let path = format!("/proc/self/fd/{}", seen.as_raw_fd());
+/// Opens the file behind an `O_PATH` descriptor for reading.
+fn reopen(opened: &OwnedFd) -> io::Result<File> {
+    let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
     Ok(File::from(openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?))
 }
 
@@ -206,7 +205,7 @@ mod tests {
         let (from, to) = (File::open(from)?, File::open(to)?);
         let mut copied = Copied::default();
         let name = OsStr::new(name);
-        copy_entry((from.as_fd(), name), (to.as_fd(), name), Options::default(), &mut copied)?;
+        copy_entry((from.as_fd(), name), (to.as_fd(), name), CopyOptions::default(), &mut copied)?;
         Ok(copied)
     }
 
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn pipes_are_left_out_and_not_waited_for() {
+    fn pipes_are_skipped_without_blocking() {
         let base = tempfile::tempdir().unwrap();
         let (from, to) = (base.path().join("in"), base.path().join("out"));
         fs::create_dir_all(from.join("tree")).unwrap();
@@ -251,7 +250,7 @@ mod tests {
         let (from, to) = (base.path().join("in"), base.path().join("out"));
         fs::create_dir_all(&to).unwrap();
         let mut deep = from.join("tree");
-        for _ in 0..MOST_LEVELS + 10 {
+        for _ in 0..MAX_DEPTH + 10 {
             deep.push("d");
         }
         fs::create_dir_all(&deep).unwrap();

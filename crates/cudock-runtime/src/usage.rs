@@ -1,4 +1,4 @@
-//! How much a container uses: processors, memory, processes, GPUs.
+//! Resource usage of containers: processors, memory, processes, GPUs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,9 +12,9 @@ use crate::error::RuntimeError;
 use crate::home::ContainerDir;
 use crate::launch::cgroup_path;
 use crate::plan::Plan;
-use crate::status::State;
+use crate::status::ContainerState;
 
-/// What the control groups of a container say at one moment.
+/// A sample of a container's cgroups.
 #[derive(Debug, Clone)]
 pub struct Sample {
     at: Instant,
@@ -24,7 +24,7 @@ pub struct Sample {
     processes: BTreeSet<i32>,
 }
 
-/// What a container uses.
+/// The resource usage of a container.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Usage {
     /// Its id.
@@ -37,9 +37,9 @@ pub struct Usage {
     pub memory_bytes: Option<u64>,
     /// Bytes it may use.
     pub memory_limit_bytes: Option<u64>,
-    /// Processes and threads' leaders.
+    /// The number of processes.
     pub pids: usize,
-    /// Percent of one GPU, summed over its processes and GPUs; none where it has no GPU or NVML does not tell.
+    /// Percent of one GPU, summed over its processes and GPUs; `None` without a GPU or NVML.
     pub gpu_percent: Option<u32>,
     /// Bytes of GPU memory of its processes.
     pub gpu_memory_bytes: Option<u64>,
@@ -47,12 +47,12 @@ pub struct Usage {
     pub gpus: Vec<GpuUsage>,
 }
 
-/// What a container uses of one GPU.
+/// The usage of one GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GpuUsage {
     /// The GPU's number.
     pub index: u32,
-    /// Percent of the last moments in which its kernels ran.
+    /// Percent of time in which its kernels ran.
     pub percent: Option<u32>,
     /// Bytes of its memory.
     pub memory_bytes: Option<u64>,
@@ -61,13 +61,13 @@ pub struct GpuUsage {
 /// A process of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Process {
-    /// As the host numbers it.
+    /// The PID on the host.
     pub pid: i32,
     /// Its parent.
     pub parent: i32,
-    /// As the container numbers it.
+    /// The PID in the container.
     pub pid_inside: i32,
-    /// Its user, as the host numbers it.
+    /// The user on the host.
     pub uid: u32,
     /// Processor time in seconds.
     pub cpu_seconds: u64,
@@ -76,9 +76,9 @@ pub struct Process {
 }
 
 impl ContainerDir {
-    /// A sample of a container that runs; none where it does not.
+    /// A sample, if the container is running.
     pub fn sample(&self, plan: &Plan) -> Result<Option<Sample>, RuntimeError> {
-        if self.current(plan)?.state != State::Running {
+        if self.current(plan)?.state != ContainerState::Running {
             return Ok(None);
         }
         let cgroup = Cgroup::at(&cgroup_path(&plan.id));
@@ -94,20 +94,20 @@ impl ContainerDir {
             at: Instant::now(),
             cpu,
             memory: memory.map(|bytes| bytes.saturating_sub(droppable.unwrap_or_default())),
-            // Version 1 says "no limit" by a number near the largest.
+            // Version 1 reports "no limit" as a very large number.
             memory_limit: limit.filter(|limit| *limit < 1 << 60),
             processes: cgroup.processes(),
         }))
     }
 
-    /// The processes of a container that runs.
+    /// The processes, if the container is running.
     pub fn processes(&self, plan: &Plan) -> Result<Vec<Process>, RuntimeError> {
         let state = self.current(plan)?.state;
-        if state != State::Running {
-            let is = state.word().to_owned();
+        if state != ContainerState::Running {
+            let is = state.name().to_owned();
             return Err(RuntimeError::State { name: plan.name.clone(), is, needed: "running" });
         }
-        // One that ended meanwhile is left out.
+        // A process that exited meanwhile is skipped.
         let pids = Cgroup::at(&cgroup_path(&plan.id)).processes();
         Ok(pids.into_iter().filter_map(process).collect())
     }
@@ -117,7 +117,7 @@ fn keyed(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-/// What a container used between two samples. `gpus` are all processes on all GPUs; none where NVML does not tell.
+/// The usage between two samples. `gpus` are all processes on all GPUs, if NVML is available.
 pub fn usage(plan: &Plan, before: &Sample, after: &Sample, gpus: Option<&[GpuProcess]>) -> Usage {
     let passed = after.at.saturating_duration_since(before.at).as_secs_f64();
     let cpu_percent = before.cpu.zip(after.cpu).filter(|_| passed > 0.0).map(|(before, after)| {
@@ -141,7 +141,7 @@ pub fn usage(plan: &Plan, before: &Sample, after: &Sample, gpus: Option<&[GpuPro
     }
 }
 
-/// The sum of what is known; none where nothing is.
+/// The sum of known values; `None` if there are none.
 fn total<T: std::iter::Sum>(parts: impl Iterator<Item = Option<T>>) -> Option<T> {
     let mut known = parts.flatten().peekable();
     known.peek()?;
@@ -172,13 +172,13 @@ fn process(pid: i32) -> Option<Process> {
     let number = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let arguments = read("cmdline").unwrap_or_default();
-    let words: Vec<String> = arguments
+    let args: Vec<String> = arguments
         .split(|byte| *byte == 0)
-        .filter(|word| !word.is_empty())
-        .map(|word| printable(&String::from_utf8_lossy(word)))
+        .filter(|arg| !arg.is_empty())
+        .map(|arg| printable(&String::from_utf8_lossy(arg)))
         .collect();
     let name = before.split_once('(').map_or("", |(_, name)| name);
-    // The kernel counts in hundredths of a second wherever Linux runs today.
+    // Clock ticks are hundredths of a second on all supported architectures.
     let ticks = number(11).unwrap_or_default() + number(12).unwrap_or_default();
     Some(Process {
         pid,
@@ -188,11 +188,11 @@ fn process(pid: i32) -> Option<Process> {
             .unwrap_or(pid),
         uid: field("Uid").and_then(|ids| ids.split_whitespace().next()?.parse().ok()).unwrap_or_default(),
         cpu_seconds: ticks / 100,
-        command: if words.is_empty() { printable(&format!("[{name}]")) } else { words.join(" ") },
+        command: if args.is_empty() { printable(&format!("[{name}]")) } else { args.join(" ") },
     })
 }
 
-/// A container chooses its command lines: nothing in them may steer the terminal.
+/// Removes control characters: a container chooses its command lines.
 fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_is_charged_for_its_own_processes_only() {
+    fn only_the_containers_own_processes_count() {
         let on = |gpu, pid, percent, memory_bytes| GpuProcess { gpu, pid, percent, memory_bytes };
         let all = [
             on(0, 10, Some(40), Some(100)),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics_are_read_by_their_whole_name() {
+    fn statistics_are_matched_by_full_name() {
         let text = "inactive_file 7\ntotal_inactive_file 9\n";
         assert_eq!(keyed(text, "inactive_file"), Some(7));
         assert_eq!(keyed(text, "total_inactive_file"), Some(9));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn command_lines_cannot_steer_the_terminal() {
+    fn control_characters_are_removed_from_command_lines() {
         assert_eq!(printable("a\u{1b}[2Jb\n"), "a?[2Jb?");
     }
 }

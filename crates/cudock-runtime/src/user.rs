@@ -1,11 +1,11 @@
-//! Who a container's process is: the words of `--user` looked up in the image's own `/etc/passwd` and `/etc/group`.
+//! Looks up `--user` in the image's `/etc/passwd` and `/etc/group`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::RuntimeError;
 use crate::in_root::InRoot;
 
-/// Who a process is.
+/// The user and groups of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) uid: u32,
@@ -14,11 +14,11 @@ pub(crate) struct Identity {
     pub(crate) home: String,
 }
 
-/// Larger ids are none: the largest number of all means "as before" to the kernel, which here is root.
-const LARGEST: u32 = i32::MAX.unsigned_abs();
+/// The largest id. The kernel takes the largest number of all as "unchanged", which would be root.
+const MAX_ID: u32 = i32::MAX.unsigned_abs();
 
 /// A line of `/etc/passwd`.
-struct User<'a> {
+struct UserEntry<'a> {
     name: &'a str,
     uid: u32,
     gid: u32,
@@ -26,13 +26,13 @@ struct User<'a> {
 }
 
 /// A line of `/etc/group`.
-struct Group<'a> {
+struct GroupEntry<'a> {
     name: &'a str,
     gid: u32,
     members: Vec<&'a str>,
 }
 
-/// Looks a user up: a name or number, and a group after a colon, as `--user` and images have it; then further groups.
+/// Looks up a user by name or number, with an optional group after a colon, and supplementary groups.
 pub(crate) fn identify(root: &InRoot, user: &str, groups: &[String]) -> Result<Identity, RuntimeError> {
     let passwd = root.text("/etc/passwd").unwrap_or_default();
     let group = root.text("/etc/group").unwrap_or_default();
@@ -40,16 +40,16 @@ pub(crate) fn identify(root: &InRoot, user: &str, groups: &[String]) -> Result<I
 }
 
 fn resolve(passwd: &str, group: &str, user: &str, further: &[String]) -> Result<Identity, RuntimeError> {
-    let (user, asked_group) = match user.split_once(':') {
+    let (user, group_name) = match user.split_once(':') {
         Some((user, group)) => (user, Some(group).filter(|group| !group.is_empty())),
         None => (user, None),
     };
     let user = if user.is_empty() { "0" } else { user };
-    let users: Vec<User<'_>> = passwd.lines().filter_map(user_line).collect();
-    let all: Vec<Group<'_>> = group.lines().filter_map(group_line).collect();
+    let users: Vec<UserEntry<'_>> = passwd.lines().filter_map(user_line).collect();
+    let all: Vec<GroupEntry<'_>> = group.lines().filter_map(group_line).collect();
 
-    // A name comes first, as in docker: a user may be called 1000.
-    let number = user.parse::<u32>().ok().filter(|id| *id <= LARGEST);
+    // As in docker, names take precedence: a user may be called 1000.
+    let number = user.parse::<u32>().ok().filter(|id| *id <= MAX_ID);
     let known = users
         .iter()
         .find(|known| known.name == user)
@@ -64,10 +64,10 @@ fn resolve(passwd: &str, group: &str, user: &str, further: &[String]) -> Result<
             return Err(RuntimeError::User(format!("the image has no user `{user}` in /etc/passwd")));
         }
     };
-    if let Some(asked) = asked_group {
+    if let Some(asked) = group_name {
         identity.gid = group_id(&all, asked)?;
     } else {
-        let member = |group: &&Group<'_>| known.is_some_and(|user| group.members.contains(&user.name));
+        let member = |group: &&GroupEntry<'_>| known.is_some_and(|user| group.members.contains(&user.name));
         identity.groups = all.iter().filter(member).map(|group| group.gid).collect();
     }
     for asked in further {
@@ -78,28 +78,28 @@ fn resolve(passwd: &str, group: &str, user: &str, further: &[String]) -> Result<
     Ok(identity)
 }
 
-fn group_id(all: &[Group<'_>], asked: &str) -> Result<u32, RuntimeError> {
+fn group_id(all: &[GroupEntry<'_>], asked: &str) -> Result<u32, RuntimeError> {
     let known = all.iter().find(|group| group.name == asked).map(|group| group.gid);
     known
-        .or_else(|| asked.parse().ok().filter(|id| *id <= LARGEST))
+        .or_else(|| asked.parse().ok().filter(|id| *id <= MAX_ID))
         .ok_or_else(|| RuntimeError::User(format!("the image has no group `{asked}` in /etc/group")))
 }
 
-fn user_line(line: &str) -> Option<User<'_>> {
+fn user_line(line: &str) -> Option<UserEntry<'_>> {
     let mut fields = line.split(':');
     let name = fields.next()?;
-    let uid = fields.nth(1)?.parse().ok().filter(|id| *id <= LARGEST)?;
-    let gid = fields.next()?.parse().ok().filter(|id| *id <= LARGEST)?;
+    let uid = fields.nth(1)?.parse().ok().filter(|id| *id <= MAX_ID)?;
+    let gid = fields.next()?.parse().ok().filter(|id| *id <= MAX_ID)?;
     let home = fields.nth(1).filter(|home| !home.is_empty()).unwrap_or("/");
-    Some(User { name, uid, gid, home })
+    Some(UserEntry { name, uid, gid, home })
 }
 
-fn group_line(line: &str) -> Option<Group<'_>> {
+fn group_line(line: &str) -> Option<GroupEntry<'_>> {
     let mut fields = line.split(':');
     let name = fields.next()?;
-    let gid = fields.nth(1)?.parse().ok().filter(|id| *id <= LARGEST)?;
+    let gid = fields.nth(1)?.parse().ok().filter(|id| *id <= MAX_ID)?;
     let members = fields.next().unwrap_or_default().split(',').filter(|name| !name.is_empty()).collect();
-    Some(Group { name, gid, members })
+    Some(GroupEntry { name, gid, members })
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_in_particular_is_root() {
+    fn the_default_user_is_root() {
         assert_eq!(found(""), Identity { uid: 0, gid: 0, groups: vec![44], home: "/root".into() });
     }
 
@@ -134,12 +134,12 @@ mod tests {
     }
 
     #[test]
-    fn a_number_nobody_has_is_taken_as_it_is() {
+    fn a_number_need_not_exist() {
         assert_eq!(found("4242"), Identity { uid: 4242, gid: 0, groups: vec![], home: "/".into() });
     }
 
     #[test]
-    fn an_id_that_means_as_before_to_the_kernel_is_refused() {
+    fn an_id_that_means_unchanged_to_the_kernel_is_rejected() {
         assert!(resolve(PASSWD, GROUP, "4294967295", &[]).is_err());
         assert!(resolve(PASSWD, GROUP, "0:4294967295", &[]).is_err());
         assert!(resolve("x:x:4294967295:0::/:", "", "x", &[]).is_err());
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_the_image_does_not_know_is_refused_by_name() {
+    fn an_unknown_user_is_an_error_with_the_name() {
         let error = resolve(PASSWD, GROUP, "bob", &[]).unwrap_err().to_string();
         assert_eq!(error, "the image has no user `bob` in /etc/passwd");
         let error = resolve(PASSWD, GROUP, "ann:nobody", &[]).unwrap_err().to_string();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_not_users_are_passed_over() {
+    fn malformed_lines_are_ignored() {
         assert_eq!(resolve("\0\n::::\nx:y:z\n", "", "0", &[]).unwrap().home, "/");
     }
 }

@@ -1,7 +1,7 @@
 //! Named volumes: directories that outlive the containers that use them.
 //!
 //! ```text
-//! volumes/NAME/volume.json   when it was made
+//! volumes/NAME/volume.json   when it was created
 //! volumes/NAME/data          its files
 //! ```
 
@@ -14,11 +14,12 @@ use rustix::fs::fstat;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{OnFile, RuntimeError};
+use crate::flags::is_docker_name;
 use crate::home::{Home, read_json, remove_tree, write_json};
 use crate::in_root::InRoot;
 use crate::plan::{MountPlan, Plan};
 use crate::status::now;
-use crate::tree::{Copied, Options, copy_attributes, copy_contents};
+use crate::tree::{Copied, CopyOptions, copy_attributes, copy_contents};
 
 /// A named volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,22 +28,15 @@ pub struct NamedVolume {
     pub name: String,
     /// Where its files are.
     pub path: PathBuf,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created: u64,
     /// The containers that use it, running or not.
     pub used_by: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct VolumeRecord {
     created: u64,
-}
-
-/// Whether a text can be the name of a volume, by docker's rules.
-pub fn is_volume_name(text: &str) -> bool {
-    text.len() <= 128
-        && text.starts_with(|letter: char| letter.is_ascii_alphanumeric())
-        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "_.-".contains(letter))
 }
 
 impl Home {
@@ -51,11 +45,11 @@ impl Home {
     }
 
     fn volume_dir(&self, name: &str) -> Result<PathBuf, RuntimeError> {
-        if is_volume_name(name) {
+        if is_docker_name(name) {
             return Ok(self.volumes().join(name));
         }
         Err(RuntimeError::Request(format!(
-            "`{name}` is not a volume name: use letters, digits, dots, dashes and underscores"
+            "`{name}` is not a valid volume name: use letters, digits, dots, dashes and underscores"
         )))
     }
 
@@ -64,37 +58,37 @@ impl Home {
         Ok(self.volume_dir(name)?.join("data"))
     }
 
-    /// Whether there is a volume of that name.
+    /// Whether a volume of this name exists.
     pub fn has_volume(&self, name: &str) -> bool {
         self.volume_dir(name).is_ok_and(|dir| dir.join("volume.json").is_file())
     }
 
-    /// Makes a volume, if it is not there.
+    /// Creates a volume if it does not exist.
     pub fn create_volume(&self, name: &str) -> Result<(), RuntimeError> {
         let dir = self.volume_dir(name)?;
-        fs::create_dir_all(self.root()).on("cannot make", self.root())?;
+        fs::create_dir_all(self.root()).on("cannot create", self.root())?;
         let _lock = self.lock()?;
         if dir.join("volume.json").is_file() {
             return Ok(());
         }
         let data = dir.join("data");
-        fs::create_dir_all(&data).on("cannot make", &data)?;
-        write_json(&dir.join("volume.json"), &Record { created: now() })
+        fs::create_dir_all(&data).on("cannot create", &data)?;
+        write_json(&dir.join("volume.json"), &VolumeRecord { created: now() })
     }
 
     /// All volumes by name.
     pub fn named_volumes(&self) -> Result<Vec<NamedVolume>, RuntimeError> {
-        let folder = self.volumes();
-        let entries = match fs::read_dir(&folder) {
+        let directory = self.volumes();
+        let entries = match fs::read_dir(&directory) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(RuntimeError::file("cannot read", folder, error)),
+            Err(error) => return Err(RuntimeError::file("cannot read", directory, error)),
         };
         let containers = self.all()?;
         let mut all = Vec::new();
         for entry in entries.flatten() {
-            // One that is being made or removed has no record.
-            let Ok(record) = read_json::<Record>(&entry.path().join("volume.json")) else { continue };
+            // A volume that is being created or removed has no record.
+            let Ok(record) = read_json::<VolumeRecord>(&entry.path().join("volume.json")) else { continue };
             let name = entry.file_name().to_string_lossy().into_owned();
             let used_by = containers.iter().map(|(_, plan)| plan).filter(|plan| uses(plan, &name));
             all.push(NamedVolume {
@@ -121,7 +115,7 @@ impl Home {
                 user = plan.name
             )));
         }
-        // Without its record it is no volume any more, whatever happens to the rest.
+        // Removed first: without its record it is no longer a volume, even if removing the rest fails.
         let record = dir.join("volume.json");
         fs::remove_file(&record).on("cannot remove", &record)?;
         let removed = remove_tree(&dir);
@@ -134,7 +128,7 @@ fn uses(plan: &Plan, name: &str) -> bool {
     plan.mounts.iter().any(|mount| matches!(mount, MountPlan::Volume { name: used, .. } if used == name))
 }
 
-/// Fills empty volumes with what the image has where they are mounted, as docker does.
+/// Copies the image's files at the mount points into empty volumes, as docker does.
 pub(crate) fn fill(rootfs: &Path, mounts: &[MountPlan]) -> Result<(), RuntimeError> {
     for mount in mounts {
         if let MountPlan::Volume { source, target, copy: true, .. } = mount {
@@ -152,12 +146,12 @@ fn fill_one(rootfs: &Path, source: &Path, target: &Path) -> io::Result<()> {
         return Ok(());
     }
     let root = InRoot::open(rootfs)?;
-    let Ok(original) = root.open_place(target) else { return Ok(()) };
-    let about = fstat(&original)?;
-    if rustix::fs::FileType::from_raw_mode(about.st_mode) != rustix::fs::FileType::Directory {
+    let Ok(original) = root.open_path(target) else { return Ok(()) };
+    let stat = fstat(&original)?;
+    if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::Directory {
         return Ok(());
     }
-    let options = Options { owners: true, special_bits: true };
+    let options = CopyOptions { owners: true, special_bits: true };
     copy_contents(original.as_fd(), volume.as_fd(), options, &mut Copied::default())?;
-    copy_attributes(&about, volume.as_fd(), options)
+    copy_attributes(&stat, volume.as_fd(), options)
 }

@@ -1,5 +1,5 @@
-//! What is mounted beside the usual: made outside, attached nowhere, and put in its place by handle once the container's root is
-//! whole. Links of the image are followed as a process inside would follow them; nothing can come to lie outside.
+//! Mounts volumes, driver files and network files in a container. Detached mounts are created outside and attached by
+//! descriptor once the root is complete. Links of the image are resolved as inside, so no mount can end up outside.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use rustix::mount::{
 };
 
 use crate::error::{OnFile, RuntimeError};
+use crate::in_mount_ns::in_mount_ns;
 use crate::in_root::InRoot;
 use crate::plan::MountPlan;
 use crate::sys;
@@ -19,28 +20,29 @@ use crate::sys;
 /// Something to mount.
 #[derive(Debug)]
 pub(crate) struct Volume<'a> {
-    content: Content<'a>,
+    source: VolumeSource<'a>,
     target: &'a Path,
 }
 
 #[derive(Debug)]
-enum Content<'a> {
-    /// A file or folder of this machine, with attributes of its mount.
+enum VolumeSource<'a> {
+    /// A file or directory of this machine, and the attributes of the mount.
     Bind(&'a Path, u64),
-    Memory(Option<u64>, u32),
+    /// A tmpfs: size and mode.
+    Tmpfs(Option<u64>, u32),
 }
 
 impl<'a> Volume<'a> {
-    /// What the user mounts.
-    pub(crate) fn asked(mount: &'a MountPlan) -> Self {
+    /// A mount of the user.
+    pub(crate) fn from_plan(mount: &'a MountPlan) -> Self {
         match mount {
             MountPlan::Bind { source, target, read_only }
             | MountPlan::Volume { source, target, read_only, .. } => {
                 let attributes = if *read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
-                Self { content: Content::Bind(source, attributes), target }
+                Self { source: VolumeSource::Bind(source, attributes), target }
             }
             MountPlan::Tmpfs { target, size, mode } => {
-                Self { content: Content::Memory(*size, mode.unwrap_or(0o1777)), target }
+                Self { source: VolumeSource::Tmpfs(*size, mode.unwrap_or(0o1777)), target }
             }
         }
     }
@@ -55,42 +57,42 @@ impl<'a> Volume<'a> {
             _ => 0,
         };
         let attributes = mount.options.iter().map(attribute).fold(0, std::ops::BitOr::bitor);
-        Self { content: Content::Bind(&mount.host, attributes), target: &mount.container }
+        Self { source: VolumeSource::Bind(&mount.host, attributes), target: &mount.container }
     }
 
-    /// A text about the container's network.
-    pub(crate) fn text((source, target): &'a (PathBuf, &'static str)) -> Self {
+    /// A file about the container's network.
+    pub(crate) fn network_file((source, target): &'a (PathBuf, &'static str)) -> Self {
         let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
-        Self { content: Content::Bind(source, attributes), target: Path::new(target) }
+        Self { source: VolumeSource::Bind(source, attributes), target: Path::new(target) }
     }
 
-    fn is_folder(&self) -> bool {
-        !matches!(self.content, Content::Bind(source, _) if !source.is_dir())
+    fn is_directory(&self) -> bool {
+        !matches!(self.source, VolumeSource::Bind(source, _) if !source.is_dir())
     }
 }
 
-/// A mount that is attached nowhere yet.
+/// A mount that is not attached yet.
 #[derive(Debug)]
 struct Detached<'a> {
     mount: OwnedFd,
     target: &'a Path,
-    is_folder: bool,
+    is_directory: bool,
 }
 
-/// Makes the places where something will be mounted, before the root may become one that can only be read. A link that
-/// leads nowhere gives way. Places below other volumes are made when they are mounted.
-pub(crate) fn make_places(root: &InRoot, volumes: &[Volume<'_>]) {
+/// Creates mount points before the root may become read-only, and replaces dangling links. Mount points below other volumes
+/// are created when those are mounted.
+pub(crate) fn create_mount_points(root: &InRoot, volumes: &[Volume<'_>]) {
     for volume in volumes {
-        root.remove_dangling(volume.target);
-        // Where it cannot be made, mounting says why.
-        let _ = root.make_place(volume.target, volume.is_folder());
+        root.remove_dangling_link(volume.target);
+        // If it cannot be created, mounting reports the error.
+        let _ = root.create_mount_point(volume.target, volume.is_directory());
     }
 }
 
-/// Puts everything in its place in a container that was created and has not begun.
-pub(crate) fn put(pid: i32, volumes: &[Volume<'_>]) -> Result<(), RuntimeError> {
+/// Mounts everything in a container that was created but not started.
+pub(crate) fn mount_all(pid: i32, volumes: &[Volume<'_>]) -> Result<(), RuntimeError> {
     let detached: Vec<Detached<'_>> = volumes.iter().map(detach).collect::<Result<_, _>>()?;
-    crate::visit::in_mounts_of(pid, || {
+    in_mount_ns(pid, || {
         let root = InRoot::open(Path::new("/")).on("cannot open the container's root", Path::new("/"))?;
         detached.iter().try_for_each(|mount| attach(&root, mount))
     })
@@ -98,24 +100,24 @@ pub(crate) fn put(pid: i32, volumes: &[Volume<'_>]) -> Result<(), RuntimeError> 
 
 fn detach<'a>(volume: &Volume<'a>) -> Result<Detached<'a>, RuntimeError> {
     let target = volume.target;
-    match volume.content {
-        Content::Bind(source, attributes) => {
+    match volume.source {
+        VolumeSource::Bind(source, attributes) => {
             let flags = OpenTreeFlags::OPEN_TREE_CLONE
                 | OpenTreeFlags::OPEN_TREE_CLOEXEC
                 | OpenTreeFlags::AT_RECURSIVE;
             let tree = open_tree(CWD, source, flags).on("cannot mount", source)?;
             sys::set_mount_attributes(tree.as_fd(), attributes).on("cannot mount", source)?;
-            let is_folder = is_folder(&fstat(&tree).on("cannot read", source)?);
-            Ok(Detached { mount: tree, target, is_folder })
+            let is_directory = is_directory(&fstat(&tree).on("cannot read", source)?);
+            Ok(Detached { mount: tree, target, is_directory })
         }
-        Content::Memory(size, mode) => {
-            let tree = memory(size, mode).on("cannot make memory for", target)?;
-            Ok(Detached { mount: tree, target, is_folder: true })
+        VolumeSource::Tmpfs(size, mode) => {
+            let tree = tmpfs(size, mode).on("cannot create a tmpfs for", target)?;
+            Ok(Detached { mount: tree, target, is_directory: true })
         }
     }
 }
 
-fn memory(size: Option<u64>, mode: u32) -> rustix::io::Result<OwnedFd> {
+fn tmpfs(size: Option<u64>, mode: u32) -> rustix::io::Result<OwnedFd> {
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(context.as_fd(), "mode", format!("{mode:o}"))?;
     if let Some(size) = size {
@@ -128,31 +130,31 @@ fn memory(size: Option<u64>, mode: u32) -> rustix::io::Result<OwnedFd> {
 
 fn attach(root: &InRoot, mount: &Detached<'_>) -> Result<(), RuntimeError> {
     let target = mount.target;
-    root.make_place(target, mount.is_folder).on("cannot make the place to mount at", target)?;
-    let place = root.open_place(target).on("cannot open the place to mount at", target)?;
-    let about = fstat(&place).on("cannot read", target)?;
+    root.create_mount_point(target, mount.is_directory).on("cannot create the mount point", target)?;
+    let mount_point = root.open_path(target).on("cannot open the mount point", target)?;
+    let stat = fstat(&mount_point).on("cannot read", target)?;
     let same = |other: &str| {
-        let other = root.open_place(Path::new(other)).ok().and_then(|other| fstat(other).ok());
-        other.is_some_and(|other| (other.st_dev, other.st_ino) == (about.st_dev, about.st_ino))
+        let other = root.open_path(Path::new(other)).ok().and_then(|other| fstat(other).ok());
+        other.is_some_and(|other| (other.st_dev, other.st_ino) == (stat.st_dev, stat.st_ino))
     };
-    if let Some(taken) = ["/", "/dev", "/proc", "/sys"].into_iter().find(|taken| same(taken)) {
-        let text = if target == Path::new(taken) {
-            format!("nothing can be mounted at {taken} in a container")
+    if let Some(reserved) = ["/", "/dev", "/proc", "/sys"].into_iter().find(|path| same(path)) {
+        let text = if target == Path::new(reserved) {
+            format!("cannot mount at {reserved} in a container")
         } else {
-            format!("nothing can be mounted at {}, which leads to {taken} in the container", target.display())
+            format!("cannot mount at {}, which leads to {reserved} in the container", target.display())
         };
         return Err(RuntimeError::Request(text));
     }
-    if is_folder(&about) != mount.is_folder {
-        let (what, where_to) = if mount.is_folder { ("folder", "file") } else { ("file", "folder") };
+    if is_directory(&stat) != mount.is_directory {
+        let (source, found) = if mount.is_directory { ("directory", "file") } else { ("file", "directory") };
         let text =
-            format!("a {what} cannot be mounted at {}, which is a {where_to} in the image", target.display());
+            format!("cannot mount a {source} at {}, which is a {found} in the image", target.display());
         return Err(RuntimeError::Request(text));
     }
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    move_mount(mount.mount.as_fd(), "", place.as_fd(), "", flags).on("cannot mount at", target)
+    move_mount(mount.mount.as_fd(), "", mount_point.as_fd(), "", flags).on("cannot mount at", target)
 }
 
-fn is_folder(about: &Stat) -> bool {
-    FileType::from_raw_mode(about.st_mode) == FileType::Directory
+fn is_directory(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }

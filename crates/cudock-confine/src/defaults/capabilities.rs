@@ -1,9 +1,9 @@
-//! Which capabilities a container has.
+//! The capabilities of a container.
 
 use crate::{Capability, CapabilityChange};
 
-/// Docker's fourteen: enough to install packages, change users and listen on low ports as root of the container, and
-/// nothing that reaches the machine.
+/// Docker's defaults: enough to install packages, change users and listen on low ports as root of the container, but
+/// nothing that affects the host.
 pub const STANDARD_CAPABILITIES: [Capability; 14] = [
     Capability::Chown,
     Capability::DacOverride,
@@ -24,16 +24,15 @@ pub const STANDARD_CAPABILITIES: [Capability; 14] = [
 /// The capabilities after `--cap-add` and `--cap-drop`, by number, for the bounding, permitted and effective sets. The
 /// inheritable set stays empty (CVE-2022-29162).
 ///
-/// As with docker, what is named one by one is stronger than `ALL`: `--cap-drop ALL --cap-add CHOWN` leaves one,
-/// `--cap-add ALL --cap-drop CHOWN` takes one away. What is both added and dropped by name is dropped.
+/// As in docker, names take precedence over `ALL`: `--cap-drop ALL --cap-add CHOWN` leaves one, `--cap-add ALL --cap-drop
+/// CHOWN` removes one. A capability that is both added and dropped by name is dropped.
 pub fn capabilities(add: &[CapabilityChange], drop: &[CapabilityChange]) -> Vec<Capability> {
     let add_all = add.contains(&CapabilityChange::All);
     let drop_all = drop.contains(&CapabilityChange::All);
     let has = |capability: &Capability| {
         let one = CapabilityChange::One(*capability);
-        let from_the_start =
-            if add_all { true } else { !drop_all && STANDARD_CAPABILITIES.contains(capability) };
-        !drop.contains(&one) && (add.contains(&one) || from_the_start)
+        let initial = add_all || (!drop_all && STANDARD_CAPABILITIES.contains(capability));
+        !drop.contains(&one) && (add.contains(&one) || initial)
     };
     Capability::ALL.iter().copied().filter(has).collect()
 }
@@ -42,19 +41,19 @@ pub fn capabilities(add: &[CapabilityChange], drop: &[CapabilityChange]) -> Vec<
 mod tests {
     use super::*;
 
-    fn changes(words: &[&str]) -> Vec<CapabilityChange> {
-        words.iter().map(|word| word.parse().unwrap()).collect()
+    fn changes(names: &[&str]) -> Vec<CapabilityChange> {
+        names.iter().map(|name| name.parse().unwrap()).collect()
     }
 
     #[test]
-    fn without_wishes_there_are_dockers_fourteen() {
+    fn the_defaults_are_dockers_fourteen() {
         let got = capabilities(&[], &[]);
         assert_eq!(got.len(), 14);
         assert!(STANDARD_CAPABILITIES.iter().all(|one| got.contains(one)));
     }
 
     #[test]
-    fn names_are_stronger_than_all() {
+    fn names_take_precedence_over_all() {
         assert_eq!(capabilities(&changes(&["CHOWN"]), &changes(&["all"])), [Capability::Chown]);
         let got = capabilities(&changes(&["ALL"]), &changes(&["CAP_CHOWN"]));
         assert_eq!(got.len(), Capability::ALL.len() - 1);

@@ -1,20 +1,19 @@
 //! Which device nodes a container can use.
 //!
-//! Whoever may make nodes can make the node of any device; permissions of files do not help against that. So the kernel
-//! asks, for each opening and making of a node, the cgroup of the process. On cgroup v1 that is a list in a file; on v2
-//! it is a program ([`Program`]), attached to the container's cgroup and to nothing else.
+//! A process that may create nodes can create the node of any device, so file permissions do not help. The kernel therefore
+//! consults the cgroup of the process whenever a node is opened or created: a list in a file on cgroup v1, a BPF program
+//! ([`Program`]) on v2.
 //!
-//! [`Rule`]s are read in order, and for each kind of access asked for, the last one that speaks of it decides. What no
-//! rule speaks of is refused.
+//! For each kind of access the last [`DeviceRule`] that matches decides. Access without a matching rule is denied.
 //!
 //! ```
-//! use cudock_confine::devices::{Access, Kind, Program, allowed, standard_rules};
+//! use cudock_confine::devices::{Access, DeviceKind, Program, allowed, standard_rules};
 //! let mut rules = standard_rules();
 //! rules.push("c 195:255 rw".parse()?);
-//! assert!(allowed(&rules, Kind::Char, 195, 255, Access::READ | Access::WRITE));
-//! assert!(!allowed(&rules, Kind::Char, 195, 0, Access::READ));
+//! assert!(allowed(&rules, DeviceKind::Char, 195, 255, Access::READ | Access::WRITE));
+//! assert!(!allowed(&rules, DeviceKind::Char, 195, 0, Access::READ));
 //! let program = Program::new(&rules)?;
-//! # Ok::<(), cudock_confine::Error>(())
+//! # Ok::<(), cudock_confine::ConfineError>(())
 //! ```
 
 mod attach;
@@ -23,5 +22,5 @@ mod rule;
 
 pub use crate::bpf::Instruction;
 pub use attach::attach;
-pub use program::{MOST_RULES, Program, code};
-pub use rule::{Access, Kind, Rule, allowed, standard_rules};
+pub use program::{MAX_RULES, Program, code};
+pub use rule::{Access, DeviceKind, DeviceRule, allowed, standard_rules};

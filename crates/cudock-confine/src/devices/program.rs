@@ -1,47 +1,46 @@
-//! Rules as a program the kernel runs.
+//! Compiles device rules to a BPF program.
 //!
-//! The kernel passes what is asked (the kind, the numbers, and which of reading, writing and making) and takes 1 for
-//! yes. The program keeps the access that is still undecided in a register and goes through the rules from the last to
-//! the first: one that refuses any of it ends with no; one that allows takes its part away, and ends with yes when
-//! nothing is left. That is [`super::allowed`], without a loop.
+//! The kernel passes the device kind, its numbers and the requested access; a result of 1 allows. The program keeps the
+//! undecided access in a register and checks the rules from last to first: a rule that denies any of it returns 0, a rule
+//! that allows removes its part, and nothing left returns 1. That is [`super::allowed`], unrolled.
 //!
-//! Before it takes a program, the kernel walks all of its ways, straight on first. So straight on is where a rule does
-//! not apply: the walker then knows the rest for any device before it comes back for the device a rule names, and sees
-//! that it need not walk it again. The other way round, its work would grow with the square of the rules.
+//! The verifier explores the fall-through path first. It is the path of a rule that does not match: the verifier then
+//! knows the state of the remaining program for any device and prunes it when it returns for the device that the rule
+//! names. The other order would make its work grow with the square of the number of rules.
 
-use super::rule::{Kind, Rule};
-use crate::Error;
+use super::rule::{DeviceKind, DeviceRule};
+use crate::ConfineError;
 use crate::bpf::Instruction;
 
-/// The most rules one program takes: with these, it stays below the 4,096 instructions of older kernels.
-pub const MOST_RULES: usize = 350;
+/// The most rules in one program, which keep it below the 4,096 instructions of older kernels.
+pub const MAX_RULES: usize = 350;
 
-/// The operations used here, as the kernel numbers them.
+/// Opcodes.
 pub mod code {
     /// Loads 32 bits.
     pub const LOAD: u8 = 0x61;
-    /// Moves a number into a register.
+    /// Moves a constant into a register.
     pub const MOVE: u8 = 0xb7;
-    /// Moves a register into a register.
+    /// Copies a register.
     pub const MOVE_REGISTER: u8 = 0xbf;
     /// Masks a register.
     pub const AND: u8 = 0x57;
     /// Shifts a register to the right.
     pub const SHIFT_RIGHT: u8 = 0x77;
-    /// Jumps where a register is not a number.
+    /// Jumps if a register is not a constant.
     pub const JUMP_NOT_EQUAL: u8 = 0x55;
-    /// Jumps where a register is a number.
+    /// Jumps if a register is a constant.
     pub const JUMP_EQUAL: u8 = 0x15;
     /// Jumps.
     pub const JUMP: u8 = 0x05;
-    /// Ends.
+    /// Returns.
     pub const EXIT: u8 = 0x95;
 }
 
-/// Where the answer goes.
-const ANSWER: u8 = 0;
-/// Where the kernel passes the address of what is asked.
-const ASKED: u8 = 1;
+/// The register of the return value.
+const RESULT: u8 = 0;
+/// The register in which the kernel passes the address of the request.
+const CONTEXT: u8 = 1;
 /// The access that is still undecided.
 const ACCESS: u8 = 2;
 const KIND: u8 = 3;
@@ -55,10 +54,10 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program that says what the rules say.
-    pub fn new(rules: &[Rule]) -> Result<Self, Error> {
-        if rules.len() > MOST_RULES {
-            return Err(Error::DeviceRules { count: rules.len(), limit: MOST_RULES });
+    /// Compiles rules.
+    pub fn new(rules: &[DeviceRule]) -> Result<Self, ConfineError> {
+        if rules.len() > MAX_RULES {
+            return Err(ConfineError::DeviceRules { count: rules.len(), limit: MAX_RULES });
         }
         let mut instructions = vec![
             load(ACCESS, 0),
@@ -67,15 +66,15 @@ impl Program {
             on(code::SHIFT_RIGHT, ACCESS, 16),
             load(MAJOR, 4),
             load(MINOR, 8),
-            // Nothing is asked: nothing is refused.
+            // No access is requested, so none is denied.
             jump(code::JUMP_NOT_EQUAL, ACCESS, 0, 2),
-            on(code::MOVE, ANSWER, 1),
+            on(code::MOVE, RESULT, 1),
             on(code::EXIT, 0, 0),
         ];
         for rule in rules.iter().rev() {
             add(rule, &mut instructions);
         }
-        instructions.extend([on(code::MOVE, ANSWER, 0), on(code::EXIT, 0, 0)]);
+        instructions.extend([on(code::MOVE, RESULT, 0), on(code::EXIT, 0, 0)]);
         Ok(Self { instructions })
     }
 
@@ -85,20 +84,18 @@ impl Program {
     }
 }
 
-/// Numbers the kernel's devices can have; a rule about others speaks of no device.
-const LARGEST_MAJOR: u32 = 0xfff;
-const LARGEST_MINOR: u32 = 0xf_ffff;
+/// The largest numbers a device can have; a rule with larger ones matches none.
+const MAX_MAJOR: u32 = 0xfff;
+const MAX_MINOR: u32 = 0xf_ffff;
 
-fn add(rule: &Rule, instructions: &mut Vec<Instruction>) {
+fn add(rule: &DeviceRule, instructions: &mut Vec<Instruction>) {
     let mut conditions = Vec::with_capacity(3);
     match rule.kind {
-        Kind::All => {}
-        Kind::Block => conditions.push((KIND, 1)),
-        Kind::Char => conditions.push((KIND, 2)),
+        DeviceKind::All => {}
+        DeviceKind::Block => conditions.push((KIND, 1)),
+        DeviceKind::Char => conditions.push((KIND, 2)),
     }
-    for (register, wanted, largest) in
-        [(MAJOR, rule.major, LARGEST_MAJOR), (MINOR, rule.minor, LARGEST_MINOR)]
-    {
+    for (register, wanted, largest) in [(MAJOR, rule.major, MAX_MAJOR), (MINOR, rule.minor, MAX_MINOR)] {
         let Some(wanted) = wanted else { continue };
         match i32::try_from(wanted) {
             Ok(number) if wanted <= largest => conditions.push((register, number)),
@@ -110,21 +107,21 @@ fn add(rule: &Rule, instructions: &mut Vec<Instruction>) {
         vec![
             on(code::AND, ACCESS, !bits),
             jump(code::JUMP_NOT_EQUAL, ACCESS, 0, 2),
-            on(code::MOVE, ANSWER, 1),
+            on(code::MOVE, RESULT, 1),
             on(code::EXIT, 0, 0),
         ]
     } else {
         let copy = Instruction {
             code: code::MOVE_REGISTER,
-            registers: ANSWER | ACCESS << 4,
+            registers: RESULT | ACCESS << 4,
             offset: 0,
             immediate: 0,
         };
         vec![
             copy,
-            on(code::AND, ANSWER, bits),
-            jump(code::JUMP_EQUAL, ANSWER, 0, 2),
-            on(code::MOVE, ANSWER, 0),
+            on(code::AND, RESULT, bits),
+            jump(code::JUMP_EQUAL, RESULT, 0, 2),
+            on(code::MOVE, RESULT, 0),
             on(code::EXIT, 0, 0),
         ]
     };
@@ -132,14 +129,14 @@ fn add(rule: &Rule, instructions: &mut Vec<Instruction>) {
     for (register, number) in conditions {
         ahead -= 2;
         instructions.push(jump(code::JUMP_EQUAL, register, number, 1));
-        // At most two conditions, of two instructions each, and a body of five lie ahead.
+        // At most two conditions of two instructions each and a body of five follow.
         instructions.push(jump(code::JUMP, 0, 0, i16::try_from(ahead).unwrap_or(i16::MAX)));
     }
     instructions.extend(body);
 }
 
 const fn load(register: u8, from: i16) -> Instruction {
-    Instruction { code: code::LOAD, registers: register | ASKED << 4, offset: from, immediate: 0 }
+    Instruction { code: code::LOAD, registers: register | CONTEXT << 4, offset: from, immediate: 0 }
 }
 
 const fn on(code: u8, register: u8, immediate: i32) -> Instruction {

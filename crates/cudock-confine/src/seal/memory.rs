@@ -1,4 +1,4 @@
-//! A sealed copy in memory.
+//! The executable as a sealed copy in memory.
 
 use std::fs::File;
 use std::io;
@@ -9,11 +9,11 @@ use rustix::io::Errno;
 
 use super::OWN;
 
-/// Neither the bytes nor the length can change, nor can that be undone.
+/// Neither contents nor length can change, and no seal can be removed.
 const SEALS: SealFlags =
     SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// "May be executed": since Linux 6.3 a machine can be set to make memory files without it (`vm.memfd_noexec`).
+/// `MFD_EXEC`: since Linux 6.3, `vm.memfd_noexec` can make memory files not executable by default.
 const EXECUTABLE: MemfdFlags = MemfdFlags::from_bits_retain(0x10);
 
 /// A handle to a copy of this process's executable, in memory and sealed.
@@ -28,13 +28,13 @@ pub fn by_memory() -> io::Result<OwnedFd> {
     let copied = io::copy(&mut own, &mut copy)?;
     let length = own.metadata()?.len();
     if copied != length {
-        let what = format!(
+        let message = format!(
             "{copied} of {length} bytes of our own executable were copied: was it changed meanwhile?"
         );
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
     }
     fcntl_add_seals(&copy, SEALS)?;
-    // A handle that was never open for writing: the kernel does not execute what somebody has open for that.
+    // Reopened, since the kernel does not execute a file that is open for writing.
     Ok(File::open(format!("/proc/self/fd/{}", copy.as_raw_fd()))?.into())
 }
 
@@ -42,7 +42,7 @@ pub fn by_memory() -> io::Result<OwnedFd> {
 pub(super) fn is_own() -> io::Result<bool> {
     match fcntl_get_seals(File::open(OWN)?) {
         Ok(seals) => Ok(seals.contains(SEALS)),
-        // A file that is not of memory has no seals.
+        // Only memory files have seals.
         Err(Errno::INVAL) => Ok(false),
         Err(error) => Err(error.into()),
     }

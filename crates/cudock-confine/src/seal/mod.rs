@@ -1,13 +1,12 @@
-//! Our own executable, out of a container's reach.
+//! A handle to our own executable that a container cannot write to.
 //!
-//! A process that enters a container is for a moment visible there, and `/proc/<its number>/exe` leads to its executable
-//! on the host, past all mounts. Whoever is root in the container can keep that door open and, when nobody runs the file
-//! any more, write to it: the next start is theirs (CVE-2019-5736). So what enters a container must run from something
-//! that is not the file itself and cannot be written:
+//! A process that enters a container is briefly visible there, and `/proc/PID/exe` leads to its executable on the host, past
+//! all mounts. Root in the container can hold that link open, write to the file once nobody runs it, and so take over the
+//! next start (CVE-2019-5736). So a process that enters a container runs from something else:
 //!
-//! 1. [`by_overlay`]: the file through a read-only overlay mount of its folder that is attached nowhere. Nothing is
-//!    copied, pages are shared with the file, and it takes a few system calls. Needs the right to mount.
-//! 2. [`by_memory`]: a copy in memory that is sealed against all changes. Works for everyone; costs the copy.
+//! 1. [`by_overlay`]: the file through a detached read-only overlay mount of its directory. Nothing is copied and pages are
+//!    shared with the file. Needs the right to mount.
+//! 2. [`by_memory`]: a sealed copy in memory. Needs no rights, but costs the copy.
 //!
 //! ```no_run
 //! use cudock_confine::seal;
@@ -34,11 +33,11 @@ use rustix::fs::{Mode, OFlags, open};
 pub use memory::by_memory;
 pub use overlay::by_overlay;
 
-/// The door to our own executable.
+/// Our own executable.
 const OWN: &str = "/proc/self/exe";
 
-/// A handle to this process's executable that nobody can write through, closed on exec. A process that is sealed hands
-/// on what it runs from itself.
+/// A handle to this process's executable that cannot be written through, closed on exec. A process that is sealed already
+/// returns what it runs from.
 pub fn sealed_executable() -> io::Result<OwnedFd> {
     if is_sealed().is_ok_and(|sealed| sealed) {
         return Ok(open(OWN, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?);
@@ -52,10 +51,10 @@ pub fn is_sealed() -> io::Result<bool> {
 }
 
 /// A command that runs the executable behind a handle, under the name of this process. The handle must stay open until
-/// the command has been started; the started program does not have it, as it is closed on exec. Needs `/proc`.
+/// the command has started. Needs `/proc`.
 ///
-/// What is started this way does not find its own file by name ([`std::env::current_exe`]), and the kernel lists it under
-/// the descriptor's number until it gives itself a name ([`rustix::thread::set_name`]).
+/// [`std::env::current_exe`] does not work in the new process, and the kernel lists it under the descriptor's number until
+/// it calls [`rustix::thread::set_name`].
 pub fn command(executable: &OwnedFd) -> Command {
     let mut command = Command::new(format!("/proc/self/fd/{}", executable.as_raw_fd()));
     if let Some(name) = std::env::args_os().next() {

@@ -1,24 +1,24 @@
-//! The ways into the kernel that one machine has.
+//! System-call ABIs.
 //!
-//! A machine of x86-64 takes calls by `syscall`, by `int 0x80` with the numbers of 32-bit x86, and by `syscall` with the
-//! numbers of x32. A filter that looks at the number alone can be walked around by taking another way, so a filter asks
-//! for the way first.
+//! An x86-64 kernel takes calls by `syscall`, by `int 0x80` with the numbers of 32-bit x86, and by `syscall` with the
+//! numbers of x32. A filter that looks at the number alone can be bypassed through another ABI, so a filter checks the ABI
+//! first.
 
 use cudock_base::Arch;
 
-/// A way into the kernel: how arguments are passed and what the numbers mean.
+/// A system-call ABI: how arguments are passed and what the numbers mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Abi {
     /// 64-bit x86.
     X86_64,
-    /// 32-bit x86, which every 64-bit program can call, too.
+    /// 32-bit x86, which 64-bit programs can use, too.
     X86,
     /// 64-bit ARM.
     Aarch64,
 }
 
 impl Abi {
-    /// What the kernel calls this way in `seccomp_data.arch`: the ELF machine, with marks for 64 bits and byte order.
+    /// Its number in `seccomp_data.arch`: the ELF machine with flags for 64 bits and byte order.
     pub const fn audit_number(self) -> u32 {
         match self {
             Self::X86_64 => 0xC000_003E,
@@ -27,7 +27,7 @@ impl Abi {
         }
     }
 
-    /// The way programs built for this machine take.
+    /// The ABI of programs built for this machine.
     pub const fn native() -> Self {
         #[cfg(target_arch = "x86_64")]
         return Self::X86_64;
@@ -35,11 +35,11 @@ impl Abi {
         return Self::Aarch64;
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         compile_error!(
-            "cudock-confine has no system-call numbers for this architecture: add a column to calls.rs"
+            "cudock-confine has no system-call numbers for this architecture: add it to syscalls.rs"
         );
     }
 
-    /// The name in the `arches` of docker's profiles, which are those of Go.
+    /// The name in the `arches` of docker's profiles, which use Go's names.
     pub(super) const fn go_name(self) -> &'static str {
         match self {
             Self::X86_64 => Arch::X86_64.oci_name(),
@@ -48,8 +48,8 @@ impl Abi {
         }
     }
 
-    /// The ways open to programs by default on a machine whose own way this is: 32-bit x86 programs run on 64-bit x86;
-    /// x32 and 32-bit ARM do not.
+    /// The ABIs that programs may use on a machine with this one: 32-bit x86 programs run on 64-bit x86; x32 and 32-bit ARM
+    /// are not supported.
     pub(super) fn with_companions(self) -> Vec<Self> {
         match self {
             Self::X86_64 => vec![Self::X86_64, Self::X86],

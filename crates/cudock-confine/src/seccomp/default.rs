@@ -1,25 +1,25 @@
-//! The profile containers get when nobody says otherwise.
+//! The default profile.
 //!
 //! It follows docker's (`seccomp/default_linux.go` of github.com/moby/profiles at commit 02e898b1, of 2026, and
-//! docs.docker.com/engine/security/seccomp, both read 2026-11-15): what is not listed is refused with EPERM. It differs
-//! where GPU work needs it, and where docker relies on a security module of the kernel, which cudock
-//! does not set up:
+//! docs.docker.com/engine/security/seccomp, both read 2026-11-15): calls that are not listed fail with EPERM. It
+//! differs where GPU workloads need it, and where docker relies on a security module of the kernel, which cudock does not
+//! set up:
 //!
 //! - `get_mempolicy`, `mbind`, `set_mempolicy` and `move_pages` are allowed without `CAP_SYS_NICE`: NCCL, CUDA's pinned
-//!   memory and `numactl` place their own memory with them, and fail or get slow without. What reaches into other
-//!   processes is guarded by the kernel itself.
-//! - `pidfd_getfd` is allowed like `ptrace`, whose permission the kernel asks for: PyTorch shares GPU memory between its
+//!   memory and `numactl` place memory with them, and fail or get slow without. The kernel itself checks access to other
+//!   processes.
+//! - `pidfd_getfd` is allowed like `ptrace`, whose permission the kernel requires: PyTorch shares GPU memory between
 //!   workers with it.
-//! - `socketcall`, the old way of 32-bit programs to sockets, cannot make a socket: its address family lies behind a
-//!   pointer, out of a filter's sight, and would open the families that are refused. (docker did the same for some days
-//!   in May 2026, moby #52494, and then left it to security modules, #52547.)
-//! - calls newer than our table get ENOSYS and not EPERM, as under runc.
+//! - `socketcall`, the socket interface of old 32-bit programs, cannot create a socket: the address family is behind a
+//!   pointer, which a filter cannot read, so it would open denied families. (docker did the same for some days in May
+//!   2026, moby #52494, and then left it to security modules, #52547.)
+//! - calls newer than our table fail with ENOSYS, not EPERM, as under runc.
 
 use super::abi::Abi;
-use super::profile::{Action, NO_SUCH_CALL, NOT_PERMITTED, Operator, Profile, Rule};
+use super::profile::{Action, NO_SUCH_CALL, NOT_PERMITTED, Operator, Profile, SyscallRule};
 use crate::Capability;
 
-/// Files: names, contents, attributes, watching.
+/// Files: names, attributes, watching.
 const FILES: &str = "
     access chdir chmod chown chown32 close close_range copy_file_range creat dup dup2 dup3 faccessat faccessat2
     fadvise64 fadvise64_64 fallocate fanotify_mark fchdir fchmod fchmodat fchmodat2 fchown fchown32 fchownat fcntl
@@ -31,21 +31,21 @@ const FILES: &str = "
     renameat2 rmdir setxattr setxattrat stat stat64 statfs statfs64 statmount statx symlink symlinkat sync
     sync_file_range syncfs truncate truncate64 umask unlink unlinkat utime utimensat utimensat_time64 utimes";
 
-/// Moving bytes, and waiting for them.
-const BYTES: &str = "
+/// Reading, writing and polling.
+const IO: &str = "
     cachestat epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_pwait epoll_pwait2 epoll_wait epoll_wait_old
     eventfd eventfd2 io_cancel io_destroy io_getevents io_pgetevents io_pgetevents_time64 io_setup io_submit
     ioprio_get ioprio_set _newselect pipe pipe2 poll ppoll ppoll_time64 pread64 preadv preadv2 pselect6
     pselect6_time64 pwrite64 pwritev pwritev2 read readahead readv select sendfile sendfile64 splice tee vmsplice
     write writev";
 
-/// Memory of one's own.
+/// Memory management.
 const MEMORY: &str = "
     brk get_mempolicy madvise map_shadow_stack mbind membarrier memfd_create memfd_secret mincore mlock mlock2
     mlockall mmap mmap2 move_pages mprotect mremap mseal msync munlock munlockall munmap pkey_alloc pkey_free
     pkey_mprotect remap_file_pages set_mempolicy";
 
-/// Processes, threads, their identities, limits and places to run.
+/// Processes and threads: identity, limits, scheduling, signals.
 const PROCESSES: &str = "
     capget capset execve execveat exit exit_group fork futex futex_requeue futex_time64 futex_wait futex_waitv
     futex_wake get_robust_list get_thread_area getcpu getegid getegid32 geteuid geteuid32 getgid getgid32 getgroups
@@ -60,31 +60,31 @@ const PROCESSES: &str = "
     setresgid setresgid32 setresuid setresuid32 setreuid setreuid32 setrlimit setsid setuid setuid32 sigaltstack
     signalfd signalfd4 sigprocmask sigreturn tgkill tkill ugetrlimit uprobe uretprobe vfork wait4 waitid waitpid";
 
-/// Reading clocks and waiting for them. Setting one needs a capability, which the kernel asks of `adjtimex` itself.
+/// Clocks and timers. `adjtimex` checks the capability to set a clock itself.
 const TIME: &str = "
     adjtimex alarm clock_adjtime clock_adjtime64 clock_getres clock_getres_time64 clock_gettime clock_gettime64
     clock_nanosleep clock_nanosleep_time64 getitimer gettimeofday nanosleep setitimer time timer_create timer_delete
     timer_getoverrun timer_gettime timer_gettime64 timer_settime timer_settime64 timerfd_create timerfd_gettime
     timerfd_gettime64 timerfd_settime timerfd_settime64 times";
 
-/// Sockets that are there already, and talk between processes.
-const TALK: &str = "
+/// Existing sockets, and IPC.
+const IPC: &str = "
     accept accept4 bind connect getpeername getsockname getsockopt ipc listen mq_getsetattr mq_notify mq_open
     mq_timedreceive mq_timedreceive_time64 mq_timedsend mq_timedsend_time64 mq_unlink msgctl msgget msgrcv msgsnd
     recvfrom recvmmsg recvmmsg_time64 recvmsg semctl semget semop semtimedop semtimedop_time64 sendmmsg
     sendmsg sendto setsockopt shmat shmctl shmdt shmget shutdown socketpair";
 
-/// The machine's name and load, and random numbers.
-const MACHINE: &str = "getrandom sysinfo uname";
+/// System information and random numbers.
+const SYSTEM: &str = "getrandom sysinfo uname";
 
-/// What only a container that administers its machine has business with.
+/// Administration, with `CAP_SYS_ADMIN`.
 const ADMINISTRATION: &str = "
     bpf clone clone3 fanotify_init fsconfig fsmount fsopen fspick lookup_dcookie lsm_get_self_attr lsm_list_modules
     lsm_set_self_attr mount mount_setattr move_mount open_tree perf_event_open quotactl quotactl_fd setdomainname
     sethostname setns syslog umount umount2 unshare";
 
-/// Calls that come with one capability.
-const WITH_A_CAPABILITY: [(Capability, &str); 12] = [
+/// Calls that a capability allows.
+const BY_CAPABILITY: [(Capability, &str); 12] = [
     (Capability::DacReadSearch, "open_by_handle_at"),
     (Capability::SysAdmin, ADMINISTRATION),
     (Capability::SysBoot, "reboot"),
@@ -99,84 +99,90 @@ const WITH_A_CAPABILITY: [(Capability, &str); 12] = [
     (Capability::Syslog, "syslog"),
 ];
 
-/// Address families a socket may be of, as first and last. Between them lie those that no kernel has any more
-/// (`DECnet`, Econet, ATM SVC, `IrDA`, WANPIPE, ISDN, CAIF) and two that lead out of the container: `AF_ALG` (38), the
-/// kernel's own cryptography, through which CVE-2026-31431 wrote to files of other containers; and `AF_VSOCK` (40),
-/// which reaches the hypervisor past all network namespaces.
+/// Allowed address families, as inclusive ranges. The gaps are families that current kernels no longer have (`DECnet`,
+/// Econet, ATM SVC, `IrDA`, WANPIPE, ISDN, CAIF) and two that lead out of the container: `AF_ALG` (38), the kernel's crypto
+/// API, through which CVE-2026-31431 wrote to files of other containers, and `AF_VSOCK` (40), which reaches the hypervisor
+/// past all network namespaces.
 const FAMILIES: [(u64, u64); 8] =
     [(1, 11), (13, 18), (21, 22), (24, 24), (26, 33), (35, 36), (39, 39), (41, 45)];
 
-/// `personality` values: Linux itself, 32-bit addresses, either with the name of Linux 2.6, and asking.
+/// `personality` values: Linux, 32-bit addresses, each also as Linux 2.6, and the query.
 const PERSONALITIES: [u64; 5] = [0, 0x0008, 0x0002_0000, 0x0002_0008, 0xffff_ffff];
 
-/// The flags of `clone` that make namespaces: mount, cgroup, UTS, IPC, user, process, network. (The flag for time
-/// namespaces is a signal number here, and only `clone3` and `unshare` know it.)
+/// The flags of `clone` that create namespaces: mount, cgroup, UTS, IPC, user, PID, network. (Only `clone3` and `unshare`
+/// have the flag for time namespaces.)
 const NAMESPACES: u64 = 0x7e02_0000;
 
-/// `socketcall`'s number for making a socket.
+/// `socketcall`'s number for `socket`.
 const SOCKETCALL_SOCKET: u64 = 1;
 
 /// The default profile.
 pub(super) fn profile() -> Profile {
-    let mut rules: Vec<Rule> = [FILES, BYTES, MEMORY, PROCESSES, TIME, TALK, MACHINE]
+    let mut rules: Vec<SyscallRule> = [FILES, IO, MEMORY, PROCESSES, TIME, IPC, SYSTEM]
         .into_iter()
-        .map(|names| Rule::always(names, Action::Allow))
+        .map(|names| SyscallRule::always(names, Action::Allow))
         .collect();
-    // Until Linux 4.8 a tracer could change a call after the filter had seen it.
+    // Before Linux 4.8 a tracer could change a call after the filter had checked it.
     rules.push(
-        Rule::always("pidfd_getfd process_vm_readv process_vm_writev ptrace", Action::Allow).only_from(4, 8),
+        SyscallRule::always("pidfd_getfd process_vm_readv process_vm_writev ptrace", Action::Allow)
+            .only_from(4, 8),
     );
     rules.extend(
-        WITH_A_CAPABILITY.map(|(capability, names)| Rule::always(names, Action::Allow).only_with(capability)),
+        BY_CAPABILITY
+            .map(|(capability, names)| SyscallRule::always(names, Action::Allow).only_with(capability)),
     );
-    rules.push(Rule::always("bpf", Action::Allow).only_with(Capability::Bpf));
-    rules.push(Rule::always("perf_event_open", Action::Allow).only_with(Capability::Perfmon));
+    rules.push(SyscallRule::always("bpf", Action::Allow).only_with(Capability::Bpf));
+    rules.push(SyscallRule::always("perf_event_open", Action::Allow).only_with(Capability::Perfmon));
 
-    rules.push(Rule::always("clone", Action::Allow).except_with(Capability::SysAdmin).where_argument(
+    rules.push(SyscallRule::always("clone", Action::Allow).except_with(Capability::SysAdmin).where_argument(
         0,
         Operator::MaskedEqual { mask: NAMESPACES },
         0,
     ));
-    // Its flags lie behind a pointer; with ENOSYS, C libraries use `clone` instead.
-    rules.push(Rule::always("clone3", NO_SUCH_CALL).except_with(Capability::SysAdmin));
+    // Its flags are behind a pointer; after ENOSYS, C libraries fall back to `clone`.
+    rules.push(SyscallRule::always("clone3", NO_SUCH_CALL).except_with(Capability::SysAdmin));
 
     for (first, last) in FAMILIES {
         rules.push(
-            Rule::always("socket", Action::Allow)
+            SyscallRule::always("socket", Action::Allow)
                 .where_argument(0, Operator::GreaterOrEqual, first)
                 .where_argument(0, Operator::LessOrEqual, last),
         );
     }
-    rules.push(Rule::always("socketcall", Action::Allow).where_argument(
+    rules.push(SyscallRule::always("socketcall", Action::Allow).where_argument(
         0,
         Operator::NotEqual,
         SOCKETCALL_SOCKET,
     ));
-    rules.push(Rule::always("socketcall", NO_SUCH_CALL));
+    rules.push(SyscallRule::always("socketcall", NO_SUCH_CALL));
     for value in PERSONALITIES {
-        rules.push(Rule::always("personality", Action::Allow).where_argument(0, Operator::Equal, value));
+        rules.push(SyscallRule::always("personality", Action::Allow).where_argument(
+            0,
+            Operator::Equal,
+            value,
+        ));
     }
 
-    rules.push(Rule::always("arch_prctl modify_ldt", Action::Allow).only_on(Abi::X86_64.go_name()));
+    rules.push(SyscallRule::always("arch_prctl modify_ldt", Action::Allow).only_on(Abi::X86_64.go_name()));
     Profile { otherwise: NOT_PERMITTED, companions: vec![Abi::X86_64, Abi::X86], rules }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seccomp::calls;
+    use crate::seccomp::syscalls;
 
     #[test]
     fn every_call_it_names_exists() {
         for rule in profile().rules {
             for name in rule.names {
-                assert!(calls::known(name).is_some(), "{name}");
+                assert!(syscalls::known(name).is_some(), "{name}");
             }
         }
     }
 
     #[test]
-    fn what_rules_the_machine_is_never_allowed_without_a_capability() {
+    fn administration_is_never_allowed_without_a_capability() {
         let free: Vec<_> = profile()
             .rules
             .into_iter()
@@ -211,7 +217,7 @@ mod tests {
             "open_tree",
             "move_mount",
         ] {
-            assert!(calls::known(name).is_some(), "{name}");
+            assert!(syscalls::known(name).is_some(), "{name}");
             assert!(!free.contains(&name), "{name}");
         }
     }

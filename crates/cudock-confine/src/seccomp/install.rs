@@ -1,13 +1,13 @@
-//! The one step that nothing safe offers: handing the program to the kernel.
-#![allow(unsafe_code, reason = "no crate of ours wraps seccomp(2)")]
+//! Installs a filter with seccomp(2).
+#![allow(unsafe_code, reason = "no dependency wraps seccomp(2)")]
 
 use std::io;
 
-use super::assemble::{Instruction, LONGEST};
+use super::assemble::{Instruction, MAX_INSTRUCTIONS};
 
 const SET_MODE_FILTER: libc::c_uint = 1;
-/// Leaves the processor's speculative store bypass as it is, as runc does. Before Linux 5.16 a filter otherwise slowed
-/// all code of the container down, for the sake of programs that run other people's scripts in one address space.
+/// Leaves speculative store bypass enabled, as runc does. Before Linux 5.16 a filter otherwise slowed down all code of the
+/// container.
 const SPEC_ALLOW: libc::c_ulong = 1 << 2;
 
 const _: () = {
@@ -25,14 +25,14 @@ pub(super) fn install(program: &[Instruction]) -> io::Result<()> {
 
 fn set_filter(program: &[Instruction], flags: libc::c_ulong) -> io::Result<()> {
     let too_long = || io::Error::from_raw_os_error(libc::EINVAL);
-    let length = u16::try_from(program.len()).ok().filter(|&length| usize::from(length) <= LONGEST);
+    let length = u16::try_from(program.len()).ok().filter(|&length| usize::from(length) <= MAX_INSTRUCTIONS);
     let argument = libc::sock_fprog {
         len: length.ok_or_else(too_long)?,
         filter: program.as_ptr().cast::<libc::sock_filter>().cast_mut(),
     };
-    // SAFETY: `argument` and the instructions it points to live until the call returns; the kernel copies them and
-    // writes to neither. `len` is their true number, and `Instruction` has the layout of `sock_filter` (`repr(C)`, the
-    // same fields in the same order, size and alignment checked above).
+    // SAFETY: `argument` and the instructions it points to live until the call returns; the kernel only reads them. `len` is
+    // their number, and `Instruction` has the layout of `sock_filter` (`repr(C)`, the same fields in the same order, size
+    // and alignment checked above).
     let result = unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, &raw const argument) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,23 +1,23 @@
-//! Profiles in docker's form, from a file a user names.
+//! Parses profiles in docker's JSON format.
 //!
-//! The form is that of `seccomp/default.json` in github.com/moby/profiles, which podman reads, too, with errors by name
-//! (`errno`, `defaultErrno`) beside numbers. A field we do not know is an error: a misspelt `excludes` that is passed
-//! over would be a rule that is always in force.
+//! The format is that of `seccomp/default.json` in github.com/moby/profiles. Podman's additions, errors by name (`errno`,
+//! `defaultErrno`), are accepted. An unknown field is an error: ignoring a misspelled `excludes` would make its rule
+//! unconditional.
 
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
 use super::abi::Abi;
-use super::calls;
-use super::profile::{Action, Comparison, Condition, KernelVersion, Operator, Profile, Rule};
-use crate::{Capability, Error};
+use super::profile::{Action, Comparison, Condition, KernelVersion, Operator, Profile, SyscallRule};
+use super::syscalls;
+use crate::{Capability, ConfineError};
 
-/// The most bytes a profile may have; docker's own has 17,000.
-pub const LARGEST_PROFILE: usize = 1 << 20;
+/// The largest profile in bytes; docker's own has 17,000.
+pub const MAX_PROFILE_BYTES: usize = 1 << 20;
 
-/// The most conditions one rule may have: six arguments, several values each.
-const MOST_ARGUMENTS: usize = 64;
+/// The most conditions on arguments in one rule.
+const MAX_CONDITIONS: usize = 64;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -72,48 +72,48 @@ struct Filter {
     min_kernel: Option<String>,
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<Profile, Error> {
-    if bytes.len() > LARGEST_PROFILE {
-        return Err(Error::ProfileSize { limit: LARGEST_PROFILE });
+pub(super) fn parse(bytes: &[u8]) -> Result<Profile, ConfineError> {
+    if bytes.len() > MAX_PROFILE_BYTES {
+        return Err(ConfineError::ProfileSize { limit: MAX_PROFILE_BYTES });
     }
-    let document: Document = serde_json::from_slice(bytes).map_err(Error::ProfileForm)?;
+    let document: Document = serde_json::from_slice(bytes).map_err(ConfineError::ProfileFormat)?;
     if document.listener_path.is_some_and(|path| !path.is_empty()) || document.listener_metadata.is_some() {
-        return Err(meaning("listenerPath", "nobody listens for seccomp notifications here"));
+        return Err(invalid("listenerPath", "seccomp notifications are not supported"));
     }
     flags(document.flags.as_deref().unwrap_or_default())?;
     let errno = errno("defaultErrno", document.default_errno_ret, document.default_errno.as_deref())?;
     let otherwise = action("defaultAction", &document.default_action, errno)?;
     let companions = companions(document.architectures, document.arch_map)?;
     let mut rules = Vec::new();
-    for (at, syscall) in document.syscalls.unwrap_or_default().into_iter().enumerate() {
-        read_rule(&format!("syscalls[{at}]"), syscall, &mut rules)?;
+    for (index, syscall) in document.syscalls.unwrap_or_default().into_iter().enumerate() {
+        parse_rule(&format!("syscalls[{index}]"), syscall, &mut rules)?;
     }
     Ok(Profile { otherwise, companions, rules })
 }
 
-fn meaning(place: &str, what: impl Into<String>) -> Error {
-    Error::ProfileMeaning { place: place.to_owned(), what: what.into() }
+fn invalid(location: &str, reason: impl Into<String>) -> ConfineError {
+    ConfineError::ProfileValue { location: location.to_owned(), reason: reason.into() }
 }
 
-/// What runc lets through: how violations are logged and speculation is handled changes nothing about what is allowed.
-fn flags(given: &[String]) -> Result<(), Error> {
+/// Accepts the flags that runc accepts: none of them changes what is allowed.
+fn flags(flags: &[String]) -> Result<(), ConfineError> {
     const KNOWN: [&str; 4] = [
         "SECCOMP_FILTER_FLAG_LOG",
         "SECCOMP_FILTER_FLAG_SPEC_ALLOW",
         "SECCOMP_FILTER_FLAG_TSYNC",
         "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV",
     ];
-    match given.iter().find(|flag| !KNOWN.contains(&flag.as_str())) {
-        Some(flag) => Err(meaning("flags", format!("`{flag}` is no flag of a filter"))),
+    match flags.iter().find(|flag| !KNOWN.contains(&flag.as_str())) {
+        Some(flag) => Err(invalid("flags", format!("unknown flag `{flag}`"))),
         None => Ok(()),
     }
 }
 
-fn companions(plain: Option<Vec<String>>, map: Option<Vec<ArchMap>>) -> Result<Vec<Abi>, Error> {
+fn companions(plain: Option<Vec<String>>, map: Option<Vec<ArchMap>>) -> Result<Vec<Abi>, ConfineError> {
     let plain = plain.unwrap_or_default();
     let map = map.unwrap_or_default();
     if !plain.is_empty() && !map.is_empty() {
-        return Err(meaning("archMap", "stands beside `architectures`: use one of them"));
+        return Err(invalid("archMap", "conflicts with `architectures`: use one of them"));
     }
     let mut abis = Vec::new();
     for name in &plain {
@@ -129,8 +129,8 @@ fn companions(plain: Option<Vec<String>>, map: Option<Vec<ArchMap>>) -> Result<V
     Ok(abis)
 }
 
-/// The way into the kernel of this name; none for those this crate opens to nobody or no machine of ours has.
-fn architecture(name: &str) -> Result<Option<Abi>, Error> {
+/// The ABI of this name; `None` for those that this crate never allows or no supported machine has.
+fn architecture(name: &str) -> Result<Option<Abi>, ConfineError> {
     const OTHERS: [&str; 22] = [
         "ARM",
         "LOONGARCH64",
@@ -160,46 +160,47 @@ fn architecture(name: &str) -> Result<Option<Abi>, Error> {
         Some("X86") => Ok(Some(Abi::X86)),
         Some("AARCH64") => Ok(Some(Abi::Aarch64)),
         Some(other) if OTHERS.contains(&other) => Ok(None),
-        _ => Err(meaning("architectures", format!("`{name}` is no architecture"))),
+        _ => Err(invalid("architectures", format!("unknown architecture `{name}`"))),
     }
 }
 
-fn read_rule(place: &str, syscall: Syscall, rules: &mut Vec<Rule>) -> Result<(), Error> {
+fn parse_rule(location: &str, syscall: Syscall, rules: &mut Vec<SyscallRule>) -> Result<(), ConfineError> {
     let names = match (syscall.name.filter(|name| !name.is_empty()), syscall.names.unwrap_or_default()) {
         (Some(_), names) if !names.is_empty() => {
-            return Err(meaning(place, "has both `name` and `names`: use one of them"));
+            return Err(invalid(location, "has both `name` and `names`: use one of them"));
         }
         (Some(name), _) => vec![name],
-        (None, names) if names.is_empty() => return Err(meaning(place, "names no system call")),
+        (None, names) if names.is_empty() => return Err(invalid(location, "names no system call")),
         (None, names) => names,
     };
-    let action = action(place, &syscall.action, errno(place, syscall.errno_ret, syscall.errno.as_deref())?)?;
-    let only = condition(place, syscall.includes.unwrap_or_default())?;
-    let except = condition(place, syscall.excludes.unwrap_or_default())?;
+    let action =
+        action(location, &syscall.action, errno(location, syscall.errno_ret, syscall.errno.as_deref())?)?;
+    let only = condition(location, syscall.includes.unwrap_or_default())?;
+    let except = condition(location, syscall.excludes.unwrap_or_default())?;
     let arguments = syscall.args.unwrap_or_default();
-    if arguments.len() > MOST_ARGUMENTS {
-        return Err(meaning(
-            place,
-            format!("has {} conditions on arguments, more than {MOST_ARGUMENTS}", arguments.len()),
+    if arguments.len() > MAX_CONDITIONS {
+        return Err(invalid(
+            location,
+            format!("has {} conditions on arguments, more than {MAX_CONDITIONS}", arguments.len()),
         ));
     }
     let arguments: Vec<Comparison> =
-        arguments.iter().map(|argument| comparison(place, argument)).collect::<Result<_, _>>()?;
-    let names: BTreeSet<&'static str> = names.iter().filter_map(|name| calls::known(name)).collect();
+        arguments.iter().map(|argument| comparison(location, argument)).collect::<Result<_, _>>()?;
+    let names: BTreeSet<&'static str> = names.iter().filter_map(|name| syscalls::known(name)).collect();
     let names: Vec<&'static str> = names.into_iter().collect();
-    let rule = |arguments| Rule {
+    let rule = |arguments| SyscallRule {
         names: names.clone(),
         action,
         arguments,
         only: only.clone(),
         except: except.clone(),
     };
-    // Conditions on different arguments must all hold. Where one argument has several, each condition of the rule is
-    // enough by itself: that is how runc reads it, and profiles are written for it.
+    // Conditions on different arguments must all hold. If one argument has several, any condition of the rule is
+    // sufficient, as in runc.
     let repeated = arguments
         .iter()
         .enumerate()
-        .any(|(at, one)| arguments.iter().take(at).any(|other| other.argument == one.argument));
+        .any(|(index, one)| arguments.iter().take(index).any(|other| other.argument == one.argument));
     if repeated {
         rules.extend(arguments.into_iter().map(|one| rule(vec![one])));
     } else {
@@ -208,31 +209,31 @@ fn read_rule(place: &str, syscall: Syscall, rules: &mut Vec<Rule>) -> Result<(),
     Ok(())
 }
 
-fn action(place: &str, name: &str, errno: Option<u16>) -> Result<Action, Error> {
+fn action(location: &str, name: &str, errno: Option<u16>) -> Result<Action, ConfineError> {
     Ok(match name {
         "SCMP_ACT_ALLOW" => Action::Allow,
         "SCMP_ACT_LOG" => Action::Log,
-        // EPERM is what both runc and crun return where the profile does not say.
+        // EPERM is the default of both runc and crun.
         "SCMP_ACT_ERRNO" => Action::Errno(errno.unwrap_or(1)),
         "SCMP_ACT_TRACE" => Action::Trace(errno.unwrap_or(1)),
         "SCMP_ACT_TRAP" => Action::Trap,
         "SCMP_ACT_KILL" | "SCMP_ACT_KILL_THREAD" => Action::KillThread,
         "SCMP_ACT_KILL_PROCESS" => Action::KillProcess,
         "SCMP_ACT_NOTIFY" => {
-            return Err(meaning(place, "asks a listener (SCMP_ACT_NOTIFY), and there is none here"));
+            return Err(invalid(location, "SCMP_ACT_NOTIFY is not supported"));
         }
-        other => return Err(meaning(place, format!("`{other}` is no action"))),
+        other => return Err(invalid(location, format!("unknown action `{other}`"))),
     })
 }
 
-fn errno(place: &str, number: Option<u32>, name: Option<&str>) -> Result<Option<u16>, Error> {
-    /// The largest number the kernel takes.
-    const LARGEST: u16 = 4095;
+fn errno(location: &str, number: Option<u32>, name: Option<&str>) -> Result<Option<u16>, ConfineError> {
+    /// The kernel's limit.
+    const MAX_ERRNO: u16 = 4095;
     let by_number = match number {
         None => None,
         Some(number) => match u16::try_from(number) {
-            Ok(number) if number <= LARGEST => Some(number),
-            _ => return Err(meaning(place, format!("{number} is no error number"))),
+            Ok(number) if number <= MAX_ERRNO => Some(number),
+            _ => return Err(invalid(location, format!("{number} is not an error number"))),
         },
     };
     let by_name = match name.filter(|name| !name.is_empty()) {
@@ -243,25 +244,22 @@ fn errno(place: &str, number: Option<u32>, name: Option<&str>) -> Result<Option<
         Some("ENOSYS") => Some(38),
         Some("EAFNOSUPPORT") => Some(97),
         Some(other) if by_number.is_none() => {
-            return Err(meaning(
-                place,
-                format!("the error `{other}` is not known by name: give its number as well"),
-            ));
+            return Err(invalid(location, format!("unknown error name `{other}`: add its number")));
         }
         None | Some(_) => None,
     };
     match (by_number, by_name) {
         (Some(number), Some(named)) if number != named => {
-            Err(meaning(place, format!("the error is {number} by number and {named} by name")))
+            Err(invalid(location, format!("error number {number} does not match the name, which is {named}")))
         }
         (number, named) => Ok(number.or(named)),
     }
 }
 
-fn comparison(place: &str, argument: &Argument) -> Result<Comparison, Error> {
+fn comparison(location: &str, argument: &Argument) -> Result<Comparison, ConfineError> {
     let index = u8::try_from(argument.index).ok().filter(|&index| index < 6);
     let index = index.ok_or_else(|| {
-        meaning(place, format!("a system call has no argument {}, only 0 to 5", argument.index))
+        invalid(location, format!("a system call has no argument {}, only 0 to 5", argument.index))
     })?;
     let value = argument.value;
     let operator = match argument.op.as_str() {
@@ -279,21 +277,21 @@ fn comparison(place: &str, argument: &Argument) -> Result<Comparison, Error> {
                 value: wanted & value,
             });
         }
-        other => return Err(meaning(place, format!("`{other}` is no comparison"))),
+        other => return Err(invalid(location, format!("unknown comparison `{other}`"))),
     };
     Ok(Comparison { argument: index, operator, value })
 }
 
-fn condition(place: &str, filter: Filter) -> Result<Condition, Error> {
+fn condition(location: &str, filter: Filter) -> Result<Condition, ConfineError> {
     let capabilities = filter.caps.unwrap_or_default();
     let capabilities = capabilities
         .iter()
-        .map(|name| Capability::from_name(name).map_err(|error| meaning(place, error.to_string())))
+        .map(|name| Capability::from_name(name).map_err(|error| invalid(location, error.to_string())))
         .collect::<Result<_, _>>()?;
     let kernel = match filter.min_kernel.filter(|version| !version.is_empty()) {
         None => None,
         Some(version) => Some(KernelVersion::from_release(&version).ok_or_else(|| {
-            meaning(place, format!("`{version}` is no version of a kernel: write it as `4.8`"))
+            invalid(location, format!("`{version}` is not a kernel version: write it as `4.8`"))
         })?),
     };
     Ok(Condition { capabilities, architectures: filter.arches.unwrap_or_default(), kernel })

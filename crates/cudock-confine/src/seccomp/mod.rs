@@ -1,70 +1,70 @@
-//! Which system calls reach the kernel.
+//! The system-call filter.
 //!
-//! Most of the kernel's some four hundred calls are of no use to a container, and each is a way to a mistake in the
-//! kernel. A [`Profile`] names what is allowed; [`Filter`] is the same as a program, which the kernel runs at every call
-//! of the process that installed it and of all its descendants, and which none of them can take off again.
+//! Most of the kernel's four hundred system calls are useless to a container, and each is attack surface. A [`Profile`] names
+//! what is allowed; a [`Filter`] is the compiled program, which the kernel runs at every call of the process that installed
+//! it and of its descendants, and which none of them can remove.
 //!
 //! ```
 //! use cudock_confine::{Capability, seccomp::Filter};
 //! let filter = Filter::for_capabilities(&[Capability::Chown])?;
 //! assert!(filter.instructions().len() < 1000);
-//! # Ok::<(), cudock_confine::Error>(())
+//! # Ok::<(), cudock_confine::ConfineError>(())
 //! ```
 
 mod abi;
 mod assemble;
-mod calls;
-mod choice;
 mod default;
 mod install;
 mod json;
 mod profile;
 mod resolve;
+mod syscalls;
 
 pub use abi::Abi;
 pub use assemble::{AND, Instruction, JUMP, JUMP_EQUAL, JUMP_GREATER, JUMP_GREATER_OR_EQUAL, LOAD, RETURN};
-pub use choice::Choice;
-pub use json::LARGEST_PROFILE;
-pub use profile::{Action, Comparison, Condition, KernelVersion, Operator, Profile, Rule, Surroundings};
+pub use json::MAX_PROFILE_BYTES;
+pub use profile::{
+    Action, Comparison, Condition, FilterContext, KernelVersion, Operator, Profile, SyscallRule,
+};
 pub use resolve::Decisions;
 
-use crate::{Capability, Error};
+use crate::{Capability, ConfineError};
 
 impl Profile {
-    /// The profile of a container for which none is given.
+    /// The default profile.
     pub fn standard() -> Self {
         default::profile()
     }
 
-    /// A profile in docker's form, as `--security-opt seccomp=FILE` names it. The bytes are not trusted.
+    /// Parses a profile in docker's format, as for `--security-opt seccomp=FILE`. The bytes are untrusted.
     ///
-    /// Rules are read as docker reads them, save that none is silently without effect: where rules on arguments and one
-    /// without speak of the same call, those on arguments come first, in their order. (libseccomp drops them.)
-    pub fn from_json(bytes: &[u8]) -> Result<Self, Error> {
-        json::read(bytes)
+    /// Rules mean what they mean in docker, except that none is silently ignored: if a call has rules with and without
+    /// conditions on arguments, those with conditions come first, in their order. (libseccomp drops them.)
+    pub fn from_json(bytes: &[u8]) -> Result<Self, ConfineError> {
+        json::parse(bytes)
     }
 
-    /// What becomes of every call in given surroundings, worked out without a program.
-    pub fn decisions(&self, there: &Surroundings) -> Result<Decisions, Error> {
-        Decisions::new(self, there)
+    /// The decision for every call, without compiling a program.
+    pub fn decisions(&self, context: &FilterContext) -> Result<Decisions, ConfineError> {
+        Decisions::new(self, context)
     }
 }
 
-/// A filter, ready to be installed.
+/// A compiled filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
     instructions: Vec<Instruction>,
 }
 
 impl Filter {
-    /// The default profile for a container that may ever have these capabilities, on this machine.
-    pub fn for_capabilities(capabilities: &[Capability]) -> Result<Self, Error> {
-        Self::new(&Profile::standard(), &Surroundings::here(capabilities))
+    /// Compiles the default profile for this machine and a container with this bounding set.
+    pub fn for_capabilities(capabilities: &[Capability]) -> Result<Self, ConfineError> {
+        Self::new(&Profile::standard(), &FilterContext::here(capabilities))
     }
 
-    /// Any profile, anywhere.
-    pub fn new(profile: &Profile, there: &Surroundings) -> Result<Self, Error> {
-        Ok(Self { instructions: assemble::assemble(&Decisions::new(profile, there)?)? })
+    /// Compiles a profile.
+    pub fn new(profile: &Profile, context: &FilterContext) -> Result<Self, ConfineError> {
+        Ok(Self { instructions: assemble::assemble(&Decisions::new(profile, context)?)? })
     }
 
     /// The program.
@@ -72,12 +72,11 @@ impl Filter {
         &self.instructions
     }
 
-    /// Puts the calling thread, and all it starts, under this filter for good.
+    /// Installs the filter for the calling thread and everything it starts, irrevocably.
     ///
-    /// The kernel asks for no-new-privileges or `CAP_SYS_ADMIN`. It is meant for the last moment before `exec` in a
-    /// process with one thread: other threads would stay outside, and what the caller still does must be allowed by its
-    /// own filter. Allocates nothing, so it can be called between `fork` and `exec`.
-    pub fn install(&self) -> Result<(), Error> {
-        install::install(&self.instructions).map_err(Error::FilterInstall)
+    /// Needs no-new-privileges or `CAP_SYS_ADMIN`. Call it just before `exec` in a process with one thread: other threads
+    /// would stay unfiltered. Allocates nothing, so it can be called between `fork` and `exec`.
+    pub fn install(&self) -> Result<(), ConfineError> {
+        install::install(&self.instructions).map_err(ConfineError::FilterInstall)
     }
 }

@@ -1,29 +1,29 @@
-//! A profile: rules about named system calls, before it is known for which machine and which capabilities.
+//! Profiles: rules about system calls by name, independent of machine and capabilities.
 
 use super::abi::Abi;
 use crate::Capability;
 
-/// What becomes of a system call.
+/// What happens to a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// It is made.
+    /// It is executed.
     Allow,
-    /// It is made, and the kernel's log says so.
+    /// It is executed and logged.
     Log,
-    /// It is not made; the caller gets this error number.
+    /// It fails with this error number.
     Errno(u16),
-    /// It is not made; the caller gets SIGSYS.
+    /// The caller gets SIGSYS.
     Trap,
-    /// A tracer is asked, which gets this number; without one the caller gets ENOSYS.
+    /// A tracer decides and gets this number; without one it fails with ENOSYS.
     Trace(u16),
-    /// The calling thread ends.
+    /// The calling thread is killed.
     KillThread,
-    /// The whole process ends.
+    /// The process is killed.
     KillProcess,
 }
 
 impl Action {
-    /// The value the filter returns to the kernel.
+    /// The return value of the filter program.
     pub const fn return_value(self) -> u32 {
         match self {
             Self::KillProcess => 0x8000_0000,
@@ -36,18 +36,18 @@ impl Action {
         }
     }
 
-    /// Whether this keeps the call from being made, whoever else is asked.
+    /// Whether the call is never executed.
     pub(super) const fn refuses(self) -> bool {
         !matches!(self, Self::Allow | Self::Log | Self::Trace(_))
     }
 }
 
-/// "Operation not permitted": what a refused call gets.
+/// EPERM, for denied calls.
 pub(super) const NOT_PERMITTED: Action = Action::Errno(1);
-/// "No such call": what makes C libraries fall back to an older call, or a program to do without.
+/// ENOSYS, after which C libraries fall back to an older call.
 pub(super) const NO_SUCH_CALL: Action = Action::Errno(38);
 
-/// How an argument is compared with a value; the argument stands at the left.
+/// How an argument is compared with a value; the argument is on the left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operator {
     /// `!=`
@@ -62,22 +62,22 @@ pub enum Operator {
     GreaterOrEqual,
     /// `>`
     Greater,
-    /// The argument's bits that the mask has are those of the value.
+    /// The masked argument equals the value.
     MaskedEqual {
-        /// The bits that count.
+        /// The mask.
         mask: u64,
     },
 }
 
-/// One condition on one argument. All 64 bits count, also where the kernel looks at 32: a value with stray upper bits
-/// is another value, so a rule that allows does not allow it.
+/// A condition on one argument. All 64 bits are compared even if the kernel uses 32, so a rule that allows a value does not
+/// allow it with stray upper bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Comparison {
     /// Which argument, from 0 to 5.
     pub argument: u8,
     /// How it is compared.
     pub operator: Operator,
-    /// With what.
+    /// The value.
     pub value: u64,
 }
 
@@ -97,16 +97,16 @@ impl Comparison {
     }
 }
 
-/// A version of the kernel, as far as profiles ask for it.
+/// A kernel version, as far as profiles need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelVersion {
-    /// The first number.
+    /// As in 6 of 6.18.
     pub major: u32,
-    /// The second.
+    /// As in 18 of 6.18.
     pub minor: u32,
 }
 
-/// What must be so for a rule to be in force. An empty list says nothing.
+/// When a rule applies. Empty fields match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Condition {
     /// Capabilities.
@@ -117,23 +117,23 @@ pub struct Condition {
     pub kernel: Option<KernelVersion>,
 }
 
-/// Some calls, and what becomes of them.
+/// System calls and what happens to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
-    /// The calls, each once. A name no machine of ours knows is passed over: profiles speak of many architectures.
+pub struct SyscallRule {
+    /// Their names, each once. Names that the machine does not have are ignored: profiles cover many architectures.
     pub names: Vec<&'static str>,
-    /// What becomes of them.
+    /// What happens to them.
     pub action: Action,
     /// Conditions on arguments, all of which must hold.
     pub arguments: Vec<Comparison>,
-    /// In force only where all of this is so.
+    /// Applies only if all of this holds.
     pub only: Condition,
-    /// Not in force where any of this is so.
+    /// Does not apply if any of this holds.
     pub except: Condition,
 }
 
-impl Rule {
-    /// A rule that is always in force.
+impl SyscallRule {
+    /// A rule that always applies.
     pub(super) fn always(names: &'static str, action: Action) -> Self {
         Self {
             names: names.split_ascii_whitespace().collect(),
@@ -169,54 +169,54 @@ impl Rule {
         self
     }
 
-    pub(super) fn is_in_force(&self, there: &Surroundings) -> bool {
-        let has = |capability| there.capabilities.contains(capability);
-        let named = |name: &String| name == there.machine.go_name();
+    pub(super) fn applies(&self, context: &FilterContext) -> bool {
+        let has = |capability| context.capabilities.contains(capability);
+        let named = |name: &String| name == context.machine.go_name();
         let only = &self.only;
         let except = &self.except;
         only.capabilities.iter().all(has)
             && (only.architectures.is_empty() || only.architectures.iter().any(named))
-            && only.kernel.is_none_or(|oldest| there.kernel >= oldest)
+            && only.kernel.is_none_or(|oldest| context.kernel >= oldest)
             && !except.capabilities.iter().any(has)
             && !except.architectures.iter().any(named)
-            && except.kernel.is_none_or(|oldest| there.kernel < oldest)
+            && except.kernel.is_none_or(|oldest| context.kernel < oldest)
     }
 }
 
-/// A whole profile.
+/// A seccomp profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// What becomes of a call no rule speaks of.
+    /// What happens to calls without a rule.
     pub otherwise: Action,
-    /// The ways into the kernel it opens beside the machine's own; through others, every call kills the process.
+    /// The ABIs it allows besides the machine's own; a call through any other kills the process.
     pub companions: Vec<Abi>,
     /// The rules.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<SyscallRule>,
 }
 
-/// What decides which rules are in force.
+/// What decides which rules apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Surroundings {
-    /// The machine's own way into its kernel.
+pub struct FilterContext {
+    /// The machine's own ABI.
     pub machine: Abi,
     /// The kernel's version.
     pub kernel: KernelVersion,
-    /// The capabilities the container may ever have: its bounding set.
+    /// The container's bounding set.
     pub capabilities: Vec<Capability>,
 }
 
-impl Surroundings {
+impl FilterContext {
     /// This machine, for a container with these capabilities.
     pub fn here(capabilities: &[Capability]) -> Self {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
-        // A kernel that does not tell its version is taken for an old one: fewer rules that allow are in force.
+        // An unknown version counts as old: fewer rules that allow apply.
         let kernel = KernelVersion::from_release(&release).unwrap_or(KernelVersion { major: 0, minor: 0 });
         Self { machine: Abi::native(), kernel, capabilities: capabilities.to_vec() }
     }
 }
 
 impl KernelVersion {
-    /// Reads `6.18` of `6.18.44-generic`.
+    /// Parses `6.18.44-generic`.
     pub fn from_release(release: &str) -> Option<Self> {
         let mut numbers = release.split(|c: char| !c.is_ascii_digit());
         Some(Self { major: numbers.next()?.parse().ok()?, minor: numbers.next()?.parse().ok()? })

@@ -1,21 +1,21 @@
-//! A profile in given surroundings: for each number of each way into the kernel, what becomes of it.
+//! Resolves a profile for one machine and one set of capabilities: a decision for each call number of each ABI.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::abi::{Abi, X32_BIT};
-use super::assemble::LONGEST;
-use super::calls;
-use super::profile::{Action, Comparison, NO_SUCH_CALL, Profile, Surroundings};
-use crate::Error;
+use super::assemble::MAX_INSTRUCTIONS;
+use super::profile::{Action, Comparison, FilterContext, NO_SUCH_CALL, Profile};
+use super::syscalls;
+use crate::ConfineError;
 
-/// What becomes of one call: the first of the `cases` whose comparisons all hold, `otherwise` where none does.
+/// What happens to one call: the action of the first case whose comparisons all hold, else `otherwise`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Verdict {
+pub(super) struct Decision {
     pub(super) cases: Vec<(Vec<Comparison>, Action)>,
     pub(super) otherwise: Action,
 }
 
-impl Verdict {
+impl Decision {
     const fn plain(otherwise: Action) -> Self {
         Self { cases: Vec::new(), otherwise }
     }
@@ -27,98 +27,98 @@ impl Verdict {
     }
 }
 
-/// The decisions for one way into the kernel.
+/// The decisions for one ABI.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Table {
+pub(super) struct AbiDecisions {
     pub(super) abi: Abi,
-    /// The verdict from each of these numbers on, up to the next; the first is 0, and neighbours differ.
-    pub(super) spans: Vec<(u32, Verdict)>,
+    /// The decision from each of these numbers up to the next; the first is 0, and neighbors differ.
+    pub(super) ranges: Vec<(u32, Decision)>,
 }
 
-/// A profile in given surroundings: what becomes of every call. A [`super::Filter`] is the same as a program.
+/// The decision for every call. A [`super::Filter`] is the same as a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decisions {
-    pub(super) tables: Vec<Table>,
+    pub(super) tables: Vec<AbiDecisions>,
 }
 
-/// What becomes of a call through a way the profile does not open.
-pub(super) const FOREIGN: Action = Action::KillProcess;
+/// What happens to calls through an ABI that the profile does not allow.
+pub(super) const FOREIGN_ABI: Action = Action::KillProcess;
 
 impl Decisions {
-    /// Fails where there are more rules on arguments than any program can hold.
-    pub(super) fn new(profile: &Profile, there: &Surroundings) -> Result<Self, Error> {
-        let mut ways = vec![there.machine];
-        for abi in there.machine.with_companions() {
-            if profile.companions.contains(&abi) && !ways.contains(&abi) {
-                ways.push(abi);
+    /// Fails if a program cannot hold all rules on arguments.
+    pub(super) fn new(profile: &Profile, context: &FilterContext) -> Result<Self, ConfineError> {
+        let mut abis = vec![context.machine];
+        for abi in context.machine.with_companions() {
+            if profile.companions.contains(&abi) && !abis.contains(&abi) {
+                abis.push(abi);
             }
         }
-        let tables = ways.into_iter().map(|abi| table(profile, there, abi)).collect::<Result<_, _>>()?;
+        let tables = abis.into_iter().map(|abi| table(profile, context, abi)).collect::<Result<_, _>>()?;
         Ok(Self { tables })
     }
 
-    /// What becomes of one call. `arch` is as in the kernel's `seccomp_data`: [`Abi::audit_number`].
+    /// What happens to one call. `arch` is that of the kernel's `seccomp_data`: [`Abi::audit_number`].
     pub fn of(&self, arch: u32, number: u32, arguments: &[u64; 6]) -> Action {
         let Some(table) = self.tables.iter().find(|table| table.abi.audit_number() == arch) else {
-            return FOREIGN;
+            return FOREIGN_ABI;
         };
-        let after = table.spans.partition_point(|&(first, _)| first <= number);
-        let verdict = after.checked_sub(1).and_then(|at| table.spans.get(at));
-        verdict.map_or(FOREIGN, |(_, verdict)| verdict.of(arguments))
+        let after = table.ranges.partition_point(|&(first, _)| first <= number);
+        let decision = after.checked_sub(1).and_then(|at| table.ranges.get(at));
+        decision.map_or(FOREIGN_ABI, |(_, decision)| decision.of(arguments))
     }
 }
 
-fn table(profile: &Profile, there: &Surroundings, abi: Abi) -> Result<Table, Error> {
-    let mut verdicts: BTreeMap<u32, Verdict> =
-        calls::all(abi).map(|(number, _)| (number, Verdict::plain(profile.otherwise))).collect();
+fn table(profile: &Profile, context: &FilterContext, abi: Abi) -> Result<AbiDecisions, ConfineError> {
+    let mut decisions: BTreeMap<u32, Decision> =
+        syscalls::numbers(abi).values().map(|number| (*number, Decision::plain(profile.otherwise))).collect();
     let mut settled = BTreeSet::new();
     let mut cases = 0_usize;
-    for rule in profile.rules.iter().filter(|rule| rule.is_in_force(there)) {
-        for number in rule.names.iter().filter_map(|name| calls::number(abi, name)) {
-            let Some(verdict) = verdicts.get_mut(&number) else { continue };
+    for rule in profile.rules.iter().filter(|rule| rule.applies(context)) {
+        for number in rule.names.iter().filter_map(|name| syscalls::number(abi, name)) {
+            let Some(decision) = decisions.get_mut(&number) else { continue };
             if !rule.arguments.is_empty() {
-                verdict.cases.push((rule.arguments.clone(), rule.action));
+                decision.cases.push((rule.arguments.clone(), rule.action));
                 cases += 1;
-                // A case is a load, a comparison and an answer at least.
-                if cases * 3 > LONGEST {
-                    return Err(Error::FilterLength { length: cases * 3, limit: LONGEST });
+                // A case is at least a load, a comparison and a return.
+                if cases * 3 > MAX_INSTRUCTIONS {
+                    return Err(ConfineError::FilterLength { length: cases * 3, limit: MAX_INSTRUCTIONS });
                 }
             } else if settled.insert(number) {
-                verdict.otherwise = rule.action;
+                decision.otherwise = rule.action;
             }
         }
     }
-    for verdict in verdicts.values_mut() {
-        // A case at the end that says what is said without it is a comparison for nothing.
-        while verdict.cases.last().is_some_and(|&(_, action)| action == verdict.otherwise) {
-            verdict.cases.pop();
+    for decision in decisions.values_mut() {
+        // A last case with the default action is redundant.
+        while decision.cases.last().is_some_and(|&(_, action)| action == decision.otherwise) {
+            decision.cases.pop();
         }
     }
-    Ok(Table { abi, spans: spans(verdicts, unheard_of(profile.otherwise), abi) })
+    Ok(AbiDecisions { abi, ranges: ranges(decisions, unknown_call(profile.otherwise), abi) })
 }
 
-/// What becomes of a call that is newer than our table. A program that is told "not permitted" gives up; one that is
-/// told "no such call" does what it does on an older kernel, so this is what it is told.
-const fn unheard_of(otherwise: Action) -> Action {
+/// What happens to calls newer than our table. A program gives up after EPERM; after ENOSYS it does what it does on an older
+/// kernel.
+const fn unknown_call(otherwise: Action) -> Action {
     if otherwise.refuses() { NO_SUCH_CALL } else { otherwise }
 }
 
-fn spans(verdicts: BTreeMap<u32, Verdict>, unheard_of: Action, abi: Abi) -> Vec<(u32, Verdict)> {
-    let mut spans: Vec<(u32, Verdict)> = vec![(0, Verdict::plain(unheard_of))];
-    let mut put = |first: u32, verdict: Verdict| {
-        if spans.last().is_some_and(|(at, _)| *at == first) {
-            spans.pop();
+fn ranges(decisions: BTreeMap<u32, Decision>, unknown: Action, abi: Abi) -> Vec<(u32, Decision)> {
+    let mut ranges: Vec<(u32, Decision)> = vec![(0, Decision::plain(unknown))];
+    let mut put = |first: u32, decision: Decision| {
+        if ranges.last().is_some_and(|(at, _)| *at == first) {
+            ranges.pop();
         }
-        if spans.last().is_none_or(|(_, last)| *last != verdict) {
-            spans.push((first, verdict));
+        if ranges.last().is_none_or(|(_, last)| *last != decision) {
+            ranges.push((first, decision));
         }
     };
-    for (number, verdict) in verdicts {
-        put(number, verdict);
-        put(number.saturating_add(1), Verdict::plain(unheard_of));
+    for (number, decision) in decisions {
+        put(number, decision);
+        put(number.saturating_add(1), Decision::plain(unknown));
     }
     if abi == Abi::X86_64 {
-        put(X32_BIT, Verdict::plain(NO_SUCH_CALL));
+        put(X32_BIT, Decision::plain(NO_SUCH_CALL));
     }
-    spans
+    ranges
 }

@@ -1,10 +1,10 @@
 //! The device program in force: a real cgroup, real processes that open real nodes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use cudock_confine::Error;
-use cudock_confine::devices::{Access, Kind, MOST_RULES, Program, Rule, attach, standard_rules};
+use cudock_confine::ConfineError;
+use cudock_confine::devices::{Access, DeviceKind, DeviceRule, MAX_RULES, Program, attach, standard_rules};
 use cudock_testkit::missing;
 
 use crate::support::{is_root, text};
@@ -38,10 +38,10 @@ impl Cgroup {
         }
     }
 
-    fn attach(&self, rules: &[Rule]) -> bool {
+    fn attach(&self, rules: &[DeviceRule]) -> bool {
         match attach(&self.0, &Program::new(rules).unwrap()) {
             Ok(()) => true,
-            Err(Error::DeviceLoad { source, log }) if log.is_empty() => {
+            Err(ConfineError::DeviceLoad { source, log }) if log.is_empty() => {
                 missing("bpf", format!("this kernel takes no device programs: {source}"));
                 false
             }
@@ -121,13 +121,13 @@ fn a_second_program_can_only_take_away() {
 #[test]
 fn the_kernel_takes_the_longest_program() {
     let Some(cgroup) = Cgroup::new("long") else { return };
-    let mut rules: Vec<Rule> = (0..MOST_RULES - 1)
+    let mut rules: Vec<DeviceRule> = (0..MAX_RULES - 1)
         .map(|n| {
             let minor = u32::try_from(n).unwrap();
-            Rule { allow: n % 2 == 0, ..Rule::allow(Kind::Char, 200, minor, Access::ANY) }
+            DeviceRule { allow: n % 2 == 0, ..DeviceRule::allow(DeviceKind::Char, 200, minor, Access::ANY) }
         })
         .collect();
-    rules.push(Rule::of_node(Path::new("/dev/null"), Access::READ | Access::WRITE).unwrap());
+    rules.push("c 1:3 rw".parse().unwrap());
     if !cgroup.attach(&rules) {
         return;
     }
@@ -139,8 +139,10 @@ fn the_kernel_takes_the_longest_program() {
 #[ignore = "a measurement: run it with --nocapture"]
 fn what_attaching_costs() {
     let mut rules = standard_rules();
-    rules.extend((0..8).map(|minor| Rule::allow(Kind::Char, 195, minor, Access::READ | Access::WRITE)));
-    let many = vec![rules[4]; MOST_RULES];
+    rules.extend(
+        (0..8).map(|minor| DeviceRule::allow(DeviceKind::Char, 195, minor, Access::READ | Access::WRITE)),
+    );
+    let many = vec![rules[4]; MAX_RULES];
     for (name, rules) in [("eight GPUs", rules), ("the most rules", many)] {
         let mut times: Vec<_> = (0..20)
             .filter_map(|n| {
@@ -157,19 +159,14 @@ fn what_attaching_costs() {
 }
 
 #[test]
-fn a_folder_that_is_no_cgroup_is_an_error_that_names_it() {
+fn a_directory_that_is_not_a_cgroup_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let error = attach(folder.path(), &Program::new(&[]).unwrap()).unwrap_err();
     match error {
-        Error::DeviceAttach { cgroup, .. } => assert_eq!(cgroup, folder.path()),
-        Error::DeviceLoad { source, .. } => missing("bpf", format!("cannot load programs here: {source}")),
+        ConfineError::DeviceAttach { cgroup, .. } => assert_eq!(cgroup, folder.path()),
+        ConfineError::DeviceLoad { source, .. } => {
+            missing("bpf", format!("cannot load programs here: {source}"))
+        }
         other => panic!("{other:?}"),
     }
-}
-
-#[test]
-fn a_node_gives_its_own_numbers_and_a_file_none() {
-    let rule = Rule::of_node(Path::new("/dev/null"), Access::READ).unwrap();
-    assert_eq!(rule.to_string(), "c 1:3 r");
-    assert!(Rule::of_node(Path::new("/proc/self/status"), Access::READ).is_err());
 }

@@ -1,12 +1,14 @@
 //! The device program says what the rules say: each is asked the same.
 
-use cudock_confine::Error;
-use cudock_confine::devices::{Access, Instruction, Kind, MOST_RULES, Program, Rule, allowed, code};
+use cudock_confine::ConfineError;
+use cudock_confine::devices::{
+    Access, DeviceKind, DeviceRule, Instruction, MAX_RULES, Program, allowed, code,
+};
 use proptest::prelude::*;
 
 /// The kernel's machine, as far as device programs use it.
-fn run(program: &[Instruction], kind: Kind, major: u32, minor: u32, access: Access) -> u64 {
-    let kind = if kind == Kind::Block { 1 } else { 2 };
+fn run(program: &[Instruction], kind: DeviceKind, major: u32, minor: u32, access: Access) -> u64 {
+    let kind = if kind == DeviceKind::Block { 1 } else { 2 };
     let asked = [u32::from(access.bits()) << 16 | kind, major, minor];
     // Registers hold nothing until something is put there, and reading nothing is what the kernel's verifier refuses.
     let mut registers: [Option<u64>; 11] = [None; 11];
@@ -42,15 +44,11 @@ fn number() -> impl Strategy<Value = u32> {
     prop_oneof![8 => 0_u32..4, 1 => Just(195_u32), 1 => Just(0xf_ffff_u32)]
 }
 
-fn rule() -> impl Strategy<Value = Rule> {
-    let kind = prop::sample::select(vec![Kind::Char, Kind::Block, Kind::All]);
+fn rule() -> impl Strategy<Value = DeviceRule> {
+    let kind = prop::sample::select(vec![DeviceKind::Char, DeviceKind::Block, DeviceKind::All]);
     let wanted = || prop::option::of(prop_oneof![9 => number(), 1 => any::<u32>()]);
-    (kind, wanted(), wanted(), 0_u8..8, any::<bool>()).prop_map(|(kind, major, minor, access, allow)| Rule {
-        kind,
-        major,
-        minor,
-        access: Access::from_bits(access),
-        allow,
+    (kind, wanted(), wanted(), 0_u8..8, any::<bool>()).prop_map(|(kind, major, minor, access, allow)| {
+        DeviceRule { kind, major, minor, access: Access::from_bits(access), allow }
     })
 }
 
@@ -62,7 +60,7 @@ proptest! {
     ) {
         let program = Program::new(&rules).unwrap();
         for (block, major, minor, access) in questions {
-            let kind = if block { Kind::Block } else { Kind::Char };
+            let kind = if block { DeviceKind::Block } else { DeviceKind::Char };
             let access = Access::from_bits(access);
             let wanted = allowed(&rules, kind, major, minor, access);
             let got = run(program.instructions(), kind, major, minor, access);
@@ -73,9 +71,9 @@ proptest! {
 
 #[test]
 fn the_longest_program_fits_older_kernels_and_more_rules_are_refused() {
-    let deny = Rule { allow: false, ..Rule::allow(Kind::Char, 1, 1, Access::READ) };
-    let program = Program::new(&vec![deny; MOST_RULES]).unwrap();
+    let deny = DeviceRule { allow: false, ..DeviceRule::allow(DeviceKind::Char, 1, 1, Access::READ) };
+    let program = Program::new(&vec![deny; MAX_RULES]).unwrap();
     assert!(program.instructions().len() <= 4096, "{}", program.instructions().len());
-    let error = Program::new(&vec![deny; MOST_RULES + 1]).unwrap_err();
-    assert!(matches!(error, Error::DeviceRules { .. }));
+    let error = Program::new(&vec![deny; MAX_RULES + 1]).unwrap_err();
+    assert!(matches!(error, ConfineError::DeviceRules { .. }));
 }

@@ -2,8 +2,8 @@
 
 use cudock_confine::Capability;
 use cudock_confine::seccomp::{
-    AND, Abi, Action, Comparison, Condition, Filter, Instruction, JUMP, JUMP_EQUAL, JUMP_GREATER,
-    JUMP_GREATER_OR_EQUAL, KernelVersion, LOAD, Operator, Profile, RETURN, Rule, Surroundings,
+    AND, Abi, Action, Comparison, Condition, Filter, FilterContext, Instruction, JUMP, JUMP_EQUAL,
+    JUMP_GREATER, JUMP_GREATER_OR_EQUAL, KernelVersion, LOAD, Operator, Profile, RETURN, SyscallRule,
 };
 use proptest::prelude::*;
 
@@ -79,9 +79,9 @@ fn capabilities() -> impl Strategy<Value = Vec<Capability>> {
     prop::sample::subsequence(Capability::ALL.to_vec(), 0..=Capability::ALL.len())
 }
 
-fn surroundings() -> impl Strategy<Value = Surroundings> {
+fn surroundings() -> impl Strategy<Value = FilterContext> {
     (prop::sample::select(vec![Abi::X86_64, Abi::Aarch64]), 3_u32..7, 0_u32..20, capabilities()).prop_map(
-        |(machine, major, minor, capabilities)| Surroundings {
+        |(machine, major, minor, capabilities)| FilterContext {
             machine,
             kernel: KernelVersion { major, minor },
             capabilities,
@@ -134,7 +134,7 @@ const NAMES: [&str; 12] = [
     "ptrace",
 ];
 
-fn rule() -> impl Strategy<Value = Rule> {
+fn rule() -> impl Strategy<Value = SyscallRule> {
     let names = prop::sample::subsequence(NAMES.to_vec(), 1..5);
     let condition = || {
         prop_oneof![
@@ -152,8 +152,9 @@ fn rule() -> impl Strategy<Value = Rule> {
         9 => prop::collection::vec(comparison(), 0..4),
         1 => prop::collection::vec(comparison(), 20..30),
     ];
-    (names, action(), arguments, condition(), condition())
-        .prop_map(|(names, action, arguments, only, except)| Rule { names, action, arguments, only, except })
+    (names, action(), arguments, condition(), condition()).prop_map(
+        |(names, action, arguments, only, except)| SyscallRule { names, action, arguments, only, except },
+    )
 }
 
 fn profile() -> impl Strategy<Value = Profile> {
@@ -164,7 +165,7 @@ fn profile() -> impl Strategy<Value = Profile> {
 
 fn check(
     profile: &Profile,
-    there: &Surroundings,
+    there: &FilterContext,
     calls: &[(u32, u32, [u64; 6])],
 ) -> Result<(), TestCaseError> {
     let filter = Filter::new(profile, there).unwrap();
@@ -210,8 +211,8 @@ proptest! {
     }
 }
 
-fn here(capabilities: &[Capability]) -> Surroundings {
-    Surroundings {
+fn here(capabilities: &[Capability]) -> FilterContext {
+    FilterContext {
         machine: Abi::X86_64,
         kernel: KernelVersion { major: 6, minor: 1 },
         capabilities: capabilities.to_vec(),
@@ -266,7 +267,7 @@ fn through_a_foreign_way_every_call_kills() {
         let action = profile.decisions(&here(&[])).unwrap().of(arm, number, &[0; 6]);
         assert_eq!(action, Action::KillProcess);
     }
-    let on_arm = Surroundings { machine: Abi::Aarch64, ..here(&[]) };
+    let on_arm = FilterContext { machine: Abi::Aarch64, ..here(&[]) };
     assert_eq!(profile.decisions(&on_arm).unwrap().of(arm, 1, &[0; 6]), Action::KillProcess);
     assert_eq!(
         profile.decisions(&on_arm).unwrap().of(Abi::Aarch64.audit_number(), 63, &[0; 6]),
@@ -276,21 +277,21 @@ fn through_a_foreign_way_every_call_kills() {
 
 #[test]
 fn before_linux_4_8_nobody_traces_without_the_capability() {
-    let old = Surroundings { kernel: KernelVersion { major: 4, minor: 7 }, ..here(&[]) };
+    let old = FilterContext { kernel: KernelVersion { major: 4, minor: 7 }, ..here(&[]) };
     let ptrace = u32::try_from(libc::SYS_ptrace).unwrap();
     let arch = Abi::native().audit_number();
-    let there = |there: Surroundings| Surroundings { machine: Abi::native(), ..there };
+    let there = |there: FilterContext| FilterContext { machine: Abi::native(), ..there };
     let decide =
-        |there: &Surroundings| Profile::standard().decisions(there).unwrap().of(arch, ptrace, &[0; 6]);
+        |there: &FilterContext| Profile::standard().decisions(there).unwrap().of(arch, ptrace, &[0; 6]);
     assert_eq!(decide(&there(old.clone())), Action::Errno(1));
     assert_eq!(decide(&there(here(&[]))), Action::Allow);
-    let with = Surroundings { capabilities: vec![Capability::SysPtrace], ..old };
+    let with = FilterContext { capabilities: vec![Capability::SysPtrace], ..old };
     assert_eq!(decide(&there(with)), Action::Allow);
 }
 
 #[test]
 fn a_rule_on_arguments_is_stronger_than_one_without_wherever_it_stands() {
-    let narrow = Rule {
+    let narrow = SyscallRule {
         names: vec!["clone"],
         action: Action::Errno(1),
         arguments: vec![Comparison {
@@ -301,7 +302,7 @@ fn a_rule_on_arguments_is_stronger_than_one_without_wherever_it_stands() {
         only: Condition::default(),
         except: Condition::default(),
     };
-    let wide = Rule { action: Action::Allow, arguments: vec![], ..narrow.clone() };
+    let wide = SyscallRule { action: Action::Allow, arguments: vec![], ..narrow.clone() };
     for rules in [vec![narrow.clone(), wide.clone()], vec![wide, narrow]] {
         let profile = Profile { otherwise: Action::KillProcess, companions: vec![], rules };
         let clone = |flags| {

@@ -2,11 +2,11 @@
 
 use crate::fault::Problem;
 use crate::note::NoteKind;
-use crate::resources::{Amounts, GPUS_ENDED, Gpu, GpuSku, Limits, Resources};
+use crate::resources::{Amounts, GPUS_ENDED, GpuSku, Limits, RequestedGpu, Resources};
 use cudock_base::text::escape;
 use cudock_yaml::{Data, Node};
 
-use super::fields::{Fields, Keys, Reader};
+use super::fields::{Fields, GroupReader, Keys};
 
 pub(super) static RESOURCES: Keys = Keys {
     elsewhere: &[(AMOUNT_KEYS, "move it below `requests:`")],
@@ -25,12 +25,12 @@ const MOST_CORES: f64 = 65_536.0;
 /// More memory than a machine has, in GB.
 const MOST_GIGABYTES: f64 = 1_048_576.0;
 
-impl Reader {
+impl GroupReader {
     pub(super) fn resources(&mut self, container: &Fields<'_>) -> Option<Resources> {
         let path = container.path_of("resources");
         let Some(node) = container.get("resources") else {
-            let words = "Azure wants `requests` with `cpu` and `memoryInGB`; here nothing is limited";
-            self.note(container.span, &path, NoteKind::Differs, words);
+            let message = "Azure wants `requests` with `cpu` and `memoryInGB`; here nothing is limited";
+            self.note(container.span, &path, NoteKind::Differs, message);
             return None;
         };
         let fields = self.fields(node, &path, &RESOURCES)?;
@@ -123,24 +123,24 @@ impl Reader {
         }
     }
 
-    fn gpu(&mut self, fields: &Fields<'_>, tell: bool) -> Option<Gpu> {
+    fn gpu(&mut self, fields: &Fields<'_>, note_differences: bool) -> Option<RequestedGpu> {
         let node = fields.get("gpu")?;
         let path = fields.path_of("gpu");
         let fields = self.fields(node, &path, &GPU)?;
         self.required(&fields, "count");
         let count = self.whole(&fields, "count", 1, 64).and_then(|count| u32::try_from(count).ok());
         let sku = self.required_text(&fields, "sku").map(|name| GpuSku::named(&name));
-        let gpu = Gpu { count: count?, sku: sku? };
-        if tell {
+        let gpu = RequestedGpu { count: count?, sku: sku? };
+        if note_differences {
             let cards = if gpu.count == 1 { "one GPU".to_owned() } else { format!("{} GPUs", gpu.count) };
-            let words = format!(
+            let message = format!(
                 "here it means {cards} of any kind; Azure ended GPUs in container instances on {GPUS_ENDED}: its \
                  checks let this pass and its deployment fails, so use Container Apps with serverless GPUs"
             );
-            self.note(node.span, &path, NoteKind::Differs, words);
+            self.note(node.span, &path, NoteKind::Differs, message);
             if !matches!(gpu.count, 1 | 2 | 4) || matches!(gpu.sku, GpuSku::Other(_)) {
-                let words = "Azure had 1, 2 or 4 of K80, P100 or V100";
-                self.note(node.span, &path, NoteKind::Differs, words);
+                let message = "Azure had 1, 2 or 4 of K80, P100 or V100";
+                self.note(node.span, &path, NoteKind::Differs, message);
             }
         }
         Some(gpu)

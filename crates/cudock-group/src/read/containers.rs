@@ -10,8 +10,8 @@ use crate::probe::Purpose;
 use cudock_base::Secret;
 use cudock_yaml::Node;
 
-use super::fields::{Fields, Keys, Reader};
-use super::names::Seen;
+use super::fields::{Fields, GroupReader, Keys};
+use super::names::SeenNames;
 use super::volumes::decode;
 
 const PROPERTIES: &[&str] = &[
@@ -32,7 +32,7 @@ const OTHER_WORDS: [(&[&str], &str); 4] = [
     (&["args", "arguments", "entrypoint"], "write program and arguments as the list `command:`"),
     (
         &["workingDir", "workdir"],
-        "Azure starts in the image's folder; change it in the image or in `command:`",
+        "Azure starts in the image's directory; change it in the image or in `command:`",
     ),
     OF_THE_GROUP,
 ];
@@ -64,13 +64,13 @@ pub(super) static CAPABILITIES: Keys = Keys::new("`capabilities`", &["add", "dro
 
 /// What containers of a group must not both have.
 pub(super) struct Shared<'v> {
-    pub(super) names: Seen<String>,
-    pub(super) ports: Seen<Port>,
+    pub(super) names: SeenNames<String>,
+    pub(super) ports: SeenNames<Port>,
     pub(super) volumes: &'v [String],
     pub(super) os: Os,
 }
 
-impl Reader {
+impl GroupReader {
     /// One container; of an init container there is less to read.
     pub(super) fn container(
         &mut self,
@@ -128,7 +128,7 @@ impl Reader {
 
     fn environment(&mut self, container: &Fields<'_>) -> Vec<Variable> {
         let path = container.path_of("environmentVariables");
-        let mut seen = Seen::new();
+        let mut seen = SeenNames::new();
         let mut variables = Vec::new();
         for (index, node) in self.list(container, "environmentVariables").iter().enumerate() {
             let path = format!("{path}[{index}]");
@@ -142,7 +142,7 @@ impl Reader {
         variables
     }
 
-    fn variable_name(&mut self, fields: &Fields<'_>, seen: &mut Seen<String>) -> Option<String> {
+    fn variable_name(&mut self, fields: &Fields<'_>, seen: &mut SeenNames<String>) -> Option<String> {
         let node = self.required(fields, "name")?;
         let name = self.loose_text(node, &fields.path_of("name"))?;
         if name.is_empty() || name.contains(['=', '\n']) {
@@ -177,8 +177,8 @@ impl Reader {
             "value" => VariableValue::Plain(text),
             "secureValue" => VariableValue::Secure(Secret::new(text)),
             _ => {
-                let words = format!("key vaults are not asked from here; give `{name}` a `secureValue`");
-                self.note(node.span, &path, NoteKind::Unsupported, words);
+                let message = format!("key vaults are not asked from here; give `{name}` a `secureValue`");
+                self.note(node.span, &path, NoteKind::Unsupported, message);
                 VariableValue::Reference(text)
             }
         })

@@ -1,4 +1,4 @@
-//! Taking values out of a tree, and noting what is wrong with them on the way.
+//! Reads typed values from a YAML tree and collects what is wrong with them.
 //!
 //! A reader goes on after a fault, so that all of them are found in one go. Whoever gets nothing from it need not say
 //! why: that has been noted.
@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::fault::{Fault, Problem};
-use crate::kept::{Kept, Value};
+use crate::kept::{Kept, KeptValue};
 use crate::note::{Note, NoteKind};
 use cudock_base::Span;
 use cudock_base::format::alternatives;
@@ -21,7 +21,7 @@ pub(super) struct Keys {
     pub(super) known: &'static [&'static str],
     /// Those that do nothing here.
     pub(super) kept: &'static [Kept],
-    /// Keys that people look for here, and what to tell them.
+    /// Keys that users often expect here, and the hint for each.
     pub(super) elsewhere: &'static [(&'static [&'static str], &'static str)],
 }
 
@@ -78,19 +78,19 @@ pub(super) fn below(path: &str, key: &str) -> String {
 
 /// What was found so far.
 #[derive(Default)]
-pub(super) struct Reader {
+pub(super) struct GroupReader {
     pub(super) faults: Vec<Fault>,
     pub(super) notes: Vec<Note>,
-    pub(super) kept: BTreeMap<String, Value>,
+    pub(super) kept: BTreeMap<String, KeptValue>,
 }
 
-impl Reader {
+impl GroupReader {
     pub(super) fn fault(&mut self, span: Span, problem: Problem) {
         self.faults.push(Fault::new(span, problem));
     }
 
-    pub(super) fn note(&mut self, span: Span, field: &str, kind: NoteKind, words: impl Into<String>) {
-        self.notes.push(Note { span, field: field.to_owned(), kind, words: words.into() });
+    pub(super) fn note(&mut self, span: Span, field: &str, kind: NoteKind, message: impl Into<String>) {
+        self.notes.push(Note { span, field: field.to_owned(), kind, message: message.into() });
     }
 
     pub(super) fn wrong_type(&mut self, node: &Node, path: &str, expected: &'static str) {
@@ -179,9 +179,9 @@ impl Reader {
                 return None;
             }
             ScalarKind::Number | ScalarKind::Flag(_) => {
-                let words = "taken as it is written; Azure's tools make a number or a flag of it on the way, so put \
+                let message = "taken as it is written; Azure's tools make a number or a flag of it on the way, so put \
                              it in quotes";
-                self.note(node.span, path, NoteKind::Differs, words);
+                self.note(node.span, path, NoteKind::Differs, message);
             }
         }
         if scalar.text.contains('\0') {
@@ -235,21 +235,21 @@ impl Reader {
         value
     }
 
-    /// One of a few words, in the spelling of the table; Azure does not mind capitals.
-    pub(super) fn word(
+    /// One of a few values, in the spelling of the table; case does not matter, as in Azure.
+    pub(super) fn choice(
         &mut self,
         fields: &Fields<'_>,
         key: &'static str,
         known: &'static [&'static str],
     ) -> Option<&'static str> {
         let (scalar, span) = self.scalar(fields, key, "text", |scalar| scalar.kind() == ScalarKind::Text)?;
-        let word = known.iter().find(|word| word.eq_ignore_ascii_case(&scalar.text)).copied();
-        if word.is_none() {
+        let choice = known.iter().find(|name| name.eq_ignore_ascii_case(&scalar.text)).copied();
+        if choice.is_none() {
             let near = closest(&scalar.text, known.iter().copied());
-            let (what, word) = (key.to_owned(), scalar.text.clone());
-            self.fault(span, Problem::UnknownWord { what, word, known, near });
+            let (what, value) = (key.to_owned(), scalar.text.clone());
+            self.fault(span, Problem::UnknownValue { what, value, known, near });
         }
-        word
+        choice
     }
 
     /// The members of a list; none if it is left out.

@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 
 use crate::fault::Problem;
-use crate::kept::{Kept, Shape, Value};
+use crate::kept::{Kept, KeptValue, Shape};
 use crate::note::NoteKind;
 use cudock_base::Secret;
 use cudock_base::suggest::closest;
 use cudock_yaml::{Data, MapEntry, Node, Scalar, ScalarKind};
 
-use super::fields::{Reader, below};
+use super::fields::{GroupReader, below};
 
-impl Reader {
+impl GroupReader {
     pub(super) fn keep(&mut self, entry: &MapEntry, path: &str, kept: &Kept) {
         if entry.value.is_null() {
             return;
         }
         let Some(value) = self.value(&entry.value, path, &kept.shape) else { return };
         let empty = match &value {
-            Value::List(members) => members.is_empty(),
-            Value::Map(entries) => entries.is_empty(),
+            KeptValue::List(members) => members.is_empty(),
+            KeptValue::Map(entries) => entries.is_empty(),
             _ => false,
         };
         if !empty {
@@ -29,17 +29,17 @@ impl Reader {
     }
 
     /// A value that is only kept, if it has its shape.
-    fn value(&mut self, node: &Node, path: &str, shape: &Shape) -> Option<Value> {
+    fn value(&mut self, node: &Node, path: &str, shape: &Shape) -> Option<KeptValue> {
         let value = match (&node.data, shape) {
             (Data::Scalar(scalar), Shape::Secret | Shape::AnySecret) => {
-                Value::Secret(Secret::new(scalar.text.clone()))
+                KeptValue::Secret(Secret::new(scalar.text.clone()))
             }
             (Data::Scalar(scalar), Shape::Text | Shape::Any) => plain_value(scalar),
             (Data::List(members), Shape::List(_) | Shape::Any | Shape::AnySecret) => {
                 let shape = if let Shape::List(inner) = shape { inner } else { shape };
                 let named = |index| format!("{path}[{index}]");
                 let values = members.iter().enumerate();
-                Value::List(
+                KeptValue::List(
                     values.filter_map(|(index, member)| self.value(member, &named(index), shape)).collect(),
                 )
             }
@@ -51,10 +51,10 @@ impl Reader {
                         values.insert(key.clone(), value);
                     }
                 }
-                Value::Map(values)
+                KeptValue::Map(values)
             }
             (Data::Map(entries), Shape::Object(of, known)) => {
-                Value::Map(self.object(entries, path, of, known))
+                KeptValue::Map(self.object(entries, path, of, known))
             }
             (_, shape) => {
                 let expected = match shape {
@@ -75,7 +75,7 @@ impl Reader {
         path: &str,
         of: &'static str,
         known: &'static [(&'static str, Shape)],
-    ) -> BTreeMap<String, Value> {
+    ) -> BTreeMap<String, KeptValue> {
         let mut values = BTreeMap::new();
         for MapEntry { key, span, value } in entries {
             let Some((_, shape)) = known.iter().find(|(name, _)| name == key) else {
@@ -94,10 +94,12 @@ impl Reader {
     }
 }
 
-fn plain_value(scalar: &Scalar) -> Value {
+fn plain_value(scalar: &Scalar) -> KeptValue {
     match scalar.kind() {
-        ScalarKind::Flag(flag) => Value::Flag(flag),
-        ScalarKind::Number => scalar.number().map_or_else(|| Value::Text(scalar.text.clone()), Value::Number),
-        ScalarKind::Null | ScalarKind::Text => Value::Text(scalar.text.clone()),
+        ScalarKind::Flag(flag) => KeptValue::Flag(flag),
+        ScalarKind::Number => {
+            scalar.number().map_or_else(|| KeptValue::Text(scalar.text.clone()), KeptValue::Number)
+        }
+        ScalarKind::Null | ScalarKind::Text => KeptValue::Text(scalar.text.clone()),
     }
 }

@@ -7,7 +7,7 @@ use std::hash::Hash;
 use crate::fault::Problem;
 use cudock_base::Span;
 
-use super::fields::{Fields, Reader};
+use super::fields::{Fields, GroupReader};
 
 const LABEL_RULE: &str =
     "use 1 to 63 lower-case letters, digits and `-`, with a letter or digit at both ends";
@@ -16,9 +16,9 @@ const DNS_RULE: &str =
     "use 5 to 63 lower-case letters, digits and `-`, with a letter in front and a letter or digit at the end";
 
 /// The first place of everything that must not come twice.
-pub(super) struct Seen<K>(HashMap<K, usize>);
+pub(super) struct SeenNames<K>(HashMap<K, usize>);
 
-impl<K: Hash + Eq> Seen<K> {
+impl<K: Hash + Eq> SeenNames<K> {
     pub(super) fn new() -> Self {
         Self(HashMap::new())
     }
@@ -43,13 +43,13 @@ fn is_label(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
-impl Reader {
+impl GroupReader {
     /// The `name` of a container or volume, which no other has.
     pub(super) fn label(
         &mut self,
         fields: &Fields<'_>,
         of: &'static str,
-        seen: &mut Seen<String>,
+        seen: &mut SeenNames<String>,
     ) -> Option<String> {
         let name = self.required_text(fields, "name")?;
         let span = fields.get("name").map_or(fields.span, |node| node.span);

@@ -1,13 +1,13 @@
 //! Ports, the group's address, and how names are looked up.
 
 use crate::fault::Problem;
-use crate::group::{Address, Dns, Port, Protocol};
+use crate::group::{Address, Dns, Port, PortProtocol};
 use crate::kept::OF_ADDRESS;
 use crate::note::NoteKind;
 use cudock_base::Span;
 
-use super::fields::{Fields, Keys, Reader};
-use super::names::Seen;
+use super::fields::{Fields, GroupReader, Keys};
+use super::names::SeenNames;
 
 pub(super) static PORT: Keys = Keys {
     elsewhere: &[(
@@ -24,21 +24,21 @@ pub(super) static DNS: Keys = Keys::new("`dnsConfig`", &["nameServers", "searchD
 const MOST_PORTS: usize = 5;
 
 /// The `port` of a port or probe.
-pub(super) fn port_number(reader: &mut Reader, fields: &Fields<'_>) -> Option<u16> {
+pub(super) fn port_number(reader: &mut GroupReader, fields: &Fields<'_>) -> Option<u16> {
     reader.required(fields, "port")?;
     reader.whole(fields, "port", 1, 65_535).and_then(|port| u16::try_from(port).ok())
 }
 
-impl Reader {
+impl GroupReader {
     /// Ports with their places. `seen` are those that are taken.
-    pub(super) fn ports(&mut self, fields: &Fields<'_>, seen: &mut Seen<Port>) -> Vec<(Port, Span)> {
+    pub(super) fn ports(&mut self, fields: &Fields<'_>, seen: &mut SeenNames<Port>) -> Vec<(Port, Span)> {
         let path = fields.path_of("ports");
         let mut ports = Vec::new();
         for (index, node) in self.list(fields, "ports").iter().enumerate() {
             let Some(fields) = self.fields(node, &format!("{path}[{index}]"), &PORT) else { continue };
-            let protocol = match self.word(&fields, "protocol", &["TCP", "UDP"]) {
-                Some("UDP") => Protocol::Udp,
-                _ => Protocol::Tcp,
+            let protocol = match self.choice(&fields, "protocol", &["TCP", "UDP"]) {
+                Some("UDP") => PortProtocol::Udp,
+                _ => PortProtocol::Tcp,
             };
             let Some(number) = port_number(self, &fields) else { continue };
             let span = fields.get("port").map_or(fields.span, |node| node.span);
@@ -57,16 +57,16 @@ impl Reader {
         let path = properties.path_of("ipAddress");
         let fields = self.fields(node, &path, &ADDRESS)?;
         self.required(&fields, "type");
-        let public = self.word(&fields, "type", &["Public", "Private"]) == Some("Public");
+        let public = self.choice(&fields, "type", &["Public", "Private"]) == Some("Public");
         self.required(&fields, "ports");
-        let ports = self.ports(&fields, &mut Seen::new());
+        let ports = self.ports(&fields, &mut SeenNames::new());
         if ports.len() > MOST_PORTS {
-            let words = format!("Azure publishes at most {MOST_PORTS} ports of a group");
-            self.note(fields.span, &fields.path_of("ports"), NoteKind::Differs, words);
+            let message = format!("Azure publishes at most {MOST_PORTS} ports of a group");
+            self.note(fields.span, &fields.path_of("ports"), NoteKind::Differs, message);
         }
         for (port, span) in ports.iter().filter(|(port, _)| !exposed.contains(port)) {
-            let words = format!("no container names port {}/{}", port.port, port.protocol.name());
-            self.note(*span, &fields.path_of("ports"), NoteKind::Differs, words);
+            let message = format!("no container names port {}/{}", port.port, port.protocol.name());
+            self.note(*span, &fields.path_of("ports"), NoteKind::Differs, message);
         }
         let dns_name_label = self.dns_label(&fields);
         if dns_name_label.is_some() {
@@ -92,12 +92,12 @@ impl Reader {
                 Err(_) => self.fault(node.span, Problem::BadAddress { address }),
             }
         }
-        let mut words = |key| {
+        let mut message = |key| {
             let text = self.text(&fields, key).unwrap_or_default();
             text.split_whitespace().map(str::to_owned).collect()
         };
-        let search = words("searchDomains");
-        let options = words("options");
+        let search = message("searchDomains");
+        let options = message("options");
         Some(Dns { servers, search, options })
     }
 }

@@ -8,7 +8,7 @@ use crate::note::NoteKind;
 use crate::probe::{Purpose, Timing};
 use cudock_yaml::Node;
 
-use super::fields::{Fields, Keys, Reader};
+use super::fields::{Fields, GroupReader, Keys};
 use super::network::port_number;
 
 pub(super) static PROBE: Keys = Keys {
@@ -37,7 +37,7 @@ pub(super) static HEADER: Keys = Keys::new("a header", &["name", "value"]);
 /// A day: no probe waits longer.
 const LONGEST: i64 = 86_400;
 
-impl Reader {
+impl GroupReader {
     pub(super) fn probe(
         &mut self,
         container: &Fields<'_>,
@@ -77,8 +77,8 @@ impl Reader {
         if purpose == Purpose::Liveness && success_threshold != 1 {
             success_threshold = 1;
             let span = fields.get("successThreshold").map_or(fields.span, |node| node.span);
-            let words = "one good answer shows that a container is alive, as in Kubernetes; 1 is used";
-            self.note(span, &fields.path_of("successThreshold"), NoteKind::Differs, words);
+            let message = "one good answer shows that a container is alive, as in Kubernetes; 1 is used";
+            self.note(span, &fields.path_of("successThreshold"), NoteKind::Differs, message);
         }
         Timing { initial_delay, period, timeout, success_threshold, failure_threshold }
     }
@@ -99,7 +99,7 @@ impl Reader {
     fn http_get(&mut self, node: &Node, path: &str) -> Option<HttpGet> {
         let fields = self.fields(node, path, &HTTP_GET)?;
         let port = port_number(self, &fields);
-        let https = self.word(&fields, "scheme", &["http", "https"]) == Some("https");
+        let https = self.choice(&fields, "scheme", &["http", "https"]) == Some("https");
         let headers = self.headers(&fields);
         let mut target = self.text(&fields, "path").unwrap_or_else(|| "/".to_owned());
         if target.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {

@@ -12,8 +12,8 @@ use cudock_base::Secret;
 use cudock_base::suggest::closest;
 use cudock_yaml::Node;
 
-use super::fields::{Fields, Keys, Reader};
-use super::names::Seen;
+use super::fields::{Fields, GroupReader, Keys};
+use super::names::SeenNames;
 
 const KINDS: [&str; 5] = ["emptyDir", "secret", "secretReference", "gitRepo", "azureFile"];
 
@@ -21,7 +21,7 @@ pub(super) static VOLUME: Keys = Keys {
     elsewhere: &[
         (
             &["hostPath", "persistentVolumeClaim", "configMap"],
-            "Azure has no such volume; give a folder with `--volume NAME=DIR`",
+            "Azure has no such volume; give a directory with `--volume NAME=DIR`",
         ),
         (&["mountPath", "readOnly"], "move it to the container's `volumeMounts:`"),
     ],
@@ -57,12 +57,12 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(packed).ok()
 }
 
-impl Reader {
+impl GroupReader {
     /// The volumes that are good, and the names of all, so that a mount of a faulty one is not a second fault.
     pub(super) fn volumes(&mut self, properties: &Fields<'_>) -> (Vec<Volume>, Vec<String>) {
         let nodes = self.list(properties, "volumes");
         let path = properties.path_of("volumes");
-        let mut seen = Seen::new();
+        let mut seen = SeenNames::new();
         let (mut volumes, mut names) = (Vec::new(), Vec::new());
         for (index, node) in nodes.iter().enumerate() {
             let path = format!("{path}[{index}]");
@@ -77,8 +77,8 @@ impl Reader {
         }
         if nodes.len() > MOST_VOLUMES {
             let span = properties.get("volumes").map_or(properties.span, |node| node.span);
-            let words = format!("Azure takes at most {MOST_VOLUMES} volumes a group");
-            self.note(span, &path, NoteKind::Differs, words);
+            let message = format!("Azure takes at most {MOST_VOLUMES} volumes a group");
+            self.note(span, &path, NoteKind::Differs, message);
         }
         (volumes, names)
     }
@@ -109,8 +109,9 @@ impl Reader {
             "gitRepo" => "repositories are not cloned from here",
             _ => "Azure Files are not mounted from here",
         };
-        let words = format!("{instead}; write `emptyDir: {{}}`, or give a folder with `--volume {name}=DIR`");
-        self.note(node.span, &path, NoteKind::Unsupported, words);
+        let message =
+            format!("{instead}; write `emptyDir: {{}}`, or give a directory with `--volume {name}=DIR`");
+        self.note(node.span, &path, NoteKind::Unsupported, message);
         match kind {
             "secretReference" => Some(VolumeKind::SecretReference(self.references(node, &path))),
             "gitRepo" => self.git_repo(node, &path),
@@ -165,7 +166,7 @@ impl Reader {
 
     pub(super) fn mounts(&mut self, container: &Fields<'_>, volumes: &[String], os: Os) -> Vec<Mount> {
         let path = container.path_of("volumeMounts");
-        let mut seen = Seen::new();
+        let mut seen = SeenNames::new();
         let mut mounts = Vec::new();
         for (index, node) in self.list(container, "volumeMounts").iter().enumerate() {
             let Some(fields) = self.fields(node, &format!("{path}[{index}]"), &MOUNT) else { continue };

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-use cudock_group::restart::{FIRST_DELAY, GroupState, LONGEST_DELAY, RestartPolicy, delay};
+use cudock_group::restart::{Backoff, GroupState, RestartPolicy};
 use cudock_group::{GPUS_ENDED, NEWEST, NoteKind, OLDEST, read};
 
 fn page() -> String {
@@ -33,10 +34,11 @@ fn the_numbers_of_the_page_are_those_of_the_code() {
     let page = page();
     assert!(page.contains(&format!("Api-versions from {OLDEST} to {NEWEST}")));
     assert!(page.contains(&format!("ended on {GPUS_ENDED}")));
-    let delays: Vec<String> = (1..6).map(|streak| format!("{} s", delay(streak).as_secs())).collect();
-    let words = format!("wait {}, then {} s each", delays.join(", "), LONGEST_DELAY.as_secs());
-    assert!(page.contains(&words), "{words}");
-    assert_eq!(delay(1), FIRST_DELAY);
+    let mut backoff = Backoff::kubernetes();
+    let delays: Vec<String> =
+        (0..7).map(|_| format!("{} s", backoff.next_delay(Duration::ZERO).as_secs())).collect();
+    let sentence = format!("wait {}, then {} each", delays[1..6].join(", "), delays[6]);
+    assert!(page.contains(&sentence), "{sentence}");
     for state in [GroupState::Succeeded, GroupState::Failed, GroupState::Stopped] {
         assert!(page.contains(&format!("`{state:?}`")));
     }

@@ -65,9 +65,9 @@ fn keys_in_the_wrong_place_are_told_where_to_go() {
             "1:1: a group without `name`; add `name:`",
             "1:1: a group without `properties`; add `properties:`",
             "1:13: `apiVersion` cannot be `v1`; write `2021-09-01`, `2023-05-01`, `2025-09-01` or `2026-07-01`",
-            "2:1: unknown key `kind` in a group; this is no container group of Azure; it begins with `name:` and `properties:`",
-            "3:1: unknown key `metadata` in a group; this is no container group of Azure; it begins with `name:` and `properties:`",
-            "4:1: unknown key `spec` in a group; this is no container group of Azure; it begins with `name:` and `properties:`",
+            "2:1: unknown key `kind` in a group; this is not a container group of Azure; it begins with `name:` and `properties:`",
+            "3:1: unknown key `metadata` in a group; this is not a container group of Azure; it begins with `name:` and `properties:`",
+            "4:1: unknown key `spec` in a group; this is not a container group of Azure; it begins with `name:` and `properties:`",
         ],
     );
     says(
@@ -280,16 +280,16 @@ fn volumes_are_of_one_kind_and_secrets_are_base64() {
             "  containers: [{name: a, properties: {image: a}}]\n  volumes:\n  - name: none\n  - {name: empty, emptyDir: }\n  - {name: two, emptyDir: {}, secret: {}}\n  - name: s\n    secret:\n      good: aGk=\n      bad: not/base64!\n      ../up: aGk=\n  - {name: s, emptyDir: {}}\n  - {name: g, gitRepo: {url: x}}\n  - {name: h, hostPath: {path: /}}",
         ),
         &[
-            "5:5: volume `none` of no kind; for an empty folder write `emptyDir: {}`",
-            "6:5: volume `empty` of no kind; for an empty folder write `emptyDir: {}`",
+            "5:5: volume `none` has no kind; for an empty directory write `emptyDir: {}`",
+            "6:5: volume `empty` has no kind; for an empty directory write `emptyDir: {}`",
             "7:39: volume `two` of several kinds: emptyDir and secret; keep one, and make volumes of the others",
             "11:12: `bad` is not base64; make it with `base64 -w0 FILE`",
             "12:7: `../up` cannot be the name of a file; write a plain name without `/`, at most 253 bytes; not `.` or `..`",
             "13:12: a volume `s` for the second time; the first is in line 8; rename one",
             "14:24: `gitRepo` without `repository`; add `repository:`",
             "14:25: unknown key `url` in `gitRepo`; write `repository`, `directory` or `revision`",
-            "15:5: volume `h` of no kind; for an empty folder write `emptyDir: {}`",
-            "15:15: unknown key `hostPath` in a volume; Azure has no such volume; give a folder with `--volume NAME=DIR`",
+            "15:5: volume `h` has no kind; for an empty directory write `emptyDir: {}`",
+            "15:15: unknown key `hostPath` in a volume; Azure has no such volume; give a directory with `--volume NAME=DIR`",
         ],
     );
 }

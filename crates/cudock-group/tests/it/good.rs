@@ -6,7 +6,7 @@ use cudock_group::probe::Timing;
 use cudock_group::restart::RestartPolicy;
 use cudock_group::sequence::{Action, Event, Sequence};
 use cudock_group::{
-    GpuSku, HttpGet, NoteKind, Os, Port, ProbeAction, Protocol, Reading, VariableValue, VolumeKind, read,
+    GpuSku, HttpGet, NoteKind, Os, Port, PortProtocol, ProbeAction, Reading, VariableValue, VolumeKind, read,
 };
 
 const EVERYTHING: &str = include_str!("../files/everything.yaml");
@@ -32,7 +32,7 @@ fn every_field_of_a_container_is_read() {
     assert_eq!((group.os, group.restart_policy), (Os::Linux, RestartPolicy::OnFailure));
     let [model, gateway] = &group.containers[..] else { panic!("{group:?}") };
     assert_eq!(model.command, ["/usr/bin/serve", "--port", "8081"]);
-    assert_eq!(model.ports, [Port { port: 8081, protocol: Protocol::Tcp }]);
+    assert_eq!(model.ports, [Port { port: 8081, protocol: PortProtocol::Tcp }]);
     let values: Vec<&VariableValue> = model.environment.iter().map(|variable| &variable.value).collect();
     let [VariableValue::Plain(log), VariableValue::Secure(token), VariableValue::Plain(empty)] = values[..]
     else {
@@ -109,7 +109,7 @@ fn volumes_addresses_names_and_credentials_are_read() {
     assert_eq!(files["tls.key"].expose(), b"hunter2-key");
     assert_eq!(files["tls.crt"].expose(), b"hunter2-crt", "line breaks in base64 do not matter");
     let address = group.address.as_ref().unwrap();
-    assert_eq!(address.ports, [Port { port: 443, protocol: Protocol::Tcp }]);
+    assert_eq!(address.ports, [Port { port: 443, protocol: PortProtocol::Tcp }]);
     assert_eq!((address.public, address.dns_name_label.as_deref()), (true, Some("everything")));
     let dns = group.dns.as_ref().unwrap();
     assert_eq!(dns.servers.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.10", "fd00::10"]);
@@ -127,18 +127,18 @@ fn what_does_nothing_or_cannot_be_done_is_noted_in_the_order_of_the_file() {
     assert_eq!(
         notes(&reading),
         [
-            "3:1: `location` does nothing here: the group runs on this machine",
-            "6:1: `tags` does nothing here: tags are for bills and searches in Azure",
-            "7:1: `zones` does nothing here: one machine has no availability zones",
-            "8:1: `identity` does nothing here: there is no managed identity outside of Azure; give the container a secret",
-            "13:3: `properties.sku` does nothing here: it chooses hardware in Azure",
-            "14:3: `properties.priority` does nothing here: nobody takes this machine away",
+            "3:1: `location` is ignored here: the group runs on this machine",
+            "6:1: `tags` is ignored here: tags are for bills and searches in Azure",
+            "7:1: `zones` is ignored here: one machine has no availability zones",
+            "8:1: `identity` is ignored here: there is no managed identity outside of Azure; give the container a secret",
+            "13:3: `properties.sku` is ignored here: it chooses hardware in Azure",
+            "14:3: `properties.priority` is ignored here: nobody takes this machine away",
             "38:50: `properties.containers[0].properties.resources.requests.gpu` differs from Azure: here it means one GPU of any kind; Azure ended GPUs in container instances on 2025-07-14: its checks let this pass and its deployment fails, so use Container Apps with serverless GPUs",
-            "80:19: `properties.ipAddress.dnsNameLabel` does nothing here: no name is registered for the group",
-            "94:7: `properties.volumes[2].azureFile` cannot be done here: Azure Files are not mounted from here; write `emptyDir: {}`, or give a folder with `--volume share=DIR`",
-            "99:7: `properties.volumes[3].gitRepo` cannot be done here: repositories are not cloned from here; write `emptyDir: {}`, or give a folder with `--volume source=DIR`",
+            "80:19: `properties.ipAddress.dnsNameLabel` is ignored here: no name is registered for the group",
+            "94:7: `properties.volumes[2].azureFile` is not supported here: Azure Files are not mounted from here; write `emptyDir: {}`, or give a directory with `--volume share=DIR`",
+            "99:7: `properties.volumes[3].gitRepo` is not supported here: repositories are not cloned from here; write `emptyDir: {}`, or give a directory with `--volume source=DIR`",
             "100:17: `properties.volumes[3].gitRepo.revision` differs from Azure: taken as it is written; Azure's tools make a number or a flag of it on the way, so put it in quotes",
-            "109:3: `properties.diagnostics` does nothing here: logs stay here: `cudock logs`",
+            "109:3: `properties.diagnostics` is ignored here: logs stay here: `cudock logs`",
         ]
     );
     let kept: Vec<&str> = reading.group.kept.keys().map(String::as_str).collect();
@@ -226,7 +226,7 @@ fn capitals_do_not_matter_in_words() {
     );
     let Reading { group, .. } = good(&text);
     assert_eq!(group.restart_policy, RestartPolicy::OnFailure);
-    assert_eq!(group.containers[0].ports[0].protocol, Protocol::Udp);
+    assert_eq!(group.containers[0].ports[0].protocol, PortProtocol::Udp);
     assert!(!group.address.unwrap().public);
 }
 

@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cudock_group::restart::{GroupState, LONGEST_DELAY, Moment, RestartPolicy};
+use cudock_group::restart::{GroupState, Moment, RestartPolicy};
 use cudock_group::sequence::{Action, Event, KillReason, Phase, Sequence};
 use proptest::collection::vec;
 use proptest::prelude::*;
+
+/// Kubernetes' longest delay between restarts.
+const LONGEST_DELAY: Duration = Duration::from_secs(300);
 
 fn start(name: &str) -> Action {
     Action::Start(name.to_owned())
@@ -125,7 +128,7 @@ enum Deed {
     Stop,
 }
 
-fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+fn deeds() -> impl Strategy<KeptValue = Vec<Deed>> {
     let code = prop_oneof![Just(0), Just(1), Just(137), any::<i32>()];
     let deed = prop_oneof![
         4 => (0_u64..900).prop_map(Deed::Pass),

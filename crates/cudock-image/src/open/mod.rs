@@ -2,6 +2,7 @@
 
 mod access;
 mod archive;
+mod cached;
 mod layout;
 mod registry;
 mod source;
@@ -16,6 +17,7 @@ use cudock_map::Mmap;
 use cudock_registry::{Client, Reference};
 
 pub use access::{Access, Pull};
+pub use cached::{CachedImage, cached_images};
 pub use source::ImageSource;
 
 use crate::error::ImageError;

@@ -79,17 +79,6 @@ impl LayerDir {
         }
     }
 
-    /// Locks a layer by the path of its files.
-    pub(super) fn hold(&self, files: &Path) -> Result<LockedLayer, UnpackError> {
-        let gone = || UnpackError::Gone(files.to_owned());
-        let directory = files
-            .parent()
-            .filter(|directory| directory.parent() == Some(&self.directory))
-            .ok_or_else(gone)?;
-        let name = directory.file_name().and_then(|name| name.to_str()).ok_or_else(gone)?;
-        self.take(name)?.filter(|held| held.path == files).ok_or_else(gone)
-    }
-
     /// Creates an empty directory to unpack into. If another process is unpacking the layer, waits for it and returns none:
     /// then the layer may exist, or the caller must try again.
     pub(super) fn begin(&self, name: &str, waiting: &dyn Fn()) -> Result<Option<PartialLayer>, UnpackError> {

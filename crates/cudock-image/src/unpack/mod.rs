@@ -40,7 +40,7 @@ pub use error::UnpackError;
 pub use fuzz::fuzz;
 pub use options::{Ownership, StoreOptions, WhiteoutForm};
 pub use prune::Pruned;
-pub use unpacked::{Hold, RootMeta, Unpacked};
+pub use unpacked::{RootMeta, Unpacked};
 
 use crate::open::Image;
 use job::{LayerJob, find};
@@ -174,12 +174,6 @@ impl LayerStore {
             digest.map_err(|error| image.layer_error(index, error.to_string()).into())
         });
         layers.collect()
-    }
-
-    /// Locks layers that were unpacked before: they cannot be removed until this is dropped.
-    pub fn hold<'p>(&self, layers: impl IntoIterator<Item = &'p Path>) -> Result<Hold, UnpackError> {
-        let held = layers.into_iter().map(|layer| self.layer_dir.hold(layer).map(Arc::new));
-        Ok(Hold::new(held.collect::<Result<_, _>>()?))
     }
 }
 

@@ -36,16 +36,6 @@ impl LayerStore {
         Ok(pruned)
     }
 
-    /// The total size of all layers in bytes.
-    pub fn size(&self) -> Result<u64, UnpackError> {
-        let names = self.layer_dir.names()?.0;
-        Ok(names
-            .iter()
-            .filter_map(|name| self.layer_dir.record(name))
-            .map(|record| record.counters.bytes)
-            .sum())
-    }
-
     /// Waits until all layers are on disk. Unpacking does not, because it is slow; until this is called, layers are
     /// unpacked again after a reboot. Call it when there is time, such as after a container has started.
     pub fn sync(&self) -> Result<(), UnpackError> {

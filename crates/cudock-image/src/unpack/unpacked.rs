@@ -12,18 +12,6 @@ use super::layer_dir::{LayerDir, LockedLayer};
 use super::meta::FileMeta;
 use crate::manifest::ImageConfig;
 
-/// A lock on layers: they cannot be removed until it is dropped.
-#[derive(Debug, Clone)]
-pub struct Hold {
-    _layers: Vec<Arc<LockedLayer>>,
-}
-
-impl Hold {
-    pub(super) fn new(layers: Vec<Arc<LockedLayer>>) -> Self {
-        Self { _layers: layers }
-    }
-}
-
 /// An unpacked image. Its layers stay locked until it is dropped.
 #[derive(Debug, Clone)]
 pub struct Unpacked {
@@ -38,7 +26,7 @@ pub struct Unpacked {
     pub notes: Vec<String>,
     /// The store, and short paths of the layers below it.
     short: (PathBuf, Vec<PathBuf>),
-    hold: Hold,
+    _locks: Vec<Arc<LockedLayer>>,
 }
 
 /// Owner, mode and time of the image's root.
@@ -95,13 +83,8 @@ impl Unpacked {
         let root = RootMeta { mode, uid, gid, changed: mtime.seconds };
         let paths: Vec<PathBuf> = seen().map(|layer| layer.path.clone()).collect();
         let short = paths.iter().map(|path| layer_dir.short(path).unwrap_or_else(|| path.clone())).collect();
-        let hold = Hold::new(seen().cloned().collect());
-        Self { layers: paths, config, root, notes, short: (directory.to_owned(), short), hold }
-    }
-
-    /// The lock on the layers, to keep it longer than this.
-    pub fn hold(&self) -> Hold {
-        self.hold.clone()
+        let locks = seen().cloned().collect();
+        Self { layers: paths, config, root, notes, short: (directory.to_owned(), short), _locks: locks }
     }
 
     /// The value of the mount option `lowerdir`, and the directory that must be the working directory when mounting: paths

@@ -344,24 +344,19 @@ fn locked_layers_are_not_pruned() {
     let store = bench.store();
     let first = bench.unpack(&[tar().file("a", "12345").end()]);
     let second = bench.unpack(&[tar().file("b", "123").end()]);
-    assert_eq!(store.size().unwrap(), 8);
     let paths: Vec<PathBuf> = first.layers.clone();
-    let again = store.hold(paths.iter().map(PathBuf::as_path)).unwrap();
-    drop((first, second));
+    drop(second);
     let pruned = store.prune(&|_| false).unwrap();
-    assert_eq!((pruned.layers, pruned.bytes, store.size().unwrap()), (1, 3, 5));
-    drop(again);
+    assert_eq!((pruned.layers, pruned.bytes), (1, 3));
+    drop(first);
     let asked = Mutex::new(Vec::new());
     let kept = store.prune(&|path| {
         asked.lock().unwrap().push(path.to_owned());
         true
     });
-    assert_eq!((kept.unwrap().layers, asked.into_inner().unwrap()), (0, paths.clone()));
+    assert_eq!((kept.unwrap().layers, asked.into_inner().unwrap()), (0, paths));
     assert_eq!(store.prune(&|_| false).unwrap().layers, 1);
-    assert_eq!((store.size().unwrap(), bench.layers_on_disk().len()), (0, 0));
-    let error = store.hold(paths.iter().map(PathBuf::as_path)).unwrap_err();
-    assert!(matches!(error, UnpackError::Gone(_)), "{error}");
-    assert!(store.hold([Path::new("/etc/passwd")]).is_err());
+    assert_eq!(bench.layers_on_disk().len(), 0);
     assert_eq!(fs::read_dir(bench.store_dir().join("l")).unwrap().count(), 0);
 }
 

@@ -7,7 +7,7 @@ use cudock_facts::version::DriverVersion;
 use serde::Deserialize;
 
 use super::Inside;
-use crate::edits::{Library, Word};
+use crate::edits::{ElfClass, Library};
 use crate::elf;
 
 const PLACE: &str = "/usr/local/cuda/compat";
@@ -37,7 +37,7 @@ pub(super) fn libraries(inside: &Inside, driver: DriverVersion) -> Vec<Library> 
         .map(|name| Library {
             soname: name.clone(),
             path: format!("{PLACE}/{name}").into(),
-            word: Word::Bits64,
+            class: ElfClass::Bits64,
         })
         .collect()
 }

@@ -45,10 +45,10 @@ impl Inside {
         self.resolve(Path::new(path), OFlags::PATH).is_ok()
     }
 
-    /// Names in a folder, sorted; none if there is no such folder. Beyond a thousand they are not looked at.
+    /// Names in a directory, sorted; none if there is no such directory. Beyond a thousand they are not looked at.
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
-        let folder = self.resolve(Path::new(path), OFlags::RDONLY | OFlags::DIRECTORY);
-        let Some(entries) = folder.ok().and_then(|folder| Dir::read_from(folder).ok()) else {
+        let directory = self.resolve(Path::new(path), OFlags::RDONLY | OFlags::DIRECTORY);
+        let Some(entries) = directory.ok().and_then(|directory| Dir::read_from(directory).ok()) else {
             return Vec::new();
         };
         let name =
@@ -83,41 +83,41 @@ impl Inside {
     /// Writes a file whole: beside its place first, then renamed over whatever is there, a link too.
     pub(crate) fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), InjectError> {
         let wrong = |source: io::Error| self.wrong("write", path, source);
-        let (folder, name) = self.parent(path)?;
+        let (directory, name) = self.parent(path)?;
         let beside = beside(name);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::unlinkat(&folder, &beside, AtFlags::empty()).ok();
-        let file = rustix::fs::openat(&folder, &beside, flags, Mode::from_raw_mode(0o644));
+        rustix::fs::unlinkat(&directory, &beside, AtFlags::empty()).ok();
+        let file = rustix::fs::openat(&directory, &beside, flags, Mode::from_raw_mode(0o644));
         let mut file = File::from(file.map_err(|error| wrong(error.into()))?);
         let written = file.write_all(bytes).and_then(|()| {
             rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644))?;
-            rustix::fs::renameat(&folder, &beside, &folder, name)?;
+            rustix::fs::renameat(&directory, &beside, &directory, name)?;
             Ok(())
         });
         written.map_err(|error| {
-            rustix::fs::unlinkat(&folder, &beside, AtFlags::empty()).ok();
+            rustix::fs::unlinkat(&directory, &beside, AtFlags::empty()).ok();
             wrong(error)
         })
     }
 
-    /// Makes a symbolic link in place of whatever is there, save a folder.
+    /// Makes a symbolic link in place of whatever is there, save a directory.
     pub(crate) fn link(&self, path: &Path, target: &Path) -> Result<(), InjectError> {
-        let (folder, name) = self.parent(path)?;
-        let there = rustix::fs::readlinkat(&folder, name, Vec::new());
+        let (directory, name) = self.parent(path)?;
+        let there = rustix::fs::readlinkat(&directory, name, Vec::new());
         if there.is_ok_and(|there| there.as_bytes() == target.as_os_str().as_encoded_bytes()) {
             return Ok(());
         }
         let beside = beside(name);
-        rustix::fs::unlinkat(&folder, &beside, AtFlags::empty()).ok();
-        let made = rustix::fs::symlinkat(target, &folder, &beside)
-            .and_then(|()| rustix::fs::renameat(&folder, &beside, &folder, name));
+        rustix::fs::unlinkat(&directory, &beside, AtFlags::empty()).ok();
+        let made = rustix::fs::symlinkat(target, &directory, &beside)
+            .and_then(|()| rustix::fs::renameat(&directory, &beside, &directory, name));
         made.map_err(|error| {
-            rustix::fs::unlinkat(&folder, &beside, AtFlags::empty()).ok();
+            rustix::fs::unlinkat(&directory, &beside, AtFlags::empty()).ok();
             self.wrong("link", path, error.into())
         })
     }
 
-    /// The folder of a path, made where it is missing, and the path's last name.
+    /// The directory of a path, made where it is missing, and the path's last name.
     fn parent<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), InjectError> {
         let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
         let name = path.file_name().filter(|_| plain).ok_or_else(|| {
@@ -127,11 +127,11 @@ impl Inside {
                 io::Error::new(io::ErrorKind::InvalidInput, "not an absolute path without dots"),
             )
         })?;
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        Ok((self.folder(folder).map_err(|error| self.wrong("make", folder, error))?, name))
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        Ok((self.directory(directory).map_err(|error| self.wrong("make", directory, error))?, name))
     }
 
-    fn folder(&self, path: &Path) -> io::Result<OwnedFd> {
+    fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         match self.resolve(path, flags) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

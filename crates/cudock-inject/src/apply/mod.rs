@@ -18,7 +18,7 @@ pub(crate) use inside::Inside;
 const CACHE: &str = "/etc/ld.so.cache";
 const MOST_CACHE: u64 = 16 << 20;
 const MOST_PATHS: u64 = 1 << 16;
-/// Folders that any `ldconfig` looks into.
+/// Directories that any `ldconfig` looks into.
 const STANDARD: [&str; 7] = [
     "/lib",
     "/usr/lib",
@@ -29,7 +29,7 @@ const STANDARD: [&str; 7] = [
     "/usr/lib/i386-linux-gnu",
 ];
 /// Where the C library of this name looks by itself.
-const MUSL_FOLDERS: [&str; 3] = ["/lib", "/usr/local/lib", "/usr/lib"];
+const MUSL_DIRECTORIES: [&str; 3] = ["/lib", "/usr/local/lib", "/usr/lib"];
 
 /// Makes an unpacked root ready for a driver: links, files, and what its loader must know.
 ///
@@ -63,7 +63,7 @@ pub(crate) fn write_texts<'a>(
     Ok(())
 }
 
-/// Tells the loaders of a root where libraries are: glibc by its cache, musl by its list of folders. The image's own
+/// Tells the loaders of a root where libraries are: glibc by its cache, musl by its list of directories. The image's own
 /// cuda-compat goes before `driver` where it is meant for it.
 pub(crate) fn teach_loader(
     inside: &Inside,
@@ -95,16 +95,16 @@ pub(crate) fn teach_loader(
     remember(inside, libraries)
 }
 
-/// A container that runs `ldconfig` itself must find the driver again, where it lies in a folder of its own.
+/// A container that runs `ldconfig` itself must find the driver again, where it lies in a directory of its own.
 fn remember(inside: &Inside, libraries: &[Library]) -> Result<(), InjectError> {
-    let odd: BTreeSet<PathBuf> = folders(libraries)
+    let odd: BTreeSet<PathBuf> = directories(libraries)
         .into_iter()
-        .filter(|folder| !STANDARD.iter().any(|known| Path::new(known) == folder))
+        .filter(|directory| !STANDARD.iter().any(|known| Path::new(known) == directory))
         .collect();
     if odd.is_empty() {
         return Ok(());
     }
-    let lines: String = odd.iter().map(|folder| format!("{}\n", folder.display())).collect();
+    let lines: String = odd.iter().map(|directory| format!("{}\n", directory.display())).collect();
     inside.write(Path::new("/etc/ld.so.conf.d/00-cudock.conf"), lines.as_bytes())?;
     if !inside.exists("/etc/ld.so.conf") {
         inside.write(Path::new("/etc/ld.so.conf"), b"include /etc/ld.so.conf.d/*.conf\n")?;
@@ -117,34 +117,35 @@ fn teach_musl(inside: &Inside, libraries: &[Library], arch: &str) -> Result<(), 
     let text = inside.read(&path, MOST_PATHS).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let known: Vec<String> = match &text {
         Some(text) => {
-            text.split(['\n', ':']).filter(|folder| !folder.is_empty()).map(str::to_owned).collect()
+            text.split(['\n', ':']).filter(|directory| !directory.is_empty()).map(str::to_owned).collect()
         }
-        None => MUSL_FOLDERS.iter().map(|folder| (*folder).to_owned()).collect(),
+        None => MUSL_DIRECTORIES.iter().map(|directory| (*directory).to_owned()).collect(),
     };
-    let more: Vec<String> = folders(libraries)
+    let more: Vec<String> = directories(libraries)
         .into_iter()
-        .map(|folder| folder.display().to_string())
-        .filter(|folder| !known.contains(folder))
+        .map(|directory| directory.display().to_string())
+        .filter(|directory| !known.contains(directory))
         .collect();
     if more.is_empty() {
         return Ok(());
     }
-    let lines: String = known.iter().chain(&more).map(|folder| format!("{folder}\n")).collect();
+    let lines: String = known.iter().chain(&more).map(|directory| format!("{directory}\n")).collect();
     inside.write(Path::new(&path), lines.as_bytes())
 }
 
-fn folders(libraries: &[Library]) -> BTreeSet<PathBuf> {
+fn directories(libraries: &[Library]) -> BTreeSet<PathBuf> {
     libraries.iter().filter_map(|library| library.path.parent()).map(Path::to_owned).collect()
 }
 
-/// The folder in which an image's loader looks for libraries of this machine: where a driver's go.
-pub fn library_folder(root: &Path) -> Result<PathBuf, InjectError> {
+/// The directory in which an image's loader looks for libraries of this machine: where a driver's go.
+pub fn library_directory(root: &Path) -> Result<PathBuf, InjectError> {
     let files = Root::tree(root).map_err(|error| InjectError::File {
         action: "read",
         path: error.path,
         source: error.source,
     })?;
     let triplet = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
-    let folder = [triplet.as_str(), "/usr/lib64"].into_iter().find(|folder| Files::is_dir(&files, folder));
-    Ok(PathBuf::from(folder.unwrap_or("/usr/lib")))
+    let directory =
+        [triplet.as_str(), "/usr/lib64"].into_iter().find(|directory| Files::is_dir(&files, directory));
+    Ok(PathBuf::from(directory.unwrap_or("/usr/lib")))
 }

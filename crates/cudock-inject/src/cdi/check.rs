@@ -1,4 +1,4 @@
-//! Whether specifications on a machine still say what is true.
+//! Finds CDI specifications that no longer match the machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,64 +10,64 @@ use cudock_host::{Files, Root};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::spec::{Node, Specification};
-use super::spell;
+use super::spec::{CdiNode, Specification};
+use super::unknown_fields;
 use crate::driver::Driver;
 
-/// Versions of the format there are.
+/// Known versions of the format.
 const VERSIONS: [&str; 10] =
     ["0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"];
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// Worth knowing.
+    /// Information.
     Note,
-    /// Containers do not start, or start with the wrong thing.
+    /// Containers do not start, or get the wrong files.
     Problem,
 }
 
-/// Something that is not as it should be.
+/// A problem with a specification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The specification.
     pub path: String,
-    /// How bad it is.
+    /// The severity.
     pub level: Level,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// What to do.
     pub fix: String,
 }
 
-/// What specifications are held against.
+/// What specifications are checked against.
 #[derive(Debug, Clone)]
-pub struct Machine<'a> {
-    /// Where their files and nodes should be.
+pub struct CheckTarget<'a> {
+    /// The root of their files and nodes.
     pub root: &'a Root,
-    /// The driver in use; none if there is none, or it is not to be looked at.
+    /// The driver in use, if there is one.
     pub driver: Option<&'a Driver>,
 }
 
-/// Checks every specification in these folders of the machine, the most important last, as engines have them. Returns
-/// how many there were, and what is wrong.
-pub fn check_folders(machine: &Machine<'_>, folders: &[&str]) -> (Vec<String>, Vec<Finding>) {
+/// Checks every specification in these directories, the one with the highest precedence last, as in engines. Returns the
+/// specifications and the problems.
+pub fn check_directories(target: &CheckTarget<'_>, directories: &[&str]) -> (Vec<String>, Vec<Finding>) {
     let mut paths = Vec::new();
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
-    for folder in folders {
+    for directory in directories {
         // On most systems /var/run is a link to /run.
-        let Some(real) = Files::real(machine.root, folder).filter(|real| seen.insert(real.clone())) else {
+        let Some(real) = Files::real(target.root, directory).filter(|real| seen.insert(real.clone())) else {
             continue;
         };
         let mut owners: BTreeMap<String, String> = BTreeMap::new();
-        for name in Files::names(machine.root, &real) {
+        for name in Files::names(target.root, &real) {
             if ![".yaml", ".json"].iter().any(|ending| name.ends_with(ending)) {
                 continue;
             }
-            let path = format!("{folder}/{name}");
-            let Some(text) = Files::text(machine.root, &path) else {
+            let path = format!("{directory}/{name}");
+            let Some(text) = Files::text(target.root, &path) else {
                 findings.push(Finding {
                     path: path.clone(),
                     level: Level::Problem,
@@ -77,13 +77,13 @@ pub fn check_folders(machine: &Machine<'_>, folders: &[&str]) -> (Vec<String>, V
                 paths.push(path);
                 continue;
             };
-            findings.extend(check(machine, &path, &text));
+            findings.extend(check(target, &path, &text));
             for device in devices(&text) {
                 if let Some(other) = owners.insert(device.clone(), path.clone()) {
                     findings.push(Finding {
                         path: path.clone(),
                         level: Level::Problem,
-                        message: format!("{device} is in {other} too: engines then refuse to give it"),
+                        message: format!("{device} is also in {other}: engines reject duplicate devices"),
                         fix: "remove one of the two files".to_owned(),
                     });
                 }
@@ -100,50 +100,50 @@ fn devices(text: &str) -> Vec<String> {
 }
 
 /// Checks one specification.
-pub fn check(machine: &Machine<'_>, path: &str, text: &str) -> Vec<Finding> {
-    let mut found =
-        Found { path, fix: format!("write it anew: cudock cdi --output {path}"), findings: Vec::new() };
+pub fn check(target: &CheckTarget<'_>, path: &str, text: &str) -> Vec<Finding> {
+    let mut checker =
+        SpecChecker { path, fix: format!("regenerate it: cudock cdi --output {path}"), findings: Vec::new() };
     // JSON is YAML too.
     let value: Value = match cudock_yaml::from_str(text) {
         Ok(value) => value,
         Err(error) => {
-            found.problem(format!("it cannot be read: {error}"));
-            return found.findings;
+            checker.problem(format!("cannot be parsed: {error}"));
+            return checker.findings;
         }
     };
     let spec: Specification = match serde_json::from_value(value.clone()) {
         Ok(spec) => spec,
         Err(error) => {
-            found.problem(format!("it is not a CDI specification: {error}"));
-            return found.findings;
+            checker.problem(format!("not a CDI specification: {error}"));
+            return checker.findings;
         }
     };
-    for field in spell::unknown(&value) {
-        found.problem(format!("`{field}` is no field of CDI: engines refuse the file"));
+    for field in unknown_fields::find(&value) {
+        checker.problem(format!("unknown field `{field}`: engines reject the file"));
     }
-    version(&mut found, &spec);
+    version(&mut checker, &spec);
     if !spec.kind.starts_with("nvidia.com/") && !spec.edits().any(is_nvidia) {
-        // Another vendor's: how it is written is for its own tool to say.
-        "write it anew with the tool of its vendor".clone_into(&mut found.fix);
+        // Only the vendor's own tool can regenerate it.
+        "regenerate it with the tool of its vendor".clone_into(&mut checker.fix);
     }
-    files(&mut found, machine, &spec);
-    nodes(&mut found, machine, &spec);
-    if let Some(driver) = machine.driver
+    files(&mut checker, target, &spec);
+    nodes(&mut checker, target, &spec);
+    if let Some(driver) = target.driver
         && spec.edits().any(is_nvidia)
     {
-        driver_version(&mut found, driver, &spec);
-        gpus(&mut found, driver, &spec);
+        driver_version(&mut checker, driver, &spec);
+        gpus(&mut checker, driver, &spec);
     }
-    found.findings
+    checker.findings
 }
 
-struct Found<'a> {
+struct SpecChecker<'a> {
     path: &'a str,
     fix: String,
     findings: Vec<Finding>,
 }
 
-impl Found<'_> {
+impl SpecChecker<'_> {
     fn problem(&mut self, message: String) {
         let (path, fix) = (self.path.to_owned(), self.fix.clone());
         self.findings.push(Finding { path, level: Level::Problem, message, fix });
@@ -154,57 +154,59 @@ fn is_nvidia(edits: &super::ContainerEdits) -> bool {
     edits.device_nodes.iter().any(|node| node.path.starts_with("/dev/nvidia") || node.path == "/dev/dxg")
 }
 
-fn version(found: &mut Found<'_>, spec: &Specification) {
+fn version(checker: &mut SpecChecker<'_>, spec: &Specification) {
     let order = |version: &str| VERSIONS.iter().position(|known| *known == version);
-    let (said, needed) = (spec.cdi_version.trim_start_matches('v'), spec.lowest_version());
-    match order(said) {
+    let (declared, needed) = (spec.cdi_version.trim_start_matches('v'), spec.lowest_version());
+    match order(declared) {
         None => {
             let version = &spec.cdi_version;
-            found.problem(format!("`{version}` is no version of CDI: engines refuse the file"));
+            checker.problem(format!("unknown CDI version `{version}`: engines reject the file"));
         }
-        Some(said_at) if Some(said_at) < order(needed) => {
-            found.problem(format!("it says CDI {said}, and has fields of {needed}: engines refuse the file"));
+        Some(index) if Some(index) < order(needed) => {
+            checker.problem(format!(
+                "it declares CDI {declared} but has fields of {needed}: engines reject the file"
+            ));
         }
         Some(_) => {}
     }
 }
 
-/// At most this many names go into a message.
-const NAMED: usize = 3;
+/// The most names in a message.
+const MAX_NAMES: usize = 3;
 
 fn listed(names: &[String]) -> String {
-    let shown = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMED) {
+    let shown = names.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_NAMES) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
 }
 
-fn files(found: &mut Found<'_>, machine: &Machine<'_>, spec: &Specification) {
+fn files(checker: &mut SpecChecker<'_>, target: &CheckTarget<'_>, spec: &Specification) {
     let gone = |paths: BTreeSet<&String>| -> Vec<String> {
-        paths.into_iter().filter(|path| !Files::exists(machine.root, path)).cloned().collect()
+        paths.into_iter().filter(|path| !Files::exists(target.root, path)).cloned().collect()
     };
     let mounts = spec.edits().flat_map(|edits| &edits.mounts).map(|mount| &mount.host_path);
     let missing = gone(mounts.collect());
     if !missing.is_empty() {
-        found.problem(format!(
-            "files it mounts do not exist, and containers that ask for it do not start: {}",
+        checker.problem(format!(
+            "mounted files not found, so containers with it do not start: {}",
             listed(&missing)
         ));
     }
     let hooks = spec.edits().flat_map(|edits| &edits.hooks).map(|hook| &hook.path);
     let missing = gone(hooks.collect());
     if !missing.is_empty() {
-        found.problem(format!("programs its hooks call do not exist: {}", listed(&missing)));
+        checker.problem(format!("programs of its hooks not found: {}", listed(&missing)));
     }
 }
 
-fn nodes(found: &mut Found<'_>, machine: &Machine<'_>, spec: &Specification) {
+fn nodes(checker: &mut SpecChecker<'_>, target: &CheckTarget<'_>, spec: &Specification) {
     let mut missing = BTreeSet::new();
     let mut moved = BTreeSet::new();
     for node in spec.edits().flat_map(|edits| &edits.device_nodes) {
         let path = node.host_path.as_ref().unwrap_or(&node.path);
-        match numbers(machine.root, path) {
+        match numbers(target.root, path) {
             None => {
                 missing.insert(path.clone());
             }
@@ -213,15 +215,15 @@ fn nodes(found: &mut Found<'_>, machine: &Machine<'_>, spec: &Specification) {
     }
     if !missing.is_empty() {
         let missing: Vec<String> = missing.into_iter().collect();
-        found.problem(format!("device nodes it gives do not exist: {}", listed(&missing)));
+        checker.problem(format!("device nodes not found: {}", listed(&missing)));
     }
     if !moved.is_empty() {
         let moved: Vec<String> = moved.into_iter().collect();
-        found.problem(format!("device numbers have changed: {}", listed(&moved)));
+        checker.problem(format!("device numbers have changed: {}", listed(&moved)));
     }
 }
 
-/// The numbers of a character device; none if there is none.
+/// The numbers of a character device, if it exists.
 fn numbers(root: &Root, path: &str) -> Option<(u32, u32)> {
     let real = Files::real(root, path)?;
     let outside: PathBuf = root.base().join(real.trim_start_matches('/'));
@@ -232,14 +234,14 @@ fn numbers(root: &Root, path: &str) -> Option<(u32, u32)> {
         .then(|| (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev())))
 }
 
-fn changed(node: &Node, path: &str, there: (u32, u32)) -> Option<String> {
+fn changed(node: &CdiNode, path: &str, there: (u32, u32)) -> Option<String> {
     let (major, minor) = (node.major?, node.minor?);
     let same = i64::from(there.0) == major && i64::from(there.1) == minor;
     (!same).then(|| format!("{path} is {}:{}, not {major}:{minor}", there.0, there.1))
 }
 
-/// The version most files carry: one that another product left in a name does not count.
-fn driver_version(found: &mut Found<'_>, driver: &Driver, spec: &Specification) {
+/// Compares the driver's version with the most frequent version in file names; other products have versions, too.
+fn driver_version(checker: &mut SpecChecker<'_>, driver: &Driver, spec: &Specification) {
     let mut versions: BTreeMap<DriverVersion, usize> = BTreeMap::new();
     for mount in spec.edits().flat_map(|edits| &edits.mounts) {
         let suffix = mount.host_path.rsplit_once(".so.").map(|(_, suffix)| suffix);
@@ -253,11 +255,11 @@ fn driver_version(found: &mut Found<'_>, driver: &Driver, spec: &Specification) 
     if let (Some(written), Some(running)) = (written, driver.version)
         && written != running
     {
-        found.problem(format!("it is for driver {written}, and {running} is running"));
+        checker.problem(format!("it is for driver {written}, but {running} is running"));
     }
 }
 
-fn gpus(found: &mut Found<'_>, driver: &Driver, spec: &Specification) {
+fn gpus(checker: &mut SpecChecker<'_>, driver: &Driver, spec: &Specification) {
     if driver.gpus.is_empty() {
         return;
     }
@@ -272,7 +274,7 @@ fn gpus(found: &mut Found<'_>, driver: &Driver, spec: &Specification) {
             known.extend(mig.uuid.clone());
         }
     }
-    // Without NVML the names of GPUs that were never used, and of MIG devices, are not known.
+    // Without NVML, the UUIDs of unused GPUs and of MIG devices are unknown.
     let gpu_uuids = driver.gpus.iter().all(|gpu| gpu.uuid.is_some());
     let judged = |name: &str| match name {
         name if name.starts_with("MIG-") => mig_uuids,
@@ -286,18 +288,17 @@ fn gpus(found: &mut Found<'_>, driver: &Driver, spec: &Specification) {
         .map(|name| (*name).to_owned())
         .collect();
     if !gone.is_empty() {
-        found.problem(format!("GPUs or MIG devices it names are gone: {}", listed(&gone)));
+        checker.problem(format!("GPUs or MIG devices that no longer exist: {}", listed(&gone)));
     }
     let unknown: Vec<String> =
         written.iter().filter(|name| !judged(name)).map(|name| (*name).to_owned()).collect();
     if !unknown.is_empty() {
-        let fix = "none needed; a file that names devices by number can be checked fully".to_owned();
-        let message =
-            format!("the driver's files do not tell whether these are still there: {}", listed(&unknown));
-        found.findings.push(Finding { path: found.path.to_owned(), level: Level::Note, message, fix });
+        let fix = "none needed; a file that names devices by index can be checked completely".to_owned();
+        let message = format!("cannot check without NVML whether these still exist: {}", listed(&unknown));
+        checker.findings.push(Finding { path: checker.path.to_owned(), level: Level::Note, message, fix });
     }
     let has = |names: &[Option<String>]| names.iter().flatten().any(|name| written.contains(name.as_str()));
-    // A file that names by number forgot what has no number in it, whether or not UUIDs are known.
+    // In a file that names devices by index, missing ones are known even without UUIDs.
     let numbered = |name: &&str| {
         name.starts_with(|c: char| c.is_ascii_digit()) || name.starts_with("gpu") || name.starts_with("mig")
     };
@@ -305,7 +306,7 @@ fn gpus(found: &mut Found<'_>, driver: &Driver, spec: &Specification) {
     let mut missing = Vec::new();
     for gpu in &driver.gpus {
         let names = [Some(gpu.index.to_string()), Some(format!("gpu{}", gpu.index)), gpu.uuid.clone()];
-        // NVIDIA's tool names the parts of a divided GPU and not the whole.
+        // NVIDIA's tool lists the parts of a divided GPU, not the whole.
         if gpu.mig.is_empty() && !has(&names) && (by_number || judged("GPU-")) {
             missing.push(gpu.index.to_string());
         }
@@ -317,8 +318,8 @@ fn gpus(found: &mut Found<'_>, driver: &Driver, spec: &Specification) {
             }
         }
     }
-    // A file with `all` alone is one of a choice: there is no GPU that it forgot.
+    // A file with `all` alone is complete.
     if !missing.is_empty() && written.iter().any(|name| *name != "all") {
-        found.problem(format!("GPUs or MIG devices that are here are not in it: {}", listed(&missing)));
+        checker.problem(format!("GPUs or MIG devices missing from it: {}", listed(&missing)));
     }
 }

@@ -1,7 +1,7 @@
-//! What a specification's hooks do: the steps of [`crate::apply`], called by another engine while it makes a container.
+//! The hooks of a specification: the steps of [`crate::apply`], called by another engine while it creates a container.
 //!
-//! An engine writes the container's state to their standard input. They work in the container's mount namespace, before
-//! its root becomes `/`: as `createRuntime` hooks they join it ([`Stage::Runtime`]).
+//! The engine writes the container's state to standard input. Hooks work in the container's mount namespace before its root
+//! becomes `/`; `createRuntime` hooks join it themselves ([`Stage::Runtime`]).
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
@@ -17,20 +17,20 @@ use serde::Deserialize;
 use super::join::join;
 use crate::InjectError;
 use crate::apply::{Inside, make_links, teach_loader, write_texts};
-use crate::edits::{Library, Link, Word, application_profile, closed_params};
+use crate::edits::{ElfClass, Library, Link, application_profile, closed_params};
 
-const MOST_STATE: u64 = 1 << 20;
-const MOST_CONFIG: u64 = 16 << 20;
+const MAX_STATE: u64 = 1 << 20;
+const MAX_CONFIG: u64 = 16 << 20;
 const PARAMS: &str = "/proc/driver/nvidia/params";
 
-/// What a hook is called for.
+/// What a hook does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
-    /// Make links.
+    /// Create links.
     CreateSymlinks(Vec<Link>),
-    /// Tell the loader of libraries, and of the image's own where they are newer than this driver.
+    /// Add libraries to the loader's cache, and the image's own compat libraries if they are newer than this driver.
     UpdateLdcache(Vec<Library>, Option<DriverVersion>),
-    /// Keep the driver in the container from making nodes.
+    /// Keep the driver in the container from creating device nodes.
     DisableDeviceNodeModification,
     /// Tell EGL and Vulkan which GPUs the container has.
     UpdateApplicationProfile,
@@ -39,32 +39,32 @@ pub enum Call {
 /// Where an engine calls a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// In the engine's own namespaces (`createRuntime`), as specifications of this version ask for.
+    /// In the engine's namespaces (`createRuntime`), as in current specifications.
     Runtime,
-    /// In the container's namespaces (`createContainer`), as those of earlier versions do.
+    /// In the container's namespaces (`createContainer`), as in earlier versions.
     Container,
 }
 
-/// A link as hooks are told of it: what it says, `::`, where it is made.
-pub fn read_link(word: &str) -> Result<Link, InjectError> {
-    let parts = word.split_once("::").filter(|(target, path)| !target.is_empty() && path.starts_with('/'));
+/// Parses a link: TARGET::PATH.
+pub fn parse_link(text: &str) -> Result<Link, InjectError> {
+    let parts = text.split_once("::").filter(|(target, path)| !target.is_empty() && path.starts_with('/'));
     let (target, path) =
-        parts.ok_or_else(|| InjectError::Hook(format!("no link as TARGET::/PATH: `{word}`")))?;
+        parts.ok_or_else(|| InjectError::Hook(format!("`{text}` is not a link as TARGET::/PATH")))?;
     Ok(Link { path: PathBuf::from(path), target: PathBuf::from(target) })
 }
 
 /// A library as hooks are told of it: 32 or 64, its name and its path, with `::` between.
-pub fn read_library(word: &str) -> Result<Library, InjectError> {
-    let parts: Vec<&str> = word.splitn(3, "::").collect();
+pub fn parse_library(text: &str) -> Result<Library, InjectError> {
+    let parts: Vec<&str> = text.splitn(3, "::").collect();
     let [bits, soname, path] = parts.as_slice() else {
-        return Err(InjectError::Hook(format!("no library as BITS::NAME::/PATH: `{word}`")));
+        return Err(InjectError::Hook(format!("`{text}` is not a library as BITS::NAME::/PATH")));
     };
-    let word = match *bits {
-        "32" => Word::Bits32,
-        "64" => Word::Bits64,
+    let class = match *bits {
+        "32" => ElfClass::Bits32,
+        "64" => ElfClass::Bits64,
         other => return Err(InjectError::Hook(format!("a library is of 32 or 64 bits, not `{other}`"))),
     };
-    Ok(Library { soname: (*soname).to_owned(), path: PathBuf::from(path), word })
+    Ok(Library { soname: (*soname).to_owned(), path: PathBuf::from(path), class })
 }
 
 #[derive(Deserialize)]
@@ -101,14 +101,14 @@ struct ConfigDevice {
 ///
 /// At [`Stage::Runtime`] this process stays in the container's mount namespace, and must have one thread.
 pub fn run(call: &Call, called_at: Stage, state: impl Read) -> Result<(), InjectError> {
-    let state: State = document(state, MOST_STATE, "the container's state on standard input")?;
+    let state: State = document(state, MAX_STATE, "the container's state on standard input")?;
     let path = state.bundle.join("config.json");
     let file = fs::File::open(&path).map_err(|source| InjectError::File {
         action: "read",
         path: path.clone(),
         source,
     })?;
-    let config: Config = document(file, MOST_CONFIG, &path.display().to_string())?;
+    let config: Config = document(file, MAX_CONFIG, &path.display().to_string())?;
     if called_at == Stage::Runtime {
         join(state.pid)?;
     }
@@ -159,14 +159,15 @@ fn cover(inside: &Inside, bundle: &Path, covered: &Path, contents: &str) -> Resu
     options.write(true).create(true).truncate(true).mode(0o444).custom_flags(NOFOLLOW);
     let mut source = options.open(&path).map_err(unwritten)?;
     source.write_all(contents.as_bytes()).map_err(unwritten)?;
-    let place = |fd: i32| format!("/proc/self/fd/{fd}");
-    mount_bind(place(source.as_raw_fd()), place(target.as_raw_fd())).map_err(|error| wrong(error.into()))?;
+    let fd_path = |fd: i32| format!("/proc/self/fd/{fd}");
+    mount_bind(fd_path(source.as_raw_fd()), fd_path(target.as_raw_fd()))
+        .map_err(|error| wrong(error.into()))?;
     // The path leads to the new mount now, and the descriptor still to what it covers.
     let top = inside.resolve(covered, OFlags::PATH).map_err(wrong)?;
     let closed =
         MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount_remount(place(top.as_raw_fd()), closed, "").map_err(|error| {
-        unmount(place(top.as_raw_fd()), UnmountFlags::DETACH).ok();
+    mount_remount(fd_path(top.as_raw_fd()), closed, "").map_err(|error| {
+        unmount(fd_path(top.as_raw_fd()), UnmountFlags::DETACH).ok();
         wrong(error.into())
     })
 }

@@ -1,4 +1,4 @@
-//! The way of a hook into the container that is being made.
+//! Joins the namespaces of a container that is being created.
 //!
 //! An engine runs `createContainer` hooks in the container's pid namespace before its root is changed: where that is shared
 //! with another container, as in a pod, a process there with `CAP_SYS_PTRACE` follows `/proc/PID/root` of the hook to
@@ -21,11 +21,11 @@ const JOINED: [(&str, ThreadNameSpaceType); 2] =
 
 /// Joins the mount and user namespaces of a process, as root of the latter. Needs a process with one thread.
 pub(super) fn join(pid: i32) -> Result<(), InjectError> {
-    let wrong = |error: rustix::io::Errno| {
+    let failed = |error: rustix::io::Errno| {
         InjectError::Hook(format!("cannot join the namespaces of process {pid}: {error}"))
     };
-    let container = Pid::from_raw(pid).ok_or_else(|| wrong(rustix::io::Errno::SRCH))?;
-    let container = pidfd_open(container, PidfdFlags::empty()).map_err(wrong)?;
+    let container = Pid::from_raw(pid).ok_or_else(|| failed(rustix::io::Errno::SRCH))?;
+    let container = pidfd_open(container, PidfdFlags::empty()).map_err(failed)?;
     let namespace = |process: &str, name: &str| fs::read_link(format!("/proc/{process}/ns/{name}")).ok();
     let foreign =
         JOINED.iter().filter(|(name, _)| namespace("self", name) != namespace(&pid.to_string(), name));
@@ -33,11 +33,11 @@ pub(super) fn join(pid: i32) -> Result<(), InjectError> {
     if foreign.is_empty() {
         return Ok(());
     }
-    move_into_thread_name_spaces(container.as_fd(), foreign).map_err(wrong)?;
+    move_into_thread_name_spaces(container.as_fd(), foreign).map_err(failed)?;
     if foreign.contains(ThreadNameSpaceType::USER) {
-        // As before it is a user of the host, who is nobody there and whose files would be nobody's.
-        set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(wrong)?;
-        set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(wrong)?;
+        // The user of the host is not mapped there, and its files would belong to nobody.
+        set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(failed)?;
+        set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(failed)?;
     }
     Ok(())
 }

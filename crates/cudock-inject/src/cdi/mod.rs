@@ -1,16 +1,16 @@
-//! Edits written down for other engines, as the Container Device Interface has it.
+//! Container Device Interface: edits as files for other engines.
 //!
-//! A file in `/etc/cdi` or `/var/run/cdi` tells docker, podman and containerd what `nvidia.com/gpu=0` means. Such a file
-//! describes the driver of the day it was written; [`check_folders`] finds those that no longer fit.
+//! A file in `/etc/cdi` or `/var/run/cdi` defines `nvidia.com/gpu=0` for docker, podman and containerd. It describes the
+//! driver that was installed when it was generated; [`check_directories`] finds files that no longer match.
 
 mod check;
-mod make;
+mod generate;
 mod spec;
-mod spell;
+mod unknown_fields;
 
 pub mod hook;
 mod join;
 
-pub use check::{Finding, Level, Machine, check, check_folders};
-pub use make::{Options, specification};
-pub use spec::{ContainerEdits, Device, Hook, Mount, Node, Specification};
+pub use check::{CheckTarget, Finding, Level, check, check_directories};
+pub use generate::{CdiOptions, specification};
+pub use spec::{CdiDevice, CdiMount, CdiNode, ContainerEdits, Hook, Specification, write};

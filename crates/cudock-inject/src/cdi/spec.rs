@@ -1,5 +1,11 @@
-use std::collections::BTreeMap;
+//! The CDI specification format.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use cudock_base::files::write_atomically;
 use serde::{Deserialize, Serialize};
 
 use crate::InjectError;
@@ -17,7 +23,7 @@ pub struct Specification {
     pub annotations: BTreeMap<String, String>,
     /// What can be asked for.
     #[serde(default)]
-    pub devices: Vec<Device>,
+    pub devices: Vec<CdiDevice>,
     /// What every device needs.
     #[serde(default, skip_serializing_if = "ContainerEdits::is_empty")]
     pub container_edits: ContainerEdits,
@@ -26,7 +32,7 @@ pub struct Specification {
 /// A device.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Device {
+pub struct CdiDevice {
     /// 0, GPU-5a… or all
     pub name: String,
     /// Notes for people and tools.
@@ -44,15 +50,15 @@ pub struct ContainerEdits {
     /// Variables, as NAME=VALUE.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
-    /// Device nodes.
+    /// CdiDevice nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub device_nodes: Vec<Node>,
+    pub device_nodes: Vec<CdiNode>,
     /// Programs to run while the container is made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
     /// Mounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub mounts: Vec<Mount>,
+    pub mounts: Vec<CdiMount>,
     /// Groups of the first process.
     #[serde(default, rename = "additionalGids", skip_serializing_if = "Vec::is_empty")]
     pub additional_gids: Vec<u32>,
@@ -61,7 +67,7 @@ pub struct ContainerEdits {
 /// A device node. Numbers that are left out are looked up by whoever makes the container, so they cannot grow old.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Node {
+pub struct CdiNode {
     /// Where it goes.
     pub path: String,
     /// Where it is, if elsewhere.
@@ -94,7 +100,7 @@ pub struct Hook {
 /// A mount.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Mount {
+pub struct CdiMount {
     /// What.
     pub host_path: String,
     /// Where.
@@ -160,4 +166,13 @@ fn wrong(error: &dyn std::fmt::Display) -> InjectError {
         what: "the CDI specification cannot be written".to_owned(),
         why: error.to_string(),
     }
+}
+
+/// Writes the text of a specification, and its directory if necessary. Engines watch the directory, so the file appears
+/// complete or not at all.
+pub fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        fs::create_dir_all(directory)?;
+    }
+    write_atomically(path, text.as_bytes())
 }

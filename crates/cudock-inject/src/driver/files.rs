@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::libraries::Found;
-use super::place::Place;
+use super::libraries::DriverLibraries;
+use super::tree::DriverTree;
 use super::{HostFile, Role};
 use crate::request::Capability;
 
@@ -20,12 +20,12 @@ const PROGRAMS: [(&str, Role); 9] = [
     ("nvidia-bug-report.sh", Role::OtherProgram),
 ];
 
-const PROGRAM_FOLDERS: [&str; 7] =
+const PROGRAM_DIRECTORIES: [&str; 7] =
     ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin", "/usr/local/nvidia/bin", "/opt/bin"];
 
 const SOCKETS: [&str; 2] = ["/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket"];
 
-/// Settings, where they are looked for below `/etc` and the folders of shared data; folders bring the files in them
+/// Settings, where they are looked for below `/etc` and the directories of shared data; directories bring the files in them
 /// whose names begin as given.
 const SETTINGS: [(&str, &str, Capability); 10] = [
     ("glvnd/egl_vendor.d", "10_nvidia", Capability::Graphics),
@@ -43,7 +43,12 @@ const SETTINGS: [(&str, &str, Capability); 10] = [
 const SHARED: [&str; 5] =
     ["/etc", "/usr/local/share", "/usr/share", "/run/opengl-driver/share", "/usr/local/nvidia/share"];
 
-pub(super) fn find(files: &Place, devices: &Place, libraries: &Found, mps: &str) -> Vec<HostFile> {
+pub(super) fn find(
+    files: &DriverTree,
+    devices: &DriverTree,
+    libraries: &DriverLibraries,
+    mps: &str,
+) -> Vec<HostFile> {
     let mut found = programs(files, libraries);
     found.extend(sockets(devices));
     found.extend(file(devices, Role::Socket(Capability::Compute), mps, mps));
@@ -54,23 +59,23 @@ pub(super) fn find(files: &Place, devices: &Place, libraries: &Found, mps: &str)
     found
 }
 
-fn file(place: &Place, role: Role, path: &str, inside: &str) -> Option<HostFile> {
-    Some(HostFile { role, inside: inside.to_owned(), host: place.host(path)? })
+fn file(tree: &DriverTree, role: Role, path: &str, inside: &str) -> Option<HostFile> {
+    Some(HostFile { role, inside: inside.to_owned(), host: tree.host(path)? })
 }
 
-/// Programs lie in the usual folders, or beside the libraries.
-fn programs(files: &Place, libraries: &Found) -> Vec<HostFile> {
-    let beside = libraries.folders.iter().filter_map(|folder| {
-        let parent = folder.rsplit_once('/')?.0;
+/// Programs lie in the usual directories, or beside the libraries.
+fn programs(files: &DriverTree, libraries: &DriverLibraries) -> Vec<HostFile> {
+    let beside = libraries.directories.iter().filter_map(|directory| {
+        let parent = directory.rsplit_once('/')?.0;
         Some(format!("{parent}/bin"))
     });
-    let usual = PROGRAM_FOLDERS.iter().map(|folder| (*folder).to_owned());
-    let folders = files.real_folders(usual.chain(beside));
+    let usual = PROGRAM_DIRECTORIES.iter().map(|directory| (*directory).to_owned());
+    let directories = files.real_directories(usual.chain(beside));
     let program = |(name, role): &(&str, Role)| {
-        let paths: Vec<String> = folders
+        let paths: Vec<String> = directories
             .iter()
-            .filter(|folder| files.has(folder, name))
-            .map(|folder| format!("{folder}/{name}"))
+            .filter(|directory| files.has(directory, name))
+            .map(|directory| format!("{directory}/{name}"))
             .filter(|path| files.files().is_program(path))
             .collect();
         // A script of that name is someone's wrapper, and what it calls may not be in the container.
@@ -80,13 +85,13 @@ fn programs(files: &Place, libraries: &Found) -> Vec<HostFile> {
     PROGRAMS.iter().filter_map(program).collect()
 }
 
-fn is_binary(files: &Place, path: &str) -> bool {
+fn is_binary(files: &DriverTree, path: &str) -> bool {
     let mut magic = [0; 4];
     let file = files.host(path).and_then(|path| File::open(path).ok());
     file.is_some_and(|file| file.read_exact_at(&mut magic, 0).is_ok()) && &magic == b"\x7fELF"
 }
 
-fn sockets(devices: &Place) -> Vec<HostFile> {
+fn sockets(devices: &DriverTree) -> Vec<HostFile> {
     let socket = |path: &&str| {
         let old = path.replacen("/run/", "/var/run/", 1);
         let there = if devices.exists(path) { (*path).to_owned() } else { old };
@@ -95,8 +100,8 @@ fn sockets(devices: &Place) -> Vec<HostFile> {
     SOCKETS.iter().filter_map(socket).collect()
 }
 
-/// The first folder that has firmware of this version, in the kernel's order.
-fn firmware(files: &Place, devices: &Place, suffix: &str) -> Vec<HostFile> {
+/// The first directory that has firmware of this version, in the kernel's order.
+fn firmware(files: &DriverTree, devices: &DriverTree, suffix: &str) -> Vec<HostFile> {
     let line =
         |path: &str| devices.text(path).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let release = line("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -107,16 +112,16 @@ fn firmware(files: &Place, devices: &Place, suffix: &str) -> Vec<HostFile> {
         format!("/lib/firmware/{release}"),
         "/lib/firmware".to_owned(),
     ];
-    for folder in given.into_iter().chain(usual) {
-        let folder = format!("{folder}/nvidia/{suffix}");
-        let names = files.names(&folder);
+    for directory in given.into_iter().chain(usual) {
+        let directory = format!("{directory}/nvidia/{suffix}");
+        let names = files.names(&directory);
         let is_firmware =
             |name: &&String| name.strip_suffix(".bin").is_some_and(|stem| stem.starts_with("gsp"));
         let found: Vec<HostFile> = names
             .iter()
             .filter(is_firmware)
             .filter_map(|name| {
-                let path = format!("{folder}/{name}");
+                let path = format!("{directory}/{name}");
                 file(files, Role::Firmware, &path, &path)
             })
             .collect();
@@ -127,21 +132,21 @@ fn firmware(files: &Place, devices: &Place, suffix: &str) -> Vec<HostFile> {
     Vec::new()
 }
 
-/// What is found in `/etc` stays there, everything else goes to `/usr/share`: other folders are no image's.
-fn settings(files: &Place, libraries: &Found) -> Vec<HostFile> {
-    let beside = libraries.folders.iter().filter_map(|folder| {
-        Some(format!("{}/share", folder.rsplit_once('/').filter(|(parent, _)| parent.len() > 4)?.0))
+/// What is found in `/etc` stays there, everything else goes to `/usr/share`: other directories are no image's.
+fn settings(files: &DriverTree, libraries: &DriverLibraries) -> Vec<HostFile> {
+    let beside = libraries.directories.iter().filter_map(|directory| {
+        Some(format!("{}/share", directory.rsplit_once('/').filter(|(parent, _)| parent.len() > 4)?.0))
     });
-    let bases = files.real_folders(SHARED.iter().map(|base| (*base).to_owned()).chain(beside));
+    let bases = files.real_directories(SHARED.iter().map(|base| (*base).to_owned()).chain(beside));
     let mut found: Vec<HostFile> = Vec::new();
-    for (folder, prefix, capability) in SETTINGS {
-        let first = folder.split('/').next().unwrap_or(folder);
+    for (directory, prefix, capability) in SETTINGS {
+        let first = directory.split('/').next().unwrap_or(directory);
         for base in bases.iter().filter(|base| files.has(base, first)) {
-            for name in files.names(&format!("{base}/{folder}")) {
+            for name in files.names(&format!("{base}/{directory}")) {
                 let wanted = name.starts_with(prefix) && (!prefix.is_empty() || name.contains("nvidia"));
                 let target = if base == "/etc" { "/etc" } else { "/usr/share" };
-                let inside = format!("{target}/{folder}/{name}");
-                let path = format!("{base}/{folder}/{name}");
+                let inside = format!("{target}/{directory}/{name}");
+                let path = format!("{base}/{directory}/{name}");
                 if wanted && files.is_full_file(&path) && !found.iter().any(|known| known.inside == inside) {
                     found.extend(file(files, Role::Setting(capability), &path, &inside));
                 }

@@ -1,4 +1,4 @@
-//! The driver's libraries: its version, the folders they lie in, and all of them.
+//! The driver's libraries: its version, the directories they lie in, and all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -7,13 +7,13 @@ use std::path::Path;
 use cudock_facts::version::DriverVersion;
 use cudock_host::loader;
 
-use super::place::Place;
+use super::tree::DriverTree;
 use super::{DRIVER_CONTAINER, LibraryFile};
-use crate::edits::Word;
+use crate::edits::ElfClass;
 use crate::elf;
 use crate::ld_cache;
 
-/// Folders below those the loader searches in which distributions keep one driver beside another.
+/// Directories below those the loader searches in which distributions keep one driver beside another.
 const CURRENT: [&str; 2] = ["nvidia/current", "nvidia"];
 /// Where 32-bit libraries are, and drivers that only their own links lead to.
 const MORE: [&str; 9] = [
@@ -27,7 +27,7 @@ const MORE: [&str; 9] = [
     "/home/kubernetes/bin/nvidia/lib64",
     "/opt/nvidia/lib",
 ];
-/// Sub-folders that belong to a folder of libraries.
+/// Sub-directories that belong to a directory of libraries.
 const BELOW: [&str; 5] = ["vdpau", "gbm", "nvidia/xorg", "xorg/modules/drivers", "xorg/modules/extensions"];
 
 /// Libraries of the driver that carry a version of their own, by the beginning of their names.
@@ -46,105 +46,106 @@ const NO_VERSION: [&str; 2] = ["nvidia_drv.so", "libnvidia-vulkan-producer.so"];
 const MOST_LINKS: usize = 8;
 
 /// What was found.
-pub(super) struct Found {
+pub(super) struct DriverLibraries {
     pub(super) suffix: String,
-    /// Folders that hold libraries of that version, links followed.
-    pub(super) folders: Vec<String>,
+    /// Directories that hold libraries of that version, links followed.
+    pub(super) directories: Vec<String>,
     pub(super) libraries: Vec<LibraryFile>,
 }
 
-/// A folder and what is in it. Reading a distribution's folder takes a millisecond, so it is done once.
-struct Folder {
+/// A directory and what is in it. Reading a distribution's directory takes a millisecond, so it is done once.
+struct Directory {
     path: String,
     names: Vec<String>,
 }
 
 /// The driver's libraries; where there are several versions, those of the loaded module, else those found first.
-pub(super) fn find(place: &Place, kernel: Option<DriverVersion>) -> Option<Found> {
-    let read = |path: String| Folder { names: place.names(&path), path };
-    let candidates: Vec<Folder> = candidates(place).into_iter().map(read).collect();
-    let suffix = version(place, &candidates, kernel)?;
-    let mut folders = Vec::new();
+pub(super) fn find(tree: &DriverTree, kernel: Option<DriverVersion>) -> Option<DriverLibraries> {
+    let read = |path: String| Directory { names: tree.names(&path), path };
+    let candidates: Vec<Directory> = candidates(tree).into_iter().map(read).collect();
+    let suffix = version(tree, &candidates, kernel)?;
+    let mut directories = Vec::new();
     let mut libraries = Vec::new();
     let mut seen = BTreeSet::new();
-    for folder in &candidates {
+    for directory in &candidates {
         let before = libraries.len();
-        collect(place, folder, None, &suffix, &mut seen, &mut libraries);
+        collect(tree, directory, None, &suffix, &mut seen, &mut libraries);
         for below in BELOW {
             let first = below.split('/').next().unwrap_or(below);
-            if folder.names.iter().any(|name| name == first) {
-                let inner = Folder {
-                    path: folder.path.clone(),
-                    names: place.names(&format!("{}/{below}", folder.path)),
+            if directory.names.iter().any(|name| name == first) {
+                let inner = Directory {
+                    path: directory.path.clone(),
+                    names: tree.names(&format!("{}/{below}", directory.path)),
                 };
-                collect(place, &inner, Some(below), &suffix, &mut seen, &mut libraries);
+                collect(tree, &inner, Some(below), &suffix, &mut seen, &mut libraries);
             }
         }
         if libraries.len() > before {
-            folders.push(folder.path.clone());
+            directories.push(directory.path.clone());
         }
     }
-    Some(Found { suffix, folders, libraries })
+    Some(DriverLibraries { suffix, directories, libraries })
 }
 
-/// Every folder that may hold the driver, without links, in the loader's order; folders of files that links in them
+/// Every directory that may hold the driver, without links, in the loader's order; directories of files that links in them
 /// lead to come right behind them, which is how a Nix store is found.
-fn candidates(place: &Place) -> Vec<String> {
-    let arch = place.arch();
-    let searched = loader::directories(place.files(), &BTreeMap::new(), &arch);
-    let mut folders: Vec<String> = Vec::new();
+fn candidates(tree: &DriverTree) -> Vec<String> {
+    let arch = tree.arch();
+    let searched = loader::directories(tree.files(), &BTreeMap::new(), &arch);
+    let mut directories: Vec<String> = Vec::new();
     let mut add = |real: String| {
-        if !is_foreign(&real) && !folders.contains(&real) && place.files().is_dir(&real) {
-            folders.push(real);
+        if !is_foreign(&real) && !directories.contains(&real) && tree.files().is_dir(&real) {
+            directories.push(real);
         }
     };
-    let mut look = |folder: &str| {
-        let Some(folder) = place.real(folder) else { return };
-        add(folder.clone());
-        for name in ["libcuda.so.1", "libnvidia-ml.so.1"].into_iter().filter(|name| place.has(&folder, name))
+    let mut look = |directory: &str| {
+        let Some(directory) = tree.real(directory) else { return };
+        add(directory.clone());
+        for name in
+            ["libcuda.so.1", "libnvidia-ml.so.1"].into_iter().filter(|name| tree.has(&directory, name))
         {
-            let real = place.real(&format!("{folder}/{name}"));
+            let real = tree.real(&format!("{directory}/{name}"));
             if let Some((other, _)) = real.as_deref().and_then(|real| real.rsplit_once('/')) {
                 add(other.to_owned());
             }
         }
-        if place.has(&folder, "nvidia") {
+        if tree.has(&directory, "nvidia") {
             for below in CURRENT {
-                place.real(&format!("{folder}/{below}")).into_iter().for_each(&mut add);
+                tree.real(&format!("{directory}/{below}")).into_iter().for_each(&mut add);
             }
         }
     };
     for directory in &searched {
         look(&directory.path);
     }
-    for folder in MORE {
-        look(folder);
+    for directory in MORE {
+        look(directory);
     }
-    if let Some(bytes) = place.host("/etc/ld.so.cache").and_then(|path| ld_cache::read_file(&path)) {
+    if let Some(bytes) = tree.host("/etc/ld.so.cache").and_then(|path| ld_cache::read_file(&path)) {
         for entry in ld_cache::Cache::parse(&bytes).map(|cache| cache.entries).unwrap_or_default() {
             if (entry.name.starts_with("libcuda.so.") || entry.name.starts_with("libnvidia-ml.so."))
-                && let Some((folder, _)) = entry.path.rsplit_once('/')
+                && let Some((directory, _)) = entry.path.rsplit_once('/')
             {
-                look(folder);
+                look(directory);
             }
         }
     }
-    folders
+    directories
 }
 
 /// Libraries for linking, libraries of other drivers, and those of a driver container, which is a root of its own.
-fn is_foreign(folder: &str) -> bool {
-    ["/stubs", "/compat", "/cuda-compat", DRIVER_CONTAINER].iter().any(|part| folder.contains(part))
+fn is_foreign(directory: &str) -> bool {
+    ["/stubs", "/compat", "/cuda-compat", DRIVER_CONTAINER].iter().any(|part| directory.contains(part))
 }
 
-fn version(place: &Place, folders: &[Folder], kernel: Option<DriverVersion>) -> Option<String> {
+fn version(tree: &DriverTree, directories: &[Directory], kernel: Option<DriverVersion>) -> Option<String> {
     let mut found: Vec<String> = Vec::new();
     for stem in ["libcuda.so.", "libnvidia-ml.so."] {
-        for folder in folders {
-            for name in &folder.names {
+        for directory in directories {
+            for name in &directory.names {
                 let Some(suffix) = name.strip_prefix(stem) else { continue };
                 let exact = suffix.parse::<DriverVersion>().is_ok_and(DriverVersion::is_exact);
-                if exact && place.is_full_file(&format!("{}/{name}", folder.path)) {
+                if exact && tree.is_full_file(&format!("{}/{name}", directory.path)) {
                     found.push(suffix.to_owned());
                 }
             }
@@ -158,15 +159,15 @@ fn version(place: &Place, folders: &[Folder], kernel: Option<DriverVersion>) -> 
 }
 
 fn collect(
-    place: &Place,
-    folder: &Folder,
+    tree: &DriverTree,
+    directory: &Directory,
     below: Option<&'static str>,
     suffix: &str,
     seen: &mut BTreeSet<String>,
     libraries: &mut Vec<LibraryFile>,
 ) {
-    let at = below.map_or_else(|| folder.path.clone(), |below| format!("{}/{below}", folder.path));
-    let names = &folder.names;
+    let at = below.map_or_else(|| directory.path.clone(), |below| format!("{}/{below}", directory.path));
+    let names = &directory.names;
     let ours = |name: &&String| {
         let versioned = name.strip_suffix(suffix).is_some_and(|stem| stem.ends_with(".so."));
         let own = OWN_VERSION.iter().any(|stem| {
@@ -176,44 +177,44 @@ fn collect(
             || own
             || NO_VERSION.contains(&name.as_str())
     };
-    // Links are told with the file they lead to, and a folder that is a link is read where it leads.
-    if below.is_some() && place.real(&at).as_ref() != Some(&at) {
+    // Links are told with the file they lead to, and a directory that is a link is read where it leads.
+    if below.is_some() && tree.real(&at).as_ref() != Some(&at) {
         return;
     }
-    let outside = place.outside(&at);
+    let outside = tree.outside(&at);
     for name in names.iter().filter(ours) {
         let host = outside.join(name);
         let full = fs::symlink_metadata(&host).is_ok_and(|found| found.is_file() && found.len() > 0);
         if !full || !seen.insert(format!("{at}/{name}")) {
             continue;
         }
-        // A folder may have thousands of files, and following each would take longer than starting a container.
+        // A directory may have thousands of files, and following each would take longer than starting a container.
         let stem = name.split_once(".so").map_or(name.as_str(), |(stem, _)| stem);
         let alike = |other: &&String| other.strip_prefix(stem).is_some_and(|rest| rest.starts_with(".so"));
-        let leads_here = |other: &&String| *other != name && leads_to(place, &at, &outside, other, name);
+        let leads_here = |other: &&String| *other != name && leads_to(tree, &at, &outside, other, name);
         let links: Vec<String> = names.iter().filter(alike).filter(leads_here).cloned().collect();
         let elf = File::open(&host).ok().and_then(|file| elf::read(&file));
-        let word = elf.as_ref().map_or_else(|| word_of(&at), |elf| elf.word);
+        let class = elf.as_ref().map_or_else(|| class_of(&at), |elf| elf.class);
         let soname = elf.and_then(|elf| elf.soname).or_else(|| soname_of(name, &links));
         libraries.push(LibraryFile {
             file: name.clone(),
-            folder: folder.path.clone(),
+            directory: directory.path.clone(),
             below,
             host,
             soname,
-            word,
+            class,
             links,
         });
     }
 }
 
-/// Whether a link of a folder leads to a file in it, by way of others in it or from outside.
-fn leads_to(place: &Place, folder: &str, outside: &Path, link: &str, file: &str) -> bool {
+/// Whether a link of a directory leads to a file in it, by way of others in it or from outside.
+fn leads_to(tree: &DriverTree, directory: &str, outside: &Path, link: &str, file: &str) -> bool {
     let mut here = link.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::read_link(outside.join(&here)).map(|target| target.to_string_lossy().into_owned()) {
             Ok(target) if target.contains('/') => {
-                return place.real(&format!("{folder}/{link}")) == Some(format!("{folder}/{file}"));
+                return tree.real(&format!("{directory}/{link}")) == Some(format!("{directory}/{file}"));
             }
             Ok(target) => here = target,
             Err(_) => return here == file,
@@ -222,10 +223,11 @@ fn leads_to(place: &Place, folder: &str, outside: &Path, link: &str, file: &str)
     false
 }
 
-/// What a folder's name tells.
-fn word_of(folder: &str) -> Word {
-    let narrow = ["/lib32", "/i386-linux-gnu", "/opengl-driver-32"].iter().any(|part| folder.contains(part));
-    if narrow { Word::Bits32 } else { Word::Bits64 }
+/// What a directory's name tells.
+fn class_of(directory: &str) -> ElfClass {
+    let narrow =
+        ["/lib32", "/i386-linux-gnu", "/opengl-driver-32"].iter().any(|part| directory.contains(part));
+    if narrow { ElfClass::Bits32 } else { ElfClass::Bits64 }
 }
 
 /// The link `ldconfig` made: a name with one number behind `.so.`.

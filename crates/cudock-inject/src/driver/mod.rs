@@ -4,19 +4,19 @@ mod files;
 mod gpus;
 mod libraries;
 mod nodes;
-mod place;
+mod tree;
 mod wsl;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cudock_facts::version::DriverVersion;
-use cudock_host::Root;
 use cudock_host::host::{NvmlGpu, NvmlReport};
+use cudock_host::{Root, has_driver_files};
 
 use crate::InjectError;
-use crate::edits::Word;
-use place::Place;
+use crate::edits::ElfClass;
+use tree::DriverTree;
 
 /// Where a driver container puts its root on the host.
 const DRIVER_CONTAINER: &str = "/run/nvidia/driver";
@@ -26,19 +26,29 @@ pub(crate) const MPS: &str = "/tmp/nvidia-mps";
 
 /// Where to look: the driver's files may lie in another root than its devices.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct DriverRoots {
     /// The driver's libraries, programs, firmware and settings.
     pub files: Root,
     /// Device nodes, `/proc`, `/sys` and sockets.
     pub devices: Root,
-    /// The folder of pipes that CUDA's multi-process service listens on, as `CUDA_MPS_PIPE_DIRECTORY` may say.
+    /// The directory of pipes that CUDA's multi-process service listens on, as `CUDA_MPS_PIPE_DIRECTORY` may say.
     pub mps: String,
 }
 
-impl Places {
+impl DriverRoots {
     /// Everything in one root.
     pub fn one(root: Root) -> Self {
         Self::two(root.clone(), root)
+    }
+
+    /// The driver's files in `files`, and its devices in `devices`. By default the devices are in the same root, unless it is
+    /// the root of a driver container, which has none: then they are this machine's.
+    pub fn locate(files: Root, devices: Option<Root>) -> Self {
+        match devices {
+            Some(devices) => Self::two(files, devices),
+            None if files.is_live() || has_driver_files(files.base()) => Self::one(files),
+            None => Self::two(files, Root::live()),
+        }
     }
 
     /// The driver's files in one, its devices in another.
@@ -69,14 +79,14 @@ pub struct Driver {
     pub arch: String,
     /// Where its files were found.
     pub root: PathBuf,
-    /// Its libraries, in the order of the folders they were found in.
+    /// Its libraries, in the order of the directories they were found in.
     pub libraries: Vec<LibraryFile>,
     /// Its other files.
     pub files: Vec<HostFile>,
     /// Its GPUs, by index.
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<DriverGpu>,
     /// Device nodes by their path in `/dev`, those of GPUs and all that may be asked for beside them.
-    pub nodes: BTreeMap<String, Node>,
+    pub nodes: BTreeMap<String, HostNode>,
     /// Paths in `/dev` that are there and are not devices.
     pub not_devices: Vec<String>,
     /// Numbers of MIG capabilities, by names such as `gpu0/gi3/ci0/access` and `config`.
@@ -92,17 +102,17 @@ pub struct Driver {
 pub struct LibraryFile {
     /// libcuda.so.580.159.04
     pub file: String,
-    /// The folder of the root that holds it, with sub-folders such as `vdpau` left out.
-    pub folder: String,
-    /// `vdpau`, `gbm` or another folder below that.
+    /// The directory of the root that holds it, with sub-directories such as `vdpau` left out.
+    pub directory: String,
+    /// `vdpau`, `gbm` or another directory below that.
     pub below: Option<&'static str>,
     /// Where it is on the host.
     pub host: PathBuf,
     /// The name programs know it by.
     pub soname: Option<String>,
     /// For programs of how many bits it is.
-    pub word: Word,
-    /// Names of links to it in its own folder.
+    pub class: ElfClass,
+    /// Names of links to it in its own directory.
     pub links: Vec<String>,
 }
 
@@ -131,7 +141,7 @@ pub enum Role {
     Program(crate::request::Capability),
     /// A program that only `all` brings.
     OtherProgram,
-    /// A socket or a folder of pipes, of this capability.
+    /// A socket or a directory of pipes, of this capability.
     Socket(crate::request::Capability),
     /// Firmware.
     Firmware,
@@ -145,7 +155,7 @@ pub enum Role {
 
 /// A GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Gpu {
+pub struct DriverGpu {
     /// Its number in NVML's order.
     pub index: u32,
     /// The number in `/dev/nvidia0`, which may be another.
@@ -175,7 +185,7 @@ pub struct MigDevice {
 
 /// A device node as `stat` has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
+pub struct HostNode {
     /// Where it is on the host.
     pub host: PathBuf,
     /// Its major number.
@@ -191,15 +201,15 @@ pub struct Node {
 impl Driver {
     /// Looks for the driver and reads everything about it.
     ///
-    /// GPUs are numbered by their place on the bus, as NVML numbers them; where NVML was asked, see
+    /// GPUs are numbered by their position on the bus, as NVML numbers them; where NVML was asked, see
     /// [`Driver::numbered_by`].
-    pub fn find(places: &Places) -> Result<Self, InjectError> {
-        let devices = Place::new(&places.devices);
+    pub fn find(roots: &DriverRoots) -> Result<Self, InjectError> {
+        let devices = DriverTree::new(&roots.devices);
         if wsl::is(&devices) {
-            return wsl::find(&Place::new(&places.files), &devices);
+            return wsl::find(&DriverTree::new(&roots.files), &devices);
         }
         let kernel = kernel_version(&devices);
-        let mut files = Place::new(&places.files);
+        let mut files = DriverTree::new(&roots.files);
         let mut found = libraries::find(&files, kernel);
         if found.is_none() {
             let inner = files.below(DRIVER_CONTAINER);
@@ -209,7 +219,7 @@ impl Driver {
             }
         }
         let Some(found) = found else {
-            return Err(InjectError::NoDriver { root: places.files.base().to_owned() });
+            return Err(InjectError::NoDriver { root: roots.files.base().to_owned() });
         };
         let mut odd = Vec::new();
         let version = found.suffix.parse::<DriverVersion>().ok();
@@ -225,7 +235,7 @@ impl Driver {
         Ok(Self {
             kind: DriverKind::Linux,
             version,
-            files: files::find(&files, &devices, &found, &places.mps),
+            files: files::find(&files, &devices, &found, &roots.mps),
             suffix: found.suffix,
             arch: files.arch(),
             root: files.base().to_owned(),
@@ -242,13 +252,13 @@ impl Driver {
     /// Takes over NVML's numbers and names: `gpus` as NVML lists them, joined by UUID or bus address. GPUs that NVML
     /// does not list keep their order behind those it does. MIG devices are taken over where NVML named any.
     #[must_use]
-    pub fn numbered_by(mut self, gpus: &[Gpu]) -> Self {
-        let same = |ours: &Gpu, theirs: &Gpu| {
+    pub fn numbered_by(mut self, gpus: &[DriverGpu]) -> Self {
+        let same = |ours: &DriverGpu, theirs: &DriverGpu| {
             let by_uuid = ours.uuid.is_some() && ours.uuid == theirs.uuid;
             by_uuid || (!theirs.bus.is_empty() && short_bus(&ours.bus) == short_bus(&theirs.bus))
         };
-        let place = |ours: &Gpu| gpus.iter().position(|theirs| same(ours, theirs));
-        self.gpus.sort_by_key(|ours| place(ours).unwrap_or(usize::MAX));
+        let position = |ours: &DriverGpu| gpus.iter().position(|theirs| same(ours, theirs));
+        self.gpus.sort_by_key(|ours| position(ours).unwrap_or(usize::MAX));
         for (index, ours) in self.gpus.iter_mut().enumerate() {
             ours.index = u32::try_from(index).unwrap_or(u32::MAX);
             if let Some(theirs) = gpus.iter().find(|theirs| same(ours, theirs)) {
@@ -263,11 +273,11 @@ impl Driver {
 }
 
 /// GPUs as NVML lists them, for [`Driver::numbered_by`].
-pub fn of_nvml(report: &NvmlReport) -> Vec<Gpu> {
-    let gpu = |(index, gpu): (usize, &NvmlGpu)| Gpu {
+pub fn of_nvml(report: &NvmlReport) -> Vec<DriverGpu> {
+    let gpu = |(index, gpu): (usize, &NvmlGpu)| DriverGpu {
         index: u32::try_from(index).unwrap_or(u32::MAX),
         uuid: gpu.uuid.clone(),
-        ..Gpu::default()
+        ..DriverGpu::default()
     };
     report.gpus.iter().enumerate().map(gpu).collect()
 }
@@ -283,7 +293,7 @@ pub(crate) fn short_bus(bus: &str) -> String {
     }
 }
 
-fn kernel_version(devices: &Place) -> Option<DriverVersion> {
+fn kernel_version(devices: &DriverTree) -> Option<DriverVersion> {
     let text = devices.text("/proc/driver/nvidia/version").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("NVRM version:"));
     let exact = |word: &str| word.parse().ok().filter(|version: &DriverVersion| version.is_exact());

@@ -3,25 +3,25 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-use super::Node;
-use super::place::Place;
+use super::HostNode;
+use super::tree::DriverTree;
 
-/// Folders of `/dev` with nodes that may be asked for.
-const FOLDERS: [&str; 5] =
+/// Directories of `/dev` with nodes that may be asked for.
+const DIRECTORIES: [&str; 5] =
     ["/dev", "/dev/dri", "/dev/nvidia-caps", "/dev/nvidia-caps-imex-channels", "/dev/infiniband"];
 
 /// Nodes by path, and paths that should be nodes and are not.
-pub(super) fn read(place: &Place) -> (BTreeMap<String, Node>, Vec<String>) {
+pub(super) fn read(tree: &DriverTree) -> (BTreeMap<String, HostNode>, Vec<String>) {
     let mut nodes = BTreeMap::new();
     let mut others = Vec::new();
-    for folder in FOLDERS {
-        for name in place.names(folder).iter().filter(|name| is_ours(folder, name)) {
-            let path = format!("{folder}/{name}");
-            match node(place, &path) {
+    for directory in DIRECTORIES {
+        for name in tree.names(directory).iter().filter(|name| is_ours(directory, name)) {
+            let path = format!("{directory}/{name}");
+            match node(tree, &path) {
                 Some(node) => {
                     nodes.insert(path, node);
                 }
-                None if place.metadata(&path).is_some_and(|found| found.is_dir()) => {}
+                None if tree.metadata(&path).is_some_and(|found| found.is_dir()) => {}
                 None => others.push(path),
             }
         }
@@ -29,10 +29,10 @@ pub(super) fn read(place: &Place) -> (BTreeMap<String, Node>, Vec<String>) {
     (nodes, others)
 }
 
-pub(super) fn node(place: &Place, path: &str) -> Option<Node> {
-    let metadata = place.metadata(path)?;
-    metadata.file_type().is_char_device().then(|| Node {
-        host: place.host(path).unwrap_or_default(),
+pub(super) fn node(tree: &DriverTree, path: &str) -> Option<HostNode> {
+    let metadata = tree.metadata(path)?;
+    metadata.file_type().is_char_device().then(|| HostNode {
+        host: tree.host(path).unwrap_or_default(),
         major: rustix::fs::major(metadata.rdev()),
         minor: rustix::fs::minor(metadata.rdev()),
         mode: metadata.mode() & 0o777,
@@ -40,8 +40,8 @@ pub(super) fn node(place: &Place, path: &str) -> Option<Node> {
     })
 }
 
-fn is_ours(folder: &str, name: &str) -> bool {
-    match folder {
+fn is_ours(directory: &str, name: &str) -> bool {
+    match directory {
         "/dev" => name.starts_with("nvidia") || matches!(name, "gdrdrv" | "dxg"),
         "/dev/dri" => name.starts_with("card") || name.starts_with("renderD"),
         "/dev/infiniband" => name.starts_with("uverbs") || name == "rdma_cm",

@@ -1,12 +1,12 @@
-//! Windows' driver, seen from WSL2: one device node, and libraries in a folder that Windows shares.
+//! Windows' driver, seen from WSL2: one device node, and libraries in a directory that Windows shares.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 
-use super::place::Place;
+use super::tree::DriverTree;
 use super::{Driver, DriverKind, HostFile, LibraryFile, Role, nodes};
 use crate::InjectError;
-use crate::edits::Word;
+use crate::edits::ElfClass;
 use crate::elf;
 
 const LIBRARIES: &str = "/usr/lib/wsl/lib";
@@ -23,39 +23,40 @@ const NAMED: [(&str, &str); 6] = [
     ("libnvidia-ml_loader.so", "libnvidia-ml_loader.so"),
 ];
 
-pub(super) fn is(devices: &Place) -> bool {
+pub(super) fn is(devices: &DriverTree) -> bool {
     devices.exists(NODE)
 }
 
 /// The store of the driver in use has a libcuda; where updates left several, the youngest is the one in use.
-fn store(files: &Place) -> Option<String> {
-    let folders = files.names(STORE).into_iter().map(|name| format!("{STORE}/{name}"));
-    let with_driver = folders.filter(|folder| files.is_full_file(&format!("{folder}/libcuda.so.1.1")));
-    with_driver.max_by_key(|folder| {
+fn store(files: &DriverTree) -> Option<String> {
+    let directories = files.names(STORE).into_iter().map(|name| format!("{STORE}/{name}"));
+    let with_driver =
+        directories.filter(|directory| files.is_full_file(&format!("{directory}/libcuda.so.1.1")));
+    with_driver.max_by_key(|directory| {
         files
-            .metadata(&format!("{folder}/libcuda.so.1.1"))
+            .metadata(&format!("{directory}/libcuda.so.1.1"))
             .map(|metadata| (metadata.mtime(), metadata.mtime_nsec()))
     })
 }
 
-pub(super) fn find(files: &Place, devices: &Place) -> Result<Driver, InjectError> {
+pub(super) fn find(files: &DriverTree, devices: &DriverTree) -> Result<Driver, InjectError> {
     let store = store(files).ok_or_else(|| InjectError::NoDriver { root: files.outside(STORE) })?;
     let mut libraries = Vec::new();
     let mut others = Vec::new();
-    let mut library = |folder: &str, name: &str, soname: &str| {
-        let path = format!("{folder}/{name}");
+    let mut library = |directory: &str, name: &str, soname: &str| {
+        let path = format!("{directory}/{name}");
         let Some(host) = files.host(&path) else { return };
-        let word = std::fs::File::open(&host)
+        let class = std::fs::File::open(&host)
             .ok()
             .and_then(|file| elf::read(&file))
-            .map_or(Word::Bits64, |elf| elf.word);
+            .map_or(ElfClass::Bits64, |elf| elf.class);
         libraries.push(LibraryFile {
             file: name.to_owned(),
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             below: None,
             host,
             soname: Some(soname.to_owned()),
-            word,
+            class,
             links: if name == "libcuda.so.1.1" { vec!["libcuda.so".to_owned()] } else { Vec::new() },
         });
     };

@@ -52,7 +52,7 @@ fn wanted(file: &HostFile, request: &GpuRequest) -> bool {
 fn target(file: &HostFile, placement: &Placement) -> PathBuf {
     let program = matches!(file.role, Role::Program(_) | Role::OtherProgram);
     match (placement, Path::new(&file.inside).file_name()) {
-        (Placement::Folder(_), Some(name)) if program => Path::new("/usr/bin").join(name),
+        (Placement::Directory(_), Some(name)) if program => Path::new("/usr/bin").join(name),
         _ => PathBuf::from(&file.inside),
     }
 }

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use super::{Edits, Library, Placement, READ_ONLY, Word};
+use super::{Edits, ElfClass, Library, Placement, READ_ONLY};
 use crate::InjectError;
 use crate::driver::{Driver, DriverKind, LibraryFile};
 use crate::request::{Capabilities, Capability, GpuRequest};
@@ -82,7 +82,7 @@ const ALWAYS: [(&str, &str, &str); 4] = [
     ("gbm/nvidia-drm_gbm.so", "../libnvidia-allocator.so.1", "libnvidia-allocator"),
 ];
 
-/// Adds libraries and their links; returns the folder libcuda lies in.
+/// Adds libraries and their links; returns the directory libcuda lies in.
 pub(super) fn add(
     edits: &mut Edits,
     driver: &Driver,
@@ -99,28 +99,29 @@ pub(super) fn add(
         .collect();
     let mut libcuda = None;
     for library in &taken {
-        let folder = folder(library, placement);
-        let at = library.below.map_or_else(|| folder.clone(), |below| folder.join(below));
+        let directory = directory(library, placement);
+        let at = library.below.map_or_else(|| directory.clone(), |below| directory.join(below));
         edits.mount(library.host.clone(), at.join(&library.file), &READ_ONLY);
-        if library.stem() == "libcuda" && library.word == Word::Bits64 {
-            libcuda.get_or_insert_with(|| folder.clone());
+        if library.stem() == "libcuda" && library.class == ElfClass::Bits64 {
+            libcuda.get_or_insert_with(|| directory.clone());
         }
     }
     // All mounts first: a link must not take a place that a file needs.
     for library in &taken {
-        links(edits, library, &folder(library, placement));
+        links(edits, library, &directory(library, placement));
     }
-    let has = |stem: &str, word| taken.iter().any(|library| library.stem() == stem && library.word == word);
-    if capabilities.has(Capability::Compute) && !has("libcuda", Word::Bits64) {
+    let has =
+        |stem: &str, class| taken.iter().any(|library| library.stem() == stem && library.class == class);
+    if capabilities.has(Capability::Compute) && !has("libcuda", ElfClass::Bits64) {
         return Err(InjectError::NoLibcuda { version: driver.suffix.clone() });
     }
     if driver.kind == DriverKind::Linux {
         for (capability, stem, effect) in MISSED {
-            if capabilities.has(capability) && !has(stem, Word::Bits64) && !capabilities.is_all() {
+            if capabilities.has(capability) && !has(stem, ElfClass::Bits64) && !capabilities.is_all() {
                 edits.warnings.push(format!("the driver has no {stem}.so.{}: {effect}", driver.suffix));
             }
         }
-        let narrow = taken.iter().any(|library| library.word == Word::Bits32);
+        let narrow = taken.iter().any(|library| library.class == ElfClass::Bits32);
         if capabilities.has(Capability::Compat32) && !capabilities.is_all() && !narrow {
             edits
                 .warnings
@@ -131,7 +132,7 @@ pub(super) fn add(
 }
 
 fn wanted(library: &LibraryFile, capabilities: &Capabilities) -> bool {
-    if library.word == Word::Bits32 && !capabilities.has(Capability::Compat32) {
+    if library.class == ElfClass::Bits32 && !capabilities.has(Capability::Compat32) {
         return false;
     }
     let stem = library.stem();
@@ -145,17 +146,17 @@ fn wanted(library: &LibraryFile, capabilities: &Capabilities) -> bool {
         || SCREEN.contains(&stem) && capabilities.has(Capability::Display)
 }
 
-fn folder(library: &LibraryFile, placement: &Placement) -> PathBuf {
-    match (placement, library.word) {
-        (Placement::SameAsHost, _) => PathBuf::from(&library.folder),
-        (Placement::Folder(folder), Word::Bits64) => folder.clone(),
-        (Placement::Folder(folder), Word::Bits32) => narrow_folder(folder),
+fn directory(library: &LibraryFile, placement: &Placement) -> PathBuf {
+    match (placement, library.class) {
+        (Placement::SameAsHost, _) => PathBuf::from(&library.directory),
+        (Placement::Directory(directory), ElfClass::Bits64) => directory.clone(),
+        (Placement::Directory(directory), ElfClass::Bits32) => narrow_directory(directory),
     }
 }
 
-/// Where an image keeps 32-bit libraries that keeps its 64-bit ones in `folder`.
-fn narrow_folder(folder: &Path) -> PathBuf {
-    let name = folder.to_string_lossy();
+/// Where an image keeps 32-bit libraries that keeps its 64-bit ones in `directory`.
+fn narrow_directory(directory: &Path) -> PathBuf {
+    let name = directory.to_string_lossy();
     if name.ends_with("x86_64-linux-gnu") {
         PathBuf::from(name.replace("x86_64-linux-gnu", "i386-linux-gnu"))
     } else if name.ends_with("lib64") {
@@ -165,8 +166,8 @@ fn narrow_folder(folder: &Path) -> PathBuf {
     }
 }
 
-fn links(edits: &mut Edits, library: &LibraryFile, folder: &Path) {
-    let at = library.below.map_or_else(|| folder.to_owned(), |below| folder.join(below));
+fn links(edits: &mut Edits, library: &LibraryFile, directory: &Path) {
+    let at = library.below.map_or_else(|| directory.to_owned(), |below| directory.join(below));
     let soname = library.soname.as_deref().unwrap_or(&library.file);
     if soname != library.file {
         edits.link(at.join(soname), &library.file);
@@ -177,14 +178,14 @@ fn links(edits: &mut Edits, library: &LibraryFile, folder: &Path) {
     for (link, target, stem) in ALWAYS {
         if library.stem() == stem && library.below.is_none() {
             let exists = target.trim_start_matches("../") == soname;
-            edits.link(folder.join(link), if exists { target } else { library.file.as_str() });
+            edits.link(directory.join(link), if exists { target } else { library.file.as_str() });
         }
     }
     if library.below.is_none() {
         edits.libraries.push(Library {
             soname: soname.to_owned(),
             path: at.join(soname),
-            word: library.word,
+            class: library.class,
         });
     }
 }
@@ -200,7 +201,7 @@ mod tests {
             ("/usr/lib64", "/usr/lib"),
             ("/usr/lib", "/usr/lib32"),
         ] {
-            assert_eq!(narrow_folder(Path::new(wide)), Path::new(narrow));
+            assert_eq!(narrow_directory(Path::new(wide)), Path::new(narrow));
         }
     }
 }

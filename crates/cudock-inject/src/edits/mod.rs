@@ -19,7 +19,7 @@ use crate::request::{Capability, GpuRequest};
 pub struct Edits {
     /// Device nodes to make, and to allow.
     pub devices: Vec<DeviceNode>,
-    /// Files and folders to mount.
+    /// Files and directories to mount.
     pub mounts: Vec<Mount>,
     /// Links to make.
     pub links: Vec<Link>,
@@ -91,12 +91,13 @@ pub struct Library {
     /// Where it is in the container.
     pub path: PathBuf,
     /// For programs of how many bits.
-    pub word: Word,
+    #[serde(rename = "word")]
+    pub class: ElfClass,
 }
 
 /// For programs of how many bits a library is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Word {
+pub enum ElfClass {
     /// 32
     #[serde(rename = "32")]
     Bits32,
@@ -110,8 +111,8 @@ pub enum Word {
 pub enum Placement {
     /// Where they are on the host: for CDI, where the image is not known.
     SameAsHost,
-    /// Into the image's own folder of libraries; see [`crate::library_folder`].
-    Folder(PathBuf),
+    /// Into the image's own directory of libraries; see [`crate::library_directory`].
+    Directory(PathBuf),
 }
 
 /// Options of ordinary mounts.
@@ -122,7 +123,7 @@ pub(crate) const SOCKET: [&str; 5] = ["nosuid", "nodev", "rbind", "rprivate", "n
 /// Another tool that reads this does not put a GPU in again.
 const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
 /// NVIDIA's own tools look here for the driver's libcuda.
-const LIBCUDA_FOLDER: &str = "NVIDIA_CTK_LIBCUDA_DIR";
+const LIBCUDA_DIRECTORY: &str = "NVIDIA_CTK_LIBCUDA_DIR";
 
 impl Edits {
     fn mount(&mut self, host: PathBuf, container: PathBuf, options: &[&str]) {
@@ -158,8 +159,8 @@ pub fn edits(driver: &Driver, request: &GpuRequest, placement: &Placement) -> Re
     }
     edits.texts.extend(driver.params.as_deref().and_then(closed_params));
     edits.environment.push((VISIBLE.to_owned(), "void".to_owned()));
-    if let Some(folder) = libcuda {
-        edits.environment.push((LIBCUDA_FOLDER.to_owned(), folder.display().to_string()));
+    if let Some(directory) = libcuda {
+        edits.environment.push((LIBCUDA_DIRECTORY.to_owned(), directory.display().to_string()));
     }
     if driver.kind == DriverKind::Linux {
         edits.links.sort();

@@ -1,11 +1,11 @@
 use crate::InjectError;
-use crate::driver::{Driver, DriverKind, Gpu, MigDevice, short_bus};
+use crate::driver::{Driver, DriverGpu, DriverKind, MigDevice, short_bus};
 use crate::request::{DeviceName, Devices};
 
 /// A GPU that was chosen, with those of its parts that were.
 #[derive(Debug, Clone)]
 pub(super) struct Chosen<'a> {
-    pub(super) gpu: &'a Gpu,
+    pub(super) gpu: &'a DriverGpu,
     pub(super) mig: Vec<&'a MigDevice>,
 }
 
@@ -16,7 +16,7 @@ pub(super) fn select<'a>(driver: &'a Driver, devices: &Devices) -> Result<Vec<Ch
         return Ok(Vec::new());
     }
     let mut chosen: Vec<Chosen<'a>> = Vec::new();
-    let whole = |gpu: &'a Gpu| Chosen { gpu, mig: gpu.mig.iter().collect() };
+    let whole = |gpu: &'a DriverGpu| Chosen { gpu, mig: gpu.mig.iter().collect() };
     match devices {
         Devices::None => {}
         _ if driver.gpus.is_empty() => return Err(InjectError::NoGpu),
@@ -54,7 +54,7 @@ pub(super) fn select<'a>(driver: &'a Driver, devices: &Devices) -> Result<Vec<Ch
 }
 
 fn named<'a>(driver: &'a Driver, name: &DeviceName) -> Option<Chosen<'a>> {
-    let whole = |gpu: &'a Gpu| Chosen { gpu, mig: gpu.mig.iter().collect() };
+    let whole = |gpu: &'a DriverGpu| Chosen { gpu, mig: gpu.mig.iter().collect() };
     let mut gpus = driver.gpus.iter();
     match name {
         DeviceName::Index(index) => gpus.find(|gpu| gpu.index == *index).map(whole),
@@ -82,7 +82,7 @@ fn named<'a>(driver: &'a Driver, name: &DeviceName) -> Option<Chosen<'a>> {
 }
 
 /// What drivers before 470 called a part: `MIG-GPU-5a…/3/0`.
-fn old_name(gpu: &Gpu, mig: &MigDevice) -> Option<String> {
+fn old_name(gpu: &DriverGpu, mig: &MigDevice) -> Option<String> {
     let uuid = gpu.uuid.as_ref()?;
     Some(format!("MIG-{uuid}/{}/{}", mig.gpu_instance, mig.compute_instance))
 }

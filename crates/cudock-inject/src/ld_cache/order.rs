@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Entry, Hwcap};
+use super::{CacheEntry, Hwcap};
 
 /// How the loader compares names: runs of digits as numbers, and before anything else.
 pub fn compare_names(one: &str, other: &str) -> Ordering {
@@ -43,7 +43,7 @@ fn number(text: &mut &[u8]) -> i32 {
 
 /// The order of entries: names backwards, then marks of programs backwards, then those for certain processors before
 /// those for all. What is equal stays as it was, so that whoever was first is found first.
-pub(super) fn compare(one: &Entry, other: &Entry) -> Ordering {
+pub(super) fn compare(one: &CacheEntry, other: &CacheEntry) -> Ordering {
     compare_names(&other.name, &one.name)
         .then_with(|| other.flags.cast_signed().cmp(&one.flags.cast_signed()))
         .then_with(|| match (&one.hwcap, &other.hwcap) {

@@ -1,10 +1,12 @@
-use super::{Cache, ENTRY, EXTENSION, Entry, HEADER, HWCAPS_SECTION, Hwcap, MAGIC, NAMED_HWCAP, OLD_MAGIC};
+use super::{
+    Cache, CacheEntry, ENTRY, EXTENSION, HEADER, HWCAPS_SECTION, Hwcap, MAGIC, NAMED_HWCAP, OLD_MAGIC,
+};
 
 /// No name or path is longer.
-const LONGEST: usize = 4096;
+const MAX_LENGTH: usize = 4096;
 /// Sections of an extension, and names in one, beyond these are not looked at.
-const MOST_SECTIONS: usize = 64;
-const MOST_NAMES: usize = 1024;
+const MAX_SECTIONS: usize = 64;
+const MAX_NAMES: usize = 1024;
 
 impl Cache {
     /// Reads a cache of a machine of little-endian numbers; none if the bytes are not one. Entries that point outside
@@ -34,7 +36,7 @@ fn start(bytes: &[u8]) -> Option<usize> {
     [8, 4].into_iter().filter_map(|align| end.checked_next_multiple_of(align)).find(begins)
 }
 
-fn entry(cache: &[u8], entry: &[u8], names: &[&str]) -> Option<Entry> {
+fn entry(cache: &[u8], entry: &[u8], names: &[&str]) -> Option<CacheEntry> {
     let (low, high) = (number(entry, 16)? as u64, number(entry, 20)? as u64);
     let bits = high << 32 | low;
     let hwcap = if bits & NAMED_HWCAP == 0 {
@@ -42,7 +44,7 @@ fn entry(cache: &[u8], entry: &[u8], names: &[&str]) -> Option<Entry> {
     } else {
         Hwcap::Named((*names.get(usize::try_from(low).ok()?)?).to_owned())
     };
-    Some(Entry {
+    Some(CacheEntry {
         name: text(cache, number(entry, 4)?)?.to_owned(),
         path: text(cache, number(entry, 8)?)?.to_owned(),
         flags: u32::try_from(number(entry, 0)?).ok()?,
@@ -57,14 +59,14 @@ fn hwcap_names(cache: &[u8]) -> Option<Vec<&str>> {
     if number(extension, 0)? != usize::try_from(EXTENSION).ok()? {
         return None;
     }
-    let count = number(extension, 4)?.min(MOST_SECTIONS);
+    let count = number(extension, 4)?.min(MAX_SECTIONS);
     let sections = extension.get(8..)?.chunks_exact(16).take(count);
     let wanted = usize::try_from(HWCAPS_SECTION).ok()?;
     let mut sections = sections.filter(|section| number(section, 0) == Some(wanted));
     let section = sections.next()?;
     let (offset, size) = (number(section, 8)?, number(section, 12)?);
     let table = cache.get(offset..offset.checked_add(size)?)?;
-    table.chunks_exact(4).take(MOST_NAMES).map(|name| text(cache, number(name, 0)?)).collect()
+    table.chunks_exact(4).take(MAX_NAMES).map(|name| text(cache, number(name, 0)?)).collect()
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<usize> {
@@ -74,7 +76,7 @@ fn number(bytes: &[u8], at: usize) -> Option<usize> {
 
 fn text(bytes: &[u8], at: usize) -> Option<&str> {
     let rest = bytes.get(at..)?;
-    let end = rest.iter().take(LONGEST).position(|byte| *byte == 0)?;
+    let end = rest.iter().take(MAX_LENGTH).position(|byte| *byte == 0)?;
     let text = std::str::from_utf8(rest.get(..end)?).ok()?;
     (!text.is_empty()).then_some(text)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use cudock_host::Root;
 use cudock_inject::cdi::hook::{self, Call, Stage};
 use cudock_inject::cdi::{
-    Finding, Level, Machine, Options, Specification, check, check_folders, specification,
+    CdiOptions, CheckTarget, Finding, Level, Specification, check, check_directories, specification,
 };
 use cudock_inject::ld_cache::Cache;
 use cudock_inject::{Capabilities, Driver, Extras, InjectError};
@@ -15,8 +15,8 @@ use cudock_testkit::driver_tree::{DEBIAN, Tree, VERSION, WIDE, can_make_devices,
 
 use crate::support::DriverOf;
 
-fn options() -> Options {
-    Options::new(PathBuf::from("/usr/bin/cudock"))
+fn options() -> CdiOptions {
+    CdiOptions::new(PathBuf::from("/usr/bin/cudock"))
 }
 
 fn written(driver: &Driver) -> Specification {
@@ -153,8 +153,8 @@ fn hooks_say_everything_they_are_called_for() {
         assert_eq!(hook.args.last().unwrap(), "--join");
     }
     let libraries = &spec.container_edits.hooks[1].args[3..];
-    let libcuda = libraries.iter().find(|word| word.contains("::libcuda.so.1::")).unwrap();
-    assert_eq!(hook::read_library(libcuda).unwrap().path, PathBuf::from(format!("{DEBIAN}/libcuda.so.1")));
+    let libcuda = libraries.iter().find(|arg| arg.contains("::libcuda.so.1::")).unwrap();
+    assert_eq!(hook::parse_library(libcuda).unwrap().path, PathBuf::from(format!("{DEBIAN}/libcuda.so.1")));
     let own = &spec.devices[0].container_edits.hooks[0].args;
     assert!(own.contains(&"../card0::/dev/dri/by-path/pci-0000:01:00.0-card".to_owned()), "{own:?}");
 }
@@ -166,7 +166,7 @@ fn a_kind_that_no_engine_takes_is_refused() {
     }
     let driver = debian().driver();
     for (vendor, class) in [("", "gpu"), ("1vendor", "gpu"), ("nvidia.com", "g/pu"), ("nvidia.com", "gpu=")] {
-        let options = Options { vendor: vendor.to_owned(), class: class.to_owned(), ..options() };
+        let options = CdiOptions { vendor: vendor.to_owned(), class: class.to_owned(), ..options() };
         let error = specification(&driver, &options).unwrap_err();
         assert!(matches!(error, InjectError::BadRequest { .. }), "{error}");
     }
@@ -178,7 +178,7 @@ fn fewer_capabilities_and_extras_can_be_written() {
         return;
     }
     let driver = debian().device("/dev/gdrdrv", 510, 0, 0o666).driver();
-    let options = Options {
+    let options = CdiOptions {
         capabilities: Capabilities::default(),
         extras: Extras { gdrcopy: true, ..Extras::default() },
         ..options()
@@ -199,7 +199,7 @@ fn on_the_machine(tree: &Tree, spec: &Specification) -> String {
 fn findings(tree: &Tree, text: &str) -> Vec<Finding> {
     let root = Root::tree(tree.path()).unwrap();
     let driver = tree.find().ok();
-    check(&Machine { root: &root, driver: driver.as_ref() }, "/etc/cdi/nvidia.yaml", text)
+    check(&CheckTarget { root: &root, driver: driver.as_ref() }, "/etc/cdi/nvidia.yaml", text)
 }
 
 fn messages(findings: &[Finding]) -> String {
@@ -228,16 +228,16 @@ fn what_changed_since_it_was_written_is_found() {
         tree().without(&format!("{DEBIAN}/libcuda.so.{VERSION}")).library("/usr/lib64", "libcuda", "590.10");
     let updated = updated.without("/proc/driver/nvidia/version");
     let cases: [(Tree, &str, &str); 6] = [
-        (tree().without("/usr/bin/nvidia-smi"), &text, "files it mounts do not exist"),
-        (updated, &text, "it is for driver 580.159.04, and 590.10 is running"),
-        (tree().without("/proc/driver/nvidia/gpus/0000:41:00.0"), &text, "are gone: 1, GPU-bbbbbbbb"),
-        (tree().gpu("0000:81:00.0", 2, "GPU-cc"), &text, "that are here are not in it: 2"),
+        (tree().without("/usr/bin/nvidia-smi"), &text, "mounted files not found"),
+        (updated, &text, "it is for driver 580.159.04, but 590.10 is running"),
+        (tree().without("/proc/driver/nvidia/gpus/0000:41:00.0"), &text, "no longer exist: 1, GPU-bbbbbbbb"),
+        (tree().gpu("0000:81:00.0", 2, "GPU-cc"), &text, "missing from it: 2"),
         (
             tree().without("/proc/driver/nvidia/capabilities").without("/dev/nvidia-caps/nvidia-cap165"),
             &text,
-            "are gone: 0:0",
+            "no longer exist: 0:0",
         ),
-        (tree().without("/usr/bin/cudock"), &text, "programs its hooks call do not exist: /usr/bin/cudock"),
+        (tree().without("/usr/bin/cudock"), &text, "programs of its hooks not found: /usr/bin/cudock"),
     ];
     for (tree, text, wanted) in cases {
         let found = findings(&tree, text);
@@ -279,12 +279,12 @@ fn what_engines_refuse_is_found() {
     for (text, wanted) in [
         ("kind: [", "it cannot be read"),
         ("just: text", "it is not a CDI specification"),
-        ("cdiVersion: 0.5.0\nkind: a.b/c\ndevices: []\nextra: 1\n", "`extra` is no field of CDI"),
+        ("cdiVersion: 0.5.0\nkind: a.b/c\ndevices: []\nextra: 1\n", "unknown field `extra`"),
         (
             "cdiVersion: 0.5.0\nkind: a.b/c\ndevices:\n- name: x\n  containerEdits:\n    mounts:\n    - {hostPath: /usr, containerPath: /usr, option: []}\n",
-            "`devices[0].containerEdits.mounts[0].option` is no field",
+            "unknown field `devices[0].containerEdits.mounts[0].option`",
         ),
-        ("cdiVersion: 9.9.9\nkind: a.b/c\ndevices: []\n", "`9.9.9` is no version of CDI"),
+        ("cdiVersion: 9.9.9\nkind: a.b/c\ndevices: []\n", "unknown CDI version `9.9.9`"),
         (
             "cdiVersion: 0.3.0\nkind: a.b/c\ndevices:\n- name: '0'\n  containerEdits: {}\n",
             "it says CDI 0.3.0, and has fields of 0.5.0",
@@ -303,14 +303,14 @@ fn a_device_in_two_files_of_a_folder_is_found() {
         Tree::new().file("/etc/cdi/a.yaml", one).file("/etc/cdi/b.json", one).file("/etc/cdi/c.txt", one);
     let tree = tree.file("/run/cdi/a.yaml", one).link("/var/run", "/run");
     let root = Root::tree(tree.path()).unwrap();
-    let machine = Machine { root: &root, driver: None };
-    let (paths, findings) = check_folders(&machine, &["/etc/cdi", "/run/cdi", "/var/run/cdi"]);
+    let machine = CheckTarget { root: &root, driver: None };
+    let (paths, findings) = check_directories(&machine, &["/etc/cdi", "/run/cdi", "/var/run/cdi"]);
     assert_eq!(
         paths,
         ["/etc/cdi/a.yaml", "/etc/cdi/b.json", "/run/cdi/a.yaml"],
         "each once, and only what engines read"
     );
-    assert_eq!(messages(&findings), "a.b/c=x is in /etc/cdi/a.yaml too: engines then refuse to give it\n");
+    assert_eq!(messages(&findings), "a.b/c=x is also in /etc/cdi/a.yaml: engines reject duplicate devices\n");
 }
 
 fn bundle(root: &str) -> Tree {
@@ -336,9 +336,9 @@ fn hooks_work_on_the_root_of_the_bundle() {
         fs::write(tree.at("/config.json"), config.replace("ABSOLUTE", tree.at("/rootfs").to_str().unwrap()))
             .unwrap();
         let run = |call: &Call| hook::run(call, Stage::Container, state(&tree).as_bytes()).unwrap();
-        run(&Call::CreateSymlinks(vec![hook::read_link("libcuda.so.1::/usr/lib64/libcuda.so").unwrap()]));
+        run(&Call::CreateSymlinks(vec![hook::parse_link("libcuda.so.1::/usr/lib64/libcuda.so").unwrap()]));
         run(&Call::UpdateLdcache(
-            vec![hook::read_library("64::libcuda.so.1::/usr/lib64/libcuda.so.1").unwrap()],
+            vec![hook::parse_library("64::libcuda.so.1::/usr/lib64/libcuda.so.1").unwrap()],
             None,
         ));
         run(&Call::UpdateApplicationProfile);
@@ -361,11 +361,11 @@ fn a_hook_refuses_what_is_no_state() {
             hook::run(&Call::UpdateApplicationProfile, Stage::Container, text.as_bytes()).unwrap_err();
         assert!(!error.to_string().is_empty());
     }
-    for word in ["x", "::/a", "a::b", ""] {
-        assert!(hook::read_link(word).is_err(), "{word}");
+    for text in ["x", "::/a", "a::b", ""] {
+        assert!(hook::parse_link(text).is_err(), "{text}");
     }
-    for word in ["64::a", "16::a::/b", ""] {
-        assert!(hook::read_library(word).is_err(), "{word}");
+    for text in ["64::a", "16::a::/b", ""] {
+        assert!(hook::parse_library(text).is_err(), "{text}");
     }
 }
 

@@ -3,7 +3,7 @@
 use cudock_base::Report as _;
 use cudock_host::Root;
 use cudock_inject::driver::DriverKind;
-use cudock_inject::{Driver, Gpu, InjectError, MigDevice, Places, Word, requirements};
+use cudock_inject::{Driver, DriverGpu, InjectError, MigDevice, DriverRoots, ElfClass, requirements};
 use cudock_testkit::driver_tree::{
     DEBIAN, NARROW, Tree, UTILITY, VERSION, WIDE, can_make_devices, debian, two_gpus,
 };
@@ -11,7 +11,7 @@ use cudock_testkit::driver_tree::{
 use crate::support::DriverOf;
 
 fn folders(driver: &Driver) -> Vec<&str> {
-    let mut folders: Vec<&str> = driver.libraries.iter().map(|library| library.folder.as_str()).collect();
+    let mut folders: Vec<&str> = driver.libraries.iter().map(|library| library.directory.as_str()).collect();
     folders.dedup();
     folders
 }
@@ -46,9 +46,9 @@ fn the_32_bit_folder_of_red_hat_is_told_from_the_64_bit_one() {
         .library_of("/usr/lib64", "libcuda", VERSION, WIDE)
         .library_of("/usr/lib", "libcuda", VERSION, NARROW);
     let driver = tree.driver();
-    let words: Vec<(&str, Word)> =
-        driver.libraries.iter().map(|library| (library.folder.as_str(), library.word)).collect();
-    assert_eq!(words, [("/usr/lib64", Word::Bits64), ("/usr/lib", Word::Bits32)]);
+    let words: Vec<(&str, ElfClass)> =
+        driver.libraries.iter().map(|library| (library.directory.as_str(), library.class)).collect();
+    assert_eq!(words, [("/usr/lib64", ElfClass::Bits64), ("/usr/lib", ElfClass::Bits32)]);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn files_and_devices_may_come_from_two_roots() {
     }
     let files = Tree::new().libraries("/usr/lib64", &["libcuda"]);
     let devices = two_gpus();
-    let places = Places::two(Root::tree(files.path()).unwrap(), Root::tree(devices.path()).unwrap());
+    let places = DriverRoots::two(Root::tree(files.path()).unwrap(), Root::tree(devices.path()).unwrap());
     let driver = Driver::find(&places).unwrap();
     assert_eq!(driver.root, files.at("/"));
     assert_eq!(driver.nodes["/dev/nvidia0"].host, devices.at("/dev/nvidia0"));
@@ -138,7 +138,7 @@ fn windows_driver_is_found_in_its_store() {
     }
     let driver = wsl().driver();
     assert_eq!(driver.kind, DriverKind::Wsl);
-    assert!(driver.libraries.iter().all(|library| library.folder.starts_with("/usr/lib/wsl/")));
+    assert!(driver.libraries.iter().all(|library| library.directory.starts_with("/usr/lib/wsl/")));
     assert!(driver.libraries.iter().any(|library| library.file == "libdxcore.so"));
     assert_eq!(driver.nodes.keys().collect::<Vec<_>>(), ["/dev/dxg"]);
 }
@@ -213,8 +213,11 @@ fn nvmls_order_and_names_are_taken_over() {
     }
     let mig = vec![MigDevice { uuid: Some("MIG-1".to_owned()), gpu_instance: 7, ..MigDevice::default() }];
     let asked = [
-        Gpu { uuid: Some("GPU-bbbbbbbb-0000-0000-0000-000000000000".to_owned()), ..Gpu::default() },
-        Gpu { bus: "00000000:01:00.0".to_owned(), mig: mig.clone(), ..Gpu::default() },
+        DriverGpu {
+            uuid: Some("GPU-bbbbbbbb-0000-0000-0000-000000000000".to_owned()),
+            ..DriverGpu::default()
+        },
+        DriverGpu { bus: "00000000:01:00.0".to_owned(), mig: mig.clone(), ..DriverGpu::default() },
     ];
     let driver = debian().driver().numbered_by(&asked);
     assert_eq!((driver.gpus[0].index, driver.gpus[0].minor), (0, 0));

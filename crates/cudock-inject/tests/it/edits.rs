@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cudock_base::Report as _;
 use cudock_inject::{
-    Capabilities, Driver, Edits, Extras, GpuRequest, InjectError, Placement, Places, Word, edits,
+    Capabilities, Driver, DriverRoots, Edits, ElfClass, Extras, GpuRequest, InjectError, Placement, edits,
 };
 use cudock_testkit::driver_tree::{
     COMPUTE, DEBIAN, NARROW, Tree, UTILITY, VERSION, WIDE, can_make_devices, debian, two_gpus,
@@ -23,7 +23,7 @@ fn with(capabilities: &str) -> GpuRequest {
 }
 
 fn image() -> Placement {
-    Placement::Folder(PathBuf::from("/usr/lib64"))
+    Placement::Directory(PathBuf::from("/usr/lib64"))
 }
 
 fn given(driver: &Driver, request: &GpuRequest) -> Edits {
@@ -194,19 +194,19 @@ fn narrow_libraries_come_with_compat32_into_a_folder_of_their_own() {
         return;
     }
     let driver = debian().library_of("/usr/lib/i386-linux-gnu", "libcuda", VERSION, NARROW).driver();
-    let folder = Placement::Folder(PathBuf::from(DEBIAN));
+    let folder = Placement::Directory(PathBuf::from(DEBIAN));
     let both = edits(&driver, &with("compute,compat32"), &folder).unwrap();
     assert!(mounted(&both, &format!("{DEBIAN}/libcuda.so.{VERSION}")));
     assert!(mounted(&both, &format!("/usr/lib/i386-linux-gnu/libcuda.so.{VERSION}")));
-    let words: Vec<Word> = both
+    let words: Vec<ElfClass> = both
         .libraries
         .iter()
         .filter(|library| library.soname == "libcuda.so.1")
-        .map(|library| library.word)
+        .map(|library| library.class)
         .collect();
     assert_eq!(words.len(), 2);
     let wide = edits(&driver, &with("compute"), &folder).unwrap();
-    assert!(wide.libraries.iter().all(|library| library.word == Word::Bits64));
+    assert!(wide.libraries.iter().all(|library| library.class == ElfClass::Bits64));
     let none = edits(&debian().driver(), &with("compute,compat32"), &folder).unwrap();
     assert!(none.warnings[0].contains("no 32-bit libraries"), "{:?}", none.warnings);
 }
@@ -456,8 +456,8 @@ fn what_is_merely_missed_is_a_warning() {
         return;
     }
     let edits = given(&two_gpus().libraries(DEBIAN, &["libcuda"]).driver(), &request("all"));
-    for word in ["libnvidia-ptxjitcompiler", "libnvidia-ml", "nvidia-smi"] {
-        assert!(edits.warnings.iter().any(|warning| warning.contains(word)), "{word}: {:?}", edits.warnings);
+    for name in ["libnvidia-ptxjitcompiler", "libnvidia-ml", "nvidia-smi"] {
+        assert!(edits.warnings.iter().any(|warning| warning.contains(name)), "{name}: {:?}", edits.warnings);
     }
 }
 
@@ -471,7 +471,7 @@ fn the_multi_process_service_is_reached_where_it_listens() {
     let mount = usual.mounts.iter().find(|mount| mount.container == Path::new("/tmp/nvidia-mps")).unwrap();
     assert!(!mount.options.contains(&"ro".to_owned()));
     assert!(usual.environment.iter().all(|(name, _)| name != "CUDA_MPS_PIPE_DIRECTORY"));
-    let elsewhere = Places { mps: "/srv/mps".to_owned(), ..tree.places() };
+    let elsewhere = DriverRoots { mps: "/srv/mps".to_owned(), ..tree.places() };
     let edits = given(&Driver::find(&elsewhere).unwrap(), &request("all"));
     assert!(mounted(&edits, "/srv/mps") && !mounted(&edits, "/tmp/nvidia-mps"));
     assert!(edits.environment.contains(&("CUDA_MPS_PIPE_DIRECTORY".to_owned(), "/srv/mps".to_owned())));

@@ -5,21 +5,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cudock_inject::ld_cache::{Cache, Entry, Hwcap, compare_names, flags};
-use cudock_inject::{Library, Word};
+use cudock_inject::ld_cache::{Cache, CacheEntry, Hwcap, compare_names, flags};
+use cudock_inject::{ElfClass, Library};
 use proptest::prelude::*;
 
 const ARCH: &str = std::env::consts::ARCH;
 
-fn library(soname: &str, path: &str, word: Word) -> Library {
-    Library { soname: soname.to_owned(), path: PathBuf::from(path), word }
+fn library(soname: &str, path: &str, class: ElfClass) -> Library {
+    Library { soname: soname.to_owned(), path: PathBuf::from(path), class }
 }
 
-fn entry(name: &str, path: &str) -> Entry {
-    Entry {
+fn entry(name: &str, path: &str) -> CacheEntry {
+    CacheEntry {
         name: name.to_owned(),
         path: path.to_owned(),
-        flags: flags(ARCH, Word::Bits64),
+        flags: flags(ARCH, ElfClass::Bits64),
         os_version: 0,
         hwcap: Hwcap::Bits(0),
     }
@@ -65,16 +65,19 @@ fn the_driver_stands_in_front_of_others_of_its_name() {
     let existing = Cache {
         entries: vec![
             entry("libcuda.so.1", "/usr/local/cuda/compat/libcuda.so.1"),
-            Entry {
+            CacheEntry {
                 hwcap: Hwcap::Named("x86-64-v3".to_owned()),
                 ..entry("libcuda.so.1", "/fast/libcuda.so.1")
             },
-            Entry { hwcap: Hwcap::Named("x86-64-v3".to_owned()), ..entry("libz.so.1", "/fast/libz.so.1") },
+            CacheEntry {
+                hwcap: Hwcap::Named("x86-64-v3".to_owned()),
+                ..entry("libz.so.1", "/fast/libz.so.1")
+            },
             entry("libz.so.1", "/lib/libz.so.1"),
             entry("liba.so.1", "/lib/liba.so.1"),
         ],
     };
-    let driver = [library("libcuda.so.1", "/usr/lib64/libcuda.so.1", Word::Bits64)];
+    let driver = [library("libcuda.so.1", "/usr/lib64/libcuda.so.1", ElfClass::Bits64)];
     let bytes = existing.with_driver(&driver, ARCH).to_bytes().unwrap();
     let cache = Cache::parse(&bytes).unwrap();
     let of = |name: &str| -> Vec<&str> {
@@ -97,9 +100,9 @@ fn the_driver_stands_in_front_of_others_of_its_name() {
 #[test]
 fn both_words_of_a_library_are_kept_apart() {
     let driver = [
-        library("libcuda.so.1", "/usr/lib64/libcuda.so.1", Word::Bits64),
-        library("libcuda.so.1", "/usr/lib/libcuda.so.1", Word::Bits32),
-        library("libcuda.so.1", "/elsewhere/libcuda.so.1", Word::Bits64),
+        library("libcuda.so.1", "/usr/lib64/libcuda.so.1", ElfClass::Bits64),
+        library("libcuda.so.1", "/usr/lib/libcuda.so.1", ElfClass::Bits32),
+        library("libcuda.so.1", "/elsewhere/libcuda.so.1", ElfClass::Bits64),
     ];
     let cache = Cache::default().with_driver(&driver, "x86_64");
     let found: Vec<(u32, &str)> =
@@ -148,9 +151,9 @@ fn a_real_program_finds_its_library_through_the_cache() {
     compile(&["-o", "main", "main.c", "driver/libcudock-test.so.1"]);
     // The loader and the C library at their usual places, as this machine's cache has them.
     let libc = Cache::parse(&bytes).unwrap();
-    let word = flags(ARCH, Word::Bits64);
+    let class = flags(ARCH, ElfClass::Bits64);
     let of =
-        |name: &str| libc.entries.iter().find(|entry| entry.name == name && entry.flags == word).unwrap();
+        |name: &str| libc.entries.iter().find(|entry| entry.name == name && entry.flags == class).unwrap();
     let loader = if ARCH == "x86_64" { "/lib64/ld-linux-x86-64.so.2" } else { "/lib/ld-linux-aarch64.so.1" };
     for path in [of("libc.so.6").path.as_str(), loader] {
         fs::create_dir_all(at(path).parent().unwrap()).unwrap();
@@ -170,7 +173,7 @@ fn a_real_program_finds_its_library_through_the_cache() {
     }
     assert_eq!(before.status.code(), Some(127), "without the cache the library is not found");
     // Among hundreds of other names, so that the loader's search by halves is what finds it.
-    let driver = [library("libcudock-test.so.1", "/driver/libcudock-test.so.1", Word::Bits64)];
+    let driver = [library("libcudock-test.so.1", "/driver/libcudock-test.so.1", ElfClass::Bits64)];
     let cache = libc.clone().with_driver(&driver, ARCH);
     fs::write(at("/etc/ld.so.cache"), cache.to_bytes().unwrap()).unwrap();
     let after = start().unwrap();
@@ -181,15 +184,16 @@ fn name() -> impl Strategy<Value = String> {
     "lib[a-c0-3._-]{0,6}\\.so(\\.[0-9]{1,3}){0,2}"
 }
 
-fn any_entry() -> impl Strategy<Value = Entry> {
+fn any_entry() -> impl Strategy<Value = CacheEntry> {
     let hwcap = prop_oneof![
         3 => Just(Hwcap::Bits(0)),
         1 => any::<u64>().prop_map(|bits| Hwcap::Bits(bits & !(1 << 62))),
         1 => "x86-64-v[2-4]".prop_map(Hwcap::Named),
     ];
     let flags = prop_oneof![Just(0x303_u32), Just(3), Just(0xa03), Just(0x803)];
-    (name(), "/[a-z]{1,4}", flags, any::<u32>(), hwcap)
-        .prop_map(|(name, path, flags, os_version, hwcap)| Entry { name, path, flags, os_version, hwcap })
+    (name(), "/[a-z]{1,4}", flags, any::<u32>(), hwcap).prop_map(|(name, path, flags, os_version, hwcap)| {
+        CacheEntry { name, path, flags, os_version, hwcap }
+    })
 }
 
 proptest! {

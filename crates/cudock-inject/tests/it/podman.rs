@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cudock_inject::cdi::{Options, specification};
+use cudock_inject::cdi::{CdiOptions, specification};
 use cudock_testkit::driver_tree::{DEBIAN, VERSION, can_make_devices, debian};
 use cudock_testkit::process;
 
@@ -33,7 +33,7 @@ fn podman_gives_a_container_the_gpu_of_our_specification() {
     }
     fs::copy(busybox, root.join("bin/busybox")).unwrap();
     let driver = debian();
-    let mut options = Options::new(process::example("cdi_hook"));
+    let mut options = CdiOptions::new(process::example("cdi_hook"));
     // Two test runs at once must not meet in /etc/cdi.
     options.class = format!("gpu-{}", std::process::id());
     options.vendor = "cudock.test".to_owned();

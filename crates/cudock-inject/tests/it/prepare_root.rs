@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use cudock_inject::ld_cache::Cache;
-use cudock_inject::{Edits, Library, Link, Text, Word, library_folder, prepare_root};
+use cudock_inject::{Edits, Library, Link, Text, ElfClass, library_directory, prepare_root};
 use cudock_testkit::driver_tree::{DEBIAN, Tree};
 
 const ARCH: &str = std::env::consts::ARCH;
@@ -25,7 +25,7 @@ fn edits(folder: &str) -> Edits {
         libraries: vec![Library {
             soname: "libcuda.so.1".to_owned(),
             path: at("libcuda.so.1"),
-            word: Word::Bits64,
+            class: ElfClass::Bits64,
         }],
         ..Edits::default()
     }
@@ -196,19 +196,19 @@ fn dots_in_edits_are_refused() {
 }
 
 #[test]
-fn the_images_own_library_folder_is_chosen() {
+fn the_images_own_library_directory_is_chosen() {
     let triplet = format!("/usr/lib/{ARCH}-linux-gnu");
     assert_eq!(
-        library_folder(Tree::new().folder(&triplet).folder("/usr/lib64").path()).unwrap(),
+        library_directory(Tree::new().folder(&triplet).folder("/usr/lib64").path()).unwrap(),
         Path::new(&triplet)
     );
-    assert_eq!(library_folder(Tree::new().folder("/usr/lib64").path()).unwrap(), Path::new("/usr/lib64"));
-    assert_eq!(library_folder(Tree::new().folder("/usr/lib").path()).unwrap(), Path::new("/usr/lib"));
-    assert_eq!(library_folder(Tree::new().path()).unwrap(), Path::new("/usr/lib"));
+    assert_eq!(library_directory(Tree::new().folder("/usr/lib64").path()).unwrap(), Path::new("/usr/lib64"));
+    assert_eq!(library_directory(Tree::new().folder("/usr/lib").path()).unwrap(), Path::new("/usr/lib"));
+    assert_eq!(library_directory(Tree::new().path()).unwrap(), Path::new("/usr/lib"));
     let outside = tempfile::tempdir().unwrap();
     let hostile = Tree::new().link("/usr/lib64", outside.path().to_str().unwrap());
     assert_eq!(
-        library_folder(hostile.path()).unwrap(),
+        library_directory(hostile.path()).unwrap(),
         Path::new("/usr/lib"),
         "a link that leads out is no folder"
     );

@@ -1,12 +1,12 @@
 //! Finds the driver of a tree.
 
 use cudock_host::Root;
-use cudock_inject::{Driver, InjectError, Places};
+use cudock_inject::{Driver, InjectError, DriverRoots};
 use cudock_testkit::driver_tree::Tree;
 
 /// The driver that is installed in a tree.
 pub(crate) trait DriverOf {
-    fn places(&self) -> Places;
+    fn places(&self) -> DriverRoots;
 
     fn find(&self) -> Result<Driver, InjectError> {
         Driver::find(&self.places())
@@ -18,7 +18,7 @@ pub(crate) trait DriverOf {
 }
 
 impl DriverOf for Tree {
-    fn places(&self) -> Places {
-        Places::one(Root::tree(self.path()).unwrap())
+    fn places(&self) -> DriverRoots {
+        DriverRoots::one(Root::tree(self.path()).unwrap())
     }
 }

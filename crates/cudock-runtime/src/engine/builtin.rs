@@ -1,4 +1,4 @@
-//! cudock's own engine: containers without a daemon.
+//! cudock's own engine, which runs containers without a daemon.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,28 +9,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cudock_base::Timestamp;
+use cudock_base::text::escape;
 use cudock_http::Progress;
 use cudock_image::unpack::{LayerStore, Pruned, Unpacked};
 use cudock_image::{Image, ImageError, RunConfig};
 use serde_json::{Value, json};
 
-use super::{Engine, LogRequest, Request, Summary};
-use crate::clock::moment;
+use super::{Engine, LogRequest, RunRequest, Summary};
 use crate::copy::{Copied, CopyRequest};
-use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::error::{OnFile, OnSystem, RuntimeError, error_text};
 use crate::exec::{self, ExecRequest};
 use crate::group;
 use crate::home::{ContainerDir, Home};
-use crate::launch::text;
-use crate::log::{LOOK_AGAIN, Line, Reader};
+use crate::log::{self, LogReader, POLL_INTERVAL};
 use crate::plan::{MountPlan, Plan, Private};
 use crate::reexec;
 use crate::signal::{SignalNumber, parse_signal, stop_signal};
 use crate::started::Started;
-use crate::status::{State, Status};
+use crate::status::{ContainerState, ContainerStatus};
 use crate::usage::Process;
 
-/// Opens an image by the words people use for it.
+/// Opens an image by its name.
 pub type Open = Box<dyn Fn(&str) -> Result<Image, ImageError>>;
 
 /// cudock's own engine.
@@ -39,7 +39,7 @@ pub struct Builtin {
     pub home: Home,
     /// How images are opened.
     pub open: Open,
-    /// Hears how unpacking goes.
+    /// Reports the progress of unpacking.
     pub progress: Arc<dyn Progress>,
 }
 
@@ -49,68 +49,68 @@ impl fmt::Debug for Builtin {
     }
 }
 
-/// Unpacked layers that nobody may remove meanwhile.
+/// Unpacked layers, protected from removal.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldLayers {
     layers: Option<Unpacked>,
 }
 
-impl Held {
-    /// Gives the root of a container that was just made the owner and the mode that the image says.
-    pub(crate) fn shape_root(&self, dir: &ContainerDir) -> Result<(), RuntimeError> {
+impl HeldLayers {
+    /// Sets owner and mode of a new container's root as in the image.
+    pub(crate) fn apply_root_metadata(&self, dir: &ContainerDir) -> Result<(), RuntimeError> {
         let Some(image) = &self.layers else { return Ok(()) };
-        image.root.apply(&dir.upper()).on("cannot shape the container's root", &dir.upper())
+        image.root.apply(&dir.upper()).on("cannot set owner and mode of", &dir.upper())
     }
 }
 
 impl Builtin {
-    /// Fills in what only the image knows, and unpacks it where it is not.
-    pub fn complete(&self, request: &mut Request) -> Result<Held, RuntimeError> {
-        let (layers, run, held) = if let Some(folder) = request.plan.image.strip_prefix("rootfs:") {
-            (vec![folder.into()], RunConfig::default(), None)
+    /// Unpacks the image if necessary, and fills in what it decides.
+    pub fn complete(&self, request: &mut RunRequest) -> Result<HeldLayers, RuntimeError> {
+        let (layers, run, held) = if let Some(directory) = request.plan.image.strip_prefix("rootfs:") {
+            (vec![directory.into()], RunConfig::default(), None)
         } else {
             let image = (self.open)(&request.plan.image)?;
             let unpacked = LayerStore::open(self.home.images())?.unpack(&image, self.progress.as_ref())?;
             (unpacked.layers.clone(), image.config.config.clone(), Some(unpacked))
         };
-        fill_in(request, &run)?;
+        apply_image_config(request, &run)?;
         request.plan.layers = layers;
-        Ok(Held { layers: held })
+        Ok(HeldLayers { layers: held })
     }
 
-    /// Removes unpacked layers that no container is made of, and what killed runs left of others.
+    /// Removes unpacked layers that no container uses, and leftovers of interrupted runs.
     pub fn prune(&self) -> Result<Pruned, RuntimeError> {
         let used: HashSet<PathBuf> = self.home.all()?.into_iter().flat_map(|(_, plan)| plan.layers).collect();
         Ok(LayerStore::open(self.home.images())?.prune(&|layer| used.contains(layer))?)
     }
 }
 
-/// What the image says, where the user said nothing.
-fn fill_in(request: &mut Request, run: &RunConfig) -> Result<(), RuntimeError> {
+/// Takes from the image's configuration what the user did not set.
+fn apply_image_config(request: &mut RunRequest, run: &RunConfig) -> Result<(), RuntimeError> {
     let plan = &mut request.plan;
     plan.process.environment = run.environment().into_iter().collect();
     let entrypoint = request.entrypoint.as_ref().unwrap_or(&run.entrypoint);
-    // An entry point of the user's own does not take the image's arguments.
-    let own = request.entrypoint.is_some() || !request.command.is_empty();
-    let command = if own { &request.command } else { &run.cmd };
+    // As in docker, a custom entry point does not get the image's default arguments.
+    let custom = request.entrypoint.is_some() || !request.command.is_empty();
+    let command = if custom { &request.command } else { &run.cmd };
     plan.process.args = entrypoint.iter().chain(command).cloned().collect();
     if plan.process.args.is_empty() {
-        let text = "no command to run: the image names none, and none was given";
+        let text = "no command to run: add one after the image, which has none";
         return Err(RuntimeError::Request(text.to_owned()));
     }
     let cwd = request.cwd.clone().unwrap_or_else(|| run.working_dir.clone());
     plan.process.cwd = if cwd.is_empty() { "/".to_owned() } else { cwd };
     if !plan.process.cwd.starts_with('/') {
-        let text = format!("`{}` is not an absolute folder to start in", plan.process.cwd);
+        let text = format!("the working directory `{}` is not an absolute path", plan.process.cwd);
         return Err(RuntimeError::Request(text));
     }
     plan.process.user = request.user.clone().unwrap_or_else(|| run.user.clone());
     if plan.stop_signal.is_empty() {
         run.stop_signal.clone_into(&mut plan.stop_signal);
         if !plan.stop_signal.is_empty() && parse_signal(&plan.stop_signal).is_err() {
-            let text: String = plan.stop_signal.chars().take(40).flat_map(char::escape_debug).collect();
+            let text = escape(&plan.stop_signal, 40);
             eprintln!(
-                "warning: the image's StopSignal `{text}` is not a signal: SIGTERM stops the container"
+                "warning: unknown StopSignal `{text}` in the image: the container is stopped with SIGTERM"
             );
             "SIGTERM".clone_into(&mut plan.stop_signal);
         }
@@ -118,54 +118,53 @@ fn fill_in(request: &mut Request, run: &RunConfig) -> Result<(), RuntimeError> {
     Ok(())
 }
 
-/// Writes the id of a container to a file that must not exist, before anything is made of it.
+/// Writes the id of a container to a file that must not exist yet.
 fn write_id(file: &Path, id: &str) -> Result<(), RuntimeError> {
     match File::options().write(true).create_new(true).open(file) {
         Ok(mut file) => file.write_all(id.as_bytes()).when("cannot write --cidfile"),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let text = format!("--cidfile {}: file exists; remove it or name another", file.display());
+            let text = format!("--cidfile {}: file exists; remove it or choose another", file.display());
             Err(RuntimeError::Request(text))
         }
         Err(error) => Err(RuntimeError::Request(format!("--cidfile {}: {error}", file.display()))),
     }
 }
 
-/// The variables a container needs again, whose values no file has.
-fn given_again(plan: &Plan, given: &[(String, String)]) -> Result<Private, RuntimeError> {
-    let missing = |name: &&String| !given.iter().any(|(known, _)| known == *name);
+/// The variables for another start. Values are not stored, so the caller must provide all of them again.
+fn private_environment(plan: &Plan, variables: &[(String, String)]) -> Result<Private, RuntimeError> {
+    let missing = |name: &&String| !variables.iter().any(|(known, _)| known == *name);
     let missing: Vec<&str> = plan.process.given.iter().filter(missing).map(String::as_str).collect();
     if missing.is_empty() {
-        return Ok(Private { environment: given.to_vec() });
+        return Ok(Private { environment: variables.to_vec() });
     }
-    let again: Vec<String> = missing.iter().map(|name| format!("-e {name}=…")).collect();
+    let flags: Vec<String> = missing.iter().map(|name| format!("-e {name}=…")).collect();
     Err(RuntimeError::Reported {
         code: 2,
-        text: format!(
-            "the values of {} are kept in no file and ended with the container",
-            missing.join(", ")
-        ),
-        hint: Some(format!("give them again: cudock start {} {}", again.join(" "), plan.name)),
+        text: format!("the values of {} are not stored and are gone with the last run", missing.join(", ")),
+        hint: Some(format!("cudock start {} {}", flags.join(" "), plan.name)),
     })
 }
 
 impl Builtin {
-    /// A container that can be started and stopped by itself, which one of a group cannot.
-    fn find_own(&self, name: &str) -> Result<(ContainerDir, Plan), RuntimeError> {
+    /// A container that is not in a group, and so can be started and stopped by itself.
+    fn find_ungrouped(&self, name: &str) -> Result<(ContainerDir, Plan), RuntimeError> {
         let (dir, plan) = self.home.find(name)?;
         match &plan.group {
             None => Ok((dir, plan)),
             Some(group) => Err(RuntimeError::Request(format!(
-                "container {} belongs to group {group}, whose supervisor starts it: `cudock down {group}` and \
-                 `cudock up` restart the group",
+                "container {} belongs to group {group}: restart the group with `cudock down {group}` and `cudock up`",
                 plan.name
             ))),
         }
     }
 
-    /// Fetches and unpacks an image, so that the next container of it starts at once.
+    /// Fetches and unpacks an image.
     pub fn pull(&self, image: &str) -> Result<Image, RuntimeError> {
         let opened = (self.open)(image)?;
-        LayerStore::open(self.home.images())?.unpack(&opened, self.progress.as_ref())?;
+        let store = LayerStore::open(self.home.images())?;
+        store.unpack(&opened, self.progress.as_ref())?;
+        // Layers that are not on disk are unpacked again after a reboot.
+        store.sync()?;
         Ok(opened)
     }
 }
@@ -175,7 +174,7 @@ impl Engine for Builtin {
         "cudock"
     }
 
-    fn run(&self, mut request: Request) -> Result<i32, RuntimeError> {
+    fn run(&self, mut request: RunRequest) -> Result<i32, RuntimeError> {
         let held = self.complete(&mut request)?;
         for mount in &request.plan.mounts {
             if let MountPlan::Volume { name, .. } = mount {
@@ -186,30 +185,28 @@ impl Engine for Builtin {
             write_id(file, &request.plan.id)?;
         }
         let dir = self.home.create(&request.plan)?;
-        held.shape_root(&dir)?;
+        held.apply_root_metadata(&dir)?;
         if request.detach {
             start_detached(&dir, &request.private)?;
             println!("{}", request.plan.id);
             return Ok(0);
         }
-        // Comes back only with an error: the watcher takes this process over.
-        let words = ["monitor".into(), dir.path().as_os_str().to_owned(), "--attached".into()];
-        Err(reexec::become_sealed(&words, &request.private)?)
+        Err(become_watcher(&dir, &request.private)?)
     }
 
     fn list(&self, all: bool) -> Result<Vec<Summary>, RuntimeError> {
-        self.home.sweep()?;
+        self.home.remove_leftovers()?;
         let groups = group::list(&self.home)?;
         let mut summaries = Vec::new();
         for (dir, plan) in self.home.all()? {
-            // One that cannot be read must not hide the others.
-            let status = dir.current(&plan).unwrap_or_else(|error| Status {
-                state: State::Lost,
-                error: Some(text(&error)),
-                ..Status::default()
+            // A container that cannot be read must not hide the others.
+            let status = dir.current(&plan).unwrap_or_else(|error| ContainerStatus {
+                state: ContainerState::Lost,
+                error: Some(error_text(&error)),
+                ..ContainerStatus::default()
             });
             let mut summary = summary(&plan, &status);
-            let alive = group::told_by_group(&groups, &mut summary).unwrap_or(status.state.is_alive());
+            let alive = group::apply_group_status(&groups, &mut summary).unwrap_or(status.state.is_alive());
             if all || alive {
                 summaries.push(summary);
             }
@@ -222,45 +219,32 @@ impl Engine for Builtin {
 
     fn logs(&self, name: &str, request: LogRequest) -> Result<(), RuntimeError> {
         let (dir, plan) = self.home.find(name)?;
-        let mut reader = Reader::open(&dir.log());
-        if let Some(count) = request.tail {
-            if request.since.is_some() || request.until.is_some() {
-                let skipped = lines_within(&dir, request)?.saturating_sub(count);
-                skip_within(&mut reader, request, skipped)?;
-            } else {
-                reader.skip_to_last(count)?;
-            }
-        }
+        let mut reader = LogReader::for_request(&dir.log(), request)?;
         loop {
-            // Looked at before the log is read to its end, so that nothing written meanwhile is missed.
-            let goes_on = request.follow && dir.is_alive(&plan)?;
+            // Checked before the log is read to its end, so that nothing written in between is missed.
+            let follow = request.follow && dir.is_alive(&plan)?;
             while let Some(line) = reader.next_line()? {
-                if is_after(&line, request) {
+                if request.is_past(&line) {
                     return Ok(());
                 }
-                if !is_within(&line, request) {
+                if !request.contains(&line) {
                     continue;
                 }
                 let time = if request.timestamps { format!("{} ", line.time) } else { String::new() };
-                let written = if line.stream == "stderr" {
-                    write!(std::io::stderr(), "{time}{}", line.log)
-                } else {
-                    write!(std::io::stdout(), "{time}{}", line.log)
-                };
-                if written.is_err() {
+                if log::print(&line, &format!("{time}{}", line.log)).is_err() {
                     return Ok(());
                 }
             }
-            if !goes_on {
+            if !follow {
                 return Ok(());
             }
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
     fn exec(&self, name: &str, request: &ExecRequest) -> Result<i32, RuntimeError> {
         let (dir, _) = self.home.find(name)?;
-        Err(exec::joiner(&dir, request)?.replace_this_process())
+        Err(exec::join_command(&dir, request)?.replace_this_process())
     }
 
     fn stop(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError> {
@@ -268,20 +252,20 @@ impl Engine for Builtin {
     }
 
     fn stop_all(&self, names: &[String], seconds: Option<u32>) -> Vec<Result<(), RuntimeError>> {
-        // All are asked before the first is waited for, so that together they take as long as the slowest.
-        let ask = |name: &String| {
+        // Send all signals before waiting, so that together they take as long as the slowest.
+        let request = |name: &String| {
             let (dir, plan) = self.home.find(name)?;
             let signal = stop_signal(&plan.stop_signal);
-            let asked = dir.ask(&plan, signal)?;
-            Ok((dir, plan, signal, asked))
+            let stop = dir.request_stop(&plan, signal)?;
+            Ok((dir, plan, signal, stop))
         };
-        let asked: Vec<Result<_, RuntimeError>> = names.iter().map(ask).collect();
-        let wait = |asked| {
-            let (dir, plan, signal, asked): (ContainerDir, Plan, _, _) = asked?;
+        let requested: Vec<Result<_, RuntimeError>> = names.iter().map(request).collect();
+        let wait = |requested| {
+            let (dir, plan, signal, stop): (ContainerDir, Plan, _, _) = requested?;
             let limit = Duration::from_secs(seconds.unwrap_or(plan.stop_seconds).into());
-            dir.wait_stopped(&plan, signal, asked, limit).map(|_| ())
+            dir.wait_stopped(&plan, signal, stop, limit).map(|_| ())
         };
-        asked.into_iter().map(wait).collect()
+        requested.into_iter().map(wait).collect()
     }
 
     fn remove(&self, name: &str, force: bool) -> Result<(), RuntimeError> {
@@ -306,7 +290,7 @@ impl Engine for Builtin {
         Ok(json!({
             "plan": plan,
             "status": status,
-            "created": moment(plan.created),
+            "created": Timestamp::from_millis(plan.created).to_string(),
             "folder": dir.path(),
             "log": dir.log(),
             "written_bytes": crate::end::written(&dir)?,
@@ -319,42 +303,41 @@ impl Engine for Builtin {
         if signal == SignalNumber::from(nix::sys::signal::Signal::SIGKILL)
             || signal == stop_signal(&plan.stop_signal)
         {
-            // Whoever ends a container this way does not want it started again.
+            // The restart policy must not start it again.
             let state = dir.current(&plan)?.state;
-            if matches!(state, State::Running | State::Restarting) {
-                dir.ask_to_stop()?;
+            if matches!(state, ContainerState::Running | ContainerState::Restarting) {
+                dir.mark_stopping()?;
             }
         }
         dir.signal(&plan, signal)
     }
 
-    fn start(&self, name: &str, given: &[(String, String)], attach: bool) -> Result<i32, RuntimeError> {
-        let (dir, plan) = self.find_own(name)?;
+    fn start(&self, name: &str, variables: &[(String, String)], attach: bool) -> Result<i32, RuntimeError> {
+        let (dir, plan) = self.find_ungrouped(name)?;
         let status = dir.current(&plan)?;
         if dir.is_watched()? {
-            if status.state == State::Running {
+            if status.state == ContainerState::Running {
                 return Ok(0);
             }
-            let is = status.state.word().to_owned();
+            let is = status.state.name().to_owned();
             return Err(RuntimeError::State { name: plan.name, is, needed: "stopped" });
         }
-        let private = given_again(&plan, given)?;
-        dir.allow_to_start()?;
+        let private = private_environment(&plan, variables)?;
+        dir.clear_stopping()?;
         if attach {
-            let words = ["monitor".into(), dir.path().as_os_str().to_owned(), "--attached".into()];
-            return Err(reexec::become_sealed(&words, &private)?);
+            return Err(become_watcher(&dir, &private)?);
         }
         start_detached(&dir, &private)?;
         Ok(0)
     }
 
     fn restart(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError> {
-        let (dir, plan) = self.find_own(name)?;
+        let (dir, plan) = self.find_ungrouped(name)?;
         let status = dir.current(&plan)?;
-        // While it runs, its watcher has the values of its variables in memory.
-        let started = if status.state == State::Running { Started::read(&dir)? } else { None };
-        let given = started.map(|started| started.given).unwrap_or_default();
-        let private = given_again(&plan, &given)?;
+        // While it runs, its watcher holds the values of its variables in memory.
+        let started = if status.state == ContainerState::Running { Started::read(&dir)? } else { None };
+        let variables = started.map(|started| started.given).unwrap_or_default();
+        let private = private_environment(&plan, &variables)?;
         if plan.remove && status.state.is_alive() {
             return Err(RuntimeError::Request(format!(
                 "container {} was started with --rm: it is removed when it stops and cannot be restarted",
@@ -363,7 +346,7 @@ impl Engine for Builtin {
         }
         let limit = Duration::from_secs(seconds.unwrap_or(plan.stop_seconds).into());
         dir.stop(&plan, stop_signal(&plan.stop_signal), limit)?;
-        dir.allow_to_start()?;
+        dir.clear_stopping()?;
         start_detached(&dir, &private)
     }
 
@@ -378,48 +361,19 @@ impl Engine for Builtin {
     }
 }
 
-/// Whether a line is of the time that was asked for.
-fn is_within(line: &Line, request: LogRequest) -> bool {
-    let Some(time) = crate::clock::milliseconds(&line.time) else { return true };
-    request.since.is_none_or(|since| time >= since) && request.until.is_none_or(|until| time < until)
-}
-
-/// Whether a line is later than all that were asked for.
-fn is_after(line: &Line, request: LogRequest) -> bool {
-    let time = crate::clock::milliseconds(&line.time);
-    request.until.zip(time).is_some_and(|(until, time)| time >= until)
-}
-
-fn lines_within(dir: &ContainerDir, request: LogRequest) -> Result<usize, RuntimeError> {
-    let mut reader = Reader::open(&dir.log());
-    let mut count = 0;
-    while let Some(line) = reader.next_line()? {
-        count += usize::from(is_within(&line, request));
-    }
-    Ok(count)
-}
-
-fn skip_within(reader: &mut Reader, request: LogRequest, mut count: usize) -> Result<(), RuntimeError> {
-    while count > 0 {
-        let Some(line) = reader.next_line()? else { return Ok(()) };
-        count -= usize::from(is_within(&line, request));
-    }
-    Ok(())
-}
-
-/// A container of which nothing can be read but its id.
+/// A container of which only the id can be read.
 fn damaged(dir: &ContainerDir) -> Summary {
     let (id, state) = (dir.id(), "damaged".to_owned());
     Summary { name: id.clone(), id, state, ..Summary::default() }
 }
 
-fn summary(plan: &Plan, status: &Status) -> Summary {
+fn summary(plan: &Plan, status: &ContainerStatus) -> Summary {
     Summary {
         id: plan.id.clone(),
         name: plan.name.clone(),
         image: plan.image.clone(),
         command: plan.process.args.join(" "),
-        state: status.state.word().to_owned(),
+        state: status.state.name().to_owned(),
         created: plan.created,
         started: status.started,
         exit_code: status.exit_code,
@@ -432,18 +386,21 @@ fn summary(plan: &Plan, status: &Status) -> Summary {
     }
 }
 
-/// Starts a watcher that goes on without us, and waits until its container runs.
+/// Replaces this process by an attached watcher. Returns only with an error.
+fn become_watcher(dir: &ContainerDir, private: &Private) -> Result<RuntimeError, RuntimeError> {
+    let args = ["monitor".into(), dir.path().as_os_str().to_owned(), "--attached".into()];
+    reexec::become_sealed(&args, private)
+}
+
+/// Starts a detached watcher and waits until its container runs.
 pub fn start_detached(dir: &ContainerDir, private: &Private) -> Result<(), RuntimeError> {
-    let (mut ready, theirs) =
-        std::io::pipe().map_err(|error| RuntimeError::system("cannot hear from the watcher", error))?;
+    let (mut ready, theirs) = std::io::pipe().when("cannot create a pipe")?;
     let theirs: OwnedFd = theirs.into();
-    let words = ["monitor".into(), dir.path().as_os_str().to_owned()];
-    reexec::sealed_command(&words, private)?.spawn_detached(&theirs)?;
-    // Only the watcher may hold it from here on, so that its end is seen.
+    let args = ["monitor".into(), dir.path().as_os_str().to_owned()];
+    reexec::sealed_command(&args, private)?.spawn_detached(&theirs)?;
+    // Only the watcher may keep it open, so that its exit is noticed.
     drop(theirs);
-    let mut answer = String::new();
-    ready
-        .read_to_string(&mut answer)
-        .map_err(|error| RuntimeError::system("cannot hear from the watcher", error))?;
-    reexec::reported(&answer)
+    let mut reply = String::new();
+    ready.read_to_string(&mut reply).when("cannot read the watcher's reply")?;
+    reexec::parse_reply(&reply)
 }

@@ -1,7 +1,7 @@
-//! Who runs containers: cudock itself, or an engine that is installed on this machine.
+//! Engines that run containers: cudock itself, docker or podman.
 
 pub mod builtin;
-pub mod other;
+pub mod external;
 
 use std::path::PathBuf;
 
@@ -12,64 +12,64 @@ use serde_json::Value;
 use crate::copy::CopyRequest;
 use crate::error::RuntimeError;
 use crate::exec::ExecRequest;
+use crate::log::LogLine;
 use crate::plan::{Plan, Private};
 use crate::tree::Copied;
 use crate::usage::Process;
 
-/// What was asked of an engine: everything but what only the image knows.
+/// A container to run.
 #[derive(Debug, Clone)]
-pub struct Request {
-    /// Everything about the container. Its layers, the image's variables and the parts of its process that the image
-    /// decides are filled in by the engine.
+pub struct RunRequest {
+    /// The container, without what the image decides, which the engine fills in.
     pub plan: Plan,
-    /// Variables that the user gave.
+    /// Variables set by the user.
     pub private: Private,
-    /// What is run in place of the image's entry point.
+    /// Replaces the image's entry point.
     pub entrypoint: Option<Vec<String>>,
-    /// What is run in place of the image's command.
+    /// Replaces the image's command.
     pub command: Vec<String>,
-    /// Whether the user chose the working folder.
+    /// Replaces the image's working directory.
     pub cwd: Option<String>,
-    /// Whether the user chose who it runs as.
+    /// Replaces the image's user.
     pub user: Option<String>,
-    /// Whether to come back as soon as it runs.
+    /// Whether to return as soon as it runs.
     pub detach: bool,
-    /// A file that its id is written to, which must not exist yet.
+    /// The file to write its id to, which must not exist yet.
     pub cidfile: Option<PathBuf>,
-    /// Whether the image is fetched; what the engine does by default without it.
+    /// When to pull the image; the engine's default if `None`.
     pub pull: Option<Pull>,
-    /// Which image of several, as in linux/arm64.
+    /// The platform of a multi-platform image, such as linux/arm64.
     pub platform: Option<String>,
 }
 
-/// A container as a list shows it.
+/// A container in a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Its id.
     pub id: String,
     /// Its name.
     pub name: String,
-    /// What it was made of.
+    /// Its image.
     pub image: String,
     /// What runs in it.
     pub command: String,
     /// created, running, restarting, exited, lost.
     pub state: String,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created: u64,
     /// When it was last started.
     pub started: Option<u64>,
-    /// What it ended with.
+    /// Its last exit code.
     pub exit_code: Option<i32>,
-    /// Whether it was ended for using more memory than it may.
+    /// Whether it ran out of memory.
     pub out_of_memory: bool,
-    /// How often it was started again.
+    /// How often it was restarted.
     pub restarts: u32,
-    /// Whether it can be asked, where someone asks after it: a group's container.
+    /// Whether it is ready, for containers of a group.
     pub ready: Option<bool>,
-    /// Ports of this machine that lead into it.
+    /// Published ports.
     pub ports: Vec<String>,
-    /// The GPUs it has, as they were asked for.
+    /// The value of `--gpus`.
     pub gpus: Option<String>,
     /// The group it belongs to.
     pub group: Option<String>,
@@ -78,48 +78,64 @@ pub struct Summary {
 /// Which lines of a log.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogRequest {
-    /// Whether to go on as it grows.
+    /// Whether to wait for new lines.
     pub follow: bool,
-    /// Only so many of the last.
+    /// Only this many lines from the end.
     pub tail: Option<usize>,
     /// Whether each line begins with its time.
     pub timestamps: bool,
-    /// Only lines of this moment and later, in milliseconds since 1970.
+    /// Only lines since this time, in milliseconds since 1970.
     pub since: Option<u64>,
-    /// Only lines before this moment.
+    /// Only lines before this time.
     pub until: Option<u64>,
 }
 
-/// What every engine can do. Names are those of containers, or beginnings of their ids.
+impl LogRequest {
+    /// Whether a line is in the requested period.
+    pub(crate) fn contains(&self, line: &LogLine) -> bool {
+        if self.since.is_none() && self.until.is_none() {
+            return true;
+        }
+        let Some(time) = line.milliseconds() else { return true };
+        self.since.is_none_or(|since| time >= since) && self.until.is_none_or(|until| time < until)
+    }
+
+    /// Whether a line, and so every later one, is after the requested period.
+    pub(crate) fn is_past(&self, line: &LogLine) -> bool {
+        self.until.zip(line.milliseconds()).is_some_and(|(until, time)| time >= until)
+    }
+}
+
+/// The operations of an engine. Containers are given by name or by a prefix of the id.
 pub trait Engine {
     /// cudock, docker, podman.
     fn name(&self) -> &'static str;
-    /// Runs a container. What it ended with, or 0 where it goes on without us; its id is printed then.
-    fn run(&self, request: Request) -> Result<i32, RuntimeError>;
-    /// The containers that run, or all.
+    /// Runs a container and returns its exit code. A detached one returns 0 after its id is printed.
+    fn run(&self, request: RunRequest) -> Result<i32, RuntimeError>;
+    /// Running containers, or all.
     fn list(&self, all: bool) -> Result<Vec<Summary>, RuntimeError>;
-    /// Prints what a container wrote.
+    /// Prints the log of a container.
     fn logs(&self, name: &str, request: LogRequest) -> Result<(), RuntimeError>;
-    /// Runs a further process in a container. What it ended with.
+    /// Runs another process in a container and returns its exit code.
     fn exec(&self, name: &str, request: &ExecRequest) -> Result<i32, RuntimeError>;
-    /// Asks a container to end, and ends it after so many seconds.
+    /// Stops a container, and kills it after `seconds`.
     fn stop(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError>;
-    /// Stops several, at once where the engine can. One result for each.
+    /// Stops several containers, concurrently if the engine can. One result for each.
     fn stop_all(&self, names: &[String], seconds: Option<u32>) -> Vec<Result<(), RuntimeError>> {
         names.iter().map(|name| self.stop(name, seconds)).collect()
     }
     /// Removes a container.
     fn remove(&self, name: &str, force: bool) -> Result<(), RuntimeError>;
-    /// Waits for a container's end. What it ended with.
+    /// Waits until a container has exited and returns its exit code.
     fn wait(&self, name: &str) -> Result<i32, RuntimeError>;
-    /// Everything that is known of a container.
+    /// Everything known about a container, as JSON.
     fn inspect(&self, name: &str) -> Result<Value, RuntimeError>;
     /// Sends a signal to a container's first process.
     fn kill(&self, name: &str, signal: &str) -> Result<(), RuntimeError>;
-    /// Starts a container again that ended, with the variables that were given to it and are not kept. What it ended
-    /// with, or 0 where it goes on without us.
-    fn start(&self, name: &str, given: &[(String, String)], attach: bool) -> Result<i32, RuntimeError>;
-    /// Stops a container, where it runs, and starts it again.
+    /// Starts a container that has exited, with its variables, whose values are not stored. Returns its exit code if
+    /// attached, else 0.
+    fn start(&self, name: &str, variables: &[(String, String)], attach: bool) -> Result<i32, RuntimeError>;
+    /// Stops a container if it runs, and starts it again.
     fn restart(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError>;
     /// Copies files between a container and this machine.
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied, RuntimeError>;

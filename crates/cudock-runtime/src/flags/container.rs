@@ -1,10 +1,10 @@
-//! Names of containers, and directories that a container is made of.
+//! Names of containers, and directories on the command line.
 
 use std::path::{Path, PathBuf};
 
 use cudock_base::UsageError;
 
-/// The image's name with the beginning of the container's id: readable, and hardly ever taken.
+/// The image's name with a prefix of the container's id.
 pub fn default_name(image: &str, id: &str) -> String {
     let last = image.trim_end_matches('/').rsplit(['/', ':']).find(|part| !part.is_empty());
     let before_tag = image.rsplit('/').next().and_then(|part| part.split([':', '@']).next());
@@ -15,26 +15,30 @@ pub fn default_name(image: &str, id: &str) -> String {
     format!("{}-{}", if base.is_empty() { "container" } else { base }, id.get(..6).unwrap_or(id))
 }
 
-/// Refuses a name that a container cannot have.
-pub fn check_name(name: &str) -> Result<(), UsageError> {
-    let valid = name.len() <= 128
+/// Whether a text is a valid name of a container or volume, by docker's rules.
+pub(crate) fn is_docker_name(name: &str) -> bool {
+    name.len() <= 128
         && name.starts_with(|letter: char| letter.is_ascii_alphanumeric())
-        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_.-".contains(letter));
-    if valid {
-        return Ok(());
-    }
-    Err(UsageError::new(format!("`{name}` cannot be the name of a container"))
-        .hint("letters, digits, dots, dashes and underscores, beginning with a letter or digit"))
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_.-".contains(letter))
 }
 
-/// The absolute path of a directory, which must exist: processes that use it later run elsewhere.
+/// Checks the name of a container.
+pub fn check_name(name: &str) -> Result<(), UsageError> {
+    if is_docker_name(name) {
+        return Ok(());
+    }
+    Err(UsageError::new(format!("`{name}` is not a valid container name"))
+        .hint("use letters, digits, dots, dashes and underscores, beginning with a letter or digit"))
+}
+
+/// The absolute path of an existing directory, since processes with another working directory use it later.
 pub fn existing_directory(path: &Path) -> Result<PathBuf, UsageError> {
     let wrong = |error| UsageError::new(format!("cannot read {}: {error}", path.display()));
     let absolute = path.canonicalize().map_err(wrong)?;
     if absolute.is_dir() {
         Ok(absolute)
     } else {
-        Err(UsageError::new(format!("{} is not a folder", path.display())))
+        Err(UsageError::new(format!("{} is not a directory", path.display())))
     }
 }
 

@@ -1,7 +1,7 @@
-//! The flags of `docker run`, and what `cudock run` does with each.
+//! The flags of `docker run`, and whether `cudock run` supports each.
 //!
-//! Every flag of docker's reference is a row, so that none is ever taken for the image or the program: it works, or it is
-//! refused by name with what to do instead. Flags that only cudock has are not in the table.
+//! Every flag of docker's reference is a row, so that none is ever taken for the image: it works, or it is rejected by name
+//! with an alternative. Flags that only cudock has are not in the table.
 
 use cudock_base::UsageError;
 use cudock_base::suggest::nearest;
@@ -137,8 +137,8 @@ pub const DOCKER_FLAGS: &[DockerFlag] = &[
         "privileged",
         None,
         Refused(
-            "it would give the container this machine; GPUs need --gpus all alone. Name what it needs: --cap-add NAME, \
-             --device PATH, --security-opt seccomp=unconfined",
+            "it would give the container full access to this machine; GPUs need only --gpus all. Add what it needs: --cap-add \
+             NAME, --device PATH, --security-opt seccomp=unconfined",
         ),
     ),
     row("publish", Some('p'), Works),
@@ -177,8 +177,8 @@ pub const DOCKER_FLAGS: &[DockerFlag] = &[
     row("workdir", Some('w'), Works),
 ];
 
-/// Refuses an argument in the place of the image that begins with a dash: a flag that the parser of arguments does not
-/// know. `known` has the names and letters of those that it knows.
+/// Rejects an argument in place of the image that begins with a dash: a flag that the argument parser does not know. `known`
+/// returns the names and letters of those that it knows.
 pub fn refuse_unknown(argument: &str, known: &dyn Fn() -> Vec<String>) -> Result<(), UsageError> {
     let Some(flag) = argument.strip_prefix('-').filter(|flag| !flag.is_empty() && argument != "--") else {
         return Ok(());

@@ -1,17 +1,17 @@
-//! Limits of memory.
+//! The values of memory limits.
 
 use cudock_base::UsageError;
 
 use super::values::bytes;
 
-/// The least memory a container starts with.
-const MIN_MEMORY: u64 = 6 << 20;
+/// The least memory of a container.
+pub(crate) const MIN_MEMORY: u64 = 6 << 20;
 
 /// The value of `--memory`.
 pub fn memory(text: &str) -> Result<u64, UsageError> {
     let memory = bytes(text)?;
     if memory < MIN_MEMORY {
-        return Err(UsageError::new("no container starts with less than 6 MiB of memory").hint("-m 512m"));
+        return Err(UsageError::new("a container needs at least 6 MiB of memory").hint("-m 512m"));
     }
     Ok(memory)
 }
@@ -19,7 +19,7 @@ pub fn memory(text: &str) -> Result<u64, UsageError> {
 /// The value of `--memory-swap`: memory and swap together, or -1 for no limit.
 pub fn memory_swap(text: &str, memory: Option<u64>) -> Result<i64, UsageError> {
     let Some(memory) = memory else {
-        return Err(UsageError::new("--memory-swap counts memory and swap together, and needs --memory")
+        return Err(UsageError::new("--memory-swap is memory and swap together, and needs --memory")
             .hint("-m 16g --memory-swap 16g allows no swap"));
     };
     if text == "-1" {

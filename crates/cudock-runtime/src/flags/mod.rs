@@ -1,7 +1,6 @@
-//! The values of `docker run`'s flags, and what they mean for a container.
+//! Parses the values of `docker run`'s flags, which `cudock run` shares.
 //!
-//! `cudock run` takes the same flags. Everything here is a function from text to a part of a plan, so that other front ends
-//! can use the same syntax.
+//! Each function turns text into a part of a plan, so that other front ends can use the same syntax.
 
 mod container;
 mod devices;
@@ -15,9 +14,11 @@ mod security;
 mod times;
 mod values;
 
+pub(crate) use container::is_docker_name;
 pub use container::{check_name, default_name, existing_directory};
 pub use devices::{Device, cdi_gpus, device};
 pub use gpus::{GpuFlags, gpus};
+pub(crate) use limits::MIN_MEMORY;
 pub use limits::{memory, memory_swap};
 pub use mounts::{Sources, mount, tmpfs, volume};
 pub use network::{add_host, automatic_network, sysctls};

@@ -4,19 +4,19 @@ use std::path::{Path, PathBuf};
 
 use cudock_base::UsageError;
 
+use super::container::is_docker_name;
 use super::values::bytes;
 use crate::error::RuntimeError;
 use crate::home::Home;
 use crate::plan::MountPlan;
-use crate::volume_store::is_volume_name;
 
-/// Where sources are looked for.
+/// Where the sources of mounts are.
 pub struct Sources<'a> {
     /// The directory that relative paths start from.
     pub directory: &'a Path,
-    /// Where named volumes are; none if another engine keeps them.
+    /// Where named volumes are; `None` if another engine stores them.
     pub home: Option<&'a Home>,
-    /// Is told what users may not expect.
+    /// Called with notes for the user.
     pub on_note: &'a dyn Fn(&str),
 }
 
@@ -50,8 +50,8 @@ impl Sources<'_> {
 
 /// A volume: SOURCE:TARGET or NAME:TARGET, with `:ro` or `:rw` after it.
 pub fn volume(text: &str, sources: &Sources<'_>) -> Result<MountPlan, RuntimeError> {
-    let wrong = |why: &str| -> RuntimeError {
-        UsageError::new(format!("`{text}` is not a volume: {why}"))
+    let wrong = |reason: &str| -> RuntimeError {
+        UsageError::new(format!("`{text}` is not a volume: {reason}"))
             .hint("-v ./data:/data, -v /models:/models:ro, or -v NAME:/data for a named volume")
             .into()
     };
@@ -71,12 +71,12 @@ pub fn volume(text: &str, sources: &Sources<'_>) -> Result<MountPlan, RuntimeErr
         }
     }
     if source.is_empty() || !target.starts_with('/') {
-        return Err(wrong("source and target are paths, and the target is an absolute one"));
+        return Err(wrong("the target must be an absolute path"));
     }
-    if !is_volume_name(source) {
+    if !is_docker_name(source) {
         return sources.bind(source, target, read_only);
     }
-    // Earlier versions had no named volumes, so a directory of that name may be meant; a volume that exists comes first.
+    // Earlier versions had no named volumes, so a directory of this name takes precedence over a new volume.
     let known = sources.home.is_some_and(|home| home.has_volume(source));
     if !known && sources.directory.join(source).exists() {
         (sources.on_note)(&format!(
@@ -89,8 +89,8 @@ pub fn volume(text: &str, sources: &Sources<'_>) -> Result<MountPlan, RuntimeErr
 
 /// A mount in docker's long form: type=bind,source=/data,target=/data,readonly.
 pub fn mount(text: &str, sources: &Sources<'_>) -> Result<MountPlan, RuntimeError> {
-    let wrong = |why: &str| -> RuntimeError {
-        UsageError::new(format!("--mount {text}: {why}"))
+    let wrong = |reason: &str| -> RuntimeError {
+        UsageError::new(format!("--mount {text}: {reason}"))
             .hint(
                 "--mount type=bind,source=/data,target=/data,readonly; type=volume; type=tmpfs,tmpfs-size=1g",
             )
@@ -121,7 +121,7 @@ pub fn mount(text: &str, sources: &Sources<'_>) -> Result<MountPlan, RuntimeErro
                 mode = Some(octal);
             }
             "bind-propagation" if matches!(value, Some("rprivate" | "private")) => {}
-            // It only ever mattered to docker on macOS.
+            // Only affects docker on macOS.
             "consistency" => {}
             _ => return Err(wrong(&format!("option {name} is not supported"))),
         }
@@ -135,9 +135,9 @@ pub fn mount(text: &str, sources: &Sources<'_>) -> Result<MountPlan, RuntimeErro
         ("bind", Some(source)) => sources.bind(source, target, read_only),
         ("bind", None) => Err(wrong("a bind mount has a source")),
         ("tmpfs", Some(_)) => Err(wrong("a tmpfs has no source")),
-        ("tmpfs", None) if read_only => Err(wrong("a tmpfs that can only be read is of no use")),
+        ("tmpfs", None) if read_only => Err(wrong("a read-only tmpfs is useless")),
         ("tmpfs", None) => Ok(MountPlan::Tmpfs { target: PathBuf::from(target), size, mode }),
-        ("volume", Some(name)) if is_volume_name(name) => {
+        ("volume", Some(name)) if is_docker_name(name) => {
             sources.named(name, PathBuf::from(target), read_only, copy)
         }
         ("volume", Some(_)) => Err(wrong("the source of a volume is its name; a path is type=bind")),
@@ -146,10 +146,10 @@ pub fn mount(text: &str, sources: &Sources<'_>) -> Result<MountPlan, RuntimeErro
     }
 }
 
-/// Memory: TARGET, with `:size=64m,mode=1777` after it.
+/// A tmpfs: TARGET, with `:size=64m,mode=1777` after it.
 pub fn tmpfs(text: &str) -> Result<MountPlan, RuntimeError> {
-    let wrong = |why: &str| -> RuntimeError {
-        UsageError::new(format!("`{text}` is not a folder in memory: {why}"))
+    let wrong = |reason: &str| -> RuntimeError {
+        UsageError::new(format!("`{text}` is not a tmpfs: {reason}"))
             .hint("--tmpfs /scratch:size=1g,mode=1777")
             .into()
     };
@@ -164,9 +164,9 @@ pub fn tmpfs(text: &str) -> Result<MountPlan, RuntimeError> {
             Some(("mode", text)) => {
                 mode = Some(u32::from_str_radix(text, 8).map_err(|_| wrong("its mode is octal, as 1777"))?);
             }
-            // These always apply.
+            // Always applied.
             None if matches!(option, "rw" | "nosuid" | "nodev" | "noexec") => {}
-            _ => return Err(wrong(&format!("`{option}` is no option of one"))),
+            _ => return Err(wrong(&format!("unknown option `{option}`"))),
         }
     }
     Ok(MountPlan::Tmpfs { target: PathBuf::from(target), size, mode })
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn mounts_are_read_as_docker_reads_them() {
+    fn mounts_are_parsed_as_in_docker() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("data")).unwrap();
         let home = Home::at(directory.path().join("home"));

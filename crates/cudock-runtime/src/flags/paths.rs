@@ -15,7 +15,7 @@ pub fn locate_home(variable: &str) -> Result<Home, UsageError> {
     if let Some(directory) = named {
         let absolute = std::path::absolute(&directory);
         return Ok(Home::at(absolute.map_err(|error| {
-            UsageError::new(format!("{} is not a folder: {error}", PathBuf::from(&directory).display()))
+            UsageError::new(format!("{} is not a directory: {error}", PathBuf::from(&directory).display()))
         })?));
     }
     if rootless::is_root() && !rootless::in_user_namespace() {
@@ -23,7 +23,7 @@ pub fn locate_home(variable: &str) -> Result<Home, UsageError> {
     }
     let directory = user_data(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"));
     let directory = directory.ok_or_else(|| {
-        UsageError::new("there is no home folder to keep containers in")
+        UsageError::new("there is no home directory to keep containers in")
             .hint(format!("name one: {variable}=DIR"))
     })?;
     Ok(Home::at(directory.join("cudock")))

@@ -1,15 +1,13 @@
-//! Durations and points in time.
+//! The values of durations and points in time.
 
 use std::time::Duration;
 
-use cudock_base::UsageError;
-
-use crate::clock;
+use cudock_base::{Timestamp, UsageError};
 
 /// A duration: 90s, 5m, 1h30m, 250ms, 2d; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, UsageError> {
     parse(text).ok_or_else(|| {
-        UsageError::new(format!("`{text}` is not a length of time")).hint("such as 90s, 5m or 1h30m")
+        UsageError::new(format!("`{text}` is not a duration")).hint("such as 90s, 5m or 1h30m")
     })
 }
 
@@ -43,7 +41,7 @@ fn parse(text: &str) -> Option<Duration> {
 pub fn point_in_time(flag: &str, text: &str, now: u64) -> Result<u64, UsageError> {
     let seconds = || {
         let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-        // Four digits are a year: nobody means the first hours of 1970.
+        // Four digits are a year, not seconds since 1970.
         let whole: u64 = whole.parse().ok().filter(|_| whole.len() > 4)?;
         let part: u64 = format!("{part:0<3}").get(..3)?.parse().ok()?;
         whole.checked_mul(1000)?.checked_add(part)
@@ -52,7 +50,7 @@ pub fn point_in_time(flag: &str, text: &str, now: u64) -> Result<u64, UsageError
         let ago = u64::try_from(parse(text)?.as_millis()).ok()?;
         text.ends_with(|letter: char| letter.is_ascii_alphabetic()).then(|| now.saturating_sub(ago))
     };
-    clock::milliseconds(text).or_else(seconds).or_else(ago).ok_or_else(|| {
+    Timestamp::parse(text).and_then(Timestamp::millis).or_else(seconds).or_else(ago).ok_or_else(|| {
         UsageError::new(format!("{flag} {text} is not a time"))
             .hint("such as 10m, 1h30m, 2026-11-15T12:30:00Z or seconds since 1970")
     })
@@ -63,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read() {
+    fn durations_are_parsed() {
         for (text, seconds) in
             [("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("2d", 172_800), ("0", 0)]
         {
@@ -76,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn points_in_time_are_read_as_docker_reads_them() {
+    fn points_in_time_are_parsed_as_in_docker() {
         let now = 1_794_745_805_000;
         for (text, expected) in [
             ("10m", now - 600_000),

@@ -74,7 +74,7 @@ pub fn ulimit(text: &str) -> Result<Rlimit, UsageError> {
     let (name, values) = text.split_once('=').ok_or_else(wrong)?;
     if !crate::limits::names().any(|known| known == name) {
         let names: Vec<&str> = crate::limits::names().collect();
-        return Err(UsageError::new(format!("there is no resource limit `{name}`")).hint(names.join(", ")));
+        return Err(UsageError::new(format!("unknown resource limit `{name}`")).hint(names.join(", ")));
     }
     let (soft, hard) = values.split_once(':').unwrap_or((values, values));
     let (soft, hard) = (number(soft)?, number(hard)?);

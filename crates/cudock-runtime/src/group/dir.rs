@@ -1,4 +1,4 @@
-//! The folder of a group: what others know of it, and whether its supervisor lives.
+//! The directory of a group: its status, and whether its supervisor runs.
 
 use std::fs;
 use std::io;
@@ -6,30 +6,31 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cudock_base::UsageError;
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::state::{GroupStatus, MemberPhase, State};
+use super::status::{GroupPhase, GroupStatus, MemberPhase};
 use crate::engine::Summary;
 use crate::error::{OnFile, OnSystem, RuntimeError};
 use crate::home::{ContainerDir, Home, read_json, remove_tree, write_json};
 use crate::plan::Plan;
 
-/// The folder of one group.
+/// The directory of one group.
 #[derive(Debug, Clone)]
 pub struct GroupDir {
     path: PathBuf,
 }
 
-/// The hold a supervisor has on its group. It goes with whoever inherits its descriptor.
+/// The lock that a supervisor holds on its group. Processes that inherit the descriptor hold it, too.
 #[derive(Debug)]
 pub struct GroupLock {
     file: fs::File,
 }
 
 impl GroupLock {
-    /// Lets the next program that this process starts, or becomes, inherit the hold; the number to tell it.
+    /// Lets the next program inherit the lock, and returns its descriptor.
     pub fn hand_down(&self) -> Result<i32, RuntimeError> {
-        fcntl_setfd(&self.file, FdFlags::empty()).when("cannot hand the group's lock down")?;
+        fcntl_setfd(&self.file, FdFlags::empty()).when("cannot pass on the group's lock")?;
         Ok(self.file.as_raw_fd())
     }
 }
@@ -41,32 +42,32 @@ impl From<fs::File> for GroupLock {
 }
 
 impl GroupDir {
-    /// The folder of the group of that name, which need not exist.
+    /// The directory of the group of this name, which need not exist.
     pub fn of(home: &Home, name: &str) -> Self {
         Self { path: home.groups().join(name) }
     }
 
-    /// The folder of a group that is known by it.
+    /// A group by its directory.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The folder.
+    /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The network all containers join. Only the supervisor and its children see what is mounted there.
+    /// The network namespace of all containers. Only the supervisor and its children see what is mounted there.
     pub fn network(&self) -> PathBuf {
         self.path.join("netns")
     }
 
-    /// Where the folders of `emptyDir` volumes are.
+    /// Where the directories of `emptyDir` volumes are.
     pub fn volumes(&self) -> PathBuf {
         self.path.join("volumes")
     }
 
-    /// Where the files of secret volumes are, in memory that only the supervisor and its children see.
+    /// Where the files of secret volumes are, on a tmpfs that only the supervisor and its children see.
     pub fn secrets(&self) -> PathBuf {
         self.path.join("secrets")
     }
@@ -79,21 +80,21 @@ impl GroupDir {
         self.path.join("lock")
     }
 
-    /// How long containers may take to end when the group is next told to.
+    /// How long containers may take to stop, as `cudock down` requested.
     fn grace_file(&self) -> PathBuf {
         self.path.join("grace")
     }
 
-    /// Takes hold of the group, making its folder where there is none; none where its supervisor lives.
+    /// Locks the group, and creates its directory if necessary. `None` if its supervisor runs.
     pub fn lock(&self) -> Result<Option<GroupLock>, RuntimeError> {
-        fs::create_dir_all(&self.path).on("cannot make", &self.path)?;
+        fs::create_dir_all(&self.path).on("cannot create", &self.path)?;
         let path = self.lock_file();
         let mut tries = 0;
         loop {
             let file = fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?;
             match file.try_lock() {
                 Ok(()) => {}
-                // Someone who only looks holds it for a moment, too.
+                // A process that only checks the lock holds it briefly, too.
                 Err(fs::TryLockError::WouldBlock) if tries < 10 => {
                     tries += 1;
                     std::thread::sleep(Duration::from_millis(10));
@@ -104,15 +105,15 @@ impl GroupDir {
                     return Err(RuntimeError::file("cannot lock", path, error));
                 }
             }
-            // Whoever had it before may have removed the group, and the lock is that of a file that is gone.
+            // The previous owner may have removed the group, and with it the locked file.
             if path.exists() {
                 return Ok(Some(GroupLock { file }));
             }
-            fs::create_dir_all(&self.path).on("cannot make", &self.path)?;
+            fs::create_dir_all(&self.path).on("cannot create", &self.path)?;
         }
     }
 
-    /// Whether its supervisor lives.
+    /// Whether its supervisor runs.
     pub fn is_supervised(&self) -> Result<bool, RuntimeError> {
         let path = self.lock_file();
         let file = match fs::File::options().append(true).open(&path) {
@@ -127,7 +128,7 @@ impl GroupDir {
         }
     }
 
-    /// How the group is; none where it was never written down.
+    /// Its status; `None` if none was ever written.
     pub fn status(&self) -> Result<Option<GroupStatus>, RuntimeError> {
         let status = match read_json::<GroupStatus>(&self.status_file()) {
             Ok(status) => status,
@@ -139,11 +140,11 @@ impl GroupDir {
         if !status.state.is_alive() || self.is_supervised()? {
             return Ok(Some(status));
         }
-        // It may have ended in order between the two looks.
+        // It may have ended regularly between the two checks.
         let mut status: GroupStatus = read_json(&self.status_file())?;
         if status.state.is_alive() {
-            status.state = State::Lost;
-            status.error = Some("its supervisor was killed, and its containers ended with it".to_owned());
+            status.state = GroupPhase::Lost;
+            status.error = Some("the supervisor was killed, and its containers with it".to_owned());
         }
         Ok(Some(status))
     }
@@ -167,12 +168,28 @@ impl GroupDir {
         Ok(home.all()?.into_iter().filter(|(_, plan)| plan.group.as_deref() == Some(&name)).collect())
     }
 
+    /// Its only container that is not an init container, as `GROUP/NAME`.
+    pub fn only_container(&self) -> Result<String, RuntimeError> {
+        let (group, status) = (self.name(), self.status()?);
+        let containers = status.iter().flat_map(|status| &status.containers);
+        let names: Vec<String> = containers
+            .filter(|container| !container.init)
+            .map(|container| format!("{group}/{}", container.name))
+            .collect();
+        match names.as_slice() {
+            [only] => Ok(only.clone()),
+            _ => Err(UsageError::new(format!("group {group} has {} containers: choose one", names.len()))
+                .hint(names.join(", "))
+                .into()),
+        }
+    }
+
     /// Its name.
     pub fn name(&self) -> String {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// Removes the containers of the group and all that is in its folder but the lock, which the caller holds.
+    /// Removes the containers and everything in the directory except the lock, which the caller holds.
     pub(super) fn clear(&self, home: &Home, _held: &GroupLock) -> Result<(), RuntimeError> {
         for (dir, plan) in self.containers(home)? {
             dir.delete(&plan, true)?;
@@ -187,13 +204,13 @@ impl GroupDir {
         Ok(())
     }
 
-    /// Removes all of the group.
+    /// Removes the group.
     pub(super) fn remove(&self, home: &Home, held: GroupLock) -> Result<(), RuntimeError> {
         self.clear(home, &held)?;
         fs::remove_file(self.lock_file()).on("cannot remove", &self.lock_file())?;
         drop(held);
         match fs::remove_dir(&self.path) {
-            // Someone makes a group of the same name at this moment.
+            // A group of the same name is being created.
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other.on("cannot remove", &self.path),
@@ -201,27 +218,36 @@ impl GroupDir {
     }
 }
 
+/// The group of this name, unless a container has it.
+pub fn find(home: &Home, name: &str) -> Result<Option<GroupDir>, RuntimeError> {
+    let possible = !name.is_empty() && !name.contains(['/', '.']);
+    if !possible || !matches!(home.find(name), Err(RuntimeError::Unknown(_))) {
+        return Ok(None);
+    }
+    Ok(Some(GroupDir::of(home, name)).filter(|group| group.path().is_dir()))
+}
+
 /// All groups, the oldest first.
 pub fn list(home: &Home) -> Result<Vec<GroupStatus>, RuntimeError> {
-    let folder = home.groups();
-    let entries = match fs::read_dir(&folder) {
+    let directory = home.groups();
+    let entries = match fs::read_dir(&directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(RuntimeError::file("cannot read", folder, error)),
+        Err(error) => return Err(RuntimeError::file("cannot read", directory, error)),
     };
     let mut all = Vec::new();
     for entry in entries {
-        let dir = GroupDir::at(entry.on("cannot read", &folder)?.path());
-        // A status that cannot be read, such as after a power cut, hides that group alone.
+        let dir = GroupDir::at(entry.on("cannot read", &directory)?.path());
+        // A status that cannot be read, such as after a power cut, hides only that group.
         all.extend(dir.status().ok().flatten());
     }
     all.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
     Ok(all)
 }
 
-/// Adds to what is known of a container what only its group knows; whether it will run on by itself. None where it is
-/// in no group.
-pub(crate) fn told_by_group(groups: &[GroupStatus], container: &mut Summary) -> Option<bool> {
+/// Adds what only the group knows to the summary of a container. Returns whether the container is alive; `None` if it is not
+/// in a group.
+pub(crate) fn apply_group_status(groups: &[GroupStatus], container: &mut Summary) -> Option<bool> {
     let name = container.group.as_ref()?;
     let group = groups.iter().find(|group| group.name == *name);
     let known = group.and_then(|group| group.containers.iter().find(|known| known.id == container.id));

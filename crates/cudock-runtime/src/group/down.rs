@@ -1,4 +1,4 @@
-//! The end of a group, asked for from outside.
+//! Stops and removes a group.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,17 +11,16 @@ use crate::error::RuntimeError;
 use crate::home::Home;
 use crate::status::process_began;
 
-/// How often we look whether the supervisor has ended.
-const LOOK: Duration = Duration::from_millis(10);
+/// How often the supervisor is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How much longer than its containers a supervisor may take.
+/// How much longer than its containers a supervisor may take to exit.
 const MARGIN: Duration = Duration::from_secs(10);
 
-/// How long containers may take where nothing else was said.
-const USUAL: Duration = Duration::from_secs(10);
+/// How long containers may take to stop by default.
+const DEFAULT_GRACE: Duration = Duration::from_secs(10);
 
-/// Stops a group and removes everything of it, also where its supervisor is dead. Containers that do not end within
-/// `seconds` are ended.
+/// Stops a group and removes it, even if its supervisor is dead. Containers that do not stop within `seconds` are killed.
 pub fn down(home: &Home, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError> {
     let dir = GroupDir::of(home, name);
     if !dir.path().is_dir() && dir.containers(home)?.is_empty() {
@@ -31,7 +30,7 @@ pub fn down(home: &Home, name: &str, seconds: Option<u32>) -> Result<(), Runtime
     dir.remove(home, lock)
 }
 
-/// Ends the supervisor, in order if it lets itself be; then the group is ours.
+/// Stops the supervisor, by force if necessary, and locks the group.
 fn stop(dir: &GroupDir, seconds: Option<u32>) -> Result<GroupLock, RuntimeError> {
     if let Some(lock) = dir.lock()? {
         return Ok(lock);
@@ -39,29 +38,29 @@ fn stop(dir: &GroupDir, seconds: Option<u32>) -> Result<GroupLock, RuntimeError>
     if let Some(seconds) = seconds {
         dir.set_grace(seconds)?;
     }
-    let mut told = false;
-    let patience = seconds.map_or(USUAL, |seconds| Duration::from_secs(seconds.into())) + MARGIN;
-    let asked = Instant::now();
-    let mut forced = false;
+    let mut signaled = false;
+    let timeout = seconds.map_or(DEFAULT_GRACE, |seconds| Duration::from_secs(seconds.into())) + MARGIN;
+    let began = Instant::now();
+    let mut killed = false;
     loop {
         if let Some(lock) = dir.lock()? {
             return Ok(lock);
         }
-        // One that has only just begun has not said who it is yet.
-        if !told {
-            told = tell(dir, Signal::SIGTERM)?;
+        // A supervisor that has just started has not written its PID yet.
+        if !signaled {
+            signaled = send_signal(dir, Signal::SIGTERM)?;
         }
-        if asked.elapsed() > patience && !forced {
-            forced = true;
-            // Its containers end with it, and what they leave is cleared away after this.
-            tell(dir, Signal::SIGKILL)?;
+        if began.elapsed() > timeout && !killed {
+            killed = true;
+            // Its containers are killed with it, and removed afterwards.
+            send_signal(dir, Signal::SIGKILL)?;
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Sends a signal to the supervisor, if it is known.
-fn tell(dir: &GroupDir, signal: Signal) -> Result<bool, RuntimeError> {
+/// Sends a signal to the supervisor. Returns whether its PID is known.
+fn send_signal(dir: &GroupDir, signal: Signal) -> Result<bool, RuntimeError> {
     let Some(status) = dir.status()? else { return Ok(false) };
     let Ok(pid) = i32::try_from(status.supervisor) else { return Ok(false) };
     if process_began(pid) != status.supervisor_began {
@@ -69,6 +68,6 @@ fn tell(dir: &GroupDir, signal: Signal) -> Result<bool, RuntimeError> {
     }
     match kill(Pid::from_raw(pid), signal) {
         Ok(()) | Err(nix::Error::ESRCH) => Ok(true),
-        Err(error) => Err(RuntimeError::system("cannot tell the supervisor to end", error)),
+        Err(error) => Err(RuntimeError::system("cannot signal the supervisor", error)),
     }
 }

@@ -1,43 +1,94 @@
-//! What the flags of `cudock up` mean for a group.
+//! Interprets the flags of `cudock up`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use cudock_base::UsageError;
+use cudock_base::files::read_text;
 use cudock_base::text::error_chain;
 use cudock_group::{Group, Reading};
 use cudock_host::first_gpu_name;
 use cudock_netns::forward::{PortMapping, Protocol};
 
-use super::make::Settings;
+use super::create::GroupSettings;
 use crate::flags::existing_directory;
-use crate::network::publications;
+use crate::network::parse_ports;
 use crate::plan::{NetworkMode, NetworkPlan};
+
+/// What `cudock up` runs.
+#[derive(Debug, PartialEq, Eq)]
+pub enum UpSource {
+    /// A group file.
+    Group(PathBuf),
+    /// A directory with a project to serve.
+    Project(PathBuf),
+}
+
+/// The names of a group file in a directory.
+const FILE_NAMES: [&str; 2] = ["group.yaml", "group.yml"];
+
+/// Finds what `cudock up` runs: a file, or what is in a directory.
+pub fn find_source(directory: Option<&Path>, file: Option<&Path>) -> Result<UpSource, UsageError> {
+    if let Some(file) = file {
+        return Ok(UpSource::Group(file.to_owned()));
+    }
+    let directory = directory.unwrap_or(Path::new("."));
+    let shown = directory.display();
+    if directory.is_file() {
+        return Err(UsageError::new(format!("{shown} is a file, not a directory"))
+            .hint(format!("cudock up -f {shown}")));
+    }
+    if directory.join("cudock.toml").is_file() {
+        return Ok(UpSource::Project(directory.to_owned()));
+    }
+    let file = FILE_NAMES.iter().map(|name| directory.join(name)).find(|file| file.is_file());
+    file.map(UpSource::Group).ok_or_else(|| {
+        UsageError::new(format!("{shown} has neither a group.yaml nor a cudock.toml"))
+            .hint("name the group file: cudock up -f FILE")
+    })
+}
+
+/// Reads a group file. Returns its text and the group, or all errors in it.
+pub fn read_file(file: &Path) -> Result<(String, Reading), Vec<UsageError>> {
+    let text = read_text(file).map_err(|error| vec![error])?;
+    match cudock_group::read(&text) {
+        Ok(reading) => Ok((text, reading)),
+        Err(error) if error.faults().is_empty() => Err(vec![UsageError::new(error.to_string())]),
+        Err(error) => Err(error
+            .faults()
+            .iter()
+            .map(|fault| {
+                let position = format!("{}:{}:{}", file.display(), fault.span.line, fault.span.column);
+                UsageError::new(format!("{position}: {}", fault.problem)).hint(fault.hint())
+            })
+            .collect()),
+    }
+}
 
 /// The network of a group with the ports that `--publish` names.
 pub fn network(mode: NetworkMode, publish: &[String], group: &Group) -> Result<NetworkPlan, UsageError> {
-    let given = publications(publish).map_err(|error| UsageError::new(error_chain(&error)))?;
-    if mode == NetworkMode::Host && !given.is_empty() {
+    let ports = parse_ports(publish).map_err(|error| UsageError::new(error_chain(&error)))?;
+    if mode == NetworkMode::Host && !ports.is_empty() {
         return Err(UsageError::new(
             "--publish and --network host contradict each other: all ports are open already",
         ));
     }
     let publish = match mode {
         NetworkMode::Host => Vec::new(),
-        _ => published(group, publish, &given),
+        _ => published(group, publish, &ports),
     };
     Ok(NetworkPlan { mode, publish, ..NetworkPlan::default() })
 }
 
 /// All published ports: those of the flags, and those of the file that no flag mentions.
-fn published(group: &Group, publish: &[String], given: &[PortMapping]) -> Vec<String> {
+fn published(group: &Group, publish: &[String], ports: &[PortMapping]) -> Vec<String> {
     let mut all = publish.to_vec();
     for port in group.address.iter().flat_map(|address| &address.ports) {
         let protocol = match port.protocol {
-            cudock_group::Protocol::Tcp => Protocol::Tcp,
-            cudock_group::Protocol::Udp => Protocol::Udp,
+            cudock_group::PortProtocol::Tcp => Protocol::Tcp,
+            cudock_group::PortProtocol::Udp => Protocol::Udp,
         };
-        if !given.iter().any(|one| one.container_port == port.port && one.protocol == protocol) {
+        if !ports.iter().any(|one| one.container_port == port.port && one.protocol == protocol) {
             all.push(format!("{port}:{port}/{protocol}", port = port.port));
         }
     }
@@ -45,24 +96,25 @@ fn published(group: &Group, publish: &[String], given: &[PortMapping]) -> Vec<St
 }
 
 /// The values of `--volume NAME=DIR`.
-pub fn volumes(given: &[String]) -> Result<BTreeMap<String, PathBuf>, UsageError> {
+pub fn volumes(values: &[String]) -> Result<BTreeMap<String, PathBuf>, UsageError> {
     let mut all = BTreeMap::new();
-    for text in given {
-        let wrong = || {
-            UsageError::new(format!("`{text}` names no volume and its folder")).hint("--volume share=./data")
+    for text in values {
+        let invalid = || {
+            UsageError::new(format!("`{text}` is not a volume and its directory"))
+                .hint("--volume share=./data")
         };
         let (name, path) = text
             .split_once('=')
             .filter(|(name, path)| !name.is_empty() && !path.is_empty())
-            .ok_or_else(wrong)?;
+            .ok_or_else(invalid)?;
         if all.insert(name.to_owned(), existing_directory(Path::new(path))?).is_some() {
-            return Err(UsageError::new(format!("--volume: `{name}` for the second time")));
+            return Err(UsageError::new(format!("--volume: `{name}` is repeated")));
         }
     }
     Ok(all)
 }
 
-/// Refuses a name that a group cannot have.
+/// Checks the name of a group.
 pub fn check_name(name: &str) -> Result<(), UsageError> {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let valid = (1..=63).contains(&name.len())
@@ -72,15 +124,15 @@ pub fn check_name(name: &str) -> Result<(), UsageError> {
     if valid {
         return Ok(());
     }
-    Err(UsageError::new(format!("`{name}` cannot be the name of a group"))
-        .hint("1 to 63 letters, digits and `-`, with a letter or digit at both ends"))
+    Err(UsageError::new(format!("`{name}` is not a valid group name"))
+        .hint("use 1 to 63 letters, digits and `-`, with a letter or digit at both ends"))
 }
 
-/// Refuses directories for volumes that the group does not have, and volumes that cannot be made on this machine and have
-/// no directory. `file` is for errors.
-pub fn check_volumes(file: &Path, group: &Group, settings: &Settings) -> Result<(), UsageError> {
-    let given: Vec<&str> = settings.volumes.keys().map(String::as_str).collect();
-    if let Some(unknown) = given.iter().find(|name| group.volume(name).is_none()) {
+/// Checks that `--volume` names volumes of the group, and that every volume that cannot be created here has a directory.
+/// `file` is for errors.
+pub fn check_volumes(file: &Path, group: &Group, settings: &GroupSettings) -> Result<(), UsageError> {
+    let named: Vec<&str> = settings.volumes.keys().map(String::as_str).collect();
+    if let Some(unknown) = named.iter().find(|name| group.volume(name).is_none()) {
         let names: Vec<&str> = group.volumes.iter().map(|volume| volume.name.as_str()).collect();
         let error = UsageError::new(format!("--volume: the group has no volume `{unknown}`"));
         return Err(if names.is_empty() {
@@ -89,22 +141,22 @@ pub fn check_volumes(file: &Path, group: &Group, settings: &Settings) -> Result<
             error.hint(format!("it has {}", names.join(", ")))
         });
     }
-    match group.missing_volumes(&given).first() {
+    match group.missing_volumes(&named).first() {
         None => Ok(()),
         Some(volume) => Err(UsageError::new(format!(
-            "{}:{}:{}: volume `{}` cannot be made here: it is of kind {}",
+            "{}:{}:{}: volume `{}` of kind {} is not supported here",
             file.display(),
             volume.span.line,
             volume.span.column,
             volume.name,
             volume.kind.name(),
         ))
-        .hint(format!("give a folder for it: --volume {}=DIR", volume.name))),
+        .hint(format!("give a directory for it: --volume {}=DIR", volume.name))),
     }
 }
 
-/// What users should know about a group that can run: what works differently than on Azure.
-pub fn notes(file: &Path, reading: &Reading, settings: &Settings) -> Vec<String> {
+/// What works differently than on Azure.
+pub fn notes(file: &Path, reading: &Reading, settings: &GroupSettings) -> Vec<String> {
     let group = &reading.group;
     let mut notes: Vec<String> =
         reading.notes.iter().map(|note| format!("{}:{note}", file.display())).collect();
@@ -113,26 +165,25 @@ pub fn notes(file: &Path, reading: &Reading, settings: &Settings) -> Vec<String>
     };
     notes.extend(group.all_containers().filter(escalates).map(|container| {
         format!(
-            "{}: `allowPrivilegeEscalation` is not done here: programs gain no rights by being executed",
+            "{}: `allowPrivilegeEscalation` is ignored: programs never gain privileges by being executed",
             container.name
         )
     }));
     if group.credentials.iter().any(|credential| credential.password.is_some()) {
         notes.push(
-            "passwords of `imageRegistryCredentials` are not used here; sign in with `docker login` or \
-             `podman login`"
+            "passwords of `imageRegistryCredentials` are not used; sign in with `docker login` or `podman login`"
                 .to_owned(),
         );
     }
     if group.dns.as_ref().is_some_and(|dns| !dns.search.is_empty() || !dns.options.is_empty()) {
-        notes.push("of `dnsConfig` only the name servers are used here".to_owned());
+        notes.push("only the name servers of `dnsConfig` are used".to_owned());
     }
     notes.extend(gpu_notes(group, settings));
     notes
 }
 
-/// Where this machine's GPUs are not of the kind that a container asks for.
-fn gpu_notes(group: &Group, settings: &Settings) -> Vec<String> {
+/// Notes about GPUs of this machine that differ from those that containers request.
+fn gpu_notes(group: &Group, settings: &GroupSettings) -> Vec<String> {
     let wanted = group
         .containers
         .iter()
@@ -141,7 +192,7 @@ fn gpu_notes(group: &Group, settings: &Settings) -> Vec<String> {
     if settings.without_gpus {
         return wanted
             .iter()
-            .map(|(name, gpu)| format!("{name}: runs without GPUs, of which it asks for {}", gpu.count))
+            .map(|(name, gpu)| format!("{name}: runs without GPUs, although it requests {}", gpu.count))
             .collect();
     }
     let root = settings.device_root.as_deref().or(settings.driver_root.as_deref()).unwrap_or(Path::new("/"));
@@ -163,21 +214,21 @@ properties:
 ";
 
     #[test]
-    fn ports_have_the_same_number_unless_a_flag_says_otherwise() {
+    fn ports_have_the_same_number_unless_a_flag_changes_it() {
         let group = cudock_group::read(TEXT).unwrap().group;
         assert_eq!(published(&group, &[], &[]), ["80:80/tcp", "53:53/udp"]);
         let publish = ["8080:80".to_owned(), "9:99".to_owned()];
-        let given = publications(&publish).unwrap();
-        assert_eq!(published(&group, &publish, &given), ["8080:80", "9:99", "53:53/udp"]);
+        let ports = parse_ports(&publish).unwrap();
+        assert_eq!(published(&group, &publish, &ports), ["8080:80", "9:99", "53:53/udp"]);
         let publish = ["8053:53".to_owned()];
-        let given = publications(&publish).unwrap();
-        assert_eq!(published(&group, &publish, &given), ["8053:53", "80:80/tcp", "53:53/udp"]);
+        let ports = parse_ports(&publish).unwrap();
+        assert_eq!(published(&group, &publish, &ports), ["8053:53", "80:80/tcp", "53:53/udp"]);
     }
 
     #[test]
-    fn names_that_would_leave_their_directory_are_refused() {
-        for wrong in ["", "..", "a/b", "-a", "a.b", "a b"] {
-            assert!(check_name(wrong).is_err(), "{wrong}");
+    fn names_that_would_leave_their_directory_are_rejected() {
+        for invalid in ["", "..", "a/b", "-a", "a.b", "a b"] {
+            assert!(check_name(invalid).is_err(), "{invalid}");
         }
         assert!(check_name("my-Group1").is_ok());
     }

@@ -1,22 +1,22 @@
-//! Which of this machine's GPUs each container of a group gets.
+//! Assigns this machine's GPUs to the containers of a group.
 
 use std::collections::BTreeMap;
 
 use cudock_group::Group;
 use cudock_inject::{Driver, DriverKind};
 
-use super::make::Settings;
+use super::create::GroupSettings;
 use crate::error::RuntimeError;
-use crate::gpu::places;
+use crate::gpu::driver_roots;
 use crate::home::Home;
 use crate::plan::GpuPlan;
 
-/// The GPUs of each container that asks for some: no two containers of the group share one, and those that other groups
-/// use come last.
+/// The GPUs of each container that requests some: containers of a group never share one, and GPUs that other groups use
+/// are assigned last.
 pub(super) fn assign(
     group: &Group,
     home: &Home,
-    settings: &Settings,
+    settings: &GroupSettings,
 ) -> Result<BTreeMap<String, GpuPlan>, RuntimeError> {
     let wanted: Vec<(&str, u32)> = group
         .containers
@@ -33,37 +33,37 @@ pub(super) fn assign(
         device_root: settings.device_root.clone(),
     };
     let driver =
-        Driver::find(&places(&plan(String::new()))?).map_err(|error| no_gpu(&wanted, &error.into()))?;
+        Driver::find(&driver_roots(&plan(String::new()))?).map_err(|error| no_gpu(&wanted, &error.into()))?;
     if driver.kind == DriverKind::Wsl {
-        // Windows shows all GPUs through one device, which cannot be divided.
+        // WSL exposes all GPUs through one device, which cannot be divided.
         return Ok(wanted.iter().map(|(name, _)| ((*name).to_owned(), plan("all".to_owned()))).collect());
     }
     let present: Vec<u32> = driver.gpus.iter().map(|gpu| gpu.index).collect();
     let shares = share(&wanted, &present, &in_use(home)?)?;
-    Ok(shares.into_iter().map(|(name, gpus)| (name, plan(words(&gpus)))).collect())
+    Ok(shares.into_iter().map(|(name, gpus)| (name, plan(device_list(&gpus)))).collect())
 }
 
-/// Says who asked for a GPU that is not there, and how to do without.
+/// Adds which containers request a GPU, and how to run without one.
 fn no_gpu(wanted: &[(&str, u32)], error: &RuntimeError) -> RuntimeError {
     let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
-    let mut hint = "`cudock up --gpus none` runs the group without GPUs".to_owned();
-    if let Some(more) = error.hint() {
-        hint = format!("{hint}; {more}");
+    let mut hint = "run the group without GPUs: `cudock up --gpus none`".to_owned();
+    if let Some(hints) = error.hint() {
+        hint = format!("{hint}; {hints}");
     }
     RuntimeError::Reported {
         code: crate::exit_code(error),
-        text: format!("{} asks for a GPU: {}", names.join(", "), crate::launch::text(error)),
+        text: format!("{} requests a GPU: {}", names.join(", "), crate::error::error_text(error)),
         hint: Some(hint),
     }
 }
 
-/// As `--gpus` has it. A lone number would be a count.
-fn words(gpus: &[u32]) -> String {
+/// The value of `--gpus`, in which a lone number would be a count.
+fn device_list(gpus: &[u32]) -> String {
     let list: Vec<String> = gpus.iter().map(ToString::to_string).collect();
     format!("\"device={}\"", list.join(","))
 }
 
-/// How many containers of groups that run use each GPU.
+/// How many containers of running groups use each GPU.
 fn in_use(home: &Home) -> Result<BTreeMap<u32, usize>, RuntimeError> {
     let mut uses = BTreeMap::new();
     for (dir, plan) in home.all()? {
@@ -78,12 +78,12 @@ fn in_use(home: &Home) -> Result<BTreeMap<u32, usize>, RuntimeError> {
     Ok(uses)
 }
 
-fn indices(words: &str) -> Vec<u32> {
-    let list = words.trim_matches('"').strip_prefix("device=").unwrap_or_default();
+fn indices(devices: &str) -> Vec<u32> {
+    let list = devices.trim_matches('"').strip_prefix("device=").unwrap_or_default();
     list.split(',').filter_map(|index| index.parse().ok()).collect()
 }
 
-/// Gives each its number of GPUs, those least used first.
+/// Gives each container its number of GPUs, the least used first.
 fn share(
     wanted: &[(&str, u32)],
     present: &[u32],
@@ -98,8 +98,8 @@ fn share(
         if share.len() < usize::try_from(*count).unwrap_or(usize::MAX) {
             let all: u64 = wanted.iter().map(|(_, count)| u64::from(*count)).sum();
             return Err(RuntimeError::Request(format!(
-                "the group asks for {all} GPUs, and this machine has {}: containers of a group do not share them; \
-                 `--gpus none` runs it without any",
+                "the group requests {all} GPUs, but this machine has {}, and containers of a group do not share them: \
+                 use --gpus none to run without",
                 present.len(),
             )));
         }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn containers_of_a_group_get_different_gpus_and_those_nobody_uses_first() {
+    fn containers_of_a_group_get_different_gpus_and_unused_ones_first() {
         let uses = BTreeMap::from([(0, 1)]);
         let shares = share(&[("a", 1), ("b", 2)], &[0, 1, 2, 3], &uses).unwrap();
         assert_eq!(shares.get("a").unwrap(), &[1]);
@@ -124,15 +124,15 @@ mod tests {
     }
 
     #[test]
-    fn more_gpus_than_there_are_is_refused_with_both_numbers() {
+    fn more_gpus_than_available_is_an_error_with_both_numbers() {
         let error = share(&[("a", 1), ("b", 2)], &[0, 1], &BTreeMap::new()).unwrap_err().to_string();
         assert!(error.contains("3 GPUs") && error.contains("has 2"), "{error}");
     }
 
     #[test]
     fn gpus_are_named_and_not_counted() {
-        assert_eq!(words(&[3]), "\"device=3\"");
-        assert_eq!(indices(&words(&[0, 11])), [0, 11]);
+        assert_eq!(device_list(&[3]), "\"device=3\"");
+        assert_eq!(indices(&device_list(&[0, 11])), [0, 11]);
         assert_eq!(indices("all"), Vec::<u32>::new());
     }
 }

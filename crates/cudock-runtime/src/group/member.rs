@@ -1,4 +1,4 @@
-//! One container of a group, from the side of the supervisor: its watcher, and how that is told to end.
+//! One container of a group: its watcher, its probes, and how it is stopped.
 
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -16,21 +16,22 @@ use cudock_group::restart::Moment;
 use nix::sys::signal::Signal;
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::ask::{About, Asker, News};
-use super::make::private;
+use super::create::private;
+use super::log_mux::LogMux;
 use super::message::Message;
-use super::output::{Stream, Voice};
-use crate::error::{OnSystem, RuntimeError};
+use super::probe_runner::{ProbeContext, ProbeEvent, ProbeRunner};
+use crate::error::{OnSystem, RuntimeError, error_text};
 use crate::home::ContainerDir;
+use crate::log::Stream;
 use crate::plan::{Plan, Private};
 use crate::reexec;
 use crate::signal::stop_signal;
 
-/// A watcher that does not end by itself when its container was killed is given so long.
-const LAST_MOMENTS: Duration = Duration::from_secs(5);
+/// How long a watcher may run after its container was killed.
+const KILL_GRACE: Duration = Duration::from_secs(5);
 
-/// How long output may come after the end of a watcher.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long output may arrive after a watcher has exited.
+const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// A container of the group.
 #[derive(Debug)]
@@ -40,11 +41,12 @@ pub(super) struct Member {
     pub(super) plan: Plan,
     dir: ContainerDir,
     private: Private,
-    /// The run it is in; none between runs.
+    /// The current run; `None` between runs.
     pub(super) run: Option<Run>,
     runs: u64,
     pub(super) exit_code: Option<i32>,
-    pub(super) why: Option<String>,
+    /// Why it is not running or not ready.
+    pub(super) reason: Option<String>,
 }
 
 /// One run of a container.
@@ -52,186 +54,187 @@ pub(super) struct Member {
 pub(super) struct Run {
     number: u64,
     watcher: Child,
-    /// What the watcher said of the start.
-    answer: Option<String>,
+    /// The watcher's report of the start.
+    reply: Option<String>,
     ended: Option<ExitStatus>,
     ending: Option<Ending>,
-    askers: Vec<Asker>,
-    about: About,
+    probes: Vec<ProbeRunner>,
+    context: ProbeContext,
     outputs: Vec<JoinHandle<()>>,
     ready: bool,
 }
 
-/// How far the end of a run has come.
+/// How far stopping a run has come.
 #[derive(Debug)]
 struct Ending {
-    /// When asking is over.
-    by: Moment,
-    asked: bool,
-    forced: bool,
+    /// When it is killed.
+    deadline: Moment,
+    signaled: bool,
+    killed: bool,
 }
 
-/// How a run came out.
+/// How a run ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Came {
-    /// It ended with this code.
-    Out(i32),
-    /// It never began, for this reason.
-    ToNothing(String),
+pub(super) enum RunEnd {
+    /// With this exit code.
+    Exited(i32),
+    /// It did not start, for this reason.
+    FailedToStart(String),
 }
 
-/// What a member is connected to.
+/// Where the output and the events of a member go.
 #[derive(Debug)]
-pub(super) struct Ties<'a> {
+pub(super) struct Channels<'a> {
     pub(super) messages: &'a Sender<Message>,
-    pub(super) voice: &'a Arc<Voice>,
+    pub(super) mux: &'a Arc<LogMux>,
     pub(super) network: Option<PathBuf>,
 }
 
 impl Member {
     pub(super) fn new(container: Container, init: bool, dir: ContainerDir, plan: Plan) -> Self {
         let private = private(&container);
-        Self { container, init, plan, dir, private, run: None, runs: 0, exit_code: None, why: None }
+        Self { container, init, plan, dir, private, run: None, runs: 0, exit_code: None, reason: None }
     }
 
-    /// Starts a watcher, which ends with us. Must be called from the thread that lives as long as this process.
-    pub(super) fn start(&mut self, ties: &Ties<'_>) -> Result<(), RuntimeError> {
+    /// Starts a watcher, which is killed when this process exits. Must be called from the main thread.
+    pub(super) fn start(&mut self, channels: &Channels<'_>) -> Result<(), RuntimeError> {
         self.runs += 1;
         let number = self.runs;
-        let (from_watcher, to_us) = io::pipe().when("cannot hear from the watcher")?;
+        let (from_watcher, to_us) = io::pipe().when("cannot create a pipe")?;
         let to_us = OwnedFd::from(to_us);
-        fcntl_setfd(&to_us, FdFlags::empty()).when("cannot hand a pipe down")?;
-        let mut words = vec!["monitor".into(), self.dir.path().as_os_str().to_owned(), "--tied".into()];
-        words.extend(["--ready".into(), to_us.as_raw_fd().to_string().into()]);
-        let attached = ties.voice.is_attached();
+        fcntl_setfd(&to_us, FdFlags::empty()).when("cannot pass on a pipe")?;
+        let mut args = vec!["monitor".into(), self.dir.path().as_os_str().to_owned(), "--tied".into()];
+        args.extend(["--ready".into(), to_us.as_raw_fd().to_string().into()]);
+        let attached = channels.mux.is_attached();
         if attached {
-            words.push("--attached".into());
+            args.push("--attached".into());
         }
         let output = || if attached { Stdio::piped() } else { Stdio::null() };
-        let sealed = reexec::sealed_command(&words, &self.private)?;
-        let mut watcher = sealed.apart().spawn(Stdio::null(), output(), output())?;
+        let sealed = reexec::sealed_command(&args, &self.private)?;
+        let mut watcher = sealed.own_process_group().spawn(Stdio::null(), output(), output())?;
         drop(to_us);
         let mut outputs = Vec::new();
         if let Some(out) = watcher.stdout.take() {
             outputs.push(
-                ties.voice.follow(&self.container.name, out, Stream::Out).when("cannot start a thread")?,
+                channels.mux.follow(&self.container.name, out, Stream::Out).when("cannot start a thread")?,
             );
         }
         if let Some(err) = watcher.stderr.take() {
             outputs.push(
-                ties.voice.follow(&self.container.name, err, Stream::Err).when("cannot start a thread")?,
+                channels.mux.follow(&self.container.name, err, Stream::Err).when("cannot start a thread")?,
             );
         }
         let name = self.container.name.clone();
-        hear(from_watcher, name.clone(), number, ties.messages.clone()).when("cannot start a thread")?;
-        let about = About {
+        await_reply(from_watcher, name.clone(), number, channels.messages.clone())
+            .when("cannot start a thread")?;
+        let context = ProbeContext {
             name,
             run: number,
             dir: self.dir.clone(),
-            network: ties.network.clone(),
-            answers: ties.messages.clone(),
+            network: channels.network.clone(),
+            messages: channels.messages.clone(),
         };
         self.run = Some(Run {
             number,
             watcher,
-            answer: None,
+            reply: None,
             ended: None,
             ending: None,
-            askers: Vec::new(),
-            about,
+            probes: Vec::new(),
+            context,
             outputs,
             ready: false,
         });
         Ok(())
     }
 
-    /// The watcher said how the start went. Whether the container runs now.
-    pub(super) fn began(&mut self, number: u64, answer: String, now: Moment) -> bool {
+    /// Takes the watcher's report of the start. Returns whether the container runs.
+    pub(super) fn began(&mut self, number: u64, reply: String, now: Moment) -> bool {
         let Some(run) = self.run.as_mut().filter(|run| run.number == number) else { return false };
-        let runs = answer == "running";
-        run.answer = Some(answer);
+        let runs = reply == "running";
+        run.reply = Some(reply);
         if runs {
             let probes = [
                 (Purpose::Liveness, &self.container.liveness),
                 (Purpose::Readiness, &self.container.readiness),
             ];
-            let askers = probes
+            let probes = probes
                 .into_iter()
-                .filter_map(|(purpose, probe)| Some(Asker::new(purpose, probe.as_ref()?, now)));
-            run.askers = askers.collect();
+                .filter_map(|(purpose, probe)| Some(ProbeRunner::new(purpose, probe.as_ref()?, now)));
+            run.probes = probes.collect();
             run.ready = self.container.readiness.is_none();
-            self.why = None;
+            self.reason = None;
         }
         runs
     }
 
-    /// Whether it runs and, if it has a readiness probe, that says yes.
+    /// Whether it runs and its readiness probe, if it has one, succeeds.
     pub(super) fn is_ready(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.ready && run.ended.is_none() && run.ending.is_none())
     }
 
-    /// How its run came out, if it has ended; there is none then.
-    pub(super) fn came_out(&mut self) -> Option<Came> {
+    /// How its run ended, if it has ended. Clears the run.
+    pub(super) fn take_end(&mut self) -> Option<RunEnd> {
         let run = self.run.as_mut()?;
         if run.ended.is_none() {
             run.ended = run.watcher.try_wait().ok().flatten();
         }
-        // What it said comes by another way, and may be later; it comes for certain, since the pipe closes.
-        let (status, answer) = (run.ended?, run.answer.clone()?);
+        // The reply comes from another thread and may be later, but it always comes, since the pipe closes.
+        let (status, reply) = (run.ended?, run.reply.clone()?);
         let mut run = self.run.take()?;
-        run.askers.iter_mut().for_each(Asker::end);
-        await_last_words(&run.outputs);
+        run.probes.iter_mut().for_each(ProbeRunner::end);
+        drain_outputs(&run.outputs);
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
-        if answer == "running" {
+        if reply == "running" {
             self.exit_code = Some(code);
-            return Some(Came::Out(code));
+            return Some(RunEnd::Exited(code));
         }
-        let why = match reexec::reported(&answer) {
-            Err(error) if !answer.is_empty() => crate::launch::text(&error),
-            _ => format!("its watcher ended with {status}"),
+        let reason = match reexec::parse_reply(&reply) {
+            Err(error) if !reply.is_empty() => error_text(&error),
+            _ => format!("the watcher failed: {status}"),
         };
-        Some(Came::ToNothing(why))
+        Some(RunEnd::FailedToStart(reason))
     }
 
-    /// Whether its last run was ended for using more memory than it may.
+    /// Whether its last run ran out of memory.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.dir.status().is_ok_and(|status| status.out_of_memory)
     }
 
-    /// Has its run end: it is asked to, and ended after a time.
-    pub(super) fn end(&mut self, grace: Duration, now: Moment) {
+    /// Begins to stop its run, which is killed after `grace`.
+    pub(super) fn stop(&mut self, grace: Duration, now: Moment) {
         if let Some(run) = &mut self.run {
-            let by = now.saturating_add(grace);
-            let ending = run.ending.get_or_insert(Ending { by, asked: false, forced: false });
-            ending.by = ending.by.min(by);
+            let deadline = now.saturating_add(grace);
+            let ending = run.ending.get_or_insert(Ending { deadline, signaled: false, killed: false });
+            ending.deadline = ending.deadline.min(deadline);
         }
     }
 
-    /// How long it may take to end when it is asked to.
+    /// How long it may take to stop.
     pub(super) fn grace(&self) -> Duration {
         Duration::from_secs(self.plan.stop_seconds.into())
     }
 
-    /// Does what is due in the ending of a run; when to look again.
-    pub(super) fn go_on_ending(&mut self, now: Moment) -> Option<Moment> {
+    /// Does what is due to stop a run, and returns when to poll again.
+    pub(super) fn poll_stop(&mut self, now: Moment) -> Option<Moment> {
         let run = self.run.as_mut()?;
-        let begun = run.answer.is_some();
+        let begun = run.reply.is_some();
         let ending = run.ending.as_mut()?;
-        // A container that is being made has no process to ask yet.
-        if begun && !ending.asked && now < ending.by {
-            ending.asked = true;
+        // A container that is being created has no process to signal yet.
+        if begun && !ending.signaled && now < ending.deadline {
+            ending.signaled = true;
             let _ = self.dir.signal(&self.plan, stop_signal(&self.plan.stop_signal));
         }
-        if now < ending.by {
-            return Some(ending.by);
+        if now < ending.deadline {
+            return Some(ending.deadline);
         }
-        if !ending.forced {
-            ending.forced = true;
+        if !ending.killed {
+            ending.killed = true;
             if begun {
                 let _ = self.dir.signal(&self.plan, Signal::SIGKILL);
             }
         }
-        let last = ending.by.saturating_add(LAST_MOMENTS);
+        let last = ending.deadline.saturating_add(KILL_GRACE);
         if now < last {
             return Some(last);
         }
@@ -239,74 +242,79 @@ impl Member {
         None
     }
 
-    /// Asks what is due; what followed, and when to look again.
-    pub(super) fn look(&mut self, now: Moment) -> (Vec<News>, Option<Moment>) {
-        let mut news = Vec::new();
+    /// Runs due probes. Returns their events and when to poll again.
+    pub(super) fn poll_probes(&mut self, now: Moment) -> (Vec<ProbeEvent>, Option<Moment>) {
+        let mut events = Vec::new();
         let mut again: Option<Moment> = None;
         let Some(run) = self.run.as_mut().filter(|run| run.ended.is_none() && run.ending.is_none()) else {
-            return (news, again);
+            return (events, again);
         };
-        for (index, asker) in run.askers.iter_mut().enumerate() {
+        for (index, runner) in run.probes.iter_mut().enumerate() {
             loop {
-                match asker.look(&run.about, index, now) {
-                    News::Wait(until) => {
+                match runner.poll(&run.context, index, now) {
+                    ProbeEvent::Wait(until) => {
                         again = Some(again.map_or(until, |known| known.min(until)));
                         break;
                     }
-                    News::Ready(ready) => {
+                    ProbeEvent::Ready(ready) => {
                         run.ready = ready;
-                        self.why = (!ready).then(|| format!("not ready: {}", asker.complaint()));
-                        news.push(News::Ready(ready));
+                        self.reason = (!ready).then(|| format!("not ready: {}", runner.failure()));
+                        events.push(ProbeEvent::Ready(ready));
                     }
-                    News::Unhealthy(why) => {
-                        self.why = Some(format!("not alive: {why}"));
-                        news.push(News::Unhealthy(why));
+                    ProbeEvent::Unhealthy(reason) => {
+                        self.reason = Some(format!("not alive: {reason}"));
+                        events.push(ProbeEvent::Unhealthy(reason));
                     }
                 }
             }
         }
-        (news, again)
+        (events, again)
     }
 
-    /// Why it is not ready, as far as its probe said.
-    pub(super) fn complaint(&self) -> Option<String> {
+    /// Why its readiness probe fails, if it does.
+    pub(super) fn unready_reason(&self) -> Option<String> {
         let run = self.run.as_ref().filter(|run| !run.ready && run.ending.is_none())?;
-        let asker = run.askers.iter().find(|asker| asker.is_readiness())?;
-        Some(format!("not ready: {}", asker.complaint()))
+        let runner = run.probes.iter().find(|runner| runner.is_readiness())?;
+        Some(format!("not ready: {}", runner.failure()))
     }
 
-    /// A request of a probe was answered.
-    pub(super) fn answered(&mut self, number: u64, probe: usize, answer: Answer, now: Moment) {
+    /// Takes the result of a probe's request.
+    pub(super) fn probed(&mut self, number: u64, probe: usize, result: ProbeResult, now: Moment) {
         let run = self.run.as_mut().filter(|run| run.number == number);
-        if let Some(asker) = run.and_then(|run| run.askers.get_mut(probe)) {
-            asker.answered(answer.question, answer.outcome, now);
+        if let Some(runner) = run.and_then(|run| run.probes.get_mut(probe)) {
+            runner.finished(result.attempt, result.outcome, now);
         }
     }
 }
 
-/// An answer to a probe.
+/// The result of a probe's request.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) question: cudock_group::probe::Question,
+pub(super) struct ProbeResult {
+    pub(super) attempt: cudock_group::probe::ProbeAttempt,
     pub(super) outcome: Result<(), String>,
 }
 
-/// Lets what a container wrote last be passed on before its end is told.
-fn await_last_words(outputs: &[JoinHandle<()>]) {
-    let until = Instant::now() + LAST_WORDS;
+/// Waits for the last output of a container, so that it is printed before its end is announced.
+fn drain_outputs(outputs: &[JoinHandle<()>]) {
+    let until = Instant::now() + OUTPUT_GRACE;
     while outputs.iter().any(|output| !output.is_finished()) && Instant::now() < until {
         thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Waits for a watcher's word on the start.
-fn hear(mut from: io::PipeReader, name: String, run: u64, messages: Sender<Message>) -> io::Result<()> {
+/// Waits for a watcher's report of the start in a thread.
+fn await_reply(
+    mut from: io::PipeReader,
+    name: String,
+    run: u64,
+    messages: Sender<Message>,
+) -> io::Result<()> {
     let thread = thread::Builder::new().name(format!("start of {name}")).stack_size(128 << 10);
     thread.spawn(move || {
-        let mut answer = String::new();
-        // Where it cannot be read the watcher ended without a word.
-        let _ = from.read_to_string(&mut answer);
-        let _ = messages.send(Message::Began { name, run, answer });
+        let mut reply = String::new();
+        // If it cannot be read, the watcher exited without a report.
+        let _ = from.read_to_string(&mut reply);
+        let _ = messages.send(Message::Began { name, run, reply });
     })?;
     Ok(())
 }

@@ -1,33 +1,33 @@
-//! What a supervisor is told by those who wait for something on its behalf.
+//! Messages to a supervisor from the threads that wait on its behalf.
 
-use cudock_group::probe::Question;
+use cudock_group::probe::ProbeAttempt;
 use nix::sys::signal::Signal;
 
-/// Something happened.
+/// An event for the supervisor.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// A signal came: a child ended, or someone wants the group to end.
+    /// A signal: a child exited, or the group is to stop.
     Signal(Signal),
-    /// The watcher of a container said how the start went, or ended without a word.
+    /// The watcher of a container reported the start, or exited without a report.
     Began {
         /// Which container.
         name: String,
         /// Which of its runs.
         run: u64,
-        /// What it said.
-        answer: String,
+        /// The report; empty without one.
+        reply: String,
     },
-    /// A request of a probe was answered.
-    Answered {
+    /// A request of a probe finished.
+    Probed {
         /// Which container.
         name: String,
         /// Which of its runs.
         run: u64,
         /// Which of its probes.
         probe: usize,
-        /// Which question.
-        question: Question,
-        /// A good answer, or why it is not.
+        /// Which attempt.
+        attempt: ProbeAttempt,
+        /// Success, or why it failed.
         outcome: Result<(), String>,
     },
 }

@@ -1,36 +1,35 @@
 //! Container groups: several containers that share a network, a localhost and volumes.
 //!
-//! A group is started by [`make`], which turns what was read from a file into containers of this machine, and lives
-//! in one process, its supervisor ([`supervise`]). That one owns everything the containers share, so that all of it
-//! ends with it, however it ends: the network's name and the secrets are mounted in its private mount namespace, and
-//! the watchers of the containers are its children. What follows when a container ends, or does not answer, is decided
-//! by `cudock_group`; here it is carried out.
+//! [`create`] turns a parsed group file into containers of this machine. One process, the supervisor ([`supervise`]), owns
+//! everything the containers share, so that all of it is gone when that process exits, however it exits: the network's name
+//! and the secrets are mounted in its private mount namespace, and the watchers of the containers are its children.
+//! `cudock_group` decides what follows when a container exits or fails its probe; this module carries it out.
 //!
-//! Everybody else knows of a group what is in its folder ([`GroupDir`]): `group.json`, and a lock that says whether
-//! its supervisor lives.
+//! Other processes see the group's directory ([`GroupDir`]): `group.json`, and a lock that is held while the supervisor
+//! runs.
 
-mod ask;
+mod create;
 mod dir;
 mod down;
 pub mod flags;
 mod gpus;
-mod http;
-mod make;
+mod http_probe;
+mod log_mux;
 mod member;
 mod message;
-mod output;
+mod observe;
+mod probe_runner;
 mod readiness;
 mod start;
-mod state;
+mod status;
 mod supervise;
 mod volumes;
-mod watching;
 
-pub(crate) use dir::told_by_group;
-pub use dir::{GroupDir, GroupLock, list};
+pub use create::{GroupSettings, container_name, create};
+pub(crate) use dir::apply_group_status;
+pub use dir::{GroupDir, GroupLock, find, list};
 pub use down::down;
-pub use make::{Settings, container_name, make};
-pub use start::{Handover, Started, start_detached, take_over};
-pub use state::{GroupStatus, MemberPhase, MemberStatus, State};
-pub use supervise::{Connection, supervise};
-pub use watching::{logs, wait};
+pub use observe::{logs, wait};
+pub use start::{GroupHandover, StartOutcome, become_supervisor, start_detached};
+pub use status::{GroupPhase, GroupStatus, MemberPhase, MemberStatus};
+pub use supervise::supervise;

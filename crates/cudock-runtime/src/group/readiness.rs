@@ -2,10 +2,10 @@
 
 use cudock_group::{Group, ProbeAction};
 
-use super::state::{GroupStatus, MemberPhase, MemberStatus};
+use super::status::{GroupStatus, MemberPhase, MemberStatus};
 
 impl GroupStatus {
-    /// The first container that the group waits for: an init container that has not succeeded, or one that is not ready.
+    /// The first container that the group waits for.
     pub fn unready(&self) -> Option<&MemberStatus> {
         self.containers.iter().find(|container| {
             let waits = container.phase != MemberPhase::Succeeded;
@@ -15,17 +15,17 @@ impl GroupStatus {
 }
 
 impl MemberStatus {
-    /// Why it is not ready, with the probe that says so.
-    pub fn why_unready(&self, group: &Group) -> String {
+    /// Why it is not ready, with the probe that fails.
+    pub fn unready_reason(&self, group: &Group) -> String {
         let name = &self.name;
         if self.init {
-            return format!("init container {name} is {}", self.phase.word());
+            return format!("init container {name} is {}", self.phase.name());
         }
-        let last = self.why.as_deref().unwrap_or("no answer yet");
+        let last = self.reason.as_deref().unwrap_or("no result yet");
         let last = last.strip_prefix("not ready: ").unwrap_or(last);
         let container = group.containers.iter().find(|container| container.name == *name);
         match container.and_then(|container| container.readiness.as_ref()).map(|probe| &probe.action) {
-            None => format!("container {name} is {}: {last}", self.phase.word()),
+            None => format!("container {name} is {}: {last}", self.phase.name()),
             Some(ProbeAction::Exec(command)) => {
                 format!("container {name}: readiness probe `{}`: {last}", command.join(" "))
             }

@@ -1,4 +1,4 @@
-//! The start of a supervisor: what it is handed, and what it answers.
+//! Starts a supervisor: what it is handed, and what it reports.
 
 use std::ffi::OsString;
 use std::io::{self, PipeReader, Read};
@@ -9,107 +9,108 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::{Deserialize, Serialize};
 
+use super::create::GroupSettings;
 use super::dir::{GroupDir, GroupLock};
-use super::make::Settings;
 use crate::error::{OnSystem, RuntimeError};
 use crate::plan::NetworkPlan;
 use crate::reexec;
 
-/// What a supervisor is told in memory. The text holds secrets.
+/// What a supervisor is handed in memory. The text contains secrets.
 #[derive(Serialize, Deserialize)]
-pub struct Handover {
-    /// The file, word for word: it was found good.
+pub struct GroupHandover {
+    /// The text of the group file, which was validated.
     pub text: String,
-    /// The name of the group, where it is not the file's.
+    /// The name of the group, which may differ from the file's.
     pub name: String,
     /// Where containers are kept.
     pub home: PathBuf,
     /// The network of the group, and its published ports.
     pub network: NetworkPlan,
-    /// Folders of this machine in the place of volumes: name, folder.
+    /// Directories of this machine in place of volumes: name, directory.
     pub volumes: Vec<(String, PathBuf)>,
 }
 
-impl std::fmt::Debug for Handover {
+impl std::fmt::Debug for GroupHandover {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Handover").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("GroupHandover").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl Handover {
-    /// Of a group that was made by these settings.
-    pub fn new(text: String, name: String, home: PathBuf, settings: &Settings) -> Self {
-        let volumes = settings.volumes.iter().map(|(name, folder)| (name.clone(), folder.clone())).collect();
+impl GroupHandover {
+    /// For a group that was created with these settings.
+    pub fn new(text: String, name: String, home: PathBuf, settings: &GroupSettings) -> Self {
+        let volumes =
+            settings.volumes.iter().map(|(name, directory)| (name.clone(), directory.clone())).collect();
         Self { text, name, home, network: settings.network.clone(), volumes }
     }
 }
 
-/// How a group came up that goes on without us.
+/// The result of a detached start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Started {
-    /// All its containers run and are ready, or have done their work.
+pub enum StartOutcome {
+    /// All containers are ready, or have succeeded.
     Ready,
-    /// They do not, for this reason.
+    /// They are not, for this reason.
     NotReady(String),
-    /// They are not ready yet, and the time for it is over.
+    /// They were not ready in time.
     TimedOut,
 }
 
 pub(super) const READY: &str = "ready";
 pub(super) const NOT_READY: &str = "not ready";
 
-fn words(dir: &GroupDir, lock: &GroupLock) -> Result<Vec<OsString>, RuntimeError> {
+fn supervise_args(dir: &GroupDir, lock: &GroupLock) -> Result<Vec<OsString>, RuntimeError> {
     let lock = lock.hand_down()?.to_string();
     Ok(vec!["supervise".into(), dir.path().as_os_str().to_owned(), "--lock".into(), lock.into()])
 }
 
-/// Becomes the supervisor of a group, connected to our outputs. Comes back only with the reason why not.
-pub fn take_over(
+/// Replaces this process by the supervisor of a group, attached to our outputs. Returns only with an error.
+pub fn become_supervisor(
     dir: &GroupDir,
     lock: &GroupLock,
-    handover: &Handover,
+    handover: &GroupHandover,
 ) -> Result<RuntimeError, RuntimeError> {
-    let mut words = words(dir, lock)?;
-    words.push("--attached".into());
-    reexec::become_sealed(&words, handover)
+    let mut args = supervise_args(dir, lock)?;
+    args.push("--attached".into());
+    reexec::become_sealed(&args, handover)
 }
 
-/// Starts a supervisor that goes on without us, and waits until its containers are ready, or it is plain that they will
-/// not be, or `limit` has passed; the group goes on then.
+/// Starts a detached supervisor, and waits until its containers are ready, until one of them fails, or until `limit` has
+/// passed; the group keeps running then.
 pub fn start_detached(
     dir: &GroupDir,
     lock: GroupLock,
-    handover: &Handover,
+    handover: &GroupHandover,
     limit: Option<Duration>,
-) -> Result<Started, RuntimeError> {
-    let (ready, theirs) = std::io::pipe().when("cannot hear from the supervisor")?;
-    let words = words(dir, &lock)?;
-    reexec::sealed_command(&words, handover)?.spawn_detached(&OwnedFd::from(theirs))?;
+) -> Result<StartOutcome, RuntimeError> {
+    let (ready, theirs) = std::io::pipe().when("cannot create a pipe")?;
+    let args = supervise_args(dir, &lock)?;
+    reexec::sealed_command(&args, handover)?.spawn_detached(&OwnedFd::from(theirs))?;
     drop(lock);
-    let Some(answer) = hear(ready, limit).when("cannot hear from the supervisor")? else {
-        return Ok(Started::TimedOut);
+    let Some(reply) = read_reply(ready, limit).when("cannot read the supervisor's reply")? else {
+        return Ok(StartOutcome::TimedOut);
     };
-    match answer.split_once('\n') {
-        _ if answer == READY => Ok(Started::Ready),
-        Some((NOT_READY, why)) => Ok(Started::NotReady(why.to_owned())),
-        _ if answer.is_empty() => {
-            Err(RuntimeError::said("the group's supervisor ended before its containers ran"))
+    match reply.split_once('\n') {
+        _ if reply == READY => Ok(StartOutcome::Ready),
+        Some((NOT_READY, reason)) => Ok(StartOutcome::NotReady(reason.to_owned())),
+        _ if reply.is_empty() => {
+            Err(RuntimeError::reported("the group's supervisor exited before its containers ran"))
         }
-        _ => reexec::reported(&answer).map(|()| Started::Ready),
+        _ => reexec::parse_reply(&reply).map(|()| StartOutcome::Ready),
     }
 }
 
-/// Everything a supervisor says; none where it has not said it in time.
-fn hear(mut from: PipeReader, limit: Option<Duration>) -> io::Result<Option<String>> {
+/// The whole reply of a supervisor; `None` if it is not complete in time.
+fn read_reply(mut from: PipeReader, limit: Option<Duration>) -> io::Result<Option<String>> {
     let until = limit.map(|limit| Instant::now() + limit);
-    let mut answer = Vec::new();
+    let mut reply = Vec::new();
     let mut buffer = [0; 4096];
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
             return Ok(None);
         }
-        // A wait longer than the kernel takes is begun again.
+        // A wait longer than the kernel allows is repeated.
         let limit =
             left.map_or(PollTimeout::NONE, |left| PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
         match poll(&mut [PollFd::new(from.as_fd(), PollFlags::POLLIN)], limit) {
@@ -118,8 +119,8 @@ fn hear(mut from: PipeReader, limit: Option<Duration>) -> io::Result<Option<Stri
             Err(error) => return Err(error.into()),
         }
         match from.read(&mut buffer)? {
-            0 => return Ok(Some(String::from_utf8_lossy(&answer).into_owned())),
-            count => answer.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+            0 => return Ok(Some(String::from_utf8_lossy(&reply).into_owned())),
+            count => reply.extend_from_slice(buffer.get(..count).unwrap_or_default()),
         }
     }
 }

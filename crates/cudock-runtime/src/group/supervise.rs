@@ -1,8 +1,8 @@
-//! The life of a group, from the side of the one process that supervises it.
+//! The supervisor of a group.
 //!
-//! The main thread does everything that changes anything: it starts watchers (which end with the thread that started
-//! them), takes their exit codes, and tells the policies of `cudock_group`. Threads beside it only wait: for signals,
-//! for a watcher's word, for an answer to a request, for a container's output.
+//! The main thread makes all changes: it starts watchers (which are killed when the thread that started them ends), collects
+//! their exit codes, and passes events to the state machine of `cudock_group`. Other threads only wait: for signals, for a
+//! watcher's report, for a probe's response, for a container's output.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -17,69 +17,61 @@ use cudock_group::restart::{GroupState, Moment, Outcome};
 use cudock_group::sequence::{Action, Event, KillReason, Phase, Sequence};
 use nix::sys::signal::{SigSet, Signal};
 
-use super::ask::News;
+use super::create::container_name;
 use super::dir::{GroupDir, GroupLock};
-use super::make::container_name;
-use super::member::{Answer, Came, Member, Ties};
+use super::log_mux::LogMux;
+use super::member::{Channels, Member, ProbeResult, RunEnd};
 use super::message::Message;
-use super::output::Voice;
-use super::start::{Handover, NOT_READY, READY};
-use super::state::{GroupStatus, MemberStatus, State};
+use super::probe_runner::ProbeEvent;
+use super::start::{GroupHandover, NOT_READY, READY};
+use super::status::{GroupPhase, GroupStatus, MemberStatus};
 use super::volumes;
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnSystem, RuntimeError, error_text};
 use crate::home::{Home, is_full, write_json};
-use crate::launch::text;
 use crate::network::Network;
 use crate::overlay::leave_mount_namespace;
 use crate::plan::NetworkMode;
 use crate::reexec;
 use crate::status::{now, process_began};
+use crate::watch::Connection;
 
-/// How a supervisor is connected to whoever started it.
-#[derive(Debug, Default)]
-pub struct Connection {
-    /// Whether what the containers write goes to our own outputs.
-    pub attached: bool,
-    /// Where to say that all containers are ready, or why they are not.
-    pub ready: Option<File>,
-}
-
-/// The signals a supervisor hears.
-const HEARD: [Signal; 5] =
+/// The signals that a supervisor handles.
+const HANDLED_SIGNALS: [Signal; 5] =
     [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT];
 
-/// A container that nobody asks after counts as well when it has run so long: most that fail do so at once.
-const SETTLED: Duration = Duration::from_secs(1);
+/// A container without a readiness probe counts as ready after this time: most failures happen at once.
+const SETTLE_TIME: Duration = Duration::from_secs(1);
 
-/// Supervises a group until it has ended. How it ended.
+/// Supervises a group until it has ended, and returns its final state.
 pub fn supervise(
     dir: &GroupDir,
     lock: GroupLock,
-    handover: &Handover,
+    handover: &GroupHandover,
     mut connection: Connection,
 ) -> Result<GroupState, RuntimeError> {
     let supervisor = match set_up(dir, handover, &mut connection) {
         Ok(supervisor) => supervisor,
         Err(error) => {
-            // Nothing ever ran, so nothing of it is worth keeping; and it is gone when that is said.
-            volumes::forget(dir);
+            // Nothing ever ran, so nothing is kept; the group is removed before the error is reported.
+            volumes::unmount(dir);
             let _ = dir.remove(&Home::at(&handover.home), lock);
             if let Some(mut ready) = connection.ready.take() {
-                let _ = ready.write_all(reexec::report(&error).as_bytes());
+                let _ = ready.write_all(reexec::format_error(&error).as_bytes());
             }
             return Err(error);
         }
     };
-    let outcome = supervisor.live();
+    let outcome = supervisor.run();
     if let Err(error) = &outcome {
-        let status = GroupStatus { error: Some(text(error)), ..first_status(dir, State::Failed) };
+        let status =
+            GroupStatus { error: Some(error_text(error)), ..initial_status(dir, GroupPhase::Failed) };
         dir.set_status(&status)?;
     }
     drop(lock);
     outcome
 }
 
-fn first_status(dir: &GroupDir, state: State) -> GroupStatus {
+fn initial_status(dir: &GroupDir, state: GroupPhase) -> GroupStatus {
     let supervisor = std::process::id();
     GroupStatus {
         name: dir.name(),
@@ -93,55 +85,55 @@ fn first_status(dir: &GroupDir, state: State) -> GroupStatus {
     }
 }
 
-/// Makes what the containers share. The order matters: the helpers of the network must not inherit blocked signals, and
-/// the mount namespace must be left while there is one thread.
+/// Creates what the containers share. The order matters: the helper processes of the network must not inherit blocked
+/// signals, and the mount namespace must be left while there is one thread.
 fn set_up(
     dir: &GroupDir,
-    handover: &Handover,
+    handover: &GroupHandover,
     connection: &mut Connection,
 ) -> Result<Supervisor, RuntimeError> {
     let mut group =
         cudock_group::read(&handover.text).map_err(|error| RuntimeError::Request(error.to_string()))?.group;
     group.name.clone_from(&handover.name);
-    let status = first_status(dir, State::Pending);
+    let status = initial_status(dir, GroupPhase::Pending);
     dir.set_status(&status)?;
     leave_mount_namespace()?;
-    volumes::make(&group, dir, &handover.volumes.iter().cloned().collect())?;
+    volumes::create(&group, dir, &handover.volumes.iter().cloned().collect())?;
     let network = Network::set_up(dir.path(), &handover.network)?;
     let members = members(&group, &Home::at(&handover.home), &network)?;
-    let voice =
-        Voice::new(group.all_containers().map(|container| container.name.as_str()), connection.attached);
+    let mux =
+        LogMux::new(group.all_containers().map(|container| container.name.as_str()), connection.attached);
     let (sender, messages) = channel();
-    listen(sender.clone())?;
-    let shared = handover.network.mode == NetworkMode::Host;
+    handle_signals(sender.clone())?;
+    let host_network = handover.network.mode == NetworkMode::Host;
     let supervisor = Supervisor {
         dir: dir.clone(),
         sequence: Sequence::of(&group),
         members,
         status: GroupStatus { ports: network.ports(), ..status },
-        shared,
+        host_network,
         network,
-        voice,
+        mux,
         began: Instant::now(),
         sender,
         messages,
         ready: connection.ready.take(),
         announced: false,
         wake: None,
-        stops: 0,
+        stop_requests: 0,
         finished: None,
         network_changed: false,
     };
     Ok(supervisor)
 }
 
-/// The containers that were made for the group.
+/// The containers that were created for the group.
 fn members(group: &Group, home: &Home, network: &Network) -> Result<Vec<Member>, RuntimeError> {
     let inits = group.init_containers.iter().map(|container| (container, true));
     let others = group.containers.iter().map(|container| (container, false));
     let member = |(container, init): (&cudock_group::Container, bool)| {
         let (dir, mut plan) = home.find(&container_name(&group.name, &container.name))?;
-        // A way out answers for the machine's own name servers, at an address that is known only now.
+        // The address of the outbound tool's name server is known only now.
         if let Some(server) = network.name_server().filter(|_| plan.network.dns.is_empty()) {
             plan.network.dns.push(server.to_string());
             write_json(&dir.plan_file(), &plan)?;
@@ -151,19 +143,19 @@ fn members(group: &Group, home: &Home, network: &Network) -> Result<Vec<Member>,
     inits.chain(others).map(member).collect()
 }
 
-/// From here on signals are messages.
-fn listen(messages: Sender<Message>) -> Result<(), RuntimeError> {
-    let set: SigSet = HEARD.into_iter().collect();
+/// Turns signals into messages from here on.
+fn handle_signals(messages: Sender<Message>) -> Result<(), RuntimeError> {
+    let set: SigSet = HANDLED_SIGNALS.into_iter().collect();
     set.thread_block().when("cannot block signals")?;
     let thread = thread::Builder::new().name("signals".to_owned()).stack_size(128 << 10);
-    let listener = move || {
+    let forward = move || {
         while let Ok(signal) = set.wait() {
             if messages.send(Message::Signal(signal)).is_err() {
                 return;
             }
         }
     };
-    thread.spawn(listener).map(|_| ()).when("cannot start a thread")
+    thread.spawn(forward).map(|_| ()).when("cannot start a thread")
 }
 
 struct Supervisor {
@@ -172,37 +164,37 @@ struct Supervisor {
     members: Vec<Member>,
     status: GroupStatus,
     network: Network,
-    /// Whether the containers are in this machine's own network.
-    shared: bool,
-    voice: Arc<Voice>,
+    /// Whether the containers use the host's network.
+    host_network: bool,
+    mux: Arc<LogMux>,
     began: Instant,
     sender: Sender<Message>,
     messages: Receiver<Message>,
     ready: Option<File>,
     announced: bool,
-    /// When the sequence wants to be told the time.
+    /// When the sequence needs its next tick.
     wake: Option<Moment>,
-    /// How often we were asked to end.
-    stops: u32,
+    /// How many times stopping was requested.
+    stop_requests: u32,
     finished: Option<GroupState>,
     network_changed: bool,
 }
 
 impl Supervisor {
-    fn live(mut self) -> Result<GroupState, RuntimeError> {
-        self.tell(Event::Tick);
+    fn run(mut self) -> Result<GroupState, RuntimeError> {
+        self.handle(Event::Tick);
         loop {
-            let next = self.look();
-            // First what others read, so that whoever is told finds it so.
-            self.write_down()?;
-            self.announce();
+            let next = self.poll();
+            // Written first, so that whoever is notified reads the new status.
+            self.write_status()?;
+            self.report_start();
             if let Some(state) = self.finished {
-                self.voice.say("group", State::from(state).word());
+                self.mux.announce("group", GroupPhase::from(state).name());
                 return Ok(state);
             }
             let limit = next.map_or(Duration::from_secs(3600), |next| next.saturating_sub(self.now()));
             match self.messages.recv_timeout(limit) {
-                Ok(message) => self.take_in(message),
+                Ok(message) => self.receive(message),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
         }
@@ -212,32 +204,32 @@ impl Supervisor {
         self.began.elapsed()
     }
 
-    fn take_in(&mut self, message: Message) {
+    fn receive(&mut self, message: Message) {
         let now = self.now();
         match message {
-            // Which of the containers is looked at for all.
-            Message::Signal(Signal::SIGCHLD) => self.tend_network(),
+            // The exits of watchers are collected in `poll`.
+            Message::Signal(Signal::SIGCHLD) => self.restart_network(),
             Message::Signal(_) => self.stop(),
-            Message::Began { name, run, answer } => {
-                if self.member(&name).is_some_and(|member| member.began(run, answer, now)) {
-                    self.voice.say(&name, "runs");
-                    self.tell(Event::Started(name));
+            Message::Began { name, run, reply } => {
+                if self.member(&name).is_some_and(|member| member.began(run, reply, now)) {
+                    self.mux.announce(&name, "started");
+                    self.handle(Event::Started(name));
                 }
             }
-            Message::Answered { name, run, probe, question, outcome } => {
+            Message::Probed { name, run, probe, attempt, outcome } => {
                 if let Some(member) = self.member(&name) {
-                    member.answered(run, probe, Answer { question, outcome }, now);
+                    member.probed(run, probe, ProbeResult { attempt, outcome }, now);
                 }
             }
         }
     }
 
-    fn tend_network(&mut self) {
-        if self.network.tend() {
-            // Written down with the next look at all.
+    fn restart_network(&mut self) {
+        if self.network.restart_helpers() {
+            // Written with the next status.
             self.network_changed = true;
-            if let Some(complaint) = self.network.complaint() {
-                self.voice.say("group", &complaint);
+            if let Some(error) = self.network.error() {
+                self.mux.announce("group", &error);
             }
         }
     }
@@ -246,20 +238,20 @@ impl Supervisor {
         self.members.iter_mut().find(|member| member.container.name == name)
     }
 
-    /// The first time the group is asked to end; after that it is ended.
+    /// Stops the group the first time, and kills it after that.
     fn stop(&mut self) {
-        self.stops += 1;
+        self.stop_requests += 1;
         let now = self.now();
-        if self.stops == 1 {
-            self.voice.say("group", "stops; once more kills it");
-            self.tell(Event::Stop);
+        if self.stop_requests == 1 {
+            self.mux.announce("group", "stopping; press Ctrl-C again to kill it");
+            self.handle(Event::Stop);
         } else {
-            self.members.iter_mut().for_each(|member| member.end(Duration::ZERO, now));
+            self.members.iter_mut().for_each(|member| member.stop(Duration::ZERO, now));
         }
     }
 
-    /// Tells the policy what happened and does what it says, and what follows from that.
-    fn tell(&mut self, event: Event) {
+    /// Passes an event to the state machine and carries out its actions, and those that follow from them.
+    fn handle(&mut self, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             let now = self.now();
@@ -274,119 +266,119 @@ impl Supervisor {
                 }
             }
             if let Event::Exited { name, .. } | Event::CouldNotStart(name) = &event {
-                self.say_pause(name, now);
+                self.announce_backoff(name, now);
             }
         }
     }
 
-    /// Says how long a container waits that ended, if it does.
-    fn say_pause(&self, name: &str, now: Moment) {
+    /// Prints how long a container waits for its restart, if it does.
+    fn announce_backoff(&self, name: &str, now: Moment) {
         let known = self.sequence.members().find(|known| known.name() == name);
         if let Some(Phase::BackOff { until }) = known.map(cudock_group::sequence::Member::phase)
             && until > now
         {
-            self.voice.say(name, &format!("starts again in {} s", seconds(until, now)));
+            self.mux.announce(name, &format!("restarts in {} s", seconds(until, now)));
         }
     }
 
-    /// Starts a container; what happened where that did not even begin.
+    /// Starts a container. Returns an event if that failed at once.
     fn start(&mut self, name: &str) -> Option<Event> {
-        let network = if self.shared { None } else { self.network.namespace().map(Into::into) };
-        let ties = Ties { messages: &self.sender, voice: &self.voice, network };
+        let network = if self.host_network { None } else { self.network.namespace().map(Into::into) };
+        let channels = Channels { messages: &self.sender, mux: &self.mux, network };
         let member = self.members.iter_mut().find(|member| member.container.name == name)?;
-        let error = member.start(&ties).err()?;
-        member.why = Some(text(&error));
-        self.voice.say(name, &format!("cannot be started: {}", text(&error)));
+        let error = member.start(&channels).err()?;
+        member.reason = Some(error_text(&error));
+        self.mux.announce(name, &format!("failed to start: {}", error_text(&error)));
         Some(Event::CouldNotStart(name.to_owned()))
     }
 
     fn kill(&mut self, name: &str, reason: KillReason) {
         let now = self.now();
-        let asked = self.dir.grace().map(|seconds| Duration::from_secs(seconds.into()));
+        let requested = self.dir.grace().map(|seconds| Duration::from_secs(seconds.into()));
         if let Some(member) = self.member(name) {
             let own = member.grace();
-            let grace = if reason == KillReason::Stopping { asked.unwrap_or(own) } else { own };
-            member.end(grace, now);
+            let grace = if reason == KillReason::Stopping { requested.unwrap_or(own) } else { own };
+            member.stop(grace, now);
         }
     }
 
-    /// Looks at everything that may have changed or become due; when to look again.
-    fn look(&mut self) -> Option<Moment> {
+    /// Handles everything that has changed or is due, and returns when to poll again.
+    fn poll(&mut self) -> Option<Moment> {
         if self.wake.is_some_and(|wake| wake <= self.now()) {
-            self.tell(Event::Tick);
+            self.handle(Event::Tick);
         }
         let mut next: Option<Moment> = None;
         for index in 0..self.members.len() {
-            while let Some(event) = self.look_at(index, &mut next) {
-                self.tell(event);
+            while let Some(event) = self.poll_member(index, &mut next) {
+                self.handle(event);
             }
         }
         let settles = self.settles().filter(|then| !self.announced && *then > self.now());
         [next, self.wake, settles].into_iter().flatten().min()
     }
 
-    /// Looks at one container: the next thing that happened to it.
-    fn look_at(&mut self, index: usize, next: &mut Option<Moment>) -> Option<Event> {
+    /// The next event of one container.
+    fn poll_member(&mut self, index: usize, next: &mut Option<Moment>) -> Option<Event> {
         let now = self.now();
         let member = self.members.get_mut(index)?;
         let name = member.container.name.clone();
-        match member.came_out() {
-            Some(Came::Out(code)) => {
-                let memory = if member.ran_out_of_memory() { " for want of memory" } else { "" };
-                // Who was killed for not being alive keeps that as the reason.
-                if code != 0 && member.why.is_none() {
-                    member.why = Some(format!("ended with {code}{memory}"));
+        match member.take_end() {
+            Some(RunEnd::Exited(code)) => {
+                let memory = if member.ran_out_of_memory() { ": out of memory" } else { "" };
+                // A container that was killed for a failed probe keeps that reason.
+                if code != 0 && member.reason.is_none() {
+                    member.reason = Some(format!("exited with code {code}{memory}"));
                 }
-                self.voice.say(&name, &format!("ended with {code}{memory}"));
+                self.mux.announce(&name, &format!("exited with code {code}{memory}"));
                 return Some(Event::Exited { name, code });
             }
-            Some(Came::ToNothing(why)) => {
-                self.voice.say(&name, &format!("cannot be started: {why}"));
-                member.why = Some(why);
+            Some(RunEnd::FailedToStart(reason)) => {
+                self.mux.announce(&name, &format!("failed to start: {reason}"));
+                member.reason = Some(reason);
                 return Some(Event::CouldNotStart(name));
             }
             None => {}
         }
-        let (news, again) = member.look(now);
-        let ending = member.go_on_ending(now);
-        *next = [*next, again, ending].into_iter().flatten().min();
+        let (events, again) = member.poll_probes(now);
+        let stop = member.poll_stop(now);
+        *next = [*next, again, stop].into_iter().flatten().min();
         let mut event = None;
-        for news in news {
-            match news {
-                News::Ready(true) => self.voice.say(&name, "is ready"),
-                News::Ready(false) => self.voice.say(&name, "is not ready any more"),
-                News::Unhealthy(why) => {
-                    self.voice.say(&name, &format!("is not alive: {why}"));
+        for probe_event in events {
+            match probe_event {
+                ProbeEvent::Ready(true) => self.mux.announce(&name, "is ready"),
+                ProbeEvent::Ready(false) => self.mux.announce(&name, "is no longer ready"),
+                ProbeEvent::Unhealthy(reason) => {
+                    self.mux.announce(&name, &format!("is not alive: {reason}"));
                     event = Some(Event::Unhealthy(name.clone()));
                 }
-                News::Wait(_) => {}
+                ProbeEvent::Wait(_) => {}
             }
         }
         event
     }
 
-    /// Tells whoever started us that all is well, or that it is not going to be soon.
-    fn announce(&mut self) {
+    /// Reports once that all containers are ready, or that they will not be soon.
+    fn report_start(&mut self) {
         if self.announced {
             return;
         }
-        let word = if let Some(state) = self.finished {
-            self.last_word(state)
-        } else if let Some(why) = self.stuck() {
-            format!("{NOT_READY}\n{why}")
+        let reply = if let Some(state) = self.finished {
+            self.end_message(state)
+        } else if let Some(reason) = self.failing() {
+            format!("{NOT_READY}\n{reason}")
         } else if self.all_ready() {
-            self.voice.say("group", &self.welcome());
+            self.mux.announce("group", &self.ready_message());
             READY.to_owned()
         } else {
             return;
         };
         self.announced = true;
         if let Some(mut ready) = self.ready.take() {
-            let _ = ready.write_all(word.as_bytes());
+            let _ = ready.write_all(reply.as_bytes());
         }
     }
 
-    fn welcome(&self) -> String {
+    fn ready_message(&self) -> String {
         let ports = self.status.ports.join(", ");
         if ports.is_empty() {
             "all containers are ready".to_owned()
@@ -395,19 +387,18 @@ impl Supervisor {
         }
     }
 
-    fn last_word(&self, state: GroupState) -> String {
+    fn end_message(&self, state: GroupState) -> String {
         if state == GroupState::Succeeded {
             return READY.to_owned();
         }
-        let whys = self
-            .members
-            .iter()
-            .filter_map(|member| member.why.as_ref().map(|why| format!("{}: {why}", member.container.name)));
-        let whys: Vec<String> = whys.collect();
-        format!("{NOT_READY}\nthe group {}: {}", State::from(state).word(), whys.join("; "))
+        let reason = |member: &Member| {
+            member.reason.as_ref().map(|reason| format!("{}: {reason}", member.container.name))
+        };
+        let reasons: Vec<String> = self.members.iter().filter_map(reason).collect();
+        format!("{NOT_READY}\nthe group {}: {}", GroupPhase::from(state).name(), reasons.join("; "))
     }
 
-    /// Every container runs and is ready, or has done its work.
+    /// Whether every container is ready or has succeeded.
     fn all_ready(&self) -> bool {
         let phases = self.sequence.members().map(cudock_group::sequence::Member::phase);
         self.members.iter().zip(phases).all(|(member, phase)| {
@@ -415,40 +406,40 @@ impl Supervisor {
         }) && self.settles().is_none_or(|then| then <= self.now())
     }
 
-    /// When the last of the containers that nobody asks after has run long enough.
+    /// When all containers without a readiness probe count as ready.
     fn settles(&self) -> Option<Moment> {
         let known = self.members.iter().zip(self.sequence.members());
         let settles = known.filter_map(|(member, known)| match known.phase() {
             Phase::Running { since } if member.container.readiness.is_none() => {
-                Some(since.saturating_add(SETTLED))
+                Some(since.saturating_add(SETTLE_TIME))
             }
             _ => None,
         });
         settles.max()
     }
 
-    /// A container that waits after failing again and again, or has failed for good.
-    fn stuck(&self) -> Option<String> {
+    /// A container that keeps failing or has failed for good, with the reason.
+    fn failing(&self) -> Option<String> {
         let now = self.now();
         let phases = self.sequence.members().map(cudock_group::sequence::Member::phase);
         self.members.iter().zip(phases).find_map(|(member, phase)| {
             let name = &member.container.name;
-            let why = member
-                .why
+            let reason = member
+                .reason
                 .clone()
-                .unwrap_or_else(|| format!("ended with {}", member.exit_code.unwrap_or_default()));
+                .unwrap_or_else(|| format!("exited with code {}", member.exit_code.unwrap_or_default()));
             match phase {
                 Phase::BackOff { until } if until > now => {
-                    Some(format!("{name}: {why}; it starts again in {} s", seconds(until, now)))
+                    Some(format!("{name}: {reason}; it restarts in {} s", seconds(until, now)))
                 }
-                Phase::Ended(Outcome::Failed { .. }) => Some(format!("{name}: {why}")),
+                Phase::Ended(Outcome::Failed { .. }) => Some(format!("{name}: {reason}")),
                 _ => None,
             }
         })
     }
 
-    /// Writes down how the group is, if that has changed.
-    fn write_down(&mut self) -> Result<(), RuntimeError> {
+    /// Writes the status of the group if it has changed.
+    fn write_status(&mut self) -> Result<(), RuntimeError> {
         let containers =
             self.members.iter().zip(self.sequence.members()).map(|(member, known)| MemberStatus {
                 name: member.container.name.clone(),
@@ -458,16 +449,16 @@ impl Supervisor {
                 ready: member.is_ready(),
                 restarts: known.restarts(),
                 exit_code: member.exit_code,
-                why: member.why.clone().or_else(|| member.complaint()),
+                reason: member.reason.clone().or_else(|| member.unready_reason()),
             });
         let state = self.sequence.state().into();
         let mut status = GroupStatus { state, containers: containers.collect(), ..self.status.clone() };
         if std::mem::take(&mut self.network_changed) {
             status.ports = self.network.ports();
-            status.error = self.network.complaint();
+            status.error = self.network.error();
         }
         if status != self.status {
-            // On a disk that is full it is written with the next change; the containers go on.
+            // On a full disk it is written with the next change; the containers keep running.
             match self.dir.set_status(&status) {
                 Err(RuntimeError::File { source, .. }) if is_full(&source) => {}
                 other => other?,
@@ -478,7 +469,7 @@ impl Supervisor {
     }
 }
 
-/// The seconds between two moments, for people.
+/// Seconds until a time, rounded up.
 fn seconds(until: Moment, now: Moment) -> u64 {
     until.saturating_sub(now).as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! The volumes of a group: where each is on this machine, and making those that begin with it.
+//! The volumes of a group: where each is on this machine, and creating those that belong to the group.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,59 +12,64 @@ use super::dir::GroupDir;
 use crate::error::{OnFile, RuntimeError};
 use crate::plan::MountPlan;
 
-/// Folders of this machine that were given in the place of volumes.
-pub(super) type Given = BTreeMap<String, PathBuf>;
+/// Directories of this machine in place of volumes, by the names of the volumes.
+pub(super) type VolumeDirectories = BTreeMap<String, PathBuf>;
 
-/// What is mounted in a container.
+/// The mounts of a container.
 pub(super) fn mounts(
     group: &Group,
     container: &Container,
     dir: &GroupDir,
-    given: &Given,
+    directories: &VolumeDirectories,
 ) -> Result<Vec<MountPlan>, RuntimeError> {
     container
         .mounts
         .iter()
         .map(|mount| {
             let volume = group.volume(&mount.volume).ok_or_else(|| {
-                RuntimeError::Request(format!("there is no volume `{}` to mount", mount.volume))
+                RuntimeError::Request(format!("unknown volume `{}` in `volumeMounts`", mount.volume))
             })?;
-            let never = matches!(volume.kind, VolumeKind::AzureFile { read_only: true, .. });
+            let read_only_share = matches!(volume.kind, VolumeKind::AzureFile { read_only: true, .. });
             Ok(MountPlan::Bind {
-                source: source(volume, dir, given)?,
+                source: source(volume, dir, directories)?,
                 target: PathBuf::from(&mount.path),
-                read_only: mount.read_only || never,
+                read_only: mount.read_only || read_only_share,
             })
         })
         .collect()
 }
 
-fn source(volume: &Volume, dir: &GroupDir, given: &Given) -> Result<PathBuf, RuntimeError> {
-    if let Some(folder) = given.get(&volume.name) {
-        return Ok(folder.clone());
+fn source(volume: &Volume, dir: &GroupDir, directories: &VolumeDirectories) -> Result<PathBuf, RuntimeError> {
+    if let Some(directory) = directories.get(&volume.name) {
+        return Ok(directory.clone());
     }
     match volume.kind {
         VolumeKind::EmptyDir => Ok(dir.volumes().join(&volume.name)),
         VolumeKind::Secret(_) => Ok(dir.secrets().join(&volume.name)),
         _ => Err(RuntimeError::Request(format!(
-            "volume `{name}` ({}) cannot be made here: give a folder with --volume {name}=DIR",
+            "volume `{name}` of kind {} is not supported here: use a directory with --volume {name}=DIR",
             volume.kind.name(),
             name = volume.name,
         ))),
     }
 }
 
-/// Makes the volumes that are ours to make. To be called in a mount namespace of our own, so that secrets are in memory
-/// that nobody outside of the group can see, and gone when its last process is.
-pub(super) fn make(group: &Group, dir: &GroupDir, given: &Given) -> Result<(), RuntimeError> {
-    let ours = || group.volumes.iter().filter(|volume| !given.contains_key(&volume.name));
-    for volume in ours().filter(|volume| volume.kind == VolumeKind::EmptyDir) {
-        let folder = dir.volumes().join(&volume.name);
-        fs::create_dir_all(&folder).on("cannot make", &folder)?;
-        // Containers of any user may write to it, as in Kubernetes.
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).on("cannot open up", &folder)?;
+/// Creates the volumes that belong to the group. Must be called in a mount namespace of its own, so that secrets are on a
+/// tmpfs that is invisible outside of the group and vanishes with its last process.
+pub(super) fn create(
+    group: &Group,
+    dir: &GroupDir,
+    directories: &VolumeDirectories,
+) -> Result<(), RuntimeError> {
+    let own = || group.volumes.iter().filter(|volume| !directories.contains_key(&volume.name));
+    for volume in own().filter(|volume| volume.kind == VolumeKind::EmptyDir) {
+        let directory = dir.volumes().join(&volume.name);
+        fs::create_dir_all(&directory).on("cannot create", &directory)?;
+        // Writable for containers of any user, as in Kubernetes.
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777))
+            .on("cannot set the permissions of", &directory)?;
     }
-    let secrets: Vec<_> = ours()
+    let secrets: Vec<_> = own()
         .filter_map(|volume| match &volume.kind {
             VolumeKind::Secret(files) => Some((&volume.name, files)),
             _ => None,
@@ -74,33 +79,33 @@ pub(super) fn make(group: &Group, dir: &GroupDir, given: &Given) -> Result<(), R
         return Ok(());
     }
     let memory = dir.secrets();
-    fs::create_dir_all(&memory).on("cannot make", &memory)?;
+    fs::create_dir_all(&memory).on("cannot create", &memory)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("tmpfs"), &memory, Some("tmpfs"), flags, Some("mode=0711"))
-        .on("cannot mount memory for secrets on", &memory)?;
+        .on("cannot mount a tmpfs for secrets on", &memory)?;
     for (name, files) in secrets {
-        let folder = memory.join(name);
-        fs::DirBuilder::new().mode(0o755).create(&folder).on("cannot make", &folder)?;
+        let directory = memory.join(name);
+        fs::DirBuilder::new().mode(0o755).create(&directory).on("cannot create", &directory)?;
         for (file, contents) in files {
-            write(&folder.join(file), contents.expose())?;
+            write(&directory.join(file), contents.expose())?;
         }
     }
     Ok(())
 }
 
-/// Takes away what is mounted in the group's folder, so that this process can remove it.
-pub(super) fn forget(dir: &GroupDir) {
+/// Unmounts everything in the group's directory, so that it can be removed.
+pub(super) fn unmount(dir: &GroupDir) {
     for path in [dir.secrets(), dir.network()] {
-        // There may be nothing there, which is what is wanted.
+        // Nothing may be mounted there.
         let _ = umount2(&path, MntFlags::MNT_DETACH);
     }
 }
 
-/// Readable for whatever user a container runs as, as in Kubernetes.
+/// Readable for containers of any user, as in Kubernetes.
 fn write(path: &Path, contents: &[u8]) -> Result<(), RuntimeError> {
     use std::io::Write;
     let mut file =
         fs::File::options().create_new(true).write(true).mode(0o644).open(path).on("cannot write", path)?;
-    file.set_permissions(fs::Permissions::from_mode(0o644)).on("cannot open up", path)?;
+    file.set_permissions(fs::Permissions::from_mode(0o644)).on("cannot set the permissions of", path)?;
     file.write_all(contents).on("cannot write", path)
 }

@@ -217,9 +217,9 @@ fn an_engine_that_is_not_there_is_said_with_the_way_out() {
     let empty = TempDir::new().unwrap();
     let result = empty.path().join("result");
     for (engine, expected) in [
-        ("docker", "there is no docker on this machine"),
-        ("podman", "there is no podman on this machine"),
-        ("lxc", "there is no engine `lxc`: docker, podman"),
+        ("docker", "docker not found in PATH"),
+        ("podman", "podman not found in PATH"),
+        ("lxc", "unknown engine `lxc`: expected docker or podman"),
     ] {
         let act = json!({"verb": "list", "engine": engine});
         let output = drive(&act, &result).env("PATH", empty.path()).output().unwrap();
@@ -240,7 +240,7 @@ fn an_engine_that_does_not_answer_is_said_in_its_own_words() {
     let act = json!({"verb": "list", "engine": "docker"});
     assert!(drive(&act, &result).env("PATH", fake.path()).output().unwrap().status.success());
     let outcome: Value = serde_json::from_str(&fs::read_to_string(&result).unwrap()).unwrap();
-    assert_eq!(outcome["error"], "docker does not answer: Cannot connect to the daemon");
+    assert_eq!(outcome["error"], "docker is not available: Cannot connect to the daemon");
     assert!(outcome["hint"].as_str().unwrap().contains("systemctl start docker"), "{outcome}");
 }
 

@@ -1,4 +1,4 @@
-//! Which verb reads a file that the one at hand does not.
+//! Suggests the verb for a file that another verb cannot read.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,27 +7,17 @@ use std::path::Path;
 /// A hint with the command for a file: a container group, or a script or template that names Azure resources.
 pub(crate) fn other_verb(path: &Path) -> String {
     let mut start = Vec::new();
-    // A file that cannot be read is told by its name alone.
+    // A file that cannot be read gets the general hint.
     let _ = File::open(path).and_then(|file| file.take(64 << 10).read_to_end(&mut start));
     let text = String::from_utf8_lossy(&start);
     let shown = path.display();
-    if is_group(&text) {
-        let image =
-            text.lines().find_map(|line| line.trim_start().trim_start_matches("- ").strip_prefix("image:"));
-        let image =
-            image.map(|image| image.trim().trim_matches(['"', '\''])).filter(|image| !image.is_empty());
-        let image = image.unwrap_or("IMAGE");
+    if cudock_group::is_group(&text) {
+        let image = cudock_group::first_image(&text).unwrap_or("IMAGE");
         return format!(
             "this is a container group: `cudock up -f {shown}` runs it, `cudock check {image}` checks its image"
         );
     }
     format!("`cudock migrate {shown}` reads scripts and templates that choose Azure sizes and images")
-}
-
-/// Whether a text is a container group as Azure Container Instances describe it.
-fn is_group(text: &str) -> bool {
-    let has = |key: &str| text.lines().any(|line| line.trim_start().starts_with(key));
-    text.contains("Microsoft.ContainerInstance/containerGroups") || (has("properties:") && has("containers:"))
 }
 
 #[cfg(test)]
@@ -36,7 +26,7 @@ mod tests {
 
     #[test]
     fn a_group_points_to_up_and_other_files_to_migrate() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let cases = [
             (
                 "group.yaml",
@@ -47,10 +37,10 @@ mod tests {
             ("deploy.py", "vm_size = 'Standard_NC6s_v3'\n", "migrate"),
         ];
         for (name, text, verb) in cases {
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             std::fs::write(&path, text).unwrap();
             assert!(other_verb(&path).contains(&format!("cudock {verb} ")), "{name}");
         }
-        assert!(other_verb(&folder.path().join("group.yaml")).contains("cudock check team/app:1"));
+        assert!(other_verb(&directory.path().join("group.yaml")).contains("cudock check team/app:1"));
     }
 }

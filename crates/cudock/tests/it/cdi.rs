@@ -89,8 +89,8 @@ fn a_stale_file_is_found_and_a_fresh_one_is_not() {
     let _tree = tree.without("/usr/bin/nvidia-smi");
     let stale = check(&[]);
     assert_eq!(code(&stale), 1, "{}", shown(&stale));
-    assert!(text(&stale.stdout).contains("files it mounts do not exist"), "{}", shown(&stale));
-    assert!(text(&stale.stdout).contains("fix: write it anew: cudock cdi --output /etc/cdi/nvidia.yaml"));
+    assert!(text(&stale.stdout).contains("mounted files not found"), "{}", shown(&stale));
+    assert!(text(&stale.stdout).contains("fix: regenerate it: cudock cdi --output /etc/cdi/nvidia.yaml"));
     let object = json(&check(&["--format", "json"]));
     assert_eq!(object["schema"], 1);
     assert_eq!(object["findings"][0]["level"], "problem");

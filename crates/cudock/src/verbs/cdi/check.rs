@@ -1,5 +1,5 @@
-use cudock_inject::Places;
-use cudock_inject::cdi::{Finding, Level, Machine, check_folders};
+use cudock_inject::DriverRoots;
+use cudock_inject::cdi::{CheckTarget, Finding, Level, check_directories};
 use serde::Serialize;
 
 use super::{CheckArgs, driver, root};
@@ -7,41 +7,42 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, BLUE, Format, GREEN, RED, line, styled};
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct CheckReport<'a> {
     schema: u8,
-    /// The driver they were held against; none if none was found.
+    /// The driver they were checked against, if one was found.
     driver: Option<String>,
     specifications: &'a [String],
     findings: &'a [Finding],
 }
 
-pub(super) fn run(words: &CheckArgs, format: Format) -> Result<Outcome, Failure> {
-    let root = root(words.root.as_deref())?;
-    // Without a driver files and nodes can still be looked for.
-    let driver = driver(&Places::one(root.clone())).ok();
-    let machine = Machine { root: &root, driver: driver.as_ref() };
-    let folders: Vec<&str> = words.dir.iter().map(String::as_str).collect();
-    let (paths, findings) = check_folders(&machine, &folders);
+pub(super) fn run(args: &CheckArgs, format: Format) -> Result<Outcome, Failure> {
+    let root = root(args.root.as_deref())?;
+    // Without a driver, files and nodes can still be checked.
+    let driver = driver(&DriverRoots::one(root.clone())).ok();
+    let target = CheckTarget { root: &root, driver: driver.as_ref() };
+    let directories: Vec<&str> = args.dir.iter().map(String::as_str).collect();
+    let (paths, findings) = check_directories(&target, &directories);
     let version = driver.as_ref().map(|driver| driver.suffix.clone());
     match format {
         Format::Json => {
-            let report = Report { schema: 1, driver: version, specifications: &paths, findings: &findings };
+            let report =
+                CheckReport { schema: 1, driver: version, specifications: &paths, findings: &findings };
             output::json(&report);
         }
-        Format::Text => print(&paths, &findings, version.as_deref(), &folders),
+        Format::Text => print(&paths, &findings, version.as_deref(), &directories),
     }
     let bad = findings.iter().any(|finding| finding.level == Level::Problem);
     Ok(if bad { Outcome::No } else { Outcome::Yes })
 }
 
-fn print(paths: &[String], findings: &[Finding], driver: Option<&str>, folders: &[&str]) {
+fn print(paths: &[String], findings: &[Finding], driver: Option<&str>, directories: &[&str]) {
     if paths.is_empty() {
-        line(format!("no CDI specification in {}", folders.join(", ")));
-        line(format!("{}: `cudock cdi --output /etc/cdi/nvidia.yaml` writes one", styled(BLUE, "hint")));
+        line(format!("no CDI specification in {}", directories.join(", ")));
+        line(format!("{}: `cudock cdi --output /etc/cdi/nvidia.yaml` generates one", styled(BLUE, "hint")));
         return;
     }
     if driver.is_none() {
-        line(format!("{}: no driver found here: only files and nodes are looked for", styled(BLUE, "note")));
+        line(format!("{}: no driver found: only files and nodes are checked", styled(BLUE, "note")));
     }
     for path in paths {
         let mine: Vec<&Finding> = findings.iter().filter(|finding| finding.path == *path).collect();

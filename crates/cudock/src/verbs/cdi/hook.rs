@@ -1,4 +1,4 @@
-//! The hidden verb that engines call while they make a container.
+//! The hidden verb that engines call while they create a container.
 
 use clap::{Args, Subcommand};
 use cudock_facts::version::DriverVersion;
@@ -6,7 +6,7 @@ use cudock_inject::cdi::hook::{self, Call, Stage};
 
 use crate::failure::{Failure, Outcome};
 
-/// What specifications written by `cudock cdi` call; reads the container's state from standard input
+/// Run a hook of a specification; reads the container's state from standard input
 #[derive(Debug, Args)]
 pub(crate) struct CdiHookArgs {
     #[command(subcommand)]
@@ -19,31 +19,31 @@ pub(crate) struct CdiHookArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HookVerb {
-    /// Make links
+    /// Create links
     CreateSymlinks {
-        /// What the link says and where it is made
+        /// Target and path of a link
         #[arg(long = "link", value_name = "TARGET::PATH")]
         links: Vec<String>,
     },
-    /// Tell the loader of libraries
+    /// Add libraries to the loader's cache
     UpdateLdcache {
-        /// Bits, name and place
+        /// Bits, name and path of a library
         #[arg(long = "library", value_name = "BITS::NAME::PATH")]
         libraries: Vec<String>,
 
-        /// The driver they are of
+        /// The version of the driver
         #[arg(long, value_name = "VERSION")]
         driver: Option<DriverVersion>,
     },
-    /// Keep the driver in the container from making device nodes
+    /// Keep the driver in the container from creating device nodes
     DisableDeviceNodeModification,
     /// Tell EGL and Vulkan which GPUs the container has
     UpdateApplicationProfile,
 }
 
-pub(super) fn run(words: &CdiHookArgs) -> Result<Outcome, Failure> {
-    let call = call(&words.what)?;
-    let called_at = if words.join { Stage::Runtime } else { Stage::Container };
+pub(super) fn run(args: &CdiHookArgs) -> Result<Outcome, Failure> {
+    let call = call(&args.what)?;
+    let called_at = if args.join { Stage::Runtime } else { Stage::Container };
     hook::run(&call, called_at, std::io::stdin().lock())?;
     Ok(Outcome::Yes)
 }
@@ -51,10 +51,10 @@ pub(super) fn run(words: &CdiHookArgs) -> Result<Outcome, Failure> {
 fn call(what: &HookVerb) -> Result<Call, cudock_inject::InjectError> {
     Ok(match what {
         HookVerb::CreateSymlinks { links } => {
-            Call::CreateSymlinks(links.iter().map(|word| hook::read_link(word)).collect::<Result<_, _>>()?)
+            Call::CreateSymlinks(links.iter().map(|text| hook::parse_link(text)).collect::<Result<_, _>>()?)
         }
         HookVerb::UpdateLdcache { libraries, driver } => Call::UpdateLdcache(
-            libraries.iter().map(|word| hook::read_library(word)).collect::<Result<_, _>>()?,
+            libraries.iter().map(|text| hook::parse_library(text)).collect::<Result<_, _>>()?,
             *driver,
         ),
         HookVerb::DisableDeviceNodeModification => Call::DisableDeviceNodeModification,

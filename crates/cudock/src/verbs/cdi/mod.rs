@@ -1,4 +1,4 @@
-//! `cudock cdi`: the GPU for docker, podman and containerd, written down; and what was written down, checked.
+//! `cudock cdi`: generates and checks CDI specifications.
 
 mod check;
 mod generate;
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use cudock_host::Root;
 use cudock_host::host::NvmlResult;
-use cudock_inject::{Driver, Places};
+use cudock_inject::{Driver, DriverRoots};
 
 pub(crate) use self::hook::CdiHookArgs;
 use crate::cli::FormatArg;
 use crate::failure::{Failure, Outcome, chain};
 use crate::verbs::doctor::ask_nvml;
 
-/// Write the GPU down as a CDI specification, or find specifications that no longer fit
+/// Generate a CDI specification of the GPUs, or find specifications that are out of date
 ///
-/// Docker, podman and containerd read such files and need no other toolkit: `--device nvidia.com/gpu=all`. A file is
-/// true of one driver: after an update, write it anew.
+/// Docker, podman and containerd read such files and need no other toolkit: `--device nvidia.com/gpu=all`. A file describes
+/// one driver: regenerate it after an update.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -41,42 +41,42 @@ pub(crate) struct CdiArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CdiVerb {
-    /// Tell which specifications on this machine are stale, and why
+    /// Find specifications on this machine that are out of date
     Check(CheckArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
-    /// Where to write it; - is standard output. A name that ends in .json is written as JSON
+    /// Write it to this file; - is standard output. A name that ends in .json is written as JSON
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     pub(crate) output: PathBuf,
 
-    /// Where the driver's files are, if not in /
+    /// Look for the driver's files in this root
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
 
-    /// Where its device nodes are, if not there
+    /// Look for its device nodes in this root
     #[arg(long, value_name = "DIR")]
     pub(crate) dev_root: Option<PathBuf>,
 
-    /// The first half of the kind
+    /// Set the vendor of the kind
     #[arg(long, value_name = "NAME", default_value = "nvidia.com")]
     pub(crate) vendor: String,
 
-    /// The second half of the kind
+    /// Set the class of the kind
     #[arg(long, value_name = "NAME", default_value = "gpu")]
     pub(crate) class: String,
 
-    /// What of the driver goes in: all, or a list such as compute,utility
+    /// Add these driver capabilities: all, or a list such as compute,utility
     #[arg(long, value_name = "LIST", default_value = "all")]
     pub(crate) capabilities: String,
 
-    /// Also give what is seldom wanted
+    /// Add optional parts
     #[arg(long = "with", value_name = "WHAT", value_enum, value_delimiter = ',')]
     pub(crate) extras: Vec<Extra>,
 }
 
-/// What is seldom wanted.
+/// Optional parts of a specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Extra {
     /// `GPUDirect` Storage
@@ -91,24 +91,24 @@ pub(crate) enum Extra {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// A folder of specifications; may be given several times
+    /// Check the specifications of this directory; repeatable
     #[arg(long, value_name = "DIR", default_values = ["/etc/cdi", "/var/run/cdi"])]
     pub(crate) dir: Vec<String>,
 
-    /// Look at a directory tree instead of this machine
+    /// Check a root file system instead of this machine
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
 }
 
-pub(super) fn run(words: &CdiArgs, format: FormatArg) -> Result<Outcome, Failure> {
-    match &words.what {
-        Some(CdiVerb::Check(words)) => check::run(words, format.plain()?),
-        None => generate::run(&words.generate, format.specification()?),
+pub(super) fn run(args: &CdiArgs, format: FormatArg) -> Result<Outcome, Failure> {
+    match &args.what {
+        Some(CdiVerb::Check(args)) => check::run(args, format.plain()?),
+        None => generate::run(&args.generate, format.specification()?),
     }
 }
 
-pub(super) fn run_hook(words: &CdiHookArgs) -> Result<Outcome, Failure> {
-    hook::run(words)
+pub(super) fn run_hook(args: &CdiHookArgs) -> Result<Outcome, Failure> {
+    hook::run(args)
 }
 
 fn root(directory: Option<&Path>) -> Result<Root, Failure> {
@@ -122,10 +122,10 @@ fn root(directory: Option<&Path>) -> Result<Root, Failure> {
     }
 }
 
-/// The driver, numbered by NVML where this machine is looked at.
-fn driver(places: &Places) -> Result<Driver, Failure> {
-    let driver = Driver::find(places)?;
-    if !places.devices.is_live() {
+/// The driver, with the numbering of NVML on this machine.
+fn driver(roots: &DriverRoots) -> Result<Driver, Failure> {
+    let driver = Driver::find(roots)?;
+    if !roots.devices.is_live() {
         return Ok(driver);
     }
     Ok(match ask_nvml(None) {

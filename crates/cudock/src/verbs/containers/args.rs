@@ -1,4 +1,4 @@
-//! The words of the verbs that run containers. They are docker's where docker has one for it.
+//! Arguments of the verbs that run containers, named as in docker.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,9 @@ use clap::{ArgAction, Args, ValueEnum};
 
 /// Run a container on this machine, with the GPUs inside
 ///
-/// No daemon and no toolkit of the vendor is needed: the driver's files and device nodes are found when the container
-/// starts. IMAGE is a name in a registry or a daemon, an OCI layout, or an archive. The exit code is the program's; 126
-/// and 127 say that it could not be executed or was not there, 2 and 3 that there was no container. See docs/run.md.
+/// Needs no daemon and no NVIDIA toolkit: the driver's files and device nodes are found when the container starts. IMAGE is
+/// a name in a registry or a daemon, an OCI layout, or an archive. The exit code is the program's; 126 means that it could
+/// not be executed, 127 that it was not found, 2 and 3 that no container was started. See docs/run.md.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(disable_help_flag = true, args_override_self = true)]
@@ -20,31 +20,31 @@ use clap::{ArgAction, Args, ValueEnum};
   cudock run --gpus '\"device=0,1\",capabilities=utility' --verify-gpu IMAGE
   cudock run --rootfs ./debian --network none -- /bin/sh -c 'id; ls /'")]
 pub(crate) struct RunArgs {
-    /// IMAGE and the command to run in it, or the command alone with --rootfs
+    /// Run this image and command; with --rootfs, the command alone
     #[arg(value_name = "IMAGE [COMMAND]", trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) words: Vec<String>,
+    pub(crate) command: Vec<String>,
 
-    /// A folder in place of an image; it is not written to
+    /// Use a directory in place of an image; it is not written to
     #[arg(long, value_name = "DIR")]
     pub(crate) rootfs: Option<PathBuf>,
 
-    /// Come back as soon as it runs, and print its id
+    /// Return as soon as it runs, and print its id
     #[arg(long, short)]
     pub(crate) detach: bool,
 
-    /// A name to call it by
+    /// Set its name
     #[arg(long)]
     pub(crate) name: Option<String>,
 
-    /// Remove it when it ends
+    /// Remove it when it exits
     #[arg(long)]
     pub(crate) rm: bool,
 
-    /// Let it read our standard input
+    /// Attach standard input
     #[arg(long, short)]
     pub(crate) interactive: bool,
 
-    /// Give it a terminal
+    /// Allocate a terminal
     #[arg(long, short)]
     pub(crate) tty: bool,
 
@@ -66,35 +66,35 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) security: SecurityArgs,
 
-    /// What happens when it ends: no, on-failure, on-failure:N, always
+    /// Restart it when it exits: no, on-failure, on-failure:N, always
     #[arg(long, value_name = "POLICY", default_value = "no")]
     pub(crate) restart: String,
 
-    /// The signal that asks it to stop; the image's, or TERM
+    /// Stop it with this signal; by default the image's, or TERM
     #[arg(long, value_name = "SIGNAL")]
     pub(crate) stop_signal: Option<String>,
 
-    /// Seconds between asking it to stop and killing it
+    /// Kill it this many seconds after the stop signal
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) stop_timeout: u32,
 
-    /// A label; may be given several times
+    /// Add a label; repeatable
     #[arg(long, short, value_name = "NAME=VALUE")]
     pub(crate) label: Vec<String>,
 
-    /// Which image of several, such as linux/arm64
+    /// Choose the platform of the image, such as linux/arm64
     #[arg(long, value_name = "OS/ARCH")]
     pub(crate) platform: Option<String>,
 
-    /// Use what the cache holds, and fetch nothing
+    /// Use only what is in the cache
     #[arg(long)]
     pub(crate) offline: bool,
 
-    /// Ask the registry: always (default; layers that are here are not fetched again), missing, never
+    /// Check the registry for the image: always (default; cached layers are not fetched again), missing, never
     #[arg(long, value_enum, value_name = "WHEN")]
     pub(crate) pull: Option<PullChoice>,
 
-    /// Print no progress while fetching
+    /// Print no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
 
@@ -126,21 +126,21 @@ pub(crate) struct RunArgs {
     pub(crate) help: Option<bool>,
 }
 
-/// When the registry is asked for an image.
+/// When the registry is queried for an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PullChoice {
-    /// Ask the registry what the name stands for now
+    /// Query the registry every time
     Always,
-    /// Ask only for an image that is not on this machine
+    /// Query only for an image that is not in the cache
     Missing,
-    /// Fail for an image that is not on this machine
+    /// Fail for an image that is not in the cache
     Never,
 }
 
-/// Who runs the container.
+/// The engine that runs containers.
 #[derive(Debug, Args)]
 pub(crate) struct EngineArgs {
-    /// Who runs it: cudock itself, or an engine that is installed
+    /// Use this engine: cudock itself, docker or podman
     #[arg(long, value_enum, default_value_t = EngineChoice::Auto, env = crate::env::ENGINE)]
     pub(crate) engine: EngineChoice,
 }
@@ -151,32 +151,32 @@ pub(crate) enum EngineChoice {
     Auto,
     /// cudock itself
     Cudock,
-    /// Docker, by its command
+    /// Docker, through its command
     Docker,
-    /// Podman, by its command
+    /// Podman, through its command
     Podman,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "GPUs")]
 pub(crate) struct GpuArgs {
-    /// GPUs: all, none, a number of them, indices, UUIDs, MIG devices (0:1), or docker's device=…
+    /// Add GPUs: all, none, a count, indices, UUIDs, MIG devices (0:1), or docker's device=…
     #[arg(long, value_name = "WHICH")]
     pub(crate) gpus: Option<String>,
 
-    /// Parts of the driver: compute, utility, video, graphics, display, ngx, compat32, all
+    /// Add parts of the driver: compute, utility, video, graphics, display, ngx, compat32, all
     #[arg(long, value_name = "LIST")]
     pub(crate) driver_capabilities: Option<String>,
 
-    /// Where the driver's files are, if not where they are found
+    /// Look for the driver's files in this root
     #[arg(long, value_name = "DIR")]
     pub(crate) driver_root: Option<PathBuf>,
 
-    /// Where /dev and /proc of the driver are, if not below its root
+    /// Look for the driver's /dev and /proc in this root
     #[arg(long, value_name = "DIR")]
     pub(crate) device_root: Option<PathBuf>,
 
-    /// First compute on every GPU from inside the container, and say what was seen
+    /// Compute on every GPU from inside the container first, and print the result
     #[arg(long)]
     pub(crate) verify_gpu: bool,
 }
@@ -184,27 +184,27 @@ pub(crate) struct GpuArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Process")]
 pub(crate) struct ProcessArgs {
-    /// A variable, or the name of one of ours to hand down; may be given several times
+    /// Set a variable, or pass on one of ours by name; repeatable
     #[arg(long, short, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<String>,
 
-    /// A file of variables, one a line
+    /// Read variables from a file, one per line; repeatable
     #[arg(long, value_name = "FILE")]
     pub(crate) env_file: Vec<PathBuf>,
 
-    /// What runs in place of the image's entry point
+    /// Override the image's entry point
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) entrypoint: Option<String>,
 
-    /// Where it starts
+    /// Set the working directory
     #[arg(long, short, value_name = "DIR")]
     pub(crate) workdir: Option<String>,
 
-    /// As whom: name or number, and a group after a colon
+    /// Run as this user, by name or number, and group
     #[arg(long, short, value_name = "USER[:GROUP]")]
     pub(crate) user: Option<String>,
 
-    /// A further group; may be given several times
+    /// Add a supplementary group; repeatable
     #[arg(long, value_name = "GROUP")]
     pub(crate) group_add: Vec<String>,
 
@@ -229,7 +229,7 @@ pub(crate) struct ProcessArgs {
     pub(crate) userns: Option<String>,
 }
 
-/// Whose IPC a container uses.
+/// The IPC namespace of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum IpcChoice {
     /// Its own
@@ -243,7 +243,7 @@ pub(crate) enum IpcChoice {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Files")]
 pub(crate) struct FileArgs {
-    /// Mount a path of this machine, or a named volume, in it; repeatable
+    /// Mount a path of this machine or a named volume; repeatable
     #[arg(long, short, value_name = "SOURCE|NAME:TARGET[:ro]")]
     pub(crate) volume: Vec<String>,
 
@@ -251,11 +251,11 @@ pub(crate) struct FileArgs {
     #[arg(long, value_name = "OPTIONS")]
     pub(crate) mount: Vec<String>,
 
-    /// Memory as a folder; may be given several times
+    /// Mount a tmpfs; repeatable
     #[arg(long, value_name = "TARGET[:size=64m,mode=1777]")]
     pub(crate) tmpfs: Vec<String>,
 
-    /// Let its root only be read
+    /// Make its root read-only
     #[arg(long)]
     pub(crate) read_only: bool,
 
@@ -267,47 +267,47 @@ pub(crate) struct FileArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Memory: 512m, 16g
+    /// Limit memory: 512m, 16g
     #[arg(long, short, value_name = "BYTES")]
     pub(crate) memory: Option<String>,
 
-    /// Memory and swap together: at least --memory; -1 for unlimited swap
+    /// Limit memory and swap together: at least --memory; -1 for unlimited swap
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     pub(crate) memory_swap: Option<String>,
 
-    /// Memory the kernel tries to leave it under pressure
+    /// Reserve memory under pressure
     #[arg(long, value_name = "BYTES")]
     pub(crate) memory_reservation: Option<String>,
 
-    /// How readily the kernel kills it when the host is out of memory: -1000 to 1000
+    /// Adjust how readily the kernel kills it when the host is out of memory: -1000 to 1000
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1000..=1000))]
     pub(crate) oom_score_adj: Option<i32>,
 
-    /// Its share of busy processors; others have 1024
+    /// Set its share of busy processors; the default is 1024
     #[arg(long, short, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(2..=262_144))]
     pub(crate) cpu_shares: Option<u64>,
 
-    /// Which NUMA nodes: 0-1
+    /// Allow only these NUMA nodes: 0-1
     #[arg(long, value_name = "LIST")]
     pub(crate) cpuset_mems: Option<String>,
 
-    /// Processors: 1.5
+    /// Limit processors: 1.5
     #[arg(long, value_name = "NUMBER")]
     pub(crate) cpus: Option<String>,
 
-    /// Which processors: 0-3,8
+    /// Allow only these processors: 0-3,8
     #[arg(long, value_name = "LIST")]
     pub(crate) cpuset_cpus: Option<String>,
 
-    /// Processes and threads; -1 for no limit
+    /// Limit processes and threads; -1 for no limit
     #[arg(long, value_name = "NUMBER", default_value_t = 16384, allow_negative_numbers = true)]
     pub(crate) pids_limit: i64,
 
-    /// Size of /dev/shm, which data loaders share batches through
+    /// Set the size of /dev/shm, which data loaders use
     #[arg(long, value_name = "BYTES", default_value = "64m")]
     pub(crate) shm_size: String,
 
-    /// A resource limit: nofile=1024:4096; may be given several times
+    /// Set a resource limit: nofile=1024:4096; repeatable
     #[arg(long, value_name = "NAME=SOFT[:HARD]")]
     pub(crate) ulimit: Vec<String>,
 }
@@ -315,56 +315,56 @@ pub(crate) struct LimitArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Network")]
 pub(crate) struct NetworkArgs {
-    /// auto: one of its own with a way out where pasta or slirp4netns is installed, without one where not; none: one of its own without a way out; host: this machine's; pasta: a way out, or an error
+    /// Choose the network: auto (its own, with outbound access if pasta or slirp4netns is installed), none (its own, without), host, pasta (with outbound access, or an error)
     #[arg(long, visible_alias = "net", value_enum, default_value_t = NetworkChoice::Auto)]
     pub(crate) network: NetworkChoice,
 
-    /// Accept docker's flag: ports inside need no word to be reached
+    /// Accept docker's flag: it has no effect
     #[arg(long, value_name = "PORT", hide = true)]
     pub(crate) expose: Vec<String>,
 
-    /// A port of this machine that leads into it; may be given several times
+    /// Publish a port on this machine; repeatable
     #[arg(long, short, value_name = "[IP:]HOST:CONTAINER[/udp]")]
     pub(crate) publish: Vec<String>,
 
-    /// The name it has for itself
+    /// Set its host name
     #[arg(long, short = 'h')]
     pub(crate) hostname: Option<String>,
 
-    /// A name it knows; may be given several times
+    /// Add a host to /etc/hosts; repeatable
     #[arg(long, value_name = "NAME:ADDRESS")]
     pub(crate) add_host: Vec<String>,
 
-    /// A name server in place of this machine's; may be given several times
+    /// Use this name server; repeatable
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) dns: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NetworkChoice {
-    /// A way out where there is a tool for it
+    /// Outbound access if a tool for it is installed
     #[value(alias = "bridge", alias = "default")]
     Auto,
-    /// No way out
+    /// No outbound access
     None,
-    /// This machine's own
+    /// The host's
     Host,
-    /// A way out through pasta
+    /// Outbound access through pasta
     Pasta,
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Rights")]
+#[command(next_help_heading = "Security")]
 pub(crate) struct SecurityArgs {
-    /// A capability beside the default ones, or ALL; may be given several times
+    /// Add a capability, or ALL; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) cap_add: Vec<String>,
 
-    /// A default capability to take away, or ALL; may be given several times
+    /// Drop a capability, or ALL; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) cap_drop: Vec<String>,
 
-    /// no-new-privileges[=false], seccomp=unconfined|PROFILE.json, label=disable, apparmor=unconfined; repeatable
+    /// Set an option: no-new-privileges[=false], seccomp=unconfined|PROFILE.json, label=disable, apparmor=unconfined; repeatable
     #[arg(long, value_name = "OPTION")]
     pub(crate) security_opt: Vec<String>,
 }
@@ -373,11 +373,11 @@ pub(crate) struct SecurityArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock ps\n  cudock ps --all --format json")]
 pub(crate) struct PsArgs {
-    /// Those that ended, too
+    /// List those that have exited, too
     #[arg(long, short)]
     pub(crate) all: bool,
 
-    /// Print ids alone
+    /// Print only ids
     #[arg(long, short)]
     pub(crate) quiet: bool,
 
@@ -385,7 +385,7 @@ pub(crate) struct PsArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// Print what a container wrote, also after its end
+/// Print the log of a container
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  cudock logs -f api\n  cudock logs --tail 20 --timestamps 3f2a\n  cudock logs --since 10m classifier/model"
@@ -394,11 +394,11 @@ pub(crate) struct LogsArgs {
     /// A container, a group's container as GROUP/NAME, or a group
     pub(crate) container: String,
 
-    /// Go on as it grows
+    /// Wait for new lines
     #[arg(long, short)]
     pub(crate) follow: bool,
 
-    /// Print only the last lines; `all` for every one
+    /// Print only the last lines, or `all`
     #[arg(long, short = 'n', value_name = "LINES")]
     pub(crate) tail: Option<String>,
 
@@ -410,7 +410,7 @@ pub(crate) struct LogsArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
 
-    /// Begin each line with its time
+    /// Print the time before each line
     #[arg(long, short)]
     pub(crate) timestamps: bool,
 
@@ -418,29 +418,29 @@ pub(crate) struct LogsArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// Run a further process in a container
+/// Run another process in a container
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  cudock exec api nvidia-smi\n  cudock exec -it api bash\n  cudock exec -u nobody -w /tmp api id"
 )]
 pub(crate) struct ExecArgs {
-    /// Let it read our standard input
+    /// Attach standard input
     #[arg(long, short)]
     pub(crate) interactive: bool,
 
-    /// Give it a terminal
+    /// Allocate a terminal
     #[arg(long, short)]
     pub(crate) tty: bool,
 
-    /// A variable over the container's; may be given several times
+    /// Set a variable; repeatable
     #[arg(long, short, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<String>,
 
-    /// As whom
+    /// Run as this user
     #[arg(long, short, value_name = "USER[:GROUP]")]
     pub(crate) user: Option<String>,
 
-    /// Where it starts
+    /// Set the working directory
     #[arg(long, short, value_name = "DIR")]
     pub(crate) workdir: Option<String>,
 
@@ -455,7 +455,7 @@ pub(crate) struct ExecArgs {
     pub(crate) command: Vec<String>,
 }
 
-/// Ask containers to end, and end them if they do not
+/// Stop containers, and kill them if they do not stop
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock stop api\n  cudock stop --time 60 trainer")]
 pub(crate) struct StopArgs {
@@ -463,7 +463,7 @@ pub(crate) struct StopArgs {
     #[arg(required = true)]
     pub(crate) containers: Vec<String>,
 
-    /// Seconds between asking and killing; the container's own without it
+    /// Kill them this many seconds after the stop signal; by default the container's own setting
     #[arg(long, short, value_name = "SECONDS")]
     pub(crate) time: Option<u32>,
 
@@ -471,7 +471,7 @@ pub(crate) struct StopArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// Remove containers and all they wrote
+/// Remove containers and their files
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock rm api\n  cudock rm -f api trainer\n  cudock rm --all")]
 pub(crate) struct RmArgs {
@@ -479,11 +479,11 @@ pub(crate) struct RmArgs {
     #[arg(required_unless_present = "all")]
     pub(crate) containers: Vec<String>,
 
-    /// End those that run
+    /// Kill those that run
     #[arg(long, short)]
     pub(crate) force: bool,
 
-    /// All of them
+    /// Remove all of them
     #[arg(long, conflicts_with = "containers")]
     pub(crate) all: bool,
 
@@ -491,15 +491,15 @@ pub(crate) struct RmArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// Remove unpacked images that no container is made of
+/// Remove unpacked images that no container uses
 ///
-/// Layers are kept for the next container once they are unpacked. This removes those that no container on this machine
-/// is made of, running or not; they are fetched and unpacked again when they are needed.
+/// Unpacked layers are kept for the next container. This removes those that no container on this machine uses, running or
+/// not; they are fetched and unpacked again when needed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock prune\n  cudock prune --format json")]
 pub(crate) struct PruneArgs {}
 
-/// Wait until containers have ended, and print what they ended with
+/// Wait until containers have exited, and print their exit codes
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock wait trainer\n  cudock wait classifier")]
 pub(crate) struct WaitArgs {
@@ -511,7 +511,7 @@ pub(crate) struct WaitArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// Print everything that is known of containers, as JSON
+/// Print everything about containers, as JSON
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock inspect-container api | jq .status")]
 pub(crate) struct InspectContainerArgs {

@@ -1,12 +1,7 @@
 //! The verbs `kill`, `start`, `restart`, `cp`, `top`, `images` and `pull`.
 
-use std::sync::Arc;
-
 use cudock_base::Environment;
-use cudock_http::BlobStore;
-use cudock_image::registry::tags::{self, KeptTag};
-use cudock_image::registry::{Client, Options, user_store};
-use cudock_image::{Access, ImageSource, OpenOptions, Pull, open};
+use cudock_image::{Access, Pull, cached_images};
 use cudock_runtime::copy::{CopyRequest, Direction};
 use cudock_runtime::flags::{self, path_in_container};
 use cudock_runtime::status::now;
@@ -15,7 +10,7 @@ use serde_json::json;
 use super::image::{platform, progress};
 use super::life_args::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
 use super::print::ago;
-use super::{Report, builtin, engine_of};
+use super::{JsonReport, builtin, engine_of};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, json as print_json, line};
 use crate::table::TextTable;
@@ -100,7 +95,7 @@ pub(crate) fn cp(args: &CpArgs) -> Result<Outcome, Failure> {
 pub(crate) fn top(args: &TopArgs, format: Format) -> Result<Outcome, Failure> {
     let processes = engine_of(&args.engine, Some(&args.container))?.processes(&args.container)?;
     if format != Format::Text {
-        print_json(&Report::of(json!({ "processes": processes })));
+        print_json(&JsonReport::of(json!({ "processes": processes })));
         return Ok(Outcome::Yes);
     }
     let rows = processes.iter().map(|process| {
@@ -120,9 +115,7 @@ pub(crate) fn top(args: &TopArgs, format: Format) -> Result<Outcome, Failure> {
 
 /// `cudock images`.
 pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failure> {
-    let environment = Environment::of_process();
-    let store = user_store(&environment)?;
-    let images: Vec<Known> = tags::list(&store).into_iter().map(|tag| known(&store, tag)).collect();
+    let images = cached_images(&Environment::of_process())?;
     match format {
         Format::Text if args.quiet => images.iter().for_each(|image| line(image.tag.digest.to_string())),
         Format::Text => {
@@ -151,35 +144,10 @@ pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failu
                     "fetched": image.tag.fetched,
                 })
             });
-            print_json(&Report::of(json!({ "images": rows.collect::<Vec<_>>() })));
+            print_json(&JsonReport::of(json!({ "images": rows.collect::<Vec<_>>() })));
         }
     }
     Ok(Outcome::Yes)
-}
-
-/// An image by a tag that was fetched.
-struct Known {
-    tag: KeptTag,
-    /// Of its layers, as they are stored; none where its documents are not all here.
-    bytes: Option<u64>,
-    /// Whether all layers are here.
-    complete: bool,
-}
-
-fn known(store: &BlobStore, tag: KeptTag) -> Known {
-    let mut settings = Options::new(store.clone());
-    settings.offline = true;
-    let client = Client::new(settings).ok().map(Arc::new);
-    let reference =
-        cudock_image::registry::Reference { digest: Some(tag.digest.clone()), ..tag.reference.clone() };
-    let scratch = store.directory().join("scratch");
-    let options = OpenOptions { platform: None, client, sockets: Vec::new(), progress: None, scratch };
-    let opened = open(&ImageSource::Registry(reference), &options).ok();
-    Known {
-        bytes: opened.as_ref().map(|image| image.layers.iter().map(|layer| layer.size).sum()),
-        complete: opened.is_some_and(|image| image.bytes_to_fetch() == 0),
-        tag,
-    }
 }
 
 /// `cudock pull`.
@@ -198,7 +166,7 @@ pub(crate) fn pull(args: &PullArgs, format: Format) -> Result<Outcome, Failure> 
         pulled.push(json!({"image": opened.name, "layers": opened.layers.len(), "bytes": bytes}));
     }
     if format != Format::Text {
-        print_json(&Report::of(json!({ "images": pulled })));
+        print_json(&JsonReport::of(json!({ "images": pulled })));
     }
     Ok(Outcome::Yes)
 }

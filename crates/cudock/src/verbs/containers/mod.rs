@@ -1,9 +1,7 @@
-//! The verbs that run containers: `run`, `ps`, `logs`, `exec`, `stop`, `rm`, `wait`, `inspect-container`; those in [`life`],
-//! `stats` and `volume`; and the hidden ones beside them.
+//! The verbs for containers, images and volumes, and the hidden ones that they need.
 
 mod args;
 mod docker_flags;
-mod group_names;
 mod hidden;
 mod home;
 mod image;
@@ -17,10 +15,11 @@ mod volume;
 use cudock_image::{Access, Pull};
 use cudock_runtime::RuntimeError;
 use cudock_runtime::engine::builtin::Builtin;
-use cudock_runtime::engine::{Engine, LogRequest, other};
+use cudock_runtime::engine::{Engine, LogRequest, external};
 use cudock_runtime::exec::ExecRequest;
 use cudock_runtime::flags;
-use cudock_runtime::{headstart, rootless};
+use cudock_runtime::group::GroupDir;
+use cudock_runtime::{cgroup_warmup, rootless};
 
 pub(crate) use self::args::{
     EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, NetworkChoice, PruneArgs, PsArgs,
@@ -40,25 +39,25 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{Format, json, line};
 use cudock_base::format::fixed_bytes;
 
-/// What is printed as JSON, behind the version of its form.
+/// JSON output with the version of its schema.
 #[derive(serde::Serialize)]
-struct Report {
+struct JsonReport {
     schema: u32,
     #[serde(flatten)]
     rest: serde_json::Value,
 }
 
-impl Report {
+impl JsonReport {
     fn of(rest: serde_json::Value) -> Self {
         Self { schema: 1, rest }
     }
 }
 
-/// The engine that was asked for.
+/// The chosen engine.
 fn engine(choice: EngineChoice, access: Access, quiet: bool) -> Result<Box<dyn Engine>, Failure> {
     match choice {
-        EngineChoice::Docker => Ok(other::find("docker")?),
-        EngineChoice::Podman => Ok(other::find("podman")?),
+        EngineChoice::Docker => Ok(external::find("docker")?),
+        EngineChoice::Podman => Ok(external::find("podman")?),
         EngineChoice::Auto | EngineChoice::Cudock => Ok(Box::new(builtin(access, quiet)?)),
     }
 }
@@ -68,59 +67,71 @@ fn builtin(access: Access, quiet: bool) -> Result<Builtin, Failure> {
     Ok(Builtin { home: home()?, open: opener(access, quiet), progress: progress(quiet) })
 }
 
-fn plain_engine(words: &EngineArgs) -> Result<Box<dyn Engine>, Failure> {
-    engine(words.engine, access(None, false), false)
+fn plain_engine(args: &EngineArgs) -> Result<Box<dyn Engine>, Failure> {
+    engine(args.engine, access(None, false), false)
 }
 
-/// The engine that has a container. Users other than root go to where its watcher is.
-fn engine_of(words: &EngineArgs, container: Option<&String>) -> Result<Box<dyn Engine>, Failure> {
+/// The group of this name, if cudock's own engine is used and no container has the name.
+fn find_group(args: &EngineArgs, name: &str) -> Result<Option<GroupDir>, Failure> {
+    if matches!(args.engine, EngineChoice::Docker | EngineChoice::Podman) {
+        return Ok(None);
+    }
+    let group = cudock_runtime::group::find(&home()?, name)?;
+    if group.is_some() {
+        rootless::become_root()?;
+    }
+    Ok(group)
+}
+
+/// The engine of a container. Users other than root join the user namespace of its watcher.
+fn engine_of(args: &EngineArgs, container: Option<&String>) -> Result<Box<dyn Engine>, Failure> {
     if let Some(name) = container
-        && group_names::find(words, name)?.is_some()
+        && find_group(args, name)?.is_some()
     {
         return Err(Failure::input(format!("{name} is a group, not a container"))
             .hint(format!("`cudock groups {name}` lists its containers, `cudock down {name}` stops it")));
     }
-    let builtin = matches!(words.engine, EngineChoice::Auto | EngineChoice::Cudock);
+    let builtin = matches!(args.engine, EngineChoice::Auto | EngineChoice::Cudock);
     if let (Some(container), true, false) = (container, builtin, rootless::is_root()) {
         let watcher = home()?.find(container).and_then(|(dir, _)| dir.status()).map(|status| status.watcher);
         if let Ok(Some(watcher)) = watcher {
             rootless::join_watcher(watcher);
         }
     }
-    plain_engine(words)
+    plain_engine(args)
 }
 
 /// `cudock run`.
-pub(crate) fn run(words: &RunArgs) -> Result<Outcome, Failure> {
-    let platform = platform(words.platform.as_deref())?;
-    if matches!(words.engine.engine, EngineChoice::Auto | EngineChoice::Cudock) && rootless::is_root() {
-        headstart::begin();
+pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
+    let platform = platform(args.platform.as_deref())?;
+    if matches!(args.engine.engine, EngineChoice::Auto | EngineChoice::Cudock) && rootless::is_root() {
+        cgroup_warmup::start();
     }
     let access = Access {
         platform,
-        offline: words.offline,
-        pull: words.pull.map(Pull::from),
-        progress: progress(words.quiet),
+        offline: args.offline,
+        pull: args.pull.map(Pull::from),
+        progress: progress(args.quiet),
     };
-    let engine = engine(words.engine.engine, access, words.quiet)?;
-    let request = request::request(words)?;
+    let engine = engine(args.engine.engine, access, args.quiet)?;
+    let request = request::request(args)?;
     Ok(Outcome::Program(engine.run(request)?))
 }
 
 /// `cudock ps`.
-pub(crate) fn ps(words: &PsArgs, format: Format) -> Result<Outcome, Failure> {
-    let containers = plain_engine(&words.engine)?.list(words.all)?;
+pub(crate) fn ps(args: &PsArgs, format: Format) -> Result<Outcome, Failure> {
+    let containers = plain_engine(&args.engine)?.list(args.all)?;
     match format {
-        Format::Text if words.quiet => containers.iter().for_each(|container| line(&container.id)),
+        Format::Text if args.quiet => containers.iter().for_each(|container| line(&container.id)),
         Format::Text => print::list(&containers),
-        Format::Json => json(&Report::of(serde_json::json!({ "containers": containers }))),
+        Format::Json => json(&JsonReport::of(serde_json::json!({ "containers": containers }))),
     }
     Ok(Outcome::Yes)
 }
 
 /// `cudock logs`.
-pub(crate) fn logs(words: &LogsArgs) -> Result<Outcome, Failure> {
-    let tail = match words.tail.as_deref() {
+pub(crate) fn logs(args: &LogsArgs) -> Result<Outcome, Failure> {
+    let tail = match args.tail.as_deref() {
         None | Some("all") => None,
         Some(text) => Some(text.parse().map_err(|_| {
             Failure::input(format!("--tail {text} is not a number of lines"))
@@ -133,53 +144,56 @@ pub(crate) fn logs(words: &LogsArgs) -> Result<Outcome, Failure> {
             .transpose()
     };
     let request = LogRequest {
-        follow: words.follow,
+        follow: args.follow,
         tail,
-        timestamps: words.timestamps,
-        since: moment("--since", &words.since)?,
-        until: moment("--until", &words.until)?,
+        timestamps: args.timestamps,
+        since: moment("--since", &args.since)?,
+        until: moment("--until", &args.until)?,
     };
-    if let Some(group) = group_names::find(&words.engine, &words.container)? {
+    if let Some(group) = find_group(&args.engine, &args.container)? {
         cudock_runtime::group::logs(&home()?, &group, request)?;
         return Ok(Outcome::Yes);
     }
-    engine_of(&words.engine, Some(&words.container))?.logs(&words.container, request)?;
+    engine_of(&args.engine, Some(&args.container))?.logs(&args.container, request)?;
     Ok(Outcome::Yes)
 }
 
 /// `cudock exec`.
-pub(crate) fn exec(words: &ExecArgs) -> Result<Outcome, Failure> {
+pub(crate) fn exec(args: &ExecArgs) -> Result<Outcome, Failure> {
     let request = ExecRequest {
-        args: words.command.clone(),
-        environment: flags::variables(&words.env, &[])?,
-        user: words.user.clone(),
-        cwd: words.workdir.clone(),
-        tty: words.tty,
-        stdin: words.interactive,
+        args: args.command.clone(),
+        environment: flags::variables(&args.env, &[])?,
+        user: args.user.clone(),
+        cwd: args.workdir.clone(),
+        tty: args.tty,
+        stdin: args.interactive,
     };
-    let container = group_names::only_container(&words.engine, &words.container)?;
-    Ok(Outcome::Program(engine_of(&words.engine, Some(&container))?.exec(&container, &request)?))
+    let container = match find_group(&args.engine, &args.container)? {
+        Some(group) => group.only_container()?,
+        None => args.container.clone(),
+    };
+    Ok(Outcome::Program(engine_of(&args.engine, Some(&container))?.exec(&container, &request)?))
 }
 
 /// `cudock stop`.
-pub(crate) fn stop(words: &StopArgs) -> Result<Outcome, Failure> {
-    let engine = engine_of(&words.engine, words.containers.first())?;
-    each(&words.containers, engine.stop_all(&words.containers, words.time))
+pub(crate) fn stop(args: &StopArgs) -> Result<Outcome, Failure> {
+    let engine = engine_of(&args.engine, args.containers.first())?;
+    each(&args.containers, engine.stop_all(&args.containers, args.time))
 }
 
 /// `cudock rm`.
-pub(crate) fn rm(words: &RmArgs) -> Result<Outcome, Failure> {
-    let engine = engine_of(&words.engine, words.containers.first())?;
-    let containers = if words.all {
+pub(crate) fn rm(args: &RmArgs) -> Result<Outcome, Failure> {
+    let engine = engine_of(&args.engine, args.containers.first())?;
+    let containers = if args.all {
         engine.list(true)?.into_iter().map(|container| container.name).collect()
     } else {
-        words.containers.clone()
+        args.containers.clone()
     };
-    let removed = containers.iter().map(|container| engine.remove(container, words.force)).collect();
+    let removed = containers.iter().map(|container| engine.remove(container, args.force)).collect();
     each(&containers, removed)
 }
 
-/// Names the containers for which it went well. The first error comes last, after all others.
+/// Prints the containers that succeeded. The first error is returned, after all others were printed.
 fn each(containers: &[String], results: Vec<Result<(), RuntimeError>>) -> Result<Outcome, Failure> {
     let mut failures = Vec::new();
     for (container, result) in containers.iter().zip(results) {
@@ -206,7 +220,7 @@ pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
                 line(format!("removed control groups of {groups} containers"));
             }
         }
-        Format::Json => json(&Report::of(serde_json::json!({
+        Format::Json => json(&JsonReport::of(serde_json::json!({
             "layers": pruned.layers, "bytes": pruned.bytes, "control_groups": groups,
         }))),
     }
@@ -214,11 +228,11 @@ pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
 }
 
 /// `cudock wait`.
-pub(crate) fn wait(words: &WaitArgs, format: Format) -> Result<Outcome, Failure> {
-    let engine = plain_engine(&words.engine)?;
+pub(crate) fn wait(args: &WaitArgs, format: Format) -> Result<Outcome, Failure> {
+    let engine = plain_engine(&args.engine)?;
     let mut ended = serde_json::Map::new();
-    for container in &words.containers {
-        let code = match group_names::find(&words.engine, container)? {
+    for container in &args.containers {
+        let code = match find_group(&args.engine, container)? {
             Some(group) => cudock_runtime::group::wait(&home()?, &group)?,
             None => engine.wait(container)?,
         };
@@ -228,21 +242,21 @@ pub(crate) fn wait(words: &WaitArgs, format: Format) -> Result<Outcome, Failure>
         ended.insert(container.clone(), code.into());
     }
     if format != Format::Text {
-        json(&Report::of(serde_json::json!({ "exit_codes": ended })));
+        json(&JsonReport::of(serde_json::json!({ "exit_codes": ended })));
     }
     Ok(Outcome::Yes)
 }
 
 /// `cudock inspect-container`.
-pub(crate) fn inspect(words: &InspectContainerArgs) -> Result<Outcome, Failure> {
-    let engine = engine_of(&words.engine, words.containers.first())?;
-    let known: Result<Vec<_>, _> = words.containers.iter().map(|name| engine.inspect(name)).collect();
+pub(crate) fn inspect(args: &InspectContainerArgs) -> Result<Outcome, Failure> {
+    let engine = engine_of(&args.engine, args.containers.first())?;
+    let known: Result<Vec<_>, _> = args.containers.iter().map(|name| engine.inspect(name)).collect();
     let mut known = known?;
     match (known.pop(), known.is_empty()) {
-        (Some(only), true) => json(&Report::of(only)),
+        (Some(only), true) => json(&JsonReport::of(only)),
         (last, _) => {
             known.extend(last);
-            json(&Report::of(serde_json::json!({ "containers": known })));
+            json(&JsonReport::of(serde_json::json!({ "containers": known })));
         }
     }
     Ok(Outcome::Yes)

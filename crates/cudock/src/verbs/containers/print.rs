@@ -1,7 +1,7 @@
 //! Containers as people read them.
 
 use cudock_runtime::engine::Summary;
-use cudock_runtime::home::short;
+use cudock_runtime::home::short_id;
 use cudock_runtime::status::now;
 
 use crate::output::{BOLD, line, styled, width};
@@ -32,7 +32,7 @@ pub(super) fn list(containers: &[Summary]) {
 
 fn row(container: &Summary) -> [String; 7] {
     [
-        short(&container.id).to_owned(),
+        short_id(&container.id).to_owned(),
         container.name.clone(),
         container.image.clone(),
         container.command.clone(),

@@ -1,9 +1,9 @@
-//! From the arguments of `run` to the request of an engine.
+//! Turns the arguments of `run` into the request of an engine.
 
 use std::path::Path;
 
 use cudock_image::Pull;
-use cudock_runtime::engine::Request;
+use cudock_runtime::engine::RunRequest;
 use cudock_runtime::flags::{self, Device, GpuFlags, SecurityFlags, Sources};
 use cudock_runtime::home::new_id;
 use cudock_runtime::plan::{DevicePlan, Ipc, Limits, NetworkMode, NetworkPlan, Plan, Private, ProcessPlan};
@@ -14,10 +14,10 @@ use super::docker_flags::flags_of_run;
 use crate::failure::Failure;
 use crate::output::{BLUE, styled};
 
-pub(super) fn request(args: &RunArgs) -> Result<Request, Failure> {
+pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
     let (image, command) = image_and_command(args)?;
     let here = std::env::current_dir()
-        .map_err(|error| Failure::outside(format!("cannot tell the current folder: {error}")))?;
+        .map_err(|error| Failure::outside(format!("cannot get the current directory: {error}")))?;
     let id = new_id()?;
     let environment = flags::variables(&args.process.env, &args.process.env_file)?;
     let private = Private { environment };
@@ -89,7 +89,7 @@ pub(super) fn request(args: &RunArgs) -> Result<Request, Failure> {
         return Err(Failure::input("--rm and --restart contradict each other"));
     }
     let entrypoint = args.process.entrypoint.clone();
-    Ok(Request {
+    Ok(RunRequest {
         plan,
         private,
         entrypoint: entrypoint.map(|program| if program.is_empty() { Vec::new() } else { vec![program] }),
@@ -104,7 +104,7 @@ pub(super) fn request(args: &RunArgs) -> Result<Request, Failure> {
 }
 
 fn image_and_command(args: &RunArgs) -> Result<(String, Vec<String>), Failure> {
-    let mut command = args.words.clone();
+    let mut command = args.command.clone();
     if let Some(first) = command.first() {
         flags::docker::refuse_unknown(first, &flags_of_run)?;
     }
@@ -121,19 +121,19 @@ fn image_and_command(args: &RunArgs) -> Result<(String, Vec<String>), Failure> {
     Ok((image, command))
 }
 
-/// Flags that are accepted for what docker does by default, and refused for anything else.
+/// Checks flags that are accepted only with docker's default value.
 fn check_accepted(args: &RunArgs) -> Result<(), Failure> {
-    let given = [
+    let values = [
         ("--log-driver", &args.log_driver),
         ("--cgroupns", &args.process.cgroupns),
         ("--userns", &args.process.userns),
         ("--runtime", &args.runtime),
     ];
-    for (flag, value) in given {
+    for (flag, value) in values {
         flags::docker::check_accepted(flag, value.as_deref())?;
     }
     if !args.sig_proxy {
-        return Err(Failure::input("--sig-proxy=false is not supported: signals are always passed on")
+        return Err(Failure::input("--sig-proxy=false is not supported: signals are always forwarded")
             .hint("run it with -d, and `cudock logs -f NAME`"));
     }
     Ok(())
@@ -181,7 +181,7 @@ fn limits(args: &LimitArgs) -> Result<Limits, Failure> {
 }
 
 fn network(args: &NetworkArgs) -> Result<NetworkPlan, Failure> {
-    cudock_runtime::network::publications(&args.publish)?;
+    cudock_runtime::network::parse_ports(&args.publish)?;
     Ok(NetworkPlan {
         mode: args.network.into(),
         publish: args.publish.clone(),

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::args::EngineChoice;
 use super::life_args::StatsArgs;
-use super::{Report, home};
+use super::{JsonReport, home};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, json as print_json, line};
 use crate::table::TextTable;
@@ -95,7 +95,7 @@ fn gpu_processes(warned: &mut bool) -> Option<Vec<GpuProcess>> {
 
 fn print(used: &[Usage], once: bool, format: Format) {
     if format != Format::Text {
-        print_json(&Report::of(json!({ "containers": used })));
+        print_json(&JsonReport::of(json!({ "containers": used })));
         return;
     }
     if !once && std::io::stdout().is_terminal() {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::life_args::{VolumeArgs, VolumeVerb};
 use super::print::ago;
-use super::{Report, home};
+use super::{JsonReport, home};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, json as print_json, line};
 use crate::table::TextTable;
@@ -31,7 +31,7 @@ pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failu
                     });
                     TextTable::list(&["NAME", "USED BY", "AGE"], rows.collect()).print();
                 }
-                Format::Json => print_json(&Report::of(json!({ "volumes": volumes }))),
+                Format::Json => print_json(&JsonReport::of(json!({ "volumes": volumes }))),
             }
         }
         VolumeVerb::Create { name } => {
@@ -48,7 +48,7 @@ pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failu
                     })
                 })
                 .collect();
-            print_json(&Report::of(json!({ "volumes": found? })));
+            print_json(&JsonReport::of(json!({ "volumes": found? })));
         }
         VolumeVerb::Rm { names } => {
             for name in names {

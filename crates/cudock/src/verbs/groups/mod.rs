@@ -2,94 +2,109 @@
 
 mod args;
 mod print;
-mod read;
 mod request;
 
 use std::path::Path;
 
-use cudock_group::Group;
 use cudock_group::restart::GroupState;
+use cudock_group::{Group, Reading};
+use cudock_runtime::Connection;
 use cudock_runtime::engine::LogRequest;
 use cudock_runtime::engine::builtin::Builtin;
 use cudock_runtime::flags;
-use cudock_runtime::group::{self, Connection, GroupDir, GroupLock, GroupStatus, Handover, Started};
+use cudock_runtime::group::flags::UpSource;
+use cudock_runtime::group::{self, GroupDir, GroupHandover, GroupLock, GroupStatus, StartOutcome};
 use cudock_runtime::home::Home;
 use cudock_runtime::{reexec, rootless};
 
 pub(crate) use self::args::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
-use self::read::Source;
 use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, Format, json, line, styled};
 use crate::verbs::containers::{access, home, opener, progress};
 use crate::verbs::serve::{self, ServeArgs};
 
-/// So many lines of each container are shown of a group that did not become ready.
+/// Lines of each log that are printed for a group that did not become ready.
 const LAST_LINES: usize = 5;
 
 /// `cudock up`.
-pub(crate) fn up(words: &UpArgs) -> Result<Outcome, Failure> {
-    match read::source(words.folder.as_deref(), words.file.as_deref())? {
-        Source::Project(folder) => serve_project(&folder, words),
-        Source::Group(file) => up_group(words, &file),
+pub(crate) fn up(args: &UpArgs) -> Result<Outcome, Failure> {
+    match group::flags::find_source(args.directory.as_deref(), args.file.as_deref())? {
+        UpSource::Project(directory) => serve_project(&directory, args),
+        UpSource::Group(file) => up_group(args, &file),
     }
+}
+
+/// Reads a group file. Prints all errors in it but the last, which is the error of the command.
+fn read(file: &Path) -> Result<(String, Reading), Failure> {
+    group::flags::read_file(file).map_err(|errors| {
+        let mut failures = errors.into_iter().map(Failure::from);
+        let mut last = failures.next().unwrap_or_else(|| Failure::input("the group file is invalid"));
+        for failure in failures {
+            last.print();
+            last = failure;
+        }
+        last
+    })
 }
 
 /// Serves a project exactly as `cudock serve` does.
-fn serve_project(folder: &Path, words: &UpArgs) -> Result<Outcome, Failure> {
-    if words.detach || words.name.is_some() || !words.publish.is_empty() || !words.volume.is_empty() {
-        return Err(Failure::input(format!("{} is a project to serve, not a group", folder.display()))
+fn serve_project(directory: &Path, args: &UpArgs) -> Result<Outcome, Failure> {
+    if args.detach || args.name.is_some() || !args.publish.is_empty() || !args.volume.is_empty() {
+        return Err(Failure::input(format!("{} is a project to serve, not a group", directory.display()))
             .hint("`cudock serve` has the options for it; -f FILE runs a group"));
     }
-    serve::run(&ServeArgs::of_project(folder, words.port, words.offline))
+    serve::run(&ServeArgs::of_project(directory, args.port, args.offline))
 }
 
-fn up_group(words: &UpArgs, file: &Path) -> Result<Outcome, Failure> {
-    if words.port.is_some() {
+fn up_group(args: &UpArgs, file: &Path) -> Result<Outcome, Failure> {
+    if args.port.is_some() {
         return Err(Failure::input(format!("--port is for projects, and {} is a group", file.display()))
             .hint("-p HOST:CONTAINER publishes a port of a group"));
     }
-    let (text, mut reading) = read::read(file)?;
-    if let Some(name) = &words.name {
+    let (text, mut reading) = read(file)?;
+    if let Some(name) = &args.name {
         group::flags::check_name(name)?;
         reading.group.name.clone_from(name);
     }
-    let settings = request::settings(words, &reading.group)?;
+    let settings = request::settings(args, &reading.group)?;
     group::flags::check_volumes(file, &reading.group, &settings)?;
-    // Who is not root goes on as root of a namespace: the words are said again there, so notes come after.
+    // Users other than root re-execute the command in a namespace here, so notes come after.
     rootless::become_root()?;
     let home = home()?;
-    read::print_notes(file, &reading, &settings);
+    print::notes(file, &reading, &settings);
     request::enter_directory_of(file)?;
-    let engine =
-        Builtin { home, open: opener(access(None, words.offline), false), progress: progress(false) };
-    let limit = Some(flags::duration(&words.timeout)?).filter(|limit| !limit.is_zero());
-    let (dir, lock) = group::make(&engine, &reading.group, &settings)?;
+    let engine = Builtin { home, open: opener(access(None, args.offline), false), progress: progress(false) };
+    let limit = Some(flags::duration(&args.timeout)?).filter(|limit| !limit.is_zero());
+    let (dir, lock) = group::create(&engine, &reading.group, &settings)?;
     let name = reading.group.name.clone();
-    let handover = Handover::new(text, name.clone(), engine.home.root().to_owned(), &settings);
-    if !words.detach {
-        // Comes back only with an error: the supervisor takes this process over.
-        return Err(group::take_over(&dir, &lock, &handover)?.into());
+    let handover = GroupHandover::new(text, name.clone(), engine.home.root().to_owned(), &settings);
+    if !args.detach {
+        // Returns only with an error: the supervisor replaces this process.
+        return Err(group::become_supervisor(&dir, &lock, &handover)?.into());
     }
     match group::start_detached(&dir, lock, &handover, limit)? {
-        Started::Ready => {
+        StartOutcome::Ready => {
             line(&name);
             Ok(Outcome::Yes)
         }
-        Started::NotReady(why) => Err(not_ready(&engine.home, &name, &why)),
-        Started::TimedOut => timed_out(words, &engine.home, &dir, &reading.group),
+        StartOutcome::NotReady(reason) => Err(not_ready(&engine.home, &name, &reason)),
+        StartOutcome::TimedOut => timed_out(args, &engine.home, &dir, &reading.group),
     }
 }
 
-/// The time for a group to become ready is over: says who is not and what it last answered, and removes the group.
-fn timed_out(words: &UpArgs, home: &Home, dir: &GroupDir, group: &Group) -> Result<Outcome, Failure> {
+/// Reports the container that is not ready in time and its last probe, and removes the group.
+fn timed_out(args: &UpArgs, home: &Home, dir: &GroupDir, group: &Group) -> Result<Outcome, Failure> {
     let name = &group.name;
     let status = dir.status()?;
     let waiting = status.as_ref().and_then(GroupStatus::unready);
-    let why = waiting.map_or_else(|| "it is not ready".to_owned(), |container| container.why_unready(group));
-    let failure = Failure::with_code(format!("group {name} is not ready after {}: {why}", words.timeout), 1);
-    if words.keep {
-        return Err(failure
-            .hint(format!("`cudock groups {name}` shows its containers; `cudock down {name}` ends it")));
+    let reason =
+        waiting.map_or_else(|| "it is not ready".to_owned(), |container| container.unready_reason(group));
+    let failure =
+        Failure::with_code(format!("group {name} is not ready after {}: {reason}", args.timeout), 1);
+    if args.keep {
+        return Err(failure.hint(format!(
+            "list its containers with `cudock groups {name}`, stop it with `cudock down {name}`"
+        )));
     }
     if let Some(container) = waiting {
         let request = LogRequest { tail: Some(LAST_LINES), ..LogRequest::default() };
@@ -100,10 +115,12 @@ fn timed_out(words: &UpArgs, home: &Home, dir: &GroupDir, group: &Group) -> Resu
     Err(failure.hint("the group was removed; --keep leaves it running, --timeout TIME waits longer"))
 }
 
-fn not_ready(home: &Home, name: &str, why: &str) -> Failure {
-    let failure = Failure::with_code(format!("group {name} is not ready: {why}"), 1);
-    let container =
-        why.split(':').next().filter(|container| home.find(&group::container_name(name, container)).is_ok());
+fn not_ready(home: &Home, name: &str, reason: &str) -> Failure {
+    let failure = Failure::with_code(format!("group {name} is not ready: {reason}"), 1);
+    let container = reason
+        .split(':')
+        .next()
+        .filter(|container| home.find(&group::container_name(name, container)).is_ok());
     let failure = match container {
         Some(container) => failure.hint(format!("`cudock logs {name}/{container}` shows what it wrote")),
         None => failure.hint(format!("`cudock groups {name}` shows its containers")),
@@ -112,58 +129,58 @@ fn not_ready(home: &Home, name: &str, why: &str) -> Failure {
 }
 
 /// `cudock down`.
-pub(crate) fn down(words: &DownArgs) -> Result<Outcome, Failure> {
-    let name = match (&words.name, &words.file) {
+pub(crate) fn down(args: &DownArgs) -> Result<Outcome, Failure> {
+    let name = match (&args.name, &args.file) {
         (Some(name), _) => {
             group::flags::check_name(name)?;
             name.clone()
         }
-        (None, Some(file)) => read::read(file)?.1.group.name,
+        (None, Some(file)) => read(file)?.1.group.name,
         (None, None) => return Err(Failure::input("no group").hint("cudock down NAME, or -f FILE")),
     };
     rootless::become_root()?;
-    group::down(&home()?, &name, words.time)?;
+    group::down(&home()?, &name, args.time)?;
     line(name);
     Ok(Outcome::Yes)
 }
 
 /// `cudock groups`.
-pub(crate) fn groups(words: &GroupsArgs, format: Format) -> Result<Outcome, Failure> {
+pub(crate) fn groups(args: &GroupsArgs, format: Format) -> Result<Outcome, Failure> {
     rootless::become_root()?;
     let mut groups = group::list(&home()?)?;
-    if let Some(name) = &words.name {
+    if let Some(name) = &args.name {
         groups.retain(|group| group.name == *name);
         if groups.is_empty() {
             return Err(cudock_runtime::RuntimeError::UnknownGroup(name.clone()).into());
         }
     }
     match format {
-        Format::Text => print::list(&groups, words.name.is_some()),
+        Format::Text => print::list(&groups, args.name.is_some()),
         Format::Json => json(&serde_json::json!({ "schema": 1, "groups": groups })),
     }
     Ok(Outcome::Yes)
 }
 
 /// The hidden verb that supervises a group.
-pub(crate) fn supervise(words: &SuperviseArgs) -> Result<Outcome, Failure> {
-    let dir = GroupDir::at(&words.group);
-    let handover: Handover = reexec::inherited(words.handed)?;
-    let lock = GroupLock::from(reexec::take_over(words.lock));
-    let ready = words.ready.map(reexec::take_over);
-    if !words.attached {
+pub(crate) fn supervise(args: &SuperviseArgs) -> Result<Outcome, Failure> {
+    let dir = GroupDir::at(&args.group);
+    let handover: GroupHandover = reexec::inherited(args.handed)?;
+    let lock = GroupLock::from(reexec::take_over(args.lock));
+    let ready = args.ready.map(reexec::take_over);
+    if !args.attached {
         reexec::leave_session();
     }
     let name = dir.name();
-    match group::supervise(&dir, lock, &handover, Connection { attached: words.attached, ready }) {
+    match group::supervise(&dir, lock, &handover, Connection { attached: args.attached, ready }) {
         Ok(GroupState::Failed) => {
-            if words.attached {
-                anstream::eprintln!("{} `cudock groups {name}` says why", styled(BOLD, "the group failed:"));
+            if args.attached {
+                anstream::eprintln!("{} see `cudock groups {name}`", styled(BOLD, "the group failed:"));
             }
             Ok(Outcome::No)
         }
         Ok(_) => Ok(Outcome::Yes),
-        // Whoever waits for `ready` prints it.
-        Err(error) if words.ready.is_some() => Ok(Outcome::Program(cudock_runtime::exit_code(&error))),
+        // The process that reads `ready` prints it.
+        Err(error) if args.ready.is_some() => Ok(Outcome::Program(cudock_runtime::exit_code(&error))),
         Err(error) => Err(error.into()),
     }
 }

@@ -1,10 +1,23 @@
-//! Groups as people read them.
+//! Prints groups as tables.
 
-use cudock_runtime::group::{GroupStatus, MemberStatus};
+use std::path::Path;
+
+use cudock_group::Reading;
+use cudock_runtime::group::{self, GroupSettings, GroupStatus, MemberStatus};
 use cudock_runtime::status::now;
 
-use crate::output::{BOLD, line, styled};
+use crate::output::{BLUE, BOLD, DIM, line, styled};
 use crate::verbs::containers::ago;
+
+/// Prints notes about a group, and its published ports.
+pub(super) fn notes(file: &Path, reading: &Reading, settings: &GroupSettings) {
+    for note in group::flags::notes(file, reading, settings) {
+        anstream::eprintln!("{}: {note}", styled(BLUE, "note"));
+    }
+    for port in &settings.network.publish {
+        anstream::eprintln!("{} {port}", styled(DIM, "publishes"));
+    }
+}
 
 /// Prints a table; with `details`, a row for each container.
 pub(super) fn list(groups: &[GroupStatus], details: bool) {
@@ -28,7 +41,7 @@ fn row(group: &GroupStatus) -> [String; 5] {
     let ready = lasting().filter(|container| container.ready).count();
     [
         group.name.clone(),
-        group.state.word().to_owned(),
+        group.state.name().to_owned(),
         format!("{ready}/{}", lasting().count()),
         if group.ports.is_empty() { "-".to_owned() } else { group.ports.join(", ") },
         ago(now().saturating_sub(group.created)),
@@ -39,10 +52,10 @@ fn member(container: &MemberStatus) -> [String; 5] {
     let kind = if container.init { " (init)" } else { "" };
     [
         format!("{}{kind}", container.name),
-        container.phase.word().to_owned(),
+        container.phase.name().to_owned(),
         if container.ready { "yes" } else { "no" }.to_owned(),
         container.restarts.to_string(),
-        container.why.clone().unwrap_or_else(|| "-".to_owned()),
+        container.reason.clone().unwrap_or_else(|| "-".to_owned()),
     ]
 }
 

@@ -1,16 +1,16 @@
-//! From the arguments of `up` to the settings of a group.
+//! Turns the arguments of `up` into the settings of a group.
 
 use std::path::Path;
 
 use cudock_group::Group;
 use cudock_runtime::flags::existing_directory;
-use cudock_runtime::group::{self, Settings};
+use cudock_runtime::group::{self, GroupSettings};
 
 use super::args::{GpuChoice, UpArgs};
 use crate::failure::Failure;
 
-pub(super) fn settings(args: &UpArgs, group: &Group) -> Result<Settings, Failure> {
-    Ok(Settings {
+pub(super) fn settings(args: &UpArgs, group: &Group) -> Result<GroupSettings, Failure> {
+    Ok(GroupSettings {
         network: group::flags::network(args.network.into(), &args.publish, group)?,
         volumes: group::flags::volumes(&args.volume)?,
         driver_root: args.driver_root.as_deref().map(existing_directory).transpose()?,

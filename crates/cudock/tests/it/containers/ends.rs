@@ -19,9 +19,9 @@ fn the_exit_code_is_the_programs() {
 fn a_program_that_is_not_there_is_127() {
     let Some(machine) = machine() else { return };
     let said = machine.bad(127, &run_words(&["--rm"], &["no-such-program"]));
-    assert!(said.contains("error: there is no `no-such-program` in the container's PATH"), "{said}");
+    assert!(said.contains("error: `no-such-program` not found in the container's PATH"), "{said}");
     let said = machine.bad(127, &run_words(&["--rm"], &["/opt/no/such"]));
-    assert!(said.contains("error: there is no /opt/no/such in the container"), "{said}");
+    assert!(said.contains("error: /opt/no/such not found in the container"), "{said}");
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_program_that_cannot_be_executed_is_126() {
     let said = machine.bad(126, &run_words(&["--rm"], &["/etc/passwd"]));
     assert!(said.contains("error: /etc/passwd may not be executed"), "{said}");
     let said = machine.bad(126, &run_words(&["--rm"], &["/etc"]));
-    assert!(said.contains("error: /etc is a folder"), "{said}");
+    assert!(said.contains("error: /etc is a directory"), "{said}");
 }
 
 #[test]
@@ -60,9 +60,9 @@ fn a_program_that_a_signal_ended_is_128_and_the_signal() {
 fn a_detached_start_that_fails_says_why_and_ends_as_the_foreground_does() {
     let Some(machine) = machine() else { return };
     let said = machine.bad(127, &run_words(&["-d"], &["no-such-program"]));
-    assert!(said.contains("error: there is no `no-such-program` in the container's PATH"), "{said}");
+    assert!(said.contains("error: `no-such-program` not found in the container's PATH"), "{said}");
     let said = machine.bad(126, &run_words(&["-d"], &["/etc"]));
-    assert!(said.contains("error: /etc is a folder"), "{said}");
+    assert!(said.contains("error: /etc is a directory"), "{said}");
     let said = machine.bad(2, &run_words(&["-d", "--user", "bob"], &["true"]));
     assert!(said.contains("error: the image has no user `bob` in /etc/passwd"), "{said}");
     let output = machine.call(&run_words(&["-d", "--rm"], &["no-such-program"]));
@@ -86,13 +86,13 @@ fn a_bad_call_is_2_and_makes_nothing() {
         (&["--memory", "much"], "`much` is not a number of bytes"),
         (&["--cpus", "-"], "`-` is not a number of processors"),
         (&["--restart", "sometimes"], "`sometimes` is not a restart policy"),
-        (&["--ulimit", "nofiles=3"], "there is no resource limit `nofiles`"),
+        (&["--ulimit", "nofiles=3"], "unknown resource limit `nofiles`"),
         (&["--cap-add", "EVERYTHING"], "EVERYTHING"),
         (&["--name", "-x y"], "cannot be the name of a container"),
         (&["--stop-signal", "PLEASE"], "unknown signal `PLEASE`"),
         (&["--security-opt", "apparmor=strict"], "--security-opt apparmor=strict is not supported"),
         (&["--rm", "--restart", "always"], "--rm and --restart contradict each other"),
-        (&["--workdir", "here"], "`here` is not an absolute folder"),
+        (&["--workdir", "here"], "the working directory `here` is not an absolute path"),
     ];
     for (options, words) in calls {
         let said = machine.bad(2, &run_words(options, &["true"]));

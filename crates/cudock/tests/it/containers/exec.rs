@@ -19,7 +19,7 @@ fn it_ends_with_what_its_program_ended_with() {
     let output = machine.call(&["exec", "host", "sh", "-c", "kill -9 $$"]);
     assert_eq!(code(&output), 137, "{}", shown(&output));
     let said = machine.bad(127, &["exec", "host", "no-such-program"]);
-    assert!(said.contains("there is no `no-such-program` in the container's PATH"), "{said}");
+    assert!(said.contains("`no-such-program` not found in the container's PATH"), "{said}");
     let said = machine.bad(126, &["exec", "host", "/etc/passwd"]);
     assert!(said.contains("/etc/passwd may not be executed"), "{said}");
 }

@@ -75,7 +75,7 @@ fn a_name_is_given_once() {
     for detach in [&["--name", "taken"][..], &["--name", "taken", "-d"], &["--name", "taken", "--rm"]] {
         let said = machine.bad(2, &run_words(detach, &["true"]));
         assert!(
-            said.contains(&format!("error: the name `taken` is taken by container {}", &id[..12])),
+            said.contains(&format!("error: the name `taken` is in use by container {}", &id[..12])),
             "{said}"
         );
         assert!(said.contains("hint: cudock rm taken, or choose another name"), "{said}");

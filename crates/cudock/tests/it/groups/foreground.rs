@@ -42,7 +42,7 @@ fn lines_stand_behind_their_containers_name_and_the_exit_code_tells_how_it_went(
     assert!(String::from_utf8_lossy(&output.stderr).contains("a      | two\n"), "{}", shown(&output));
     let output = machine.run(&["up", "-f", &jobs("exit 4"), "--network", "none"]);
     assert_eq!(code(&output), 1, "{}", shown(&output));
-    assert!(shown(&output).contains("longer : ended with 4"), "{}", shown(&output));
+    assert!(shown(&output).contains("longer : exited with code 4"), "{}", shown(&output));
 }
 
 #[test]
@@ -74,9 +74,9 @@ fn a_second_interrupt_does_not_wait_for_those_who_do_not_listen() {
     read_until(&mut out, "| up\n");
     let mut talk = BufReader::new(child.stderr.take().unwrap());
     kill(&child, "-TERM");
-    read_until(&mut talk, "once more kills it");
+    read_until(&mut talk, "press Ctrl-C again to kill it");
     kill(&child, "-TERM");
-    let rest = read_until(&mut talk, "ended with");
-    assert!(rest.contains("ended with 137"), "{rest}");
+    let rest = read_until(&mut talk, "exited with");
+    assert!(rest.contains("exited with code 137"), "{rest}");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -101,7 +101,7 @@ fn a_group_that_asks_for_more_gpus_than_there_are_is_refused() {
     let Some(()) = driver(&machine.path().join("driver")) else { return };
     let output = with_driver(&machine, &group("greedy", "", &[asking("a", 2), asking("b", 1)]));
     assert_eq!(code(&output), 2, "{}", shown(&output));
-    assert!(shown(&output).contains("asks for 3 GPUs, and this machine has 2"), "{}", shown(&output));
+    assert!(shown(&output).contains("requests 3 GPUs, but this machine has 2"), "{}", shown(&output));
     assert!(!machine.data().join("groups/greedy").exists());
 }
 
@@ -114,12 +114,12 @@ fn a_group_that_asks_for_gpus_runs_without_any_where_that_is_said() {
     let words = ["up", "-f", &file, "-d", "--network", "none", "--driver-root", root.to_str().unwrap()];
     let output = machine.run(&words);
     assert_ne!(code(&output), 0, "{}", shown(&output));
-    assert!(shown(&output).contains("a asks for a GPU"), "{}", shown(&output));
+    assert!(shown(&output).contains("a requests a GPU"), "{}", shown(&output));
     assert!(shown(&output).contains("hint: `cudock up --gpus none`"), "{}", shown(&output));
     let output = machine.run(&[&words[..], &["--gpus", "none"]].concat());
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert!(
-        shown(&output).contains("note: a: runs without GPUs, of which it asks for 1"),
+        shown(&output).contains("note: a: runs without GPUs, although it requests 1"),
         "{}",
         shown(&output)
     );

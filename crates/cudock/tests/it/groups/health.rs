@@ -79,7 +79,7 @@ fn up_comes_back_when_all_are_ready_and_readiness_can_be_lost() {
 fn up_comes_back_from_a_readiness_probe_that_never_succeeds() {
     let Some(machine) = machine() else { return };
     let probes = [
-        ("exec: {command: [test, -e, /never]}", "readiness probe `test -e /never`: the command ended with"),
+        ("exec: {command: [test, -e, /never]}", "readiness probe `test -e /never`: the command failed"),
         ("httpGet: {path: /health, port: 8000}", "readiness probe GET /health on port 8000: "),
     ];
     for (action, expected) in probes {

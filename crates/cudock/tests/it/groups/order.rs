@@ -32,7 +32,7 @@ fn a_failing_init_container_fails_the_group_where_nothing_runs_again() {
     let main = container("main", "sleep 1000", NOTES);
     let output = machine.up(&with_inits("unlucky", "Never", &inits, &[main]));
     assert_eq!(code(&output), 1, "{}", shown(&output));
-    assert!(shown(&output).contains("breaks: ended with 7"), "{}", shown(&output));
+    assert!(shown(&output).contains("breaks: exited with code 7"), "{}", shown(&output));
     until("the group has failed", || machine.group("unlucky")["state"] == "failed");
     assert_eq!(machine.container("unlucky", "main")["phase"], "waiting");
     assert_eq!(machine.logs("unlucky/breaks"), "no luck\n", "what it wrote outlives it");
@@ -60,7 +60,7 @@ fn what_fails_again_and_again_waits_and_up_says_so() {
     let output = machine.up(&group("crashing", "", &[container("a", "exit 3", "")]));
     assert_eq!(code(&output), 1, "{}", shown(&output));
     let text = shown(&output);
-    assert!(text.contains("a: ended with 3; it starts again in 10 s"), "{text}");
+    assert!(text.contains("a: exited with code 3; it restarts in 10 s"), "{text}");
     assert!(text.contains("cudock logs crashing/a"), "{text}");
     let container = machine.container("crashing", "a");
     assert_eq!(
@@ -79,7 +79,7 @@ fn what_cannot_be_started_is_said_with_its_reason() {
         .replace("\"sh\"", "\"nosuch\"");
     let output = machine.up(&text);
     assert_eq!(code(&output), 1, "{}", shown(&output));
-    assert!(shown(&output).contains("there is no `nosuch` in the container's PATH"), "{}", shown(&output));
+    assert!(shown(&output).contains("`nosuch` not found in the container's PATH"), "{}", shown(&output));
 }
 
 #[test]
@@ -92,6 +92,6 @@ fn a_group_that_runs_is_not_started_over_and_one_that_ended_is() {
     until("the new one has written", || machine.logs("over/a") == "two\n");
     let output = machine.up(&lasting);
     assert_eq!(code(&output), 2, "{}", shown(&output));
-    assert!(shown(&output).contains("group `over` runs already"), "{}", shown(&output));
+    assert!(shown(&output).contains("group `over` is already running"), "{}", shown(&output));
     assert_eq!(machine.group("over")["state"], "running", "it was not disturbed");
 }

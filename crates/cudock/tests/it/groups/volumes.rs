@@ -93,7 +93,7 @@ fn a_share_of_azure_needs_a_folder_in_its_place() {
     let text = group("azure", more, &[container("a", "cat /data/file; sleep 1000", mounts)]);
     let output = machine.up(&text);
     assert_eq!(code(&output), 2, "{}", shown(&output));
-    assert!(shown(&output).contains("give a folder for it: --volume share=DIR"), "{}", shown(&output));
+    assert!(shown(&output).contains("give a directory for it: --volume share=DIR"), "{}", shown(&output));
     fs::create_dir(machine.path().join("given")).unwrap();
     fs::write(machine.path().join("given/file"), "from here\n").unwrap();
     let file = machine.write(&text);

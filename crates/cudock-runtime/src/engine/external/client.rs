@@ -1,4 +1,4 @@
-//! An engine's command: asked, and stayed with.
+//! Runs an engine's command.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,54 +13,56 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
-use super::words::Kind;
+use super::argv::EngineKind;
 use crate::error::{OnSystem, RuntimeError};
 
-/// The exit code with which engines say that they failed, and not the program they were to run.
+/// The exit code of engines that failed themselves, as opposed to the program they ran.
 const ENGINE_FAILED: i32 = 125;
 
-/// Signals that are passed on to the engine's command, which passes them on to the container.
-const PASSED: [Signal; 6] =
+/// Signals that are forwarded to the engine's command, which forwards them to the container.
+const FORWARDED_SIGNALS: [Signal; 6] =
     [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
 
 /// An engine's command on this machine.
 #[derive(Debug, Clone)]
-pub(super) struct Client {
-    pub(super) kind: Kind,
+pub(super) struct EngineClient {
+    pub(super) kind: EngineKind,
     program: PathBuf,
 }
 
-impl Client {
-    /// The command where `PATH` leads to it; nothing is started.
-    pub(super) fn search(kind: Kind) -> Option<Self> {
-        let runs =
+impl EngineClient {
+    /// Looks for the command in `PATH`; nothing is started.
+    pub(super) fn search(kind: EngineKind) -> Option<Self> {
+        let executable =
             |path: &PathBuf| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
-        let folders = std::env::var_os("PATH")?;
-        let program = std::env::split_paths(&folders).map(|folder| folder.join(kind.name())).find(runs)?;
+        let directories = std::env::var_os("PATH")?;
+        let program = std::env::split_paths(&directories)
+            .map(|directory| directory.join(kind.name()))
+            .find(executable)?;
         Some(Self { kind, program })
     }
 
-    pub(super) fn command(&self, words: impl IntoIterator<Item = impl Into<OsString>>) -> Command {
+    pub(super) fn command(&self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(words.into_iter().map(Into::into));
+        command.args(args.into_iter().map(Into::into));
         command
     }
 
-    /// What the command says, whatever its exit code.
-    pub(super) fn ask(
+    /// The output of the command, whatever its exit code.
+    pub(super) fn output(
         &self,
-        words: impl IntoIterator<Item = impl Into<OsString>>,
+        args: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Result<Output, RuntimeError> {
-        self.command(words).stdin(Stdio::null()).output().when(self.cannot_run())
+        self.command(args).stdin(Stdio::null()).output().when(self.cannot_run())
     }
 
-    /// The same, but none where it takes longer than `limit`. For short answers only.
-    pub(super) fn ask_within(
+    /// The same, or `None` if it takes longer than `limit`. For short output only.
+    pub(super) fn output_within(
         &self,
         limit: Duration,
-        words: impl IntoIterator<Item = impl Into<OsString>>,
+        args: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Result<Option<Output>, RuntimeError> {
-        let mut command = self.command(words);
+        let mut command = self.command(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().when(self.cannot_run())?;
         let limit = u16::try_from(limit.as_millis()).unwrap_or(u16::MAX);
@@ -76,16 +78,16 @@ impl Client {
         Ok(None)
     }
 
-    /// Runs a command with our own input and outputs, and passes signals on. What it ended with; that the engine
-    /// failed is an error, and why it has said itself by then.
+    /// Runs a command with our own input and outputs, forwards signals to it, and returns its exit code. If the engine itself
+    /// fails, which it has reported by then, that is an error.
     ///
-    /// Signals are heard by this thread, so others, if there are any, must block those that are passed on.
-    pub(super) fn attend(&self, command: Command, doing: &'static str) -> Result<i32, RuntimeError> {
-        let status = stay_with(command).when(self.cannot_run())?;
+    /// Signals are received by this thread, so other threads must block them.
+    pub(super) fn run_attached(&self, command: Command, action: &'static str) -> Result<i32, RuntimeError> {
+        let status = run_forwarding_signals(command).when(self.cannot_run())?;
         match code(status) {
             ENGINE_FAILED => {
-                let said = format!("{} failed, and said why", self.kind.name());
-                Err(RuntimeError::system(doing, io::Error::other(said)))
+                let message = format!("{} failed with exit code {ENGINE_FAILED}", self.kind.name());
+                Err(RuntimeError::system(action, io::Error::other(message)))
             }
             code => Ok(code),
         }
@@ -93,28 +95,28 @@ impl Client {
 
     fn cannot_run(&self) -> &'static str {
         match self.kind {
-            Kind::Docker => "cannot run docker",
-            Kind::Podman => "cannot run podman",
+            EngineKind::Docker => "cannot run docker",
+            EngineKind::Podman => "cannot run podman",
         }
     }
 }
 
-/// 128 and the signal's number where a signal ended it.
+/// The exit code; 128 plus the signal's number if a signal ended the process.
 fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
 fn handle(child: &Child) -> io::Result<OwnedFd> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or_else(|| io::Error::other("a process without a number"))?;
+    let pid = pid.ok_or_else(|| io::Error::other("the process has no PID"))?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// Starts a command and stays with it until it ends.
-fn stay_with(mut command: Command) -> io::Result<ExitStatus> {
-    let set: SigSet = PASSED.into_iter().collect();
+/// Runs a command until it ends, and forwards signals to it.
+fn run_forwarding_signals(mut command: Command) -> io::Result<ExitStatus> {
+    let set: SigSet = FORWARDED_SIGNALS.into_iter().collect();
     let _mask = Mask { before: SigSet::thread_get_mask()? };
-    // What is blocked here would be blocked in the child, too, and it is to hear them.
+    // The child inherits the mask and must receive them.
     set.thread_unblock()?;
     let mut child = command.spawn()?;
     set.thread_block()?;
@@ -128,17 +130,17 @@ fn stay_with(mut command: Command) -> io::Result<ExitStatus> {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let [ended, _] = polled.map(|one| one.any().unwrap_or(false));
+        let [ended, _] = polled.map(|polled| polled.any().unwrap_or(false));
         if ended {
             return child.wait();
         }
-        pass_on(&mut signals, &handle);
+        forward_signals(&mut signals, &handle);
     }
 }
 
-fn pass_on(signals: &mut SignalFd, handle: &OwnedFd) {
+fn forward_signals(signals: &mut SignalFd, handle: &OwnedFd) {
     while let Ok(Some(info)) = signals.read_signal() {
-        // What the kernel sends for a key or a terminal that is gone, it sends to the whole group.
+        // Signals from the terminal reach the whole process group anyway.
         let sent_to_us_alone = info.ssi_code <= 0;
         let number = i32::try_from(info.ssi_signo).ok().and_then(rustix::process::Signal::from_named_raw);
         if let Some(signal) = number.filter(|_| sent_to_us_alone) {
@@ -147,7 +149,7 @@ fn pass_on(signals: &mut SignalFd, handle: &OwnedFd) {
     }
 }
 
-/// Puts this thread's mask of signals back when it goes.
+/// Restores this thread's signal mask when dropped.
 struct Mask {
     before: SigSet,
 }
@@ -158,10 +160,10 @@ impl Drop for Mask {
     }
 }
 
-/// The last lines of what a command complained of, as one.
-pub(super) fn complaint(output: &Output) -> String {
+/// The last lines of a command's standard error, joined.
+pub(super) fn stderr_summary(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines.get(lines.len().saturating_sub(3)..).unwrap_or_default();
-    if last.is_empty() { format!("it ended with {}", code(output.status)) } else { last.join("; ") }
+    if last.is_empty() { format!("exited with code {}", code(output.status)) } else { last.join("; ") }
 }

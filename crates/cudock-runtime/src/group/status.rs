@@ -1,51 +1,51 @@
-//! How a group is, as its supervisor writes it down.
+//! The status of a group, as its supervisor writes it to `group.json`.
 
 use cudock_group::restart::{GroupState, Outcome};
 use cudock_group::sequence::Phase;
 use serde::{Deserialize, Serialize};
 
-/// How a group is.
+/// The status of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupStatus {
     /// Its name.
     pub name: String,
-    /// In which part of its life.
-    pub state: State,
-    /// When it was made, in milliseconds since 1970.
+    /// Its state.
+    pub state: GroupPhase,
+    /// When it was created, in milliseconds since 1970.
     pub created: u64,
     /// The process that supervises it.
     pub supervisor: u32,
-    /// When that process began, in ticks since the machine did.
+    /// When that process started, in clock ticks since boot.
     pub supervisor_began: Option<u64>,
-    /// Ports of this machine that lead into it, as they came out.
+    /// Published ports.
     pub ports: Vec<String>,
-    /// What went wrong with the group as a whole.
+    /// The error of the group as a whole.
     pub error: Option<String>,
     /// Init containers, then the others.
     pub containers: Vec<MemberStatus>,
 }
 
-/// The part of its life a group is in.
+/// The state of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// Init containers run, or nothing does yet.
+pub enum GroupPhase {
+    /// Init containers run, or nothing runs yet.
     Pending,
-    /// Containers run, or wait to run again.
+    /// Containers run, or wait for their restart.
     Running,
-    /// All have ended, each with exit code 0.
+    /// All containers exited with code 0.
     Succeeded,
-    /// All have ended, and one failed.
+    /// All containers exited, and one failed.
     Failed,
-    /// It was told to stop.
+    /// It was stopped.
     Stopped,
-    /// Its supervisor died, and its containers with it.
+    /// Its supervisor was killed, and its containers with it.
     Lost,
 }
 
-impl State {
-    /// The word for people.
-    pub fn word(self) -> &'static str {
+impl GroupPhase {
+    /// Its name.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::Running => "running",
@@ -56,13 +56,13 @@ impl State {
         }
     }
 
-    /// Whether someone has to be there who supervises it.
+    /// Whether it needs a supervisor.
     pub fn is_alive(self) -> bool {
         matches!(self, Self::Pending | Self::Running)
     }
 }
 
-impl From<GroupState> for State {
+impl From<GroupState> for GroupPhase {
     fn from(state: GroupState) -> Self {
         match state {
             GroupState::Pending => Self::Pending,
@@ -74,7 +74,7 @@ impl From<GroupState> for State {
     }
 }
 
-/// How a container of a group is.
+/// The status of a container of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberStatus {
     /// Its name in the group.
@@ -83,39 +83,40 @@ pub struct MemberStatus {
     pub id: String,
     /// Whether it runs before the others.
     pub init: bool,
-    /// How it stands.
+    /// Its state.
     pub phase: MemberPhase,
-    /// Whether it can be asked: it runs, and its readiness probe, if it has one, says yes.
+    /// Whether it runs and its readiness probe, if it has one, succeeds.
     pub ready: bool,
-    /// How often it was started again.
+    /// How often it was restarted.
     pub restarts: u64,
-    /// What it last ended with.
+    /// Its last exit code.
     pub exit_code: Option<i32>,
-    /// Why it is not as it should be.
-    pub why: Option<String>,
+    /// Why it is not running or not ready.
+    #[serde(rename = "why")]
+    pub reason: Option<String>,
 }
 
-/// How a container stands.
+/// The state of a container of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemberPhase {
     /// It has not started yet.
     Waiting,
-    /// It runs, or is being started.
+    /// It runs or is being started.
     Running,
-    /// It was told to end and has not yet.
+    /// It is being stopped.
     Ending,
-    /// It ended and starts again.
+    /// It waits for its restart.
     Restarting,
-    /// It ended with 0.
+    /// It exited with code 0.
     Succeeded,
-    /// It ended otherwise.
+    /// It exited with another code.
     Failed,
 }
 
 impl MemberPhase {
-    /// The word for people.
-    pub fn word(self) -> &'static str {
+    /// Its name.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Running => "running",

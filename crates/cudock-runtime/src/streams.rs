@@ -1,5 +1,5 @@
-//! Everything that happens while a container runs, in one thread: what it writes goes to the log and to us, what we are
-//! told by signals goes to it, and its end is noticed.
+//! Supervises a running process in one thread: copies its output to the log and to our outputs, forwards signals and input,
+//! and collects its exit code.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,42 +15,42 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::error::{OnSystem, RuntimeError};
-use crate::log::{Stream, Writer, read_some};
+use crate::log::{LogWriter, Stream, read_some};
 use crate::terminal::{Raw, copy_size};
 use crate::user::Identity;
 
-/// The signals that are passed on to the container.
-const PASSED: [Signal; 6] =
+/// The signals that are forwarded to the container.
+const FORWARDED: [Signal; 6] =
     [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
 
-/// So many interrupts mean that whoever sends them is not being heard.
-const ENOUGH: u32 = 3;
+/// After this many interrupts the process is killed.
+const MAX_INTERRUPTS: u32 = 3;
 
-/// How long output may come after the end of the first process.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long output may arrive after the process has exited.
+const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 
-/// Our side of signals: they wait to be read instead of interrupting.
+/// Blocked signals, read from a descriptor.
 #[derive(Debug)]
 pub(crate) struct Signals {
     descriptor: SignalFd,
 }
 
-/// What happened.
+/// A signal, by what it means here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
-    /// A child ended, or several.
+pub(crate) enum SignalEvent {
+    /// One or more children exited.
     Child,
-    /// Our terminal changed its size.
+    /// Our terminal was resized.
     Resized,
-    /// One of those that are passed on.
-    Passed(Signal),
+    /// A signal to forward.
+    Forward(Signal),
 }
 
 impl Signals {
-    /// From now on signals wait to be read.
-    pub(crate) fn hold() -> Result<Self, RuntimeError> {
+    /// Blocks the signals and reads them from a descriptor from now on.
+    pub(crate) fn block() -> Result<Self, RuntimeError> {
         let mut set = SigSet::empty();
-        for signal in PASSED.into_iter().chain([Signal::SIGCHLD, Signal::SIGWINCH]) {
+        for signal in FORWARDED.into_iter().chain([Signal::SIGCHLD, Signal::SIGWINCH]) {
             set.add(signal);
         }
         set.thread_block().when("cannot block signals")?;
@@ -58,23 +58,23 @@ impl Signals {
         Ok(Self { descriptor: SignalFd::with_flags(&set, flags).when("cannot read signals")? })
     }
 
-    /// The next that came.
-    pub(crate) fn next(&mut self) -> Option<Heard> {
+    /// The next signal, if there is one.
+    pub(crate) fn next(&mut self) -> Option<SignalEvent> {
         let info = self.descriptor.read_signal().ok().flatten()?;
         let number = i32::try_from(info.ssi_signo).ok()?;
         Some(match Signal::try_from(number).ok()? {
-            Signal::SIGCHLD => Heard::Child,
-            Signal::SIGWINCH => Heard::Resized,
-            other => Heard::Passed(other),
+            Signal::SIGCHLD => SignalEvent::Child,
+            Signal::SIGWINCH => SignalEvent::Resized,
+            other => SignalEvent::Forward(other),
         })
     }
 
-    /// Waits for a signal that asks us to end, for so long at most. Whether one came.
-    pub(crate) fn asked_to_end_within(&mut self, limit: Duration) -> bool {
+    /// Waits up to `limit` for a signal that asks to stop. Returns whether one came.
+    pub(crate) fn stop_requested_within(&mut self, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         loop {
-            while let Some(heard) = self.next() {
-                if matches!(heard, Heard::Passed(_)) {
+            while let Some(event) = self.next() {
+                if matches!(event, SignalEvent::Forward(_)) {
                     return true;
                 }
             }
@@ -90,41 +90,39 @@ impl Signals {
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended {
-    /// 128 and the signal's number where a signal ended it.
+pub(crate) struct ProcessEnd {
+    /// The exit code; 128 plus the signal's number if a signal ended it.
     pub(crate) code: i32,
-    /// Whether SIGKILL did.
-    pub(crate) killed: bool,
-    /// Whether we were told to end it.
-    pub(crate) told: bool,
+    /// Whether a signal asked to stop it.
+    pub(crate) stop_requested: bool,
 }
 
-/// What a process is connected to on our side.
+/// Our ends of the streams of a process.
 #[derive(Debug, Default)]
-pub(crate) struct Ends {
-    /// Where its outputs come out.
+pub(crate) struct StreamEnds {
+    /// Its outputs.
     pub(crate) outputs: Vec<(File, Stream)>,
     /// Its terminal.
     pub(crate) terminal: Option<File>,
-    /// Whether what it writes goes to our own outputs, too.
+    /// Whether its output is copied to our own outputs.
     pub(crate) attached: bool,
-    /// Whether our standard input goes to its terminal.
+    /// Whether our standard input is copied to its terminal.
     pub(crate) typed: bool,
-    /// Where our standard input goes without a terminal.
-    pub(crate) input: Option<Input>,
+    /// The pipe for our standard input, without a terminal.
+    pub(crate) input: Option<StdinPipe>,
 }
 
-/// The pipe that a process reads as its standard input. It never makes us wait: a process that writes while nobody
-/// reads it, because we write to it, would wait for ever.
+/// The standard input of a process. It is never written to with blocking: a process that waits for its output to be read
+/// while we wait for it to read its input would wait forever.
 #[derive(Debug)]
-pub(crate) struct Input {
+pub(crate) struct StdinPipe {
     pipe: File,
     pending: Vec<u8>,
     ended: bool,
 }
 
-impl Input {
-    /// Reads what is on our standard input.
+impl StdinPipe {
+    /// Reads from our standard input.
     fn fill(&mut self, buffer: &mut [u8]) {
         match read_some(io::stdin().lock(), buffer) {
             Ok(count @ 1..) => self.pending.extend_from_slice(buffer.get(..count).unwrap_or_default()),
@@ -132,14 +130,14 @@ impl Input {
         }
     }
 
-    /// Passes on as much as the process takes; false when that was all there will ever be.
+    /// Writes as much as the pipe takes. Returns false at the end.
     fn flush(&mut self) -> bool {
         if !self.pending.is_empty() {
             match (&self.pipe).write(&self.pending) {
                 Ok(count) => drop(self.pending.drain(..count)),
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                // The process reads no more.
+                // The process has closed it.
                 Err(_) => return false,
             }
         }
@@ -147,15 +145,15 @@ impl Input {
     }
 }
 
-/// Pipes for a process, and our ends of them. No file or terminal of the caller becomes the process's own: it could be
-/// opened anew by it, or typed into.
-pub(crate) fn pipes(stdin: bool, attached: bool) -> Result<([OwnedFd; 3], Ends), RuntimeError> {
-    let pipe = || io::pipe().when("cannot make a pipe");
+/// Pipes for a process, and our ends of them. The process never gets a file or terminal of the caller, which it could reopen
+/// or inject input into.
+pub(crate) fn pipes(stdin: bool, attached: bool) -> Result<([OwnedFd; 3], StreamEnds), RuntimeError> {
+    let pipe = || io::pipe().when("cannot create a pipe");
     let (input, stdin) = if stdin {
         let (theirs, ours) = pipe()?;
         let ours = OwnedFd::from(ours);
-        rustix::fs::fcntl_setfl(&ours, rustix::fs::OFlags::NONBLOCK).when("cannot make a pipe")?;
-        let input = Input { pipe: ours.into(), pending: Vec::new(), ended: false };
+        rustix::fs::fcntl_setfl(&ours, rustix::fs::OFlags::NONBLOCK).when("cannot create a pipe")?;
+        let input = StdinPipe { pipe: ours.into(), pending: Vec::new(), ended: false };
         (Some(input), OwnedFd::from(theirs))
     } else {
         (None, File::open("/dev/null").when("cannot open /dev/null")?.into())
@@ -165,66 +163,69 @@ pub(crate) fn pipes(stdin: bool, attached: bool) -> Result<([OwnedFd; 3], Ends),
         (File::from(OwnedFd::from(out_reader)), Stream::Out),
         (File::from(OwnedFd::from(err_reader)), Stream::Err),
     ];
-    let ends = Ends { outputs, terminal: None, attached, typed: false, input };
+    let ends = StreamEnds { outputs, terminal: None, attached, typed: false, input };
     Ok(([stdin, stdout.into(), stderr.into()], ends))
 }
 
-/// Gives pipes and terminals to the user of a process, so that it can open `/dev/stdout` and its like.
+/// Makes the user of a process the owner of its pipes and terminal, so that it can open `/dev/stdout` and the like.
 pub(crate) fn give_to(streams: &[OwnedFd], identity: &Identity) {
     for stream in streams {
         let Ok(about) = rustix::fs::fstat(stream) else { continue };
         let pipe = FileType::from_raw_mode(about.st_mode) == FileType::Fifo;
         if identity.uid != 0 && (pipe || rustix::termios::isatty(stream)) {
-            // A user that does not exist outside cannot be given anything, and does without.
+            // Fails for a user that is not mapped outside.
             let _ = rustix::fs::fchown(stream, Some(rustix::fs::Uid::from_raw(identity.uid)), None);
         }
     }
 }
 
-impl Ends {
-    /// Of a terminal that a container sent.
+impl StreamEnds {
+    /// For a terminal.
     pub(crate) fn of_terminal(terminal: OwnedFd, attached: bool, typed: bool) -> Self {
         Self { outputs: Vec::new(), terminal: Some(File::from(terminal)), attached, typed, input: None }
     }
 }
 
-/// Stays with a process until it ended and all it wrote was taken in. `on_child` is called when any child of ours has
-/// ended.
-pub(crate) fn stay(
+/// Supervises a process until it has exited and all of its output was read. Calls `on_child` when any child has exited.
+pub(crate) fn supervise_process(
     pid: i32,
-    mut ends: Ends,
+    mut ends: StreamEnds,
     signals: &mut Signals,
-    mut log: Option<&mut Writer>,
+    mut log: Option<&mut LogWriter>,
     on_child: &mut dyn FnMut(),
-) -> Result<Ended, RuntimeError> {
+) -> Result<ProcessEnd, RuntimeError> {
     let raw = if ends.attached && ends.typed && ends.terminal.is_some() { Raw::enter() } else { None };
     if let Some(terminal) = ends.terminal.as_ref().filter(|_| ends.attached) {
         copy_size(terminal.as_fd());
     }
-    // It may have ended before signals were held back.
+    // It may have exited before signals were blocked.
     let mut ended = reap(pid).map(|ended| (ended, Instant::now()));
-    let mut told = false;
+    let mut stop_requested = false;
     let mut interrupts = 0;
     let mut buffer = vec![0_u8; 64 << 10];
     loop {
         if let Some((ended, at)) = ended {
             let silent = ends.outputs.is_empty() && ends.terminal.is_none();
-            if silent || at.elapsed() > LAST_WORDS {
-                break_off(log);
+            if silent || at.elapsed() > OUTPUT_GRACE {
+                if let Some(log) = log {
+                    let _ = log.finish();
+                }
                 drop(raw);
-                return Ok(Ended { told, ..ended });
+                return Ok(ProcessEnd { stop_requested, ..ended });
             }
         }
         let ready = wait(&ends, signals, ended.is_some())?;
         if ready.signal {
-            while let Some(heard) = signals.next() {
-                match heard {
-                    Heard::Child => on_child(),
-                    Heard::Resized => ends.terminal.iter().for_each(|terminal| copy_size(terminal.as_fd())),
-                    Heard::Passed(signal) => {
-                        told |= !matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2);
+            while let Some(event) = signals.next() {
+                match event {
+                    SignalEvent::Child => on_child(),
+                    SignalEvent::Resized => {
+                        ends.terminal.iter().for_each(|terminal| copy_size(terminal.as_fd()))
+                    }
+                    SignalEvent::Forward(signal) => {
+                        stop_requested |= !matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2);
                         interrupts += u32::from(signal == Signal::SIGINT);
-                        let signal = if interrupts >= ENOUGH { Signal::SIGKILL } else { signal };
+                        let signal = if interrupts >= MAX_INTERRUPTS { Signal::SIGKILL } else { signal };
                         crate::signal::deliver(pid, signal);
                     }
                 }
@@ -233,7 +234,7 @@ pub(crate) fn stay(
                 ended = reap(pid).map(|ended| (ended, Instant::now()));
             }
         }
-        if ready.typed && ends.input.is_none() && !pass_keys(&mut ends, &mut buffer) {
+        if ready.typed && ends.input.is_none() && !copy_keys(&mut ends, &mut buffer) {
             ends.typed = false;
         }
         if let Some(input) = &mut ends.input {
@@ -245,15 +246,15 @@ pub(crate) fn stay(
             }
         }
         let before = Instant::now();
-        take_in(&mut ends, &ready, &mut buffer, &mut log);
+        read_outputs(&mut ends, &ready, &mut buffer, &mut log);
         if let Some((_, at)) = &mut ended {
-            // A slow reader of ours takes nothing from the time in which the last output may come.
+            // Time in which our own reader was slow does not count.
             *at += before.elapsed();
         }
     }
 }
 
-/// Which descriptors have something.
+/// Which descriptors are ready.
 struct Ready {
     signal: bool,
     typed: bool,
@@ -261,7 +262,7 @@ struct Ready {
     outputs: Vec<bool>,
 }
 
-fn wait(ends: &Ends, signals: &Signals, over: bool) -> Result<Ready, RuntimeError> {
+fn wait(ends: &StreamEnds, signals: &Signals, exited: bool) -> Result<Ready, RuntimeError> {
     let stdin = io::stdin();
     let mut polled = vec![PollFd::new(signals.descriptor.as_fd(), PollFlags::POLLIN)];
     polled.extend(ends.outputs.iter().map(|(file, _)| PollFd::new(file.as_fd(), PollFlags::POLLIN)));
@@ -269,11 +270,11 @@ fn wait(ends: &Ends, signals: &Signals, over: bool) -> Result<Ready, RuntimeErro
         polled.push(PollFd::new(file.as_fd(), PollFlags::POLLIN));
         polled.len() - 1
     });
-    let typed = (ends.typed && ends.terminal.is_some() && !over).then(|| {
+    let typed = (ends.typed && ends.terminal.is_some() && !exited).then(|| {
         polled.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
         polled.len() - 1
     });
-    let reads = |input: &Input| input.pending.is_empty() && !input.ended && !over;
+    let reads = |input: &StdinPipe| input.pending.is_empty() && !input.ended && !exited;
     let piped = ends.input.as_ref().filter(|input| reads(input)).map(|_| {
         polled.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
         polled.len() - 1
@@ -281,7 +282,7 @@ fn wait(ends: &Ends, signals: &Signals, over: bool) -> Result<Ready, RuntimeErro
     if let Some(input) = ends.input.as_ref().filter(|input| !input.pending.is_empty()) {
         polled.push(PollFd::new(input.pipe.as_fd(), PollFlags::POLLOUT));
     }
-    let limit = if over { timeout(LAST_WORDS) } else { PollTimeout::NONE };
+    let limit = if exited { timeout(OUTPUT_GRACE) } else { PollTimeout::NONE };
     match poll(&mut polled, limit) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => {}
         Err(error) => return Err(RuntimeError::system("cannot wait for the container", error)),
@@ -297,46 +298,46 @@ fn wait(ends: &Ends, signals: &Signals, over: bool) -> Result<Ready, RuntimeErro
     })
 }
 
-/// Takes what came in to the log and to our own outputs; forgets what is at its end.
-fn take_in(ends: &mut Ends, ready: &Ready, buffer: &mut [u8], log: &mut Option<&mut Writer>) {
+/// Copies available output to the log and to our own outputs, and drops streams at their end.
+fn read_outputs(ends: &mut StreamEnds, ready: &Ready, buffer: &mut [u8], log: &mut Option<&mut LogWriter>) {
     let attached = ends.attached;
-    let mut lost = Vec::new();
+    let mut closed = Vec::new();
     for (index, (file, stream)) in ends.outputs.iter().enumerate() {
-        if ready.outputs.get(index) == Some(&true) && !pass(file, *stream, attached, buffer, log) {
-            lost.push(index);
+        if ready.outputs.get(index) == Some(&true) && !copy_output(file, *stream, attached, buffer, log) {
+            closed.push(index);
         }
     }
-    for index in lost.into_iter().rev() {
+    for index in closed.into_iter().rev() {
         ends.outputs.remove(index);
     }
     if ready.terminal
         && let Some(terminal) = &ends.terminal
-        && !pass(terminal, Stream::Out, attached, buffer, log)
+        && !copy_output(terminal, Stream::Out, attached, buffer, log)
     {
         ends.terminal = None;
     }
 }
 
-/// Passes on what is there; false at the end.
-fn pass(
+/// Copies available output. Returns false at the end.
+fn copy_output(
     file: &File,
     stream: Stream,
     attached: bool,
     buffer: &mut [u8],
-    log: &mut Option<&mut Writer>,
+    log: &mut Option<&mut LogWriter>,
 ) -> bool {
-    // A terminal whose other side is closed gives an error in place of an end.
+    // A terminal whose other end is closed returns an error instead of an end.
     let Ok(count @ 1..) = read_some(file, buffer) else { return false };
     let bytes = buffer.get(..count).unwrap_or_default();
     if let Some(log) = log {
-        // Out of space: the container goes on without a log rather than not at all.
+        // On a full disk the container continues without a log.
         let _ = log.write(stream, bytes);
     }
-    // With nobody left to read it, the process learns so from its own next write, as in a pipeline without us.
+    // If nobody reads our output, closing the pipe makes the next write of the process fail, as in a pipeline.
     !attached || forward(stream, bytes)
 }
 
-/// Writes to our own output; false when nobody will ever read it.
+/// Writes to our own output. Returns false if nobody reads it any more.
 fn forward(stream: Stream, mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         let written = match stream {
@@ -347,38 +348,32 @@ fn forward(stream: Stream, mut bytes: &[u8]) -> bool {
             Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
-                // Someone we share it with made it so.
+                // A process that shares it has made it non-blocking.
                 let output =
                     if stream == Stream::Out { rustix::stdio::stdout() } else { rustix::stdio::stderr() };
                 let _ = poll(&mut [PollFd::new(output, PollFlags::POLLOUT)], PollTimeout::NONE);
             }
             Err(Errno::PIPE) => return false,
-            // A file on a full disk, say: the container goes on, and its log is kept.
+            // For example a file on a full disk: the container continues, and its log is kept.
             Err(_) => return true,
         }
     }
     true
 }
 
-fn pass_keys(ends: &mut Ends, buffer: &mut [u8]) -> bool {
+fn copy_keys(ends: &mut StreamEnds, buffer: &mut [u8]) -> bool {
     let Ok(count @ 1..) = read_some(io::stdin().lock(), buffer) else { return false };
     let keys = buffer.get(..count).unwrap_or_default();
     ends.terminal.as_mut().is_some_and(|terminal| terminal.write_all(keys).is_ok())
 }
 
-fn break_off(log: Option<&mut Writer>) {
-    if let Some(log) = log {
-        let _ = log.finish();
-    }
-}
-
-/// How the process ended, if it did. Other children of ours are cleared away, too.
-fn reap(pid: i32) -> Option<Ended> {
+/// How the process ended, if it did.
+fn reap(pid: i32) -> Option<ProcessEnd> {
     let status = waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG)).ok()?;
     match status {
-        WaitStatus::Exited(_, code) => Some(Ended { code, killed: false, told: false }),
+        WaitStatus::Exited(_, code) => Some(ProcessEnd { code, stop_requested: false }),
         WaitStatus::Signaled(_, signal, _) => {
-            Some(Ended { code: 128 + signal as i32, killed: signal == Signal::SIGKILL, told: false })
+            Some(ProcessEnd { code: 128 + signal as i32, stop_requested: false })
         }
         _ => None,
     }

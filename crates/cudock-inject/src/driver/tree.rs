@@ -3,13 +3,13 @@ use std::path::{Path, PathBuf};
 
 use cudock_host::{Files, Root};
 
-/// A root together with where it lies on the host.
+/// A root file system with its location on the host.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct DriverTree {
     root: Root,
 }
 
-impl Place {
+impl DriverTree {
     pub(super) fn new(root: &Root) -> Self {
         Self { root: root.clone() }
     }
@@ -22,18 +22,18 @@ impl Place {
         &self.root
     }
 
-    /// A folder of this place that is a root of its own.
+    /// A directory of this tree as a root of its own.
     pub(super) fn below(&self, path: &str) -> Option<Self> {
         let outside = self.host(path)?;
         outside.is_dir().then(|| Root::tree(&outside).ok()).flatten().map(|root| Self { root })
     }
 
-    /// Where a path of this place is on the host, with all its links followed; none if it leads nowhere.
+    /// The host path of a path of this tree, with all links resolved; `None` if it does not exist.
     pub(super) fn host(&self, path: &str) -> Option<PathBuf> {
         self.real(path).map(|real| self.outside(&real))
     }
 
-    /// Where a path without links in it is on the host.
+    /// The host path of a path without links.
     pub(super) fn outside(&self, real: &str) -> PathBuf {
         self.root.base().join(real.trim_start_matches('/'))
     }
@@ -46,24 +46,24 @@ impl Place {
         self.real(path).is_some()
     }
 
-    /// Whether a folder, given without links in it, has such a name. One look, where following a path takes many.
-    pub(super) fn has(&self, folder: &str, name: &str) -> bool {
-        fs::symlink_metadata(self.outside(folder).join(name)).is_ok()
+    /// Whether a directory, given by a path without links, has an entry. Cheaper than resolving a path.
+    pub(super) fn has(&self, directory: &str, name: &str) -> bool {
+        fs::symlink_metadata(self.outside(directory).join(name)).is_ok()
     }
 
-    /// Folders with their links followed, each once; those that are not there are left out.
-    pub(super) fn real_folders(&self, folders: impl Iterator<Item = String>) -> Vec<String> {
+    /// The existing directories with links resolved, each once.
+    pub(super) fn real_directories(&self, directories: impl Iterator<Item = String>) -> Vec<String> {
         let mut real: Vec<String> = Vec::new();
-        for folder in folders.filter_map(|folder| self.real(&folder)) {
-            if !real.contains(&folder) {
-                real.push(folder);
+        for directory in directories.filter_map(|directory| self.real(&directory)) {
+            if !real.contains(&directory) {
+                real.push(directory);
             }
         }
         real
     }
 
-    pub(super) fn names(&self, folder: &str) -> Vec<String> {
-        Files::names(&self.root, folder)
+    pub(super) fn names(&self, directory: &str) -> Vec<String> {
+        Files::names(&self.root, directory)
     }
 
     pub(super) fn text(&self, path: &str) -> Option<String> {
@@ -74,12 +74,12 @@ impl Place {
         fs::metadata(self.host(path)?).ok()
     }
 
-    /// Whether it is a plain file with something in it: what a committed container leaves behind is empty.
+    /// Whether it is a regular file that is not empty: a committed container leaves empty files behind.
     pub(super) fn is_full_file(&self, path: &str) -> bool {
         self.metadata(path).is_some_and(|metadata| metadata.is_file() && metadata.len() > 0)
     }
 
-    /// The program loader's name tells a tree's architecture; a live machine knows its own.
+    /// The architecture: this machine's, or that of the tree's dynamic loader.
     pub(super) fn arch(&self) -> String {
         if self.root.is_live() {
             return std::env::consts::ARCH.to_owned();

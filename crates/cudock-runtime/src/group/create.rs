@@ -1,18 +1,19 @@
-//! From a group as it was read to containers of this machine.
+//! Creates the containers of a group.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use cudock_confine::CapabilityChange;
+use cudock_confine::{CapabilityChange, ConfineError};
 use cudock_group::{Container, Group, Os, VariableValue};
 
 use super::dir::{GroupDir, GroupLock};
 use super::{gpus, volumes};
 use crate::capabilities::capabilities;
-use crate::engine::Request;
+use crate::engine::RunRequest;
 use crate::engine::builtin::Builtin;
 use crate::error::RuntimeError;
+use crate::flags::MIN_MEMORY;
 use crate::home::new_id;
 use crate::launch::check_seccomp;
 use crate::plan::{
@@ -20,75 +21,72 @@ use crate::plan::{
 };
 use crate::status::now;
 
-/// What was asked for beside the file.
+/// Settings from the command line.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// The network of the group, and the ports of this machine that lead into it.
+pub struct GroupSettings {
+    /// The network of the group, and its published ports.
     pub network: NetworkPlan,
-    /// Folders of this machine in the place of volumes.
+    /// Directories of this machine in place of volumes.
     pub volumes: BTreeMap<String, PathBuf>,
-    /// Where the driver's files are, if not where they are found.
+    /// The root of the driver's files, if not this machine's.
     pub driver_root: Option<PathBuf>,
-    /// Where the device nodes are, if not below the driver's root.
+    /// The root of the device nodes, if not the driver's root.
     pub device_root: Option<PathBuf>,
-    /// Whether containers that ask for GPUs run without any.
+    /// Whether containers that request GPUs run without them.
     pub without_gpus: bool,
 }
 
-/// Processes and threads of a container, where the file has no word for it.
-const MOST_PROCESSES: i64 = 16_384;
+/// The limit of processes and threads, which group files cannot set.
+const MAX_PIDS: i64 = 16_384;
 
-/// Seconds between asking a container to end and ending it.
+/// Seconds between the stop signal and SIGKILL.
 const STOP_SECONDS: u32 = 10;
 
-/// A supervisor takes no longer to end when its group has.
-const LETTING_GO: Duration = Duration::from_secs(10);
+/// How long a supervisor may take to exit after its group has ended.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// No container starts with less memory.
-const LEAST_MEMORY: u64 = 6 << 20;
-
-/// Makes the containers of a group: their images are found and unpacked, and each has its folder. What an earlier group
-/// of the same name left is removed first. Whoever holds the result is to start its supervisor.
-pub fn make(
+/// Creates the containers of a group and unpacks their images. Leftovers of an earlier group of the same name are removed
+/// first. The caller must start the supervisor.
+pub fn create(
     engine: &Builtin,
     group: &Group,
-    settings: &Settings,
+    settings: &GroupSettings,
 ) -> Result<(GroupDir, GroupLock), RuntimeError> {
     check(group)?;
     let home = &engine.home;
     let dir = GroupDir::of(home, &group.name);
     let Some(lock) = lock(&dir)? else {
         return Err(RuntimeError::Request(format!(
-            "group `{name}` runs already: `cudock down {name}` ends it, --name gives this one another name",
+            "group `{name}` is already running: stop it with `cudock down {name}`, or use another --name",
             name = group.name,
         )));
     };
-    match make_held(engine, group, settings, &dir, &lock) {
+    match create_locked(engine, group, settings, &dir, &lock) {
         Ok(()) => Ok((dir, lock)),
         Err(error) => {
-            // What is wrong with the group is worth more than what is wrong with clearing it away.
+            // The first error is the one to report.
             let _ = dir.remove(home, lock);
             Err(error)
         }
     }
 }
 
-/// Takes hold of a group. A supervisor whose group has ended is about to let go.
+/// Locks a group. If it has ended, waits for its supervisor to exit.
 fn lock(dir: &GroupDir) -> Result<Option<GroupLock>, RuntimeError> {
     let began = Instant::now();
     loop {
         let lock = dir.lock()?;
-        let ends = || dir.status().map(|status| status.is_some_and(|status| !status.state.is_alive()));
-        if lock.is_some() || !ends()? || began.elapsed() > LETTING_GO {
+        let ended = || dir.status().map(|status| status.is_some_and(|status| !status.state.is_alive()));
+        if lock.is_some() || !ended()? || began.elapsed() > LOCK_TIMEOUT {
             return Ok(lock);
         }
     }
 }
 
-fn make_held(
+fn create_locked(
     engine: &Builtin,
     group: &Group,
-    settings: &Settings,
+    settings: &GroupSettings,
     dir: &GroupDir,
     lock: &GroupLock,
 ) -> Result<(), RuntimeError> {
@@ -100,23 +98,23 @@ fn make_held(
     }
     let mut held = Vec::new();
     for request in &mut requests {
-        held.push(engine.complete(request).map_err(|error| of_container(&request.plan.name, error))?);
+        held.push(engine.complete(request).map_err(|error| in_container(&request.plan.name, error))?);
     }
     for (request, held) in requests.iter().zip(&held) {
-        held.shape_root(&engine.home.create(&request.plan)?)?;
+        held.apply_root_metadata(&engine.home.create(&request.plan)?)?;
     }
     Ok(())
 }
 
-/// Says which container a bad request is about.
-fn of_container(name: &str, error: RuntimeError) -> RuntimeError {
+/// Adds the container to an invalid request.
+fn in_container(name: &str, error: RuntimeError) -> RuntimeError {
     match error {
         RuntimeError::Request(text) => RuntimeError::Request(format!("container {name}: {text}")),
         other => other,
     }
 }
 
-/// The name a group's container has among all containers.
+/// The name of a group's container among all containers.
 pub fn container_name(group: &str, container: &str) -> String {
     format!("{group}.{container}")
 }
@@ -131,7 +129,7 @@ fn check(group: &Group) -> Result<(), RuntimeError> {
     };
     if let Some(container) = group.all_containers().find(privileged) {
         return Err(RuntimeError::Request(format!(
-            "container `{}` asks for `privileged`, which would give it this machine: name the capabilities it needs",
+            "container `{}`: `privileged` is not supported: add the capabilities it needs",
             container.name,
         )));
     }
@@ -142,9 +140,9 @@ fn request(
     group: &Group,
     container: &Container,
     dir: &GroupDir,
-    settings: &Settings,
+    settings: &GroupSettings,
     gpus: Option<&GpuPlan>,
-) -> Result<Request, RuntimeError> {
+) -> Result<RunRequest, RuntimeError> {
     let private = private(container);
     let plan = Plan {
         id: new_id()?,
@@ -162,7 +160,7 @@ fn request(
         limits: limits(container)?,
         network: network(group, dir, settings),
         security: security(container)?,
-        // The supervisor decides.
+        // The supervisor restarts it.
         restart: Restart::No,
         stop_signal: String::new(),
         stop_seconds: STOP_SECONDS,
@@ -172,9 +170,9 @@ fn request(
         ipc: Ipc::Private,
         sysctls: BTreeMap::new(),
     };
-    // A command takes the place of the image's entry point, too.
+    // A command replaces the image's entry point, too.
     let entrypoint = (!container.command.is_empty()).then(Vec::new);
-    Ok(Request {
+    Ok(RunRequest {
         plan,
         private,
         entrypoint,
@@ -188,21 +186,21 @@ fn request(
     })
 }
 
-/// A folder in the place of an image is kept by its whole path, for whoever starts the container stands elsewhere.
-fn image(words: &str) -> String {
-    match words.strip_prefix("rootfs:").map(std::path::absolute) {
-        Some(Ok(folder)) => format!("rootfs:{}", folder.display()),
-        _ => words.to_owned(),
+/// Makes the path of a directory in place of an image absolute, since the supervisor has another working directory.
+fn image(name: &str) -> String {
+    match name.strip_prefix("rootfs:").map(std::path::absolute) {
+        Some(Ok(directory)) => format!("rootfs:{}", directory.display()),
+        _ => name.to_owned(),
     }
 }
 
-/// The variables of a container: none of them is written down, since some are secrets.
+/// The variables of a container, which are never stored, since some are secrets.
 pub(super) fn private(container: &Container) -> Private {
     let environment = container.environment.iter().filter_map(|variable| {
         let value = match &variable.value {
             VariableValue::Plain(value) => value.clone(),
             VariableValue::Secure(value) => value.expose().clone(),
-            // Noted when the file was read.
+            // The parser has added a note about it.
             VariableValue::Reference(_) => return None,
         };
         Some((variable.name.clone(), value))
@@ -212,17 +210,17 @@ pub(super) fn private(container: &Container) -> Private {
 
 fn limits(container: &Container) -> Result<Limits, RuntimeError> {
     let memory = container.resources.as_ref().map(cudock_group::Resources::memory_cap_bytes);
-    if memory.is_some_and(|memory| memory < LEAST_MEMORY) {
+    if memory.is_some_and(|memory| memory < MIN_MEMORY) {
         return Err(RuntimeError::Request(format!(
-            "container `{}`: no container starts with less than 6 MiB of memory",
+            "container `{}`: a container needs at least 6 MiB of memory",
             container.name
         )));
     }
     let cpu_millis = container.resources.as_ref().map(|resources| u64::from(resources.cpu_cap_millis()));
-    Ok(Limits { memory, cpu_millis, pids: Some(MOST_PROCESSES), ..Limits::default() })
+    Ok(Limits { memory, cpu_millis, pids: Some(MAX_PIDS), ..Limits::default() })
 }
 
-fn network(group: &Group, dir: &GroupDir, settings: &Settings) -> NetworkPlan {
+fn network(group: &Group, dir: &GroupDir, settings: &GroupSettings) -> NetworkPlan {
     let mode = match settings.network.mode {
         NetworkMode::Host => NetworkMode::Host,
         _ => NetworkMode::Join(dir.network()),
@@ -247,36 +245,33 @@ fn user(container: &Container) -> Option<String> {
 }
 
 fn security(container: &Container) -> Result<Security, RuntimeError> {
-    let asked = container.security.clone().unwrap_or_default();
-    let changes = |words: &[String]| -> Result<Vec<CapabilityChange>, RuntimeError> {
-        words
-            .iter()
-            .map(|word| {
-                let wrong = |error| RuntimeError::Request(format!("container `{}`: {error}", container.name));
-                word.parse::<CapabilityChange>().map_err(wrong)
-            })
-            .collect()
+    let requested = container.security.clone().unwrap_or_default();
+    let invalid = |error: &dyn std::fmt::Display| {
+        RuntimeError::Request(format!("container `{}`: {error}", container.name))
     };
-    let seccomp = match asked.seccomp {
+    let changes = |names: &[String]| -> Result<Vec<CapabilityChange>, RuntimeError> {
+        names.iter().map(|name| name.parse().map_err(|error: ConfineError| invalid(&error))).collect()
+    };
+    let seccomp = match requested.seccomp {
         None => Seccomp::Default,
         Some(bytes) => Seccomp::Profile(String::from_utf8_lossy(&bytes).into_owned()),
     };
     let security = Security {
-        capabilities: capabilities(&changes(&asked.add)?, &changes(&asked.drop)?),
-        // Also where the file allows it: the filter of system calls is installed only under this.
+        capabilities: capabilities(&changes(&requested.add)?, &changes(&requested.drop)?),
+        // Even if the file allows escalation: the seccomp filter needs it.
         no_new_privileges: true,
         seccomp,
         read_only: false,
         devices: Vec::new(),
     };
-    check_seccomp(&security)
-        .map_err(|error| RuntimeError::Request(format!("container `{}`: {error}", container.name)))?;
+    check_seccomp(&security).map_err(|error| invalid(&error))?;
     Ok(security)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::MountPlan;
 
     const TEXT: &str = "
 name: g
@@ -295,15 +290,15 @@ properties:
   - {name: k, secret: {f: aGk=}}
 ";
 
-    fn made(settings: &Settings) -> Request {
+    fn created(settings: &GroupSettings) -> RunRequest {
         let group = cudock_group::read(TEXT).unwrap().group;
         let dir = GroupDir::at("/data/groups/g");
         request(&group, &group.containers[0], &dir, settings, None).unwrap()
     }
 
     #[test]
-    fn a_container_gets_what_the_file_says_and_no_secret_is_in_its_plan() {
-        let request = made(&Settings::default());
+    fn the_plan_has_the_settings_of_the_file_and_no_secret() {
+        let request = created(&GroupSettings::default());
         let plan = &request.plan;
         assert_eq!(plan.name, "g.a");
         assert_eq!(plan.group.as_deref(), Some("g"));
@@ -319,34 +314,25 @@ properties:
     }
 
     #[test]
-    fn a_volume_is_a_folder_of_the_group_unless_one_is_given() {
-        let bind = |source: &str, target: &str, read_only| MountPlanOf { source, target, read_only }.plan();
-        let mounts = made(&Settings::default()).plan.mounts;
+    fn a_volume_is_a_directory_of_the_group_unless_one_is_provided() {
+        let bind = |source: &str, target: &str, read_only| MountPlan::Bind {
+            source: source.into(),
+            target: target.into(),
+            read_only,
+        };
+        let mounts = created(&GroupSettings::default()).plan.mounts;
         assert_eq!(mounts[0], bind("/data/groups/g/volumes/v", "/v", true));
         assert_eq!(mounts[1], bind("/data/groups/g/secrets/k", "/k", false));
         let volumes = BTreeMap::from([("v".to_owned(), PathBuf::from("/data"))]);
-        let mounts = made(&Settings { volumes, ..Settings::default() }).plan.mounts;
+        let mounts = created(&GroupSettings { volumes, ..GroupSettings::default() }).plan.mounts;
         assert_eq!(mounts[0], bind("/data", "/v", true));
     }
 
-    struct MountPlanOf<'a> {
-        source: &'a str,
-        target: &'a str,
-        read_only: bool,
-    }
-
-    impl MountPlanOf<'_> {
-        fn plan(&self) -> crate::plan::MountPlan {
-            let (source, target) = (self.source.into(), self.target.into());
-            crate::plan::MountPlan::Bind { source, target, read_only: self.read_only }
-        }
-    }
-
     #[test]
-    fn privileged_containers_and_windows_are_refused() {
-        let wild = TEXT.replace("allowPrivilegeEscalation: false", "privileged: true");
-        let error = check(&cudock_group::read(&wild).unwrap().group).unwrap_err().to_string();
-        assert!(error.contains("`a` asks for `privileged`"), "{error}");
+    fn privileged_containers_and_windows_are_rejected() {
+        let privileged = TEXT.replace("allowPrivilegeEscalation: false", "privileged: true");
+        let error = check(&cudock_group::read(&privileged).unwrap().group).unwrap_err().to_string();
+        assert!(error.contains("`a`: `privileged` is not supported"), "{error}");
         let windows =
             TEXT.replace("properties:\n  containers", "properties:\n  osType: Windows\n  containers");
         assert!(check(&cudock_group::read(&windows).unwrap().group).is_err());

@@ -1,8 +1,8 @@
-//! A moment in a container's mount namespace, between its creation and its start.
+//! Runs code in a container's mount namespace, between its creation and its start.
 //!
-//! libcontainer makes links and nodes below `/dev` by paths of this machine, and a volume whose links another container
-//! changes meanwhile could lead those paths out. So volumes are mounted after it has done its part, by handle: a mount
-//! that is attached nowhere is made outside, and put in its place by a process that sees the container's root as its own.
+//! libcontainer creates links and nodes below `/dev` by paths of the host, and a volume whose links another container
+//! changes meanwhile could redirect those paths. So volumes are mounted afterwards, by descriptor: a detached mount is
+//! created outside, and attached by a process in the container's mount namespace.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -12,19 +12,19 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::error::{OnFile, OnSystem, RuntimeError};
 
-/// Does something with the container's mounts for our own, and comes back. Needs a process with one thread.
-pub(crate) fn in_mounts_of<T>(
+/// Runs a function in the mount namespace of a process, and returns to our own. Needs a process with one thread.
+pub(crate) fn in_mount_ns<T>(
     pid: i32,
-    visit: impl FnOnce() -> Result<T, RuntimeError>,
+    function: impl FnOnce() -> Result<T, RuntimeError>,
 ) -> Result<T, RuntimeError> {
-    let before = std::env::current_dir().ok();
+    let directory = std::env::current_dir().ok();
     let ours = namespace("/proc/self/ns/mnt")?;
     let theirs = namespace(&format!("/proc/{pid}/ns/mnt"))?;
     enter(&theirs)?;
-    let outcome = visit();
+    let outcome = function();
     enter(&ours)?;
-    if let Some(before) = before {
-        let _ = std::env::set_current_dir(before);
+    if let Some(directory) = directory {
+        let _ = std::env::set_current_dir(directory);
     }
     outcome
 }

@@ -1,16 +1,16 @@
-//! What engines say about containers, in our words. Docker and podman have one form for it, but for a few fields.
+//! Parses the output of `inspect`, which differs between docker and podman in a few fields.
 
 use std::collections::BTreeMap;
 
+use cudock_base::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::moment::milliseconds;
-use super::words::{GPUS, GROUP, LABEL};
+use super::argv::{GPUS, GROUP, LABEL};
 use crate::engine::Summary;
-use crate::status::State;
+use crate::status::ContainerState;
 
-/// A container as `inspect` shows it: what of it we look at. Podman writes `null` for what is empty.
+/// The fields of a container that are used. Podman writes `null` for empty ones.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Inspected {
@@ -22,22 +22,22 @@ struct Inspected {
     #[serde(default)]
     path: String,
     args: Option<Vec<String>>,
-    state: Life,
+    state: InspectedState,
     #[serde(default)]
     restart_count: u32,
-    config: Config,
-    network_settings: Option<Network>,
-    /// Podman's.
+    config: InspectedConfig,
+    network_settings: Option<InspectedNetwork>,
+    /// Podman only.
     #[serde(default)]
     image_name: String,
-    /// Podman's.
+    /// Podman only.
     #[serde(default)]
     rootfs: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Life {
+struct InspectedState {
     #[serde(default)]
     status: String,
     #[serde(default)]
@@ -50,7 +50,7 @@ struct Life {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Config {
+struct InspectedConfig {
     #[serde(default)]
     image: String,
     labels: Option<BTreeMap<String, String>>,
@@ -58,7 +58,7 @@ struct Config {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Network {
+struct InspectedNetwork {
     ports: Option<BTreeMap<String, Option<Vec<Port>>>>,
 }
 
@@ -70,8 +70,8 @@ struct Port {
     port: String,
 }
 
-/// A container of ours; none where it is someone else's.
-pub(super) fn summary(inspected: &Value) -> Result<Option<Summary>, serde_json::Error> {
+/// A container of ours; `None` for any other.
+pub(super) fn parse(inspected: &Value) -> Result<Option<Summary>, serde_json::Error> {
     let container = Inspected::deserialize(inspected)?;
     let labels = container.config.labels.unwrap_or_default();
     if labels.get(LABEL).map(String::as_str) != Some("1") {
@@ -84,14 +84,15 @@ pub(super) fn summary(inspected: &Value) -> Result<Option<Summary>, serde_json::
     let image = [container.image_name, container.config.image, container.rootfs];
     Ok(Some(Summary {
         id: container.id,
-        // Docker puts a slash before it.
+        // Docker prepends a slash.
         name: container.name.trim_start_matches('/').to_owned(),
         image: image.into_iter().find(|image| !image.is_empty()).unwrap_or_default(),
         command: command.join(" "),
-        state: state.word().to_owned(),
+        state: state.name().to_owned(),
         created: milliseconds(&container.created).unwrap_or_default(),
         started,
-        exit_code: (state == State::Exited && started.is_some()).then_some(container.state.exit_code),
+        exit_code: (state == ContainerState::Exited && started.is_some())
+            .then_some(container.state.exit_code),
         out_of_memory: container.state.out_of_memory,
         restarts: container.restart_count,
         ready: None,
@@ -101,14 +102,18 @@ pub(super) fn summary(inspected: &Value) -> Result<Option<Summary>, serde_json::
     }))
 }
 
-/// The engines' words for the parts of a container's life.
-fn state(word: &str) -> State {
-    match word {
-        "running" | "paused" | "stopping" => State::Running,
-        "restarting" => State::Restarting,
-        "exited" | "stopped" | "removing" | "dead" => State::Exited,
-        _ => State::Created,
+/// Maps the engines' states to ours.
+fn state(status: &str) -> ContainerState {
+    match status {
+        "running" | "paused" | "stopping" => ContainerState::Running,
+        "restarting" => ContainerState::Restarting,
+        "exited" | "stopped" | "removing" | "dead" => ContainerState::Exited,
+        _ => ContainerState::Created,
     }
+}
+
+fn milliseconds(text: &str) -> Option<u64> {
+    Timestamp::parse(text)?.millis()
 }
 
 fn ports(published: BTreeMap<String, Option<Vec<Port>>>) -> Vec<String> {
@@ -117,10 +122,10 @@ fn ports(published: BTreeMap<String, Option<Vec<Port>>>) -> Vec<String> {
         address if address.contains(':') => format!("[{address}]:{}->{inside}", port.port),
         address => format!("{address}:{}->{inside}", port.port),
     };
-    let of_one = |(inside, ports): (String, Option<Vec<Port>>)| {
+    let lines_of = |(inside, ports): (String, Option<Vec<Port>>)| {
         ports.unwrap_or_default().iter().map(|port| line(&inside, port)).collect::<Vec<_>>()
     };
-    published.into_iter().flat_map(of_one).collect()
+    published.into_iter().flat_map(lines_of).collect()
 }
 
 #[cfg(test)]
@@ -130,8 +135,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_docker_says_is_understood() {
-        let said = json!({
+    fn the_output_of_docker_is_parsed() {
+        let inspected = json!({
             "Id": "43f7c25eb88b", "Name": "/api", "Created": "2026-11-15T12:30:05.007Z",
             "Path": "python", "Args": ["serve.py", "--port=80"],
             "State": {"Status": "running", "ExitCode": 0, "OOMKilled": false, "StartedAt": "2026-11-15T12:30:06Z"},
@@ -158,51 +163,54 @@ mod tests {
             gpus: Some("0,1".to_owned()),
             group: None,
         };
-        assert_eq!(summary(&said).unwrap(), Some(expected));
+        assert_eq!(parse(&inspected).unwrap(), Some(expected));
     }
 
     #[test]
-    fn what_podman_says_is_understood() {
-        let said = json!({
+    fn the_output_of_podman_is_parsed() {
+        let inspected = json!({
             "Id": "7f29", "Name": "t", "Created": "2026-11-15T13:30:05.007+01:00", "Path": "/bin/true", "Args": null,
             "State": {"Status": "exited", "ExitCode": 137, "OOMKilled": true, "StartedAt": "2026-11-15T12:30:06Z"},
             "ImageName": "localhost/tiny:1", "Rootfs": "", "RestartCount": 0,
             "Config": {"Image": "5e95", "Labels": {"dev.cudock": "1", "dev.cudock.group": "web"}},
             "NetworkSettings": {"Ports": {"80/tcp": [{"HostIp": "", "HostPort": "8080"}]}},
         });
-        let found = summary(&said).unwrap().unwrap();
-        assert_eq!((found.image.as_str(), found.command.as_str()), ("localhost/tiny:1", "/bin/true"));
-        assert_eq!((found.state.as_str(), found.exit_code, found.out_of_memory), ("exited", Some(137), true));
-        assert_eq!((found.created, found.group.as_deref()), (1_794_745_805_007, Some("web")));
-        assert_eq!(found.ports, ["0.0.0.0:8080->80/tcp"]);
+        let summary = parse(&inspected).unwrap().unwrap();
+        assert_eq!((summary.image.as_str(), summary.command.as_str()), ("localhost/tiny:1", "/bin/true"));
+        assert_eq!(
+            (summary.state.as_str(), summary.exit_code, summary.out_of_memory),
+            ("exited", Some(137), true)
+        );
+        assert_eq!((summary.created, summary.group.as_deref()), (1_794_745_805_007, Some("web")));
+        assert_eq!(summary.ports, ["0.0.0.0:8080->80/tcp"]);
     }
 
     #[test]
     fn a_container_that_never_ran_has_no_exit_code() {
         for status in ["created", "exited"] {
-            let said = json!({
+            let inspected = json!({
                 "Id": "7f29", "State": {"Status": status, "StartedAt": "0001-01-01T00:00:00Z"},
                 "Config": {"Labels": {"dev.cudock": "1"}},
             });
-            let found = summary(&said).unwrap().unwrap();
-            assert_eq!((found.started, found.exit_code), (None, None), "{status}");
+            let summary = parse(&inspected).unwrap().unwrap();
+            assert_eq!((summary.started, summary.exit_code), (None, None), "{status}");
         }
     }
 
     #[test]
     fn containers_of_others_are_not_ours() {
         for labels in [json!(null), json!({}), json!({"dev.cudock": "2"})] {
-            let said = json!({"Id": "7f29", "State": {}, "Config": {"Labels": labels}});
-            assert_eq!(summary(&said).unwrap(), None);
+            let inspected = json!({"Id": "7f29", "State": {}, "Config": {"Labels": labels}});
+            assert_eq!(parse(&inspected).unwrap(), None);
         }
     }
 
     #[test]
-    fn what_is_no_container_is_an_error() {
-        for said in
+    fn output_that_is_not_a_container_is_an_error() {
+        for inspected in
             [json!(null), json!([]), json!({"Id": 5}), json!({"Id": "7f29", "State": "up", "Config": {}})]
         {
-            assert!(summary(&said).is_err(), "{said}");
+            assert!(parse(&inspected).is_err(), "{inspected}");
         }
     }
 }

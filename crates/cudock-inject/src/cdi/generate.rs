@@ -1,28 +1,30 @@
+//! Generates CDI specifications.
+
 use std::path::{Path, PathBuf};
 
-use super::spec::{ContainerEdits, Device, Hook, Mount, Node, Specification};
+use super::spec::{CdiDevice, CdiMount, CdiNode, ContainerEdits, Hook, Specification};
 use crate::InjectError;
 use crate::driver::Driver;
-use crate::edits::{DeviceNode, Edits, Library, Link, Placement, Word, edits};
+use crate::edits::{DeviceNode, Edits, ElfClass, Library, Link, Placement, edits};
 use crate::request::{Capabilities, Capability, DeviceName, Devices, Extras, GpuRequest};
 
-/// How a specification is written.
+/// What goes into a specification.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct CdiOptions {
     /// nvidia.com
     pub vendor: String,
     /// gpu
     pub class: String,
-    /// What of the driver goes in. Whoever asks for a device by CDI gets all of it.
+    /// The driver capabilities that every device gets.
     pub capabilities: Capabilities,
-    /// What is given only when it is asked for.
+    /// Optional parts.
     pub extras: Extras,
-    /// The program that hooks call: this one, wherever it is installed.
+    /// The program that hooks call.
     pub program: PathBuf,
 }
 
-impl Options {
-    /// NVIDIA's names, everything of the driver, and `program` for the hooks.
+impl CdiOptions {
+    /// NVIDIA's names and all driver capabilities.
     pub fn new(program: PathBuf) -> Self {
         Self {
             vendor: "nvidia.com".to_owned(),
@@ -34,14 +36,14 @@ impl Options {
     }
 }
 
-/// A driver as a specification, and what is missing from it.
+/// Generates the specification of a driver, and warnings about missing parts.
 ///
-/// What all devices need is what a container without a GPU would get; a device is what is added to that.
+/// The common edits are those of a container without a GPU; each device adds its own.
 pub fn specification(
     driver: &Driver,
-    options: &Options,
+    options: &CdiOptions,
 ) -> Result<(Specification, Vec<String>), InjectError> {
-    names(options)?;
+    check_names(options)?;
     let request = |devices| GpuRequest {
         devices,
         capabilities: options.capabilities.clone(),
@@ -49,12 +51,12 @@ pub fn specification(
         extras: options.extras,
     };
     let common = edits(driver, &request(Devices::None), &Placement::SameAsHost)?;
-    let mut devices: Vec<Device> = Vec::new();
+    let mut devices: Vec<CdiDevice> = Vec::new();
     let mut add = |names: Vec<String>, wanted: Devices| -> Result<(), InjectError> {
         let whole = edits(driver, &request(wanted), &Placement::SameAsHost)?;
-        let own = written(&without(whole, &common), options, false);
+        let own = container_edits(&without(whole, &common), options, false);
         for name in names.into_iter().filter(|name| !name.is_empty()) {
-            devices.push(Device { name, container_edits: own.clone(), ..Device::default() });
+            devices.push(CdiDevice { name, container_edits: own.clone(), ..CdiDevice::default() });
         }
         Ok(())
     };
@@ -70,15 +72,15 @@ pub fn specification(
     let mut specification = Specification {
         kind: format!("{}/{}", options.vendor, options.class),
         devices,
-        container_edits: written(&common, options, true),
+        container_edits: container_edits(&common, options, true),
         ..Specification::default()
     };
     specification.cdi_version = specification.lowest_version().to_owned();
     Ok((specification, common.warnings))
 }
 
-/// Vendors are like host names, classes like file names.
-fn names(options: &Options) -> Result<(), InjectError> {
+/// Checks vendor and class.
+fn check_names(options: &CdiOptions) -> Result<(), InjectError> {
     let fits = |name: &str, more: &str| {
         let inner = |c: char| c.is_ascii_alphanumeric() || more.contains(c);
         name.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -90,15 +92,15 @@ fn names(options: &Options) -> Result<(), InjectError> {
             return Err(InjectError::BadRequest {
                 wherein: option.to_owned(),
                 text: name.clone(),
-                why: "letters that no CDI kind may have",
-                hint: "begin with a letter, go on with letters, digits, `-` and `_`, as in nvidia.com and gpu",
+                why: "invalid characters for a CDI kind",
+                hint: "begin with a letter and use letters, digits, `-` and `_`, as in nvidia.com and gpu",
             });
         }
     }
     Ok(())
 }
 
-/// What `whole` has and `common` has not.
+/// What `whole` has in addition to `common`.
 fn without(whole: Edits, common: &Edits) -> Edits {
     fn rest<T: PartialEq>(whole: Vec<T>, common: &[T]) -> Vec<T> {
         whole.into_iter().filter(|item| !common.contains(item)).collect()
@@ -116,27 +118,27 @@ fn without(whole: Edits, common: &Edits) -> Edits {
     }
 }
 
-fn written(edits: &Edits, options: &Options, common: bool) -> ContainerEdits {
+fn container_edits(edits: &Edits, options: &CdiOptions, common: bool) -> ContainerEdits {
     let mut hooks = Vec::new();
-    let mut hook = |words: Vec<String>| {
+    let mut hook = |args: Vec<String>| {
         let last = std::iter::once("--join".to_owned());
-        let args = ["cudock", "cdi-hook"].into_iter().map(str::to_owned).chain(words).chain(last).collect();
-        let path = shown(&options.program);
+        let args = ["cudock", "cdi-hook"].into_iter().map(str::to_owned).chain(args).chain(last).collect();
+        let path = text(&options.program);
         hooks.push(Hook { hook_name: "createRuntime".to_owned(), path, args, env: Vec::new() });
     };
     if !edits.links.is_empty() {
-        hook(words("create-symlinks", "--link", edits.links.iter().map(link_word)));
+        hook(hook_args("create-symlinks", "--link", edits.links.iter().map(link_arg)));
     }
     if !edits.libraries.is_empty() {
-        let mut words = words("update-ldcache", "--library", edits.libraries.iter().map(library_word));
-        words.extend(edits.driver.iter().flat_map(|driver| ["--driver".to_owned(), driver.to_string()]));
-        hook(words);
+        let mut args = hook_args("update-ldcache", "--library", edits.libraries.iter().map(library_arg));
+        args.extend(edits.driver.iter().flat_map(|driver| ["--driver".to_owned(), driver.to_string()]));
+        hook(args);
     }
     if common {
         if edits.texts.iter().any(|text| text.path.starts_with("/proc")) {
             hook(vec!["disable-device-node-modification".to_owned()]);
         }
-        // It looks at the container's devices itself: two devices of this file may be asked for together.
+        // The hook reads the container's devices, since several devices of this file may be requested together.
         if options.capabilities.has(Capability::Graphics) && edits.devices.iter().any(is_linux_node) {
             hook(vec!["update-application-profile".to_owned()]);
         }
@@ -154,37 +156,37 @@ fn is_linux_node(node: &DeviceNode) -> bool {
     node.container == Path::new("/dev/nvidiactl")
 }
 
-fn node(device: &DeviceNode) -> Node {
-    let (path, host) = (shown(&device.container), shown(&device.host));
-    Node { host_path: (host != path).then_some(host), path, ..Node::default() }
+fn node(device: &DeviceNode) -> CdiNode {
+    let (path, host) = (text(&device.container), text(&device.host));
+    CdiNode { host_path: (host != path).then_some(host), path, ..CdiNode::default() }
 }
 
-fn mount(mount: &crate::edits::Mount) -> Mount {
-    Mount {
-        host_path: shown(&mount.host),
-        container_path: shown(&mount.container),
+fn mount(mount: &crate::edits::Mount) -> CdiMount {
+    CdiMount {
+        host_path: text(&mount.host),
+        container_path: text(&mount.container),
         options: mount.options.clone(),
         kind: None,
     }
 }
 
-fn words(verb: &str, option: &str, values: impl Iterator<Item = String>) -> Vec<String> {
+fn hook_args(verb: &str, option: &str, values: impl Iterator<Item = String>) -> Vec<String> {
     let pairs = values.flat_map(|value| [option.to_owned(), value]);
     std::iter::once(verb.to_owned()).chain(pairs).collect()
 }
 
-fn link_word(link: &Link) -> String {
-    format!("{}::{}", shown(&link.target), shown(&link.path))
+fn link_arg(link: &Link) -> String {
+    format!("{}::{}", text(&link.target), text(&link.path))
 }
 
-fn library_word(library: &Library) -> String {
-    let word = match library.word {
-        Word::Bits32 => "32",
-        Word::Bits64 => "64",
+fn library_arg(library: &Library) -> String {
+    let bits = match library.class {
+        ElfClass::Bits32 => "32",
+        ElfClass::Bits64 => "64",
     };
-    format!("{word}::{}::{}", library.soname, shown(&library.path))
+    format!("{bits}::{}::{}", library.soname, text(&library.path))
 }
 
-fn shown(path: &Path) -> String {
+fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

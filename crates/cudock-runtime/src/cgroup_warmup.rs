@@ -1,23 +1,23 @@
-//! A head start for what takes longest in a start: joining a control group.
+//! Warms up cgroup joins, the slowest step of a container start.
 //!
-//! The first process that joins one after a quiet time waits until every processor has passed a certain point (an RCU
-//! grace period, 5 to 20 ms); whoever comes soon after it does not. So a process of ours joins the group it is in
-//! already, which changes nothing, while the container is still being made ready.
+//! After an idle period, the first process that joins a cgroup waits for an RCU grace period (5 to 20 ms); those that follow
+//! soon do not. So a background process rejoins its own cgroup, which changes nothing, while the container is prepared.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::sys;
 
-/// Begins the wait in the background. Nothing depends on it: where it cannot be begun, the container's own process
-/// waits instead.
-pub fn begin() {
+/// Starts the wait in the background. If that fails, the container's own process waits instead.
+pub fn start() {
     sys::orphaned(|| {
         let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let myself = std::process::id().to_string();
-        // A folder that merely looks like ours would move us into another group.
-        let ours = own_folders(&membership, &mounts).into_iter().map(|folder| folder.join("cgroup.procs"));
+        // Joining a directory that is not ours would move this process into another cgroup.
+        let ours = cgroup_directories(&membership, &mounts)
+            .into_iter()
+            .map(|directory| directory.join("cgroup.procs"));
         let listed =
             |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.lines().any(|pid| pid == myself));
         if let Some(file) = ours.into_iter().find(listed) {
@@ -26,8 +26,8 @@ pub fn begin() {
     });
 }
 
-/// The folders of the groups that a process is in, from its `/proc/self/cgroup` and `/proc/self/mountinfo`.
-pub(crate) fn own_folders(membership: &str, mountinfo: &str) -> Vec<PathBuf> {
+/// The directories of a process's cgroups, from its `/proc/PID/cgroup` and `/proc/self/mountinfo`.
+pub(crate) fn cgroup_directories(membership: &str, mountinfo: &str) -> Vec<PathBuf> {
     let mounts = mountinfo.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let mut fields = before.split(' ');
@@ -44,7 +44,7 @@ pub(crate) fn own_folders(membership: &str, mountinfo: &str) -> Vec<PathBuf> {
             Some((fields.next()?, Path::new(fields.next()?)))
         })
         .collect();
-    let folder = |(root, point, kind, controllers): (&str, &str, &str, &str)| {
+    let directory = |(root, point, kind, controllers): (&str, &str, &str, &str)| {
         let (_, group) = groups.iter().find(|(names, _)| match kind {
             "cgroup2" => names.is_empty(),
             _ => {
@@ -53,7 +53,7 @@ pub(crate) fn own_folders(membership: &str, mountinfo: &str) -> Vec<PathBuf> {
         })?;
         Some(Path::new(point).join(group.strip_prefix(root).ok()?))
     };
-    mounts.filter_map(folder).collect()
+    mounts.filter_map(directory).collect()
 }
 
 #[cfg(test)]
@@ -67,22 +67,22 @@ mod tests {
 ";
 
     #[test]
-    fn the_folders_of_ones_own_groups_are_found_in_every_hierarchy() {
+    fn the_directories_of_cgroups_are_found_in_every_hierarchy() {
         let membership = "4:memory:/outer/a\n3:cpu,cpuacct:/b\n1:name=systemd:/c\n0::/d/e\n";
         let expected =
             ["/sys/fs/cgroup/cpu,cpuacct/b", "/sys/fs/cgroup/memory/a", "/sys/fs/cgroup/unified/d/e"];
-        assert_eq!(own_folders(membership, MIXED), expected.map(PathBuf::from));
+        assert_eq!(cgroup_directories(membership, MIXED), expected.map(PathBuf::from));
     }
 
     #[test]
-    fn a_group_outside_of_what_is_mounted_has_no_folder() {
-        let folders = own_folders("4:memory:/elsewhere\n0::/\n", MIXED);
-        assert_eq!(folders, [PathBuf::from("/sys/fs/cgroup/unified/")]);
+    fn a_cgroup_outside_of_the_mounted_part_has_no_directory() {
+        let directories = cgroup_directories("4:memory:/elsewhere\n0::/\n", MIXED);
+        assert_eq!(directories, [PathBuf::from("/sys/fs/cgroup/unified/")]);
     }
 
     #[test]
-    fn nothing_is_made_of_text_that_is_neither() {
-        assert!(own_folders("", "").is_empty());
-        assert!(own_folders("nonsense", "- cgroup").is_empty());
+    fn malformed_text_is_ignored() {
+        assert!(cgroup_directories("", "").is_empty());
+        assert!(cgroup_directories("nonsense", "- cgroup").is_empty());
     }
 }

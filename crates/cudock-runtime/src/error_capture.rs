@@ -1,7 +1,7 @@
-//! Why a container did not come to be, in libcontainer's own words.
+//! Captures the error log of libcontainer.
 //!
-//! What it returns says at which step it failed and not why; the why it logs, and in one of the processes it forked. So
-//! its log of errors goes to a file in memory that those processes share with us.
+//! Its error values name the step that failed, but the reason is only logged, by one of the processes it forks. So its error
+//! log goes to a memory file that those processes share.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -15,16 +15,16 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// More than this is not read back.
-const LONGEST: u64 = 16 << 10;
+/// The most that is read back.
+const MAX_BYTES: u64 = 16 << 10;
 
-static WORDS: OnceLock<Option<File>> = OnceLock::new();
+static CAPTURED: OnceLock<Option<File>> = OnceLock::new();
 
-/// From now on errors of libcontainer are kept, and those kept before are forgotten.
-pub(crate) fn listen() {
-    let file = WORDS.get_or_init(|| {
-        let memory = memfd_create("last-words", MemfdFlags::CLOEXEC).ok()?;
-        tracing::subscriber::set_global_default(Listener).ok()?;
+/// Captures errors from now on, and discards earlier ones.
+pub(crate) fn start() {
+    let file = CAPTURED.get_or_init(|| {
+        let memory = memfd_create("error-log", MemfdFlags::CLOEXEC).ok()?;
+        tracing::subscriber::set_global_default(ErrorCapture).ok()?;
         Some(File::from(memory))
     });
     if let Some(file) = file {
@@ -33,20 +33,20 @@ pub(crate) fn listen() {
     }
 }
 
-/// The first error that was kept: those after it follow from it.
+/// The first captured error; later ones are consequences of it.
 pub(crate) fn first() -> Option<String> {
-    let mut file = WORDS.get()?.as_ref()?;
+    let mut file = CAPTURED.get()?.as_ref()?;
     file.seek(SeekFrom::Start(0)).ok()?;
     let mut text = String::new();
-    file.take(LONGEST).read_to_string(&mut text).ok()?;
+    file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
     text.lines().next().map(str::to_owned).filter(|line| !line.is_empty())
 }
 
-struct Listener;
+struct ErrorCapture;
 
-impl Subscriber for Listener {
-    fn enabled(&self, about: &Metadata<'_>) -> bool {
-        *about.level() == Level::ERROR
+impl Subscriber for ErrorCapture {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::ERROR
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -54,12 +54,12 @@ impl Subscriber for Listener {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
-        event.record(&mut line);
-        if let Some(mut file) = WORDS.get().and_then(Option::as_ref) {
-            // At its end, wherever the processes that share the place stand.
+        let mut text = EventText::default();
+        event.record(&mut text);
+        if let Some(mut file) = CAPTURED.get().and_then(Option::as_ref) {
+            // The processes that share the file also share its offset.
             let _ = file.seek(SeekFrom::End(0));
-            let _ = writeln!(file, "{}{}", line.message.replace('\n', " "), line.rest.replace('\n', " "));
+            let _ = writeln!(file, "{}{}", text.message.replace('\n', " "), text.fields.replace('\n', " "));
         }
     }
 
@@ -73,20 +73,20 @@ impl Subscriber for Listener {
     fn exit(&self, _: &Id) {}
 }
 
-/// An event in one line.
+/// The text of an event.
 #[derive(Default)]
-struct Line {
+struct EventText {
     message: String,
-    rest: String,
+    fields: String,
 }
 
-impl Visit for Line {
+impl Visit for EventText {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         if field.name() == "message" {
             self.message = format!("{value:?}");
         } else {
             // Writing to a String cannot fail.
-            let _ = write!(self.rest, ", {}: {value:?}", field.name());
+            let _ = write!(self.fields, ", {}: {value:?}", field.name());
         }
     }
 }

@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use cudock_inject::Edits;
 use serde_json::json;
 
+use super::argv::{EngineKind, exec, run};
 use super::gpu::tests::driver;
-use super::words::{Beside, Kind, exec, run};
-use crate::engine::{Pull, Request};
+use super::inputs::InputRefs;
+use crate::engine::{Pull, RunRequest};
 use crate::error::RuntimeError;
 use crate::exec::ExecRequest;
 use crate::plan::{DevicePlan, GpuPlan, Ipc, MountPlan, NetworkMode, Private, Restart, Rlimit, Seccomp};
 
-/// A request for as little as can be asked for.
-pub(super) fn request() -> Request {
+/// The smallest request.
+pub(super) fn request() -> RunRequest {
     let plan = json!({
         "id": "0123456789abcdef", "name": "", "created": 0, "image": "team/app:1", "layers": [],
         "process": {
@@ -27,7 +28,7 @@ pub(super) fn request() -> Request {
         },
         "restart": "no", "stop_signal": "", "stop_seconds": 10, "remove": false, "labels": {}, "group": null,
     });
-    Request {
+    RunRequest {
         plan: serde_json::from_value(plan).unwrap(),
         private: Private::default(),
         entrypoint: None,
@@ -41,19 +42,19 @@ pub(super) fn request() -> Request {
     }
 }
 
-/// The words of a request, those of an empty one left out.
-fn added(kind: Kind, request: &Request, gpus: Option<&Edits>, beside: &Beside) -> Vec<String> {
-    let usual = text(run(kind, &self::request(), None, &Beside::default()).unwrap());
-    let mut words = text(run(kind, request, gpus, beside).unwrap());
-    words.retain(|word| !usual.contains(word));
-    words
+/// The arguments of a request that an empty one does not have.
+fn added(kind: EngineKind, request: &RunRequest, gpus: Option<&Edits>, refs: &InputRefs) -> Vec<String> {
+    let common = text(run(kind, &self::request(), None, &InputRefs::default()).unwrap());
+    let mut args = text(run(kind, request, gpus, refs).unwrap());
+    args.retain(|arg| !common.contains(arg));
+    args
 }
 
-fn text(words: Vec<OsString>) -> Vec<String> {
-    words.into_iter().map(|word| word.into_string().unwrap()).collect()
+fn text(args: Vec<OsString>) -> Vec<String> {
+    args.into_iter().map(|arg| arg.into_string().unwrap()).collect()
 }
 
-const BOTH: [Kind; 2] = [Kind::Docker, Kind::Podman];
+const BOTH: [EngineKind; 2] = [EngineKind::Docker, EngineKind::Podman];
 
 #[test]
 fn a_request_for_nothing_is_confined_and_labelled() {
@@ -68,22 +69,22 @@ fn a_request_for_nothing_is_confined_and_labelled() {
             "--",
             "team/app:1",
         ];
-        assert_eq!(text(run(kind, &request(), None, &Beside::default()).unwrap()), expected);
+        assert_eq!(text(run(kind, &request(), None, &InputRefs::default()).unwrap()), expected);
     }
 }
 
-/// A change to a request, and the words it adds for docker and for podman.
-type Row = (fn(&mut Request), &'static [&'static str], &'static [&'static str]);
+/// A change to a request, and the arguments it adds for docker and for podman.
+type Case = (fn(&mut RunRequest), &'static [&'static str], &'static [&'static str]);
 
-/// A row whose words are the same for both.
+/// A case whose arguments are the same for both.
 macro_rules! same {
-    ($change:expr, $words:expr) => {
-        ($change, $words, $words)
+    ($change:expr, $args:expr) => {
+        ($change, $args, $args)
     };
 }
 
 #[allow(clippy::too_many_lines, reason = "a table")]
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<Case> {
     vec![
         same!(|r| r.detach = true, &["--detach"]),
         same!(|r| r.plan.remove = true, &["--rm"]),
@@ -221,78 +222,86 @@ fn gpus(devices: &str) -> GpuPlan {
 }
 
 #[test]
-fn every_wish_has_its_words() {
+fn every_setting_becomes_its_option() {
     for (index, (change, docker, podman)) in rows().into_iter().enumerate() {
-        let mut asked = request();
-        change(&mut asked);
-        assert_eq!(added(Kind::Docker, &asked, None, &Beside::default()), docker, "docker, row {index}");
-        assert_eq!(added(Kind::Podman, &asked, None, &Beside::default()), podman, "podman, row {index}");
+        let mut request = self::request();
+        change(&mut request);
+        assert_eq!(
+            added(EngineKind::Docker, &request, None, &InputRefs::default()),
+            docker,
+            "docker, row {index}"
+        );
+        assert_eq!(
+            added(EngineKind::Podman, &request, None, &InputRefs::default()),
+            podman,
+            "podman, row {index}"
+        );
     }
 }
 
 #[test]
-fn options_stand_before_the_image_and_the_command_behind_it() {
+fn options_come_before_the_image_and_the_command_after_it() {
     for (index, (change, _, _)) in rows().into_iter().enumerate() {
-        let mut asked = request();
-        change(&mut asked);
-        let words = text(run(Kind::Podman, &asked, None, &Beside::default()).unwrap());
-        let image = words.iter().position(|word| word == "team/app:1").unwrap();
-        assert_eq!(words.get(image - 1).map(String::as_str), Some("--"), "row {index}");
-        let options = words.get(1..image - 1).unwrap();
-        assert!(options.iter().all(|word| word.starts_with("--")), "row {index}: {options:?}");
-        assert!(words.ends_with(&asked.command), "row {index}: {words:?}");
+        let mut request = self::request();
+        change(&mut request);
+        let args = text(run(EngineKind::Podman, &request, None, &InputRefs::default()).unwrap());
+        let image = args.iter().position(|arg| arg == "team/app:1").unwrap();
+        assert_eq!(args.get(image - 1).map(String::as_str), Some("--"), "row {index}");
+        let options = args.get(1..image - 1).unwrap();
+        assert!(options.iter().all(|arg| arg.starts_with("--")), "row {index}: {options:?}");
+        assert!(args.ends_with(&request.command), "row {index}: {args:?}");
     }
 }
 
 #[test]
-fn the_users_labels_cannot_take_a_container_out_of_our_sight() {
-    let mut asked = request();
-    asked.plan.labels.insert("dev.cudock".into(), "0".into());
-    let words = text(run(Kind::Docker, &asked, None, &Beside::default()).unwrap());
-    let labels: Vec<&String> = words.iter().filter(|word| word.starts_with("--label=")).collect();
+fn the_users_labels_cannot_override_ours() {
+    let mut request = self::request();
+    request.plan.labels.insert("dev.cudock".into(), "0".into());
+    let args = text(run(EngineKind::Docker, &request, None, &InputRefs::default()).unwrap());
+    let labels: Vec<&String> = args.iter().filter(|arg| arg.starts_with("--label=")).collect();
     assert_eq!(labels, ["--label=dev.cudock=0", "--label=dev.cudock=1"]);
 }
 
 #[test]
-fn a_network_with_a_way_in_or_out_is_the_engines_own() {
+fn a_network_with_ports_or_outbound_access_is_the_engines_default() {
     for (mode, publish) in [(NetworkMode::Pasta, vec![]), (NetworkMode::None, vec!["80:80".to_owned()])] {
-        let mut asked = request();
-        asked.plan.network.mode = mode;
-        asked.plan.network.publish = publish;
-        let words = text(run(Kind::Docker, &asked, None, &Beside::default()).unwrap());
-        assert!(!words.iter().any(|word| word.starts_with("--network")), "{words:?}");
+        let mut request = self::request();
+        request.plan.network.mode = mode;
+        request.plan.network.publish = publish;
+        let args = text(run(EngineKind::Docker, &request, None, &InputRefs::default()).unwrap());
+        assert!(!args.iter().any(|arg| arg.starts_with("--network")), "{args:?}");
     }
 }
 
 #[test]
-fn nobody_is_asked_for_names_where_nobody_can_be() {
-    let mut asked = request();
-    asked.plan.network.mode = NetworkMode::None;
-    asked.plan.network.dns = vec!["10.0.0.53".into()];
-    assert_eq!(added(Kind::Podman, &asked, None, &Beside::default()), ["--network=none"]);
+fn name_servers_are_left_out_without_a_network() {
+    let mut request = self::request();
+    request.plan.network.mode = NetworkMode::None;
+    request.plan.network.dns = vec!["10.0.0.53".into()];
+    assert_eq!(added(EngineKind::Podman, &request, None, &InputRefs::default()), ["--network=none"]);
 }
 
 #[test]
-fn variables_are_words_by_name_only() {
-    let mut asked = request();
-    asked.private.environment =
+fn variables_are_passed_by_name_only() {
+    let mut request = self::request();
+    request.private.environment =
         vec![("TOKEN".into(), "hunter2".into()), ("KEY".into(), "line\nhunter2".into())];
-    asked.plan.process.given = vec!["TOKEN".into(), "KEY".into()];
-    asked.plan.security.seccomp = Seccomp::Profile("{\"defaultAction\": \"hunter2\"}".into());
-    let beside = Beside {
-        variables: Some(PathBuf::from("/proc/self/fd/7")),
-        named: vec!["KEY".into()],
-        filter: Some(PathBuf::from("/proc/self/fd/8")),
+    request.plan.process.given = vec!["TOKEN".into(), "KEY".into()];
+    request.plan.security.seccomp = Seccomp::Profile("{\"defaultAction\": \"hunter2\"}".into());
+    let refs = InputRefs {
+        env_file: Some(PathBuf::from("/proc/self/fd/7")),
+        env_names: vec!["KEY".into()],
+        seccomp_file: Some(PathBuf::from("/proc/self/fd/8")),
     };
     for kind in BOTH {
-        let words = added(kind, &asked, None, &beside);
+        let args = added(kind, &request, None, &refs);
         let expected = ["--security-opt=seccomp=/proc/self/fd/8", "--env-file=/proc/self/fd/7", "--env=KEY"]
             .map(str::to_owned);
-        assert_eq!(words, expected);
+        assert_eq!(args, expected);
     }
-    let asked = ExecRequest {
+    let exec_request = ExecRequest {
         args: vec!["env".into(), "-0".into()],
-        environment: asked.private.environment,
+        environment: request.private.environment,
         user: Some("ann".into()),
         cwd: Some("/work".into()),
         tty: true,
@@ -310,67 +319,70 @@ fn variables_are_words_by_name_only() {
         "env",
         "-0",
     ];
-    assert_eq!(text(exec(Kind::Docker, "c0ffee", &asked, &beside)), expected);
+    assert_eq!(text(exec(EngineKind::Docker, "c0ffee", &exec_request, &refs)), expected);
 }
 
 #[test]
 fn gpus_are_devices_files_and_groups() {
-    let mut asked = request();
-    asked.plan.gpus = Some(gpus("1"));
+    let mut request = self::request();
+    request.plan.gpus = Some(gpus("1"));
     for kind in BOTH {
-        let folder = "/usr/local/nvidia/lib64";
+        let directory = "/usr/local/nvidia/lib64";
         let file = "--mount=type=bind,source=/tree/libcuda.so.580.1,target=";
         let expected = [
             "--device=/tree/dev/nvidia1:/dev/nvidia1:rw".to_owned(),
-            format!("{file}{folder}/libcuda.so.580.1,readonly"),
-            // Whoever connects to a socket writes to it.
+            format!("{file}{directory}/libcuda.so.580.1,readonly"),
+            // Connecting to a socket needs write access.
             "--mount=type=bind,source=/run/nvidia/socket,target=/run/nvidia/socket".to_owned(),
-            format!("{file}{folder}/gbm/x.so,readonly"),
-            format!("{file}{folder}/libcuda.so,readonly"),
-            format!("{file}{folder}/libcuda.so.1,readonly"),
+            format!("{file}{directory}/gbm/x.so,readonly"),
+            format!("{file}{directory}/libcuda.so,readonly"),
+            format!("{file}{directory}/libcuda.so.1,readonly"),
             "--group-add=44".to_owned(),
             "--label=dev.cudock.gpus=1".to_owned(),
         ];
-        assert_eq!(added(kind, &asked, Some(&driver()), &Beside::default()), expected);
+        assert_eq!(added(kind, &request, Some(&driver()), &InputRefs::default()), expected);
     }
 }
 
 #[test]
-fn a_folder_is_podmans_root_and_stays_as_it_is() {
-    let mut asked = request();
-    asked.plan.image = "rootfs:/srv/debian".into();
-    asked.entrypoint = Some(vec!["/bin/sh".into()]);
-    asked.command = vec!["-c".into(), "id".into()];
-    let words = text(run(Kind::Podman, &asked, None, &Beside::default()).unwrap());
+fn a_root_directory_is_passed_to_podman_and_not_written_to() {
+    let mut request = self::request();
+    request.plan.image = "rootfs:/srv/debian".into();
+    request.entrypoint = Some(vec!["/bin/sh".into()]);
+    request.command = vec!["-c".into(), "id".into()];
+    let args = text(run(EngineKind::Podman, &request, None, &InputRefs::default()).unwrap());
     assert!(
-        words.ends_with(&["--rootfs", "--", "/srv/debian:O", "/bin/sh", "-c", "id"].map(str::to_owned)),
-        "{words:?}"
+        args.ends_with(&["--rootfs", "--", "/srv/debian:O", "/bin/sh", "-c", "id"].map(str::to_owned)),
+        "{args:?}"
     );
 }
 
 #[test]
-fn what_docker_cannot_do_is_said_with_the_way_out() {
-    let mut folder = request();
-    folder.plan.image = "rootfs:/srv/debian".into();
+fn what_docker_cannot_do_is_an_error_with_a_hint() {
+    let mut directory = request();
+    directory.plan.image = "rootfs:/srv/debian".into();
     let mut joining = request();
     joining.plan.network.mode = NetworkMode::Join("/run/netns/web".into());
-    for (asked, expected) in [
-        (&folder, "docker cannot run a folder in place of an image"),
-        (&joining, "docker cannot join a network namespace that exists"),
+    for (request, expected) in [
+        (&directory, "docker cannot run a directory in place of an image"),
+        (&joining, "docker cannot join an existing network namespace"),
     ] {
-        let error = run(Kind::Docker, asked, None, &Beside::default()).unwrap_err();
+        let error = run(EngineKind::Docker, request, None, &InputRefs::default()).unwrap_err();
         assert_eq!(error.to_string(), expected);
         assert!(matches!(error, RuntimeError::Host { .. }) && error.hint().is_some());
     }
-    assert_eq!(added(Kind::Podman, &joining, None, &Beside::default()), ["--network=ns:/run/netns/web"]);
+    assert_eq!(
+        added(EngineKind::Podman, &joining, None, &InputRefs::default()),
+        ["--network=ns:/run/netns/web"]
+    );
 }
 
 #[test]
-fn paths_that_are_no_text_arrive_as_they_are() {
+fn paths_that_are_not_utf_8_are_passed_unchanged() {
     let path = PathBuf::from(OsString::from_vec(b"/\xff,x".to_vec()));
-    let mut asked = request();
-    asked.plan.mounts = vec![MountPlan::Bind { source: path, target: "/in".into(), read_only: false }];
-    let words = run(Kind::Docker, &asked, None, &Beside::default()).unwrap();
+    let mut request = self::request();
+    request.plan.mounts = vec![MountPlan::Bind { source: path, target: "/in".into(), read_only: false }];
+    let args = run(EngineKind::Docker, &request, None, &InputRefs::default()).unwrap();
     let expected = OsString::from_vec(b"--mount=type=bind,\"source=/\xff,x\",target=/in".to_vec());
-    assert!(words.contains(&expected), "{words:?}");
+    assert!(args.contains(&expected), "{args:?}");
 }

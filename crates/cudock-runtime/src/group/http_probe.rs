@@ -1,10 +1,8 @@
-//! An HTTP probe of a container: one GET, of whose response only the status counts.
+//! HTTP probes of a container: a GET of which only the status counts.
 //!
-//! The shared client serves here, too. Every connection is made by the calling thread, without a resolver's thread or a
-//! pool, so that the thread may first enter the container's network; the deadline covers connecting, TLS and the response;
-//! and certificates are not verified, as in Kubernetes: they are for a name outside, and the question is only whether
-//! the container responds. A response must have complete headers, which Kubernetes demands as well. A probe takes 0.17 ms
-//! in a debug build, where a bare socket takes 0.03 ms; probes are seconds apart.
+//! `cudock-http`'s client connects in the calling thread, without a resolver thread or a pool, so that the thread can enter
+//! the container's network first. The deadline covers connecting, TLS and the response. Certificates are not verified, as in
+//! Kubernetes: they are issued for an external name, and the probe only checks that the container responds.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,9 +12,9 @@ use cudock_group::HttpGet;
 use cudock_http::{Client, Request};
 use cudock_netns::Namespace;
 
-/// Probes from inside a network, by its path, or from this machine's own. Good is a status from 200 to 399.
+/// Probes from inside a network namespace, or from the host's. A status from 200 to 399 is a success.
 ///
-/// It moves the calling thread into that network, so the thread must be made for it.
+/// Moves the calling thread into the namespace, so the thread must exist for this purpose.
 pub(super) fn probe(get: &HttpGet, network: Option<&Path>, limit: Duration) -> Result<(), String> {
     let deadline = Instant::now() + limit;
     if let Some(path) = network {
@@ -55,8 +53,8 @@ mod tests {
         HttpGet { path: "/health?x=1".to_owned(), port, https: false, headers: Vec::new() }
     }
 
-    /// Probes a server that sends one reply; the outcome, and the request it got.
-    fn probed(answer: &'static str, limit: Duration) -> (Result<(), String>, String) {
+    /// Probes a server that sends one response. Returns the result and the request.
+    fn probed(response: &'static str, limit: Duration) -> (Result<(), String>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = thread::spawn(move || {
@@ -67,9 +65,9 @@ mod tests {
                 let count = stream.read(&mut buffer).unwrap();
                 text.push_str(std::str::from_utf8(buffer.get(..count).unwrap()).unwrap());
             }
-            stream.write_all(answer.as_bytes()).unwrap();
-            if answer.is_empty() {
-                // Stays connected without a word until the client is gone.
+            stream.write_all(response.as_bytes()).unwrap();
+            if response.is_empty() {
+                // Stays connected without sending anything until the client is gone.
                 let _ = stream.read(&mut buffer);
             }
             text
@@ -79,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_from_200_to_399_is_good() {
+    fn a_status_from_200_to_399_is_a_success() {
         let limit = Duration::from_secs(20);
         let (outcome, text) = probed("HTTP/1.1 204 No Content\r\n\r\n", limit);
         assert_eq!(outcome, Ok(()));
@@ -94,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_http_and_what_does_not_answer_is_not_good() {
+    fn responses_that_are_not_http_and_timeouts_are_failures() {
         assert_eq!(
             probed("SSH-2.0-x\r\n", Duration::from_secs(20)).0,
             Err("the response is not valid HTTP".to_owned())
@@ -134,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_nobody_vouches_for_is_good_enough_for_a_probe() {
+    fn certificates_are_not_verified() {
         let directory = tempfile::tempdir().unwrap();
         let made = Command::new("openssl")
             .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=elsewhere.example"])
@@ -163,7 +161,7 @@ mod tests {
         let get = |https| HttpGet { path: "/".to_owned(), port, https, headers: Vec::new() };
         // As in a group: on a thread with a small stack.
         let probe = |get: HttpGet| {
-            let thread = thread::Builder::new().stack_size(crate::group::ask::STACK_SIZE);
+            let thread = thread::Builder::new().stack_size(crate::group::probe_runner::STACK_SIZE);
             thread.spawn(move || probe(&get, None, Duration::from_secs(60))).unwrap().join().unwrap()
         };
         let (safely, plainly) = (probe(get(true)), probe(get(false)));

@@ -1,20 +1,20 @@
-//! Variables on their way to a container without being on any command line.
+//! How variables reach a container without being on a command line.
 //!
-//! There are two ways, and neither is good for all. A file with a line for each variable is read by every version of
-//! the engines in its own manner as soon as quotation marks, `#` or line ends are in it. A variable of the engine's own
-//! command arrives as it is, but some change what that command does: its `PATH`, its `HOME`, its daemon. So plain
-//! values go by the file, and others by the environment, unless the command would heed them itself.
+//! Neither of the two channels is good for all. Versions of the engines parse a file with a line for each variable
+//! differently if it contains quotes, `#` or line ends. A variable in the environment of the engine's command arrives
+//! unchanged, but some affect the command itself, such as `PATH` or `HOME`. So plain values go into the file, and others into
+//! the environment unless they would affect the command.
 
 use crate::error::RuntimeError;
 
-/// Lines longer than this are an error to some engines.
-const LONGEST_LINE: usize = 32 << 10;
+/// Some engines reject longer lines.
+const MAX_LINE: usize = 32 << 10;
 
-/// Names that the engines' commands, the libraries they are made of or their loader heed.
-const HEEDED: [&str; 9] =
+/// Names that affect the engines' commands, their libraries or their loader.
+const RESERVED: [&str; 9] =
     ["HOME", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "PATH", "TERM", "TMPDIR", "TZ", "USER"];
-/// And beginnings of such names.
-const HEEDED_PREFIXES: [&str; 18] = [
+/// Prefixes of such names.
+const RESERVED_PREFIXES: [&str; 18] = [
     "_",
     "BUILDAH",
     "BUILDKIT",
@@ -35,44 +35,44 @@ const HEEDED_PREFIXES: [&str; 18] = [
     "XDG_",
 ];
 
-/// Variables, each on one of the ways.
+/// Variables by channel.
 #[derive(Default, PartialEq, Eq)]
-pub(super) struct Sorted {
-    /// The file's text.
+pub(super) struct SortedVariables {
+    /// The text of the file.
     pub(super) lines: String,
     /// Those for the environment of the engine's command.
-    pub(super) named: Vec<(String, String)>,
+    pub(super) environment: Vec<(String, String)>,
 }
 
-/// Sorts variables onto the ways. Of two with one name the last counts.
-pub(super) fn sort(engine: &str, variables: &[(String, String)]) -> Result<Sorted, RuntimeError> {
-    let mut sorted = Sorted::default();
+/// Assigns variables to channels. The last of several with the same name wins.
+pub(super) fn sort(engine: &str, variables: &[(String, String)]) -> Result<SortedVariables, RuntimeError> {
+    let mut sorted = SortedVariables::default();
     for (index, (name, value)) in variables.iter().enumerate() {
-        let again =
+        let overridden =
             variables.get(index + 1..).is_some_and(|rest| rest.iter().any(|(later, _)| later == name));
-        if again {
+        if overridden {
             continue;
         }
         if !is_name(name) || value.contains('\0') {
             return Err(RuntimeError::Request(format!(
-                "{engine} takes no variable with the name {name:?}, or its value"
+                "{engine} does not accept the variable {name:?} or its value"
             )));
         }
-        if is_plain(value) && name.len() + value.len() < LONGEST_LINE {
+        if is_plain(value) && name.len() + value.len() < MAX_LINE {
             sorted.lines.extend([name, "=", value, "\n"]);
-        } else if is_heeded(name) {
+        } else if is_reserved(name) {
             return Err(RuntimeError::Request(format!(
-                "{engine} cannot be given {name} with this value: write it without quotation marks, #, $, backslashes, \
-                 line ends and spaces around it, or leave --engine out"
+                "{engine} cannot take {name} with this value: remove quotes, #, $, backslashes, line ends and leading or \
+                 trailing spaces, or leave --engine out"
             )));
         } else {
-            sorted.named.push((name.clone(), value.clone()));
+            sorted.environment.push((name.clone(), value.clone()));
         }
     }
     Ok(sorted)
 }
 
-/// Whether both ways take the name; podman reads a star at its end as a pattern.
+/// Whether both channels accept the name; podman treats a trailing star as a pattern.
 fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name
@@ -80,21 +80,21 @@ fn is_name(name: &str) -> bool {
             .all(|letter| !letter.is_whitespace() && !letter.is_control() && !"=*#\"'".contains(letter))
 }
 
-/// Whether every engine reads a line with this value in the same manner.
+/// Whether every engine parses a line with this value in the same way.
 fn is_plain(value: &str) -> bool {
     value.trim() == value && !value.chars().any(|letter| letter.is_control() || "\"'`#$\\".contains(letter))
 }
 
-fn is_heeded(name: &str) -> bool {
+fn is_reserved(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    HEEDED.contains(&name.as_str()) || HEEDED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    RESERVED.contains(&name.as_str()) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sorted(pairs: &[(&str, &str)]) -> Result<Sorted, RuntimeError> {
+    fn sorted(pairs: &[(&str, &str)]) -> Result<SortedVariables, RuntimeError> {
         let pairs: Vec<_> =
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         sort("podman", &pairs)
@@ -104,41 +104,41 @@ mod tests {
     fn plain_values_are_lines_whatever_their_name() {
         let both = sorted(&[("PATH", "/bin:/sbin"), ("TOKEN", "a=b c"), ("EMPTY", "")]).unwrap();
         assert_eq!(both.lines, "PATH=/bin:/sbin\nTOKEN=a=b c\nEMPTY=\n");
-        assert!(both.named.is_empty());
+        assert!(both.environment.is_empty());
     }
 
     #[test]
-    fn values_that_engines_read_differently_go_by_the_environment() {
+    fn values_that_engines_parse_differently_go_into_the_environment() {
         for value in
             ["two\nlines", "\"quoted\"", "it's", "a # b", " space", "space ", "back\\slash", "$HOME", "\r"]
         {
             let both = sorted(&[("KEY", value)]).unwrap();
             assert_eq!(both.lines, "", "{value:?}");
-            assert_eq!(both.named, [("KEY".to_owned(), value.to_owned())]);
+            assert_eq!(both.environment, [("KEY".to_owned(), value.to_owned())]);
         }
-        let long = "x".repeat(LONGEST_LINE);
-        assert_eq!(sorted(&[("KEY", &long)]).unwrap().named.len(), 1);
+        let long = "x".repeat(MAX_LINE);
+        assert_eq!(sorted(&[("KEY", &long)]).unwrap().environment.len(), 1);
     }
 
     #[test]
-    fn what_the_engines_command_would_heed_is_never_in_its_environment() {
+    fn variables_that_affect_the_command_are_never_in_its_environment() {
         for name in ["PATH", "HOME", "DOCKER_HOST", "CONTAINERS_CONF", "https_proxy", "LD_PRELOAD", "GODEBUG"]
         {
             let error = sorted(&[(name, "a'b")]).err().unwrap().to_string();
-            assert!(error.starts_with(&format!("podman cannot be given {name} with this value")), "{error}");
+            assert!(error.starts_with(&format!("podman cannot take {name} with this value")), "{error}");
             assert!(!error.contains("a'b"), "{error}");
         }
     }
 
     #[test]
-    fn of_two_with_one_name_the_last_counts() {
+    fn the_last_of_two_with_the_same_name_wins() {
         let both = sorted(&[("A", "1"), ("B", "2"), ("A", "x\ny")]).unwrap();
         assert_eq!(both.lines, "B=2\n");
-        assert_eq!(both.named, [("A".to_owned(), "x\ny".to_owned())]);
+        assert_eq!(both.environment, [("A".to_owned(), "x\ny".to_owned())]);
     }
 
     #[test]
-    fn names_that_an_engine_would_read_as_more_than_a_name_are_refused() {
+    fn names_that_an_engine_would_interpret_are_rejected() {
         for name in ["", "A*", "A B", "#A", "A\nB", "A=B"] {
             assert!(sorted(&[(name, "1")]).is_err(), "{name:?}");
         }

@@ -1,0 +1,384 @@
+//! Command lines of docker and podman for a request, as pure functions.
+//!
+//! No argument holds the value of a variable, since every user can list processes. Values are passed in files and in the
+//! environment ([`super::inputs`]).
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use cudock_inject::Edits;
+
+use super::gpu;
+use super::inputs::InputRefs;
+use crate::engine::{Pull, RunRequest};
+use crate::error::RuntimeError;
+use crate::exec::ExecRequest;
+use crate::plan::{Ipc, Limits, MountPlan, NetworkMode, NetworkPlan, Restart, Seccomp, Security};
+
+/// The label of every container that cudock creates.
+pub(super) const LABEL: &str = "dev.cudock";
+/// The label with the value of `--gpus`.
+pub(super) const GPUS: &str = "dev.cudock.gpus";
+/// The label with the group.
+pub(super) const GROUP: &str = "dev.cudock.group";
+
+/// The prefix of a directory in place of an image.
+const DIRECTORY: &str = "rootfs:";
+
+/// Which engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EngineKind {
+    Docker,
+    Podman,
+}
+
+impl EngineKind {
+    /// The name of the engine and of its program.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::Podman => "podman",
+        }
+    }
+}
+
+/// The arguments of `run`.
+pub(super) fn run(
+    kind: EngineKind,
+    request: &RunRequest,
+    gpus: Option<&Edits>,
+    refs: &InputRefs,
+) -> Result<Vec<OsString>, RuntimeError> {
+    let plan = &request.plan;
+    let mut argv = Argv { kind, args: vec!["run".into()] };
+    argv.switch("--detach", request.detach);
+    argv.switch("--rm", plan.remove);
+    argv.switch("--interactive", plan.process.stdin);
+    argv.switch("--tty", plan.process.tty);
+    argv.switch("--init", plan.process.init);
+    argv.optional("--cidfile", request.cidfile.as_ref());
+    argv.optional("--pull", request.pull.map(Pull::name));
+    argv.optional("--platform", request.platform.as_ref());
+    argv.optional("--name", Some(&plan.name).filter(|name| !name.is_empty()));
+    argv.limits(&plan.limits);
+    if plan.ipc == Ipc::Host {
+        argv.option("--ipc", "host");
+    }
+    for (name, value) in &plan.sysctls {
+        argv.option("--sysctl", format!("{name}={value}"));
+    }
+    argv.network(&plan.network)?;
+    argv.security(&plan.security, refs);
+    argv.restart(plan.restart);
+    argv.optional("--stop-signal", Some(&plan.stop_signal).filter(|signal| !signal.is_empty()));
+    argv.option("--stop-timeout", plan.stop_seconds.to_string());
+    argv.optional("--user", request.user.as_ref());
+    for group in &plan.process.groups {
+        argv.option("--group-add", argv.listed(group));
+    }
+    argv.optional("--workdir", request.cwd.as_ref());
+    argv.variables(refs);
+    for mount in &plan.mounts {
+        argv.mount(mount);
+    }
+    if let Some(edits) = gpus {
+        argv.gpus(edits);
+    }
+    for (name, value) in &plan.labels {
+        argv.option("--label", format!("{name}={value}"));
+    }
+    // Ours come last and so override the user's.
+    argv.option("--label", format!("{LABEL}=1"));
+    argv.optional("--label", plan.gpus.as_ref().map(|gpus| format!("{GPUS}={}", gpus.devices)).as_ref());
+    argv.optional("--label", plan.group.as_ref().map(|group| format!("{GROUP}={group}")).as_ref());
+    argv.image_and_command(request)?;
+    Ok(argv.args)
+}
+
+/// The arguments of `exec`.
+pub(super) fn exec(kind: EngineKind, id: &str, request: &ExecRequest, refs: &InputRefs) -> Vec<OsString> {
+    let mut argv = Argv { kind, args: vec!["exec".into()] };
+    argv.switch("--interactive", request.stdin);
+    argv.switch("--tty", request.tty);
+    argv.optional("--user", request.user.as_ref());
+    argv.optional("--workdir", request.cwd.as_ref());
+    argv.variables(refs);
+    argv.args.push(id.into());
+    argv.args.extend(request.args.iter().map(OsString::from));
+    argv.args
+}
+
+/// The root directory, if the request has one in place of an image.
+pub(super) fn rootfs(request: &RunRequest) -> Option<&Path> {
+    request.plan.image.strip_prefix(DIRECTORY).map(Path::new)
+}
+
+struct Argv {
+    kind: EngineKind,
+    args: Vec<OsString>,
+}
+
+impl Argv {
+    fn switch(&mut self, name: &str, on: bool) {
+        if on {
+            self.args.push(name.into());
+        }
+    }
+
+    /// Adds `--name=value`, so that a value can begin with a dash.
+    fn option(&mut self, name: &str, value: impl AsRef<OsStr>) {
+        let mut arg = OsString::from(name);
+        arg.push("=");
+        arg.push(value);
+        self.args.push(arg);
+    }
+
+    fn optional(&mut self, name: &str, value: Option<impl AsRef<OsStr>>) {
+        if let Some(value) = value {
+            self.option(name, value);
+        }
+    }
+
+    /// The value of an option that podman parses as a comma-separated list.
+    fn listed(&self, value: impl AsRef<OsStr>) -> OsString {
+        match self.kind {
+            EngineKind::Docker => value.as_ref().to_owned(),
+            EngineKind::Podman => quoted(value.as_ref()),
+        }
+    }
+
+    fn limits(&mut self, limits: &Limits) {
+        self.optional("--memory", limits.memory.map(|bytes| format!("{bytes}b")));
+        self.optional(
+            "--cpus",
+            limits.cpu_millis.map(|millis| format!("{}.{:03}", millis / 1000, millis % 1000)),
+        );
+        self.optional("--cpuset-cpus", limits.cpuset.as_ref());
+        self.optional("--cpuset-mems", limits.cpuset_mems.as_ref());
+        self.optional("--cpu-shares", limits.cpu_shares.map(|shares| shares.to_string()));
+        self.optional("--memory-swap", limits.memory_swap.map(|bytes| bytes.to_string()));
+        self.optional("--memory-reservation", limits.memory_reservation.map(|bytes| format!("{bytes}b")));
+        self.optional("--oom-score-adj", limits.oom_score_adj.map(|score| score.to_string()));
+        // Podman has a limit of its own by default.
+        self.option("--pids-limit", limits.pids.unwrap_or(-1).to_string());
+        self.optional("--shm-size", limits.shm.map(|bytes| format!("{bytes}b")));
+        let number = |value: u64| i64::try_from(value).unwrap_or(-1).to_string();
+        for limit in &limits.rlimits {
+            let soft = limit.soft.min(limit.hard);
+            self.option("--ulimit", format!("{}={}:{}", limit.name, number(soft), number(limit.hard)));
+        }
+    }
+
+    /// A network with outbound access is the engine's default one. `none` allows no published ports, so with ports it is the
+    /// default one, too.
+    fn network(&mut self, network: &NetworkPlan) -> Result<(), RuntimeError> {
+        let alone = network.mode == NetworkMode::None && network.publish.is_empty();
+        match &network.mode {
+            NetworkMode::None if alone => self.option("--network", "none"),
+            NetworkMode::None | NetworkMode::Pasta => {}
+            NetworkMode::Host => self.option("--network", "host"),
+            NetworkMode::Join(path) if self.kind == EngineKind::Podman => {
+                let mut namespace = OsString::from("ns:");
+                namespace.push(path);
+                self.option("--network", namespace);
+            }
+            NetworkMode::Join(_) => return Err(unsupported(self.kind, "join an existing network namespace")),
+        }
+        for port in &network.publish {
+            self.option("--publish", port);
+        }
+        self.optional("--hostname", network.hostname.as_ref());
+        for (name, address) in &network.hosts {
+            self.option("--add-host", format!("{name}:{address}"));
+        }
+        if !alone {
+            // Podman rejects name servers for a container without a network.
+            for server in &network.dns {
+                self.option("--dns", server);
+            }
+        }
+        Ok(())
+    }
+
+    fn security(&mut self, security: &Security, refs: &InputRefs) {
+        self.option("--cap-drop", "ALL");
+        for name in &security.capabilities {
+            self.option("--cap-add", name.strip_prefix("CAP_").unwrap_or(name));
+        }
+        if security.no_new_privileges {
+            self.option("--security-opt", "no-new-privileges");
+        }
+        match (&security.seccomp, &refs.seccomp_file) {
+            (Seccomp::Unconfined, _) => self.option("--security-opt", "seccomp=unconfined"),
+            (Seccomp::Profile(_), Some(file)) => {
+                let mut profile = OsString::from("seccomp=");
+                profile.push(file);
+                self.option("--security-opt", profile);
+            }
+            (Seccomp::Default | Seccomp::Profile(_), _) => {}
+        }
+        if security.read_only {
+            self.args.push("--read-only".into());
+            if self.kind == EngineKind::Podman {
+                // By default podman mounts a tmpfs on /tmp and other directories.
+                self.args.push("--read-only-tmpfs=false".into());
+            }
+        }
+        for device in &security.devices {
+            self.device(&device.host, &device.container, &device.access);
+        }
+    }
+
+    fn device(&mut self, host: &Path, container: &Path, access: &str) {
+        let mut device = host.as_os_str().to_owned();
+        device.push(":");
+        device.push(container);
+        device.push(":");
+        device.push(access);
+        self.option("--device", self.listed(device));
+    }
+
+    fn restart(&mut self, restart: Restart) {
+        match restart {
+            Restart::No => {}
+            Restart::OnFailure { attempts: None } => self.option("--restart", "on-failure"),
+            Restart::OnFailure { attempts: Some(attempts) } => {
+                self.option("--restart", format!("on-failure:{attempts}"));
+            }
+            // With `always` a stopped container starts again with the engine.
+            Restart::Always => self.option("--restart", "unless-stopped"),
+        }
+    }
+
+    fn variables(&mut self, refs: &InputRefs) {
+        self.optional("--env-file", refs.env_file.as_ref());
+        for name in &refs.env_names {
+            self.option("--env", name);
+        }
+    }
+
+    fn mount(&mut self, mount: &MountPlan) {
+        match mount {
+            MountPlan::Bind { source, target, read_only } => self.bind(source, target, *read_only),
+            MountPlan::Volume { name, target, read_only, copy, .. } => {
+                let mut fields =
+                    vec!["type=volume".into(), pair("source=", Path::new(name)), pair("target=", target)];
+                fields.extend(read_only.then(|| "readonly".into()));
+                fields.extend((!copy && self.kind == EngineKind::Docker).then(|| "volume-nocopy".into()));
+                self.option("--mount", record(&fields));
+            }
+            MountPlan::Tmpfs { target, size, mode } => {
+                let mut fields = vec!["type=tmpfs".into(), pair("target=", target)];
+                fields.extend(size.map(|size| format!("tmpfs-size={size}").into()));
+                fields.push(format!("tmpfs-mode={:o}", mode.unwrap_or(0o1777)).into());
+                if self.kind == EngineKind::Podman {
+                    // By default podman copies the image's files into it.
+                    fields.push("notmpcopyup".into());
+                }
+                self.option("--mount", record(&fields));
+            }
+        }
+    }
+
+    fn bind(&mut self, source: &Path, target: &Path, read_only: bool) {
+        let mut fields = vec!["type=bind".into(), pair("source=", source), pair("target=", target)];
+        if read_only {
+            fields.push("readonly".into());
+        }
+        self.option("--mount", record(&fields));
+    }
+
+    fn gpus(&mut self, edits: &Edits) {
+        for node in &edits.devices {
+            self.device(&node.host, &node.container, "rw");
+        }
+        for mount in &edits.mounts {
+            self.bind(&mount.host, &mount.container, mount.options.iter().any(|option| option == "ro"));
+        }
+        for (host, container) in gpu::linked(edits) {
+            self.bind(host, container, true);
+        }
+        for group in &edits.additional_gids {
+            self.option("--group-add", group.to_string());
+        }
+    }
+
+    fn image_and_command(&mut self, request: &RunRequest) -> Result<(), RuntimeError> {
+        if let Some(directory) = rootfs(request) {
+            if self.kind == EngineKind::Docker {
+                return Err(unsupported(self.kind, "run a directory in place of an image"));
+            }
+            // `:O` keeps the container's changes out of the directory.
+            let mut root = directory.as_os_str().to_owned();
+            root.push(":O");
+            self.args.extend(["--rootfs".into(), "--".into(), root]);
+            self.args.extend(request.entrypoint.iter().flatten().map(OsString::from));
+        } else {
+            let rest = self.entry_point(request.entrypoint.as_deref());
+            self.args.extend(["--".into(), OsString::from(&request.plan.image)]);
+            self.args.extend(rest);
+        }
+        self.args.extend(request.command.iter().map(OsString::from));
+        Ok(())
+    }
+
+    /// Overrides the image's entry point. Returns the arguments that must come before the command.
+    fn entry_point(&mut self, program: Option<&[String]>) -> Vec<OsString> {
+        match (program, self.kind) {
+            (None, _) => Vec::new(),
+            (Some([]), _) => {
+                self.option("--entrypoint", "");
+                Vec::new()
+            }
+            (Some([first, rest @ ..]), EngineKind::Docker) => {
+                self.option("--entrypoint", first);
+                rest.iter().map(OsString::from).collect()
+            }
+            (Some(program), EngineKind::Podman) => {
+                // Podman tries to parse the value as a JSON list, and a program may be called `[`.
+                self.option("--entrypoint", serde_json::Value::from(program).to_string());
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn unsupported(kind: EngineKind, action: &str) -> RuntimeError {
+    RuntimeError::Host {
+        what: format!("{} cannot {action}", kind.name()),
+        hint: "leave --engine out: cudock's own engine can".to_owned(),
+    }
+}
+
+fn pair(name: &str, value: &Path) -> OsString {
+    let mut field = OsString::from(name);
+    field.push(value);
+    field
+}
+
+/// Fields as one record of CSV, which is the format of `--mount`.
+fn record(fields: &[OsString]) -> OsString {
+    let mut line = OsString::new();
+    for (index, field) in fields.iter().enumerate() {
+        if index > 0 {
+            line.push(",");
+        }
+        line.push(quoted(field));
+    }
+    line
+}
+
+/// A field of such a record, quoted if necessary.
+fn quoted(field: &OsStr) -> OsString {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let bytes = field.as_bytes();
+    if !bytes.iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
+        return field.to_owned();
+    }
+    let mut text = vec![b'"'];
+    for &byte in bytes {
+        text.extend(if byte == b'"' { &b"\"\""[..] } else { std::slice::from_ref(&byte) });
+    }
+    text.push(b'"');
+    OsString::from_vec(text)
+}
