@@ -170,7 +170,7 @@ fn a_size_brings_the_driver_of_the_services_image_and_says_which() {
         (
             "Standard_NC4as_T4_v3",
             "580.126.16",
-            "ubuntu-hpc:2204 (2026-07-17) brings; a virtual machine is assumed",
+            "ubuntu-hpc:2204 (2026-07-17); a virtual machine is assumed",
         ),
         ("vm/Standard_ND40rs_v2", "580.126.16", "ubuntu-hpc:2204-v100"),
         ("batch/Standard_NC4as_T4_v3", "580.126.16", "Azure Batch with microsoft-dsvm:ubuntu-hpc:2204"),
@@ -185,7 +185,7 @@ fn a_size_brings_the_driver_of_the_services_image_and_says_which() {
     }
     let unknown = on_service("ml-cluster/Standard_NC4as_T4_v3");
     let assumed = unknown.traits.driver_assumed.unwrap();
-    assert!(assumed.contains("no source gives the driver of Azure TargetMachine Learning"), "{assumed}");
+    assert!(assumed.contains("no source gives the driver of Azure Machine Learning"), "{assumed}");
     let wrong = Target::of_size(facts(), "aksx/Standard_NC4as_T4_v3", None, Date::new(2026, 11, 15).unwrap());
     assert_eq!(wrong.unwrap_err().near, ["aks"]);
 }
