@@ -3,7 +3,7 @@
 use cudock_base::Report as _;
 use cudock_host::Root;
 use cudock_inject::driver::DriverKind;
-use cudock_inject::{Driver, DriverGpu, InjectError, MigDevice, DriverRoots, ElfClass, requirements};
+use cudock_inject::{Driver, DriverGpu, DriverRoots, ElfClass, InjectError, MigDevice, requirements};
 use cudock_testkit::driver_tree::{
     DEBIAN, NARROW, Tree, UTILITY, VERSION, WIDE, can_make_devices, debian, two_gpus,
 };

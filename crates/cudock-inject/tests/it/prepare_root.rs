@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use cudock_inject::ld_cache::Cache;
-use cudock_inject::{Edits, Library, Link, Text, ElfClass, library_directory, prepare_root};
+use cudock_inject::{Edits, ElfClass, Library, Link, Text, library_directory, prepare_root};
 use cudock_testkit::driver_tree::{DEBIAN, Tree};
 
 const ARCH: &str = std::env::consts::ARCH;

@@ -1,7 +1,7 @@
 //! Finds the driver of a tree.
 
 use cudock_host::Root;
-use cudock_inject::{Driver, InjectError, DriverRoots};
+use cudock_inject::{Driver, DriverRoots, InjectError};
 use cudock_testkit::driver_tree::Tree;
 
 /// The driver that is installed in a tree.

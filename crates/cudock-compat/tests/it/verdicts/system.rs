@@ -167,11 +167,7 @@ fn on_service(name: &str) -> Target {
 #[test]
 fn a_size_brings_the_driver_of_the_services_image_and_says_which() {
     for (name, driver, said) in [
-        (
-            "Standard_NC4as_T4_v3",
-            "580.126.16",
-            "ubuntu-hpc:2204 (2026-07-17); a virtual machine is assumed",
-        ),
+        ("Standard_NC4as_T4_v3", "580.126.16", "ubuntu-hpc:2204 (2026-07-17); a virtual machine is assumed"),
         ("vm/Standard_ND40rs_v2", "580.126.16", "ubuntu-hpc:2204-v100"),
         ("batch/Standard_NC4as_T4_v3", "580.126.16", "Azure Batch with microsoft-dsvm:ubuntu-hpc:2204"),
         ("aks/Standard_NC4as_T4_v3", "580.159.04", "Azure Kubernetes Service with Ubuntu node image"),
