@@ -28,8 +28,6 @@ fn parse_permitted(status: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use super::*;
 
     fn changes(names: &[&str]) -> Vec<CapabilityChange> {

@@ -257,8 +257,6 @@ pub(crate) fn read_some(mut from: impl Read, buffer: &mut [u8]) -> io::Result<us
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use super::*;
 
     fn all(reader: &mut LogReader) -> Vec<(String, String)> {

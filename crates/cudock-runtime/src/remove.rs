@@ -94,8 +94,6 @@ fn identity(directory: &OwnedFd) -> io::Result<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use std::fs;
     use std::process::Command;
 

@@ -110,8 +110,6 @@ pub(crate) fn send(pid: i32, signal: SignalNumber) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use super::*;
 
     #[test]

@@ -195,8 +195,6 @@ fn reopen(opened: &OwnedFd) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::Path;

@@ -104,8 +104,6 @@ fn group_line(line: &str) -> Option<GroupEntry<'_>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use super::*;
 
     const PASSWD: &str =

@@ -82,8 +82,6 @@ pub fn cdi_gpus(names: &[String]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use super::*;
 
     #[test]

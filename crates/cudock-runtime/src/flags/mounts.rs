@@ -174,8 +174,6 @@ pub fn tmpfs(text: &str) -> Result<MountPlan, RuntimeError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use super::*;
 
     #[test]

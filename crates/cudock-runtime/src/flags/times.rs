@@ -58,8 +58,6 @@ pub fn point_in_time(flag: &str, text: &str, now: u64) -> Result<u64, UsageError
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use super::*;
 
     #[test]

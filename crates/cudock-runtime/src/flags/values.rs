@@ -146,8 +146,6 @@ pub fn labels(given: &[String]) -> Result<BTreeMap<String, String>, UsageError> 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use super::*;
 
     #[test]

@@ -270,8 +270,6 @@ fn security(container: &Container) -> Result<Security, RuntimeError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
-
     use super::*;
     use crate::plan::MountPlan;
 

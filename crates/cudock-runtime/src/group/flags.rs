@@ -202,8 +202,6 @@ fn gpu_notes(group: &Group, settings: &GroupSettings) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use super::*;
 
     const TEXT: &str = "

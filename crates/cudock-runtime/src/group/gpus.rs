@@ -111,8 +111,6 @@ fn share(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use super::*;
 
     #[test]

@@ -42,8 +42,6 @@ fn request(get: &HttpGet) -> Request {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::process::{Command, Stdio};

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;

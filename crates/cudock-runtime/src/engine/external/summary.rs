@@ -130,8 +130,6 @@ fn ports(published: BTreeMap<String, Option<Vec<Port>>>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use serde_json::json;
 
     use super::*;

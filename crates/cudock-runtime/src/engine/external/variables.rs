@@ -92,8 +92,6 @@ fn is_reserved(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use super::*;
 
     fn sorted(pairs: &[(&str, &str)]) -> Result<SortedVariables, RuntimeError> {

@@ -18,8 +18,6 @@ pub(super) fn flags_of_run() -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use clap::CommandFactory;
     use cudock_runtime::flags::docker::DOCKER_FLAGS;
     use cudock_runtime::flags::docker::Support::{Refused, Works};
