@@ -128,7 +128,7 @@ enum Deed {
     Stop,
 }
 
-fn deeds() -> impl Strategy<KeptValue = Vec<Deed>> {
+fn deeds() -> impl Strategy<Value = Vec<Deed>> {
     let code = prop_oneof![Just(0), Just(1), Just(137), any::<i32>()];
     let deed = prop_oneof![
         4 => (0_u64..900).prop_map(Deed::Pass),

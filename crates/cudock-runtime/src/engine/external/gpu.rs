@@ -100,9 +100,7 @@ fn normalize(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 pub(super) mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
-    use cudock_inject::{DeviceNode, Library, Link, Mount, Word};
+    use cudock_inject::{DeviceNode, ElfClass, Library, Link, Mount};
 
     use super::*;
     use crate::engine::external::argv_tests::request;
@@ -141,7 +139,7 @@ pub(super) mod tests {
             libraries: vec![Library {
                 soname: "libcuda.so.1".to_owned(),
                 path: "/usr/local/nvidia/lib64/libcuda.so.1".into(),
-                word: Word::Bits64,
+                class: ElfClass::Bits64,
             }],
             ..Edits::default()
         }
