@@ -1,6 +1,6 @@
 //! Runs a program under a seccomp filter: `confined PROFILE CAPABILITIES PROGRAM [ARGUMENT...]`.
 //!
-//! The profile is what `--security-opt seccomp=` accepts, the capabilities are separated by blanks.
+//! The profile is `builtin`, `unconfined` or a file, the capabilities are separated by blanks.
 
 use std::env;
 use std::error::Error;
@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use cudock_confine::Capability;
-use cudock_confine::seccomp::Choice;
+use cudock_confine::seccomp::{Filter, FilterContext, Profile};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
@@ -19,7 +19,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let capabilities: Vec<Capability> =
         capabilities.split_whitespace().map(Capability::from_name).collect::<Result<_, _>>()?;
-    let filter = profile.parse::<Choice>()?.filter(&capabilities)?;
+    let filter = match profile.as_str() {
+        "unconfined" => None,
+        "builtin" => Some(Filter::for_capabilities(&capabilities)?),
+        path => {
+            let profile = Profile::from_json(&std::fs::read(path)?)?;
+            Some(Filter::new(&profile, &FilterContext::here(&capabilities))?)
+        }
+    };
     rustix::thread::set_no_new_privs(true)?;
     if let Some(filter) = filter {
         filter.install()?;

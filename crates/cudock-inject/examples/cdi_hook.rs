@@ -12,10 +12,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let values = || arguments.iter().filter(|argument| argument.contains("::"));
     let call = match arguments.first().map(String::as_str) {
         Some("create-symlinks") => {
-            Call::CreateSymlinks(values().map(|value| hook::read_link(value)).collect::<Result<_, _>>()?)
+            Call::CreateSymlinks(values().map(|value| hook::parse_link(value)).collect::<Result<_, _>>()?)
         }
         Some("update-ldcache") => Call::UpdateLdcache(
-            values().map(|value| hook::read_library(value)).collect::<Result<_, _>>()?,
+            values().map(|value| hook::parse_library(value)).collect::<Result<_, _>>()?,
             None,
         ),
         Some("disable-device-node-modification") => Call::DisableDeviceNodeModification,

@@ -9,8 +9,8 @@ use std::fs;
 
 use cudock_base::Report as _;
 use cudock_runtime::copy::{CopyRequest, Direction};
-use cudock_runtime::engine::other::{find, holding};
-use cudock_runtime::engine::{LogRequest, Request};
+use cudock_runtime::engine::external::{find, holding};
+use cudock_runtime::engine::{LogRequest, RunRequest};
 use cudock_runtime::exec::ExecRequest;
 use cudock_runtime::plan::Private;
 use serde_json::{Value, json};
@@ -82,10 +82,10 @@ fn perform(act: &Value) -> Value {
     }
 }
 
-fn request(act: &Value) -> Request {
+fn request(act: &Value) -> RunRequest {
     let words = |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).unwrap_or_default() };
     let environment: Vec<(String, String)> = serde_json::from_value(act["env"].clone()).unwrap_or_default();
-    Request {
+    RunRequest {
         plan: serde_json::from_value(act["plan"].clone()).unwrap(),
         private: Private { environment },
         entrypoint: (!act["entrypoint"].is_null()).then(|| words(&act["entrypoint"])),
