@@ -100,8 +100,6 @@ fn normalize(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 pub(super) mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use cudock_inject::{DeviceNode, Library, Link, Mount, Word};
 
     use super::*;
