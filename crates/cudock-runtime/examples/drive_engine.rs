@@ -9,7 +9,7 @@ use std::fs;
 
 use cudock_base::Report as _;
 use cudock_runtime::copy::{CopyRequest, Direction};
-use cudock_runtime::engine::external::{find, holding};
+use cudock_runtime::engine::external::{find, find_with_image};
 use cudock_runtime::engine::{LogRequest, RunRequest};
 use cudock_runtime::exec::ExecRequest;
 use cudock_runtime::plan::Private;
@@ -24,7 +24,7 @@ fn main() {
 fn perform(act: &Value) -> Value {
     let word = |name: &str| act[name].as_str().unwrap_or_default();
     if act["verb"] == "holding" {
-        return json!({"ok": holding(word("name")).map(|engine| engine.name())});
+        return json!({"ok": find_with_image(word("name")).map(|engine| engine.name())});
     }
     let engine = match find(word("engine")) {
         Ok(engine) => engine,

@@ -1,13 +1,6 @@
 //! Helpers for engine tests.
 
 #![allow(dead_code, reason = "each test file uses its part")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,15 +1,5 @@
 //! ONNX Runtime on a GPU, with each of its options: the results are those of the CPU.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
-
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -17,7 +7,8 @@ use cudock_engine::{Engine, EngineError, EngineSettings, Lane, Provider, warm_up
 use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
 use cudock_tensor::DType;
 use cudock_testkit::{onnx, require_onnxruntime};
-use support::{LONG, Plain, as_floats, floats, integers, noise, run, settings, strings};
+
+use crate::support::{LONG, Plain, as_floats, floats, integers, noise, run, settings, strings};
 
 struct Loaded {
     engine: OnnxEngine,

@@ -1,22 +1,13 @@
 //! ONNX Runtime in this process: the results are those of the model.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
-
 use std::path::Path;
 
 use cudock_engine::{Engine, EngineError, EngineSettings, Lane, Provider, warm_up};
 use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
 use cudock_tensor::DType;
 use cudock_testkit::{onnx, require_onnxruntime};
-use support::{LONG, Plain, as_floats, floats, integers, noise, run, settings, strings};
+
+use crate::support::{LONG, Plain, as_floats, floats, integers, noise, run, settings, strings};
 
 struct Loaded {
     engine: OnnxEngine,
