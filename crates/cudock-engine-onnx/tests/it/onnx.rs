@@ -192,7 +192,7 @@ fn an_unusable_provider_is_skipped_with_a_reason() {
         return;
     }
     let request_gpu = |settings: &mut EngineSettings<OnnxSettings>| {
-        settings.providers = vec![Provider::TensorRt, Provider::Cuda]
+        settings.providers = vec![Provider::TensorRt, Provider::Cuda];
     };
     let Some(mut loaded) = load(&onnx::tiny(), request_gpu) else { return };
     let device = loaded.engine.device();
