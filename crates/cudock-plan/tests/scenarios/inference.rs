@@ -33,7 +33,7 @@ fn offer(service: ServiceKind, size: &str) -> Offer {
 }
 
 #[test]
-fn at_five_a_second_a_machine_of_ones_own_is_cheaper() {
+fn at_five_requests_per_second_a_virtual_machine_is_cheaper() {
     let workload = either(5000);
     let plan = fixed_plan(&workload);
     let best = first(&plan);
