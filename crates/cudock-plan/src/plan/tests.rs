@@ -68,7 +68,7 @@ fn the_order_of_offers_does_not_matter() {
 #[test]
 fn a_placement_costs_what_it_was_ranked_by() {
     let mut workload = job(60);
-    workload.spot = spot(50);
+    workload.spot = Some(spot(50));
     planned(&workload, |plan| {
         for entry in plan.best_regions() {
             let placement = plan.placement(entry);
@@ -93,7 +93,7 @@ fn spot_is_out_unless_the_work_bears_eviction() {
 #[test]
 fn required_spot_that_is_not_offered_is_rejected() {
     let mut workload = job(60);
-    workload.spot = spot(50);
+    workload.spot = Some(spot(50));
     workload.constraints.priority = Some(Priority::Spot);
     planned(&workload, |plan| {
         assert!(plan.ranked().iter().all(|entry| entry.offer.priority == Priority::Spot));

@@ -90,7 +90,7 @@ fn a_busy_replica_never_scales_to_zero() {
 #[test]
 fn restarts_after_evictions_are_paid_for() {
     let mut workload = serve(4000, 24);
-    workload.spot = spot(100);
+    workload.spot = Some(spot(100));
     let usage = used(&workload, ServiceKind::Vm, T4, Priority::Spot).unwrap();
     // 730 h x 0.1 = 73 evictions, of whose start 85 s are billed.
     assert_eq!(usage.bill.lost, 73 * 85 * SECOND);
