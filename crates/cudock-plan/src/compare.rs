@@ -81,7 +81,7 @@ impl<'p> Plan<'p> {
             let service = rejection.service.is_none_or(|service| candidate.services.contains(&service));
             let size = rejection.size.as_deref().is_none_or(|size| size == candidate.size);
             let region = match (&rejection.region, candidate.region) {
-                (Some(out), Some(wanted)) => out == wanted,
+                (Some(rejected), Some(named)) => rejected == named,
                 _ => true,
             };
             service && size && region && (rejection.service.is_some() || rejection.size.is_some())

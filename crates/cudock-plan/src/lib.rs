@@ -1,4 +1,4 @@
-//! Ranks every place a workload could run on Azure, with its cost, and gives a reason for each rejection.
+//! Ranks the offers of Azure for a workload by cost, and gives a reason for each rejection.
 //!
 //! A [`Workload`] describes the work and its needs. A [`Catalog`] holds the offers: every service, size, region and
 //! priority in the tables. [`plan`] rejects the offers that do not fit, prices the others part by part and ranks them. All

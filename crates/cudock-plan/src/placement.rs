@@ -26,7 +26,7 @@ pub struct Placement {
     pub gpu: String,
     /// GPUs per instance in thousandths: 500 is half a GPU.
     pub gpus_per_instance: u32,
-    /// Instances at once, at the peak.
+    /// The most instances at a time.
     pub instances: u32,
     /// What an instance costs per hour.
     pub price_per_hour: Usd,

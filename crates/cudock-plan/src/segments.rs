@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_line_that_cannot_do_the_work_has_no_segment_there() {
         let ends = line(&[Some(1), Some(1), Some(1), Some(1), None, None]);
-        let dearer = line(&[50; 6].map(Some));
-        assert_eq!(order(&[ends, dearer]), [(0, 0), (1, 4)]);
+        let other = line(&[50; 6].map(Some));
+        assert_eq!(order(&[ends, other]), [(0, 0), (1, 4)]);
     }
 }

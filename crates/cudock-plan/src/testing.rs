@@ -87,8 +87,8 @@ pub(crate) fn data(bytes: u64, storage: &str) -> DataNeeds {
 }
 
 /// Spot without checkpoints, at a rate of evictions in thousandths per hour.
-pub(crate) fn spot(evictions_per_hour: u64) -> Option<Spot> {
-    Some(Spot { evictions_per_hour, checkpoint_every: None, checkpoint_takes: Duration::ZERO })
+pub(crate) fn spot(evictions_per_hour: u64) -> Spot {
+    Spot { evictions_per_hour, checkpoint_every: None, checkpoint_takes: Duration::ZERO }
 }
 
 /// Calls a function with the case of a size on a service.

@@ -7,7 +7,7 @@ use cudock_base::{FileError, files};
 
 use crate::error::PricesError;
 
-/// No file of ours is larger.
+/// The size limit of files.
 const MAX_FILE: u64 = 64 << 20;
 
 /// Replaces a file in one step.

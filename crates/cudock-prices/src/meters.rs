@@ -28,19 +28,16 @@ pub struct MeterPrice {
     pub nanos: u64,
 }
 
-/// A meter of the list, and what the tables call it.
+/// A meter of the list, and its name in the tables.
 struct KnownMeter {
     service: &'static str,
     meter: MeterKind,
     gpu: Option<&'static str>,
-    listed: ListedMeter,
-}
-
-/// How the list names a meter.
-struct ListedMeter {
-    service: &'static str,
-    product: &'static str,
-    meter: &'static str,
+    /// Service and product in the list.
+    listed: [&'static str; 2],
+    /// The name of the meter in the list.
+    name: &'static str,
+    /// Its units in the list.
     units: &'static [&'static str],
 }
 
@@ -51,66 +48,53 @@ const BANDWIDTH: &str = "Bandwidth";
 /// The services to request.
 pub(crate) const SERVICES: [&str; 3] = [APPS, KUBERNETES, BANDWIDTH];
 
+/// A meter of Container Apps.
 const fn apps(
+    service: &'static str,
     meter: MeterKind,
     gpu: Option<&'static str>,
     name: &'static str,
     units: &'static [&'static str],
 ) -> KnownMeter {
-    let service = match meter {
-        MeterKind::VcpuSecond | MeterKind::GibSecond | MeterKind::GpuSecond | MeterKind::RequestsMillion => {
-            "container-apps"
-        }
-        _ => "container-apps-dedicated",
-    };
-    KnownMeter {
-        service,
-        meter,
-        gpu,
-        listed: ListedMeter { service: APPS, product: APPS, meter: name, units },
-    }
+    KnownMeter { service, meter, gpu, listed: [APPS, APPS], name, units }
 }
 
+const SERVERLESS: &str = "container-apps";
+const DEDICATED: &str = "container-apps-dedicated";
 const HOUR: &[&str] = &["1 Hour"];
 const SECOND: &[&str] = &["1 Second"];
 
 /// Names and units as other public clients of the list use them. Clients disagree on the name of data transfer between
 /// regions, so it is left out.
 const KNOWN: [KnownMeter; 11] = [
-    apps(MeterKind::VcpuSecond, None, "Standard vCPU Active Usage", SECOND),
-    apps(MeterKind::GibSecond, None, "Standard Memory Active Usage", &["1 GiB Second"]),
-    apps(MeterKind::RequestsMillion, None, "Standard Requests", &["1M"]),
-    apps(MeterKind::GpuSecond, Some("T4"), "Standard NC T4 v3 GPU Usage", SECOND),
-    apps(MeterKind::GpuSecond, Some("A100-80"), "Standard NC A100 v4 GPU Usage", SECOND),
-    apps(MeterKind::ProfileVcpuHour, None, "Dedicated vCPU Usage", HOUR),
-    apps(MeterKind::ProfileGibHour, None, "Dedicated Memory Usage", &["1 Hour", "1 GiB Hour"]),
-    apps(MeterKind::ProfileGpuHour, Some("A100-80"), "Dedicated GPU Usage", HOUR),
-    apps(MeterKind::ManagementHour, None, "Dedicated Plan Management", HOUR),
+    apps(SERVERLESS, MeterKind::VcpuSecond, None, "Standard vCPU Active Usage", SECOND),
+    apps(SERVERLESS, MeterKind::GibSecond, None, "Standard Memory Active Usage", &["1 GiB Second"]),
+    apps(SERVERLESS, MeterKind::RequestsMillion, None, "Standard Requests", &["1M"]),
+    apps(SERVERLESS, MeterKind::GpuSecond, Some("T4"), "Standard NC T4 v3 GPU Usage", SECOND),
+    apps(SERVERLESS, MeterKind::GpuSecond, Some("A100-80"), "Standard NC A100 v4 GPU Usage", SECOND),
+    apps(DEDICATED, MeterKind::ProfileVcpuHour, None, "Dedicated vCPU Usage", HOUR),
+    apps(DEDICATED, MeterKind::ProfileGibHour, None, "Dedicated Memory Usage", &["1 Hour", "1 GiB Hour"]),
+    apps(DEDICATED, MeterKind::ProfileGpuHour, Some("A100-80"), "Dedicated GPU Usage", HOUR),
+    apps(DEDICATED, MeterKind::ManagementHour, None, "Dedicated Plan Management", HOUR),
     KnownMeter {
         service: "aks",
         meter: MeterKind::ClusterHour,
         gpu: None,
-        listed: ListedMeter {
-            service: KUBERNETES,
-            product: KUBERNETES,
-            meter: "Standard Uptime SLA",
-            units: HOUR,
-        },
+        listed: [KUBERNETES, KUBERNETES],
+        name: "Standard Uptime SLA",
+        units: HOUR,
     },
     KnownMeter {
         service: "network",
         meter: MeterKind::EgressGb,
         gpu: None,
-        listed: ListedMeter {
-            service: BANDWIDTH,
-            product: "Rtn Preference: MGN",
-            meter: "Standard Data Transfer Out",
-            units: &["1 GB"],
-        },
+        listed: [BANDWIDTH, "Rtn Preference: MGN"],
+        name: "Standard Data Transfer Out",
+        units: &["1 GB"],
     },
 ];
 
-/// A meter's name in our tables.
+/// The name of a meter in the tables.
 type Name = (&'static str, MeterKind, Option<&'static str>);
 
 /// Collects the meters of a region.
@@ -127,13 +111,12 @@ impl MeterCollector {
         let name = |field: &Option<String>| text(field.as_ref()).trim().to_owned();
         let (service, product) = (name(&row.service_name), name(&row.product_name));
         let (meter, unit) = (name(&row.meter_name), name(&row.unit_of_measure));
-        let is_listed = |listed: &ListedMeter| {
-            listed.service == service
-                && listed.product == product
-                && listed.meter == meter
-                && listed.units.contains(&unit.as_str())
+        let is_listed = |known: &&KnownMeter| {
+            known.listed == [service.as_str(), product.as_str()]
+                && known.name == meter
+                && known.units.contains(&unit.as_str())
         };
-        let known = KNOWN.iter().find(|known| is_listed(&known.listed));
+        let known = KNOWN.iter().find(is_listed);
         let (Some(known), Ok(start)) = (known, in_use(row, today)) else {
             self.left_out += 1;
             return Ok(());

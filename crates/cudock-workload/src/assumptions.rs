@@ -19,7 +19,7 @@ pub(crate) struct Assumed<T> {
     pub(crate) note: String,
 }
 
-/// The hours of a day that has a night beside it.
+/// The hours of the day, as opposed to the night.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(crate) struct Daytime {
     pub(crate) from: u8,

@@ -30,7 +30,7 @@ impl WorkloadBuilder<'_> {
         self.facts.prices().regions().chain(profiles.map(String::as_str)).collect()
     }
 
-    /// The ids of the cards that names stand for: `A100` is two of them.
+    /// The ids of the GPUs with these names: `A100` has two.
     pub(crate) fn gpus(&self, names: &[String], given: Origin) -> Result<Vec<String>, UsageError> {
         let mut ids: Vec<String> = Vec::new();
         for (number, name) in names.iter().enumerate() {
@@ -55,7 +55,7 @@ impl WorkloadBuilder<'_> {
         Ok(ids)
     }
 
-    /// The id of one card.
+    /// The id of one GPU.
     pub(crate) fn one_gpu(
         &self,
         name: &str,
@@ -88,7 +88,7 @@ impl WorkloadBuilder<'_> {
         }
     }
 
-    /// Ids of services: `ml` is three of them.
+    /// The ids of services: `ml` has three.
     pub(crate) fn services(&self, names: &[String], given: Origin) -> Result<Vec<String>, UsageError> {
         let mut ids: Vec<String> = Vec::new();
         for (number, name) in names.iter().enumerate() {

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_never_more_than_asked_for() {
+    fn there_are_never_more_marks_than_requested() {
         for high in [2.0, 30.0, 1e3, 1e9, 1e15] {
             let axis = Axis::rounded((1.0, high), (0.0, 1.0));
             let marks = axis.marks(8);

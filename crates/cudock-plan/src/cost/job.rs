@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn machine_learning_ends_a_job_after_21_days_and_on_spot_after_7() {
         let mut workload = job(10 * 24 * 60);
-        workload.spot = spot(0);
+        workload.spot = Some(spot(0));
         assert!(used(&workload, ServiceKind::MlCluster, T4, Priority::Regular).is_ok());
         let unfit = used(&workload, ServiceKind::MlCluster, T4, Priority::Spot);
         assert!(matches!(unfit, Err(Unfit::Lifetime { most, .. }) if most == 7 * 24 * HOUR), "{unfit:?}");
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn only_spot_is_evicted() {
         let mut workload = job(60);
-        workload.spot = spot(100);
+        workload.spot = Some(spot(100));
         let regular = used(&workload, ServiceKind::Vm, T4, Priority::Regular).unwrap();
         let spot = used(&workload, ServiceKind::Vm, T4, Priority::Spot).unwrap();
         assert_eq!(regular.lost, 0);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_of_ones_own_costs_beside_its_nodes() {
+    fn a_cluster_costs_more_than_its_nodes() {
         // 0.10 for the cluster, 0.096 for the system node, 0.025 for the balancer: 0.221 an hour, for
         // 450 + 20 + 40 + 5 + 2400 = 2915 s.
         let parts = parts_at_a_dollar(&job(40), ServiceKind::Aks, T4);

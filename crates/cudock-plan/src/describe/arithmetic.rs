@@ -158,7 +158,7 @@ impl PlacementView<'_, '_, '_> {
         }
         if let Some(reads) = prices.reads {
             let count = self.usage.read.div_ceil(u128::from(data.read_size.max(1)));
-            terms.push(format!("{count} reads x ${}/10,000", reads));
+            terms.push(format!("{count} reads x ${reads}/10,000"));
         }
         if let Some(retrieval) = prices.retrieval {
             terms.push(format!("{} retrieved x ${}/GB", bytes(narrow(self.usage.read)), retrieval));

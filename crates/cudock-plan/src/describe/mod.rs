@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn spot_that_saves_nothing_is_reported() {
         let mut workload = job(60);
-        workload.spot = spot(10);
+        workload.spot = Some(spot(10));
         let verdicts = Verdicts::default();
         let plan = plan(catalog(), facts(), &workload, &verdicts);
         let size = "Standard_ND96isr_H200_v5";
@@ -229,7 +229,7 @@ mod tests {
         // H100 in eastus at a tenth of an eviction an hour, nothing kept: ten hours cost e - 1 = 1.72 times as much work.
         let mut workload = job(600);
         workload.gpu.measured_on = None;
-        workload.spot = spot(100);
+        workload.spot = Some(spot(100));
         let verdicts = Verdicts::default();
         let plan = plan(catalog(), facts(), &workload, &verdicts);
         let spots = plan.ranked().iter().filter(|entry| entry.offer.priority == Priority::Spot);

@@ -47,10 +47,10 @@ impl PlacementView<'_, '_, '_> {
         message: impl Into<String>,
         fix: impl Into<String>,
         evidence: impl IntoIterator<Item = String>,
-    ) -> Option<Finding> {
+    ) -> Finding {
         let name = &self.case.machine.name;
         let evidence = evidence.into_iter().map(|detail| FindingEvidence::new(name, detail));
-        Some(Finding::new(code, severity, message, fix).with_evidence(evidence))
+        Finding::new(code, severity, message, fix).with_evidence(evidence)
     }
 
     fn not_listed(&self) -> Option<Finding> {
@@ -72,7 +72,7 @@ impl PlacementView<'_, '_, '_> {
             let note = row.note.as_deref().unwrap_or("its documentation does not name the series");
             format!("{note} (source of {})", row.as_of)
         });
-        self.finding((codes::NOT_LISTED, Severity::Warning), message, fix, note)
+        Some(self.finding((codes::NOT_LISTED, Severity::Warning), message, fix, note))
     }
 
     fn restricted(&self) -> Option<Finding> {
@@ -84,7 +84,7 @@ impl PlacementView<'_, '_, '_> {
         let name = catalog.region_name(region);
         let message = format!("{name} requires an access request");
         let fix = "request access to the region, or exclude it";
-        self.finding((codes::RESTRICTED_REGION, Severity::Warning), message, fix, [])
+        Some(self.finding((codes::RESTRICTED_REGION, Severity::Warning), message, fix, []))
     }
 
     fn own_driver(&self) -> Option<Finding> {
@@ -93,7 +93,7 @@ impl PlacementView<'_, '_, '_> {
         let message = format!("{name} does not install a driver on this size");
         let note = row.note.clone();
         let fix = "install the driver yourself, for example with the NVIDIA GPU Operator";
-        self.finding((codes::OWN_DRIVER, Severity::Warning), message, fix, note)
+        Some(self.finding((codes::OWN_DRIVER, Severity::Warning), message, fix, note))
     }
 
     fn tied(&self) -> Option<Finding> {
@@ -105,7 +105,7 @@ impl PlacementView<'_, '_, '_> {
             "costs the same as others within the uncertainty; ordered by evidence, management and time";
         let evidence = format!("{assumed} of the cost rests on assumptions (start, disk, fees)");
         let fix = "choose by other criteria than cost";
-        self.finding((codes::WITHIN_UNCERTAINTY, Severity::Note), message, fix, [evidence])
+        Some(self.finding((codes::WITHIN_UNCERTAINTY, Severity::Note), message, fix, [evidence]))
     }
 
     fn retires_soon(&self) -> Option<Finding> {
@@ -116,7 +116,7 @@ impl PlacementView<'_, '_, '_> {
             Some(other) => format!("plan to move to {other}"),
             None => "plan to move to another size".to_owned(),
         };
-        self.finding((codes::ENDS_TOO_SOON, Severity::Warning), message, fix, [])
+        Some(self.finding((codes::ENDS_TOO_SOON, Severity::Warning), message, fix, []))
     }
 
     fn grid_driver(&self) -> Option<Finding> {
@@ -130,7 +130,7 @@ impl PlacementView<'_, '_, '_> {
         } else {
             (Severity::Note, "let the service install the driver")
         };
-        self.finding((codes::GRID_DRIVER, severity), message, fix, [format!("driver {name}")])
+        Some(self.finding((codes::GRID_DRIVER, severity), message, fix, [format!("driver {name}")]))
     }
 
     fn quota_at_zero(&self) -> Option<Finding> {
@@ -149,7 +149,7 @@ impl PlacementView<'_, '_, '_> {
                 kind.name()
             ));
         }
-        self.finding((codes::QUOTA, Severity::Note), message, fix, evidence)
+        Some(self.finding((codes::QUOTA, Severity::Note), message, fix, evidence))
     }
 
     fn spot_saves_nothing(&self) -> Option<Finding> {
@@ -163,12 +163,12 @@ impl PlacementView<'_, '_, '_> {
         }
         let message = "Spot is not cheaper than the regular price there, and can be evicted";
         let evidence = format!("{} and {} per hour", dollars(offer.rate), dollars(regular));
-        self.finding(
+        Some(self.finding(
             (codes::SPOT_SAVES_NOTHING, Severity::Warning),
             message,
             "use the regular priority",
             [evidence],
-        )
+        ))
     }
 
     /// The regular priority, if evictions make Spot more expensive.
@@ -183,7 +183,7 @@ impl PlacementView<'_, '_, '_> {
         let evidence =
             format!("{} and {} at the regular priority", dollars(parts.total()), time(usage.total));
         let fix = "use the regular priority, or write checkpoints more often";
-        self.finding((codes::EVICTIONS, Severity::Warning), message, fix, [evidence])
+        Some(self.finding((codes::EVICTIONS, Severity::Warning), message, fix, [evidence]))
     }
 
     fn spot_serves(&self) -> Option<Finding> {
@@ -193,7 +193,7 @@ impl PlacementView<'_, '_, '_> {
         let wait = time(self.usage.startup.total());
         let message = format!("each eviction takes an instance down for about {wait}, with its requests");
         let fix = "add a regular instance, or do not use Spot";
-        self.finding((codes::EVICTIONS, Severity::Warning), message, fix, [])
+        Some(self.finding((codes::EVICTIONS, Severity::Warning), message, fix, []))
     }
 
     fn data_bound(&self) -> Option<Finding> {
@@ -208,7 +208,7 @@ impl PlacementView<'_, '_, '_> {
         );
         let fix = "copy the data to the local disk first, or use a faster storage or size";
         let evidence = format!("{}/s read at full speed", bytes(demand));
-        self.finding((codes::DATA_BOUND, Severity::Warning), message, fix, [evidence])
+        Some(self.finding((codes::DATA_BOUND, Severity::Warning), message, fix, [evidence]))
     }
 
     fn old_price(&self) -> Option<Finding> {
@@ -218,7 +218,12 @@ impl PlacementView<'_, '_, '_> {
         }
         let message =
             format!("the price was read on {}, {age} days before the work begins", self.ranked.offer.date);
-        self.finding((codes::OLD_PRICE, Severity::Note), message, "run `cudock prices refresh`", Vec::new())
+        Some(self.finding(
+            (codes::OLD_PRICE, Severity::Note),
+            message,
+            "run `cudock prices refresh`",
+            Vec::new(),
+        ))
     }
 
     fn cold_start(&self) -> Option<Finding> {
@@ -229,7 +234,7 @@ impl PlacementView<'_, '_, '_> {
         let message = format!("{} of {} is spent on starting", dollars(start), dollars(total));
         let fix = "use a smaller image, store weights in the same region, or do more work per start";
         let evidence = format!("{} per start", time(self.usage.startup.total()));
-        self.finding((codes::COLD_START, Severity::Warning), message, fix, [evidence])
+        Some(self.finding((codes::COLD_START, Severity::Warning), message, fix, [evidence]))
     }
 
     fn assumed(&self) -> Option<Finding> {
@@ -238,12 +243,12 @@ impl PlacementView<'_, '_, '_> {
             return None;
         }
         let message = "a part of the cost is assumed, or has the price of another region";
-        self.finding(
+        Some(self.finding(
             (codes::PRICED_FROM_ELSEWHERE, Severity::Note),
             message,
             "measure the values that matter, and give them",
             evidence,
-        )
+        ))
     }
 
     fn assumptions(&self) -> Vec<String> {

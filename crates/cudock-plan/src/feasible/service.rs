@@ -52,8 +52,8 @@ pub(super) fn describe_allowed(case: &Case) -> String {
         Management::Serverless => "no machines to manage",
     };
     if kind.management() < constraints.management {
-        let (has, wants) = (level(kind.management()), level(constraints.management));
-        return format!("{} has {has}; required: {wants}", kind.name());
+        let (has, needs) = (level(kind.management()), level(constraints.management));
+        return format!("{} has {has}; required: {needs}", kind.name());
     }
     if constraints.services.is_empty() {
         return "any service is allowed".to_owned();
@@ -76,11 +76,11 @@ fn impossible(case: &Case) -> Option<&'static str> {
     }
     match &workload.work {
         Work::Serve { load, replica_rate, target_percent } => {
-            let asked = load.hours.iter().any(|hour| hour.millis > 0);
-            if asked && replica_rate.millis == 0 {
+            let has_requests = load.hours.iter().any(|hour| hour.millis > 0);
+            if has_requests && replica_rate.millis == 0 {
                 return Some("an instance that answers 0 requests per second cannot serve the load");
             }
-            (asked && *target_percent == 0)
+            (has_requests && *target_percent == 0)
                 .then_some("instances at 0 % utilization cannot serve the load; use a target of 1 to 100 %")
         }
         Work::Sweep { trials, at_once: 0, .. } if *trials > 0 => {

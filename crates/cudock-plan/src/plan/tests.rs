@@ -68,7 +68,7 @@ fn the_order_of_offers_does_not_matter() {
 #[test]
 fn a_placement_costs_what_it_was_ranked_by() {
     let mut workload = job(60);
-    workload.spot = spot(50);
+    workload.spot = Some(spot(50));
     planned(&workload, |plan| {
         for entry in plan.best_regions() {
             let placement = plan.placement(entry);
@@ -91,9 +91,9 @@ fn spot_is_out_unless_the_work_bears_eviction() {
 }
 
 #[test]
-fn spot_that_is_wanted_and_not_offered_is_told() {
+fn required_spot_that_is_not_offered_is_rejected() {
     let mut workload = job(60);
-    workload.spot = spot(50);
+    workload.spot = Some(spot(50));
     workload.constraints.priority = Some(Priority::Spot);
     planned(&workload, |plan| {
         assert!(plan.ranked().iter().all(|entry| entry.offer.priority == Priority::Spot));
@@ -102,7 +102,7 @@ fn spot_that_is_wanted_and_not_offered_is_told() {
 }
 
 #[test]
-fn a_size_without_a_price_in_the_regions_allowed_is_told() {
+fn a_size_without_a_price_in_the_allowed_regions_is_rejected() {
     let mut workload = job(60);
     workload.constraints.regions = vec!["antarctica".into()];
     planned(&workload, |plan| {
@@ -141,7 +141,7 @@ fn a_restricted_region_is_offered_to_who_names_it_and_after_all_others() {
 }
 
 #[test]
-fn a_budget_bars_what_is_dearer_with_the_figure() {
+fn offers_above_the_budget_are_rejected_with_the_figure() {
     let mut workload = job(60);
     workload.constraints.sizes = vec![T4.into()];
     workload.constraints.services = vec!["vm".into()];

@@ -6,8 +6,8 @@ use crate::workload::{DayLoad, PerSecond, Priority, Work, Workload};
 const T4: &str = "Standard_NC4as_T4_v3";
 const PROFILE: &str = "Consumption-GPU-NC8as-T4";
 
-/// So many thousandths a second in so many hours of the day from eight o'clock, none in the others; an instance
-/// answers ten a second and is kept half full.
+/// A rate in thousandths per second for a number of hours from eight o'clock, and none in the others; an instance answers
+/// ten per second and is kept half full.
 fn serve(millis: u64, hours: usize) -> Workload {
     let mut load = DayLoad { hours: [PerSecond::default(); 24] };
     for hour in 8..8 + hours {
@@ -20,7 +20,7 @@ fn serve(millis: u64, hours: usize) -> Workload {
 }
 
 #[test]
-fn a_machine_of_ones_own_is_up_all_month_for_the_peak() {
+fn a_virtual_machine_is_up_all_month_for_the_peak() {
     // 12 a second at 5 for each instance are 3 instances, through 730 hours.
     let usage = used(&serve(12_000, 10), ServiceKind::Vm, T4, Priority::Regular).unwrap();
     assert_eq!((usage.machines, usage.total), (3, 0));
@@ -55,7 +55,7 @@ fn an_endpoint_never_goes_below_one_instance() {
 }
 
 #[test]
-fn a_sleeper_is_up_while_a_request_came_lately() {
+fn a_replica_that_scales_to_zero_is_up_after_recent_requests() {
     // One request in 1000 s, all day. A cold start takes 66 s and sleep comes after 300 s: up for
     // 1 - e^-0.366 = 30.65 % of the month, and e^-0.366 x 2628 = 1822.5 requests find it asleep.
     let usage = used(&serve(1, 24), ServiceKind::ContainerApps, PROFILE, Priority::Regular).unwrap();
@@ -71,7 +71,7 @@ fn a_sleeper_is_up_while_a_request_came_lately() {
 }
 
 #[test]
-fn a_sleeper_may_not_sleep_where_no_request_may_wait() {
+fn nothing_scales_to_zero_if_no_request_may_wait() {
     let mut workload = serve(1, 24);
     workload.constraints.cold_starts_allowed = false;
     let usage = used(&workload, ServiceKind::ContainerApps, PROFILE, Priority::Regular).unwrap();
@@ -80,7 +80,7 @@ fn a_sleeper_may_not_sleep_where_no_request_may_wait() {
 }
 
 #[test]
-fn a_busy_sleeper_costs_what_a_replica_costs_that_never_sleeps() {
+fn a_busy_replica_never_scales_to_zero() {
     // Four a second: e^-1464 is nothing.
     let usage = used(&serve(4000, 24), ServiceKind::ContainerApps, PROFILE, Priority::Regular).unwrap();
     assert_eq!(usage.bill.work + usage.bill.idle, MONTH);
@@ -90,7 +90,7 @@ fn a_busy_sleeper_costs_what_a_replica_costs_that_never_sleeps() {
 #[test]
 fn restarts_after_evictions_are_paid_for() {
     let mut workload = serve(4000, 24);
-    workload.spot = spot(100);
+    workload.spot = Some(spot(100));
     let usage = used(&workload, ServiceKind::Vm, T4, Priority::Spot).unwrap();
     // 730 h x 0.1 = 73 evictions, of whose start 85 s are billed.
     assert_eq!(usage.bill.lost, 73 * 85 * SECOND);

@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn another_offer_never_makes_the_best_plan_dearer(
+    fn another_offer_never_makes_the_best_plan_more_expensive(
         workload in any_workload(),
         some in prop::collection::vec(any::<Index>(), 0..40),
         another in any::<Index>(),

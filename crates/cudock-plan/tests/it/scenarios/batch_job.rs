@@ -28,7 +28,7 @@ fn forty_minutes_are_billed_as_42() {
 }
 
 #[test]
-fn a_machine_of_ones_own_and_batch_pay_two_cents_for_the_disk() {
+fn virtual_machines_and_batch_pay_two_cents_for_the_disk() {
     let workload = batch_job();
     let plan = fixed_plan(&workload);
     // 316.667 + 2400 = 2716.667 s x 21.68 / 2,628,000 s = 0.0224114695
@@ -66,7 +66,7 @@ fn container_instances_have_no_gpu_and_say_so_once() {
 }
 
 #[test]
-fn endpoints_run_no_jobs_and_other_gpus_were_not_asked_for() {
+fn endpoints_do_not_run_jobs_and_other_gpus_are_not_allowed() {
     let workload = batch_job();
     let plan = fixed_plan(&workload);
     let endpoint =

@@ -33,7 +33,7 @@ fn offer(service: ServiceKind, size: &str) -> Offer {
 }
 
 #[test]
-fn at_five_a_second_a_machine_of_ones_own_is_cheaper() {
+fn at_five_requests_per_second_a_virtual_machine_is_cheaper() {
     let workload = either(5000);
     let plan = fixed_plan(&workload);
     let best = first(&plan);
@@ -82,7 +82,7 @@ fn serverless_wins_below_the_crossover_and_the_machine_above() {
     // with half a second of rounding a start and the requests 409.26 and 412.15; the machine is at 409.31. So it
     // turns between 70 and 71 thousandths of 0.05 a second: at 12.6 requests an hour.
     assert_eq!(found, 71);
-    assert_eq!([below.0, above.0, above.1].map(|money| money.rounded()), ["409.26", "412.15", "409.31"]);
+    assert_eq!([below.0, above.0, above.1].map(cudock_base::Usd::rounded), ["409.26", "412.15", "409.31"]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn three_days_on_two_machines_cost_what_144_hours_and_two_starts_cost() {
 }
 
 #[test]
-fn machines_of_ones_own_start_sooner_and_pay_for_their_disks() {
+fn virtual_machines_start_sooner_and_pay_for_their_disks() {
     let workload = llm_training();
     let plan = fixed_plan(&workload);
     let vm = of(&plan, ServiceKind::Vm, H100);
