@@ -103,7 +103,7 @@ pub struct FindingEvidence {
 }
 
 impl FindingEvidence {
-    /// FindingEvidence from a path.
+    /// Evidence from a path.
     pub fn new(path: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { path: path.into(), detail: detail.into() }
     }
