@@ -7,14 +7,14 @@ use cudock_facts::tables::{Branch, ForwardCompatClass, Gpu, KernelModule, Toolki
 use cudock_facts::version::{CudaRelease, CudaVersion, Date, DriverVersion, PtxArch, SmArch};
 use serde_json::{Value, json};
 
-use crate::result::{NameMatch, Sheet, View, enum_name, joined, or_dash, value};
+use crate::result::{LookupResult, Sheet, View, enum_name, joined, or_dash, value};
 
 /// All GPUs, or those with a name.
-pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<NameMatch, UsageError> {
+pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupResult, UsageError> {
     let gpus = facts.gpus();
     let Some(name) = name else {
         let columns = ["gpu", "capability", "architecture", "memory", "class"];
-        return Ok(NameMatch::list(&["gpus"], &gpus.gpu, &columns, |gpu| {
+        return Ok(LookupResult::list(&["gpus"], &gpus.gpu, &columns, |gpu| {
             vec![
                 gpu.id.clone(),
                 or_dash(gpu.capability),
@@ -32,7 +32,7 @@ pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<NameMatch, 
         }
         found => found.rows(),
     };
-    Ok(NameMatch {
+    Ok(LookupResult {
         tables: vec!["gpus", "drivers", "azure_sizes"],
         rows: found.iter().map(value).collect(),
         view: View::Sheets(found.into_iter().map(|gpu| gpu_sheet(facts, gpu, today)).collect()),
@@ -101,12 +101,12 @@ fn gpu_sheet(facts: &Facts, gpu: &Gpu, today: Date) -> Sheet {
 }
 
 /// All driver branches, or what one driver runs.
-pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<NameMatch, UsageError> {
+pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupResult, UsageError> {
     let drivers = facts.drivers();
     let tables = ["drivers", "forward_compat"];
     let Some(name) = name else {
         let columns = ["branch", "CUDA", "PTX", "kind", "latest", "ends", "oldest card"];
-        return Ok(NameMatch::list(&tables, &drivers.branch, &columns, |branch| {
+        return Ok(LookupResult::list(&tables, &drivers.branch, &columns, |branch| {
             vec![
                 format!("R{}", branch.branch),
                 branch.cuda.to_string(),
@@ -158,7 +158,7 @@ pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<NameMatc
         .field("oldest card", branch.oldest_architecture.clone())
         .maybe("note", branch.note.as_ref())
         .sources(drivers.table.resolve(&branch.source));
-    Ok(NameMatch::sheet(&tables, row, sheet))
+    Ok(LookupResult::sheet(&tables, row, sheet))
 }
 
 fn ends(branch: &Branch, today: Date) -> Option<String> {
@@ -185,11 +185,11 @@ fn runs(facts: &Facts, driver: DriverVersion) -> Vec<Value> {
 }
 
 /// All CUDA toolkits, or one of them or of their releases.
-pub fn toolkit(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> {
+pub fn toolkit(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let toolkits = facts.toolkits();
     let Some(name) = name else {
         let columns = ["CUDA", "PTX", "driver", "gcc", "targets"];
-        return Ok(NameMatch::list(&["toolkits"], &toolkits.toolkit, &columns, |toolkit| {
+        return Ok(LookupResult::list(&["toolkits"], &toolkits.toolkit, &columns, |toolkit| {
             vec![
                 toolkit.cuda.to_string(),
                 toolkit.ptx_isa.to_string(),
@@ -271,7 +271,7 @@ pub fn toolkit(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageErro
         .sources(toolkits.table.resolve(&toolkit.source));
     let row =
         json!({ "toolkit": toolkit, "releases": releases, "minor_compat": minor, "components": components });
-    Ok(NameMatch::sheet(&["toolkits", "drivers", "components"], row, sheet))
+    Ok(LookupResult::sheet(&["toolkits", "drivers", "components"], row, sheet))
 }
 
 fn range(toolkit: &Toolkit) -> String {
@@ -282,7 +282,7 @@ fn range(toolkit: &Toolkit) -> String {
 }
 
 /// The GPUs that code for a target runs on.
-pub fn arch(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> {
+pub fn arch(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let name = name.ok_or_else(|| {
         UsageError::new("no target given").hint("cudock facts arch sm_90a, cudock facts arch compute_80")
     })?;
@@ -321,5 +321,5 @@ pub fn arch(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> 
         .field("runs on", if ids.is_empty() { "no GPU in the table".to_owned() } else { joined(&ids) })
         .field("compiled by", toolkits);
     let row = json!({ "target": name, "kind": kind, "runs_on": ids, "compiled_by": compiled });
-    Ok(NameMatch::sheet(&["gpus", "toolkits"], row, sheet))
+    Ok(LookupResult::sheet(&["gpus", "toolkits"], row, sheet))
 }

@@ -6,7 +6,7 @@ use cudock_facts::tables::{Frameworks, TorchBuild, TorchRelease};
 use pep440_rs::Version;
 use serde_json::json;
 
-use crate::result::{NameMatch, Sheet, View, joined, or_dash, value};
+use crate::result::{LookupResult, Sheet, View, joined, or_dash, value};
 
 const TABLES: [&str; 1] = ["frameworks"];
 
@@ -40,10 +40,10 @@ fn known<T: ToString>(items: Option<&Vec<T>>) -> String {
 }
 
 /// PyTorch releases, or one release or build.
-pub fn torch(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> {
+pub fn torch(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
     let Some(name) = name else {
-        return Ok(NameMatch::list(
+        return Ok(LookupResult::list(
             &TABLES,
             &frameworks.torch,
             &["torch", "released", "CUDA", "driver", "torchvision", "python"],
@@ -74,7 +74,7 @@ pub fn torch(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError>
             .hint(format!("it has {tags}")));
     }
     let sheet = torch_sheet(frameworks, release, &builds);
-    Ok(NameMatch::sheet(&TABLES, json!({ "release": release, "builds": builds }), sheet))
+    Ok(LookupResult::sheet(&TABLES, json!({ "release": release, "builds": builds }), sheet))
 }
 
 fn torch_sheet(frameworks: &Frameworks, release: &TorchRelease, builds: &[&TorchBuild]) -> Sheet {
@@ -116,11 +116,11 @@ fn torch_sheet(frameworks: &Frameworks, release: &TorchRelease, builds: &[&Torch
 }
 
 /// torchvision releases with their PyTorch releases.
-pub fn torchvision(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> {
+pub fn torchvision(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
     let pairs: Vec<&TorchRelease> = frameworks.torch.iter().filter(|row| row.torchvision.is_some()).collect();
     let Some(name) = name else {
-        return Ok(NameMatch::list(&TABLES, &pairs, &["torchvision", "torch"], |row| {
+        return Ok(LookupResult::list(&TABLES, &pairs, &["torchvision", "torch"], |row| {
             vec![
                 row.torchvision.as_ref().map_or_else(String::new, ToString::to_string),
                 row.version.to_string(),
@@ -136,14 +136,14 @@ pub fn torchvision(facts: &Facts, name: Option<&str>) -> Result<NameMatch, Usage
         .field("belongs to", joined(releases.iter().map(|row| format!("torch {}", row.version))))
         .field("CUDA", first.cuda.to_string())
         .sources(frameworks.table.resolve(&first.source));
-    Ok(NameMatch::sheet(&TABLES, json!({ "torchvision": requested, "torch": releases }), sheet))
+    Ok(LookupResult::sheet(&TABLES, json!({ "torchvision": requested, "torch": releases }), sheet))
 }
 
 /// TensorFlow releases.
-pub fn tensorflow(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> {
+pub fn tensorflow(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
     let Some(name) = name else {
-        return Ok(NameMatch::list(
+        return Ok(LookupResult::list(
             &TABLES,
             &frameworks.tensorflow,
             &["tensorflow", "released", "CUDA", "cuDNN", "code", "PTX"],
@@ -183,14 +183,14 @@ pub fn tensorflow(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageE
         )
         .maybe("note", row.note.as_ref())
         .sources(frameworks.table.resolve(&row.source));
-    Ok(NameMatch::sheet(&TABLES, value(row), sheet))
+    Ok(LookupResult::sheet(&TABLES, value(row), sheet))
 }
 
 /// Releases of onnxruntime-gpu.
-pub fn onnxruntime(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> {
+pub fn onnxruntime(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
     let Some(name) = name else {
-        return Ok(NameMatch::list(
+        return Ok(LookupResult::list(
             &TABLES,
             &frameworks.onnxruntime_gpu,
             &["onnxruntime-gpu", "released", "CUDA", "cuDNN", "code", "PTX"],
@@ -223,11 +223,11 @@ pub fn onnxruntime(facts: &Facts, name: Option<&str>) -> Result<NameMatch, Usage
         .maybe("TensorRT", row.tensorrt.as_ref())
         .maybe("note", row.note.as_ref())
         .sources(frameworks.table.resolve(&row.source));
-    Ok(NameMatch::sheet(&TABLES, value(row), sheet))
+    Ok(LookupResult::sheet(&TABLES, value(row), sheet))
 }
 
 /// Releases of JAX's CUDA plugins.
-pub fn jax(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> {
+pub fn jax(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
     if let Some(name) = name {
         let requested = version(name, "0.11.0")?;
@@ -253,13 +253,13 @@ pub fn jax(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> {
                 .maybe("NCCL", row.nccl.as_ref())
                 .sources(frameworks.table.resolve(&row.source))
         });
-        return Ok(NameMatch {
+        return Ok(LookupResult {
             tables: TABLES.to_vec(),
             rows: found.iter().map(value).collect(),
             view: View::Sheets(sheets.collect()),
         });
     }
-    Ok(NameMatch::list(
+    Ok(LookupResult::list(
         &TABLES,
         &frameworks.jax_plugin,
         &["plugin", "version", "released", "driver", "built with", "code", "PTX"],
@@ -278,7 +278,7 @@ pub fn jax(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> {
 }
 
 /// TensorRT releases.
-pub fn tensorrt(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> {
+pub fn tensorrt(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
     if let Some(name) = name {
         let requested = version(name, "10.13.2")?;
@@ -294,9 +294,9 @@ pub fn tensorrt(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageErr
             .maybe("cuDNN", row.cudnn.as_ref())
             .maybe("note", row.note.as_ref())
             .sources(frameworks.table.resolve(&row.source));
-        return Ok(NameMatch::sheet(&TABLES, value(row), sheet));
+        return Ok(LookupResult::sheet(&TABLES, value(row), sheet));
     }
-    Ok(NameMatch::list(&TABLES, &frameworks.tensorrt, &["TensorRT", "CUDA", "cuDNN"], |row| {
+    Ok(LookupResult::list(&TABLES, &frameworks.tensorrt, &["TensorRT", "CUDA", "cuDNN"], |row| {
         vec![row.version.to_string(), joined(&row.cuda), or_dash(row.cudnn.as_ref())]
     }))
 }

@@ -8,16 +8,16 @@ use cudock_facts::lookup::{ImageTag, TagVerdict};
 use cudock_facts::tables::{ImageRequirement, TagStatus, Tags};
 use serde_json::json;
 
-use crate::result::{NameMatch, Sheet, enum_name, joined};
+use crate::result::{LookupResult, Sheet, enum_name, joined};
 
 const TABLES: [&str; 1] = ["images"];
 
 /// Tags of nvidia/cuda, or one of them.
-pub fn image(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> {
+pub fn image(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let images = facts.images();
     let Some(name) = name else {
         let columns = ["CUDA", "status", "flavours", "systems"];
-        return Ok(NameMatch::list(&TABLES, &images.tag, &columns, |tags| {
+        return Ok(LookupResult::list(&TABLES, &images.tag, &columns, |tags| {
             let systems = tags.grid.iter().flat_map(|grid| grid.os.iter());
             let flavours: BTreeSet<&String> =
                 tags.grid.iter().flat_map(|grid| grid.flavours.iter()).collect();
@@ -64,7 +64,7 @@ pub fn image(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError>
         "cudnn": has_cudnn.then_some(&tags.cudnn), "nccl": has_nccl.then_some(&tags.nccl), "requires": requirement,
         "library_path": path.map(|row| &row.value), "others": siblings(tags, &tag),
     });
-    Ok(NameMatch::sheet(&TABLES, row, sheet))
+    Ok(LookupResult::sheet(&TABLES, row, sheet))
 }
 
 fn siblings(tags: &Tags, tag: &ImageTag) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Looks up entries of the fact tables for `cudock facts`.
 //!
-//! Each function looks up one kind of entry and returns a [`NameMatch`]: rows as JSON, and a sheet or a list as text.
+//! Each function looks up one kind of entry and returns a [`LookupResult`]: rows as JSON, and a sheet or a list as text.
 //! Without a name it lists all entries.
 
 mod azure;
@@ -15,13 +15,13 @@ pub use cuda::{arch, driver, gpu, toolkit};
 pub use framework::{jax, onnxruntime, tensorflow, tensorrt, torch, torchvision};
 pub use image::image;
 pub use package::package;
-pub use result::{List, NameMatch, Sheet, View};
+pub use result::{List, LookupResult, Sheet, View};
 
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 
 /// Lists the tables.
-pub fn tables(facts: &Facts, today: Date) -> NameMatch {
+pub fn tables(facts: &Facts, today: Date) -> LookupResult {
     let tables = facts.tables();
     let rows = tables.iter().map(|table| {
         let age = today.days_since(table.as_of);
@@ -38,7 +38,7 @@ pub fn tables(facts: &Facts, today: Date) -> NameMatch {
     });
     let columns = vec!["table", "rows", "sources", "as of", "age", "from"];
     let list = List { columns, rows: rows.collect() };
-    NameMatch {
+    LookupResult {
         tables: tables.iter().map(|table| table.name).collect(),
         rows: tables.iter().map(result::value).collect(),
         view: View::List(list),

@@ -6,16 +6,16 @@ use cudock_facts::lookup::{NamedCuda, PackageUse};
 use cudock_facts::tables::{GpuPackage, GpuUse};
 use serde_json::json;
 
-use crate::result::{NameMatch, Sheet};
+use crate::result::{LookupResult, Sheet};
 
 const TABLES: [&str; 1] = ["packages"];
 
 /// Packages that use a GPU, or how one does.
-pub fn package(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> {
+pub fn package(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let packages = facts.packages();
     let Some(name) = name else {
         let columns = ["package", "how it uses a GPU", "runs on", "others alike"];
-        return Ok(NameMatch::list(&TABLES, &packages.gpu, &columns, |row| {
+        return Ok(LookupResult::list(&TABLES, &packages.gpu, &columns, |row| {
             let also = row.also.len().to_string();
             vec![row.name.clone(), describe(row.uses).to_owned(), row.on.join(", "), also]
         }));
@@ -38,7 +38,7 @@ pub fn package(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageErro
                 .hint("check its wheel: `pip download --no-deps NAME`, then `cudock check FILE.whl`"));
         }
     };
-    Ok(NameMatch::sheet(&TABLES, row, sheet))
+    Ok(LookupResult::sheet(&TABLES, row, sheet))
 }
 
 fn gpu(facts: &Facts, name: &str, row: &GpuPackage, cuda: Option<NamedCuda>) -> Sheet {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A result, as text and as JSON.
 #[derive(Debug)]
-pub struct NameMatch {
+pub struct LookupResult {
     /// The tables it is from, the main one first.
     pub tables: Vec<&'static str>,
     /// The rows as JSON.
@@ -14,7 +14,7 @@ pub struct NameMatch {
     pub view: View,
 }
 
-impl NameMatch {
+impl LookupResult {
     /// Many entries, one row each.
     pub(crate) fn list<T: Serialize>(
         tables: &[&'static str],

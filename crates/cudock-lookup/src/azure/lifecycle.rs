@@ -8,7 +8,7 @@ use cudock_facts::version::Date;
 use serde::Serialize;
 
 use super::size::{TABLES, gpu_text};
-use crate::result::{NameMatch, enum_name, or_dash};
+use crate::result::{LookupResult, enum_name, or_dash};
 
 /// The stage in the life cycle of a size, in the order of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -36,11 +36,11 @@ struct LifecycleRow<'a> {
 
 /// Lists the stage of sizes on a day, in a region if one is given. Undocumented sizes are left out unless `undocumented`
 /// is set.
-pub(super) fn result(sizes: &[&Size], region: Option<&str>, undocumented: bool, day: Date) -> NameMatch {
+pub(super) fn result(sizes: &[&Size], region: Option<&str>, undocumented: bool, day: Date) -> LookupResult {
     let mut rows: Vec<LifecycleRow<'_>> = sizes.iter().map(|size| row(size, region, day)).collect();
     rows.retain(|row| undocumented || row.stage != Stage::Undocumented);
     rows.sort_by_key(|row| (row.stage, row.ends, row.size));
-    NameMatch::list(&TABLES, &rows, &["size", "GPU", "stage", "ends", "elsewhere", "instead"], |row| {
+    LookupResult::list(&TABLES, &rows, &["size", "GPU", "stage", "ends", "elsewhere", "instead"], |row| {
         vec![
             row.size.to_owned(),
             row.gpu.clone(),

@@ -6,12 +6,12 @@ use cudock_facts::tables::{PriceRow, Size};
 use serde_json::json;
 
 use super::size::{TABLES, prices_of};
-use crate::result::{List, NameMatch, View, or_dash};
+use crate::result::{List, LookupResult, View, or_dash};
 
 /// Prices of a GPU are shown to a hundredth of a cent.
 const STEP: u128 = 100_000;
 
-pub(super) fn result(facts: &Facts, size: &Size, region: Option<&str>) -> Result<NameMatch, UsageError> {
+pub(super) fn result(facts: &Facts, size: &Size, region: Option<&str>) -> Result<LookupResult, UsageError> {
     let rows = prices_of(facts, size, region);
     if rows.is_empty() {
         let suffix = region.map_or_else(String::new, |region| format!(" in {region}"));
@@ -34,7 +34,7 @@ pub(super) fn result(facts: &Facts, size: &Size, region: Option<&str>) -> Result
         let per_gpu = row.price.and_then(|usd| per_gpu(size, usd));
         json!({ "price": row, "usd_per_gpu_hour": per_gpu, "spot_saves_percent": discount(row) })
     });
-    Ok(NameMatch { tables: TABLES.to_vec(), rows: json.collect(), view: View::List(list) })
+    Ok(LookupResult { tables: TABLES.to_vec(), rows: json.collect(), view: View::List(list) })
 }
 
 /// The price of a whole GPU per hour; a fraction is scaled up to a whole one.

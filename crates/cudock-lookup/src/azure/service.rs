@@ -5,16 +5,16 @@ use cudock_facts::Facts;
 use cudock_facts::tables::ServiceGpu;
 use serde_json::json;
 
-use crate::result::{NameMatch, Sheet, enum_name, joined};
+use crate::result::{LookupResult, Sheet, enum_name, joined};
 
 const TABLES: [&str; 1] = ["azure_services"];
 
 /// Azure services, or one of them with its limits.
-pub fn service(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> {
+pub fn service(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let services = facts.services();
     let Some(name) = name else {
         let columns = ["service", "name", "GPU", "by the second", "scales to zero"];
-        return Ok(NameMatch::list(&TABLES, &services.service, &columns, |service| {
+        return Ok(LookupResult::list(&TABLES, &services.service, &columns, |service| {
             let gpu = match (service.gpu, service.gpu_retired_on) {
                 (ServiceGpu::Available, _) => "yes".to_owned(),
                 (ServiceGpu::Retired, Some(end)) => format!("ended {end}"),
@@ -79,5 +79,5 @@ pub fn service(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageErro
     }
     let row = json!({ "service": service, "profiles": profiles, "drivers": drivers, "limits": limits, "behaviour": behaviour });
     let sheet = sheet.sources(services.table.resolve(&service.source));
-    Ok(NameMatch::sheet(&TABLES, row, sheet))
+    Ok(LookupResult::sheet(&TABLES, row, sheet))
 }

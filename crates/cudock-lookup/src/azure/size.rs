@@ -8,7 +8,7 @@ use cudock_facts::version::Date;
 use serde_json::{Value, json};
 
 use super::{lifecycle, prices};
-use crate::result::{List, NameMatch, Sheet, View, enum_name, joined, or_dash};
+use crate::result::{List, LookupResult, Sheet, View, enum_name, joined, or_dash};
 
 pub(super) const TABLES: [&str; 3] = ["azure_sizes", "azure_prices", "gpus"];
 
@@ -32,7 +32,7 @@ pub struct SizeQuery<'a> {
 }
 
 /// Azure sizes: one, or those that a query describes.
-pub fn size(facts: &Facts, query: &SizeQuery<'_>) -> Result<NameMatch, UsageError> {
+pub fn size(facts: &Facts, query: &SizeQuery<'_>) -> Result<LookupResult, UsageError> {
     let region = query.region.map(|region| known_region(facts, region)).transpose()?;
     if query.name.is_some() && query.gpu.is_some() {
         return Err(UsageError::new("a size and --gpu cannot be combined"));
@@ -116,11 +116,11 @@ pub(super) fn prices_of<'a>(facts: &'a Facts, size: &Size, region: Option<&str>)
     rows
 }
 
-fn one_size(facts: &Facts, size: &Size, region: Option<&str>, today: Date) -> NameMatch {
+fn one_size(facts: &Facts, size: &Size, region: Option<&str>, today: Date) -> LookupResult {
     let rows = prices_of(facts, size, region);
     let row = json!({ "size": size, "prices": rows });
     let sheet = size_sheet(facts, size, &rows, today);
-    NameMatch::sheet(&TABLES, row, sheet)
+    LookupResult::sheet(&TABLES, row, sheet)
 }
 
 fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) -> Sheet {
@@ -201,7 +201,7 @@ fn status(size: &Size, day: Date) -> String {
     }
 }
 
-fn sizes(facts: &Facts, query: &SizeQuery<'_>, region: Option<&str>) -> Result<NameMatch, UsageError> {
+fn sizes(facts: &Facts, query: &SizeQuery<'_>, region: Option<&str>) -> Result<LookupResult, UsageError> {
     let SizeQuery { gpu, all, today: day, .. } = *query;
     let mut rows: Vec<(&Size, Option<PriceRow<'_>>)> =
         chosen(facts, gpu, |size| all || size.is_on_sale(day))?
@@ -228,7 +228,7 @@ fn sizes(facts: &Facts, query: &SizeQuery<'_>, region: Option<&str>) -> Result<N
         let per_gpu = price.as_ref().and_then(|row| prices::per_gpu(size, row.price?));
         json!({ "size": size, "cheapest": price, "usd_per_gpu_hour": per_gpu })
     });
-    Ok(NameMatch { tables: TABLES.to_vec(), rows: json.collect::<Vec<Value>>(), view: View::List(list) })
+    Ok(LookupResult { tables: TABLES.to_vec(), rows: json.collect::<Vec<Value>>(), view: View::List(list) })
 }
 
 fn cells(size: &Size, price: Option<&PriceRow<'_>>, day: Date) -> Vec<String> {

@@ -4,16 +4,16 @@ use cudock_base::{UsageError, suggest};
 use cudock_facts::Facts;
 use serde_json::json;
 
-use crate::result::{NameMatch, Sheet, enum_name, or_dash};
+use crate::result::{LookupResult, Sheet, enum_name, or_dash};
 
 const TABLES: [&str; 1] = ["azure_storage"];
 
 /// Kinds of storage, or one of them with its prices and limits.
-pub fn storage(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageError> {
+pub fn storage(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let storage = facts.storage();
     let Some(name) = name else {
         let columns = ["storage", "name", "kind", "throughput", "IOPS"];
-        return Ok(NameMatch::list(&TABLES, &storage.storage, &columns, |row| {
+        return Ok(LookupResult::list(&TABLES, &storage.storage, &columns, |row| {
             vec![
                 row.id.clone(),
                 row.name.clone(),
@@ -47,5 +47,5 @@ pub fn storage(facts: &Facts, name: Option<&str>) -> Result<NameMatch, UsageErro
         .maybe("note", row.note.as_ref())
         .sources(storage.table.resolve(&row.source));
     let row = json!({ "storage": row, "prices": prices, "limits": limits });
-    Ok(NameMatch::sheet(&TABLES, row, sheet))
+    Ok(LookupResult::sheet(&TABLES, row, sheet))
 }
