@@ -275,8 +275,6 @@ fn has_token(value: &[u8], token: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
-
     use super::*;
 
     /// Reads a response in pieces of every size; they must agree.

@@ -72,8 +72,6 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
-
     use super::*;
 
     fn times(rate: f64, arrivals: Arrivals, worker: (usize, usize)) -> Vec<f64> {

@@ -93,8 +93,6 @@ pub fn highest_rate<E>(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use super::*;
 
     const SEARCH: RateSearch =

@@ -153,8 +153,6 @@ fn too_large() -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
-
     use rustix::fs::{MemfdFlags, memfd_create};
 
     use super::SharedMemory;

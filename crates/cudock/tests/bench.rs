@@ -137,7 +137,10 @@ fn the_table_tells_load_rates_and_percentiles() {
     assert_eq!(head[..8], ["load", "responses/s", "rows/s", "p50", "p90", "p99", "p99.9", "max"]);
     let row = lines.next().unwrap();
     assert!(row.starts_with("2 clients ") && row.contains(" ms"), "{row}");
-    assert!(text.contains("responses compared, all equal to the response to the same request alone"), "{text}");
+    assert!(
+        text.contains("responses compared, all equal to the response to the same request alone"),
+        "{text}"
+    );
 }
 
 #[test]
