@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use cudock_base::{Arch, Span};
-use cudock_yaml::{Data, MapEntry, ErrorKind, Node};
+use cudock_yaml::{Data, ErrorKind, MapEntry, Node};
 use pep440_rs::Version;
 
 use super::pip;

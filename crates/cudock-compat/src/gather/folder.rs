@@ -17,7 +17,7 @@ use super::linking::Search;
 use super::survey::{machine_of, programs_and_rest, survey};
 use super::{Context, GatherError, Subject, components, cpu_arch, started_with};
 use crate::evidence::{Evidence, SubjectKind};
-use cudock_declared::{Declared, FileKind, Files, read_with_files, read_sources};
+use cudock_declared::{Declared, FileKind, Files, read_sources, read_with_files};
 
 pub(super) fn evidence(folder: &Path, name: &str, context: &Context<'_>) -> Result<Evidence, GatherError> {
     let real = folder.canonicalize().map_err(|source| GatherError::Io { path: folder.to_owned(), source })?;
@@ -100,7 +100,8 @@ fn project(directory: &Path, name: &str) -> Result<Option<Declared>, GatherError
         }
         let Some(text) = files.text(file) else { continue };
         let wrong = |error| GatherError::Declared { file: format!("{name}/{file}"), error };
-        let mut declared = read_with_files(kind, file, &text, Arch::default(), file, &files).map_err(wrong)?;
+        let mut declared =
+            read_with_files(kind, file, &text, Arch::default(), file, &files).map_err(wrong)?;
         if kind == FileKind::Pyproject {
             declared.keep_default_groups();
         }

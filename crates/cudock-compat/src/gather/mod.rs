@@ -140,8 +140,8 @@ fn environment(
     let directory =
         beside::Directory::of_dockerfile(path, if kind == FileKind::Dockerfile { &text } else { "" });
     let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut declared =
-        cudock_declared::read_with_files(kind, name, &text, Arch::default(), &own, &directory).map_err(wrong)?;
+    let mut declared = cudock_declared::read_with_files(kind, name, &text, Arch::default(), &own, &directory)
+        .map_err(wrong)?;
     if kind == FileKind::Pyproject {
         declared.keep_default_groups();
     }

@@ -73,7 +73,9 @@ pub fn known_region<'a>(facts: &'a Facts, region: &str) -> Result<&'a str, Usage
 fn find<'a>(facts: &'a Facts, name: &str) -> Result<&'a Size, UsageError> {
     let near = match facts.sizes().find(name) {
         LookupResult::One(size) => return Ok(size),
-        LookupResult::Several(_) => return Err(UsageError::new(format!("`{name}` stands for several sizes"))),
+        LookupResult::Several(_) => {
+            return Err(UsageError::new(format!("`{name}` stands for several sizes")));
+        }
         LookupResult::NotFound(near) => near,
     };
     let error = UsageError::new(format!("no Azure size is called `{name}`")).near(&near);

@@ -53,7 +53,9 @@ pub(super) fn assess(facts: &Facts, day: Date, region: Option<&str>, choice: &Ch
 fn size(facts: &Facts, day: Date, region: Option<&str>, name: &str, choice: &Choice) -> Assessment {
     let row = match facts.sizes().find(name) {
         LookupResult::One(row) => row,
-        LookupResult::Several(_) | LookupResult::NotFound(_) => return no_such_size(facts, day, region, name),
+        LookupResult::Several(_) | LookupResult::NotFound(_) => {
+            return no_such_size(facts, day, region, name);
+        }
     };
     let mut assessment = of_row(facts, day, region, row, name);
     if choice.service == Some(Service::Batch) && choice.low_priority {
