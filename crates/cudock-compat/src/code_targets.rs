@@ -2,7 +2,7 @@
 
 use cudock_base::UsageError;
 use cudock_facts::Facts;
-use cudock_facts::lookup::LookupResult;
+use cudock_facts::lookup::NameMatch;
 use cudock_facts::version::{Capability, PtxArch, SmArch};
 use cudock_fatbin::GpuCode;
 
@@ -26,14 +26,14 @@ pub fn capability_named(facts: &Facts, name: &str) -> Result<Capability, UsageEr
             .hint(format!("known targets: {}", known.join(", ")))
         });
     }
-    if let LookupResult::One(size) = facts.sizes().find(name) {
+    if let NameMatch::One(size) = facts.sizes().find(name) {
         let gpu = size.gpu.as_deref().and_then(|gpu| facts.gpus().find(gpu).one());
         return gpu.and_then(|gpu| gpu.capability).ok_or_else(|| {
             UsageError::new(format!("the size {name} has no NVIDIA GPU, or which one is not known"))
         });
     }
     let found = facts.gpus().find(name);
-    if let LookupResult::NotFound(near) = &found {
+    if let NameMatch::NotFound(near) = &found {
         return Err(UsageError::new(format!(
             "`{name}` is no GPU, no Azure size and no target such as sm_75"
         ))

@@ -2,7 +2,7 @@
 
 use cudock_base::{UsageError, suggest};
 use cudock_facts::Facts;
-use cudock_facts::lookup::{LookupResult, Runs};
+use cudock_facts::lookup::{NameMatch, Runs};
 use cudock_facts::tables::{Branch, ForwardCompatClass, Gpu, KernelModule, Toolkit, Vendor};
 use cudock_facts::version::{CudaRelease, CudaVersion, Date, DriverVersion, PtxArch, SmArch};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<Answer, Usa
         });
     };
     let found = match gpus.find(name) {
-        LookupResult::NotFound(near) => {
+        NameMatch::NotFound(near) => {
             return Err(UsageError::new(format!("no GPU is called `{name}`"))
                 .near(&near)
                 .hint("`cudock facts gpu` lists all"));

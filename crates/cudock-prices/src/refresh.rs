@@ -8,7 +8,7 @@ use std::time::Duration;
 use cudock_base::files::lock;
 use cudock_base::{FileError, text};
 use cudock_facts::Facts;
-use cudock_facts::lookup::LookupResult;
+use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::Prices;
 use cudock_facts::version::Date;
 use cudock_http::Progress;
@@ -129,9 +129,9 @@ fn sizes(request: &Request, facts: &Facts) -> Result<Sizes, PricesError> {
         return Ok(Sizes::new(facts.sizes().size.iter().map(|size| size.name.clone()), true));
     }
     let found = request.sizes.iter().map(|name| match facts.sizes().find(name) {
-        LookupResult::One(size) => Ok(size.name.clone()),
-        LookupResult::Several(_) => Err(PricesError::Size { name: name.clone(), near: Vec::new() }),
-        LookupResult::NotFound(near) => Err(PricesError::Size {
+        NameMatch::One(size) => Ok(size.name.clone()),
+        NameMatch::Several(_) => Err(PricesError::Size { name: name.clone(), near: Vec::new() }),
+        NameMatch::NotFound(near) => Err(PricesError::Size {
             name: name.clone(),
             near: near.iter().map(|name| String::from(*name)).collect(),
         }),

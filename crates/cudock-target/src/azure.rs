@@ -4,7 +4,7 @@ use cudock_base::Arch;
 use cudock_base::suggest;
 use cudock_facts::Facts;
 use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
-use cudock_facts::lookup::LookupResult;
+use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::{Profile, Size, SizeDriver};
 use cudock_facts::version::{Date, DriverVersion};
 
@@ -26,12 +26,12 @@ impl Target {
             None => (None, name),
         };
         match facts.sizes().find(name) {
-            LookupResult::One(size) => Self::of_size_row(facts, size, service, driver, today),
-            LookupResult::Several(sizes) => Err(TargetError {
+            NameMatch::One(size) => Self::of_size_row(facts, size, service, driver, today),
+            NameMatch::Several(sizes) => Err(TargetError {
                 message: format!("`{name}` stands for several sizes"),
                 near: sizes.iter().map(|size| size.name.clone()).collect(),
             }),
-            LookupResult::NotFound(near) => Err(TargetError {
+            NameMatch::NotFound(near) => Err(TargetError {
                 message: format!("no Azure size is called `{name}`"),
                 near: near.into_iter().map(str::to_owned).collect(),
             }),

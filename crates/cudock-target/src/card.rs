@@ -2,7 +2,7 @@
 
 use cudock_base::Arch;
 use cudock_facts::Facts;
-use cudock_facts::lookup::LookupResult;
+use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::{ForwardCompatClass, Gpu, GpuClass, Vendor};
 use cudock_facts::version::{Capability, DriverVersion};
 
@@ -91,17 +91,17 @@ pub(super) fn gpu_named<'f>(facts: &'f Facts, name: &str) -> Result<&'f Gpu, Tar
         })
     };
     match facts.gpus().find(name) {
-        LookupResult::One(row) => Ok(row),
+        NameMatch::One(row) => Ok(row),
         // Variants of one card that differ in memory alone are one card here.
-        LookupResult::Several(rows) if alike(&rows) => rows
+        NameMatch::Several(rows) if alike(&rows) => rows
             .first()
             .copied()
             .ok_or_else(|| TargetError { message: format!("no GPU is called `{name}`"), near: Vec::new() }),
-        LookupResult::Several(rows) => Err(TargetError {
+        NameMatch::Several(rows) => Err(TargetError {
             message: format!("`{name}` stands for several GPUs"),
             near: rows.iter().map(|row| row.id.clone()).collect(),
         }),
-        LookupResult::NotFound(near) => Err(TargetError {
+        NameMatch::NotFound(near) => Err(TargetError {
             message: format!("no GPU is called `{name}`"),
             near: near.into_iter().map(str::to_owned).collect(),
         }),

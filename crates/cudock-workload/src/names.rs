@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cudock_base::{UsageError, suggest};
-use cudock_facts::lookup::LookupResult;
+use cudock_facts::lookup::NameMatch;
 use cudock_plan::ServiceKind;
 
 use crate::builder::{Builder, Origin};
@@ -35,7 +35,7 @@ impl Builder<'_> {
         let mut ids: Vec<String> = Vec::new();
         for (number, name) in names.iter().enumerate() {
             let rows = match self.facts.gpus().find(name) {
-                LookupResult::NotFound(near) => {
+                NameMatch::NotFound(near) => {
                     let problem = format!("no GPU is called `{name}`");
                     return Err(self.invalid_entry(
                         given,
@@ -63,13 +63,13 @@ impl Builder<'_> {
         part: Option<&str>,
     ) -> Result<String, UsageError> {
         match self.facts.gpus().find(name) {
-            LookupResult::One(row) => Ok(row.id.clone()),
-            LookupResult::Several(rows) => {
+            NameMatch::One(row) => Ok(row.id.clone()),
+            NameMatch::Several(rows) => {
                 let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
                 let problem = format!("`{name}` stands for several GPUs: {}", ids.join(", "));
                 Err(self.invalid_entry(given, part, problem, None))
             }
-            LookupResult::NotFound(near) => {
+            NameMatch::NotFound(near) => {
                 let problem = format!("no GPU is called `{name}`");
                 Err(self.invalid_entry(given, part, problem, near.first().copied()))
             }
@@ -121,8 +121,8 @@ impl Builder<'_> {
                 return Ok(profile.name.clone());
             }
             match self.facts.sizes().find(name) {
-                LookupResult::One(size) => Ok(size.name.clone()),
-                LookupResult::Several(_) | LookupResult::NotFound(_) => {
+                NameMatch::One(size) => Ok(size.name.clone()),
+                NameMatch::Several(_) | NameMatch::NotFound(_) => {
                     let all = self.facts.sizes().size.iter().map(|size| size.name.as_str());
                     let known = all.chain(profiles.iter().map(|profile| profile.name.as_str()));
                     let near = suggest::nearest(name, known);

@@ -18,7 +18,7 @@ pub use package::{NamedCuda, PackageIndex, PackageUse};
 
 /// The result of a lookup by name.
 #[derive(Debug, Clone, PartialEq)]
-pub enum LookupResult<'a, T> {
+pub enum NameMatch<'a, T> {
     /// One row.
     One(&'a T),
     /// An ambiguous name, such as A100 for its two memory sizes.
@@ -27,11 +27,11 @@ pub enum LookupResult<'a, T> {
     NotFound(Vec<&'a str>),
 }
 
-impl<'a, T> LookupResult<'a, T> {
+impl<'a, T> NameMatch<'a, T> {
     /// The row, if the name is unambiguous.
     pub fn one(self) -> Option<&'a T> {
         match self {
-            LookupResult::One(row) => Some(row),
+            NameMatch::One(row) => Some(row),
             _ => None,
         }
     }
@@ -39,17 +39,17 @@ impl<'a, T> LookupResult<'a, T> {
     /// All matching rows.
     pub fn rows(self) -> Vec<&'a T> {
         match self {
-            LookupResult::One(row) => vec![row],
-            LookupResult::Several(rows) => rows,
-            LookupResult::NotFound(_) => Vec::new(),
+            NameMatch::One(row) => vec![row],
+            NameMatch::Several(rows) => rows,
+            NameMatch::NotFound(_) => Vec::new(),
         }
     }
 
     fn from_rows(mut rows: Vec<&'a T>, near: impl FnOnce() -> Vec<&'a str>) -> Self {
         match rows.len() {
-            0 => LookupResult::NotFound(near()),
-            1 => LookupResult::One(rows.remove(0)),
-            _ => LookupResult::Several(rows),
+            0 => NameMatch::NotFound(near()),
+            1 => NameMatch::One(rows.remove(0)),
+            _ => NameMatch::Several(rows),
         }
     }
 }

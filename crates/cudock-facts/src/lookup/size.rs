@@ -1,15 +1,15 @@
-use super::LookupResult;
+use super::NameMatch;
 use crate::tables::{Lifecycle, Size, Sizes};
 use crate::version::Date;
 use cudock_base::suggest;
 
 impl Sizes {
     /// The size with a name, ignoring case; `Standard_` may be omitted.
-    pub fn find(&self, name: &str) -> LookupResult<'_, Size> {
+    pub fn find(&self, name: &str) -> NameMatch<'_, Size> {
         let wanted = bare(name);
         let rows = self.size.iter().filter(|size| bare(&size.name) == wanted).collect();
         let whole = format!("standard_{wanted}");
-        LookupResult::from_rows(rows, || {
+        NameMatch::from_rows(rows, || {
             suggest::nearest(&whole, self.size.iter().map(|size| size.name.as_str()))
         })
     }

@@ -1,7 +1,7 @@
 //! Names of GPUs as nvidia-smi, pci.ids and people write them.
 
 use cudock_facts::Facts;
-use cudock_facts::lookup::LookupResult;
+use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::Gpu;
 
 fn capability(rows: &[&Gpu]) -> Vec<String> {
@@ -118,7 +118,7 @@ fn a_name_that_gpus_of_two_capabilities_share_asks() {
         "GeForce GT 1030",
     ] {
         let found = facts.gpus().find(name);
-        assert!(matches!(found, LookupResult::Several(_)), "{name}: {found:?}");
+        assert!(matches!(found, NameMatch::Several(_)), "{name}: {found:?}");
         assert!(capability(&found.rows()).len() > 1, "{name}");
     }
 }
@@ -144,7 +144,7 @@ fn a_name_that_is_too_short_or_unknown_is_refused() {
         assert!(facts.gpus().find(name).rows().is_empty(), "{name}: {:?}", facts.gpus().find(name));
     }
     assert!(
-        matches!(facts.gpus().find("RTX A4001"), LookupResult::NotFound(near) if near.contains(&"RTX-A4000"))
+        matches!(facts.gpus().find("RTX A4001"), NameMatch::NotFound(near) if near.contains(&"RTX-A4000"))
     );
 }
 
@@ -172,7 +172,7 @@ fn no_product_name_of_pci_ids_gives_a_wrong_card() {
                 ] {
                     names += 1;
                     let found = gpus.find(&written);
-                    if let LookupResult::NotFound(near) = &found {
+                    if let NameMatch::NotFound(near) = &found {
                         let glued = !written.contains(' ');
                         assert!(glued || !near.is_empty(), "{written} is refused without a suggestion");
                         refused += 1;

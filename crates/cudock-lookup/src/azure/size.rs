@@ -2,7 +2,7 @@
 
 use cudock_base::{UsageError, suggest};
 use cudock_facts::Facts;
-use cudock_facts::lookup::LookupResult;
+use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::{Lifecycle, PriceRow, Size};
 use cudock_facts::version::Date;
 use serde_json::{Value, json};
@@ -72,11 +72,11 @@ pub fn known_region<'a>(facts: &'a Facts, region: &str) -> Result<&'a str, Usage
 
 fn find<'a>(facts: &'a Facts, name: &str) -> Result<&'a Size, UsageError> {
     let near = match facts.sizes().find(name) {
-        LookupResult::One(size) => return Ok(size),
-        LookupResult::Several(_) => {
+        NameMatch::One(size) => return Ok(size),
+        NameMatch::Several(_) => {
             return Err(UsageError::new(format!("`{name}` stands for several sizes")));
         }
-        LookupResult::NotFound(near) => near,
+        NameMatch::NotFound(near) => near,
     };
     let error = UsageError::new(format!("no Azure size is called `{name}`")).near(&near);
     let wanted = name.to_ascii_lowercase();
@@ -99,7 +99,7 @@ fn chosen<'a>(
     let ids: Option<Vec<&str>> = match gpu {
         None => None,
         Some(gpu) => match facts.gpus().find(gpu) {
-            LookupResult::NotFound(near) => {
+            NameMatch::NotFound(near) => {
                 return Err(UsageError::new(format!("no GPU is called `{gpu}`")).near(&near));
             }
             found => Some(found.rows().into_iter().map(|gpu| gpu.id.as_str()).collect()),

@@ -2,7 +2,7 @@
 
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
-use cudock_facts::lookup::LookupResult;
+use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::{Outdated, Size};
 use cudock_facts::version::Date;
 
@@ -52,8 +52,8 @@ pub(super) fn assess(facts: &Facts, day: Date, region: Option<&str>, choice: &Ch
 
 fn size(facts: &Facts, day: Date, region: Option<&str>, name: &str, choice: &Choice) -> Assessment {
     let row = match facts.sizes().find(name) {
-        LookupResult::One(row) => row,
-        LookupResult::Several(_) | LookupResult::NotFound(_) => {
+        NameMatch::One(row) => row,
+        NameMatch::Several(_) | NameMatch::NotFound(_) => {
             return no_such_size(facts, day, region, name);
         }
     };
@@ -140,7 +140,7 @@ fn no_such_size(facts: &Facts, day: Date, region: Option<&str>, name: &str) -> A
     });
     let near: Vec<String> = match (meant, facts.sizes().find(&whole)) {
         (Some(size), _) => vec![size.name.clone()],
-        (None, LookupResult::NotFound(near)) => near.into_iter().map(str::to_owned).collect(),
+        (None, NameMatch::NotFound(near)) => near.into_iter().map(str::to_owned).collect(),
         (None, _) => Vec::new(),
     };
     let question = match near.as_slice() {

@@ -4,7 +4,7 @@ mod chips;
 mod name;
 
 use self::name::GpuName;
-use super::LookupResult;
+use super::NameMatch;
 use crate::tables::{Gpu, Gpus, OfChips};
 use cudock_base::suggest;
 
@@ -14,7 +14,7 @@ const MAX_MATCHES: usize = 12;
 impl Gpus {
     /// The GPUs with a name: our id, the name from nvidia-smi (also truncated with dots, of a MIG device or with a vGPU
     /// profile), a product name of pci.ids, a chip, or the distinctive part of one of these (`A100`, `P4000`).
-    pub fn find(&self, name: &str) -> LookupResult<'_, Gpu> {
+    pub fn find(&self, name: &str) -> NameMatch<'_, Gpu> {
         let wanted = GpuName::parse(name);
         let mut rows = self.exactly(&wanted);
         // A name without a number is a product line, of which the table has only some GPUs.
@@ -28,7 +28,7 @@ impl Gpus {
             rows.clear();
         }
         let ids = || self.gpu.iter().chain(&self.of_chips().rows).map(|gpu| gpu.id.as_str());
-        LookupResult::from_rows(rows, || suggest::nearest(name, ids()))
+        NameMatch::from_rows(rows, || suggest::nearest(name, ids()))
     }
 
     /// The GPUs with a PCI device id, such as 0x2335. Boards of one chip may share one.
