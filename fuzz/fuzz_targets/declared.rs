@@ -3,7 +3,7 @@
 #![no_main]
 
 use cudock_base::{Arch, LineIndex};
-use cudock_declared::{FileKind, Files, dockerfile, read_with_files, read_sources};
+use cudock_declared::{FileKind, Files, dockerfile, read_sources, read_with_files};
 use libfuzzer_sys::fuzz_target;
 
 /// A context in which every file has the same text.

@@ -81,31 +81,21 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_fixed_part_of_a_sequence_is_taken() {
-        assert_eq!(
-            of(r"Xid \(\d+\): has fallen off the bus"),
-            Some(vec!["): has fallen off the bus".into()])
-        );
-    }
-
-    #[test]
-    fn each_alternative_has_a_text() {
-        assert_eq!(of("first one|second one"), Some(vec!["first one".into(), "second one".into()]));
-    }
-
-    #[test]
-    fn an_alternative_without_a_fixed_part_has_no_anchor() {
-        assert_eq!(of(r"first one|\d+"), None);
-    }
-
-    #[test]
-    fn optional_parts_are_not_anchors() {
-        assert_eq!(of("(?:very long and absent)?present"), Some(vec!["present".into()]));
-    }
-
-    #[test]
-    fn quotes_split_a_text_because_json_escapes_them() {
-        assert_eq!(of(r#"exec: "nvidia-smi""#), Some(vec!["nvidia-smi".into()]));
+    fn every_match_contains_one_of_the_texts() {
+        let cases: [(&str, Option<&[&str]>); 5] = [
+            // The longest fixed part of a sequence.
+            (r"Xid \(\d+\): has fallen off the bus", Some(&["): has fallen off the bus"])),
+            ("first one|second one", Some(&["first one", "second one"])),
+            (r"first one|\d+", None),
+            // Optional parts do not count.
+            ("(?:very long and absent)?present", Some(&["present"])),
+            // JSON escapes quotes, so they split a text.
+            (r#"exec: "nvidia-smi""#, Some(&["nvidia-smi"])),
+        ];
+        for (pattern, expected) in cases {
+            let expected = expected.map(|texts| texts.iter().map(|text| (*text).to_owned()).collect());
+            assert_eq!(of(pattern), expected, "{pattern}");
+        }
     }
 
     #[test]

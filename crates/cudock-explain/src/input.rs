@@ -64,25 +64,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_with_colours_and_a_stray_nul_is_text() {
-        assert_eq!(
-            judge(b"\x1b[31merror\x1b[0m: something failed here\n\x00more of the same log text\n"),
-            Ok(())
-        );
-    }
-
-    #[test]
-    fn an_elf_file_is_binary() {
-        assert_eq!(judge(b"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00"), Err(NotText::Binary));
-    }
-
-    #[test]
-    fn a_compressed_log_is_named() {
-        assert_eq!(judge(b"\x1f\x8b\x08\x00"), Err(NotText::Compressed("gzip")));
-    }
-
-    #[test]
-    fn utf_16_is_named() {
-        assert_eq!(judge(b"\xff\xfeE\x00r\x00r\x00"), Err(NotText::Utf16));
+    fn logs_are_distinguished_from_other_data() {
+        let cases: [(&[u8], _); 4] = [
+            // Colors and a stray NUL are common in logs.
+            (b"\x1b[31merror\x1b[0m: something failed here\n\x00more of the same log text\n", Ok(())),
+            (b"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00", Err(NotText::Binary)),
+            (b"\x1f\x8b\x08\x00", Err(NotText::Compressed("gzip"))),
+            (b"\xff\xfeE\x00r\x00r\x00", Err(NotText::Utf16)),
+        ];
+        for (start, expected) in cases {
+            assert_eq!(judge(start), expected, "{start:?}");
+        }
     }
 }

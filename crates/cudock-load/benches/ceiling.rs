@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use cudock_load::payload::{Input, InputShape, Protocol, Recipe, requests};
+use cudock_load::payload::{BenchProtocol, InputShape, ModelInput, Recipe, requests};
 use cudock_load::{Arrivals, Load, LoadSettings, ServerUrl, run};
 use cudock_tensor::DType;
 use rustix::buffer::spare_capacity;
@@ -89,11 +89,11 @@ fn main() {
     let target: ServerUrl = format!("http://{address}").parse().unwrap();
     for (name, elements) in [("1 kB", 50), ("5 kB", 256), ("10 kB", 512)] {
         let input =
-            Input { name: "x".to_owned(), dtype: DType::F32, shape: InputShape::Rows(vec![elements]) };
+            ModelInput { name: "x".to_owned(), dtype: DType::F32, shape: InputShape::Rows(vec![elements]) };
         let recipe = Recipe {
             target: &target,
             path: "/predict",
-            protocol: Protocol::Predict,
+            protocol: BenchProtocol::Predict,
             inputs: &[input],
             rows: &[1],
             bodies: 16,

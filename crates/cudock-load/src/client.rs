@@ -39,7 +39,7 @@ impl HttpResponse {
             Err(_) => String::from_utf8_lossy(&self.body).into_owned(),
         };
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        text.chars().filter(|letter| !letter.is_control()).take(400).collect()
+        text.chars().filter(|ch| !ch.is_control()).take(400).collect()
     }
 }
 

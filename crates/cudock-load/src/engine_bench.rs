@@ -1,6 +1,4 @@
-//! A model without a server: what the engine alone gives, and what is left of it once JSON is read and written.
-//!
-//! This is the limit that no server of the same engine exceeds.
+//! Measures an engine without a server, with and without the cost of JSON: the upper limit for any server with it.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -11,45 +9,45 @@ use cudock_tensor::{InferenceResponse, RequestLimits, Signature, Tensor, predict
 use serde::Serialize;
 
 use crate::error::LoadError;
-use crate::payload::{self, Input, Protocol, ShapeOfRow};
+use crate::payload::{self, BenchProtocol, ModelInput, ShapeOfRow};
 
 /// The longest a batch may take.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What to measure.
+/// The settings of a measurement.
 #[derive(Debug)]
 pub struct EngineBench<'a> {
-    /// Sizes of batches. A model that takes no batches runs one request at a time.
+    /// Batch sizes. A model without a batch dimension runs one request at a time.
     pub batches: &'a [usize],
-    /// Rows of a request, for what JSON takes.
+    /// Rows of a request, for the cost of JSON.
     pub rows: usize,
-    /// Shapes of inputs that the model leaves open.
+    /// Shapes of inputs with dynamic sizes.
     pub shapes: &'a [ShapeOfRow],
-    /// The seed of the values that are made up.
+    /// The seed of generated values.
     pub seed: u64,
-    /// How long each size runs before it counts.
+    /// The warm-up of each size.
     pub warm_up: Duration,
-    /// How long each size is measured.
+    /// The measuring time of each size.
     pub duration: Duration,
 }
 
 impl EngineBench<'_> {
-    /// How long each size is measured, unless the user says otherwise.
+    /// The default measuring time.
     pub const DURATION: Duration = Duration::from_secs(1);
-    /// How long each size runs before it counts, unless the user says otherwise.
+    /// The default warm-up.
     pub const WARM_UP: Duration = Duration::from_millis(200);
 }
 
-/// Everything that was measured.
+/// The measurements.
 #[derive(Debug, Serialize)]
 pub struct EngineReport {
-    /// What it ran on.
+    /// The device.
     pub device: DeviceInfo,
     /// One for each size of batch.
     pub runs: Vec<BatchRun>,
     /// The size of the fastest run.
     pub best_batch: usize,
-    /// What it takes to read a request of `/predict` and to write its answer; none if the model's tensors have no JSON.
+    /// The cost of reading a `/predict` request and writing its response; `None` if the tensors cannot be JSON.
     pub json: Option<JsonCost>,
 }
 
@@ -58,7 +56,7 @@ pub struct EngineReport {
 pub struct BatchRun {
     /// Rows of a batch.
     pub batch: usize,
-    /// How many ran.
+    /// The number of batches.
     pub batches: u64,
     /// The time of one batch, from input bytes to output bytes.
     pub batch_ms: f64,
@@ -68,16 +66,16 @@ pub struct BatchRun {
     pub with_json_rows_per_second: Option<f64>,
 }
 
-/// What the JSON of one request takes on one thread.
+/// The cost of the JSON of one request on one thread.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct JsonCost {
     /// Rows of the request.
     pub rows: usize,
-    /// Its length.
+    /// The length of its body.
     pub body_bytes: usize,
-    /// To read it.
+    /// Time to read it.
     pub read_us: f64,
-    /// To write its answer.
+    /// Time to write its response.
     pub write_us: f64,
 }
 
@@ -88,19 +86,19 @@ impl JsonCost {
     }
 }
 
-/// Why an engine could not be measured.
+/// An error in measuring an engine.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineBenchError {
-    /// Its inputs cannot be made up.
+    /// Inputs cannot be generated.
     #[error(transparent)]
     Payload(#[from] LoadError),
     /// It failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// It has no lane to run batches on.
-    #[error("the engine gives no place to put a batch")]
+    #[error("the engine has no lane")]
     NoLane,
-    /// What it gave is not a tensor.
+    /// An output is not a tensor.
     #[error("{0}")]
     Output(String),
 }
@@ -114,7 +112,7 @@ impl EngineBench<'_> {
     ) -> Result<EngineReport, EngineBenchError> {
         let signature = engine.signature().clone();
         let device = engine.device().clone();
-        let inputs = signature.inputs.iter().map(|spec| Input::resolve(spec, self.shapes));
+        let inputs = signature.inputs.iter().map(|spec| ModelInput::resolve(spec, self.shapes));
         let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
         let mut lanes = engine.take_lanes();
         let json = match lanes.first_mut() {
@@ -135,7 +133,7 @@ impl EngineBench<'_> {
     #[allow(clippy::cast_precision_loss, reason = "counts become rates")]
     fn measure(
         &self,
-        inputs: &[Input],
+        inputs: &[ModelInput],
         batch: usize,
         lanes: &mut [Box<dyn Lane>],
         json: Option<JsonCost>,
@@ -170,7 +168,7 @@ impl EngineBench<'_> {
         })
     }
 
-    /// How many batches a lane ran, and how long they took in seconds.
+    /// The number of batches that a lane ran, and their time in seconds.
     fn run_lane(&self, lane: &mut dyn Lane, feed: &Feed) -> Result<(u64, f64), EngineError> {
         let started = Instant::now();
         // At least twice: the first run of a size may choose algorithms or record a graph.
@@ -188,15 +186,17 @@ impl EngineBench<'_> {
         Ok((batches, started.elapsed().as_secs_f64()))
     }
 
-    /// Measures reading a request and writing its answer, of the size that clients would send.
+    /// Measures reading a request and writing its response.
     fn json_cost(
         &self,
         signature: &Signature,
-        inputs: &[Input],
+        inputs: &[ModelInput],
         lane: &mut dyn Lane,
     ) -> Result<Option<JsonCost>, EngineBenchError> {
         let rows = if signature.batched { self.rows } else { 1 };
-        let Ok(body) = payload::body(Protocol::Predict, inputs, rows, self.seed) else { return Ok(None) };
+        let Ok(body) = payload::body(BenchProtocol::Predict, inputs, rows, self.seed) else {
+            return Ok(None);
+        };
         let limits = RequestLimits::default();
         if predict::read(&body, signature, &limits).is_err() {
             return Ok(None);
@@ -223,15 +223,15 @@ impl EngineBench<'_> {
 /// Shape and bytes of each input of a batch.
 type Feed = Vec<(Vec<usize>, Vec<u8>)>;
 
-fn feed(inputs: &[Input], rows: usize, seed: u64) -> Result<Feed, LoadError> {
-    let one = |input: &Input| {
-        let bytes = payload::body(Protocol::Raw, std::slice::from_ref(input), rows, seed)?;
+fn feed(inputs: &[ModelInput], rows: usize, seed: u64) -> Result<Feed, LoadError> {
+    let one = |input: &ModelInput| {
+        let bytes = payload::body(BenchProtocol::Raw, std::slice::from_ref(input), rows, seed)?;
         Ok((input.with_rows(rows), bytes))
     };
     inputs.iter().map(one).collect()
 }
 
-/// Puts a batch into the lane and runs it.
+/// Copies a batch into the lane and runs it.
 fn fill_and_run<'l>(lane: &'l mut dyn Lane, feed: &Feed) -> Result<Vec<OutputView<'l>>, EngineError> {
     for (index, (shape, bytes)) in feed.iter().enumerate() {
         lane.input(index, shape, bytes.len())?.copy_from_slice(bytes);
@@ -239,12 +239,12 @@ fn fill_and_run<'l>(lane: &'l mut dyn Lane, feed: &Feed) -> Result<Vec<OutputVie
     lane.run(BATCH_TIMEOUT)
 }
 
-/// What a piece of work takes: the best of many rounds, since disturbances only ever make it longer.
+/// The time of some work: the best of many rounds, since disturbances only make it longer.
 fn microseconds(mut work: impl FnMut()) -> f64 {
     const ROUNDS: u32 = 20;
     let started = Instant::now();
     let mut repeats: u32 = 1;
-    // As many repeats as make a round of a few milliseconds.
+    // Enough repeats for a round of a few milliseconds.
     while started.elapsed() < Duration::from_millis(5) {
         work();
         repeats += 1;

@@ -15,7 +15,7 @@ use crate::LoadError;
 const SPIN: Duration = Duration::from_micros(5);
 /// The token of the timer.
 const TIMER: u64 = u64::MAX;
-const MOST_EVENTS: usize = 512;
+const MAX_EVENTS: usize = 512;
 
 /// An epoll instance with a timer.
 pub(crate) struct Poll {
@@ -42,7 +42,7 @@ impl Poll {
             .map_err(&fault)?;
         epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN | EventFlags::ET)
             .map_err(&fault)?;
-        Ok(Self { epoll, timer, events: Vec::with_capacity(MOST_EVENTS), armed: None })
+        Ok(Self { epoll, timer, events: Vec::with_capacity(MAX_EVENTS), armed: None })
     }
 
     /// Watches a socket until it is closed. Edge-triggered: read until nothing is left.

@@ -1,4 +1,4 @@
-//! Which requests are sent: made up from what the server or the user says about the model, or read from a file.
+//! Prepares requests: generated from the model metadata or the arguments, or read from a file.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,18 +10,18 @@ use cudock_tensor::DType;
 use crate::client::{HttpClient, record_expected};
 use crate::error::LoadError;
 use crate::metadata::{ModelMetadata, model_metadata, model_names};
-use crate::payload::{self, Input, InputShape, Protocol, Recipe, ShapeOfRow};
+use crate::payload::{self, BenchProtocol, InputShape, ModelInput, Recipe, ShapeOfRow};
 use crate::request::LoadRequest;
 use crate::server_url::ServerUrl;
 
-/// How long a single answer may take before the load begins: a model may have to be loaded first.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// The timeout of single requests before the load: a model may have to be loaded first.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the user says about the requests.
+/// The options of requests.
 #[derive(Debug)]
 pub struct RequestOptions<'a> {
-    /// How the model is asked.
-    pub protocol: Protocol,
+    /// The protocol.
+    pub protocol: BenchProtocol,
     /// The name of the model, if the server has several.
     pub model_name: Option<&'a str>,
     /// Shapes of one row.
@@ -32,33 +32,33 @@ pub struct RequestOptions<'a> {
     pub body: Option<&'a Path>,
     /// Headers as `Name: value`.
     pub headers: &'a [String],
-    /// Rows of a request, one after the other.
+    /// Row counts of the requests.
     pub rows: &'a [usize],
-    /// How many different bodies there are.
+    /// The number of different bodies.
     pub bodies: usize,
-    /// The seed of the values that are made up.
+    /// The seed of generated values.
     pub seed: u64,
 }
 
-/// What is sent, and where.
+/// Prepared requests and their server.
 #[derive(Debug)]
 pub struct Prepared {
     /// The server's address.
     pub address: SocketAddr,
     /// The path of all requests.
     pub path: String,
-    /// The requests, each with its expected answer.
+    /// The requests, each with its expected response.
     pub requests: Vec<LoadRequest>,
-    /// What a request holds.
+    /// A description of a request.
     pub summary: String,
 }
 
-/// Finds out what to send, and sends each request once, so that its answer is known.
+/// Prepares requests, and sends each one once to record its response.
 pub fn prepare(options: &RequestOptions<'_>, target: &ServerUrl) -> Result<Prepared, LoadError> {
     let address = target.reach()?;
     let headers = options.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
     let protocol = options.protocol;
-    let mut client = HttpClient::new(target, address, ANSWER_TIMEOUT);
+    let mut client = HttpClient::new(target, address, RESPONSE_TIMEOUT);
     let mut metadata = None;
     let mut name = options.model_name.map(str::to_owned).or_else(|| target.path().and_then(name_in_path));
     if options.body.is_none() || (name.is_none() && target.path().is_none()) {
@@ -66,15 +66,17 @@ pub fn prepare(options: &RequestOptions<'_>, target: &ServerUrl) -> Result<Prepa
             name = only_model(&mut client, target, &headers)?;
         }
         if let Some(name) = &name {
-            // Servers without the protocol answer in many ways; all that matters is whether there is metadata.
+            // Servers without the protocol respond with various errors; only metadata matters.
             metadata = model_metadata(&mut client, target, &headers, name).unwrap_or_default();
         }
     }
     let path = match (target.path(), protocol, options.model_name) {
         (Some(path), _, _) => path.to_owned(),
-        (None, Protocol::Predict | Protocol::Raw | Protocol::Npy, Some(name)) => format!("/predict/{name}"),
+        (None, BenchProtocol::Predict | BenchProtocol::Raw | BenchProtocol::Npy, Some(name)) => {
+            format!("/predict/{name}")
+        }
         _ => protocol.path(name.as_deref()).ok_or_else(|| {
-            UsageError::new("the server does not say which models it has").hint("pass --model-name NAME")
+            UsageError::new("the server does not list its models").hint("pass --model-name NAME")
         })?,
     };
     let (mut requests, summary) = if let Some(file) = options.body {
@@ -98,7 +100,7 @@ pub fn prepare(options: &RequestOptions<'_>, target: &ServerUrl) -> Result<Prepa
     Ok(Prepared { address, path, requests, summary })
 }
 
-/// The model's name where the path has it, as `/v2/models/NAME/infer`.
+/// The model's name in a path such as `/v2/models/NAME/infer`.
 fn name_in_path(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     match parts.as_slice() {
@@ -107,7 +109,7 @@ fn name_in_path(path: &str) -> Option<String> {
     }
 }
 
-/// The name of the server's only model, if it has one and says so.
+/// The name of the server's only model, if it is known.
 fn only_model(
     client: &mut HttpClient,
     target: &ServerUrl,
@@ -122,7 +124,10 @@ fn only_model(
     }
 }
 
-fn inputs(options: &RequestOptions<'_>, metadata: Option<&ModelMetadata>) -> Result<Vec<Input>, LoadError> {
+fn inputs(
+    options: &RequestOptions<'_>,
+    metadata: Option<&ModelMetadata>,
+) -> Result<Vec<ModelInput>, LoadError> {
     if options.rows.contains(&0) {
         return Err(UsageError::new("a request has at least one row").into());
     }
@@ -130,27 +135,27 @@ fn inputs(options: &RequestOptions<'_>, metadata: Option<&ModelMetadata>) -> Res
         Some(name) => DType::from_protocol_name(&name.to_ascii_uppercase()).ok_or_else(|| {
             let names: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.protocol_name()).collect();
             UsageError::new(format!("`{name}` is not a tensor type"))
-                .hint(format!("known are {}", names.join(", ")))
+                .hint(format!("use one of {}", names.join(", ")))
         })?,
         None => DType::F32,
     };
     if let Some(metadata) = metadata {
-        let resolve = |spec| Input::resolve(spec, options.shapes);
-        let inputs: Vec<Input> = metadata.inputs.iter().map(resolve).collect::<Result<_, _>>()?;
+        let resolve = |spec| ModelInput::resolve(spec, options.shapes);
+        let inputs: Vec<ModelInput> = metadata.inputs.iter().map(resolve).collect::<Result<_, _>>()?;
         let fixed = inputs.iter().all(|input| matches!(input.shape, InputShape::Fixed(_)));
         if fixed && options.rows.iter().any(|rows| *rows != 1) {
             return Err(UsageError::new("this model has no batch dimension, so a request is one row")
-                .hint("leave --rows out")
+                .hint("omit --rows")
                 .into());
         }
         return Ok(inputs);
     }
     if options.shapes.is_empty() {
-        return Err(UsageError::new("the server does not say what its model takes")
+        return Err(UsageError::new("the server has no metadata of its model")
             .hint("pass the shape of one row, as --shape 512 --dtype FP32, or a request by --body FILE")
             .into());
     }
-    let input = |shape: &payload::ShapeOfRow| Input {
+    let input = |shape: &payload::ShapeOfRow| ModelInput {
         name: shape.name.clone().unwrap_or_else(|| "input".to_owned()),
         dtype,
         shape: InputShape::Rows(shape.dimensions.clone()),
@@ -158,7 +163,7 @@ fn inputs(options: &RequestOptions<'_>, metadata: Option<&ModelMetadata>) -> Res
     Ok(options.shapes.iter().map(input).collect())
 }
 
-fn describe(inputs: &[Input], rows: &[usize]) -> String {
+fn describe(inputs: &[ModelInput], rows: &[usize]) -> String {
     let rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
     let inputs: Vec<String> =
         inputs.iter().map(|input| format!("{} {:?}", input.dtype, input.dimensions())).collect();

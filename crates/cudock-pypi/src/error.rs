@@ -52,8 +52,6 @@ pub enum PypiError {
         file: String,
         /// `onnxruntime==1.31.1`
         requirement: String,
-        /// The processor it is for.
-        cpu: String,
     },
     /// No source is configured.
     #[error("no source for {file}: pip is configured to use no index")]
@@ -172,54 +170,52 @@ impl FailedSource {
 
 impl PypiError {
     fn hint(&self) -> Option<String> {
-        match self {
+        let hint = match self {
             Self::Named { variable, .. } => {
-                Some(format!("set {variable} to the path of libonnxruntime.so, or unset it"))
+                return Some(format!("set {variable} to the path of libonnxruntime.so, or unset it"));
             }
-            Self::NoWheel { .. } => Some(
-                "build ONNX Runtime for this machine, and set CUDOCK_ONNXRUNTIME to its library".to_owned(),
-            ),
-            Self::Offline { requirement, cpu, .. } => Some(format!(
-                "with network access, run `pip install {requirement}`; or download the wheel with \
-                 `pip download --no-deps --only-binary=:all: --python-version 3.12 --platform {} {requirement} -d DIR` \
-                 and set PIP_FIND_LINKS to DIR; or set CUDOCK_ONNXRUNTIME to the library",
-                platform_of(self, cpu),
-            )),
-            Self::NoSource { .. } => {
-                Some("set PIP_FIND_LINKS to a directory of wheels, or unset PIP_NO_INDEX".to_owned())
+            Self::Offline { file, requirement, .. } => {
+                let platform = platform_tag(file);
+                return Some(format!(
+                    "with network access, run `pip install {requirement}`; or download the wheel with \
+                     `pip download --no-deps --only-binary=:all: --python-version 3.12 --platform {platform} \
+                     {requirement} -d DIR` and set PIP_FIND_LINKS to DIR; or set CUDOCK_ONNXRUNTIME to the library",
+                ));
             }
-            Self::Unavailable { tried, .. } => match tried.iter().map(|tried| tried.kind).max()? {
-                SourceErrorKind::NotListed => Some(
-                    "set PIP_INDEX_URL to an index that has it, or PIP_FIND_LINKS to a directory with the wheel"
-                        .to_owned(),
-                ),
-                SourceErrorKind::Unreachable => Some(
-                    "check PIP_INDEX_URL, pip.conf and HTTPS_PROXY, and try again; the downloaded part is kept"
-                        .to_owned(),
-                ),
-                SourceErrorKind::Protocol => {
-                    Some("check that PIP_INDEX_URL names an index: its pages are at URL/onnxruntime/".to_owned())
-                }
-                SourceErrorKind::Insecure => Some(
-                    "use https, or add the host to PIP_TRUSTED_HOST: the wheel is verified by its hash"
-                        .to_owned(),
-                ),
-                SourceErrorKind::Certificate => Some(
-                    "if its certificate is from your own authority, set PIP_CERT to the authority's file"
-                        .to_owned(),
-                ),
-                SourceErrorKind::SignIn => Some(
-                    "add user and password to the index's URL, or to ~/.netrc".to_owned(),
-                ),
-                SourceErrorKind::WrongBytes => Some(
-                    "a mirror or proxy may alter the content, or have its own build; set PIP_INDEX_URL to another index"
-                        .to_owned(),
-                ),
-            },
-            Self::Space { .. } => Some(FULL.to_owned()),
-            Self::Store(error) if error.is_storage_full() => Some(FULL.to_owned()),
-            Self::NoCache => Some("set CUDOCK_CACHE to a directory".to_owned()),
-            _ => None,
+            Self::NoWheel { .. } => {
+                "build ONNX Runtime for this machine, and set CUDOCK_ONNXRUNTIME to its library"
+            }
+            Self::NoSource { .. } => "set PIP_FIND_LINKS to a directory of wheels, or unset PIP_NO_INDEX",
+            Self::Unavailable { tried, .. } => tried.iter().map(|failed| failed.kind).max()?.hint(),
+            Self::Space { .. } => STORAGE_FULL,
+            Self::Store(error) if error.is_storage_full() => STORAGE_FULL,
+            Self::NoCache => "set CUDOCK_CACHE to a directory",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+impl SourceErrorKind {
+    const fn hint(self) -> &'static str {
+        match self {
+            Self::NotListed => {
+                "set PIP_INDEX_URL to an index that has it, or PIP_FIND_LINKS to a directory with the wheel"
+            }
+            Self::Unreachable => {
+                "check PIP_INDEX_URL, pip.conf and HTTPS_PROXY, and try again; the downloaded part is kept"
+            }
+            Self::Protocol => "check that PIP_INDEX_URL is an index: its pages are at URL/onnxruntime/",
+            Self::Insecure => {
+                "use https, or add the host to PIP_TRUSTED_HOST: the wheel is verified by its hash"
+            }
+            Self::Certificate => {
+                "if its certificate is from your own authority, set PIP_CERT to the authority's file"
+            }
+            Self::SignIn => "add user and password to the index's URL, or to ~/.netrc",
+            Self::WrongBytes => {
+                "a mirror or proxy may alter the content, or have its own build; set PIP_INDEX_URL to another index"
+            }
         }
     }
 }
@@ -243,11 +239,10 @@ impl Report for PypiError {
     }
 }
 
-const FULL: &str = "free some space, or set CUDOCK_CACHE to a directory on a larger disk";
+const STORAGE_FULL: &str = "free some space, or set CUDOCK_CACHE to a directory on a larger disk";
 
 /// The platform tag in a wheel's name, as pip expects it.
-fn platform_of(error: &PypiError, cpu: &str) -> String {
-    let PypiError::Offline { file, .. } = error else { return format!("manylinux_2_28_{cpu}") };
+fn platform_tag(file: &str) -> &str {
     let tag = file.strip_suffix(".whl").and_then(|stem| stem.rsplit('-').next()).unwrap_or_default();
-    tag.split('.').next().unwrap_or_default().to_owned()
+    tag.split('.').next().unwrap_or_default()
 }

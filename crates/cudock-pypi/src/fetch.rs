@@ -78,7 +78,7 @@ impl Fetcher<'_> {
         let file = wheel.file.clone();
         if self.offline && skipped {
             let requirement = format!("{}=={}", wheel.package, wheel.version);
-            return Err(PypiError::Offline { file, requirement, cpu: wheel.cpu.clone() });
+            return Err(PypiError::Offline { file, requirement });
         }
         Err(if tried.is_empty() {
             PypiError::NoSource { file }

@@ -4,12 +4,12 @@ use cudock_tensor::DType;
 use serde_json::json;
 
 use super::element::Element;
-use super::{Input, Protocol};
+use super::{BenchProtocol, ModelInput};
 use crate::LoadError;
 use crate::rng::Rng;
 
-/// Most elements of one body.
-const MOST_ELEMENTS: usize = 256 << 20;
+/// The limit for elements of one body.
+const MAX_ELEMENTS: usize = 256 << 20;
 
 /// A body, and where its JSON ends if binary tensors follow.
 pub(super) struct Body {
@@ -18,15 +18,15 @@ pub(super) struct Body {
 }
 
 struct Drawn<'a> {
-    input: &'a Input,
+    input: &'a ModelInput,
     shape: Vec<usize>,
     elements: Vec<Element>,
 }
 
 /// Generates a body with `rows` rows.
 pub(super) fn make(
-    protocol: Protocol,
-    inputs: &[Input],
+    protocol: BenchProtocol,
+    inputs: &[ModelInput],
     rows: usize,
     rng: &mut Rng,
 ) -> Result<Body, LoadError> {
@@ -34,24 +34,24 @@ pub(super) fn make(
     let single = || match drawn.as_slice() {
         [one] => Ok(one),
         _ => Err(LoadError::Payload(format!(
-            "the model takes {} inputs, and bodies of this kind hold one",
+            "the model has {} inputs, but bodies of this kind have one",
             drawn.len()
         ))),
     };
     let plain = |bytes| Body { bytes, json_length: None };
     Ok(match protocol {
-        Protocol::Predict => plain(predict(&drawn).into_bytes()),
-        Protocol::Oip => plain(oip(&drawn).into_bytes()),
-        Protocol::OipBinary => oip_binary(&drawn),
-        Protocol::Raw => plain(binary(single()?)),
-        Protocol::Npy => plain(npy(single()?)?),
+        BenchProtocol::Predict => plain(predict(&drawn).into_bytes()),
+        BenchProtocol::Oip => plain(oip(&drawn).into_bytes()),
+        BenchProtocol::OipBinary => oip_binary(&drawn),
+        BenchProtocol::Raw => plain(binary(single()?)),
+        BenchProtocol::Npy => plain(npy(single()?)?),
     })
 }
 
-fn draw<'a>(input: &'a Input, rows: usize, rng: &mut Rng) -> Result<Drawn<'a>, LoadError> {
+fn draw<'a>(input: &'a ModelInput, rows: usize, rng: &mut Rng) -> Result<Drawn<'a>, LoadError> {
     let shape = input.with_rows(rows);
-    let count = cudock_tensor::elements(&shape).filter(|count| *count <= MOST_ELEMENTS).ok_or_else(|| {
-        LoadError::Payload(format!("a body of shape {shape:?} for `{}` is too large to be made", input.name))
+    let count = cudock_tensor::elements(&shape).filter(|count| *count <= MAX_ELEMENTS).ok_or_else(|| {
+        LoadError::Payload(format!("a body of shape {shape:?} for `{}` is too large", input.name))
     })?;
     let elements = (0..count).map(|_| Element::draw(input.dtype, rng)).collect();
     Ok(Drawn { input, shape, elements })
@@ -156,18 +156,18 @@ fn npy(drawn: &Drawn<'_>) -> Result<Vec<u8>, LoadError> {
         DType::F32 => "<f4",
         DType::F64 => "<f8",
         dtype @ (DType::BF16 | DType::String) => {
-            return Err(LoadError::Payload(format!("npy files made here hold no {dtype}")));
+            return Err(LoadError::Payload(format!("npy bodies do not support {dtype}")));
         }
     };
     let shape = drawn.shape.iter().map(|size| format!("{size},")).collect::<String>();
     let mut head = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
-    // The elements begin at a multiple of 64, behind magic, version, length and the head's own line end.
+    // The elements start at a multiple of 64, after magic, version, length and the newline of the head.
     while !(10 + head.len() + 1).is_multiple_of(64) {
         head.push(' ');
     }
     head.push('\n');
     let length = u16::try_from(head.len())
-        .map_err(|_| LoadError::Payload("a shape of so many dimensions does not fit npy".to_owned()))?;
+        .map_err(|_| LoadError::Payload("the shape has too many dimensions for npy".to_owned()))?;
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend(length.to_le_bytes());
     bytes.extend(head.into_bytes());
@@ -182,21 +182,22 @@ mod tests {
     use super::super::InputShape;
     use super::*;
 
-    fn input(name: &str, dtype: DType, row: &[usize]) -> Input {
-        Input { name: name.to_owned(), dtype, shape: InputShape::Rows(row.to_vec()) }
+    fn input(name: &str, dtype: DType, row: &[usize]) -> ModelInput {
+        ModelInput { name: name.to_owned(), dtype, shape: InputShape::Rows(row.to_vec()) }
     }
 
-    fn body(protocol: Protocol, inputs: &[Input], rows: usize) -> Body {
+    fn body(protocol: BenchProtocol, inputs: &[ModelInput], rows: usize) -> Body {
         make(protocol, inputs, rows, &mut Rng::new(1)).unwrap()
     }
 
     #[test]
     fn predict_has_nested_rows_and_names_only_where_there_are_several() {
         let inputs = [input("a", DType::F32, &[2, 3]), input("b", DType::String, &[])];
-        let one: Value = serde_json::from_slice(&body(Protocol::Predict, &inputs[..1], 4).bytes).unwrap();
+        let one: Value =
+            serde_json::from_slice(&body(BenchProtocol::Predict, &inputs[..1], 4).bytes).unwrap();
         assert_eq!(one["input"].as_array().unwrap().len(), 4);
         assert_eq!(one["input"][3][1].as_array().unwrap().len(), 3);
-        let two: Value = serde_json::from_slice(&body(Protocol::Predict, &inputs, 2).bytes).unwrap();
+        let two: Value = serde_json::from_slice(&body(BenchProtocol::Predict, &inputs, 2).bytes).unwrap();
         assert!(two["input"]["a"][1][1][2].is_f64());
         assert!(two["input"]["b"][1].is_string());
     }
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn the_protocols_hold_the_same_numbers() {
         let inputs = [input("x", DType::F32, &[5])];
-        let json: Value = serde_json::from_slice(&body(Protocol::Oip, &inputs, 3).bytes).unwrap();
+        let json: Value = serde_json::from_slice(&body(BenchProtocol::Oip, &inputs, 3).bytes).unwrap();
         assert_eq!(json["inputs"][0]["shape"], json!([3, 5]));
         assert_eq!(json["inputs"][0]["datatype"], "FP32");
         #[allow(clippy::cast_possible_truncation, reason = "they are of that type")]
@@ -214,14 +215,14 @@ mod tests {
             .iter()
             .map(|n| n.as_f64().unwrap() as f32)
             .collect();
-        let raw = body(Protocol::Raw, &inputs, 3).bytes;
+        let raw = body(BenchProtocol::Raw, &inputs, 3).bytes;
         let floats: Vec<f32> = raw.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
         assert_eq!(numbers, floats);
-        let npy = body(Protocol::Npy, &inputs, 3).bytes;
+        let npy = body(BenchProtocol::Npy, &inputs, 3).bytes;
         assert_eq!(npy[npy.len() - raw.len()..], raw);
         assert_eq!((npy.len() - raw.len()) % 64, 0);
         assert!(npy.windows(10).any(|part| part == b"'shape': ("), "a shape");
-        let binary = body(Protocol::OipBinary, &inputs, 3);
+        let binary = body(BenchProtocol::OipBinary, &inputs, 3);
         let split = binary.json_length.unwrap();
         let head: Value = serde_json::from_slice(&binary.bytes[..split]).unwrap();
         assert_eq!(head["inputs"][0]["parameters"]["binary_data_size"], raw.len());
@@ -231,16 +232,20 @@ mod tests {
     #[test]
     fn unsupported_bodies_are_errors() {
         let two = [input("a", DType::F32, &[1]), input("b", DType::F32, &[1])];
-        let fault = |protocol, inputs: &[Input]| {
+        let fault = |protocol, inputs: &[ModelInput]| {
             make(protocol, inputs, 1, &mut Rng::new(1)).err().map(|error| error.to_string()).unwrap()
         };
-        assert_eq!(fault(Protocol::Raw, &two), "the model takes 2 inputs, and bodies of this kind hold one");
         assert_eq!(
-            fault(Protocol::Npy, &[input("a", DType::BF16, &[1])]),
-            "npy files made here hold no BF16"
+            fault(BenchProtocol::Raw, &two),
+            "the model has 2 inputs, but bodies of this kind have one"
+        );
+        assert_eq!(
+            fault(BenchProtocol::Npy, &[input("a", DType::BF16, &[1])]),
+            "npy bodies do not support BF16"
         );
         assert!(
-            fault(Protocol::Predict, &[input("a", DType::F32, &[1 << 40, 1 << 40])]).contains("too large")
+            fault(BenchProtocol::Predict, &[input("a", DType::F32, &[1 << 40, 1 << 40])])
+                .contains("too large")
         );
     }
 }

@@ -51,11 +51,11 @@ impl Element {
             Self::Float(value) => write_float(*value, out),
             Self::Text(text) => {
                 out.push('"');
-                for letter in text.chars() {
-                    if letter.is_ascii() {
-                        out.push(letter);
+                for ch in text.chars() {
+                    if ch.is_ascii() {
+                        out.push(ch);
                     } else {
-                        let _ = write!(out, "\\u{:04x}", u32::from(letter));
+                        let _ = write!(out, "\\u{:04x}", u32::from(ch));
                     }
                 }
                 out.push('"');

@@ -8,7 +8,7 @@ use crate::LoadError;
 
 /// One input of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Input {
+pub struct ModelInput {
     /// Its name in the model.
     pub name: String,
     /// The type of its elements.
@@ -22,7 +22,7 @@ pub struct Input {
 pub enum InputShape {
     /// As many rows as a request has, each of this shape.
     Rows(Vec<usize>),
-    /// This shape, whatever the request.
+    /// This shape, for any number of rows.
     Fixed(Vec<usize>),
 }
 
@@ -53,7 +53,7 @@ impl FromStr for ShapeOfRow {
     }
 }
 
-impl Input {
+impl ModelInput {
     /// Resolves the input that a server describes, with dynamic sizes from the user's shapes.
     pub fn resolve(spec: &TensorSpec, shapes: &[ShapeOfRow]) -> Result<Self, LoadError> {
         let given = shapes
@@ -71,7 +71,7 @@ impl Input {
             Some(given) if counts_rows || fits(&given.dimensions) => given.dimensions.clone(),
             _ => known.ok_or_else(|| {
                 LoadError::Payload(format!(
-                    "input `{}` has sizes that the model leaves open: {:?}",
+                    "input `{}` has dynamic sizes: {:?}",
                     spec.name,
                     spec.protocol_shape()
                 ))
@@ -107,32 +107,32 @@ mod tests {
     #[test]
     fn dynamic_sizes_come_from_the_user() {
         let open = spec(&[None, Some(3), None, None]);
-        let fault = Input::resolve(&open, &[]).unwrap_err().to_string();
-        assert_eq!(fault, "input `x` has sizes that the model leaves open: [-1, 3, -1, -1]");
+        let fault = ModelInput::resolve(&open, &[]).unwrap_err().to_string();
+        assert_eq!(fault, "input `x` has dynamic sizes: [-1, 3, -1, -1]");
         let shape: ShapeOfRow = "3x224x224".parse().unwrap();
-        let input = Input::resolve(&open, &[shape]).unwrap();
+        let input = ModelInput::resolve(&open, &[shape]).unwrap();
         assert_eq!(input.with_rows(4), [4, 3, 224, 224]);
     }
 
     #[test]
     fn an_input_without_a_batch_dimension_has_its_own_size_whatever_the_rows() {
-        let fixed = Input::resolve(&spec(&[Some(1), Some(3), Some(8)]), &[]).unwrap();
+        let fixed = ModelInput::resolve(&spec(&[Some(1), Some(3), Some(8)]), &[]).unwrap();
         assert_eq!(fixed.with_rows(4), [1, 3, 8]);
-        assert_eq!(Input::resolve(&spec(&[]), &[]).unwrap().with_rows(4), Vec::<usize>::new());
+        assert_eq!(ModelInput::resolve(&spec(&[]), &[]).unwrap().with_rows(4), Vec::<usize>::new());
         let open = spec(&[Some(3), None]);
-        assert!(Input::resolve(&open, &[]).is_err());
+        assert!(ModelInput::resolve(&open, &[]).is_err());
         let shape: ShapeOfRow = "3,5".parse().unwrap();
-        assert_eq!(Input::resolve(&open, &[shape]).unwrap().with_rows(1), [3, 5]);
+        assert_eq!(ModelInput::resolve(&open, &[shape]).unwrap().with_rows(1), [3, 5]);
         let wrong: ShapeOfRow = "4,5".parse().unwrap();
-        assert!(Input::resolve(&open, &[wrong]).is_err());
+        assert!(ModelInput::resolve(&open, &[wrong]).is_err());
     }
 
     #[test]
     fn a_shape_for_one_input_is_not_taken_for_another() {
         let shapes: Vec<ShapeOfRow> = vec!["y=7".parse().unwrap(), "x=5,6".parse().unwrap()];
-        let input = Input::resolve(&spec(&[None, None, None]), &shapes).unwrap();
+        let input = ModelInput::resolve(&spec(&[None, None, None]), &shapes).unwrap();
         assert_eq!(input.shape, InputShape::Rows(vec![5, 6]));
-        let closed = Input::resolve(&spec(&[None, Some(9)]), shapes.get(..1).unwrap()).unwrap();
+        let closed = ModelInput::resolve(&spec(&[None, Some(9)]), shapes.get(..1).unwrap()).unwrap();
         assert_eq!(closed.shape, InputShape::Rows(vec![9]));
     }
 

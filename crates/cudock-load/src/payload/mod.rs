@@ -4,7 +4,7 @@ mod body;
 mod element;
 mod input;
 
-pub use input::{Input, InputShape, ShapeOfRow};
+pub use input::{InputShape, ModelInput, ShapeOfRow};
 
 use crate::rng::Rng;
 use crate::{LoadError, LoadRequest, ServerUrl};
@@ -12,7 +12,7 @@ use crate::{LoadError, LoadRequest, ServerUrl};
 /// The protocol of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Protocol {
+pub enum BenchProtocol {
     /// `POST /predict` with `{"input": …}`.
     Predict,
     /// The Open Inference Protocol, version 2, with JSON.
@@ -25,7 +25,7 @@ pub enum Protocol {
     Npy,
 }
 
-impl Protocol {
+impl BenchProtocol {
     /// The default path of requests.
     pub fn path(self, model: Option<&str>) -> Option<String> {
         match self {
@@ -52,9 +52,9 @@ pub struct Recipe<'a> {
     /// The request path.
     pub path: &'a str,
     /// How the model is asked.
-    pub protocol: Protocol,
+    pub protocol: BenchProtocol,
     /// The inputs of the model.
-    pub inputs: &'a [Input],
+    pub inputs: &'a [ModelInput],
     /// Row counts of the requests; with several, as many requests of each.
     pub rows: &'a [usize],
     /// Number of different bodies per row count.
@@ -66,7 +66,12 @@ pub struct Recipe<'a> {
 }
 
 /// Generates a body with `rows` rows, without a request.
-pub fn body(protocol: Protocol, inputs: &[Input], rows: usize, seed: u64) -> Result<Vec<u8>, LoadError> {
+pub fn body(
+    protocol: BenchProtocol,
+    inputs: &[ModelInput],
+    rows: usize,
+    seed: u64,
+) -> Result<Vec<u8>, LoadError> {
     Ok(body::make(protocol, inputs, rows, &mut Rng::new(seed))?.bytes)
 }
 
@@ -79,7 +84,7 @@ pub fn requests(recipe: &Recipe<'_>) -> Result<Vec<LoadRequest>, LoadError> {
             let made = body::make(recipe.protocol, recipe.inputs, *rows, &mut rng)?;
             let content_type = recipe.protocol.content_type().to_owned();
             let mut headers = vec![("Content-Type".to_owned(), content_type.clone())];
-            if matches!(recipe.protocol, Protocol::Raw | Protocol::Npy) {
+            if matches!(recipe.protocol, BenchProtocol::Raw | BenchProtocol::Npy) {
                 headers.push(("Accept".to_owned(), content_type));
             }
             if let Some(length) = made.json_length {

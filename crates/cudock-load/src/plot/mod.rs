@@ -2,6 +2,7 @@
 
 mod scale;
 
+use cudock_base::format;
 use cudock_base::svg::{Anchor, LINE_STYLES, Svg};
 use scale::{Scale, round_up};
 
@@ -39,7 +40,7 @@ pub fn render(title: &str, series: &[Series<'_>]) -> String {
         y += LINE_HEIGHT;
     }
     if series.len() > LINE_STYLES {
-        svg.text((RIGHT + 20.0, y + 4.0), Anchor::Start, "soft", "looks repeat from the tenth on");
+        svg.text((RIGHT + 20.0, y + 4.0), Anchor::Start, "soft", "styles repeat from the tenth on");
     }
     svg.finish()
 }
@@ -99,7 +100,7 @@ fn rate_panel(svg: &mut Svg, series: &[Series<'_>]) {
     let x = Scale::linear(seconds, LEFT, RIGHT);
     // One burst must not flatten all the rest, and round ends read better.
     let y = Scale::linear(round_up(highest / 5.0) * 5.0, bottom, top);
-    svg.text((LEFT, top - 12.0), Anchor::Start, "soft", "responses 2xx a second, over time");
+    svg.text((LEFT, top - 12.0), Anchor::Start, "soft", "2xx responses per second");
     for tick in y.ticks(5.0) {
         svg.line((LEFT, tick.position), (RIGHT, tick.position), "grid");
         svg.text((LEFT - 8.0, tick.position + 4.0), Anchor::End, "soft", &thousands(tick.value));
@@ -139,7 +140,7 @@ fn smoothed(line: &Timeline) -> Timeline {
     }
 }
 
-/// Up to three digits behind the point, and none that say nothing.
+/// Up to three decimals, without trailing zeros.
 fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -162,13 +163,7 @@ fn percent(share: f64) -> String {
 fn thousands(value: f64) -> String {
     let digits = short(value);
     let (whole, rest) = digits.split_once('.').unwrap_or((&digits, ""));
-    let mut text = String::new();
-    for (number, digit) in whole.chars().enumerate() {
-        if number > 0 && (whole.len() - number).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
+    let text = format::thousands(whole);
     if rest.is_empty() { text } else { format!("{text}.{rest}") }
 }
 

@@ -42,12 +42,12 @@ impl Scale {
     /// The position of a value, clamped to the ends.
     pub(super) fn position(&self, value: f64) -> f64 {
         let value = value.clamp(self.low, self.high);
-        let config = if self.logarithmic {
+        let share = if self.logarithmic {
             (value / self.low).ln() / (self.high / self.low).ln()
         } else {
             (value - self.low) / (self.high - self.low)
         };
-        self.from + config * (self.to - self.from)
+        self.from + share * (self.to - self.from)
     }
 
     /// Ticks at round values, about `count` of them with a label.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use cudock_load::Arrivals;
-use cudock_load::payload::{Protocol, ShapeOfRow};
+use cudock_load::payload::{BenchProtocol, ShapeOfRow};
 use cudock_project::TimeSpan;
 
 /// Measure a model server under load, or a model without a server
@@ -197,7 +197,7 @@ pub(crate) enum ProtocolArg {
     Npy,
 }
 
-impl From<ProtocolArg> for Protocol {
+impl From<ProtocolArg> for BenchProtocol {
     fn from(arg: ProtocolArg) -> Self {
         match arg {
             ProtocolArg::Predict => Self::Predict,

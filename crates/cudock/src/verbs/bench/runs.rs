@@ -31,7 +31,7 @@ pub(super) struct BenchReport {
     schema: u8,
     url: String,
     path: String,
-    protocol: cudock_load::payload::Protocol,
+    protocol: cudock_load::payload::BenchProtocol,
     body_bytes: usize,
     pub(super) runs: Vec<LoadReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
