@@ -55,7 +55,6 @@ pub enum DigestError {
     /// There are too few or too many digits, or they are not lower-case hexadecimal.
     #[error("digest `{text}` does not have {wanted} lower-case hexadecimal digits after its colon")]
     Digits {
-        /// The digest as it was given.
         text: String,
         /// The number of digits of this algorithm.
         wanted: usize,
@@ -68,7 +67,6 @@ impl Digest {
         Self::of(Algorithm::Sha256, bytes)
     }
 
-    /// The digest of these bytes by this algorithm.
     pub fn of(algorithm: Algorithm, bytes: &[u8]) -> Self {
         let mut hasher = Hasher::new(algorithm);
         hasher.update(bytes);

@@ -18,7 +18,6 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The environment of this process.
     pub fn of_process() -> Self {
         Self { variables: std::env::vars_os().collect(), root: PathBuf::from("/") }
     }

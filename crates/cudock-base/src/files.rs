@@ -17,7 +17,6 @@ use crate::report::{ErrorKind, Report};
 pub struct FileError {
     /// What was tried: `read`, `write`, `create directory`.
     pub action: &'static str,
-    /// On what.
     pub path: PathBuf,
     /// Why it failed.
     pub source: io::Error,

@@ -54,7 +54,6 @@ impl Usd {
         Self { nanos: micros as u128 * 1000 }
     }
 
-    /// From cents.
     pub const fn from_cents(cents: u64) -> Self {
         Self { nanos: cents as u128 * NANOS_PER_CENT }
     }

@@ -28,7 +28,6 @@ impl ErrorKind {
     }
 }
 
-/// Where in a text the error is.
 #[derive(Debug, Clone, Copy)]
 pub struct Excerpt<'a> {
     /// The whole text.

@@ -21,7 +21,6 @@ impl Span {
     /// The start of the file.
     pub const START: Self = Self { line: 1, column: 1, start: 0, end: 0 };
 
-    /// The range of bytes.
     pub fn bytes(self) -> Range<usize> {
         self.start..self.end
     }
@@ -56,7 +55,6 @@ impl<'t> LineIndex<'t> {
         Self { text, lines, blocks }
     }
 
-    /// The text itself.
     pub fn text(&self) -> &'t str {
         self.text
     }

@@ -21,11 +21,9 @@ pub struct Svg {
 /// The alignment of a text to its position.
 #[derive(Clone, Copy, Debug)]
 pub enum Anchor {
-    /// It starts there.
     Start,
     /// It is centered there.
     Middle,
-    /// It ends there.
     End,
 }
 

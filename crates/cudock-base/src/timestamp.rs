@@ -36,7 +36,6 @@ impl Timestamp {
         u64::try_from(self.millis).ok()
     }
 
-    /// The day it is on.
     pub fn day(self) -> Date {
         Date::from_days_since_epoch(i32::try_from(self.millis.div_euclid(MILLIS_PER_DAY)).unwrap_or(i32::MAX))
     }

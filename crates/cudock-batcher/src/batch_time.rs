@@ -14,7 +14,6 @@ struct SizeClass {
     updated: u64,
 }
 
-/// A point of the curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct CurvePoint {
     rows: f64,

@@ -225,12 +225,10 @@ impl Batcher {
         }
     }
 
-    /// Number of queued rows.
     pub fn queued_rows(&self) -> usize {
         self.queue.rows()
     }
 
-    /// Number of queued requests.
     pub fn queued_requests(&self) -> usize {
         self.queue.requests()
     }

@@ -18,7 +18,6 @@ const NONE: usize = usize::MAX;
 /// Number of priority levels.
 pub const LEVELS: usize = 16;
 
-/// A request in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueuedRequest {
     pub(crate) ticket: Ticket,

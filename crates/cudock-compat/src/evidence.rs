@@ -94,7 +94,6 @@ pub enum SubjectKind {
     Image,
     /// One program or library.
     Program,
-    /// A directory of them.
     Directory,
     /// A Python wheel.
     Wheel,
@@ -112,9 +111,7 @@ impl SubjectKind {
 /// A copy of libcuda that is not the host's own.
 #[derive(Debug, Clone)]
 pub struct DriverCopy {
-    /// Where it is.
     pub path: String,
-    /// What it is.
     pub kind: CopyKind,
     /// How the loader comes to it.
     pub reach: Reach,
@@ -129,7 +126,6 @@ pub enum CopyKind {
     Compat {
         /// The driver it belongs to.
         driver: Option<DriverVersion>,
-        /// What its note says.
         note: Option<CompatNote>,
     },
     /// A toolkit's stub.
@@ -167,7 +163,6 @@ pub enum Reach {
 pub struct Artifact {
     /// "torch 2.15.0", or the program's name.
     pub name: String,
-    /// What it is.
     pub kind: ArtifactKind,
     /// Its file, or its metadata.
     pub path: String,
@@ -242,14 +237,11 @@ impl Artifact {
     }
 }
 
-/// What an artifact is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArtifactKind {
-    /// A program.
     Program,
     /// A library that is looked at by itself.
     Library,
-    /// A framework.
     Framework,
     /// A Python extension or a plugin that is not a framework's own.
     Extension,
@@ -273,7 +265,6 @@ pub struct Runtime {
 pub enum Code {
     /// Read from these files.
     Files(Vec<CodeFile>),
-    /// By the tables.
     Table {
         /// Machine code.
         sass: Vec<SmArch>,
@@ -310,7 +301,6 @@ pub struct PackageCode {
 /// A file with GPU code.
 #[derive(Debug, Clone)]
 pub struct CodeFile {
-    /// Where it is.
     pub path: String,
     /// How much its gaps matter.
     pub role: Role,
@@ -349,7 +339,6 @@ pub struct Pattern {
     pub grouped: Vec<SmArch>,
     /// PTX and its language.
     pub ptx: Vec<(PtxArch, PtxIsa)>,
-    /// How many modules are so.
     pub modules: u64,
 }
 
@@ -358,7 +347,6 @@ pub struct Pattern {
 pub struct Missing {
     /// libcudnn.so.9
     pub library: String,
-    /// Who needs it.
     pub needed_by: String,
     /// What is wrong with it, where it is there: a version that it lacks.
     pub version: Option<String>,
@@ -388,6 +376,5 @@ pub struct Component {
     pub name: String,
     /// Its version, as far as its name tells.
     pub version: String,
-    /// Where it is.
     pub path: String,
 }

@@ -106,7 +106,6 @@ impl std::fmt::Display for Capability {
 pub enum CapabilityChange {
     /// Every capability.
     All,
-    /// This one.
     One(Capability),
 }
 

@@ -10,7 +10,6 @@ pub enum ConfineError {
     /// Not the name of a capability.
     #[error("unknown capability `{name}`{}", suggestion.map(|name| format!(": did you mean `{name}`?")).unwrap_or_default())]
     UnknownCapability {
-        /// The name.
         name: String,
         /// The capability with the most similar name, if one is similar.
         suggestion: Option<&'static str>,
@@ -18,10 +17,7 @@ pub enum ConfineError {
 
     /// The seccomp profile is larger than any real one.
     #[error("the seccomp profile is larger than {limit} bytes")]
-    ProfileSize {
-        /// The limit.
-        limit: usize,
-    },
+    ProfileSize { limit: usize },
 
     /// The seccomp profile is not JSON in docker's format.
     #[error("the seccomp profile is not in docker's format")]
@@ -57,17 +53,13 @@ pub enum ConfineError {
     #[error(
         "`{rule}` is not a device rule: write it as `c 195:0 rw`, with `*` for any number, or `a` for all devices"
     )]
-    DeviceRule {
-        /// The text.
-        rule: String,
-    },
+    DeviceRule { rule: String },
 
     /// More device rules than one program can hold.
     #[error("{count} device rules are too many: the limit is {limit}")]
     DeviceRules {
         /// Rules.
         count: usize,
-        /// The limit.
         limit: usize,
     },
 

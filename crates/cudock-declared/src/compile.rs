@@ -29,11 +29,9 @@ pub enum Targets {
     Default,
     /// All architectures of the toolkit, or all major ones.
     All,
-    /// A list.
     Listed {
         /// Machine code.
         sass: Vec<SmArch>,
-        /// PTX.
         ptx: Vec<PtxArch>,
     },
     /// Unknown, with the reason.

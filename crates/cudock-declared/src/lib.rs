@@ -166,7 +166,6 @@ impl DeclaredPackage {
     }
 }
 
-/// A package manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Manager {
     /// pip, uv, Poetry: from wheels.
@@ -184,7 +183,6 @@ pub struct CudaPackage {
     pub name: String,
     /// The required version, as written.
     pub version: Option<String>,
-    /// The CUDA version in the name or version.
     pub cuda: Option<CudaVersion>,
     /// The package manager that installs it.
     pub manager: Manager,
@@ -208,7 +206,6 @@ pub struct Note {
     pub file: Option<String>,
     /// The part of the file.
     pub span: Span,
-    /// The note.
     pub text: String,
     /// Whether the unknown part could use a GPU or add a library.
     pub decides: bool,
@@ -224,7 +221,6 @@ pub struct DeclaredError {
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
-    /// The error.
     pub message: String,
 }
 

@@ -312,7 +312,7 @@ impl<'t> PyprojectReader<'t> {
                 Ok(Some(false)) => return false,
                 Ok(Some(true)) => {}
                 Ok(None) | Err(_) => {
-                    self.declared.note(span, format!("{name} is asked for only if {}", excerpt(condition)));
+                    self.declared.note(span, format!("{name} is requested only if {}", excerpt(condition)));
                 }
             }
         }

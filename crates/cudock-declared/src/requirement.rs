@@ -56,7 +56,6 @@ fn name_length(text: &str) -> usize {
     text.get(..length).unwrap_or_default().trim_end_matches(['-', '_', '.']).len()
 }
 
-/// Parses a requirement with a name.
 pub(super) fn parse(text: &str) -> Result<PipRequirement<'_>, RequirementError> {
     let at = |rest: &str| text.len() - rest.len();
     let start = text.trim_start();

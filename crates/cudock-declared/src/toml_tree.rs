@@ -54,7 +54,6 @@ pub(super) fn list<'t, 'i>(table: &'t DeTable<'i>, key: &str) -> impl Iterator<I
     table.get(key).and_then(|value| value.get_ref().as_array()).into_iter().flat_map(|array| array.iter())
 }
 
-/// The text at a key.
 pub(super) fn text<'t>(table: &'t DeTable<'_>, key: &str) -> Option<&'t str> {
     table.get(key)?.get_ref().as_str()
 }

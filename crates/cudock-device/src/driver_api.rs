@@ -136,7 +136,6 @@ fn check(status: CudaStatus) -> Result<(), CudaError> {
     if status == SUCCESS { Ok(()) } else { Err(CudaError(status)) }
 }
 
-/// A device handle of the driver.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeviceHandle(c_int);
 
@@ -305,7 +304,6 @@ impl Context<'_> {
         check(unsafe { (self.driver.synchronize)() })
     }
 
-    /// Releases the context.
     pub(crate) fn release(self) -> Result<(), CudaError> {
         ManuallyDrop::new(self).release_raw()
     }
@@ -351,7 +349,6 @@ impl Memory<'_> {
         check(unsafe { (self.driver.to_host)(to.as_mut_ptr().cast(), self.address, bytes) })
     }
 
-    /// Frees the memory.
     pub(crate) fn free(self) -> Result<(), CudaError> {
         ManuallyDrop::new(self).release_raw()
     }
@@ -392,7 +389,6 @@ impl Module<'_> {
         Ok(Kernel { driver: self.driver, function, _module: self })
     }
 
-    /// Unloads the module.
     pub(crate) fn unload(self) -> Result<(), CudaError> {
         ManuallyDrop::new(self).release_raw()
     }

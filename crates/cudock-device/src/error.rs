@@ -79,7 +79,6 @@ pub enum DeviceError {
     /// The library is not a driver of the last ten years.
     #[error("{library} has no function {symbol}: not a usable CUDA driver library")]
     NotADriver {
-        /// The library.
         library: String,
         /// The missing function.
         symbol: String,

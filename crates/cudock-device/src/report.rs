@@ -57,7 +57,6 @@ pub enum ComputeResult {
     Wrong {
         /// The first wrong element.
         element: u32,
-        /// Its expected value.
         expected: u32,
         /// Its actual value.
         found: u32,

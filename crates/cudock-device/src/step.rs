@@ -4,12 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueryStep {
     /// The device, if any, by CUDA's index.
     pub device: Option<u32>,
-    /// The action.
     pub action: QueryAction,
 }
 

@@ -106,11 +106,9 @@ fn driver() -> Result<&'static CudaDriver, CudaError> {
     DRIVER.get_or_init(CudaDriver::open).as_ref().map_err(|error| CudaError(error.clone()))
 }
 
-/// One GPU.
 pub(crate) struct CudaGpu {
     driver: &'static CudaDriver,
     context: Handle,
-    /// Its name.
     pub(crate) name: String,
 }
 
@@ -151,7 +149,6 @@ impl CudaGpu {
     }
 }
 
-/// Memory on a GPU.
 pub(crate) struct DeviceMemory {
     gpu: Arc<CudaGpu>,
     address: DeviceAddress,

@@ -142,7 +142,6 @@ impl OrtTensor {
         Ok(tensor)
     }
 
-    /// Its shape.
     pub(crate) fn shape(&self) -> Result<Vec<usize>> {
         let mut info: *mut OrtTensorTypeAndShapeInfo = std::ptr::null_mut();
         let mut rank = 0;

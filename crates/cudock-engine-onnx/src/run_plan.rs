@@ -41,7 +41,6 @@ pub(crate) struct DeviceBuffers {
     pub(crate) outputs: Vec<Option<Arc<DeviceMemory>>>,
 }
 
-/// The inputs of a plan.
 pub(crate) struct RunPlanInputs<'lane> {
     pub(crate) signature: &'lane Signature,
     pub(crate) inputs: &'lane [SharedMemory],

@@ -41,7 +41,6 @@ pub(crate) struct CancelRequest {
     pub(crate) batch: u64,
 }
 
-/// Sends a message on the control stream.
 pub(crate) fn send_message(control: &mut UnixStream, message: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_vec(message)?;
     let length = u32::try_from(text.len()).ok().filter(|length| *length <= MESSAGE);

@@ -10,7 +10,6 @@ use crate::{Extent, LaneMemory};
 /// What computes: the CPU, or a GPU through one of its libraries. What a GPU library does not support runs on the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "each name is its own explanation")]
 pub enum Provider {
     Cpu,
     Cuda,
@@ -41,7 +40,6 @@ pub struct EngineSettings<Kind> {
     pub lanes: usize,
     /// Most bytes of device memory.
     pub gpu_memory: Option<u64>,
-    /// Settings of this kind of engine.
     pub kind: Kind,
 }
 
@@ -70,7 +68,6 @@ impl<Kind> EngineSettings<Kind> {
 /// The device that a model actually runs on.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DeviceInfo {
-    /// The provider in use.
     pub provider: Provider,
     /// "cpu", or the GPU's name.
     pub name: String,
@@ -84,13 +81,11 @@ pub struct DeviceInfo {
     pub engine: String,
 }
 
-/// An error of an engine.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The engine's library cannot be used.
     #[error("cannot use the engine library {}: {reason}", library.display())]
     Library {
-        /// The library.
         library: PathBuf,
         /// The loader's message.
         reason: String,
@@ -98,7 +93,6 @@ pub enum EngineError {
     /// The model cannot be loaded.
     #[error("cannot load {}: {reason}", model.display())]
     Load {
-        /// The model.
         model: PathBuf,
         /// The engine's message.
         reason: String,
@@ -129,7 +123,6 @@ impl EngineError {
 pub struct OutputView<'lane> {
     /// The type of the elements.
     pub dtype: DType,
-    /// Its shape.
     pub shape: Vec<usize>,
     /// Its bytes, in the layout of [`cudock_tensor::Tensor`].
     pub data: &'lane [u8],
@@ -164,7 +157,6 @@ pub trait Engine: Send {
     /// Its inputs and outputs.
     fn signature(&self) -> &Signature;
 
-    /// Its device.
     fn device(&self) -> &DeviceInfo;
 
     /// Its lanes; returned only once.

@@ -12,7 +12,6 @@ use crate::{EngineError, OutputView};
 /// A tensor's shape and size in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// The shape.
     pub shape: Vec<usize>,
     /// The size in bytes.
     pub bytes: usize,
@@ -30,9 +29,7 @@ impl Extent {
 pub struct LaneMemory {
     /// Inputs and outputs of the model.
     pub signature: Arc<Signature>,
-    /// Memory of the inputs.
     pub inputs: Vec<SharedMemory>,
-    /// Memory of the outputs.
     pub outputs: Vec<SharedMemory>,
     /// Extents of the batch's inputs.
     pub batch: Vec<Extent>,

@@ -19,7 +19,6 @@ const BROKEN: u8 = 2;
 pub(crate) enum BatchReply {
     /// The outputs are in the lane's memory; their extents were read.
     Done,
-    /// The batch failed.
     Failed(String),
     /// Every batch will fail from now on.
     Broken(String),

@@ -28,7 +28,6 @@ pub enum ScanError {
     /// It could not be read.
     #[error("cannot read the log")]
     Io(#[from] io::Error),
-    /// It is not text.
     #[error("this is {}, not a log", .0.what())]
     NotText(NotText),
 }
@@ -36,7 +35,6 @@ pub enum ScanError {
 /// A message found in a log.
 #[derive(Debug, Clone)]
 pub struct Hit<'a> {
-    /// The message.
     pub message: &'a Message,
     /// The line it was first found on, from 1.
     pub line: u64,
@@ -53,9 +51,7 @@ pub struct Hit<'a> {
 pub struct LogReport<'a> {
     /// The messages found, most informative first.
     pub hits: Vec<Hit<'a>>,
-    /// The number of bytes.
     pub bytes: u64,
-    /// The number of lines.
     pub lines: u64,
     /// The first table of nvidia-smi.
     pub smi: Option<SmiTable>,

@@ -52,7 +52,7 @@ impl SmiTable {
                 Runs::All => continue,
                 Runs::AllButPtxAfter(own) => {
                     format!(
-                        "programs built with CUDA {major} start; PTX newer than {own} is refused (error 222)"
+                        "programs built with CUDA {major} start; PTX newer than {own} is not supported (error 222)"
                     )
                 }
                 Runs::UpTo(own, needed) => {

@@ -15,9 +15,7 @@ use crate::version::CudaVersion;
 /// An invalid row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The table.
     pub table: &'static str,
-    /// The list in it.
     pub list: &'static str,
     /// The row.
     pub key: String,

@@ -98,12 +98,10 @@ impl Severity {
 pub struct FindingEvidence {
     /// The file, or the name of another source.
     pub path: String,
-    /// What it says.
     pub detail: String,
 }
 
 impl FindingEvidence {
-    /// Evidence from a path.
     pub fn new(path: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { path: path.into(), detail: detail.into() }
     }
@@ -112,7 +110,6 @@ impl FindingEvidence {
 /// A part of a text file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileLocation {
-    /// The file.
     pub path: String,
     /// The part.
     #[serde(flatten)]
@@ -132,7 +129,6 @@ pub struct TextRegion {
 }
 
 impl TextRegion {
-    /// The region of some bytes of a text.
     pub fn new(index: &LineIndex<'_>, bytes: Range<usize>) -> Self {
         let span = index.span(bytes);
         let (end_line, end_column) = index.location(span.end);
@@ -155,7 +151,6 @@ pub struct TextEdit {
     /// What is replaced; an empty region for an insertion.
     #[serde(flatten)]
     pub region: TextRegion,
-    /// The new text.
     pub text: String,
 }
 
@@ -165,7 +160,6 @@ macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $code:literal;)+) => {
         $(
             $(#[$doc])*
-            #[allow(missing_docs, reason = "its page explains it")]
             pub const $name: &str = $code;
         )+
 

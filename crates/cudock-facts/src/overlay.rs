@@ -12,7 +12,6 @@ use cudock_base::{ErrorKind, Excerpt, Report, did_you_mean, suggest};
 /// The size limit for a file; the embedded tables together are a tenth of it.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// An error in an overlay.
 #[derive(Debug, thiserror::Error)]
 pub enum OverlayError {
     /// A file or the directory could not be read.
@@ -40,7 +39,6 @@ pub enum OverlayError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// The error.
         message: String,
         /// The file's text, for an excerpt.
         text: String,

@@ -19,9 +19,7 @@ pub struct TableSummary {
     pub name: &'static str,
     /// The day it was last compared with its sources.
     pub as_of: Date,
-    /// The number of rows.
     pub rows: usize,
-    /// The number of sources.
     pub sources: usize,
     /// The overlay file that changed it.
     pub overlay: Option<PathBuf>,

@@ -41,7 +41,6 @@ pub struct Module {
     pub size: u64,
     /// The section that contains it.
     pub section: String,
-    /// The entries.
     pub entries: Vec<FatbinEntry>,
     /// Whether the device linker created it (`-rdc`, `-dlto`): only then can the driver link the PTX of its parts again.
     pub device_linked: bool,
@@ -72,14 +71,12 @@ pub struct FatbinEntry {
     pub flags: u64,
     /// Compiler options for PTX.
     pub options: Option<String>,
-    /// The members of a group.
     pub members: Vec<GroupMember>,
 }
 
 /// A cubin in a group: a range of the group's decompressed payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupMember {
-    /// The target.
     pub target: CodeTarget,
     /// The offset in the decompressed group.
     pub start: u64,
@@ -89,7 +86,6 @@ pub struct GroupMember {
     pub flags: u64,
 }
 
-/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryKind {
     /// PTX, compiled by the driver.
@@ -100,7 +96,6 @@ pub enum EntryKind {
     Ir,
     /// Several cubins compressed together.
     Group,
-    /// An unknown kind.
     Unknown(u16),
 }
 

@@ -11,7 +11,6 @@ use crate::find::DataRange;
 /// Dynamic linking information.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Linkage {
-    /// The SONAME.
     pub soname: Option<String>,
     /// Required libraries.
     pub needed: Vec<String>,

@@ -20,7 +20,6 @@ const MAX_DEPTH: usize = 64;
 pub struct Inspected {
     /// The path; in a zip file, the path of the zip file, `!/` and the name of the member.
     pub path: String,
-    /// The size.
     pub size: u64,
     /// The contents.
     pub binary: Binary,
@@ -29,9 +28,7 @@ pub struct Inspected {
 /// A file that could not be read.
 #[derive(Debug)]
 pub struct InspectError {
-    /// The path.
     pub path: String,
-    /// The error.
     pub error: FileError,
 }
 

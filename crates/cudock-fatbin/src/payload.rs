@@ -23,7 +23,6 @@ pub enum PayloadError {
     /// The size in its header is impossible.
     #[error("at offset {offset:#x}: {stored} bytes cannot decompress to {claimed}")]
     Claim {
-        /// The offset.
         offset: u64,
         /// The size in the header.
         claimed: u64,
@@ -32,12 +31,7 @@ pub enum PayloadError {
     },
     /// Decompression failed, or gave a different size.
     #[error("at offset {offset:#x}: cannot decompress the payload: {reason}")]
-    Broken {
-        /// The offset.
-        offset: u64,
-        /// The reason.
-        reason: String,
-    },
+    Broken { offset: u64, reason: String },
 }
 
 impl FatbinEntry {

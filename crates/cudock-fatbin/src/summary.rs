@@ -11,7 +11,6 @@ use crate::targets::{CodeTarget, ModuleTargets};
 /// Totals for one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeSummary {
-    /// The target.
     pub target: CodeTarget,
     /// The PTX version.
     pub ptx_isa: Option<PtxIsa>,

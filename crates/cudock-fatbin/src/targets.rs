@@ -10,9 +10,7 @@ use crate::read::Binary;
 /// The kind and the architecture of a piece of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CodeTarget {
-    /// SASS.
     Sass(SmArch),
-    /// PTX.
     Ptx(PtxArch),
     /// Intermediate code for link-time optimization at run time.
     Ir(SmArch),
@@ -42,10 +40,8 @@ impl fmt::Display for CodeTarget {
     }
 }
 
-/// The targets of one module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModuleTargets {
-    /// SASS.
     pub sass: Vec<SmArch>,
     /// SASS in groups (`nvcc --concat`), which older drivers do not support.
     pub grouped: Vec<SmArch>,

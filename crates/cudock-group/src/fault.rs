@@ -49,9 +49,7 @@ fn summary(faults: &[Fault]) -> String {
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// Where.
     pub span: Span,
-    /// What.
     pub problem: Problem,
 }
 
@@ -96,7 +94,6 @@ impl fmt::Display for Fault {
 
 /// What can be wrong. None of these carries the value of a secret.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages explain the fields")]
 pub enum Problem {
     #[error("larger than {} KiB", LARGEST >> 10)]
     TooLarge,
@@ -212,8 +209,8 @@ impl Problem {
             Self::TooLarge => "keep large files in an image or a volume".to_owned(),
             Self::Syntax { .. } => "look at indentation, quotes and brackets here and just above".to_owned(),
             Self::TooDeep => "a group is at most twelve levels deep".to_owned(),
-            Self::AliasesRepeat => "write out what the aliases stand for".to_owned(),
-            Self::SecondDocument => "put each group in a file of its own".to_owned(),
+            Self::AliasesRepeat => "write out the aliased values".to_owned(),
+            Self::SecondDocument => "put each group in a separate file".to_owned(),
             Self::Empty => "begin with `name:` and `properties:`".to_owned(),
             Self::UnknownTag { .. } => "remove it".to_owned(),
             Self::KeyNotText => {
@@ -263,7 +260,7 @@ fn mend_type(expected: &str, found: &str) -> String {
         ("a number" | "a whole number" | "true or false", "text") => {
             format!("write {expected} without quotes")
         }
-        ("a list", _) => "begin each member with `- ` on a line of its own".to_owned(),
+        ("a list", _) => "begin each member with `- ` on a separate line".to_owned(),
         ("a map", _) => "write `key: value` lines below it, two spaces further in".to_owned(),
         _ => format!("write {expected}"),
     }

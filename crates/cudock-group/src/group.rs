@@ -15,7 +15,6 @@ use cudock_base::{Secret, Span};
 /// Containers that share a network, a localhost and volumes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
-    /// Its name.
     pub name: String,
     /// The version of Azure's interface the file is written for.
     pub api_version: Option<ApiVersion>,
@@ -40,7 +39,6 @@ pub struct Group {
 }
 
 impl Group {
-    /// The volume of a name.
     pub fn volume(&self, name: &str) -> Option<&Volume> {
         self.volumes.iter().find(|volume| volume.name == name)
     }
@@ -74,7 +72,6 @@ impl Group {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Os {
-    /// Linux.
     #[default]
     Linux,
     /// Windows: read, but not run here.
@@ -86,7 +83,6 @@ pub enum Os {
 pub struct Container {
     /// Its name, unlike any other in the group.
     pub name: String,
-    /// Its image.
     pub image: String,
     /// Program and arguments instead of the image's entry point and command; empty to run those of the image. No
     /// shell is involved.
@@ -97,7 +93,6 @@ pub struct Container {
     pub ports: Vec<Port>,
     /// What it needs and may use.
     pub resources: Option<Resources>,
-    /// What is mounted in it.
     pub mounts: Vec<Mount>,
     /// Whether it is alive: it is killed when it is not.
     pub liveness: Option<Probe>,
@@ -113,9 +108,7 @@ pub struct Container {
 /// A variable of a container's environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Variable {
-    /// Its name.
     pub name: String,
-    /// Its value.
     pub value: VariableValue,
 }
 
@@ -136,18 +129,14 @@ pub enum VariableValue {
 pub struct Port {
     /// The number, never 0.
     pub port: u16,
-    /// The protocol.
     pub protocol: PortProtocol,
 }
 
-/// A protocol of ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PortProtocol {
-    /// TCP.
     #[default]
     Tcp,
-    /// UDP.
     Udp,
 }
 
@@ -164,7 +153,6 @@ impl PortProtocol {
 /// A volume in a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mount {
-    /// The name of the volume.
     pub volume: String,
     /// Where: absolute, without `..`, not the root.
     pub path: String,
@@ -177,14 +165,12 @@ pub struct Mount {
 pub struct Volume {
     /// Its name, unlike any other in the group.
     pub name: String,
-    /// What it is.
     pub kind: VolumeKind,
     /// Where it stands in the file.
     #[serde(skip)]
     pub span: Span,
 }
 
-/// What a volume is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VolumeKind {
@@ -205,9 +191,7 @@ pub enum VolumeKind {
     },
     /// A share of Azure Files: cannot be made here.
     AzureFile {
-        /// The share.
         share: String,
-        /// The account it is in.
         account: String,
         /// The account's key.
         key: Option<Secret>,
@@ -258,7 +242,6 @@ pub enum ProbeAction {
 pub struct HttpGet {
     /// The path, which begins with `/`.
     pub path: String,
-    /// The port.
     pub port: u16,
     /// Whether it goes over TLS; the certificate is not checked.
     pub https: bool,
@@ -295,7 +278,6 @@ pub struct Credential {
     pub server: String,
     /// The user.
     pub username: Option<String>,
-    /// The password.
     pub password: Option<Secret>,
 }
 
@@ -310,9 +292,7 @@ pub struct Security {
     pub add: Vec<String>,
     /// Capabilities to go without.
     pub drop: Vec<String>,
-    /// The user.
     pub user: Option<u32>,
-    /// The group.
     pub group: Option<u32>,
     /// A seccomp profile: the bytes of a JSON document.
     pub seccomp: Option<Vec<u8>>,

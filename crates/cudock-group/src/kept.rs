@@ -7,21 +7,17 @@ use serde::Serialize;
 
 use cudock_base::Secret;
 
-/// A kept value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum KeptValue {
     /// True or false.
     Flag(bool),
-    /// A number.
     Number(f64),
-    /// Text.
     Text(String),
     /// Something nobody may see.
     Secret(Secret),
     /// Several.
     List(Vec<KeptValue>),
-    /// By name.
     Map(BTreeMap<String, KeptValue>),
 }
 
@@ -61,7 +57,7 @@ pub(crate) static OF_GROUP: &[Kept] = &[
     kept("location", Shape::Text, "the group runs on this machine"),
     kept("tags", Shape::Map(&Shape::Text), "tags are for bills and searches in Azure"),
     kept("zones", Shape::List(&Shape::Text), "one machine has no availability zones"),
-    kept("identity", IDENTITY, "there is no managed identity outside of Azure; give the container a secret"),
+    kept("identity", IDENTITY, "managed identities exist only in Azure; give the container a secret"),
     kept("id", Shape::Text, WRITTEN_BY_AZURE),
     kept("systemData", Shape::Any, WRITTEN_BY_AZURE),
 ];
@@ -69,17 +65,17 @@ pub(crate) static OF_GROUP: &[Kept] = &[
 /// Keys of the group's properties.
 pub(crate) static OF_PROPERTIES: &[Kept] = &[
     kept("sku", Shape::Text, "it chooses hardware in Azure"),
-    kept("priority", Shape::Text, "nobody takes this machine away"),
+    kept("priority", Shape::Text, "this machine is not evicted"),
     kept("diagnostics", DIAGNOSTICS, "logs stay here: `cudock logs`"),
-    kept("subnetIds", Shape::List(&SUBNET), "the group has a network of its own"),
-    kept("networkProfile", Shape::Any, "the group has a network of its own"),
+    kept("subnetIds", Shape::List(&SUBNET), "the group has a private network"),
+    kept("networkProfile", Shape::Any, "the group has a private network"),
     kept("encryptionProperties", ENCRYPTION, "it encrypts Azure's disks"),
     kept("extensions", Shape::List(&EXTENSION), "extensions are for Kubernetes on Azure"),
     kept("confidentialComputeProperties", CONFIDENTIAL, "this machine is not attested"),
-    kept("identityAcls", IDENTITY_ACLS, "there is no managed identity outside of Azure"),
-    kept("secretReferences", Shape::List(&SECRET_REFERENCE), "key vaults are not asked from here"),
+    kept("identityAcls", IDENTITY_ACLS, "managed identities exist only in Azure"),
+    kept("secretReferences", Shape::List(&SECRET_REFERENCE), "key vaults are not supported"),
     kept("containerGroupProfile", PROFILE, "profiles are kept in Azure; only this file is read"),
-    kept("standbyPoolProfile", STANDBY, "there is no pool of waiting groups"),
+    kept("standbyPoolProfile", STANDBY, "standby pools are not supported"),
     kept("provisioningState", Shape::Text, WRITTEN_BY_AZURE),
     kept("instanceView", Shape::Any, WRITTEN_BY_AZURE),
     kept("isCreatedFromStandbyPool", Shape::Text, WRITTEN_BY_AZURE),
@@ -106,10 +102,10 @@ pub(crate) static OF_CREDENTIAL: &[Kept] = &[
     kept(
         "identity",
         Shape::Text,
-        "there is no managed identity outside of Azure; give `username` and `password`, or sign in on this machine",
+        "managed identities exist only in Azure; give `username` and `password`, or sign in on this machine",
     ),
-    kept("identityUrl", Shape::Text, "there is no managed identity outside of Azure"),
-    kept("passwordReference", Shape::Text, "key vaults are not asked from here; give `password`"),
+    kept("identityUrl", Shape::Text, "managed identities exist only in Azure"),
+    kept("passwordReference", Shape::Text, "key vaults are not supported; give `password`"),
 ];
 
 const IDENTITY: Shape = Shape::Object(

@@ -14,14 +14,12 @@ pub struct Note {
     pub span: Span,
     /// The field, as `properties.containers[0].image`.
     pub field: String,
-    /// The kind of note.
     pub kind: NoteKind,
     /// The reason, the difference, or what to use instead.
     #[serde(rename = "words")]
     pub message: String,
 }
 
-/// Kinds of notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {

@@ -49,12 +49,10 @@ pub enum Purpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeAttempt(u64);
 
-/// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Run the command or send the request, and call [`Prober::finished`] before the deadline: after it the attempt has failed.
     Run {
-        /// Which attempt this is.
         attempt: ProbeAttempt,
         /// When it times out.
         deadline: Moment,

@@ -61,7 +61,6 @@ const MOST_CONTAINERS: usize = 60;
 /// A good group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reading {
-    /// The group.
     pub group: Group,
     /// What is worth knowing about it, in the order of the file.
     pub notes: Vec<Note>,
@@ -76,7 +75,6 @@ impl Reading {
         hide::masked(text, &self.hidden)
     }
 
-    /// The notes of one kind.
     pub fn notes_of(&self, kind: NoteKind) -> impl Iterator<Item = &Note> {
         self.notes.iter().filter(move |note| note.kind == kind)
     }

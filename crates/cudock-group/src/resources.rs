@@ -23,7 +23,6 @@ pub struct Amounts {
     pub cpu_millis: u32,
     /// Bytes, at least 1. Azure's GB are taken for 2^30 bytes.
     pub memory_bytes: u64,
-    /// GPUs.
     pub gpu: Option<RequestedGpu>,
 }
 
@@ -34,7 +33,6 @@ pub struct Limits {
     pub cpu_millis: Option<u32>,
     /// Bytes, at least 1.
     pub memory_bytes: Option<u64>,
-    /// GPUs.
     pub gpu: Option<RequestedGpu>,
 }
 
@@ -60,7 +58,6 @@ impl Resources {
 pub struct RequestedGpu {
     /// How many, at least 1.
     pub count: u32,
-    /// Which.
     pub sku: GpuSku,
 }
 
@@ -70,10 +67,7 @@ impl RequestedGpu {
         if self.sku.is(card) {
             return None;
         }
-        Some(format!(
-            "the group asks for {}, this machine has {card}: what is measured here differs",
-            self.sku
-        ))
+        Some(format!("the group requests {}, this machine has {card}: measurements here differ", self.sku))
     }
 }
 
@@ -93,7 +87,6 @@ pub enum GpuSku {
 }
 
 impl GpuSku {
-    /// The kind of a name.
     pub fn named(name: &str) -> Self {
         match name.to_ascii_uppercase().as_str() {
             "K80" => Self::K80,

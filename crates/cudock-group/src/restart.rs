@@ -67,9 +67,7 @@ pub struct Exit {
     pub code: i32,
     /// Whether it was killed because its liveness probe failed; the code is meaningless then.
     pub unhealthy: bool,
-    /// When it started.
     pub started: Moment,
-    /// When it ended.
     pub ended: Moment,
 }
 
@@ -163,7 +161,6 @@ pub enum GroupState {
     Succeeded,
     /// All containers exited, and one failed.
     Failed,
-    /// It was stopped.
     Stopped,
 }
 

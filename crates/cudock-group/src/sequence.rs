@@ -24,7 +24,6 @@ pub enum Event {
     CouldNotStart(String),
     /// A container's process exited.
     Exited {
-        /// Which.
         name: String,
         /// Its exit code; 128 plus the signal's number if a signal ended it.
         code: i32,
@@ -41,12 +40,7 @@ pub enum Action {
     /// Start this container, which is not running.
     Start(String),
     /// Stop this container, which is running. Its [`Event::Exited`] follows.
-    Kill {
-        /// Which.
-        name: String,
-        /// Why.
-        reason: KillReason,
-    },
+    Kill { name: String, reason: KillReason },
     /// Send an [`Event::Tick`] after this time unless another event comes first. The last of its list.
     Wait(Duration),
     /// The group has finished and no container runs. The last action of all.
@@ -108,7 +102,6 @@ impl Member {
         Self { name, restarts, phase: Phase::Waiting }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -179,7 +172,6 @@ impl Sequence {
         Self { init: init.collect(), containers: containers.collect(), stopping: false, finished: None }
     }
 
-    /// For a group.
     pub fn of(group: &Group) -> Self {
         let names = |containers: &[crate::Container]| -> Vec<String> {
             containers.iter().map(|container| container.name.clone()).collect()
@@ -192,7 +184,6 @@ impl Sequence {
         self.init.iter().chain(&self.containers)
     }
 
-    /// The state of the group.
     pub fn state(&self) -> GroupState {
         let begun = self.containers.iter().any(|member| member.phase != Phase::Waiting);
         self.finished.unwrap_or(if begun { GroupState::Running } else { GroupState::Pending })

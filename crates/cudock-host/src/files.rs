@@ -4,7 +4,6 @@ use crate::root::Root;
 
 /// A file system to read: of a machine, a directory tree or an image. Paths start with a slash.
 pub trait Files {
-    /// The text of a file.
     fn text(&self, path: &str) -> Option<String>;
     /// The names in a directory, sorted.
     fn names(&self, path: &str) -> Vec<String>;
@@ -15,7 +14,6 @@ pub trait Files {
     /// Whether it is an executable file.
     fn is_program(&self, path: &str) -> bool;
 
-    /// Whether the path exists.
     fn exists(&self, path: &str) -> bool {
         self.real(path).is_some()
     }

@@ -18,7 +18,6 @@ pub struct Host {
     pub pci: Vec<PciDevice>,
     /// The kernel part of the driver.
     pub kernel: KernelDriver,
-    /// Device nodes.
     pub nodes: Vec<DeviceNode>,
     /// Copies of the driver's libraries, in the order in which the loader finds them; those it does not find come last.
     pub libraries: Vec<DriverLibrary>,
@@ -26,7 +25,6 @@ pub struct Host {
     pub loader_cache: Option<LoaderCache>,
     /// The result of querying NVML.
     pub nvml: NvmlResult,
-    /// CUDA toolkits.
     pub toolkits: Vec<CudaToolkit>,
     /// Container engines and NVIDIA's toolkit for them.
     pub containers: Containers,
@@ -125,7 +123,6 @@ pub struct KernelGpu {
     pub minor: Option<u32>,
 }
 
-/// A device node.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeviceNode {
     /// `/dev/nvidia0`
@@ -143,11 +140,9 @@ pub struct DeviceNode {
 pub struct DriverLibrary {
     /// `libcuda.so.1`
     pub name: String,
-    /// The path.
     pub path: String,
     /// The path with symlinks resolved; none if dangling.
     pub real_path: Option<String>,
-    /// The size.
     pub size: u64,
     /// The version in its file name.
     pub version: Option<DriverVersion>,
@@ -157,7 +152,6 @@ pub struct DriverLibrary {
     pub found_by: FoundBy,
 }
 
-/// The kind of a driver library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LibraryKind {
@@ -183,7 +177,6 @@ pub enum FoundBy {
     Configuration,
     /// In the default directories.
     Default,
-    /// Not searched.
     NotSearched,
 }
 
@@ -206,19 +199,15 @@ pub enum NvmlResult {
     NotQueried,
     /// The query failed.
     Failed(String),
-    /// The report.
     #[serde(rename = "answered")]
     Report(NvmlReport),
 }
 
-/// The report of NVML.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NvmlReport {
-    /// The driver version.
     pub driver: DriverVersion,
     /// The CUDA version that the driver supports.
     pub cuda: Option<CudaVersion>,
-    /// The GPUs.
     pub gpus: Vec<NvmlGpu>,
 }
 
@@ -240,7 +229,6 @@ pub struct NvmlGpu {
     pub persistence: Option<bool>,
     /// MIG mode.
     pub mig: Option<bool>,
-    /// The number of MIG devices.
     pub mig_devices: Option<u32>,
     /// The compute mode: default, exclusive or prohibited.
     pub compute_mode: Option<String>,
@@ -251,7 +239,6 @@ pub struct NvmlGpu {
 pub struct CudaToolkit {
     /// `/usr/local/cuda-12.4`
     pub path: String,
-    /// The version.
     pub version: Option<CudaVersion>,
     /// Whether it includes `nvcc`.
     pub nvcc: bool,
@@ -278,7 +265,6 @@ pub struct Containers {
     pub dev_char_links: Option<bool>,
 }
 
-/// A container engine.
 #[derive(Debug, Clone, Serialize)]
 pub struct ContainerEngine {
     /// `docker`, `containerd`, `podman`
@@ -312,7 +298,6 @@ pub struct CdiSpec {
     pub driver: Option<DriverVersion>,
 }
 
-/// A Python environment.
 #[derive(Debug, Clone, Serialize)]
 pub struct PythonEnvironment {
     /// `/opt/venv`
@@ -341,7 +326,6 @@ impl PythonEnvironment {
 pub struct Distribution {
     /// The normalized name.
     pub name: String,
-    /// The version.
     pub version: Version,
     /// The path of its metadata.
     pub path: String,
@@ -349,7 +333,6 @@ pub struct Distribution {
     pub requires: Vec<PackageRequirement>,
 }
 
-/// A requirement of a distribution.
 #[derive(Debug, Clone, Serialize)]
 pub struct PackageRequirement {
     /// The normalized name.

@@ -116,9 +116,7 @@ pub struct GpuMonitor {
 /// Memory use and utilization of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuUsage {
-    /// The index.
     pub index: u32,
-    /// The name.
     pub name: String,
     /// Bytes used by all processes.
     pub memory_used: u64,
@@ -154,7 +152,6 @@ impl GpuMonitor {
     }
 }
 
-/// A process that uses a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuProcess {
     /// The index of the GPU.

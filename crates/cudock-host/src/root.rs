@@ -20,7 +20,6 @@ const MAX_LINKS: usize = 40;
 pub struct RootError {
     /// The directory.
     pub path: PathBuf,
-    /// The error.
     pub source: io::Error,
 }
 

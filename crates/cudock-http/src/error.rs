@@ -41,7 +41,6 @@ pub enum HttpErrorKind {
 }
 
 impl HttpError {
-    /// An error of this kind.
     pub fn new(kind: HttpErrorKind, reason: impl Into<String>) -> Self {
         Self { kind, reason: reason.into(), retry_after: None }
     }

@@ -28,7 +28,6 @@ impl Request {
         Self { method, url, headers, authorization: None, body: None, deadline: None, follow_redirects }
     }
 
-    /// A GET request.
     pub fn get(url: impl Into<String>) -> Self {
         Self::new(Method::GET, url)
     }

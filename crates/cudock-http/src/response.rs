@@ -54,12 +54,10 @@ pub struct ErrorMessage {
 }
 
 impl Response {
-    /// The status.
     pub fn status(&self) -> u16 {
         self.inner.status().as_u16()
     }
 
-    /// The value of a header, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.inner.headers().get(name)?.to_str().ok()
     }

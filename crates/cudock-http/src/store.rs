@@ -21,7 +21,6 @@ pub struct BlobStore {
 
 /// What [`BlobStore::begin`] found.
 pub enum Blob {
-    /// It is complete.
     Complete(PathBuf),
     /// It is for the caller to write.
     Partial(Box<PartialFile>),
@@ -38,7 +37,6 @@ impl BlobStore {
         Ok(Self { directory })
     }
 
-    /// The directory of the store.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -72,7 +70,6 @@ impl BlobStore {
         (fits && Digest::of(digest.algorithm(), &bytes) == *digest).then_some(bytes)
     }
 
-    /// Writes a blob that has this digest.
     pub fn write(&self, digest: &Digest, bytes: &[u8]) -> Result<(), FileError> {
         let path = self.blob_path(digest);
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);

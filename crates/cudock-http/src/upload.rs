@@ -239,7 +239,7 @@ impl UploadTarget for UploadSession<'_> {
             (Protocol::Patch, 200..=299) => {
                 self.follow(&response)?;
                 let missing =
-                    || HttpError::new(HttpErrorKind::Malformed, "the server did not tell the offset");
+                    || HttpError::new(HttpErrorKind::Malformed, "the server did not report the offset");
                 received(&response).ok_or_else(missing)
             }
             (Protocol::Put, 200..=299) => Ok(total),

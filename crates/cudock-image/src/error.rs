@@ -13,7 +13,6 @@ pub enum ImageError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The error.
         source: io::Error,
     },
     /// A file cannot be memory-mapped.
@@ -53,7 +52,6 @@ pub enum ImageError {
     Several {
         /// The layout or archive.
         location: String,
-        /// The names of its images.
         names: Vec<String>,
     },
     /// No image in the layout or archive has the requested name.
@@ -61,15 +59,12 @@ pub enum ImageError {
     NoName {
         /// The layout or archive.
         location: String,
-        /// The requested name.
         requested: String,
-        /// The names of its images.
         names: Vec<String>,
     },
     /// The image is not available for the requested platform.
     #[error("{location} has no image for {requested}; available: {}", available.join(", "))]
     NoPlatform {
-        /// The image.
         location: String,
         /// The requested platform.
         requested: String,

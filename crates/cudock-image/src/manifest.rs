@@ -60,7 +60,6 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// Linux on the given architecture.
     pub fn linux(architecture: &str) -> Self {
         Self { os: "linux".to_owned(), architecture: architecture.to_owned(), variant: None }
     }

@@ -23,14 +23,12 @@ impl<T> Default for Tree<T> {
 pub struct TreeNode<T> {
     /// Permission bits.
     pub mode: u32,
-    /// The type.
     pub kind: NodeKind<T>,
 }
 
 /// The type of an entry.
 #[derive(Debug, Clone)]
 pub enum NodeKind<T> {
-    /// A directory.
     Directory,
     /// A regular file.
     File {
@@ -71,7 +69,6 @@ impl<T> TreeNode<T> {
         }
     }
 
-    /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {
         matches!(self.kind, NodeKind::Directory)
     }

@@ -9,7 +9,7 @@ use crate::request::Capability;
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
     /// There is no driver where it was looked for.
-    #[error("no NVIDIA driver found below {}: neither libcuda.so nor libnvidia-ml.so of a driver is there", root.display())]
+    #[error("no NVIDIA driver found below {}: libcuda.so and libnvidia-ml.so not found", root.display())]
     NoDriver {
         /// Where it was looked for.
         root: PathBuf,
@@ -27,18 +27,16 @@ pub enum InjectError {
         path: String,
         /// What is known about why: empty, or beginning with a comma.
         because: String,
-        /// What to do.
         fix: &'static str,
     },
     /// GPUs were asked for, and the driver has none.
     #[error("no GPU: the driver's module holds none")]
     NoGpu,
     /// More GPUs than there are.
-    #[error("{asked} GPUs were asked for, and there are {there}")]
+    #[error("{asked} GPUs requested, {there} available")]
     TooFew {
         /// How many were asked for.
         asked: u32,
-        /// How many there are.
         there: usize,
     },
     /// A GPU or MIG device that is not there.
@@ -46,7 +44,6 @@ pub enum InjectError {
     UnknownGpu {
         /// What was asked for.
         name: String,
-        /// What there is.
         known: Vec<String>,
     },
     /// A driver capability that does not exist.
@@ -86,7 +83,6 @@ pub enum InjectError {
         action: &'static str,
         /// The path inside the root.
         path: PathBuf,
-        /// The root.
         root: PathBuf,
         /// Why not.
         #[source]

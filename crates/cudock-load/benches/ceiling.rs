@@ -2,7 +2,6 @@
 //!
 //! `cargo bench -p cudock-load --bench ceiling`
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a measurement that fails stops")]
-#![allow(missing_docs, reason = "no library")]
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};

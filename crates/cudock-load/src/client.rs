@@ -12,9 +12,7 @@ use crate::{Expected, LoadError, LoadRequest, ServerUrl};
 /// A complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpResponse {
-    /// Its status.
     pub status: u16,
-    /// Its body.
     pub body: Vec<u8>,
     /// Where its JSON ends and its binary part starts, if it has one.
     pub json_length: Option<usize>,

@@ -24,7 +24,6 @@ pub(crate) struct Exchange {
 pub(crate) enum ExchangeState {
     /// It waits for the server.
     Waiting,
-    /// The response is complete.
     Completed(CompletedResponse),
     /// The connection failed.
     Broken(String),

@@ -41,7 +41,6 @@ impl EngineBench<'_> {
 /// The measurements.
 #[derive(Debug, Serialize)]
 pub struct EngineReport {
-    /// The device.
     pub device: DeviceInfo,
     /// One for each size of batch.
     pub runs: Vec<BatchRun>,
@@ -56,7 +55,6 @@ pub struct EngineReport {
 pub struct BatchRun {
     /// Rows of a batch.
     pub batch: usize,
-    /// The number of batches.
     pub batches: u64,
     /// The time of one batch, from input bytes to output bytes.
     pub batch_ms: f64,

@@ -14,16 +14,10 @@ pub enum LoadError {
     Usage(#[from] UsageError),
     /// An invalid server URL.
     #[error("invalid server URL `{url}`: {reason}")]
-    Url {
-        /// The URL.
-        url: String,
-        /// The reason.
-        reason: &'static str,
-    },
+    Url { url: String, reason: &'static str },
     /// The host name cannot be resolved.
     #[error("cannot resolve `{name}`")]
     Name {
-        /// The name.
         name: String,
         /// The system error.
         #[source]

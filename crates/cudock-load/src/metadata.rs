@@ -8,11 +8,8 @@ use crate::{HttpClient, LoadError, LoadRequest, ServerUrl};
 /// Inputs and outputs of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelMetadata {
-    /// Its name.
     pub name: String,
-    /// Its inputs.
     pub inputs: Vec<TensorSpec>,
-    /// Its outputs.
     pub outputs: Vec<TensorSpec>,
 }
 

@@ -17,14 +17,11 @@ use crate::server_url::ServerUrl;
 /// The timeout of single requests before the load: a model may have to be loaded first.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The options of requests.
 #[derive(Debug)]
 pub struct RequestOptions<'a> {
-    /// The protocol.
     pub protocol: BenchProtocol,
     /// The name of the model, if the server has several.
     pub model_name: Option<&'a str>,
-    /// Shapes of one row.
     pub shapes: &'a [ShapeOfRow],
     /// The type of the inputs, as the Open Inference Protocol names it.
     pub dtype: Option<&'a str>,

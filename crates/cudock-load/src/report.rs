@@ -9,7 +9,6 @@ use crate::run::{Load, LoadSettings};
 /// The report of a run.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct LoadReport {
-    /// The load.
     pub load: Load,
     /// Length of the measurement.
     pub seconds: f64,
@@ -42,7 +41,6 @@ pub struct LoadReport {
     /// How late requests were sent (open loop): time spent waiting for a connection, or for the generator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_late: Option<Latency>,
-    /// Number of connections.
     pub connections: usize,
     /// CPU utilization of the generator (closed loop). Close to 1, the generator is the bottleneck.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +54,6 @@ pub struct LoadReport {
 pub struct Latency {
     /// Number of responses.
     pub count: u64,
-    /// Mean.
     pub mean_ms: f64,
     /// 50th percentile.
     pub p50_ms: f64,

@@ -30,7 +30,6 @@ impl LoadRequest {
         Self { bytes, length: body.len(), path: path.to_owned(), rows, expected: None }
     }
 
-    /// Creates a GET request.
     pub fn get(target: &ServerUrl, path: &str, headers: &[(String, String)]) -> Self {
         let bytes = head("GET", target, path, headers, None).into_bytes();
         Self { bytes, length: 0, path: path.to_owned(), rows: 0, expected: None }
@@ -46,12 +45,10 @@ impl LoadRequest {
         self.length
     }
 
-    /// The path.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }

@@ -36,7 +36,6 @@ pub enum BadResponse {
 /// The end of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CompletedResponse {
-    /// Its status.
     pub(crate) status: u16,
     /// Whether the connection must be closed.
     pub(crate) close: bool,

@@ -10,15 +10,11 @@ use crate::schedule::{Arrivals, Schedule};
 use crate::worker::{LoadSource, WorkerConfig, work};
 use crate::{LoadError, LoadReport, LoadRequest};
 
-/// The load.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Load {
     /// Clients that send their next request after the response to the last one. A slow server gets fewer requests.
-    Closed {
-        /// Number of clients.
-        clients: usize,
-    },
+    Closed { clients: usize },
     /// Requests at a fixed rate, whatever the server does, like those of many independent users. Latency is measured
     /// from the intended send time.
     Open {
@@ -34,7 +30,6 @@ pub enum Load {
 pub struct LoadSettings {
     /// The server.
     pub address: SocketAddr,
-    /// The load.
     pub load: Load,
     /// Warm-up that is not measured.
     pub warm_up: Duration,
@@ -44,7 +39,7 @@ pub struct LoadSettings {
     pub grace: Duration,
     /// Threads of the generator.
     pub threads: usize,
-    /// Most connections of an open loop.
+    /// Limit the connections of an open loop.
     pub connections: usize,
     /// Verify every n-th response; 0 for none.
     pub check_every: u64,
@@ -52,7 +47,6 @@ pub struct LoadSettings {
     pub seed: u64,
 }
 
-/// Runs the load.
 pub fn run(settings: &LoadSettings, requests: &[LoadRequest]) -> Result<LoadReport, LoadError> {
     if requests.is_empty() {
         return Err(LoadError::Payload("no requests to send".to_owned()));

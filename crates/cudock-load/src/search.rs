@@ -31,7 +31,6 @@ impl RateSearch {
     }
 }
 
-/// One step of the search.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct SearchStep {
     /// The rate tried.

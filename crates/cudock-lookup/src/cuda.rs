@@ -26,7 +26,7 @@ pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupResul
     };
     let found = match gpus.find(name) {
         NameMatch::NotFound(near) => {
-            return Err(UsageError::new(format!("no GPU is called `{name}`"))
+            return Err(UsageError::new(format!("unknown GPU `{name}`"))
                 .near(&near)
                 .hint("`cudock facts gpu` lists all"));
         }
@@ -73,7 +73,7 @@ fn gpu_sheet(facts: &Facts, gpu: &Gpu, today: Date) -> Sheet {
         .field("class", enum_name(&gpu.class))
         .field("memory", if gpu.memory_gb.is_empty() { String::new() } else { memory(gpu) })
         .maybe("MIG", gpu.mig_instances.map(|count| format!("up to {count} instances")))
-        .maybe("compiled by", toolkits)
+        .maybe("supported by", toolkits)
         .maybe("driven by", drivers)
         .maybe(
             "kernel module",
@@ -105,7 +105,7 @@ pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupRe
     let drivers = facts.drivers();
     let tables = ["drivers", "forward_compat"];
     let Some(name) = name else {
-        let columns = ["branch", "CUDA", "PTX", "kind", "latest", "ends", "oldest card"];
+        let columns = ["branch", "CUDA", "PTX", "kind", "latest", "ends", "oldest GPU"];
         return Ok(LookupResult::list(&tables, &drivers.branch, &columns, |branch| {
             vec![
                 format!("R{}", branch.branch),
@@ -155,7 +155,7 @@ pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupRe
         .maybe("first release", branch.first_release)
         .maybe("latest", branch.latest_linux)
         .maybe("ends", ends(branch, today))
-        .field("oldest card", branch.oldest_architecture.clone())
+        .field("oldest GPU", branch.oldest_architecture.clone())
         .maybe("note", branch.note.as_ref())
         .sources(drivers.table.resolve(&branch.source));
     Ok(LookupResult::sheet(&tables, row, sheet))
@@ -176,7 +176,7 @@ fn runs(facts: &Facts, driver: DriverVersion) -> Vec<Value> {
     let statement = |(major, runs): (u8, Runs)| match runs {
         Runs::All => format!("CUDA {major}: all"),
         Runs::AllButPtxAfter(own) => {
-            format!("CUDA {major}: all; PTX of toolkits after {own} is refused (error 222)")
+            format!("CUDA {major}: all; PTX from toolkits after {own} is not supported (error 222)")
         }
         Runs::UpTo(own, floor) => format!("CUDA {major}: up to {own}; later ones need {floor} (error 35)"),
         Runs::None(floor) => format!("CUDA {major}: none, it needs {floor} (error 35)"),
@@ -319,7 +319,7 @@ pub fn arch(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageErro
     let ids: Vec<&str> = runs.iter().map(|gpu| gpu.id.as_str()).collect();
     let sheet = Sheet::new(format!("{name}, {kind}"))
         .field("runs on", if ids.is_empty() { "no GPU in the table".to_owned() } else { joined(&ids) })
-        .field("compiled by", toolkits);
+        .field("supported by", toolkits);
     let row = json!({ "target": name, "kind": kind, "runs_on": ids, "compiled_by": compiled });
     Ok(LookupResult::sheet(&["gpus", "toolkits"], row, sheet))
 }

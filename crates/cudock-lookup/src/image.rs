@@ -46,7 +46,7 @@ pub fn image(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageErr
         (false, _) => "not among the tags seen of this release, whose full list is not known".to_owned(),
         (true, TagStatus::Supported) => "supported".to_owned(),
         (true, TagStatus::Unsupported) => "end of life: NVIDIA deletes such tags after six months".to_owned(),
-        (true, TagStatus::Seen) => "seen in use; the full list of its release is not known".to_owned(),
+        (true, TagStatus::Seen) => "seen in use; the full tag list of its release is unknown".to_owned(),
     };
     let has_cudnn = tag.flavour.contains("cudnn");
     let has_nccl = !tag.flavour.ends_with("base");
@@ -86,13 +86,13 @@ fn needs(row: &ImageRequirement) -> String {
     let mut alternatives = vec![format!("a driver with CUDA {} or newer", row.minimum)];
     let branches = |branches: &[u16]| joined(branches.iter().map(|branch| format!("R{branch}")));
     if !row.with_geforce.is_empty() {
-        alternatives.push(format!("or {} on any card", branches(&row.with_geforce)));
+        alternatives.push(format!("or {} on any GPU", branches(&row.with_geforce)));
     }
     if !row.datacenter.is_empty() {
-        alternatives.push(format!("or {} on any card but GeForce and Titan", branches(&row.datacenter)));
+        alternatives.push(format!("or {} on any GPU except GeForce and Titan", branches(&row.datacenter)));
     }
     if !row.tesla.is_empty() {
-        alternatives.push(format!("or {} on Tesla cards", branches(&row.tesla)));
+        alternatives.push(format!("or {} on Tesla GPUs", branches(&row.tesla)));
     }
     alternatives.extend(row.any_brand.iter().map(|term| format!("or {term}")));
     alternatives.join("\n")

@@ -32,7 +32,7 @@ pub fn tables(facts: &Facts, today: Date) -> LookupResult {
             table.rows.to_string(),
             table.sources.to_string(),
             table.as_of.to_string(),
-            format!("{age} days"),
+            format!("{age} {}", if age == 1 { "day" } else { "days" }),
             overlay,
         ]
     });

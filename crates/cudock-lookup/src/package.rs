@@ -14,7 +14,7 @@ const TABLES: [&str; 1] = ["packages"];
 pub fn package(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let packages = facts.packages();
     let Some(name) = name else {
-        let columns = ["package", "how it uses a GPU", "runs on", "others alike"];
+        let columns = ["package", "GPU use", "runs on", "similar"];
         return Ok(LookupResult::list(&TABLES, &packages.gpu, &columns, |row| {
             let also = row.also.len().to_string();
             vec![row.name.clone(), describe(row.uses).to_owned(), row.on.join(", "), also]

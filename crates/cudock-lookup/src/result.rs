@@ -32,7 +32,6 @@ impl LookupResult {
     }
 }
 
-/// A result as text.
 #[derive(Debug)]
 pub enum View {
     /// One or a few entries in full.
@@ -44,7 +43,6 @@ pub enum View {
 /// One entry, field by field.
 #[derive(Debug)]
 pub struct Sheet {
-    /// Its name.
     pub title: String,
     /// Fields with their values, which may have several lines.
     pub fields: Vec<(&'static str, String)>,

@@ -21,7 +21,6 @@ pub use shared::{Mapping, SharedMemory};
 pub struct MapError {
     /// The file.
     pub path: PathBuf,
-    /// The error.
     pub source: io::Error,
 }
 

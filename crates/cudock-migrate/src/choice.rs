@@ -37,7 +37,6 @@ pub enum ChoiceKind {
     ContainerGpu {
         /// K80, P100 or V100.
         sku: Option<String>,
-        /// How many.
         count: Option<u32>,
         /// Whether it is an option of `az container create`, which has none for GPUs.
         by_option: bool,
@@ -46,16 +45,10 @@ pub enum ChoiceKind {
     Accelerator {
         /// The GPU, as written.
         name: String,
-        /// How many.
         count: u32,
     },
     /// A client library, by one of its names.
-    Interface {
-        /// Which.
-        interface: Interface,
-        /// The name in the text.
-        name: String,
-    },
+    Interface { interface: Interface, name: String },
     /// Low-priority nodes of Batch.
     LowPriorityNodes,
     /// A tag or option that skips the GPU driver of AKS nodes.
@@ -87,7 +80,6 @@ pub enum Service {
     Aci,
     /// Machine Learning.
     Ml,
-    /// Batch.
     Batch,
     /// Kubernetes.
     Aks,

@@ -32,10 +32,8 @@ use price::known_region;
 /// A choice and whether it still works.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChoiceFinding {
-    /// The choice.
     #[serde(flatten)]
     pub choice: Choice,
-    /// Its status.
     pub status: Status,
     /// The finding code; `None` if the choice is on sale.
     pub code: Option<&'static str>,

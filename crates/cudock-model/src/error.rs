@@ -13,7 +13,6 @@ pub enum ModelError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The error.
         source: io::Error,
     },
     /// A file is invalid.
@@ -21,7 +20,6 @@ pub enum ModelError {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// The problem.
         problem: String,
     },
     /// The file type is not supported.

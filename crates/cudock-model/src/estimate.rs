@@ -11,14 +11,12 @@ pub struct EstimateOptions {
     pub precision: Option<NumberFormat>,
     /// The batch size.
     pub rows: u32,
-    /// Whether it is trained.
     pub training: bool,
 }
 
 /// The estimated memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Estimate {
-    /// The terms.
     pub terms: Vec<EstimateTerm>,
 }
 

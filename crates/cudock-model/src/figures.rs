@@ -1,11 +1,8 @@
 //! Figures used by the estimate, with source and date; those without a source are assumptions.
 
-/// A figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figure {
-    /// The value.
     pub value: u64,
-    /// What it means.
     pub meaning: &'static str,
     /// The source; none if it is an assumption.
     pub source: Option<&'static str>,

@@ -45,9 +45,7 @@ pub struct Model {
 /// A model file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// ONNX.
     Onnx,
-    /// Safetensors.
     Safetensors,
 }
 

@@ -7,31 +7,25 @@ use crate::format::NumberFormat;
 /// Statistics of the tensors of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TensorStats {
-    /// The number of tensors.
     pub tensors: u64,
     /// Totals by number format.
     pub by_format: BTreeMap<NumberFormat, FormatStats>,
-    /// The largest tensor.
     pub largest: Option<TensorInfo>,
 }
 
 /// The totals of one number format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FormatStats {
-    /// The number of elements.
     pub elements: u64,
     /// The size in bytes.
     pub bytes: u64,
 }
 
-/// A tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorInfo {
     /// The name, shortened if necessary.
     pub name: String,
-    /// The number format.
     pub format: NumberFormat,
-    /// The number of elements.
     pub elements: u64,
     /// The size in bytes.
     pub bytes: u64,

@@ -51,7 +51,6 @@ pub enum NetnsError {
     /// The path is not a network namespace.
     #[error("cannot open the network namespace at {}", path.display())]
     Open {
-        /// The path.
         path: PathBuf,
         /// The error of the system call.
         #[source]
@@ -60,7 +59,6 @@ pub enum NetnsError {
     /// The namespace cannot be bound to a path, or unbound from it.
     #[error("cannot bind a network namespace to {}", path.display())]
     Bind {
-        /// The path.
         path: PathBuf,
         /// The error of the system call.
         #[source]
@@ -76,11 +74,9 @@ pub enum NetnsError {
     /// Invalid value of `-p`.
     #[error("cannot publish `{text}`: {reason}, at column {column}")]
     PortMapping {
-        /// The value.
         text: String,
         /// The column of the error, counted from 1.
         column: usize,
-        /// The reason.
         reason: String,
     },
     /// The same host port is published twice.
@@ -88,7 +84,6 @@ pub enum NetnsError {
     PublishedTwice {
         /// The host port.
         port: u16,
-        /// The protocol.
         protocol: Protocol,
         /// The host address.
         address: IpAddr,
@@ -98,7 +93,6 @@ pub enum NetnsError {
     PortInUse {
         /// The host port.
         port: u16,
-        /// The protocol.
         protocol: Protocol,
         /// The host address.
         address: IpAddr,
@@ -113,7 +107,6 @@ pub enum NetnsError {
     Listen {
         /// The host port.
         port: u16,
-        /// The protocol.
         protocol: Protocol,
         /// The host address.
         address: IpAddr,
@@ -126,7 +119,6 @@ pub enum NetnsError {
     Handover {
         /// The argument.
         text: String,
-        /// The reason.
         reason: String,
     },
     /// A forwarder failed.
@@ -141,7 +133,6 @@ pub enum NetnsError {
     /// A process cannot be started.
     #[error("cannot start {program}")]
     Start {
-        /// The program.
         program: String,
         /// The error of the system call.
         #[source]
@@ -166,7 +157,6 @@ pub enum NetnsError {
     /// The tool for outbound connections failed.
     #[error("{program} failed to connect the container's network: {output}")]
     Outbound {
-        /// The program.
         program: String,
         /// Its error output, or its exit status.
         output: String,
@@ -174,21 +164,17 @@ pub enum NetnsError {
     /// Invalid value of `--add-host`.
     #[error("cannot add host `{text}`: {reason}, at column {column}")]
     AddHost {
-        /// The value.
         text: String,
         /// The column of the error, counted from 1.
         column: usize,
-        /// The reason.
         reason: String,
     },
     /// Invalid host name.
     #[error("invalid host name `{text}`: {reason}, at column {column}")]
     HostName {
-        /// The name.
         text: String,
         /// The column of the error, counted from 1.
         column: usize,
-        /// The reason.
         reason: String,
     },
 }

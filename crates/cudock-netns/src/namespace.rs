@@ -39,7 +39,6 @@ impl Namespace {
         opened.map(Self::from)
     }
 
-    /// The namespace of a process.
     pub fn of_process(pid: u32) -> Result<Self> {
         let opened = File::open(format!("/proc/{pid}/ns/net"));
         opened.map(Self::from).map_err(|source| NetnsError::OfProcess { pid, source })

@@ -29,7 +29,6 @@ cudock_facts::codes! {
     ENDS_TOO_SOON = "CD0813";
     /// The GPU is not from NVIDIA.
     NOT_NVIDIA = "CD0814";
-    /// A limit of the service.
     SERVICE_LIMIT = "CD0815";
     /// The service does not offer the size.
     SIZE_NOT_OFFERED = "CD0816";
@@ -53,11 +52,9 @@ cudock_facts::codes! {
     OWN_DRIVER = "CD0829";
     /// It exceeds the budget.
     OVER_BUDGET = "CD0901";
-    /// It misses the deadline.
     MISSES_DEADLINE = "CD0902";
     /// The GPU waits for data.
     DATA_BOUND = "CD0903";
-    /// The price is old.
     OLD_PRICE = "CD0904";
     /// Evictions cost more than they save.
     EVICTIONS = "CD0905";

@@ -71,7 +71,7 @@ impl<'p> Plan<'p> {
         let catalog = self.context.catalog;
         let names = || catalog.regions().map(|region| catalog.region_name(region));
         names().find(|known| suggest::normalize(known) == wanted).ok_or_else(|| {
-            UsageError::new(format!("no region is called `{name}`")).near(&suggest::nearest(name, names()))
+            UsageError::new(format!("unknown region `{name}`")).near(&suggest::nearest(name, names()))
         })
     }
 

@@ -16,7 +16,6 @@ pub type PerMille = u64;
 /// The inputs of a plan, to evaluate the cost of offers at other loads and durations.
 #[derive(Debug, Clone, Copy)]
 pub struct CostCurve<'a> {
-    /// The catalog.
     pub catalog: &'a Catalog,
     /// The tables.
     pub facts: &'a Facts,

@@ -12,11 +12,9 @@ use crate::rank::Ranked;
 pub struct Listed {
     /// Its position, from 1.
     pub rank: usize,
-    /// The placement.
     pub placement: Placement,
     /// In how many other regions the same is available, at the same or a higher cost.
     pub other_regions: usize,
-    /// What it is best at.
     pub best_at: Vec<&'static str>,
 }
 

@@ -39,11 +39,9 @@ pub struct Offer {
     pub date: Date,
     /// The size or profile.
     pub size: SizeId,
-    /// The region.
     pub region: RegionId,
     /// Where the price was read.
     pub source: SourceId,
-    /// The service.
     pub service: ServiceKind,
     /// Regular, or Spot.
     pub priority: Priority,

@@ -14,11 +14,9 @@ use cudock_base::Usd;
 /// An offer that fits the workload, with its cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Placement {
-    /// The service.
     pub service: ServiceKind,
     /// The size, or the workload profile.
     pub size: String,
-    /// The region.
     pub region: String,
     /// Regular, or Spot.
     pub priority: Priority,
@@ -32,7 +30,6 @@ pub struct Placement {
     pub price_per_hour: Usd,
     /// The day the price was read.
     pub price_date: Option<Date>,
-    /// The source of the price.
     pub price_source: Option<String>,
     /// How much the service manages.
     pub management: Management,
@@ -82,10 +79,8 @@ pub struct Cost {
     pub parts: Vec<Part>,
 }
 
-/// A part of a cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Part {
-    /// What it is for.
     pub kind: PartKind,
     /// The amount.
     pub money: Usd,

@@ -22,7 +22,6 @@ use crate::workload::{Priority, Workload};
 pub struct Plan<'a> {
     pub(crate) context: PlanContext<'a>,
     ranked: Vec<Ranked>,
-    /// How many of them are documented.
     documented: usize,
     rejected: Vec<RejectedOffer>,
     rejections: OnceCell<Vec<Rejection>>,
@@ -33,7 +32,6 @@ pub struct Plan<'a> {
 pub struct RuleLine {
     /// The code of its rejections.
     pub code: &'static str,
-    /// Whether it holds.
     pub holds: bool,
     /// What is available and what is needed.
     pub text: String,
@@ -57,7 +55,6 @@ pub fn plan<'a>(
 }
 
 impl<'a> Plan<'a> {
-    /// The workload.
     pub fn workload(&self) -> &'a Workload {
         self.context.workload
     }

@@ -11,7 +11,6 @@ use cudock_base::Usd;
 /// An offer that fits the workload, with everything that decides its rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ranked {
-    /// The offer.
     pub offer: Offer,
     /// The cost of the job, or of a month of serving.
     pub total: Usd,
@@ -29,7 +28,6 @@ pub struct Ranked {
 /// The best placements by three criteria.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices<'a> {
-    /// The cheapest.
     pub cheapest: Option<&'a Ranked>,
     /// The fastest; the cheapest of equals.
     pub fastest: Option<&'a Ranked>,

@@ -33,13 +33,10 @@ pub enum Relaxation {
     OtherServices,
     /// Sizes that were not named.
     OtherSizes,
-    /// The other priority.
     OtherPriority,
     /// Services that manage less.
     LessManagement,
-    /// More money.
     MoreMoney,
-    /// More time.
     MoreTime,
     /// This many billion bytes on each GPU.
     LessMemory(u64),
@@ -165,7 +162,6 @@ impl Relaxation {
         }
     }
 
-    /// The workload with the relaxation.
     fn apply(self, mut workload: Workload) -> Workload {
         let Workload { gpu, machine, constraints, .. } = &mut workload;
         match self {

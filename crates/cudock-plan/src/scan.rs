@@ -42,9 +42,7 @@ pub struct Breakpoint {
     pub below: String,
     /// The cheapest from there on.
     pub above: String,
-    /// What it costs there.
     pub cost: Usd,
-    /// The scale.
     #[serde(skip)]
     pub scale: PerMille,
 }
@@ -53,7 +51,7 @@ impl Breakpoint {
     /// Describes it in one sentence.
     pub fn describe(&self) -> String {
         let Self { at, below, above, cost, .. } = self;
-        format!("below {at}: {below}; from there on: {above} ({} there)", format::dollars(*cost))
+        format!("below {at}: {below}; above: {above} ({} at that point)", format::dollars(*cost))
     }
 }
 
@@ -62,7 +60,6 @@ impl Breakpoint {
 pub struct CostLine {
     /// Its name in reports.
     pub name: String,
-    /// The offer.
     pub offer: Offer,
     /// Its cost by scale, in rising order.
     pub points: Vec<(PerMille, Usd)>,
@@ -92,7 +89,6 @@ impl Scan {
         (self.at.first().copied().unwrap_or(LOW), self.at.last().copied().unwrap_or(HIGH))
     }
 
-    /// The costs of an offer of a plan.
     pub fn line(&self, plan: &Plan<'_>, name: String, offer: Offer) -> CostLine {
         let curve = self.curve(plan);
         let points = self.at.iter().filter_map(|at| Some((*at, curve.cost(&offer, *at)?))).collect();
@@ -174,7 +170,6 @@ impl Scan {
         }
     }
 
-    /// The name of what is varied.
     pub const fn varied(&self) -> &'static str {
         match self.workload.work {
             Work::Job { .. } => "duration of the job",

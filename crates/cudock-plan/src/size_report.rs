@@ -11,7 +11,6 @@ use crate::workload::Priority;
 /// How a size fares on one service.
 #[derive(Debug, Serialize)]
 pub struct SizeReport<'a> {
-    /// The service.
     pub service: ServiceKind,
     /// The cheapest region of each priority.
     pub placements: Vec<Placement>,
@@ -59,7 +58,7 @@ impl<'p> Plan<'p> {
         let prefixed = suggest::normalize(&format!("Standard_{name}"));
         let same = |known: &&&str| [&wanted, &prefixed].contains(&&suggest::normalize(known));
         all.iter().find(same).copied().ok_or_else(|| {
-            UsageError::new(format!("no size or profile is called `{name}`"))
+            UsageError::new(format!("unknown size or profile `{name}`"))
                 .near(&suggest::nearest(name, all.iter().copied()))
                 .hint("`cudock facts size` lists the sizes on sale, `cudock facts service container-apps` the profiles")
         })

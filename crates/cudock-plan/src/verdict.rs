@@ -13,11 +13,9 @@ pub struct Verdicts {
 /// Whether an image runs on a size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SizeVerdict {
-    /// Whether it runs.
     pub runs: bool,
     /// Whether the driver compiles code at first use.
     pub jit: bool,
-    /// The reason.
     pub reason: String,
     /// The code of the finding.
     pub code: &'static str,

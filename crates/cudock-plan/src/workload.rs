@@ -11,9 +11,7 @@ use cudock_base::Usd;
 /// A complete workload: values that were not given are inferred or assumed, and recorded in `assumptions`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    /// The work.
     pub work: Work,
-    /// The GPUs it needs.
     pub gpu: GpuNeeds,
     /// The machine it needs around the GPUs.
     pub machine: MachineNeeds,
@@ -41,7 +39,6 @@ pub enum Work {
     },
     /// Independent items, spread over instances.
     Items {
-        /// How many.
         items: u64,
         /// How long one takes on one instance.
         each: Duration,
@@ -50,7 +47,6 @@ pub enum Work {
     },
     /// Trials of a sweep, a few at a time.
     Sweep {
-        /// How many.
         trials: u32,
         /// How many at a time.
         at_once: u32,
@@ -87,7 +83,6 @@ pub struct DayLoad {
 pub struct GpuNeeds {
     /// Memory of each GPU, in bytes.
     pub memory: u64,
-    /// GPUs per instance.
     pub per_instance: u32,
     /// Instances that work together and communicate.
     pub instances: u32,
@@ -141,17 +136,11 @@ pub struct DataNeeds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Read sequentially from its storage, once per pass.
-    Stream {
-        /// Passes.
-        passes: u32,
-    },
+    Stream { passes: u32 },
     /// Copied to the local disk first, then read there.
     Stage,
     /// Whichever of the two is cheaper.
-    Either {
-        /// Passes.
-        passes: u32,
-    },
+    Either { passes: u32 },
 }
 
 /// What a start involves besides provisioning the machine.
@@ -257,8 +246,6 @@ impl Priority {
 pub struct Assumption {
     /// The key of `cudock.toml` that gives it: `needs.gpu_memory`.
     pub about: String,
-    /// The value that is used.
     pub value: String,
-    /// Where it is from.
     pub source: String,
 }

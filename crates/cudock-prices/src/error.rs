@@ -26,14 +26,10 @@ pub enum PricesError {
     },
     /// Not the name of a region.
     #[error("`{name}` is not the name of a region, such as westeurope")]
-    Region {
-        /// What was given.
-        name: String,
-    },
+    Region { name: String },
     /// A size that the tables do not have.
     #[error("no Azure size is called `{name}`")]
     Size {
-        /// What was given.
         name: String,
         /// The closest known names.
         near: Vec<String>,

@@ -37,7 +37,6 @@ pub(crate) struct Run {
     pub(crate) regions: Vec<RegionPrices>,
 }
 
-/// An unfinished run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unfinished {
     /// The day it began.

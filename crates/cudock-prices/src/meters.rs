@@ -35,9 +35,7 @@ struct KnownMeter {
     gpu: Option<&'static str>,
     /// Service and product in the list.
     listed: [&'static str; 2],
-    /// The name of the meter in the list.
     name: &'static str,
-    /// Its units in the list.
     units: &'static [&'static str],
 }
 

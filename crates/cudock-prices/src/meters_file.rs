@@ -21,7 +21,6 @@ const FILE: &str = "azure_meters.toml";
 const MARK: &str = "# written by `cudock prices refresh`";
 const SOURCE: &str = "azure-retail-prices";
 
-/// How the meters changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct MeterChanges {
     /// The file; none if nothing was written.

@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 /// The service sends up to a thousand rows per page; ten times as many are an error.
 const MAX_ROWS: usize = 10_000;
 
-/// A page.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Page<'a> {
     /// The currency of all rows.

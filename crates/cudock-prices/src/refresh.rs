@@ -29,7 +29,6 @@ use crate::table::{Changes, PriceTable};
 const TABLE: &str = "azure_prices.csv";
 const LOCK: &str = "azure_prices.lock";
 
-/// What to refresh, and where.
 #[derive(Debug, Clone)]
 pub struct RefreshRequest {
     /// The directory of the overlay tables; created if missing.
@@ -119,7 +118,6 @@ pub fn refresh(
     Ok(report(request, &run, &regions, &resumed, written))
 }
 
-/// The price table in a directory.
 pub fn table_in(directory: &Path) -> Result<Option<(PathBuf, Prices)>, PricesError> {
     let path = directory.join(TABLE);
     let Some(text) = files::read(&path)? else { return Ok(None) };

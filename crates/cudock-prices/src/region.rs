@@ -17,11 +17,8 @@ const MOST_UNKNOWN: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RegionPrices {
-    /// The region.
     pub region: String,
-    /// The day.
     pub day: Date,
-    /// The sizes that have a price there, by name.
     pub sizes: Vec<SizePrice>,
     /// Meters of other services.
     pub meters: Vec<MeterPrice>,
@@ -47,7 +44,6 @@ pub struct SizePrice {
     pub size: String,
     /// Pay as you go.
     pub price: Option<u64>,
-    /// Spot.
     pub spot: Option<u64>,
 }
 

@@ -20,7 +20,6 @@ pub struct RefreshReport {
     pub table: Option<PathBuf>,
     /// The URL of the price list.
     pub endpoint: String,
-    /// The day.
     pub day: Date,
     /// The requested regions.
     pub regions: Vec<RegionSummary>,
@@ -43,7 +42,6 @@ pub struct RefreshReport {
 /// One region of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RegionSummary {
-    /// Its name.
     pub region: String,
     /// How many of the requested sizes have a price there.
     pub sizes: usize,
@@ -55,7 +53,6 @@ pub struct RegionSummary {
     pub resumed: bool,
 }
 
-/// What was written.
 pub(crate) struct Written {
     pub(crate) table: Option<PathBuf>,
     pub(crate) rows: usize,

@@ -24,7 +24,6 @@ pub enum SkipReason {
     Other,
     /// A reservation, or a price for development and tests.
     NotConsumption,
-    /// With Windows.
     Windows,
     /// A whole host.
     Dedicated,
@@ -69,7 +68,6 @@ impl Sizes {
     }
 }
 
-/// What a row is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RowVerdict<'a> {
     /// The price of a size.

@@ -20,22 +20,15 @@ pub struct PriceSummary {
     pub age_days: i32,
     /// Whether that is too long ago.
     pub stale: bool,
-    /// How many rows it has.
     pub rows: usize,
-    /// How many sizes.
     pub sizes: usize,
-    /// The regions.
     pub regions: BTreeSet<String>,
-    /// Where its prices are from.
     pub sources: Vec<PriceSource>,
 }
 
-/// A source of prices.
 #[derive(Debug, Serialize)]
 pub struct PriceSource {
-    /// Its name.
     pub name: String,
-    /// Its address.
     pub address: String,
     /// How many prices; pay as you go and Spot are counted separately.
     pub prices: usize,

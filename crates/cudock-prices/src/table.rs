@@ -40,7 +40,6 @@ struct PriceCell {
 /// Pay as you go, and Spot.
 type PriceCells = [Option<PriceCell>; 2];
 
-/// The new table.
 #[derive(Debug)]
 pub(crate) struct PriceTable {
     as_of: Date,

@@ -21,7 +21,6 @@ pub use schema::{
     Manifest, Needs, RequestRate, ServeOptions, SpotChoice, SpotUse, Start, TryModel, Workload, WorkloadKind,
 };
 
-/// The name of the file.
 pub const FILE_NAME: &str = "cudock.toml";
 
 /// A project: its directory and its `cudock.toml`.
@@ -51,7 +50,6 @@ impl Project {
         Ok(Self { directory, manifest, text })
     }
 
-    /// A project without a file.
     pub fn without_file(directory: &Path) -> Self {
         Self { directory: directory.to_owned(), manifest: Manifest::default(), text: ManifestText::default() }
     }

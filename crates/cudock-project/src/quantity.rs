@@ -12,7 +12,6 @@ pub enum QuantityError {
     /// It cannot be parsed.
     #[error("invalid {what} `{text}`: expected {example}")]
     Unreadable {
-        /// The text.
         text: String,
         /// What was expected.
         what: &'static str,
@@ -22,7 +21,6 @@ pub enum QuantityError {
     /// It is a number without a unit.
     #[error("`{text}` has no unit; write {suggestion}")]
     NoUnit {
-        /// The text.
         text: String,
         /// The same with units.
         suggestion: String,
@@ -30,7 +28,6 @@ pub enum QuantityError {
     /// It is less than zero.
     #[error("`{text}` is negative; {what} must not be")]
     Negative {
-        /// The text.
         text: String,
         /// What was expected, in the plural.
         what: &'static str,

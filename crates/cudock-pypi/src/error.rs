@@ -14,7 +14,6 @@ pub enum PypiError {
     /// A configuration file is invalid.
     #[error("{}: {reason}", file.display())]
     Config {
-        /// The file.
         file: PathBuf,
         /// The reason, without the file's content.
         reason: String,
@@ -30,7 +29,6 @@ pub enum PypiError {
     /// A variable names a library that does not exist.
     #[error("{variable} is {}, {reason}", path.display())]
     Named {
-        /// The variable.
         variable: &'static str,
         /// What it names.
         path: PathBuf,
@@ -40,7 +38,6 @@ pub enum PypiError {
     /// The tables have no wheel for this processor.
     #[error("no known wheel of {package} for {cpu}")]
     NoWheel {
-        /// The package.
         package: String,
         /// The processor.
         cpu: String,
@@ -104,9 +101,7 @@ pub enum PypiError {
 pub struct FailedSource {
     /// A URL without credentials and query, or a directory.
     pub source: String,
-    /// The kind of error.
     pub kind: SourceErrorKind,
-    /// The reason.
     pub reason: String,
 }
 

@@ -28,7 +28,6 @@ pub(crate) struct Fetcher<'a> {
 
 /// A possible source of the wheel.
 enum WheelSource<'a> {
-    /// A file that may be the wheel.
     File(PathBuf),
     /// A page of links.
     Page(&'a DisplaySafeUrl, DisplaySafeUrl),

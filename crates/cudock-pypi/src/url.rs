@@ -13,12 +13,10 @@ pub struct DisplaySafeUrl {
     authorization: Option<Secret>,
 }
 
-/// A source of packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PackageSource {
     /// A directory or a file.
     Local(PathBuf),
-    /// A URL.
     Remote(DisplaySafeUrl),
 }
 

@@ -81,7 +81,8 @@ impl Authorizations {
                 }
                 Some(Credential::IdentityToken(_)) => {
                     authorization.problem = Some(
-                        "the credential is an identity token, and the registry wants a password".to_owned(),
+                        "the credential is an identity token, but the registry requires a password"
+                            .to_owned(),
                     );
                 }
                 None => {}

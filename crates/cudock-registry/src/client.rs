@@ -26,7 +26,6 @@ const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, application/vnd.o
 
 /// All that a [`Client`] depends on.
 pub struct Options {
-    /// Where blobs are stored.
     pub store: BlobStore,
     /// Where images are fetched from.
     pub mirrors: Mirrors,
@@ -194,7 +193,9 @@ impl Client {
         let mut response = self.session.get(source, &path, Some(ACCEPT), None, resource)?;
         let bytes = response.bytes(MAX_DOCUMENT).map_err(failed)?;
         if response.is_web_page() {
-            return Err(malformed("got a web page, as from a proxy that wants a sign-in".to_owned()));
+            return Err(malformed(
+                "got an HTML page, possibly from a proxy that requires authentication".to_owned(),
+            ));
         }
         let media_type = response.media_type().unwrap_or_else(|| "application/octet-stream".to_owned());
         let promised: Option<Digest> = match (&reference.digest, response.header("docker-content-digest")) {

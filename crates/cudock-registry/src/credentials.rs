@@ -21,8 +21,10 @@ const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
 /// A credential for one registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Credential {
-    /// User and password.
-    Password { user: String, password: Secret },
+    Password {
+        user: String,
+        password: Secret,
+    },
     /// A refresh token, to be traded for access tokens.
     IdentityToken(Secret),
 }

@@ -14,7 +14,6 @@ use crate::reference::ReferenceError;
 pub struct Resource {
     /// The registry, as the image's name or a registries.conf names it.
     pub registry: String,
-    /// The repository in it.
     pub repository: String,
     /// `manifest 12.4` or `blob sha256:…`.
     pub item: String,
@@ -45,7 +44,7 @@ pub enum RegistryError {
     #[error(transparent)]
     Digest(#[from] DigestError),
     /// 401: the registry wants credentials, or does not accept ours.
-    #[error("{resource}: {}", if *.signed_in { "the registry does not accept the credentials" } else { "the registry wants a sign-in" })]
+    #[error("{resource}: {}", if *.signed_in { "the registry does not accept the credentials" } else { "the registry requires authentication" })]
     Unauthorized {
         /// What was requested.
         resource: Box<Resource>,
@@ -103,7 +102,7 @@ pub enum RegistryError {
         reason: String,
     },
     /// It is not in the cache and the network may not be used.
-    #[error("{resource}: not in the cache, and offline")]
+    #[error("{resource}: not in the cache (--offline)")]
     Offline {
         /// What was requested.
         resource: Box<Resource>,
@@ -113,7 +112,6 @@ pub enum RegistryError {
         "registry {registry} is marked insecure in {file}, and images are not fetched over connections that anybody can alter"
     )]
     Insecure {
-        /// The registry.
         registry: String,
         /// The file that marks it.
         file: PathBuf,
@@ -129,7 +127,6 @@ pub enum RegistryError {
     /// A file of registries or credentials cannot be used.
     #[error("{}: {reason}", file.display())]
     Config {
-        /// The file.
         file: PathBuf,
         /// What is wrong, without the file's content.
         reason: String,
@@ -208,7 +205,7 @@ impl RegistryError {
             Self::NotFound { .. } => Some("check the tag or digest; tags are moved and removed".to_owned()),
             Self::Http { resource, error } => http_hint(resource, error),
             Self::WrongDigest { .. } | Self::WrongSize { .. } => Some(ALTERED.to_owned()),
-            Self::Offline { .. } => Some("fetch it once with the network: `cudock pull IMAGE`".to_owned()),
+            Self::Offline { .. } => Some("download it first while online: `cudock pull IMAGE`".to_owned()),
             Self::Insecure { registry, .. } => {
                 Some(format!("give {registry} a certificate, or reach it through a tunnel on localhost"))
             }

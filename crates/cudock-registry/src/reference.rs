@@ -22,9 +22,7 @@ pub struct Reference {
     pub registry: String,
     /// The path below the registry: `library/ubuntu`.
     pub repository: String,
-    /// The tag, where one was given.
     pub tag: Option<String>,
-    /// The digest, where one was given.
     pub digest: Option<Digest>,
 }
 

@@ -30,7 +30,6 @@ pub enum Direction {
 /// A copy between a container and this machine.
 #[derive(Debug, Clone)]
 pub struct CopyRequest {
-    /// The direction.
     pub direction: Direction,
     /// The path in the container, as typed.
     pub inside: String,

@@ -18,7 +18,6 @@ use crate::status::{ContainerState, ContainerStatus, now, process_began};
 /// How often the state of a container is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A stop that was requested.
 #[derive(Debug, Clone, Copy)]
 pub struct StopRequest {
     at: Instant,

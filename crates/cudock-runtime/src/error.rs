@@ -13,7 +13,6 @@ pub enum RuntimeError {
     File {
         /// What failed: "cannot write".
         action: &'static str,
-        /// On which one.
         path: PathBuf,
         /// The cause.
         #[source]
@@ -31,7 +30,6 @@ pub enum RuntimeError {
     /// A state file cannot be parsed.
     #[error("{} is damaged", path.display())]
     Damaged {
-        /// Which one.
         path: PathBuf,
         /// The cause.
         #[source]
@@ -46,10 +44,8 @@ pub enum RuntimeError {
     /// Several ids have this prefix.
     #[error("`{0}` is a prefix of several ids")]
     Ambiguous(String),
-    /// The name is in use.
     #[error("the name `{name}` is in use by container {id}")]
     NameTaken {
-        /// The name.
         name: String,
         /// The container that has it.
         id: String,

@@ -73,7 +73,6 @@ impl Subscriber for ErrorCapture {
     fn exit(&self, _: &Id) {}
 }
 
-/// The text of an event.
 #[derive(Default)]
 struct EventText {
     message: String,

@@ -38,7 +38,6 @@ impl Home {
         Self { root: root.into() }
     }
 
-    /// Its path.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -48,7 +47,6 @@ impl Home {
         self.root.join("images")
     }
 
-    /// Where groups are.
     pub fn groups(&self) -> PathBuf {
         self.root.join("groups")
     }
@@ -218,7 +216,6 @@ impl ContainerDir {
         self.path.join("stopping")
     }
 
-    /// The log.
     pub fn log(&self) -> PathBuf {
         self.path.join("log.jsonl")
     }
@@ -248,7 +245,6 @@ impl ContainerDir {
         self.run().join("oci")
     }
 
-    /// The plan of the container.
     pub fn plan(&self) -> Result<Plan, RuntimeError> {
         read_json(&self.plan_file())
     }
@@ -288,7 +284,6 @@ pub fn short_id(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }
 
-/// An id for a new container.
 pub fn new_id() -> Result<String, RuntimeError> {
     let mut bytes = [0_u8; 8];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())

@@ -36,8 +36,11 @@ const TUNNEL: (u32, u32) = (10, 200);
 #[derive(Debug)]
 pub(crate) enum Streams {
     /// Three descriptors.
-    Pipes { stdin: OwnedFd, stdout: OwnedFd, stderr: OwnedFd },
-    /// A terminal of its own.
+    Pipes {
+        stdin: OwnedFd,
+        stdout: OwnedFd,
+        stderr: OwnedFd,
+    },
     Terminal,
 }
 

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 pub struct Plan {
     /// Sixteen hexadecimal digits.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// When it was created, in milliseconds since 1970.
     pub created: u64,
@@ -21,7 +20,6 @@ pub struct Plan {
     pub image: String,
     /// The directories of its layers, the topmost first.
     pub layers: Vec<PathBuf>,
-    /// Its process.
     pub process: ProcessPlan,
     /// Its mounts, besides the standard ones.
     pub mounts: Vec<MountPlan>,
@@ -32,13 +30,11 @@ pub struct Plan {
     pub verify_gpu: bool,
     /// Its resource limits.
     pub limits: Limits,
-    /// Its network.
     pub network: NetworkPlan,
     /// Its privileges.
     pub security: Security,
     /// Its restart policy.
     pub restart: Restart,
-    /// Its stop signal.
     pub stop_signal: String,
     /// Seconds between the stop signal and SIGKILL.
     pub stop_seconds: u32,
@@ -60,7 +56,6 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ipc {
-    /// Its own.
     #[default]
     Private,
     /// The host's.
@@ -91,7 +86,6 @@ pub struct ProcessPlan {
     pub init: bool,
 }
 
-/// A mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum MountPlan {
@@ -101,23 +95,19 @@ pub enum MountPlan {
         source: PathBuf,
         /// In the container.
         target: PathBuf,
-        /// Whether it is read-only.
         read_only: bool,
     },
     /// A named volume, which outlives the containers that use it.
     Volume {
-        /// Its name.
         name: String,
         /// Where its files are on this machine.
         source: PathBuf,
         /// In the container.
         target: PathBuf,
-        /// Whether it is read-only.
         read_only: bool,
         /// Whether an empty volume is first filled with what the image has at the target.
         copy: bool,
     },
-    /// A tmpfs.
     Tmpfs {
         /// In the container.
         target: PathBuf,
@@ -196,7 +186,6 @@ pub struct Rlimit {
 /// The network of a container.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct NetworkPlan {
-    /// The mode.
     pub mode: NetworkMode,
     /// The values of `--publish`.
     pub publish: Vec<String>,
@@ -244,7 +233,6 @@ pub struct Security {
 pub struct DevicePlan {
     /// On this machine.
     pub host: PathBuf,
-    /// In the container.
     pub container: PathBuf,
     /// Any of `r`, `w` and `m`: read, write, create the node.
     pub access: String,

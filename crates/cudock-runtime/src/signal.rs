@@ -12,12 +12,10 @@ use crate::sys;
 /// and systemd.
 const REAL_TIME: std::ops::RangeInclusive<i32> = 34..=64;
 
-/// The number of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignalNumber(i32);
 
 impl SignalNumber {
-    /// The number itself.
     pub fn get(self) -> i32 {
         self.0
     }

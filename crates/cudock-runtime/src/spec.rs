@@ -29,7 +29,6 @@ pub(crate) struct SpecInputs<'a> {
     pub(crate) rlimits: &'a [(String, u64, u64)],
     /// The mount points of cgroup v1 hierarchies.
     pub(crate) hierarchies: &'a [PathBuf],
-    /// The number of processors.
     pub(crate) processors: u32,
     /// Whether the kernel counts swap.
     pub(crate) swap: bool,

@@ -10,10 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{OnFile, RuntimeError};
 use crate::home::{ContainerDir, is_full, read_json, write_json};
 
-/// The status of a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerStatus {
-    /// Its state.
     pub state: ContainerState,
     /// The process that watches it.
     pub watcher: Option<u32>,
@@ -39,7 +37,6 @@ pub struct ContainerStatus {
     pub ports: Vec<String>,
 }
 
-/// The state of a container.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContainerState {
@@ -50,14 +47,12 @@ pub enum ContainerState {
     Running,
     /// It exited and waits for its restart.
     Restarting,
-    /// It exited.
     Exited,
     /// Its watcher was killed, and it with it; the exit code is unknown.
     Lost,
 }
 
 impl ContainerState {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Created => "created",

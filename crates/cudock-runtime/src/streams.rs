@@ -42,7 +42,6 @@ pub(crate) enum SignalEvent {
     Child,
     /// Our terminal was resized.
     Resized,
-    /// A signal to forward.
     Forward(Signal),
 }
 
@@ -58,7 +57,6 @@ impl Signals {
         Ok(Self { descriptor: SignalFd::with_flags(&set, flags).when("cannot read signals")? })
     }
 
-    /// The next signal, if there is one.
     pub(crate) fn next(&mut self) -> Option<SignalEvent> {
         let info = self.descriptor.read_signal().ok().flatten()?;
         let number = i32::try_from(info.ssi_signo).ok()?;
@@ -88,7 +86,6 @@ impl Signals {
     }
 }
 
-/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProcessEnd {
     /// The exit code; 128 plus the signal's number if a signal ended it.
@@ -100,9 +97,7 @@ pub(crate) struct ProcessEnd {
 /// Our ends of the streams of a process.
 #[derive(Debug, Default)]
 pub(crate) struct StreamEnds {
-    /// Its outputs.
     pub(crate) outputs: Vec<(File, Stream)>,
-    /// Its terminal.
     pub(crate) terminal: Option<File>,
     /// Whether its output is copied to our own outputs.
     pub(crate) attached: bool,
@@ -180,7 +175,6 @@ pub(crate) fn give_to(streams: &[OwnedFd], identity: &Identity) {
 }
 
 impl StreamEnds {
-    /// For a terminal.
     pub(crate) fn of_terminal(terminal: OwnedFd, attached: bool, typed: bool) -> Self {
         Self { outputs: Vec::new(), terminal: Some(File::from(terminal)), attached, typed, input: None }
     }

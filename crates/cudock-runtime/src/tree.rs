@@ -25,7 +25,6 @@ pub(crate) struct CopyOptions {
     pub(crate) special_bits: bool,
 }
 
-/// What was copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Copied {
     /// Files, links and directories.

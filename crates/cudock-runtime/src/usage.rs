@@ -27,15 +27,12 @@ pub struct Sample {
 /// The resource usage of a container.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Usage {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// Percent of one processor between two samples.
     pub cpu_percent: Option<f64>,
     /// Bytes of memory, without cached files that can be dropped.
     pub memory_bytes: Option<u64>,
-    /// Bytes it may use.
     pub memory_limit_bytes: Option<u64>,
     /// The number of processes.
     pub pids: usize,
@@ -47,14 +44,12 @@ pub struct Usage {
     pub gpus: Vec<GpuUsage>,
 }
 
-/// The usage of one GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GpuUsage {
     /// The GPU's number.
     pub index: u32,
     /// Percent of time in which its kernels ran.
     pub percent: Option<u32>,
-    /// Bytes of its memory.
     pub memory_bytes: Option<u64>,
 }
 
@@ -63,7 +58,6 @@ pub struct GpuUsage {
 pub struct Process {
     /// The PID on the host.
     pub pid: i32,
-    /// Its parent.
     pub parent: i32,
     /// The PID in the container.
     pub pid_inside: i32,

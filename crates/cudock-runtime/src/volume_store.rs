@@ -21,10 +21,8 @@ use crate::plan::{MountPlan, Plan};
 use crate::status::now;
 use crate::tree::{Copied, CopyOptions, copy_attributes, copy_contents};
 
-/// A named volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NamedVolume {
-    /// Its name.
     pub name: String,
     /// Where its files are.
     pub path: PathBuf,

@@ -83,7 +83,6 @@ fn unmount(dir: &ContainerDir) {
     let _ = nix::mount::umount2(&dir.run(), nix::mount::MntFlags::MNT_DETACH);
 }
 
-/// The exit code for an error.
 pub fn exit_code(error: &RuntimeError) -> i32 {
     match error {
         RuntimeError::Reported { code, .. } => *code,

@@ -62,7 +62,6 @@ pub(crate) enum ServeError {
     /// The path does not support the method.
     #[error("method not allowed: {path} supports {allowed}")]
     MethodNotAllowed {
-        /// The path.
         path: String,
         /// The supported methods.
         allowed: &'static str,

@@ -35,7 +35,6 @@ const COPIES: usize = 3;
 pub struct ModelListing {
     /// The name under which it is served.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// Whether it accepts requests.
     pub ready: bool,

@@ -77,12 +77,10 @@ pub(crate) struct ReplyBatch {
 }
 
 impl ReplyBatch {
-    /// Creates a batch of replies of that queue.
     pub(crate) fn new(queue: Option<Arc<Queue>>) -> Self {
         Self { per_thread: Vec::new(), queue }
     }
 
-    /// Adds a reply.
     pub(crate) fn add(&mut self, sender: ReplySender, result: InferenceResult) {
         let ReplySender { slot, reply_queue } = sender;
         let Some(reply_queue) = reply_queue else {

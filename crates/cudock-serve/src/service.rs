@@ -317,7 +317,6 @@ impl ModelService {
             .collect()
     }
 
-    /// Limits of one request.
     pub(crate) fn limits(&self) -> &RequestLimits {
         &self.settings.limits
     }

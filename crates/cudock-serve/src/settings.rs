@@ -43,7 +43,6 @@ pub type ReadDevices = Arc<dyn Fn() -> Vec<DeviceReading> + Send + Sync>;
 /// A measurement of a GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceReading {
-    /// Its name.
     pub name: String,
     /// Its index.
     pub gpu: u32,
@@ -59,7 +58,6 @@ pub struct DeviceReading {
 pub struct ServeSettings {
     /// Settings of the HTTP server.
     pub server: ServerSettings,
-    /// Limits of one request.
     pub limits: RequestLimits,
     /// Location of the models.
     pub models: ModelSource,
@@ -67,7 +65,6 @@ pub struct ServeSettings {
     pub model_settings: ModelSettingsFor,
     /// Whether changed model files are reloaded automatically.
     pub watch: bool,
-    /// Starts engines.
     pub start_engine: StartEngine,
     /// Reads the GPUs.
     pub read_devices: ReadDevices,
@@ -109,14 +106,12 @@ impl ServeSettings {
     }
 }
 
-/// Settings of a model.
 #[derive(Clone, Debug)]
 pub struct ModelSettings {
     /// Settings of its engines, apart from the model file and the GPU.
     pub engine: EngineSettings<EngineKind>,
     /// GPUs; each gets an engine.
     pub gpus: Vec<u32>,
-    /// Settings of its batcher.
     pub batcher: BatcherSettings,
     /// Whether requests may share a batch; `None`: decided by the model's shapes.
     pub batch: Option<bool>,

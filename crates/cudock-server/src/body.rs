@@ -27,7 +27,6 @@ const SMALL_BODY_FACTOR: usize = 4;
 pub struct RequestBody {
     /// The body, decompressed.
     pub bytes: Bytes,
-    /// Its reservation.
     pub held: Reservation,
 }
 

@@ -13,10 +13,8 @@ const CHUNK: usize = 64 << 10;
 /// Largest window of a zstd frame, as a power of two: what level 19 uses.
 const ZSTD_WINDOW: u32 = 23;
 
-/// A content encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentEncoding {
-    /// gzip.
     Gzip,
     /// zlib, which HTTP calls deflate.
     Deflate,

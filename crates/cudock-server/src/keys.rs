@@ -14,17 +14,13 @@ pub enum KeysError {
     /// It cannot be read.
     #[error("cannot read the keys in {}: {source}", file.display())]
     Unreadable {
-        /// The file.
         file: PathBuf,
         /// Why not.
         source: io::Error,
     },
     /// It contains no key.
     #[error("no key found in {}", file.display())]
-    Empty {
-        /// The file.
-        file: PathBuf,
-    },
+    Empty { file: PathBuf },
 }
 
 /// The accepted API keys; without a key file, every request is authorized.

@@ -18,7 +18,6 @@ use tokio::sync::Notify;
 /// Shortest idle time after which a connection may be evicted.
 const MIN_IDLE: Duration = Duration::from_millis(100);
 
-/// The activity of one connection.
 #[derive(Debug)]
 pub struct ConnectionActivity {
     start: Instant,

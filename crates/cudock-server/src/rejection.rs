@@ -19,7 +19,6 @@ pub enum HttpRejection {
     /// The body did not arrive in time.
     #[error("the body did not arrive in time")]
     BodyTooSlow,
-    /// The body is too large.
     #[error("the body is larger than {limit} bytes")]
     BodyTooLarge {
         /// The limit in bytes.

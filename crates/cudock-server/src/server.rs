@@ -42,7 +42,6 @@ pub enum ServerError {
     /// Cannot listen on an address.
     #[error("cannot listen on {address}")]
     Listen {
-        /// The address.
         address: SocketAddr,
         /// Why not.
         source: io::Error,

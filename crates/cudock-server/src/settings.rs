@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::keys::ApiKeys;
 use crate::log::Log;
 
-/// Settings of a server.
 #[derive(Clone)]
 pub struct ServerSettings {
     /// Addresses to listen on; HTTP/1.1 and HTTP/2 share each of them.
@@ -23,7 +22,6 @@ pub struct ServerSettings {
     pub client_timeout: Duration,
     /// Longest time that running requests get when the server shuts down.
     pub drain_timeout: Duration,
-    /// API keys.
     pub keys: ApiKeys,
     /// Certificate and key, for TLS.
     pub tls: Option<TlsFiles>,
@@ -36,6 +34,5 @@ pub struct ServerSettings {
 pub struct TlsFiles {
     /// The chain.
     pub certificate: PathBuf,
-    /// The key.
     pub key: PathBuf,
 }

@@ -16,7 +16,6 @@ pub enum TlsError {
     /// The certificate cannot be read.
     #[error("cannot read the certificate {}: {reason}", files.certificate.display())]
     Certificate {
-        /// The files.
         files: TlsFiles,
         /// Why not.
         reason: String,
@@ -24,7 +23,6 @@ pub enum TlsError {
     /// The key cannot be read.
     #[error("cannot read the key {}: {reason}", files.key.display())]
     Key {
-        /// The files.
         files: TlsFiles,
         /// Why not.
         reason: String,
@@ -32,7 +30,6 @@ pub enum TlsError {
     /// The certificate does not match the key.
     #[error("certificate {} does not match key {}", files.certificate.display(), files.key.display())]
     Pair {
-        /// The files.
         files: TlsFiles,
         /// Why not.
         source: rustls::Error,

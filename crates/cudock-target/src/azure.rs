@@ -84,7 +84,7 @@ impl Target {
             };
             let choice = match service {
                 Some(_) => "",
-                None => "; a virtual machine is assumed, SERVICE/SIZE names another service",
+                None => "; a virtual machine is assumed; use SERVICE/SIZE for another service",
             };
             target.traits.driver_assumed = Some(format!("{reason}{choice}"));
         }
@@ -117,7 +117,6 @@ fn count_of(count: f64) -> u32 {
     count as u32
 }
 
-/// The default service.
 const DEFAULT_SERVICE: &str = "vm";
 
 /// The id of a service by its name in the tables; `ml-cluster` is a part of `ml`.

@@ -54,7 +54,6 @@ impl Target {
         }
     }
 
-    /// An unknown GPU with a driver.
     pub fn unknown_gpu(facts: &Facts, driver: Option<DriverVersion>) -> Self {
         let branch = driver.and_then(|driver| facts.drivers().branch_of(driver));
         Self {

@@ -39,7 +39,6 @@ const MOST_REQUIREMENTS: usize = 32;
 pub struct GateRequirement {
     /// The variable's name; `CUDA_VERSION` if it is implied by that.
     pub variable: String,
-    /// Its value.
     pub text: String,
     /// Its parsed value. An error is kept at its position, since it only matters if the evaluation reaches it.
     pub alternatives: Vec<Vec<Result<Term, GrammarError>>>,

@@ -27,7 +27,6 @@ pub struct Target {
     pub gpu: Option<String>,
     /// Its compute capability.
     pub capability: Option<Capability>,
-    /// The driver.
     pub driver: Option<DriverVersion>,
     /// The CUDA version of the driver.
     pub cuda: Option<CudaVersion>,
@@ -52,7 +51,6 @@ pub struct Traits {
     pub modules: Option<KernelModule>,
     /// Its brand in NVML, which container requirements use.
     pub brand: Option<String>,
-    /// The number of GPUs.
     pub gpu_count: Option<u32>,
     /// The processor architecture, as images name it.
     pub cpu: Option<String>,
@@ -66,7 +64,6 @@ pub struct Traits {
     pub driver_assumed: Option<String>,
     /// How containers are started.
     pub start: StartPath,
-    /// The machine, if the target is one.
     pub machine: Option<TargetMachine>,
     /// Findings about the target itself.
     pub notes: Vec<Finding>,
@@ -98,11 +95,8 @@ pub struct TargetMachine {
 /// The libcuda that the loader finds first on a machine.
 #[derive(Debug, Clone)]
 pub struct HostLibcuda {
-    /// Its path.
     pub path: String,
-    /// Its kind.
     pub kind: LibraryKind,
-    /// Its version.
     pub version: Option<DriverVersion>,
     /// Whether it was found through `LD_LIBRARY_PATH`.
     pub by_library_path: bool,

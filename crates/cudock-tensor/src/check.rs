@@ -188,7 +188,6 @@ fn missing(spec: &TensorSpec) -> RequestError {
     RequestError::Mismatch(format!("input `{}` is missing", spec.name))
 }
 
-/// The index of an output.
 pub(crate) fn output_index(name: &str, signature: &Signature) -> Result<usize, RequestError> {
     signature.output(name).ok_or_else(|| {
         let others = alternatives(name, signature.outputs.iter().map(|spec| spec.name.as_str()));

@@ -4,7 +4,6 @@ use std::fmt;
 
 /// The element type of a tensor: all types of ONNX models except complex and packed ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-#[allow(missing_docs, reason = "each name is its own explanation")]
 pub enum DType {
     Bool,
     U8,
@@ -23,7 +22,6 @@ pub enum DType {
 }
 
 impl DType {
-    /// All of them.
     pub const ALL: [Self; 14] = [
         Self::Bool,
         Self::U8,

@@ -25,7 +25,6 @@ pub struct InferenceRequest {
     pub timeout: Option<Duration>,
 }
 
-/// A requested output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedOutput {
     /// Its index in the signature.
@@ -37,11 +36,9 @@ pub struct RequestedOutput {
 /// The outputs of a model: one tensor per output, in signature order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InferenceResponse {
-    /// The tensors.
     pub outputs: Vec<Tensor>,
 }
 
-/// Limits of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestLimits {
     /// Most bytes of a body, after decompression.

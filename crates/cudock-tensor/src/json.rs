@@ -19,7 +19,6 @@ use crate::DType;
 /// An error of a value. It has no text, so that the success path costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JsonError {
-    /// Not a number.
     NotANumber,
     /// Not a boolean.
     NotABoolean,
@@ -29,7 +28,6 @@ pub(crate) enum JsonError {
     LeadingZero,
     /// A point or an `e` without digits.
     NoDigits,
-    /// A number out of range for its type.
     OutOfRange,
     /// A fraction or an exponent in an integer.
     NotWhole,

@@ -12,7 +12,6 @@ pub enum RequestError {
         path: String,
         /// The offset in the body.
         offset: usize,
-        /// The error.
         message: String,
     },
     /// The request does not match the model.

@@ -19,13 +19,11 @@ pub enum ResponseError {
     Strings {
         /// The output's name.
         output: String,
-        /// The form.
         form: &'static str,
     },
     /// The format holds only one output.
     #[error("{form} holds one output, not {count}; request a single output, or JSON")]
     Several {
-        /// The form.
         form: &'static str,
         /// Number of outputs.
         count: usize,

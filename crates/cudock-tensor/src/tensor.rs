@@ -13,9 +13,7 @@ pub enum TensorError {
     /// The number of bytes does not match type and shape.
     #[error("{dtype} {shape:?} takes {expected} bytes, not {found}")]
     Length {
-        /// The type.
         dtype: DType,
-        /// The shape.
         shape: Vec<usize>,
         /// Expected bytes.
         expected: usize,
@@ -28,7 +26,6 @@ pub enum TensorError {
     /// The number of strings does not match the shape.
     #[error("shape {shape:?} takes {expected} strings, not {found}")]
     Count {
-        /// The shape.
         shape: Vec<usize>,
         /// Expected strings.
         expected: usize,
@@ -80,7 +77,6 @@ impl Tensor {
         &self.shape
     }
 
-    /// Its bytes.
     pub fn data(&self) -> &Bytes {
         &self.data
     }

@@ -55,7 +55,6 @@ impl Tree {
         self.directory.path()
     }
 
-    /// Where a path of the tree is.
     pub fn at(&self, path: &str) -> PathBuf {
         self.directory.path().canonicalize().unwrap().join(path.trim_start_matches('/'))
     }

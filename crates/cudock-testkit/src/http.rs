@@ -16,7 +16,6 @@ pub struct Request {
     pub method: String,
     /// The path with its query, as sent.
     pub path: String,
-    /// The headers by name.
     pub headers: BTreeMap<String, String>,
     /// The body, without the framing of chunks.
     pub body: Vec<u8>,

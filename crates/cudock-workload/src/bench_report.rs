@@ -38,7 +38,6 @@ struct Device {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Measured {
     pub(crate) rate: f64,
-    /// How it was measured.
     pub(crate) how: String,
     /// The GPU it was measured on, as the driver names it.
     pub(crate) device: Option<String>,

@@ -27,10 +27,8 @@ pub(crate) struct WorkloadBuilder<'a> {
     pub(crate) unread_model: Option<String>,
 }
 
-/// Where a value was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// By a flag.
     Flag(&'static str),
     /// By a key of the file.
     Key(&'static str),
@@ -67,7 +65,6 @@ impl<'a> WorkloadBuilder<'a> {
         });
     }
 
-    /// Describes where a value was given.
     pub(crate) fn describe(&self, origin: Origin) -> String {
         match origin {
             Origin::Flag(flag) => flag.to_owned(),

@@ -17,7 +17,7 @@ const CONSTRAINTS: &str = "Constraints";
 // The flags of every verb that takes a workload. Each overrides the key with the same meaning in `cudock.toml`; flags of
 // another kind of work override all keys about the work.
 #[derive(Debug, Clone, Default, Args)]
-#[allow(missing_docs, clippy::struct_excessive_bools, reason = "each is a flag with its own help")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag with its own help")]
 pub struct WorkloadFlags {
     /// Set how long the job computes when the GPU never waits: 40m, 5h30m, 7d
     #[arg(long, value_name = "TIME", help_heading = WORK, allow_hyphen_values = true)]

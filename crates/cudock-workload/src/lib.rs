@@ -41,7 +41,6 @@ use crate::subject::Inspection;
 /// A workload, and where its image runs.
 #[derive(Debug)]
 pub struct Resolved {
-    /// The workload.
     pub workload: Workload,
     /// Where its image runs, as far as that was inspected.
     pub verdicts: Verdicts,

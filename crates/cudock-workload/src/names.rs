@@ -18,7 +18,7 @@ impl WorkloadBuilder<'_> {
                 return Ok(folded);
             }
             let near = suggest::nearest(&folded, known.iter().copied());
-            let problem = format!("no region is called `{name}`");
+            let problem = format!("unknown region `{name}`");
             Err(self.invalid_entry(given, Some(&number.to_string()), problem, near.first().copied()))
         };
         names.iter().enumerate().map(region).collect()
@@ -66,7 +66,7 @@ impl WorkloadBuilder<'_> {
             NameMatch::One(row) => Ok(row.id.clone()),
             NameMatch::Several(rows) => {
                 let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
-                let problem = format!("`{name}` stands for several GPUs: {}", ids.join(", "));
+                let problem = format!("`{name}` is ambiguous: it matches several GPUs: {}", ids.join(", "));
                 Err(self.invalid_entry(given, part, problem, None))
             }
             NameMatch::NotFound(near) => {
@@ -126,7 +126,7 @@ impl WorkloadBuilder<'_> {
                     let all = self.facts.sizes().size.iter().map(|size| size.name.as_str());
                     let known = all.chain(profiles.iter().map(|profile| profile.name.as_str()));
                     let near = suggest::nearest(name, known);
-                    let problem = format!("no size or profile is called `{name}`");
+                    let problem = format!("unknown size or profile `{name}`");
                     Err(self.invalid_entry(given, Some(&number.to_string()), problem, near.first().copied()))
                 }
             }

@@ -23,9 +23,7 @@ pub const LARGEST: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} at line {} column {}", span.line, span.column)]
 pub struct Error {
-    /// The span.
     pub span: Span,
-    /// The kind of error.
     pub kind: ErrorKind,
 }
 
@@ -64,20 +62,11 @@ pub enum ErrorKind {
     KeyNotText,
     /// An unknown tag, which is ignored.
     #[error("unknown tag `{tag}`")]
-    UnknownTag {
-        /// The tag.
-        tag: String,
-    },
+    UnknownTag { tag: String },
     /// A duplicate key. The first one counts.
     #[error("duplicate key `{key}`")]
-    DuplicateKey {
-        /// The key.
-        key: String,
-    },
+    DuplicateKey { key: String },
     /// `<<` with a value that is not a map.
     #[error("expected a map for `<<`, found {found}")]
-    MergeNotMap {
-        /// What was found.
-        found: &'static str,
-    },
+    MergeNotMap { found: &'static str },
 }

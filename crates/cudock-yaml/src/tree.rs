@@ -2,7 +2,6 @@
 
 use cudock_base::Span;
 
-/// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its span; for an alias, the span of its anchor.
@@ -25,11 +24,9 @@ pub enum Data {
 /// A key and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapEntry {
-    /// The key.
     pub key: String,
     /// The span of the key.
     pub span: Span,
-    /// The value.
     pub value: Node,
 }
 
@@ -49,7 +46,6 @@ pub enum ScalarKind {
     Null,
     /// True or false.
     Flag(bool),
-    /// A number.
     Number,
     /// Anything else.
     Text,
@@ -109,7 +105,6 @@ impl Node {
         }
     }
 
-    /// Whether it is null.
     pub fn is_null(&self) -> bool {
         matches!(&self.data, Data::Scalar(scalar) if scalar.kind() == ScalarKind::Null)
     }

@@ -17,7 +17,6 @@ pub fn to_string<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
 
 #[derive(Default)]
 struct Yaml {
-    /// The open containers.
     open: Vec<Container>,
     /// The text of the current string.
     string: Vec<u8>,

@@ -36,11 +36,11 @@ pub(crate) struct Cli {
 /// The format of the report as typed. Each verb supports some of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatArg {
-    /// For people
+    /// Text for humans
     Text,
-    /// For programs: one object
+    /// One JSON object
     Json,
-    /// For spreadsheets: the placements of `plan`
+    /// CSV with the placements of `plan`
     Csv,
     /// For code scanners: the findings of `check` and `migrate` as SARIF 2.1.0
     Sarif,
@@ -208,7 +208,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, alias = "sku", value_name = "SIZE")]
     pub(crate) size: Vec<String>,
 
-    /// Check for every Azure size on sale
+    /// Check for every available Azure size
     #[arg(long, alias = "all-skus")]
     pub(crate) all_sizes: bool,
 
@@ -266,11 +266,11 @@ pub(crate) enum Start {
   cudock facts size Standard_NC24ads_A100_v4 --prices")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct FactsArgs {
-    /// What to look up; without it, the tables themselves
+    /// What to look up; by default, list the tables
     #[arg(value_enum)]
     pub(crate) kind: Option<FactKind>,
 
-    /// Which one; without it, all of them in a list
+    /// Name of the entry; by default, list all
     pub(crate) name: Option<String>,
 
     /// With `size`: list only those with this GPU
@@ -342,7 +342,7 @@ pub(crate) enum FactKind {
   cudock explain training.log
   docker logs trainer 2>&1 | cudock explain")]
 pub(crate) struct ExplainArgs {
-    /// A finding code, a CUDA error number or name, a message, or a file; standard input without it or with -
+    /// A finding code, a CUDA error number or name, a message, or a file; by default or with -, standard input
     pub(crate) what: Vec<String>,
 
     /// Treat the argument as a message, even if a file has that name
@@ -416,7 +416,7 @@ pub(crate) struct SlimArgs {
     #[arg(long = "for", value_name = "TARGET", value_delimiter = ',', required = true)]
     pub(crate) targets: Vec<String>,
 
-    /// Make the files themselves smaller
+    /// Shrink the files themselves
     #[arg(long)]
     pub(crate) compact: bool,
 

@@ -21,7 +21,6 @@ pub struct Word<'t> {
     pub span: Range<usize>,
 }
 
-/// A part of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part<'t> {
     /// Literal text. A character after a backslash is a separate part.
@@ -31,7 +30,6 @@ pub enum Part<'t> {
         /// The bytes of the text.
         span: Range<usize>,
     },
-    /// Quoted text.
     Quoted {
         /// `'` or `"`.
         quote: u8,

@@ -18,7 +18,6 @@ const MAX_TEXT: u64 = 4 << 20;
 const SMALL_CUBIN: u64 = 8 << 10;
 const MODULES_OPENED: usize = 256;
 
-/// The facts of one file.
 #[derive(Debug, Clone)]
 pub(crate) enum FileFacts {
     Elf(Arc<ElfFacts>),
@@ -27,7 +26,6 @@ pub(crate) enum FileFacts {
     OpensDriver,
 }
 
-/// The facts of an ELF file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ElfFacts {
     pub(crate) linkage: Linkage,

@@ -41,16 +41,12 @@ use cudock_declared::{DeclaredError, FileKind};
 pub enum GatherError {
     /// It does not exist.
     #[error("{} not found", path.display())]
-    NotFound {
-        /// The path.
-        path: PathBuf,
-    },
+    NotFound { path: PathBuf },
     /// It cannot be read.
     #[error("cannot read {}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// The error.
         source: io::Error,
     },
     /// It is not a supported file.
@@ -65,7 +61,6 @@ pub enum GatherError {
     /// The dependency file is invalid.
     #[error("{file}:{}:{}: {}", error.line, error.column, error.message)]
     Declared {
-        /// The file.
         file: String,
         /// The error with its position.
         error: DeclaredError,

@@ -58,7 +58,6 @@ pub(crate) fn with_pinned(facts: &Facts, declared: &Declared) -> Declared {
     all
 }
 
-/// Whether a range allows a version.
 pub(crate) fn allows(range: Option<&str>, version: &Version) -> bool {
     range.is_none_or(|range| {
         range.parse::<VersionSpecifiers>().is_ok_and(|specifiers| specifiers.contains(version))
@@ -219,9 +218,7 @@ impl PackageContext<'_> {
     fn artifact(&self) -> Artifact {
         let (why, compiles) = match self.row.uses {
             GpuUse::Driver => return self.with(Code::None),
-            GpuUse::Compiler => {
-                ("it compiles GPU code at run time, with a CUDA that the file does not tell", true)
-            }
+            GpuUse::Compiler => ("it compiles GPU code at run time with an unknown CUDA version", true),
             GpuUse::OtherApi => ("it uses OpenCL or Vulkan, which is not checked", false),
             GpuUse::Library => {
                 ("it is a library for other packages, and the file lists none that uses it", false)

@@ -20,7 +20,6 @@ pub enum Subject {
     Directory(PathBuf),
     /// A program or a library.
     Program(PathBuf),
-    /// A wheel.
     Wheel(PathBuf),
     /// A Dockerfile or another dependency file.
     Environment(PathBuf, FileKind),

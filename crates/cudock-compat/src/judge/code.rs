@@ -241,7 +241,6 @@ pub(super) fn newest_isa(file: &CodeFile) -> Option<PtxIsa> {
     file.patterns.iter().flat_map(|pattern| pattern.ptx.iter().map(|(_, isa)| *isa)).max()
 }
 
-/// The targets of a file as text.
 pub(super) fn targets(patterns: &[Pattern]) -> String {
     let mut names = sorted(patterns.iter().flat_map(|pattern| &pattern.sass), ToString::to_string);
     names.extend(sorted(patterns.iter().flat_map(|pattern| &pattern.grouped), |code| {

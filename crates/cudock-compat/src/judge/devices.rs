@@ -44,7 +44,7 @@ fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
         .enumerate()
         .any(|(index, entry)| entries.get(..index).is_some_and(|before| before.contains(entry)));
     if !known_absent && twice {
-        case.applies("V4", format!("`{value}` names a card twice"));
+        case.applies("V4", format!("`{value}` names a GPU twice"));
         let reason = format!("CUDA_VISIBLE_DEVICES is `{value}`: it names a GPU twice");
         let evidence = vec![FindingEvidence::new("CUDA_VISIBLE_DEVICES", value)];
         return Err(case.fail(
@@ -56,7 +56,7 @@ fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
         ));
     }
     if !known_absent {
-        case.applies("V4", format!("`{value}` shows at least one card"));
+        case.applies("V4", format!("`{value}` shows at least one GPU"));
         return Ok(());
     }
     case.applies("V4", format!("`{value}` shows none"));
@@ -67,6 +67,6 @@ fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
         case.cuda_error(100),
         reason,
         evidence,
-        "unset CUDA_VISIBLE_DEVICES, or list cards that are there",
+        "unset CUDA_VISIBLE_DEVICES, or list existing GPUs",
     ))
 }

@@ -37,14 +37,14 @@ fn vendor(case: &mut Case<'_>) -> Result<(), Stop> {
     }
     let gpu = case.target.gpu.clone().unwrap_or_default();
     case.applies("N1", format!("{gpu} is AMD's"));
-    let reason = format!("{gpu} is not an NVIDIA card: CUDA cannot use it");
+    let reason = format!("{gpu} is not an NVIDIA GPU: CUDA cannot use it");
     let evidence = vec![FindingEvidence::new(gpu, "vendor in the tables")];
     Err(case.fail(
         codes::NOT_NVIDIA,
         other_error("no CUDA device", "no NVIDIA device"),
         reason,
         evidence,
-        "choose an NVIDIA card, or a ROCm build of the program",
+        "choose an NVIDIA GPU, or a ROCm build of the program",
     ))
 }
 
@@ -62,8 +62,10 @@ fn driver_support(case: &mut Case<'_>) -> Result<(), Stop> {
     let gpu = case.target.gpu.clone().unwrap_or_else(|| format!("capability {capability}"));
     if let Some(last) = architecture.last_driver_branch.filter(|last| *last < driver.branch()) {
         case.applies("Q2", format!("{} ends with R{last}", architecture.name));
-        let reason =
-            format!("driver {driver} no longer drives {gpu}: {} cards end with R{last}", architecture.name);
+        let reason = format!(
+            "driver {driver} no longer supports {gpu}: R{last} is the last branch for {}",
+            architecture.name
+        );
         let evidence = vec![FindingEvidence::new(gpu, format!("{}, last branch R{last}", architecture.name))];
         return Err(case.fail(
             codes::BRANCH_DROPPED_CARD,

@@ -11,7 +11,6 @@ use crate::evidence::{CompatNote, CopyKind, DriverCopy, Reach};
 
 /// The driver library of a program.
 pub(super) enum Libcuda {
-    /// One that can be used.
     Usable(Driver),
     /// None: the runtime says 35, and programs that link it do not start.
     Absent(String),
@@ -205,7 +204,7 @@ fn compat(
     let (Some(compat), Some(host)) = (driver, own.version) else { return Libcuda::Usable(own) };
     let evidence = vec![FindingEvidence::new(path, format!("cuda-compat of driver {compat}"))];
     let fix = if forced {
-        "take the compat directory out of LD_LIBRARY_PATH and ld.so.conf: the container toolkit decides by itself"
+        "remove the compat directory from LD_LIBRARY_PATH and ld.so.conf; the container toolkit selects the library"
     } else {
         "delete /usr/local/cuda/compat from the image, or update the host's driver"
     };
@@ -221,12 +220,12 @@ fn compat(
     let branch = case.facts.drivers().branch_of(compat);
     let cuda = note.and_then(|note| note.cuda).or_else(|| branch.map(|branch| branch.cuda));
     if compat.branch() != host.branch() && !pair_is_supported(case, cuda, note, host) {
-        case.applies("C1", format!("R{} is no base for cuda-compat {compat}", host.branch()));
+        case.applies("C1", format!("cuda-compat {compat} does not support R{}", host.branch()));
         let reason = format!("cuda-compat {compat} does not run on kernel driver {host}");
         case.find(Severity::Error, codes::COMPAT_DOES_NOT_FIT, reason.clone(), evidence, fix);
         return Libcuda::Broken(fails(case.cuda_error(803), reason));
     }
-    let gpu = case.target.gpu.clone().unwrap_or_else(|| "this card".to_owned());
+    let gpu = case.target.gpu.clone().unwrap_or_else(|| "this GPU".to_owned());
     match case.target.traits.forward_compat {
         ForwardCompatClass::No => {
             case.applies("C1", format!("{gpu} is of no class that cuda-compat supports"));

@@ -68,7 +68,6 @@ pub struct ArtifactJudgement {
     pub verdict: Verdict,
     /// The expected error.
     pub error: Option<Failure>,
-    /// Why.
     pub reason: String,
 }
 
@@ -154,7 +153,6 @@ impl Case<'_> {
         fails(error, reason)
     }
 
-    /// An error of CUDA, by its number.
     fn cuda_error(&self, code: u16) -> Failure {
         let known = self.facts.messages().cuda_error(&code.to_string());
         Failure {
@@ -235,7 +233,7 @@ fn judge_release(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgeme
             codes::DRIVER_ASSUMED,
             message,
             evidence,
-            "name a driver that `cudock facts driver` lists, or lay newer tables over with --facts",
+            "name a driver that `cudock facts driver` lists, or add newer tables with --facts",
         );
     }
     let Case { mut findings, rules, .. } = case;
@@ -323,11 +321,11 @@ fn combined(case: &mut Case<'_>, artifacts: &[ArtifactJudgement], stop: Option<S
         return stop;
     }
     // Only what was read entirely is known not to use a GPU; the caller says what is missing.
-    let reason = "nothing in it can use a GPU".to_owned();
+    let reason = "no GPU code found".to_owned();
     if !case.evidence.unread.is_empty() {
         return Stop { verdict: Verdict::Cpu, error: None, reason };
     }
-    let looked = "no GPU code, no program that loads CUDA, no framework with CUDA support was found";
+    let looked = "no GPU code, no program that loads CUDA and no framework with CUDA support";
     case.find(
         Severity::Warning,
         codes::NOTHING_USES_A_GPU,

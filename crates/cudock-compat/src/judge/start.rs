@@ -138,7 +138,7 @@ fn capabilities(case: &mut Case<'_>) -> Result<(), Stop> {
         return Err(fails(other_error("nvidia-container-runtime-hook", printed), reason));
     }
     if gives_compute {
-        case.applies("V2", "compute is asked for");
+        case.applies("V2", "compute is requested");
         return Ok(());
     }
     case.applies("V2", format!("`{value}` lacks compute"));

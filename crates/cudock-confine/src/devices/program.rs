@@ -31,9 +31,7 @@ pub mod code {
     pub const JUMP_NOT_EQUAL: u8 = 0x55;
     /// Jumps if a register is a constant.
     pub const JUMP_EQUAL: u8 = 0x15;
-    /// Jumps.
     pub const JUMP: u8 = 0x05;
-    /// Returns.
     pub const EXIT: u8 = 0x95;
 }
 
@@ -78,7 +76,6 @@ impl Program {
         Ok(Self { instructions })
     }
 
-    /// The instructions.
     pub fn instructions(&self) -> &[Instruction] {
         &self.instructions
     }

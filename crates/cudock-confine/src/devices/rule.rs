@@ -11,7 +11,6 @@ use crate::ConfineError;
 pub enum DeviceKind {
     /// A character device, as all GPUs are.
     Char,
-    /// A block device.
     Block,
     /// Both; only in rules.
     All,
@@ -54,7 +53,6 @@ impl BitOr for Access {
     }
 }
 
-/// One rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeviceRule {
     /// Which kind of device it matches.
@@ -65,12 +63,10 @@ pub struct DeviceRule {
     pub minor: Option<u32>,
     /// Which access it matches.
     pub access: Access,
-    /// Whether it allows.
     pub allow: bool,
 }
 
 impl DeviceRule {
-    /// Allows one device.
     pub const fn allow(kind: DeviceKind, major: u32, minor: u32, access: Access) -> Self {
         Self { kind, major: Some(major), minor: Some(minor), access, allow: true }
     }

@@ -18,7 +18,6 @@ pub enum Action {
     Trace(u16),
     /// The calling thread is killed.
     KillThread,
-    /// The process is killed.
     KillProcess,
 }
 
@@ -63,10 +62,7 @@ pub enum Operator {
     /// `>`
     Greater,
     /// The masked argument equals the value.
-    MaskedEqual {
-        /// The mask.
-        mask: u64,
-    },
+    MaskedEqual { mask: u64 },
 }
 
 /// A condition on one argument. All 64 bits are compared even if the kernel uses 32, so a rule that allows a value does not
@@ -77,12 +73,10 @@ pub struct Comparison {
     pub argument: u8,
     /// How it is compared.
     pub operator: Operator,
-    /// The value.
     pub value: u64,
 }
 
 impl Comparison {
-    /// Whether it holds for these arguments.
     pub fn holds(&self, arguments: &[u64; 6]) -> bool {
         let Some(&argument) = arguments.get(usize::from(self.argument)) else { return false };
         match self.operator {
@@ -109,7 +103,6 @@ pub struct KernelVersion {
 /// When a rule applies. Empty fields match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Condition {
-    /// Capabilities.
     pub capabilities: Vec<Capability>,
     /// Architectures, by Go's names.
     pub architectures: Vec<String>,
@@ -190,7 +183,6 @@ pub struct Profile {
     pub otherwise: Action,
     /// The ABIs it allows besides the machine's own; a call through any other kills the process.
     pub companions: Vec<Abi>,
-    /// The rules.
     pub rules: Vec<SyscallRule>,
 }
 

@@ -27,7 +27,6 @@ impl Decision {
     }
 }
 
-/// The decisions for one ABI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AbiDecisions {
     pub(super) abi: Abi,

@@ -23,7 +23,6 @@ pub(super) struct StageReader<'a> {
     pub(super) fs: StageFs<'a>,
     /// The current stage.
     pub(super) index: usize,
-    /// Variables of the stage.
     pub(super) variables: Variables,
     /// Variables of `FROM` lines.
     global: Variables,

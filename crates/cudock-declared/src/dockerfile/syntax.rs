@@ -60,7 +60,6 @@ pub struct HereDoc {
 /// Text that was joined from several ranges of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Joined {
-    /// The text.
     pub text: String,
     /// The start of each range in the text, and in the file.
     ranges: Vec<(usize, usize)>,

@@ -77,12 +77,10 @@ impl Drivers {
         self.minor_compat.iter().find(|row| row.cuda_major == cuda_major)
     }
 
-    /// The architecture of a capability.
     pub fn architecture_of(&self, capability: Capability) -> Option<&Architecture> {
         self.architecture.iter().find(|row| row.capabilities.contains(&capability))
     }
 
-    /// The newest branch.
     pub fn newest(&self) -> Option<&Branch> {
         self.branch.iter().max_by_key(|row| row.branch)
     }

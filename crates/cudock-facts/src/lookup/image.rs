@@ -18,13 +18,11 @@ pub struct ImageTag {
 /// Whether a tag exists.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TagVerdict<'a> {
-    /// It exists.
     Exists(&'a Tags),
     /// It is unknown: the full list for its release is not known.
     NotSeen(&'a Tags),
     /// It does not exist.
     Missing {
-        /// The reason.
         reason: String,
         /// Similar tags that exist.
         near: Vec<String>,
@@ -128,7 +126,6 @@ impl Images {
         })
     }
 
-    /// The framework image with a tag.
     pub fn framework_image<'a>(&'a self, repository: &str, tag: &'a str) -> Option<FrameworkImageMatch<'a>> {
         self.framework.iter().filter(|row| row.repository == repository).find_map(|row| {
             let found = captures(&row.tag, tag)?;

@@ -1,7 +1,6 @@
 use crate::tables::{CudaError, Family, FindingPage, FindingPages, Layer, Member, Message, Messages, Phase};
 
 impl Messages {
-    /// The message with an id.
     pub fn get(&self, id: &str) -> Option<&Message> {
         self.message.iter().find(|message| message.id == id)
     }
@@ -145,7 +144,6 @@ impl CudaError {
 }
 
 impl FindingPages {
-    /// The page of a code.
     pub fn get(&self, code: &str) -> Option<&FindingPage> {
         self.finding.iter().find(|page| page.code.eq_ignore_ascii_case(code))
     }

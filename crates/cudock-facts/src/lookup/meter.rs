@@ -50,7 +50,6 @@ impl Meters {
         self.price("network", meter, None, from)
     }
 
-    /// The area of a region.
     pub fn area_of(&self, region: &str) -> Option<&Area> {
         self.area.iter().find(|area| area.regions.iter().any(|named| named == region))
     }
@@ -60,7 +59,6 @@ impl Meters {
         self.billing.iter().find(|row| row.service == service)
     }
 
-    /// The start times of a service.
     pub fn start_of(&self, service: &str) -> Option<&StartTimes> {
         self.start.iter().find(|row| row.service == service)
     }
@@ -104,7 +102,6 @@ impl Billing {
 }
 
 impl StartTimes {
-    /// Whether a figure is assumed.
     pub fn assumes(&self, figure: StartFigure) -> bool {
         self.assumed.contains(&figure)
     }

@@ -9,7 +9,6 @@ use crate::version::CudaVersion;
 /// How a package uses a GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PackageUse<'a> {
-    /// It uses a GPU.
     Gpu(&'a GpuPackage, Option<NamedCuda>),
     /// It does not.
     NoGpu,

@@ -10,7 +10,6 @@ impl Services {
         self.support.iter().find(|row| row.service == service && row.series == series)
     }
 
-    /// A region by its name.
     pub fn region(&self, name: &str) -> Option<&Region> {
         self.region.iter().find(|row| row.name == name)
     }

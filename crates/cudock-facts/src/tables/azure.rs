@@ -167,7 +167,6 @@ pub struct Service {
     pub gpu_retired_on: Option<Date>,
     pub gpu_note: Option<String>,
     pub replacement: Option<String>,
-    /// What is billed, and when.
     pub billing: String,
     pub per_second: bool,
     /// Whether it is free while idle.
@@ -300,7 +299,6 @@ pub struct Region {
 pub struct SeriesRegions {
     pub series: String,
     pub regions: Vec<String>,
-    /// Whether the list is complete.
     pub complete: bool,
     pub as_of: Date,
     pub note: Option<String>,

@@ -115,7 +115,6 @@ pub struct TensorflowRelease {
     pub extra_cudnn: Option<String>,
     /// NCCL of the and-cuda extra.
     pub extra_nccl: Option<String>,
-    /// CUDA runtime of the and-cuda extra.
     pub extra_cuda_runtime: Option<String>,
     pub note: Option<String>,
     pub source: Vec<String>,

@@ -37,7 +37,6 @@ pub trait TableRow {
 pub trait TableFile: Sized + Serialize + DeserializeOwned {
     /// Its name without `.toml`.
     const NAME: &'static str;
-    /// Its header.
     fn header(&self) -> &Header;
     /// Merges a newer file: rows with the same key are replaced, others added.
     fn overlay(&mut self, newer: Self);

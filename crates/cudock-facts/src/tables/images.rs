@@ -99,7 +99,6 @@ pub struct Tags {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TagStatus {
-    /// It is.
     Supported,
     /// Past its end: may be deleted any day.
     Unsupported,

@@ -116,7 +116,6 @@ pub enum Layer {
     Driver,
     /// The NVIDIA Container Toolkit and what starts containers.
     Toolkit,
-    /// What is in the image.
     Image,
     /// The framework and its libraries.
     Framework,
@@ -137,7 +136,6 @@ pub enum Phase {
     Run,
 }
 
-/// A CUDA error number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CudaError {

@@ -78,9 +78,7 @@ pub enum MeterKind {
     VcpuSecond,
     /// A second of a GiB of memory.
     GibSecond,
-    /// A second of a GPU.
     GpuSecond,
-    /// A million requests.
     RequestsMillion,
     /// An hour of a virtual processor of a dedicated profile.
     ProfileVcpuHour,
@@ -122,7 +120,6 @@ pub struct Billing {
     /// The least that is billed.
     #[serde(default)]
     pub minimum_s: u32,
-    /// Whether it is assumed.
     #[serde(default)]
     pub assumed: bool,
     pub note: Option<String>,
@@ -170,7 +167,6 @@ pub struct StartTimes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BilledFrom {
-    /// From the order.
     Order,
     /// From when the machine is there: driver and image are paid for.
     Machine,
@@ -214,7 +210,6 @@ pub struct Throughput {
     pub most_mb_per_s: Option<u32>,
     /// The smallest capacity.
     pub least_gib: Option<u32>,
-    /// Whether it is assumed.
     #[serde(default)]
     pub assumed: bool,
     pub note: Option<String>,
@@ -280,7 +275,6 @@ pub enum BoundKey {
     /// Concurrent trials of a sweep.
     TrialsAtOnce,
     RequestsPerSecond,
-    /// The timeout of a request.
     RequestTimeout,
     /// Additional quota reserved for upgrades.
     QuotaReserve,

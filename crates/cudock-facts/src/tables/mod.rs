@@ -3,7 +3,6 @@
 //! These types are used three times: by the build script, which turns `data/` into the embedded form; at run time to
 //! read that form; and at run time to read a user's overlay. So each field is defined once, and a data file that does
 //! not match does not build.
-#![allow(missing_docs, reason = "columns of data files: those that need more than their name are described")]
 
 /// Calls a macro with every TOML table: accessor, type, file name, description, and what finishes it after an overlay.
 macro_rules! for_each_table {

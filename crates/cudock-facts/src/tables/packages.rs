@@ -48,7 +48,6 @@ pub struct GpuPackage {
     pub source: Vec<String>,
 }
 
-/// How a package uses a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GpuUse {

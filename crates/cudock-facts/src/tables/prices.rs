@@ -150,7 +150,6 @@ impl Prices {
         self.rows.iter().filter_map(|row| self.unpack(row))
     }
 
-    /// The rows of one size.
     pub fn of_size<'a>(&'a self, size: &str) -> impl Iterator<Item = PriceRow<'a>> + use<'a> {
         let number = self.sizes.iter().position(|name| name.eq_ignore_ascii_case(size));
         self.rows

@@ -45,7 +45,6 @@ pub struct Branch {
     pub source: Vec<String>,
 }
 
-/// The kind of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BranchKind {
@@ -198,7 +197,6 @@ pub struct Components {
 /// The components of one toolkit release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "each field is the version of the library it is named after")]
 pub struct ComponentSet {
     pub cuda: CudaRelease,
     pub cuda_runtime: Option<String>,

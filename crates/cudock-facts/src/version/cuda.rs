@@ -68,7 +68,6 @@ pub struct CudaRelease {
 }
 
 impl CudaRelease {
-    /// The version this is a release of.
     pub const fn version(self) -> CudaVersion {
         self.version
     }

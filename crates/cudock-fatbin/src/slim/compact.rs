@@ -28,7 +28,6 @@ const SECTION_HEADER: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot compact this file: {reason}")]
 pub struct CompactError {
-    /// The reason.
     pub reason: String,
 }
 

@@ -108,7 +108,6 @@ pub fn plan(binary: &Binary, bytes: &[u8], targets: &[Capability], gpus: &[Capab
     plan
 }
 
-/// The code in an entry.
 fn codes(entry: &FatbinEntry) -> impl Iterator<Item = CodeTarget> {
     entry.target.into_iter().chain(entry.members.iter().map(|member| member.target))
 }

@@ -7,7 +7,6 @@ use crate::container::{CONTAINER_HEADER, Module};
 pub struct Patch {
     /// The offset in the file.
     pub offset: u64,
-    /// The bytes.
     pub bytes: Vec<u8>,
     /// The number of zeros after them.
     pub zeros: u64,

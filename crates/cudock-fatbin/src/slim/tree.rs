@@ -16,7 +16,6 @@ use super::write::{self, SlimError, temp_path};
 use super::{SlimPlan, plan, wheel};
 use crate::read::{Binary, is_candidate, read};
 
-/// What to do.
 #[derive(Debug, Clone, Copy)]
 pub struct SlimJob<'a> {
     /// The GPUs that the code must still run on.

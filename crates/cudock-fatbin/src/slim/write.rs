@@ -23,15 +23,11 @@ pub enum SlimError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The error.
         source: io::Error,
     },
     /// A target cannot load any of the GPU code.
     #[error("GPUs of compute capability {target} cannot load any of the GPU code")]
-    NoCode {
-        /// The target.
-        target: Capability,
-    },
+    NoCode { target: Capability },
     /// The output directory is not empty.
     #[error("{} is not empty", path.display())]
     OutputNotEmpty {
@@ -49,7 +45,6 @@ pub enum SlimError {
     Write {
         /// The file.
         path: PathBuf,
-        /// The error.
         source: io::Error,
     },
     /// Its layout cannot be changed.

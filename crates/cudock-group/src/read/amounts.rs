@@ -29,7 +29,7 @@ impl GroupReader {
     pub(super) fn resources(&mut self, container: &Fields<'_>) -> Option<Resources> {
         let path = container.path_of("resources");
         let Some(node) = container.get("resources") else {
-            let message = "Azure wants `requests` with `cpu` and `memoryInGB`; here nothing is limited";
+            let message = "Azure requires `requests` with `cpu` and `memoryInGB`; here there is no limit";
             self.note(container.span, &path, NoteKind::Differs, message);
             return None;
         };

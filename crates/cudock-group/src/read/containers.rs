@@ -177,7 +177,7 @@ impl GroupReader {
             "value" => VariableValue::Plain(text),
             "secureValue" => VariableValue::Secure(Secret::new(text)),
             _ => {
-                let message = format!("key vaults are not asked from here; give `{name}` a `secureValue`");
+                let message = format!("key vaults are not supported; give `{name}` a `secureValue`");
                 self.note(node.span, &path, NoteKind::Unsupported, message);
                 VariableValue::Reference(text)
             }

@@ -264,7 +264,6 @@ impl GroupReader {
         }
     }
 
-    /// A list of texts.
     pub(super) fn texts(&mut self, fields: &Fields<'_>, key: &'static str) -> Vec<String> {
         let path = fields.path_of(key);
         let members = self.list(fields, key).iter().enumerate();

@@ -105,7 +105,7 @@ impl GroupReader {
                 return Some(VolumeKind::EmptyDir);
             }
             "secret" => return Some(VolumeKind::Secret(self.secret_files(node, &path))),
-            "secretReference" => "key vaults are not asked from here",
+            "secretReference" => "key vaults are not supported",
             "gitRepo" => "repositories are not cloned from here",
             _ => "Azure Files are not mounted from here",
         };

@@ -40,7 +40,6 @@ pub(super) fn known<'a>(host: &Host, facts: &'a Facts) -> Vec<KnownGpu<'a>> {
     on_bus.map(|device| by_pci_id(device, facts)).collect()
 }
 
-/// The GPU of a PCI device.
 pub(super) fn by_pci_id<'a>(device: &PciDevice, facts: &'a Facts) -> KnownGpu<'a> {
     let rows = facts.gpus().by_pci_id(device.device);
     let row = rows.first().copied();

@@ -16,7 +16,6 @@ use serde::Serialize;
 
 use crate::host::{Host, NvmlResult};
 
-/// The status of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckStatus {
@@ -48,7 +47,6 @@ impl CheckStatus {
 pub enum Area {
     /// GPUs and the machine.
     Gpu,
-    /// The driver.
     Driver,
     /// Device nodes and environment variables.
     Devices,
@@ -65,15 +63,12 @@ pub enum Area {
 pub struct Check {
     /// The part of the stack.
     pub area: Area,
-    /// The status.
     pub status: CheckStatus,
     /// One sentence.
     pub message: String,
     /// The code of the finding, if there is one.
     pub code: Option<&'static str>,
-    /// The evidence.
     pub evidence: Vec<FindingEvidence>,
-    /// How to fix it.
     pub fix: Option<String>,
 }
 
@@ -114,7 +109,6 @@ impl Check {
     }
 }
 
-/// A GPU.
 #[derive(Debug, Clone, Serialize)]
 pub struct GpuReport {
     /// The name from the driver, or by PCI id.
@@ -163,31 +157,25 @@ pub struct FrameworkReport {
     pub version: String,
     /// `CUDA 13.0 (cu130)`
     pub build: String,
-    /// The verdict.
     pub verdict: Verdict,
     /// The CUDA error code, if it fails with one.
     pub error: Option<u16>,
-    /// The reason.
     pub reason: String,
 }
 
 /// The diagnosis of a host.
 #[derive(Debug, Clone, Serialize)]
 pub struct Diagnosis {
-    /// The GPUs.
     pub gpus: Vec<GpuReport>,
-    /// The driver version.
     pub driver: Option<DriverVersion>,
     /// The CUDA version that it supports.
     pub cuda: Option<CudaVersion>,
-    /// The frameworks.
     pub frameworks: Vec<FrameworkReport>,
     /// The checks, ordered by area.
     pub checks: Vec<Check>,
 }
 
 impl Diagnosis {
-    /// The worst status.
     pub fn worst(&self) -> CheckStatus {
         self.checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok)
     }

@@ -49,7 +49,6 @@ pub struct Build {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Support {
-    /// It does.
     Cuda,
     /// It was built for the CPU only.
     Cpu {
@@ -89,7 +88,6 @@ pub enum CpuBuildSeverity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MissingLibraryEffect {
-    /// Importing it fails.
     ImportFails,
     /// It starts, but uses the CPU.
     UsesCpu {

@@ -24,12 +24,10 @@ pub(crate) enum TarError {
     Hostile(String),
 }
 
-/// The header of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryHeader {
     /// The path, without a leading slash.
     pub path: String,
-    /// The type.
     pub kind: EntryKind,
     /// The size of the contents.
     pub size: u64,
@@ -39,16 +37,12 @@ pub struct EntryHeader {
     pub link: String,
 }
 
-/// The type of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file.
     File,
-    /// A hard link.
     HardLink,
-    /// A symlink.
     Symlink,
-    /// A directory.
     Directory,
     /// A device, a FIFO, or a sparse file, whose contents are not inspected.
     Special,
@@ -322,7 +316,6 @@ fn text(bytes: Vec<u8>) -> (String, Option<Vec<u8>>) {
     }
 }
 
-/// A header block.
 pub(super) struct HeaderBlock<'b>(&'b [u8; BLOCK]);
 
 impl HeaderBlock<'_> {

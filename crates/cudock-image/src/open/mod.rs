@@ -43,7 +43,6 @@ pub struct Image {
     pub name: String,
     /// The kind of source it was opened from.
     pub origin: Origin,
-    /// The platform of the image.
     pub platform: Platform,
     /// All platforms that the image is available for.
     pub platforms: Vec<Platform>,
@@ -64,11 +63,9 @@ pub enum Origin {
     Archive,
     /// A docker or podman daemon.
     Daemon,
-    /// A registry.
     Registry,
 }
 
-/// A layer.
 pub struct Layer {
     /// The digest; the file name in old docker archives.
     pub digest: String,
@@ -104,7 +101,6 @@ impl std::ops::Deref for Bytes {
     }
 }
 
-/// Opens an image.
 pub fn open(source: &ImageSource, options: &OpenOptions) -> Result<Image, ImageError> {
     match source {
         ImageSource::Layout { directory, name } => layout::open(directory, name.as_deref(), options),

@@ -8,21 +8,16 @@ use cudock_registry::Reference;
 
 use crate::error::ImageError;
 
-/// The source of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageSource {
     /// An OCI layout directory.
     Layout {
-        /// The directory.
         directory: PathBuf,
-        /// The name of an image in it.
         name: Option<String>,
     },
     /// A tar file: an OCI archive, or the output of `docker save`.
     Archive {
-        /// The file.
         file: PathBuf,
-        /// The name of an image in it.
         name: Option<String>,
     },
     /// A docker or podman daemon on this machine.
@@ -30,7 +25,6 @@ pub enum ImageSource {
         /// The name of the image in the daemon.
         name: String,
     },
-    /// A registry.
     Registry(Reference),
 }
 

@@ -17,9 +17,7 @@ pub enum UnpackError {
     Store {
         /// The operation, as a verb.
         doing: &'static str,
-        /// The path.
         path: PathBuf,
-        /// The error.
         source: io::Error,
     },
     /// An entry of a layer cannot be written.
@@ -31,7 +29,6 @@ pub enum UnpackError {
         digest: String,
         /// The path of the entry.
         entry: String,
-        /// The error.
         source: io::Error,
     },
     /// A layer does not match its diff id.

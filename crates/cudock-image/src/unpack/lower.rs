@@ -28,7 +28,6 @@ pub(super) enum Removal {
     Contents(Vec<u8>),
 }
 
-/// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PathKind {
     Nothing,
@@ -169,7 +168,6 @@ impl LowerLayers {
     }
 }
 
-/// An entry of a lower layer.
 pub(super) struct LowerEntry {
     pub(super) stat: Stat,
     /// The directory that contains it.

@@ -72,12 +72,10 @@ impl LayerStore {
         Ok(Self { directory, layer_dir, options })
     }
 
-    /// The directory of the store.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The options of the store.
     pub fn options(&self) -> &StoreOptions {
         &self.options
     }

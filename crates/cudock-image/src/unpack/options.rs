@@ -15,7 +15,6 @@ pub struct StoreOptions {
     /// Whether to create device nodes. By default they are skipped with a note: a container gets its own `/dev`, and nodes
     /// elsewhere only help an attacker.
     pub devices: bool,
-    /// Limits for a layer.
     pub limits: LayerLimits,
 }
 

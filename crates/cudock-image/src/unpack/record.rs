@@ -55,7 +55,6 @@ impl LayerRecord {
     }
 }
 
-/// The id of the current boot.
 fn current_boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }

@@ -113,7 +113,6 @@ impl<'j> UpperLayer<'j> {
         self.lower.is_some()
     }
 
-    /// The lower layers.
     pub(super) fn lower(&mut self) -> Result<&mut LowerLayers, LayerError> {
         if self.lower.is_none() {
             self.lower = Some((self.below)(None)?);

@@ -37,7 +37,6 @@ pub struct Finding {
     pub level: Level,
     /// The problem.
     pub message: String,
-    /// What to do.
     pub fix: String,
 }
 
@@ -46,7 +45,6 @@ pub struct Finding {
 pub struct CheckTarget<'a> {
     /// The root of their files and nodes.
     pub root: &'a Root,
-    /// The driver in use, if there is one.
     pub driver: Option<&'a Driver>,
 }
 

@@ -26,7 +26,6 @@ const PARAMS: &str = "/proc/driver/nvidia/params";
 /// What a hook does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
-    /// Create links.
     CreateSymlinks(Vec<Link>),
     /// Add libraries to the loader's cache, and the image's own compat libraries if they are newer than this driver.
     UpdateLdcache(Vec<Library>, Option<DriverVersion>),

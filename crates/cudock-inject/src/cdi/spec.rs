@@ -29,7 +29,6 @@ pub struct Specification {
     pub container_edits: ContainerEdits,
 }
 
-/// A device.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CdiDevice {
@@ -50,13 +49,11 @@ pub struct ContainerEdits {
     /// Variables, as NAME=VALUE.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
-    /// CdiDevice nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub device_nodes: Vec<CdiNode>,
     /// Programs to run while the container is made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
-    /// Mounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<CdiMount>,
     /// Groups of the first process.
@@ -73,10 +70,8 @@ pub struct CdiNode {
     /// Where it is, if elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_path: Option<String>,
-    /// Its major number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub major: Option<i64>,
-    /// Its minor number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<i64>,
 }
@@ -97,15 +92,11 @@ pub struct Hook {
     pub env: Vec<String>,
 }
 
-/// A mount.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CdiMount {
-    /// What.
     pub host_path: String,
-    /// Where.
     pub container_path: String,
-    /// How.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
     /// Of which kind of file system.

@@ -97,7 +97,6 @@ pub struct Driver {
     pub notes: Vec<String>,
 }
 
-/// A library of the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryFile {
     /// libcuda.so.580.159.04
@@ -106,7 +105,6 @@ pub struct LibraryFile {
     pub directory: String,
     /// `vdpau`, `gbm` or another directory below that.
     pub below: Option<&'static str>,
-    /// Where it is on the host.
     pub host: PathBuf,
     /// The name programs know it by.
     pub soname: Option<String>,
@@ -126,24 +124,19 @@ impl LibraryFile {
 /// Another file of the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostFile {
-    /// What it is for.
     pub role: Role,
     /// Where it belongs in a container.
     pub inside: String,
-    /// Where it is on the host.
     pub host: PathBuf,
 }
 
-/// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// A program of this capability.
     Program(crate::request::Capability),
     /// A program that only `all` brings.
     OtherProgram,
     /// A socket or a directory of pipes, of this capability.
     Socket(crate::request::Capability),
-    /// Firmware.
     Firmware,
     /// A setting or a data file of this capability.
     Setting(crate::request::Capability),
@@ -153,7 +146,6 @@ pub enum Role {
     Store,
 }
 
-/// A GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DriverGpu {
     /// Its number in NVML's order.
@@ -175,9 +167,7 @@ pub struct DriverGpu {
 pub struct MigDevice {
     /// Its number on its GPU, in NVML's order.
     pub index: u32,
-    /// Its GPU instance.
     pub gpu_instance: u32,
-    /// Its compute instance.
     pub compute_instance: u32,
     /// MIG-5a…; only NVML knows it.
     pub uuid: Option<String>,
@@ -186,11 +176,8 @@ pub struct MigDevice {
 /// A device node as `stat` has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostNode {
-    /// Where it is on the host.
     pub host: PathBuf,
-    /// Its major number.
     pub major: u32,
-    /// Its minor number.
     pub minor: u32,
     /// Its permission bits.
     pub mode: u32,

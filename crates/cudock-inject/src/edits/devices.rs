@@ -95,7 +95,7 @@ impl Nodes<'_> {
             return Ok(());
         }
         let there = self.driver.not_devices.iter().any(|known| known == path);
-        let because = if there { ": what is there is no device" } else { "" }.to_owned();
+        let because = if there { ": not a device node" } else { "" }.to_owned();
         Err(InjectError::NoNode { path: path.to_owned(), because, fix })
     }
 
@@ -137,7 +137,7 @@ impl Nodes<'_> {
             let paths: Vec<String> = self.driver.nodes.keys().filter(begins).cloned().collect();
             if paths.is_empty() {
                 let nodes = prefixes.join("*, ");
-                self.edits.warnings.push(format!("{what} was asked for, and there is no {nodes}*"));
+                self.edits.warnings.push(format!("{what} was requested, but {nodes}* does not exist"));
             }
             for path in paths {
                 self.take(&path);

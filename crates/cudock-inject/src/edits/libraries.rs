@@ -66,7 +66,7 @@ const MISSED: [(Capability, &str, &str); 5] = [
     (
         Capability::Compute,
         "libnvidia-ptxjitcompiler",
-        "programs without code for the card cannot compile their PTX",
+        "programs without code for the GPU cannot compile their PTX",
     ),
     (Capability::Utility, "libnvidia-ml", "nvidia-smi and NVML do not work"),
     (Capability::Video, "libnvidia-encode", "video cannot be encoded"),

@@ -40,13 +40,10 @@ pub struct Edits {
 /// A character device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeviceNode {
-    /// Where it is on the host.
     pub host: PathBuf,
     /// Where it goes.
     pub container: PathBuf,
-    /// Its major number.
     pub major: u32,
-    /// Its minor number.
     pub minor: u32,
     /// Its permission bits.
     pub mode: u32,
@@ -57,11 +54,8 @@ pub struct DeviceNode {
 /// A bind mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mount {
-    /// What is mounted.
     pub host: PathBuf,
-    /// Where.
     pub container: PathBuf,
-    /// How.
     pub options: Vec<String>,
 }
 
@@ -70,16 +64,13 @@ pub struct Mount {
 pub struct Link {
     /// Where it is made.
     pub path: PathBuf,
-    /// What it says.
     pub target: PathBuf,
 }
 
 /// A file to write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Text {
-    /// Where.
     pub path: PathBuf,
-    /// What.
     pub contents: String,
 }
 

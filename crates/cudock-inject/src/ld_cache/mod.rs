@@ -31,7 +31,6 @@ const NAMED_HWCAP: u64 = 1 << 62;
 /// No cache is larger: a whole distribution's is some hundred kilobytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// A cache.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cache {
     /// Libraries, in the order of the file.
@@ -43,7 +42,6 @@ pub struct Cache {
 pub struct CacheEntry {
     /// libcuda.so.1
     pub name: String,
-    /// Where it is.
     pub path: String,
     /// For which kind of program.
     pub flags: u32,

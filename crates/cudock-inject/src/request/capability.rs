@@ -24,7 +24,6 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// All there are.
     pub const ALL: [Self; 7] =
         [Self::Compute, Self::Compat32, Self::Graphics, Self::Utility, Self::Video, Self::Display, Self::Ngx];
 
@@ -42,7 +41,6 @@ impl Capability {
     }
 }
 
-/// A set of capabilities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
     set: BTreeSet<Capability>,
@@ -91,7 +89,6 @@ impl Capabilities {
         Ok(capabilities)
     }
 
-    /// Whether a capability is in it.
     pub fn has(&self, capability: Capability) -> bool {
         self.set.contains(&capability)
     }

@@ -83,7 +83,7 @@ pub(super) fn parse(text: &str) -> Result<Flag, InjectError> {
         (Some(_), false) => return Err(wrong("two answers to which GPUs")),
         // docker's `capabilities=utility` alone asks for one.
         (None, true) if capabilities.is_some() => Devices::Count(1),
-        (None, true) => return Err(wrong("nothing is asked for")),
+        (None, true) => return Err(wrong("empty request")),
     };
     Ok(Flag { devices, capabilities })
 }

@@ -9,7 +9,6 @@ pub use capability::{Capabilities, Capability};
 /// Which GPUs a container gets, and what it may do with them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GpuRequest {
-    /// Which GPUs.
     pub devices: Devices,
     /// What of the driver.
     pub capabilities: Capabilities,
@@ -19,17 +18,14 @@ pub struct GpuRequest {
     pub extras: Extras,
 }
 
-/// Which GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Devices {
-    /// All of them.
     #[default]
     All,
     /// The driver, and no GPU.
     None,
     /// So many, the first ones.
     Count(u32),
-    /// These.
     Listed(Vec<DeviceName>),
 }
 
@@ -42,7 +38,6 @@ pub enum DeviceName {
     Uuid(String),
     /// A MIG device by the numbers of its GPU and of itself.
     Mig(u32, u32),
-    /// A MIG device by its UUID.
     MigUuid(String),
     /// Its PCI address.
     Bus(String),

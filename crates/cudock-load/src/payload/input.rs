@@ -6,10 +6,8 @@ use cudock_tensor::{DType, TensorSpec};
 
 use crate::LoadError;
 
-/// One input of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelInput {
-    /// Its name in the model.
     pub name: String,
     /// The type of its elements.
     pub dtype: DType,
@@ -32,7 +30,6 @@ pub enum InputShape {
 pub struct ShapeOfRow {
     /// The name of the input; `None` for any.
     pub name: Option<String>,
-    /// The shape.
     pub dimensions: Vec<usize>,
 }
 

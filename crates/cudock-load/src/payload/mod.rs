@@ -47,13 +47,11 @@ impl BenchProtocol {
 /// The parameters of a pool of requests.
 #[derive(Clone, Debug)]
 pub struct Recipe<'a> {
-    /// The server.
     pub target: &'a ServerUrl,
     /// The request path.
     pub path: &'a str,
     /// How the model is asked.
     pub protocol: BenchProtocol,
-    /// The inputs of the model.
     pub inputs: &'a [ModelInput],
     /// Row counts of the requests; with several, as many requests of each.
     pub rows: &'a [usize],

@@ -11,9 +11,7 @@ use crate::{LoadReport, Timeline};
 /// A run and its name in the legend.
 #[derive(Clone, Copy, Debug)]
 pub struct Series<'a> {
-    /// The name.
     pub label: &'a str,
-    /// Its report.
     pub report: &'a LoadReport,
 }
 

@@ -40,16 +40,21 @@ pub(super) fn result(sizes: &[&Size], region: Option<&str>, undocumented: bool, 
     let mut rows: Vec<LifecycleRow<'_>> = sizes.iter().map(|size| row(size, region, day)).collect();
     rows.retain(|row| undocumented || row.stage != Stage::Undocumented);
     rows.sort_by_key(|row| (row.stage, row.ends, row.size));
-    LookupResult::list(&TABLES, &rows, &["size", "GPU", "stage", "ends", "elsewhere", "instead"], |row| {
-        vec![
-            row.size.to_owned(),
-            row.gpu.clone(),
-            enum_name(&row.stage),
-            or_dash(row.ends),
-            or_dash(longest(row, region)),
-            or_dash(row.replacement),
-        ]
-    })
+    LookupResult::list(
+        &TABLES,
+        &rows,
+        &["size", "GPU", "status", "retires", "other regions", "replacement"],
+        |row| {
+            vec![
+                row.size.to_owned(),
+                row.gpu.clone(),
+                enum_name(&row.stage),
+                or_dash(row.ends),
+                or_dash(longest(row, region)),
+                or_dash(row.replacement),
+            ]
+        },
+    )
 }
 
 /// The other region that keeps a size longest, and how many more have a date of their own.

@@ -28,7 +28,7 @@ pub fn service(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
     let service =
         services.service.iter().find(|service| service.id.eq_ignore_ascii_case(name)).ok_or_else(|| {
             let near = suggest::nearest(name, services.service.iter().map(|service| service.id.as_str()));
-            UsageError::new(format!("no service is called `{name}`"))
+            UsageError::new(format!("unknown service `{name}`"))
                 .near(&near)
                 .hint("`cudock facts service` lists them")
         })?;
@@ -45,7 +45,7 @@ pub fn service(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
             },
         )
         .maybe("", service.gpu_note.as_ref())
-        .maybe("instead", service.replacement.as_ref())
+        .maybe("replacement", service.replacement.as_ref())
         .field("billing", service.billing.clone())
         .maybe("Spot", service.spot.as_ref())
         .maybe("GPUs each", service.gpus_per_instance.as_ref())
@@ -75,7 +75,7 @@ pub fn service(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
         sheet = sheet.field("limit", format!("{}: {}", row.key, row.value));
     }
     for row in &behaviour {
-        sheet = sheet.field("know", row.text.clone());
+        sheet = sheet.field("note", row.text.clone());
     }
     let row = json!({ "service": service, "profiles": profiles, "drivers": drivers, "limits": limits, "behaviour": behaviour });
     let sheet = sheet.sources(services.table.resolve(&service.source));

@@ -12,10 +12,8 @@ use crate::result::{List, LookupResult, Sheet, View, enum_name, joined, or_dash}
 
 pub(super) const TABLES: [&str; 3] = ["azure_sizes", "azure_prices", "gpus"];
 
-/// A query for sizes.
 #[derive(Debug, Clone, Copy)]
 pub struct SizeQuery<'a> {
-    /// One size.
     pub name: Option<&'a str>,
     /// Only those with this GPU.
     pub gpu: Option<&'a str>,
@@ -73,7 +71,7 @@ fn find<'a>(facts: &'a Facts, name: &str) -> Result<&'a Size, UsageError> {
         }
         NameMatch::NotFound(near) => near,
     };
-    let error = UsageError::new(format!("no Azure size is called `{name}`")).near(&near);
+    let error = UsageError::new(format!("unknown Azure size `{name}`")).near(&near);
     let wanted = name.to_ascii_lowercase();
     let mut outdated = facts.sizes().outdated.iter();
     Err(match outdated.find(|row| row.choice.to_ascii_lowercase().contains(&wanted)) {
@@ -95,7 +93,7 @@ fn chosen<'a>(
         None => None,
         Some(gpu) => match facts.gpus().find(gpu) {
             NameMatch::NotFound(near) => {
-                return Err(UsageError::new(format!("no GPU is called `{gpu}`")).near(&near));
+                return Err(UsageError::new(format!("unknown GPU `{gpu}`")).near(&near));
             }
             found => Some(found.rows().into_iter().map(|gpu| gpu.id.as_str()).collect()),
         },
@@ -166,7 +164,7 @@ fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) ->
         .field("generations", joined(&size.generations))
         .field("USD per hour", cheapest.join("\n"))
         .maybe("USD/GPU-h", per_gpu.map(|usd| format!("{usd} in the cheapest region")))
-        .maybe("instead", size.replacement.as_ref())
+        .maybe("replacement", size.replacement.as_ref())
         .maybe("note", size.note.as_ref())
         .sources(facts.sizes().table.resolve(&size.source))
 }

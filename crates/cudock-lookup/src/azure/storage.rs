@@ -25,7 +25,7 @@ pub fn storage(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
     };
     let row = storage.storage.iter().find(|row| row.id.eq_ignore_ascii_case(name)).ok_or_else(|| {
         let near = suggest::nearest(name, storage.storage.iter().map(|row| row.id.as_str()));
-        UsageError::new(format!("no storage is called `{name}`"))
+        UsageError::new(format!("unknown storage `{name}`"))
             .near(&near)
             .hint("`cudock facts storage` lists them")
     })?;

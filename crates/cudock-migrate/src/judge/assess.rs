@@ -145,7 +145,7 @@ fn no_such_size(facts: &Facts, day: Date, region: Option<&str>, name: &str) -> A
         [] => String::new(),
         names => format!("; did you mean {}?", names.join(" or ")),
     };
-    let message = format!("no Azure size is called {name}{question}");
+    let message = format!("unknown Azure size {name}{question}");
     let likely = near.first().and_then(|name| facts.sizes().find(name).one());
     let status = Status::NoSuchSize { near };
     let mut assessment = Assessment::new(status, Some(codes::NO_SUCH_SIZE), Severity::Error, message);
@@ -232,7 +232,6 @@ fn gpus_named(facts: &Facts, name: &str) -> Vec<String> {
     facts.gpus().find(base).rows().into_iter().map(|gpu| gpu.id.clone()).collect()
 }
 
-/// The GPUs of a service, by their name there.
 pub(super) fn gpus_of_service(facts: &Facts, sku: Option<&str>, count: Option<u32>) -> OldMachine {
     let id = sku.and_then(|sku| facts.gpus().find(sku).one()).map(|gpu| gpu.id.clone());
     let count = count.unwrap_or(1);

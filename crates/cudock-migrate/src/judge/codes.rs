@@ -3,7 +3,6 @@
 cudock_facts::codes! {
     /// Machine code for the old GPU does not run on the new one.
     NO_CODE_FOR_GPU = "CD0501";
-    /// The size is retired.
     SIZE_RETIRED = "CD0801";
     /// The new size needs the GRID driver.
     VGPU_DRIVER = "CD0802";
@@ -27,7 +26,6 @@ cudock_facts::codes! {
     QUOTA = "CD0820";
     /// Low-priority nodes are retired.
     NO_LOW_PRIORITY = "CD0821";
-    /// No size has this name.
     NO_SUCH_SIZE = "CD0822";
     /// A client library, command or option is retired or renamed.
     OLD_INTERFACE = "CD0823";

@@ -7,10 +7,8 @@ use serde::Serialize;
 
 use super::price::{HourlyPrice, of_size};
 
-/// GPUs of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MachineGpu {
-    /// The GPU.
     pub id: String,
     /// The count; below one is a share.
     pub count: f64,
@@ -25,7 +23,6 @@ pub struct MachineGpu {
 pub struct OldMachine {
     /// The size, or the GPU of a service.
     pub name: String,
-    /// Its GPUs.
     pub gpu: Option<MachineGpu>,
     /// Virtual processors.
     pub vcpu: Option<u32>,

@@ -21,9 +21,7 @@ pub(super) fn known_region<'f>(facts: &'f Facts, name: Option<&str>) -> Option<&
 pub struct HourlyPrice {
     /// Pay as you go.
     pub usd: Usd,
-    /// The region.
     pub region: String,
-    /// The date of the price.
     pub date: Option<Date>,
     /// The Spot price in the region.
     pub spot: Option<Usd>,
@@ -36,9 +34,7 @@ pub struct HourlyPrice {
 pub struct PriceComparison {
     /// A region where both have a price.
     pub region: String,
-    /// The old price.
     pub old: Usd,
-    /// The new price.
     pub new: Usd,
     /// The change in percent.
     pub percent: i64,

@@ -23,7 +23,6 @@ pub struct Replacement {
     pub series: Option<String>,
     /// `vm` for a size, `container-apps` for a profile.
     pub service: &'static str,
-    /// Its GPUs.
     pub gpu: MachineGpu,
     /// How well it fits.
     pub fit: Fit,

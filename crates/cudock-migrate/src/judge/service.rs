@@ -123,7 +123,6 @@ fn lower_first(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
 
-/// The last date in a text.
 fn last_date(text: &str) -> Option<Date> {
     let parts = text.split(|ch: char| !ch.is_ascii_digit() && ch != '-');
     parts.filter_map(|part| part.parse().ok()).next_back()

@@ -10,7 +10,6 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "is")]
 pub enum Status {
-    /// It is retired.
     Retired {
         /// The date, if known.
         on: Option<Date>,
@@ -20,17 +19,14 @@ pub enum Status {
     },
     /// It retires in the future.
     Retiring {
-        /// The date.
         on: Date,
     },
-    /// There is no such size.
     NoSuchSize {
         /// Similar names.
         near: Vec<String>,
     },
     /// Only a price, an announcement or a preview is known.
     Undocumented,
-    /// It is on sale.
     OnSale,
     /// The service, library or option has ended.
     Ended {
@@ -43,7 +39,6 @@ pub enum Status {
     Wrong,
 }
 
-/// The status of a size, in a region if one is given.
 pub(super) fn of(size: &Size, day: Date, region: Option<&str>) -> Status {
     let here = region.and_then(|region| size.retired_on_by_region.get(region)).copied();
     let end = here.or(size.retired_on).or(size.retires_on);

@@ -93,7 +93,7 @@ impl ContainerGpuRequest {
     }
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it lies between 1 and 1000")]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 1 and 1000")]
 fn whole(count: f64) -> u32 {
     count.round() as u32
 }

@@ -7,15 +7,11 @@ pub(super) enum Dialect {
     Prose,
     /// Shell, PowerShell and batch files.
     Shell,
-    /// YAML.
     Yaml,
     /// JSON, with or without comments.
     Json,
-    /// Terraform.
     Terraform,
-    /// Bicep.
     Bicep,
-    /// Python.
     Python,
     /// Any other language, of which only common syntax is read.
     Plain,

@@ -11,7 +11,6 @@ pub(super) enum Key {
     Location,
     /// A number of something.
     Count,
-    /// A SKU.
     Sku,
     /// The type or schema of a resource.
     Type,

@@ -59,7 +59,6 @@ impl Tree {
         }
     }
 
-    /// The first pair with a key in a scope.
     pub(super) fn first(&self, scope: Option<usize>, key: Key) -> Option<&Pair> {
         self.pairs.get(*self.first.get(&(scope, key))?)
     }

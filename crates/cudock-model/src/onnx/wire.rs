@@ -1,6 +1,5 @@
 //! Iterates over the fields of a protobuf message, without copying.
 
-/// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldValue<'a> {
     /// An integer.

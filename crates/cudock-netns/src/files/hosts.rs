@@ -9,7 +9,6 @@ use crate::{NetnsError, Result};
 /// An `--add-host`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddHost {
-    /// The host name.
     pub name: String,
     /// The address it resolves to.
     pub address: IpAddr,

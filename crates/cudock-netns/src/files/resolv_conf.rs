@@ -29,7 +29,6 @@ pub struct Dns {
 pub struct ResolvConf {
     /// The contents of the file.
     pub text: String,
-    /// The name servers in it.
     pub servers: Vec<IpAddr>,
     /// Name servers of the host that the container cannot reach. If there are some, and no other servers, names do not
     /// resolve, and the user should be warned.

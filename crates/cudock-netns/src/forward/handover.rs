@@ -23,20 +23,16 @@ pub struct Handover {
     pub parent: u32,
     /// The file descriptor of the container's namespace.
     pub namespace: RawFd,
-    /// The options.
     pub options: ForwardOptions,
-    /// The listeners.
     pub listeners: Vec<ListenerSpec>,
 }
 
 /// Describes one listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenerSpec {
-    /// The protocol.
     pub protocol: Protocol,
     /// The file descriptor.
     pub descriptor: RawFd,
-    /// The container port.
     pub container_port: u16,
 }
 

@@ -11,9 +11,7 @@ use crate::{NetnsError, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// TCP.
     Tcp,
-    /// UDP.
     Udp,
 }
 
@@ -33,9 +31,7 @@ pub struct PortMapping {
     pub host_ip: Option<IpAddr>,
     /// The host port; 0 means any free port.
     pub host_port: u16,
-    /// The container port.
     pub container_port: u16,
-    /// The protocol.
     pub protocol: Protocol,
 }
 

@@ -93,7 +93,6 @@ impl Outbound {
         })
     }
 
-    /// The tool in use.
     pub fn tool(&self) -> Tool {
         self.tool
     }

@@ -29,7 +29,6 @@ impl fmt::Display for Tool {
 /// An installed tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboundTool {
-    /// Which tool it is.
     pub tool: Tool,
     /// The path of the executable.
     pub path: PathBuf,

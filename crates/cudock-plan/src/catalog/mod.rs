@@ -100,7 +100,6 @@ impl Catalog {
         find(&self.regions, name).map(RegionId)
     }
 
-    /// The status of a region.
     pub(crate) fn status(&self, region: RegionId) -> RegionStatus {
         self.statuses.get(region.index()).copied().unwrap_or(RegionStatus::Unknown)
     }
@@ -119,7 +118,6 @@ impl Catalog {
         self.machines.get(size.index())
     }
 
-    /// The offers of a size on a service.
     pub(crate) fn offers_of(&self, service: ServiceKind, size: SizeId) -> &[Offer] {
         let wanted = (service.index(), size);
         let begin = self.offers.partition_point(|offer| (offer.service.index(), offer.size) < wanted);

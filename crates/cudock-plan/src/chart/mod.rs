@@ -31,7 +31,6 @@ pub struct Chart {
 /// One line: the best offer of a service.
 #[derive(Debug)]
 pub struct Series {
-    /// The name of the service.
     pub service: String,
     /// Size, region, and whether it is Spot.
     pub detail: String,

@@ -41,7 +41,6 @@ fn fewest(setup: &RunSetup, items: u64, each: u128, most: u64, deadline: u128) -
 pub(super) enum Copies {
     /// The data of its pieces.
     Share,
-    /// All of it.
     All,
 }
 

@@ -119,7 +119,6 @@ impl RunSetup<'_, '_, '_> {
         Ok(ScaledTime { work, wall: mean.wall, billed: mean.billed })
     }
 
-    /// The machines of a number of workers.
     fn machines(&self, workers: u128) -> Result<u32, Unfit> {
         let machines = workers.saturating_mul(u128::from(self.case.workload().gpu.instances));
         let too_many = |most| Unfit::Instances { needs: machines, most };

@@ -18,7 +18,6 @@ const GB: u128 = 1_000_000_000;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Parts {
     money: [Usd; 9],
-    /// The part of the fee that is assumed.
     assumed_fee: Usd,
 }
 

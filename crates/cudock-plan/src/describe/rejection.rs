@@ -17,7 +17,6 @@ use crate::reject::{RejectReason, RejectedOffer};
 use crate::workload::Priority;
 
 impl RejectedOffer {
-    /// The rejection with its text.
     pub(crate) fn describe(&self, context: &PlanContext) -> Rejection {
         let catalog = context.catalog;
         Rejection {

@@ -42,7 +42,6 @@ pub struct Needs {
 /// Compute capabilities from one to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CapabilityRange {
-    /// The least.
     pub least: Option<Capability>,
     /// The greatest: machine code without PTX runs on its own generation only.
     pub greatest: Option<Capability>,
@@ -85,7 +84,6 @@ impl<'de> Visitor<'de> for RangeVisitor {
     }
 }
 
-/// A capability, as text or as a number.
 struct RangeEnd(Capability);
 
 impl<'de> Deserialize<'de> for RangeEnd {

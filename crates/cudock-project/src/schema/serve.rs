@@ -48,7 +48,6 @@ impl DeviceChoice {
 // `arg(skip)` those without a flag.
 #[derive(Clone, Debug, Default, PartialEq, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[allow(missing_docs, reason = "the struct's documentation would be shown by clap")]
 pub struct ServeOptions {
     /// Listen on this address; repeatable [default: 127.0.0.1:8000]
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "port")]
@@ -78,7 +77,7 @@ pub struct ServeOptions {
     #[arg(long, value_name = "N")]
     pub sessions: Option<usize>,
 
-    /// Run convolutions with channels last
+    /// Run convolutions in channels-last layout
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub nhwc: Option<bool>,
 

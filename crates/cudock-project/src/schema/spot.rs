@@ -11,7 +11,6 @@ use crate::TimeSpan;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct SpotChoice {
-    /// Whether they are allowed.
     #[serde(rename = "allow")]
     pub allowed: SpotUse,
     /// Evictions per hour of one instance: `0.05`.

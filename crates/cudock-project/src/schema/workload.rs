@@ -59,14 +59,12 @@ pub struct Workload {
     pub deadline: Option<TimeSpan>,
 }
 
-/// Kinds of workloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkloadKind {
     /// A service.
     #[default]
     Serve,
-    /// A job.
     Job,
     /// A hyperparameter sweep.
     Sweep,

@@ -17,9 +17,7 @@ pub(crate) const MAX_PAGE: u64 = 64 << 20;
 /// A file on a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name.
     pub file: String,
-    /// Its URL.
     pub url: DisplaySafeUrl,
     /// Its SHA-256 in lower-case hexadecimal, if the page has it.
     pub sha256: Option<String>,
@@ -63,7 +61,6 @@ fn is_json(bytes: &[u8], media_type: Option<&str>) -> bool {
     }
 }
 
-/// The file name of a link.
 fn file_of(link: &str) -> Option<String> {
     let path = link.split(['#', '?']).next()?;
     percent::decode(path.rsplit('/').next()?).filter(|name| !name.is_empty())

@@ -23,7 +23,6 @@ pub struct SearchContext {
     pub cpu: String,
 }
 
-/// A Python environment.
 pub(super) struct PythonEnvironment {
     pub(super) prefix: String,
     pub(super) by: &'static str,

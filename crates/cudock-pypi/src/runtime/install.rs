@@ -33,14 +33,12 @@ pub struct Installer {
     pub offline: bool,
     /// The observer of transfers.
     pub progress: Arc<dyn Progress>,
-    /// The retry policy.
     pub retries: RetryPolicy,
 }
 
 /// The result of [`Installer::install`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// The library.
     pub found: RuntimeLibrary,
     /// Whether it was fetched now.
     pub fresh: bool,

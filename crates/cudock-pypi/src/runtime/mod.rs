@@ -93,11 +93,9 @@ pub struct RuntimeLibrary {
     pub package: Package,
     /// Its version, if its name or metadata has one.
     pub version: Option<String>,
-    /// Its path.
     pub library: PathBuf,
     /// Providers in its directory: `cuda`, `tensorrt`, …
     pub providers: Vec<String>,
-    /// How it was found.
     pub found_by: FoundBy,
     /// Whether it is new enough: 1.17 or later, or unknown.
     pub usable: bool,

@@ -30,7 +30,6 @@ use crate::started::Started;
 use crate::status::{ContainerState, ContainerStatus};
 use crate::usage::Process;
 
-/// Opens an image by its name.
 pub type Open = Box<dyn Fn(&str) -> Result<Image, ImageError>>;
 
 /// cudock's own engine.

@@ -45,11 +45,8 @@ pub struct RunRequest {
 /// A container in a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Its image.
     pub image: String,
     /// What runs in it.
     pub command: String,

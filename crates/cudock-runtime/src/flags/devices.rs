@@ -42,7 +42,7 @@ pub fn device(text: &str) -> Result<Device, UsageError> {
         [host, second] if is_access(second) => (*host, *host, *second),
         [host, target] => (*host, *target, "rwm"),
         [host, target, access] if is_access(access) => (*host, *target, *access),
-        [_, _, _] => return Err(wrong("its access is made of r, w and m")),
+        [_, _, _] => return Err(wrong("access must be a combination of r, w and m")),
         _ => return Err(wrong("it has too many parts")),
     };
     if !host.starts_with('/') || !container.starts_with('/') {
@@ -60,7 +60,7 @@ pub fn device(text: &str) -> Result<Device, UsageError> {
         return Err(wrong("its target must be below /dev"));
     }
     if plan.access.is_empty() {
-        return Err(wrong("a device that can be neither read nor written is of no use"));
+        return Err(wrong("device access must include r or w"));
     }
     Ok(Device::Node(plan))
 }

@@ -35,7 +35,7 @@ const fn row(name: &'static str, short: Option<char>, support: Support) -> Docke
 const BLOCK_IO: &str = "limits on block I/O are not supported; leave it out";
 const HEALTH: &str = "write a group file with a livenessProbe or readinessProbe and run `cudock up -f`";
 const WINDOWS: &str = "it is for Windows containers";
-const ADDRESS: &str = "a container has no address of its own: publish a port with -p HOST:CONTAINER";
+const ADDRESS: &str = "a container does not have its own address; publish a port with -p HOST:CONTAINER";
 const LOCAL_NAME: &str = "put both containers in a group: `cudock up -f` gives them one localhost";
 
 /// All flags of `docker container run`, by name.
@@ -68,7 +68,7 @@ pub const DOCKER_FLAGS: &[DockerFlag] = &[
     row(
         "detach-keys",
         None,
-        Refused("there is no attach: use `cudock logs -f NAME` and `cudock exec -it NAME sh`"),
+        Refused("attach is not supported; use `cudock logs -f NAME` and `cudock exec -it NAME sh`"),
     ),
     row("device", None, Works),
     row("device-cgroup-rule", None, Refused("use --device PATH for each device")),
@@ -110,7 +110,7 @@ pub const DOCKER_FLAGS: &[DockerFlag] = &[
     row("link-local-ip", None, Refused(ADDRESS)),
     row("log-driver", None, Works),
     row("log-opt", None, Refused("leave it out: logs are rotated at 64 MiB; `cudock logs NAME` reads them")),
-    row("mac-address", None, Refused("leave it out: a container's network has no card of its own")),
+    row("mac-address", None, Refused("omit it; a container has no network interface of its own")),
     row("memory", Some('m'), Works),
     row("memory-reservation", None, Works),
     row("memory-swap", None, Works),
@@ -167,7 +167,7 @@ pub const DOCKER_FLAGS: &[DockerFlag] = &[
     row("tmpfs", None, Works),
     row("tty", Some('t'), Works),
     row("ulimit", None, Works),
-    row("use-api-socket", None, Refused("there is no daemon and no socket of one; leave it out")),
+    row("use-api-socket", None, Refused("omit it; there is no daemon and no API socket")),
     row("user", Some('u'), Works),
     row("userns", None, Works),
     row("uts", None, Refused("use --hostname NAME; the host's name would be the container's to change")),
@@ -206,7 +206,7 @@ fn unknown_letter(letters: &str, known: &[String]) -> UsageError {
     let is_known = |letter: &char| known.iter().any(|flag| *flag == letter.to_string());
     let Some(letter) = letters.chars().find(|letter| !is_known(letter)) else {
         return UsageError::new(format!("cannot read -{letters} before the image"))
-            .hint("write each flag by itself");
+            .hint("write each flag separately");
     };
     match DOCKER_FLAGS.iter().find(|flag| flag.short == Some(letter)) {
         Some(DockerFlag { name, support: Refused(instead), .. }) => {

@@ -162,7 +162,6 @@ impl GroupDir {
         fs::read_to_string(self.grace_file()).ok()?.trim().parse().ok()
     }
 
-    /// The containers of the group.
     pub fn containers(&self, home: &Home) -> Result<Vec<(ContainerDir, Plan)>, RuntimeError> {
         let name = self.name();
         Ok(home.all()?.into_iter().filter(|(_, plan)| plan.group.as_deref() == Some(&name)).collect())
@@ -184,7 +183,6 @@ impl GroupDir {
         }
     }
 
-    /// Its name.
     pub fn name(&self) -> String {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
@@ -204,7 +202,6 @@ impl GroupDir {
         Ok(())
     }
 
-    /// Removes the group.
     pub(super) fn remove(&self, home: &Home, held: GroupLock) -> Result<(), RuntimeError> {
         self.clear(home, &held)?;
         fs::remove_file(self.lock_file()).on("cannot remove", &self.lock_file())?;

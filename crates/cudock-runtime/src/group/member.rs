@@ -73,7 +73,6 @@ struct Ending {
     killed: bool,
 }
 
-/// How a run ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RunEnd {
     /// With this exit code.

@@ -12,7 +12,6 @@ pub(super) enum Message {
     Began {
         /// Which container.
         name: String,
-        /// Which of its runs.
         run: u64,
         /// The report; empty without one.
         reply: String,
@@ -21,11 +20,8 @@ pub(super) enum Message {
     Probed {
         /// Which container.
         name: String,
-        /// Which of its runs.
         run: u64,
-        /// Which of its probes.
         probe: usize,
-        /// Which attempt.
         attempt: ProbeAttempt,
         /// Success, or why it failed.
         outcome: Result<(), String>,

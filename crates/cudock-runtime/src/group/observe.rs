@@ -37,7 +37,6 @@ pub fn wait(home: &Home, group: &GroupDir) -> Result<i32, RuntimeError> {
     }
 }
 
-/// The log of one container.
 struct ContainerLog {
     name: String,
     reader: LogReader,

@@ -4,12 +4,9 @@ use cudock_group::restart::{GroupState, Outcome};
 use cudock_group::sequence::Phase;
 use serde::{Deserialize, Serialize};
 
-/// The status of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupStatus {
-    /// Its name.
     pub name: String,
-    /// Its state.
     pub state: GroupPhase,
     /// When it was created, in milliseconds since 1970.
     pub created: u64,
@@ -37,14 +34,12 @@ pub enum GroupPhase {
     Succeeded,
     /// All containers exited, and one failed.
     Failed,
-    /// It was stopped.
     Stopped,
     /// Its supervisor was killed, and its containers with it.
     Lost,
 }
 
 impl GroupPhase {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -115,7 +110,6 @@ pub enum MemberPhase {
 }
 
 impl MemberPhase {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",

@@ -109,7 +109,6 @@ const fn data_type(dtype: DType) -> i32 {
     }
 }
 
-/// The statistics of models.
 pub(crate) fn statistics(models: &[Arc<Model>]) -> ModelStatisticsResponse {
     let statistics = |model: &Arc<Model>| model_statistics(model.name(), model.version(), model.totals());
     ModelStatisticsResponse { model_stats: models.iter().map(statistics).collect() }

@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 const MESSAGES: &str = include_str!("fixtures/messages.txt");
 
-/// The message of that name.
 pub(crate) fn message(name: &str) -> Bytes {
     let digits = MESSAGES
         .lines()

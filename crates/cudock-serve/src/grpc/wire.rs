@@ -34,7 +34,6 @@ pub(crate) enum WireValue<'message> {
     Block(&'message [u8]),
 }
 
-/// One field of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field<'message> {
     pub(crate) number: u32,
@@ -50,12 +49,10 @@ impl<'message> Field<'message> {
         }
     }
 
-    /// The text of a string field.
     pub(crate) fn text(self) -> Result<&'message str, WireError> {
         std::str::from_utf8(self.block()?).map_err(|_| WireError::Text { number: self.number })
     }
 
-    /// The number of a varint field.
     pub(crate) fn varint(self) -> Result<u64, WireError> {
         match self.value {
             WireValue::Varint(number) => Ok(number),

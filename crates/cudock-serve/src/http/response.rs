@@ -15,7 +15,6 @@ use crate::ServeError;
 use crate::grpc::GrpcBody;
 use crate::service::ModelService;
 
-/// The body of a response.
 pub(crate) enum ResponseBody {
     /// A complete body.
     Whole(Option<Bytes>),
@@ -25,7 +24,6 @@ pub(crate) enum ResponseBody {
     Stream(MonitoredBody<GrpcBody>),
 }
 
-/// An HTTP response.
 pub(crate) type HttpResponse = Response<ResponseBody>;
 
 impl Body for ResponseBody {
@@ -60,7 +58,6 @@ impl Body for ResponseBody {
     }
 }
 
-/// Creates a response with that body.
 pub(crate) fn full(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> HttpResponse {
     let body = body.into();
     let body = if body.is_empty() { None } else { Some(body) };
@@ -70,13 +67,11 @@ pub(crate) fn full(status: StatusCode, kind: &'static str, body: impl Into<Bytes
     response
 }
 
-/// Creates a JSON response.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> HttpResponse {
     // Plain data can always be written.
     full(status, "application/json", serde_json::to_vec(value).unwrap_or_default())
 }
 
-/// Creates the response of an error.
 pub(crate) fn error(error: &ServeError) -> HttpResponse {
     let status = status_of(error);
     let mut response = json(status, &serde_json::json!({ "error": error.to_string() }));

@@ -49,7 +49,6 @@ pub(crate) struct ModelName {
 }
 
 impl Route {
-    /// Parses method and path.
     pub(crate) fn parse(method: &Method, path: &str) -> Result<Self, ServeError> {
         let trimmed = path.strip_suffix('/').unwrap_or(path);
         let parts: Vec<&str> = trimmed.split('/').skip(1).collect();

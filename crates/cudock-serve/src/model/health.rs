@@ -6,7 +6,6 @@ use cudock_engine::DeviceInfo;
 
 use cudock_base::lock;
 
-/// The health of a model.
 #[derive(Default)]
 pub(crate) struct ModelHealth {
     engines: Mutex<EngineList>,

@@ -125,7 +125,6 @@ impl Model {
         &self.name
     }
 
-    /// Its version.
     pub(crate) fn version(&self) -> &str {
         &self.version
     }

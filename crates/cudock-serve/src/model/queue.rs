@@ -129,7 +129,6 @@ impl Queue {
         Time(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Submits a request.
     pub(crate) fn submit(&self, request: PendingRequest) -> Result<(), SubmitError> {
         let now = self.now();
         let mut state = lock(&self.state);

@@ -17,7 +17,6 @@ pub(crate) struct ModelFile {
 }
 
 impl ModelFile {
-    /// The settings file of this model, if it can have one.
     pub(crate) fn settings_file(&self) -> Option<PathBuf> {
         self.directory.as_ref().map(|directory| directory.join(SETTINGS_FILE))
     }

@@ -32,7 +32,6 @@ pub(crate) struct ServerStatus {
     pub(crate) reason: Option<String>,
 }
 
-/// The state of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ServerState {
@@ -98,7 +97,6 @@ impl ModelStatus {
     }
 }
 
-/// The state of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ModelState {

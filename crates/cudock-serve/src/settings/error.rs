@@ -13,7 +13,6 @@ pub enum SettingsError {
     TooLarge {
         /// The flag, without dashes.
         flag: &'static str,
-        /// Its value.
         value: usize,
         /// The largest value.
         max: usize,
@@ -34,7 +33,6 @@ pub enum SettingsError {
     ForeignFormat {
         /// The model.
         path: PathBuf,
-        /// What it is.
         name: &'static str,
         /// The command or call that exports it.
         export: &'static str,
@@ -45,7 +43,6 @@ pub enum SettingsError {
     /// `cudock.toml` names a model that does not exist.
     #[error("model {} not found", model.display())]
     ModelNotFound {
-        /// The model.
         model: PathBuf,
         /// The `cudock.toml`.
         project_file: PathBuf,

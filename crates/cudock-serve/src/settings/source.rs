@@ -15,7 +15,6 @@ pub enum ModelSource {
     File {
         /// The name under which it is served.
         name: String,
-        /// The file.
         file: PathBuf,
     },
     /// A directory with `NAME.onnx`, `NAME/model.onnx` or `NAME/VERSION/model.onnx`.

@@ -117,7 +117,6 @@ impl fmt::Display for Term {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{variable}: {message} in `{text}` at byte {position}")]
 pub struct GrammarError {
-    /// Its variable.
     pub variable: String,
     /// The condition as written.
     pub text: String,

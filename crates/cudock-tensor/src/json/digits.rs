@@ -19,7 +19,6 @@ pub(super) struct DecimalParts {
     pub(super) exact: bool,
     /// Whether it is an integer literal.
     pub(super) whole: bool,
-    /// Where it ends.
     pub(super) end: usize,
 }
 

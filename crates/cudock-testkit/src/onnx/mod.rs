@@ -37,7 +37,6 @@ pub enum Attribute<'name> {
     Int(&'name str, i64),
     /// A list of integers.
     Ints(&'name str, Vec<i64>),
-    /// A number.
     Float(&'name str, f32),
     /// The body of a loop or condition.
     Graph(&'name str, OnnxModel),

@@ -27,7 +27,6 @@ use crate::flags::WorkloadFlags;
 pub(crate) struct Inspection {
     /// Where it runs.
     pub(crate) verdicts: Verdicts,
-    /// The processor it is for.
     pub(crate) architecture: Option<Processor>,
     /// How large the image is.
     pub(crate) image: Option<ImageSize>,

@@ -57,7 +57,7 @@ pub(crate) fn print(indent: usize, finding: &FindingText<'_>) {
     };
     for evidence in finding.evidence.iter().take(SHOWN_EVIDENCE) {
         let text = format!("{}: {}", evidence.path, evidence.detail);
-        line(styled(DIM, &wrapped(&format!("{margin}seen: "), &text)));
+        line(styled(DIM, &wrapped(&format!("{margin}evidence: "), &text)));
     }
     if let Some(more) = finding.evidence.len().checked_sub(SHOWN_EVIDENCE + 1) {
         line(styled(DIM, &format!("{margin}and {} more", more + 1)));

@@ -201,7 +201,7 @@ fn print(report: &InspectReport) {
             line(styled(DIM, &output::wrapped("  needs ", &file.needed.join(" "))));
         }
         if !file.lines.is_empty() {
-            line(format!("  {:14} {:>8} {:>12} {:>12}", "target", "entries", "stored", "opened"));
+            line(format!("  {:14} {:>8} {:>12} {:>12}", "target", "entries", "stored", "unpacked"));
         }
         for code in &file.lines {
             let isa = code.ptx_isa.map_or_else(String::new, |isa| format!("  ISA {isa}"));

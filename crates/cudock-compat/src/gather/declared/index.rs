@@ -36,9 +36,11 @@ fn torch(facts: &Facts, file: &str, package: &DeclaredPackage) -> Option<BuildFa
     let tags = frameworks.torch_builds(&wanted).map(|build| build.tag.clone()).collect::<Vec<_>>().join(", ");
     Some(BuildFailure {
         code: codes::NOT_IN_INDEX,
-        reason: format!("the index {tag} has torch {first} to {last}, and not {wanted}: installing it fails"),
+        reason: format!(
+            "the index {tag} has torch {first} to {last}, but not {wanted}: the installation fails"
+        ),
         evidence: vec![FindingEvidence::new(position(file, package), format!("torch {version} from {tag}"))],
-        fix: format!("take torch {wanted} from {tags}, or a torch from {first} to {last}"),
+        fix: format!("install torch {wanted} from {tags}, or a torch from {first} to {last}"),
         error: "pip".to_owned(),
         message: format!("ERROR: No matching distribution found for torch=={version}"),
     })

@@ -14,7 +14,7 @@ use crate::judge::{Case, Failure, Stop, fails, other_error};
 
 pub(super) fn gpu_code(case: &mut Case<'_>, artifact: &Artifact, driver: &Driver) -> Result<Stop, Stop> {
     let Some(capability) = case.target.capability else {
-        return Err(Stop::unknown("the card's compute capability is not known".to_owned()));
+        return Err(Stop::unknown("the compute capability of the GPU is unknown".to_owned()));
     };
     let card = Card { capability, cuda: driver.cuda, ptx_isa: driver.ptx_isa, jit: jit(case) };
     match &artifact.code {
@@ -37,7 +37,7 @@ pub(super) fn gpu_code(case: &mut Case<'_>, artifact: &Artifact, driver: &Driver
                 codes::CODE_MADE_AT_RUN_TIME,
                 format!("{}: {reason}", artifact.name),
                 vec![FindingEvidence::new(artifact.path.clone(), how.clone())],
-                "see the package's documentation for the GPUs it supports, or run it on the card",
+                "see the package's documentation for supported GPUs, or run it on the GPU",
             );
             Err(Stop::unknown(reason))
         }
@@ -113,9 +113,9 @@ fn by_files(case: &mut Case<'_>, artifact: &Artifact, card: Card, files: &[CodeF
     if answer == Loads::Nothing
         && let Some(code) = code::closed_group(&file.patterns, card.capability)
     {
-        case.applies("R1", format!("{}: {code} lies in a group", artifact.name));
+        case.applies("R1", format!("{}: {code} is in a group", artifact.name));
         let reason = format!(
-            "its {code} code lies in a group (nvcc --concat), which drivers before CUDA 13.4 do not open"
+            "its {code} code is in a group (nvcc --concat), which drivers before CUDA 13.4 do not read"
         );
         let fix = "build it without --concat, or update the driver";
         return Err(case.fail_artifact(
@@ -253,7 +253,7 @@ fn vendor(case: &mut Case<'_>, card: Card, file: &CodeFile) {
         vec![FindingEvidence::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)))];
     if !verdict.decides.works() && is_of(&RELIED_ON) {
         let message = format!("{name} has no code for capability {}: calls into it fail", card.capability);
-        let fix = "take the library of a CUDA release that supports the card (`cudock facts arch`)";
+        let fix = "use the library of a CUDA release that supports the GPU (`cudock facts arch`)";
         case.find(Severity::Warning, codes::VENDOR_LIBRARY_WITHOUT_CODE, message, evidence, fix);
     } else if matches!(verdict.decides, Loads::Jit(_))
         && is_of(&CHOOSE_BY_CARD)
@@ -286,7 +286,7 @@ fn fix_for_no_code(case: &Case<'_>, artifact: &Artifact, capability: Capability)
              newest release of it"
                 .to_owned()
         }
-        (None, _) => format!("compile it for this card too: nvcc -gencode arch=compute_{number},code=sm_{number}, with PTX for later ones (code=compute_{number})"),
+        (None, _) => format!("also compile it for this GPU: nvcc -gencode arch=compute_{number},code=sm_{number}, with PTX for later ones (code=compute_{number})"),
     }
 }
 
@@ -353,7 +353,7 @@ pub(super) fn conclude(
             let (error, why, fix) = if card.jit == Jit::Missing {
                 (
                     221,
-                    "the driver's PTX compiler, libnvidia-ptxjitcompiler.so.1, is not there",
+                    "the driver's PTX compiler, libnvidia-ptxjitcompiler.so.1, was not found",
                     "install all of the driver's libraries",
                 )
             } else {

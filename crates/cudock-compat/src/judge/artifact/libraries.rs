@@ -149,8 +149,8 @@ fn is_broken(
     evidence: Vec<FindingEvidence>,
 ) -> Stop {
     case.applies("L1", format!("{}: {broken} ends the search", artifact.name));
-    let reason = format!("{broken} comes first and is no library: {} cannot start", missing.needed_by);
-    let fix = format!("delete {broken}, or take its folder out of LD_LIBRARY_PATH");
+    let reason = format!("{broken} is found first and is not a library: {} cannot start", missing.needed_by);
+    let fix = format!("delete {broken}, or remove its directory from LD_LIBRARY_PATH");
     case.find(Severity::Error, codes::LIBRARY_NOT_FOUND, reason.clone(), evidence, fix);
     let printed = format!("error while loading shared libraries: {broken}: file too short");
     fails(other_error("loader", printed), reason)
@@ -211,7 +211,7 @@ fn install(library: &str) -> String {
     } else if of("libGL") || of("libglib") || of("libgthread") {
         "the system library: apt-get install libgl1 libglib2.0-0"
     } else {
-        "the library, or add its folder to the program's RUNPATH or to LD_LIBRARY_PATH"
+        "the library, or add its directory to the program's RUNPATH or to LD_LIBRARY_PATH"
     };
     format!("install {package}")
 }

@@ -28,10 +28,9 @@ pub(super) fn package(
     let evidence = vec![FindingEvidence::new(artifact.path.clone(), artifact.name.clone())];
     if let Some(lowest) = code.min_capability.filter(|lowest| capability < *lowest) {
         case.applies("R1", format!("{}: documented for {lowest} and newer", artifact.name));
-        let reason =
-            format!("it supports compute capability {lowest} and newer, and the card has {capability}");
+        let reason = format!("it supports compute capability {lowest} and newer; the GPU has {capability}");
         let message = format!("{}: {reason}", artifact.name);
-        let fix = format!("use a card of capability {lowest} or newer, or a package that supports this one");
+        let fix = format!("use a GPU with capability {lowest} or newer, or a package that supports this GPU");
         case.find(Severity::Error, codes::CARD_NOT_SUPPORTED, message, evidence, fix);
         return Err(fails(other_error("unsupported GPU", reason.clone()), reason));
     }
@@ -67,7 +66,7 @@ pub(super) fn package(
             let reason = format!(
                 "it compiles machine code with CUDA {cuda}, which is older than capability {capability}"
             );
-            let fix = "take a base image of a CUDA that supports the card (`cudock facts arch`)";
+            let fix = "use a base image with a CUDA version that supports the GPU (`cudock facts arch`)";
             Err(case.fail_artifact(
                 artifact,
                 codes::NO_CODE_FOR_GPU,

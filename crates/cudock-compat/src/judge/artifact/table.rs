@@ -39,7 +39,7 @@ pub(super) fn by_table(
             Severity::Warning,
             codes::BUILD_UNKNOWN,
             format!("{}: {reason}", artifact.name),
-            vec![FindingEvidence::new(artifact.path.clone(), "by the tables")],
+            vec![FindingEvidence::new(artifact.path.clone(), "according to the tables")],
             fix,
         );
         return Err(Stop::unknown(reason));
@@ -49,7 +49,7 @@ pub(super) fn by_table(
     }
     let evidence = vec![FindingEvidence::new(
         artifact.path.clone(),
-        format!("has {}, by the tables", code::targets(std::slice::from_ref(&pattern))),
+        format!("has {}, according to the tables", code::targets(std::slice::from_ref(&pattern))),
     )];
     conclude(
         case,

@@ -75,7 +75,7 @@ fn row(chip: &Chip, name: &str) -> Gpu {
             _ => Some(KernelModule::Either),
         },
         pci_ids: Vec::new(),
-        note: Some(format!("Chip {}. Only what follows from the chip and the name is known.", chip.id)),
+        note: Some(format!("Chip {}. Data derived from the chip and the product name only.", chip.id)),
         source: chip.source.clone(),
     }
 }

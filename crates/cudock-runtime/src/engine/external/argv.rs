@@ -25,7 +25,6 @@ pub(super) const GROUP: &str = "dev.cudock.group";
 /// The prefix of a directory in place of an image.
 const DIRECTORY: &str = "rootfs:";
 
-/// Which engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EngineKind {
     Docker,

@@ -51,7 +51,6 @@ pub(crate) fn check_of_tensor(entry: Field<'_>, tensor: &str) -> Result<(), Grpc
     }
 }
 
-/// The value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ParameterValue<'message> {
     None,

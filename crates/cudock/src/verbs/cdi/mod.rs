@@ -24,10 +24,10 @@ use crate::verbs::doctor::ask_nvml;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
-  cudock cdi                                             to standard output, as YAML
+  cudock cdi                                             write YAML to standard output
   cudock cdi --output /etc/cdi/nvidia.yaml
-  cudock cdi --output /var/run/cdi/nvidia.json           as JSON, by its name
-  cudock cdi --root /run/nvidia/driver --dev-root /      a driver that lives in a container
+  cudock cdi --output /var/run/cdi/nvidia.json           write JSON
+  cudock cdi --root /run/nvidia/driver --dev-root /      a driver installed in a container
   cudock cdi check
   podman run --device nvidia.com/gpu=all IMAGE nvidia-smi"
 )]

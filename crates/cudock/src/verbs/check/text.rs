@@ -104,8 +104,7 @@ pub(super) fn matrix(subject: &str, results: &[TargetResult]) {
     let runs = |result: &&TargetResult| matches!(result.judgement.verdict, Verdict::Works | Verdict::Jit);
     line(format!("\n{} of {} sizes can run it", results.iter().filter(runs).count(), results.len()));
     if results.iter().any(|result| result.target.traits.driver_assumed.is_some()) {
-        let note =
-            "drivers are those Azure documents, or the newest that drives the card; --driver names another";
+        let note = "drivers are those that Azure documents, or the newest that supports the GPU; set another with --driver";
         line(styled(DIM, note));
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
 
-/// Run a container on this machine, with the GPUs inside
+/// Run a container on this machine, with GPU access
 ///
 /// Needs no daemon and no NVIDIA toolkit: the driver's files and device nodes are found when the container starts. IMAGE is
 /// a name in a registry or a daemon, an OCI layout, or an archive. The exit code is the program's; 126 means that it could
@@ -114,7 +114,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DRIVER", hide = true)]
     pub(crate) log_driver: Option<String>,
 
-    /// Accept `nvidia` and `runc`; nvidia without --gpus gives all GPUs, or those of `-e NVIDIA_VISIBLE_DEVICES`
+    /// Accept `nvidia` and `runc`; nvidia without --gpus provides all GPUs, or those in `-e NVIDIA_VISIBLE_DEVICES`
     #[arg(long, value_name = "RUNTIME")]
     pub(crate) runtime: Option<String>,
 
@@ -212,7 +212,7 @@ pub(crate) struct ProcessArgs {
     #[arg(long)]
     pub(crate) init: bool,
 
-    /// Share IPC and /dev/shm with the host: host; private or shareable for its own
+    /// Set the IPC namespace and /dev/shm
     #[arg(long, value_enum, default_value_t = IpcChoice::Private)]
     pub(crate) ipc: IpcChoice,
 
@@ -234,7 +234,7 @@ pub(crate) struct ProcessArgs {
 pub(crate) enum IpcChoice {
     /// Its own
     Private,
-    /// Its own; nobody can join it here
+    /// Its own; other containers cannot join it
     Shareable,
     /// The host's
     Host,
@@ -406,7 +406,7 @@ pub(crate) struct LogsArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
 
-    /// Print only lines before a time, written as for --since
+    /// Print only lines before a time, in the format of --since
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
 

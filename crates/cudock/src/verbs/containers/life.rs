@@ -83,7 +83,7 @@ pub(crate) fn cp(args: &CpArgs) -> Result<Outcome, Failure> {
     let name = name.to_owned();
     let copied = engine_of(&args.engine, Some(&name))?.copy(&name, &request)?;
     if copied.skipped > 0 {
-        anstream::eprintln!("warning: left out {} devices, pipes or sockets", copied.skipped);
+        anstream::eprintln!("warning: skipped {} devices, pipes or sockets", copied.skipped);
     }
     if !args.quiet && copied.entries > 0 {
         anstream::eprintln!("copied {} entries, {}", copied.entries, fixed_bytes(copied.bytes));

@@ -22,9 +22,9 @@ pub(crate) struct KillArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// Start containers again that have ended
+/// Start containers that have exited
 ///
-/// Their files are as they left them. Values of variables given with -e are kept in no file: give them again.
+/// Files are as the containers left them. Values of variables passed with -e are not stored: pass them again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock start trainer\n  cudock start -a -e API_TOKEN trainer")]
 pub(crate) struct StartArgs {
@@ -32,15 +32,15 @@ pub(crate) struct StartArgs {
     #[arg(required = true)]
     pub(crate) containers: Vec<String>,
 
-    /// Attach its outputs, and exit with its exit code
+    /// Attach the output, and exit with its exit code
     #[arg(long, short)]
     pub(crate) attach: bool,
 
-    /// Give a variable again that the container was started with; repeatable
+    /// Set a variable that the container was started with (repeatable)
     #[arg(long, short, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<String>,
 
-    /// Read variables from a file, one a line; repeatable
+    /// Read variables from a file, one per line (repeatable)
     #[arg(long, value_name = "FILE")]
     pub(crate) env_file: Vec<PathBuf>,
 
@@ -56,7 +56,7 @@ pub(crate) struct RestartArgs {
     #[arg(required = true)]
     pub(crate) containers: Vec<String>,
 
-    /// Wait this many seconds between asking and killing; the container's own without it
+    /// Wait this many seconds before killing [default: the container's --stop-timeout]
     #[arg(long, short, value_name = "SECONDS")]
     pub(crate) time: Option<u32>,
 
@@ -66,17 +66,17 @@ pub(crate) struct RestartArgs {
 
 /// Copy files between a container and this machine
 ///
-/// Links in the container are resolved inside it, and copied as links. Devices, pipes and sockets are left out.
+/// Links in the container are resolved inside it, and copied as links. Devices, pipes and sockets are skipped.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  cudock cp trainer:/out/model.onnx .\n  cudock cp ./data api:/srv/\n  cudock cp trainer:/out/. ./results"
 )]
 pub(crate) struct CpArgs {
-    /// CONTAINER:PATH or a path here; DIR/. copies what is in a directory
+    /// CONTAINER:PATH or a local path; DIR/. copies the contents of a directory
     #[arg(value_name = "SOURCE")]
     pub(crate) source: String,
 
-    /// CONTAINER:PATH or a path here
+    /// CONTAINER:PATH or a local path
     #[arg(value_name = "TARGET")]
     pub(crate) target: String,
 
@@ -84,7 +84,7 @@ pub(crate) struct CpArgs {
     #[arg(long, short)]
     pub(crate) archive: bool,
 
-    /// Copy what SOURCE leads to, where it is a link
+    /// Follow SOURCE if it is a symbolic link
     #[arg(long, short = 'L')]
     pub(crate) follow_link: bool,
 
@@ -96,15 +96,15 @@ pub(crate) struct CpArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// Show how much processor, memory and GPU containers use
+/// Show the CPU, memory and GPU usage of containers
 ///
-/// GPU columns are of the container's own processes, as the driver's NVML tells them.
+/// GPU columns show the container's own processes, as reported by NVML.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  cudock stats\n  cudock stats --no-stream trainer\n  cudock stats --no-stream --format json"
 )]
 pub(crate) struct StatsArgs {
-    /// The containers; all that run without any
+    /// The containers [default: all that are running]
     pub(crate) containers: Vec<String>,
 
     /// Print once and exit
@@ -126,16 +126,16 @@ pub(crate) struct TopArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// List images that were fetched to this machine
+/// List downloaded images
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock images\n  cudock images --format json")]
 pub(crate) struct ImagesArgs {
-    /// Print digests alone
+    /// Print only digests
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
 
-/// Fetch images and unpack them, so that containers of them start at once
+/// Download and unpack images, so that containers start immediately
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  cudock pull registry.example/team/app:1.4\n  cudock pull --platform linux/arm64 app"
@@ -145,19 +145,19 @@ pub(crate) struct PullArgs {
     #[arg(required = true, value_name = "IMAGE")]
     pub(crate) images: Vec<String>,
 
-    /// Which image of several, such as linux/arm64
+    /// Select this platform of a multi-platform image, such as linux/arm64
     #[arg(long, value_name = "OS/ARCH")]
     pub(crate) platform: Option<String>,
 
-    /// Print no progress
+    /// Do not print progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
 
-/// List, make and remove named volumes
+/// List, create and remove named volumes
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  cudock run -v models:/models IMAGE      makes the volume, if it is not there
+  cudock run -v models:/models IMAGE      creates the volume if it does not exist
   cudock volume ls
   cudock volume rm models
   cudock volume prune --all")]
@@ -171,16 +171,16 @@ pub(crate) enum VolumeVerb {
     /// List volumes and the containers that use them
     #[command(visible_alias = "list")]
     Ls {
-        /// Print names alone
+        /// Print only names
         #[arg(long, short)]
         quiet: bool,
     },
-    /// Make a volume, if it is not there
+    /// Create a volume if it does not exist
     Create {
         /// Its name
         name: String,
     },
-    /// Print what is known of volumes, as JSON
+    /// Print information about volumes as JSON
     Inspect {
         /// Their names
         #[arg(required = true)]
@@ -195,7 +195,7 @@ pub(crate) enum VolumeVerb {
     },
     /// Remove all volumes that no container uses
     Prune {
-        /// Remove them; without it they are only listed
+        /// Remove them; without this flag they are only listed
         #[arg(long, short)]
         all: bool,
     },

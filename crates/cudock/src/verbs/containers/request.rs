@@ -111,7 +111,7 @@ fn image_and_command(args: &RunArgs) -> Result<(String, Vec<String>), Failure> {
     let image = match &args.rootfs {
         Some(directory) => format!("rootfs:{}", flags::existing_directory(directory)?.display()),
         None if command.is_empty() => {
-            return Err(Failure::input("no image").hint("cudock run IMAGE [COMMAND], or --rootfs DIR"));
+            return Err(Failure::input("missing image").hint("cudock run IMAGE [COMMAND], or --rootfs DIR"));
         }
         None => command.remove(0),
     };

@@ -8,7 +8,6 @@ use cudock_migrate::{MAX_FILE_SIZE, MigrateError, decode};
 
 use crate::failure::Failure;
 
-/// A text and its name.
 pub(super) struct MigrateInput {
     pub(super) name: String,
     pub(super) text: String,

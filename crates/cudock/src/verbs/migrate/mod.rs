@@ -17,10 +17,10 @@ use crate::findings;
 use crate::output::{self, FindingFormat, TableUsed};
 use cudock_lookup::known_region;
 
-/// Find Azure GPU sizes and services in files that Azure has retired, with their replacements and prices
+/// Find retired Azure GPU sizes and services in files, with replacements and prices
 ///
 /// Files are recognized by content: shell scripts and `az` command lines, container groups, ARM, Bicep and Terraform
-/// templates, Machine Learning and Batch files and programs, tasks of `SkyPilot`, notebooks and notes. Nothing is changed.
+/// templates, Machine Learning and Batch files and programs, `SkyPilot` tasks, notebooks and notes. Files are never modified.
 /// The exit code is 1 if something is retired, and 0 if not. See docs/migrate.md.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -31,15 +31,15 @@ use cudock_lookup::known_region;
   cudock migrate main.bicep --format sarif > migrate.sarif
   cudock migrate infra/*.tf --format github")]
 pub(crate) struct MigrateArgs {
-    /// Files to read; - is standard input, and a whole `az` command line is read as it is
+    /// Files to read, - for standard input, or an `az` command line
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Look up prices in this region, whatever the files say
+    /// Use prices in this region instead of those that the files name
     #[arg(long, value_name = "REGION")]
     pub(crate) region: Option<String>,
 
-    /// Show every change that a replacement brings, and where prices come from
+    /// Show every difference of a replacement, and the sources of prices
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

@@ -7,7 +7,7 @@ use cudock_workload::WorkloadFlags;
 
 const OUTPUT: &str = "Output";
 
-/// Find the Azure service, size and region for a workload, with the cost and the reasons
+/// Find the best Azure service, size and region for a workload, with costs and reasons
 ///
 /// PATH is a cudock.toml or its directory; flags override its keys and can replace it. Every service, size, region and
 /// priority in the tables is checked against the workload: what fits is priced part by part and ranked by cost, and what
@@ -18,7 +18,7 @@ const OUTPUT: &str = "Output";
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock plan                                           the cudock.toml in this directory
-  cudock plan --gpu-memory 40GB --duration 3h           a job of three hours, from flags alone
+  cudock plan --gpu-memory 40GB --duration 3h           a job of three hours, without a file
   cudock plan --gpu H100 --gpus 8 --nodes 2 --infiniband --duration 7d
   cudock plan --items 10000 --item-time 5s --deadline 2h
   cudock plan --trials 27 --at-once 3 --trial-time 40m --checkpoint-every 10m

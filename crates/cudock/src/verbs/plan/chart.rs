@@ -26,7 +26,7 @@ pub(super) fn draw(plan: &Plan<'_>, title: &str, file: Option<&Path>) -> Result<
     Ok(chart)
 }
 
-/// Prints the chart or its file, and the points where the cheapest service changes.
+/// Prints the chart or its file, and the break-even points.
 pub(super) fn print(chart: &Chart, file: Option<&Path>) {
     line("");
     match file {

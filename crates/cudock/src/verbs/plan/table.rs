@@ -267,7 +267,6 @@ fn rejected_services(view: &View<'_>, fits: bool) {
     }
 }
 
-/// The subject of a rejection.
 pub(super) fn subject(rejection: &Rejection) -> String {
     let mut text = match (&rejection.size, rejection.service) {
         (Some(size), Some(service)) => format!("{size} on {}", service.id()),
@@ -288,7 +287,7 @@ pub(super) fn subject(rejection: &Rejection) -> String {
 pub(super) fn no_fit(view: &View<'_>, relaxed: &[Relaxed]) {
     let considered = thousands(&view.plan.considered().to_string());
     let verdict = match view.plan.unlisted().len() {
-        0 => format!("none of {considered} offers fits"),
+        0 => format!("none of {considered} offers fit"),
         several => {
             format!("none of {considered} offers is documented to fit; {several} undocumented offers would")
         }

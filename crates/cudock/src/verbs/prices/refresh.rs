@@ -127,7 +127,6 @@ impl ProgressLine {
         let _ = std::io::stderr().write_all(format!("\r\x1b[K{text}").as_bytes());
     }
 
-    /// Ends the line.
     fn end(&self) {
         if self.drawn.swap(false, Ordering::Relaxed) {
             anstream::eprintln!();

@@ -14,11 +14,8 @@ use crate::output::{self, BOLD, Format, YELLOW, line, styled, wrapped};
 struct StatusReport {
     schema: u8,
     day: Date,
-    /// The prices in use.
     table: PriceSummary,
-    /// The embedded prices.
     embedded: PriceSummary,
-    /// The prices of the overlay.
     overlay: Option<PriceSummary>,
     /// Where the overlay is or would be.
     #[serde(rename = "folder")]

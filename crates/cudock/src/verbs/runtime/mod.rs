@@ -13,7 +13,7 @@ use cudock_pypi::{Package, RuntimeLibrary};
 use crate::failure::{Failure, Outcome};
 use crate::output::{BLUE, Format, YELLOW, line, styled, wrapped};
 
-/// Find or install ONNX Runtime, which `serve` runs models with
+/// Find or install ONNX Runtime, the engine of `serve`
 ///
 /// Wheels come from the indexes that pip is configured for, and are pinned by hash.
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub(crate) struct InstallArgs {
 pub(crate) enum Build {
     /// For the CPU
     Onnxruntime,
-    /// For NVIDIA's GPUs and the CPU
+    /// For NVIDIA GPUs and the CPU
     OnnxruntimeGpu,
 }
 

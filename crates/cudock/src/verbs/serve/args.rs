@@ -51,7 +51,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_enum, default_value_t = LogChoice::Text)]
     pub(crate) log: LogChoice,
 
-    /// Write an event for each request
+    /// Log each request
     #[arg(long)]
     pub(crate) log_requests: bool,
 
