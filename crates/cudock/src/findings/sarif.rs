@@ -51,7 +51,7 @@ fn result(reported: &ReportedFinding) -> Value {
     });
     if let (Some(location), false) = (&finding.location, finding.suggestions.is_empty()) {
         let fixes = finding.suggestions.iter().map(|suggestion| sarif_fix(location, suggestion));
-        result["fixes"] = fixes.collect();
+        set(&mut result, "fixes", fixes.collect());
     }
     result
 }
@@ -59,10 +59,11 @@ fn result(reported: &ReportedFinding) -> Value {
 fn location(location: &ReportedLocation) -> Value {
     let mut physical = json!({"artifactLocation": {"uri": uri(&location.file)}});
     if let Some(line) = location.line {
-        physical["region"] = json!({"startLine": line});
-        if let Some((column, end_line, end_column)) = location.columns {
-            physical["region"] = region(line, column, end_line, end_column);
-        }
+        let region = match location.columns {
+            Some((column, end_line, end_column)) => region(line, column, end_line, end_column),
+            None => json!({"startLine": line}),
+        };
+        set(&mut physical, "region", region);
     }
     match &location.inside {
         Some(name) => {
@@ -76,9 +77,15 @@ fn location(location: &ReportedLocation) -> Value {
 fn region(line: usize, column: usize, end_line: usize, end_column: usize) -> Value {
     let mut region = json!({"startLine": line, "startColumn": column, "endColumn": end_column});
     if end_line != line {
-        region["endLine"] = end_line.into();
+        set(&mut region, "endLine", end_line.into());
     }
     region
+}
+
+fn set(object: &mut Value, key: &str, value: Value) {
+    if let Some(object) = object.as_object_mut() {
+        object.insert(key.to_owned(), value);
+    }
 }
 
 /// One way to fix a finding: edits that are applied together.
