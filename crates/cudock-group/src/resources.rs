@@ -133,7 +133,7 @@ mod tests {
         let message = v100.other_card("NVIDIA H200").unwrap();
         assert_eq!(
             message,
-            "the group asks for V100, this machine has NVIDIA H200: what is measured here differs"
+            "the group requests V100, this machine has NVIDIA H200: measurements here differ"
         );
         assert!(!GpuSku::Other("H20".to_owned()).is("NVIDIA H200"));
     }

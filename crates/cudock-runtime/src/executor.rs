@@ -123,7 +123,7 @@ impl ProgramExecutor {
         }
         Err(match candidates.iter().find(|path| path.exists()) {
             Some(path) if path.is_dir() => tag_error(126, &format!("{} is a directory", path.display())),
-            Some(path) => tag_error(126, &format!("{}: permission denied", path.display())),
+            Some(path) => tag_error(126, &format!("cannot execute {}: permission denied", path.display())),
             None if program.contains('/') => tag_error(127, &format!("{program} not found in the container")),
             None => tag_error(127, &format!("`{program}` not found in the container's PATH")),
         })

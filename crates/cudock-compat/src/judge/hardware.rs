@@ -95,6 +95,6 @@ fn driver_support(case: &mut Case<'_>) -> Result<(), Stop> {
             format!("install a driver of the branch {branch}"),
         ));
     }
-    case.applies("Q2", format!("driver {driver} drives {gpu}"));
+    case.applies("Q2", format!("driver {driver} supports {gpu}"));
     Ok(())
 }

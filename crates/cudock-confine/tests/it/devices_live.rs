@@ -165,7 +165,7 @@ fn a_directory_that_is_not_a_cgroup_is_an_error_that_names_it() {
     match error {
         ConfineError::DeviceAttach { cgroup, .. } => assert_eq!(cgroup, folder.path()),
         ConfineError::DeviceLoad { source, .. } => {
-            missing("bpf", format!("cannot load programs here: {source}"))
+            missing("bpf", format!("cannot load programs here: {source}"));
         }
         other => panic!("{other:?}"),
     }

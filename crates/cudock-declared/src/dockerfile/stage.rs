@@ -126,7 +126,7 @@ impl<'a> StageReader<'a> {
         for raw in split_args(&from.arguments.text, self.graph.escape) {
             match raw.strip_prefix("--platform=") {
                 Some(raw) => {
-                    platform = Some(expand_arg(raw, self.graph.escape, &|name| self.global.get(name)))
+                    platform = Some(expand_arg(raw, self.graph.escape, &|name| self.global.get(name)));
                 }
                 None if raw.starts_with("--") => {}
                 None => {
@@ -337,12 +337,12 @@ impl<'a> StageReader<'a> {
             }
         } else if is_path && !is_system && !is_built {
             let note = format!("started program `{}` cannot be analyzed", excerpt(program));
-            self.declared.note(self.from_span(), note);
+            self.declared.note(self.span_of_from(), note);
         }
     }
 
     /// The span of the current stage's `FROM`.
-    fn from_span(&self) -> Span {
+    fn span_of_from(&self) -> Span {
         self.graph.stages.get(self.index).map_or(Span::START, |stage| stage.from.span)
     }
 
@@ -364,7 +364,7 @@ impl<'a> StageReader<'a> {
         self.start(command.as_deref().unwrap_or_default());
         self.declared.command = command;
         if let (true, Some(source)) = (self.declared.compiled.is_empty(), self.fs.cuda_sources.first()) {
-            let span = self.from_span();
+            let span = self.span_of_from();
             let note = format!("cannot determine how CUDA source {} is compiled", excerpt(source));
             self.declared.note(span, note);
         }

@@ -84,9 +84,9 @@ fn values_of_the_wrong_type_say_what_is_wanted() {
         &container("image: 1.25\ncommand: sleep 5\nports: 80\nvolumeMounts: {a: b}\n"),
         &[
             "6:14: `image` should be text, but is a number; put it in quotes",
-            "7:16: `command` should be a list, but is text; begin each member with `- ` on a line of its own",
-            "8:14: `ports` should be a list, but is a number; begin each member with `- ` on a line of its own",
-            "9:21: `volumeMounts` should be a list, but is a map; begin each member with `- ` on a line of its own",
+            "7:16: `command` should be a list, but is text; begin each member with `- ` on a separate line",
+            "8:14: `ports` should be a list, but is a number; begin each member with `- ` on a separate line",
+            "9:21: `volumeMounts` should be a list, but is a map; begin each member with `- ` on a separate line",
         ],
     );
     says(
@@ -107,7 +107,7 @@ fn values_of_the_wrong_type_say_what_is_wanted() {
     says(
         &group("  containers:\n    name: web"),
         &[
-            "4:5: `containers` should be a list, but is a map; begin each member with `- ` on a line of its own",
+            "4:5: `containers` should be a list, but is a map; begin each member with `- ` on a separate line",
         ],
     );
 }
@@ -362,7 +362,7 @@ fn what_does_nothing_here_is_still_checked() {
         ),
         &[
             "4:32: unknown key `workspaceID` in `logAnalytics`; did you mean `workspaceId`?",
-            "5:14: `subnetIds` should be a list, but is a map; begin each member with `- ` on a line of its own",
+            "5:14: `subnetIds` should be a list, but is a map; begin each member with `- ` on a separate line",
             "6:26: unknown key `propertys` in an extension; did you mean `properties`?",
         ],
     );

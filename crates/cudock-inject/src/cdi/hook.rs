@@ -44,7 +44,7 @@ pub enum Stage {
     Container,
 }
 
-/// Parses a link: TARGET::PATH.
+/// Parses a link: `TARGET::PATH`.
 pub fn parse_link(text: &str) -> Result<Link, InjectError> {
     let parts = text.split_once("::").filter(|(target, path)| !target.is_empty() && path.starts_with('/'));
     let (target, path) =

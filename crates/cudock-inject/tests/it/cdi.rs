@@ -245,7 +245,7 @@ fn what_changed_since_it_was_written_is_found() {
         assert!(found.iter().all(|finding| finding.fix.contains("cudock cdi --output /etc/cdi/nvidia.yaml")));
     }
     let found = findings(&tree().mig(1, &[(7, 0)]), &text);
-    assert!(messages(&found).contains("not in it: 0:1"), "{}", messages(&found));
+    assert!(messages(&found).contains("missing from it: 0:1"), "{}", messages(&found));
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn names_that_only_nvml_knows_are_a_note_and_no_problem() {
     let tree = debian().mig(1, &[(3, 0)]);
     let text = "cdiVersion: 0.3.0\nkind: nvidia.com/gpu\ndevices:\n- name: MIG-1\n  containerEdits:\n    deviceNodes:\n    - path: /dev/nvidia1\n- name: GPU-bbbbbbbb-0000-0000-0000-000000000000\n  containerEdits: {}\n";
     let found = findings(&tree, text);
-    assert_eq!(messages(&found), "the driver's files do not tell whether these are still there: MIG-1\n");
+    assert_eq!(messages(&found), "cannot check without NVML whether these still exist: MIG-1\n");
     assert_eq!(found[0].level, Level::Note);
 }
 
@@ -277,8 +277,8 @@ fn what_engines_refuse_is_found() {
     }
     let tree = debian();
     for (text, wanted) in [
-        ("kind: [", "it cannot be read"),
-        ("just: text", "it is not a CDI specification"),
+        ("kind: [", "cannot be parsed"),
+        ("just: text", "not a CDI specification"),
         ("cdiVersion: 0.5.0\nkind: a.b/c\ndevices: []\nextra: 1\n", "unknown field `extra`"),
         (
             "cdiVersion: 0.5.0\nkind: a.b/c\ndevices:\n- name: x\n  containerEdits:\n    mounts:\n    - {hostPath: /usr, containerPath: /usr, option: []}\n",
@@ -287,7 +287,7 @@ fn what_engines_refuse_is_found() {
         ("cdiVersion: 9.9.9\nkind: a.b/c\ndevices: []\n", "unknown CDI version `9.9.9`"),
         (
             "cdiVersion: 0.3.0\nkind: a.b/c\ndevices:\n- name: '0'\n  containerEdits: {}\n",
-            "it says CDI 0.3.0, and has fields of 0.5.0",
+            "it declares CDI 0.3.0 but has fields of 0.5.0",
         ),
     ] {
         let found = findings(&tree, text);

@@ -253,7 +253,7 @@ fn a_gpu_that_is_not_here_is_refused_with_those_that_are() {
         assert!(error.hints()[0].starts_with("there are: 0 (GPU-aaaaaaaa"), "{:?}", error.hints());
     }
     let error = edits(&driver, &request("3"), &image()).unwrap_err();
-    assert_eq!(error.to_string(), "3 GPUs were asked for, and there are 2");
+    assert_eq!(error.to_string(), "3 GPUs requested, 2 available");
 }
 
 #[test]
@@ -414,7 +414,7 @@ fn windows_driver_stays_in_its_store_and_has_one_node() {
     assert!(nodes(&given(&driver, &request("none"))).is_empty());
     let gone = tree.without("/dev/dxg").file("/dev/dxg", "").driver();
     let error = cudock_inject::edits(&gone, &request("all"), &image()).unwrap_err();
-    assert_eq!(error.to_string(), "/dev/dxg is missing: what is there is no device");
+    assert_eq!(error.to_string(), "/dev/dxg is missing: not a device node");
 }
 
 #[test]
@@ -430,7 +430,7 @@ fn what_makes_a_container_useless_is_an_error_with_a_way_out() {
         (
             debian().without("/dev/nvidia0").file("/dev/nvidia0", ""),
             "all",
-            "/dev/nvidia0 is missing: what is there is no device",
+            "/dev/nvidia0 is missing: not a device node",
         ),
         (debian().without("/proc/driver/nvidia/gpus"), "all", "no GPU: the driver's module holds none"),
         (

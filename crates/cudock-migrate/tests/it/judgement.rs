@@ -91,7 +91,7 @@ fn before_its_end_a_size_is_only_warned_about() {
 fn a_name_that_never_was_leads_to_what_was_meant() {
     let finding = &judged("az vm create --size Standard_NC6_v3 -l westeurope")[0];
     assert_eq!(finding.status, Status::NoSuchSize { near: vec!["Standard_NC6s_v3".to_owned()] });
-    assert_eq!(finding.message, "no Azure size is called Standard_NC6_v3; did you mean Standard_NC6s_v3?");
+    assert_eq!(finding.message, "unknown Azure size Standard_NC6_v3; did you mean Standard_NC6s_v3?");
     assert!(
         finding.notes[0].starts_with("Standard_NC6s_v3 was retired on 2025-09-30"),
         "{:?}",

@@ -176,7 +176,7 @@ fn files_that_cannot_be_read_are_bad_input() {
     std::fs::write(folder.path().join("program"), b"\x7fELF\x02\x01\x01\0\0\0").unwrap();
     std::fs::File::create(folder.path().join("huge.sh")).unwrap().set_len((16 << 20) + 1).unwrap();
     for (file, words) in [
-        ("program", "it is not text"),
+        ("program", "not a text file"),
         ("huge.sh", "larger than 16 MiB"),
         (".", "is a directory"),
         ("missing.sh", "cannot read missing.sh"),

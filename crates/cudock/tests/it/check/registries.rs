@@ -25,8 +25,8 @@ fn offline_nothing_is_asked_and_what_is_not_in_the_cache_is_said() {
         let output = Folder::new().check(&[subject, "--gpu", "T4", "--offline"]);
         let told = shown(&output);
         assert_eq!(code(&output), 3, "{subject}: {told}");
-        assert!(told.contains("not in the cache, and offline"), "{subject}: {told}");
-        assert!(told.contains("hint: fetch it once with the network"), "{subject}: {told}");
+        assert!(told.contains("not in the cache (--offline)"), "{subject}: {told}");
+        assert!(told.contains("hint: download it first while online"), "{subject}: {told}");
     }
 }
 

@@ -83,7 +83,7 @@ const REFUSED: [(&str, &str); 16] = [
     ("--health-interval", "livenessProbe"),
     ("--link", "cudock up -f"),
     ("--log-opt", "cudock logs"),
-    ("--mac-address", "leave it out"),
+    ("--mac-address", "omit it"),
     ("--pid", "cudock top"),
     ("--privileged", "--cap-add"),
     ("-P", "-p HOST:CONTAINER"),
@@ -312,7 +312,7 @@ fn an_images_stop_signal_may_be_any_and_nonsense_is_term_with_a_warning() {
         let output = machine.call(&words);
         assert_eq!(code(&output), 0, "{signal}: {}", shown(&output));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(said.contains("warning: the image's StopSignal"), warns, "{signal}: {said}");
+        assert_eq!(said.contains("warning: unknown StopSignal"), warns, "{signal}: {said}");
         assert!(!said.contains('\u{1b}'), "{said:?}");
         machine.until_said(&name, "ready");
         machine.good(&["stop", &name]);

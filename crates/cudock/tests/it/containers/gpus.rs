@@ -234,7 +234,7 @@ fn gpus_that_are_not_there_are_said_with_those_that_are() {
     let first = uuid(0);
     for (which, words, hint) in [
         ("device=7", "no GPU `7` here", first.as_str()),
-        ("3", "3 GPUs were asked for, and there are 2", "at most 2"),
+        ("3", "3 GPUs requested, 2 available", "at most 2"),
         ("GPU-nowhere", "GPU-nowhere", first.as_str()),
         ("device=0:3", "0:3", "hint"),
     ] {

@@ -129,7 +129,7 @@ fn an_image_that_is_not_there_is_said() {
     assert!(said.contains("cannot read absent"), "{said}");
     let output = machine.call(&["run", "--offline", "registry.example/team/app:1.4"]);
     assert_eq!(code(&output), 3, "{}", shown(&output));
-    assert!(shown(&output).contains("not in the cache, and offline"), "{}", shown(&output));
+    assert!(shown(&output).contains("not in the cache (--offline)"), "{}", shown(&output));
 }
 
 #[test]

@@ -296,7 +296,7 @@ fn a_forwarder_that_is_killed_is_started_again_and_one_that_keeps_ending_is_repo
         machine.status("web")["ports"].as_array().unwrap().is_empty()
     });
     let error = machine.status("web")["error"].as_str().unwrap().to_owned();
-    assert!(error.contains("the port forwarder ended"), "{error}");
+    assert!(error.contains("the port forwarder exited"), "{error}");
     assert!(!machine.good(&["ps"]).contains(&format!("{port}->")));
     machine.good(&["exec", "web", "true"]);
 }

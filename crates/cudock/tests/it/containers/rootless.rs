@@ -168,7 +168,7 @@ fn a_user_whom_no_group_was_given_is_told_what_to_do() {
         return;
     }
     assert_eq!(code(&output), 3, "{}", shown(&output));
-    assert!(shown(&output).contains("does not let this user make control groups"), "{}", shown(&output));
+    assert!(shown(&output).contains("this user may not create cgroups"), "{}", shown(&output));
     assert!(
         shown(&output).contains("hint: ") && shown(&output).contains("CUDOCK_CGROUP"),
         "{}",

@@ -73,7 +73,7 @@ fn each_container_gets_gpus_of_its_own_and_one_that_asks_for_none_gets_none() {
     let output = with_driver(&machine, &group("cards", "", &containers));
     assert!(output.status.success(), "{}", shown(&output));
     let talk = String::from_utf8_lossy(&output.stderr);
-    assert!(talk.contains("note: a: the group asks for V100, this machine has NVIDIA H200"), "{talk}");
+    assert!(talk.contains("note: a: the group requests V100, this machine has NVIDIA H200"), "{talk}");
     let nodes = |name: &str| {
         let listed = machine.good(&[
             "exec",
@@ -115,7 +115,7 @@ fn a_group_that_asks_for_gpus_runs_without_any_where_that_is_said() {
     let output = machine.run(&words);
     assert_ne!(code(&output), 0, "{}", shown(&output));
     assert!(shown(&output).contains("a requests a GPU"), "{}", shown(&output));
-    assert!(shown(&output).contains("hint: `cudock up --gpus none`"), "{}", shown(&output));
+    assert!(shown(&output).contains("hint: run the group without GPUs: `cudock up --gpus none`"), "{}", shown(&output));
     let output = machine.run(&[&words[..], &["--gpus", "none"]].concat());
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert!(
