@@ -52,9 +52,8 @@ mod tests {
     #[test]
     fn hints_are_kept_in_order_and_an_empty_suggestion_adds_none() {
         let none: [&str; 0] = [];
-        let error =
-            UsageError::new("no GPU is called `T5`").near(&none).near(&["T4", "A10"]).hint("list them");
-        assert_eq!(error.to_string(), "no GPU is called `T5`");
+        let error = UsageError::new("unknown GPU `T5`").near(&none).near(&["T4", "A10"]).hint("list them");
+        assert_eq!(error.to_string(), "unknown GPU `T5`");
         assert_eq!(error.hints(), ["did you mean `T4` or `A10`?", "list them"]);
     }
 }

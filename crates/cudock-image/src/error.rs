@@ -3,7 +3,6 @@ use std::path::PathBuf;
 
 use cudock_base::{ErrorKind, Report};
 use cudock_map::MapError;
-use cudock_registry::RegistryError;
 
 /// An error while opening or walking an image.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +19,7 @@ pub enum ImageError {
     Map(#[from] MapError),
     /// A registry or daemon request failed.
     #[error(transparent)]
-    Registry(#[from] RegistryError),
+    Registry(#[from] cudock_registry::Error),
     /// A manifest, index or configuration is invalid.
     #[error("{location}: {message}")]
     Document {

@@ -115,7 +115,7 @@ fn services_named(name: &str) -> Result<Vec<ServiceKind>, UsageError> {
     let found = ServiceKind::named(name);
     if found.is_empty() {
         let near = suggest::nearest(name, ServiceKind::ALL.map(ServiceKind::id));
-        return Err(UsageError::new(format!("no service is called `{name}`")).near(&near));
+        return Err(UsageError::new(format!("unknown service `{name}`")).near(&near));
     }
     Ok(found)
 }

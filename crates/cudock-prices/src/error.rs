@@ -28,7 +28,7 @@ pub enum PricesError {
     #[error("`{name}` is not the name of a region, such as westeurope")]
     Region { name: String },
     /// A size that the tables do not have.
-    #[error("no Azure size is called `{name}`")]
+    #[error("unknown Azure size `{name}`")]
     Size {
         name: String,
         /// The closest known names.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::challenge::Challenge;
 use crate::credentials::{Credential, Credentials, Lookup};
-use crate::error::{RegistryError, Resource};
+use crate::error::{Error, Resource};
 use crate::mirrors::Source;
 
 const MAX_TOKEN_RESPONSE: u64 = 1 << 20;
@@ -65,7 +65,7 @@ impl Authorizations {
         source: &Source,
         challenge: &Challenge,
         resource: &Resource,
-    ) -> Result<Authorization, RegistryError> {
+    ) -> Result<Authorization, Error> {
         let Lookup { credential, problem } = self.credentials.find(&source.registry, &source.repository)?;
         let mut authorization = Authorization {
             header: None,
@@ -137,10 +137,10 @@ impl TokenRequest<'_> {
         credential: Option<&Credential>,
         authorization: &Authorization,
         resource: &Resource,
-    ) -> Result<(Secret, Duration), RegistryError> {
+    ) -> Result<(Secret, Duration), Error> {
         let failed = |error: HttpError| {
             let reason = format!("token service: {}", error.reason);
-            RegistryError::http(resource, HttpError { reason, ..error })
+            Error::http(resource, HttpError { reason, ..error })
         };
         let realm = self.realm.parse().map_err(|_| malformed("the URL is invalid")).map_err(failed)?;
         url::check(&realm, self.from_loopback).map_err(failed)?;
@@ -160,7 +160,7 @@ impl TokenRequest<'_> {
         let response = http.send(&request).map_err(failed)?;
         // Some token services answer 400 to a refresh token that they no longer know.
         if matches!(response.status(), 400 | 401 | 403) {
-            return Err(RegistryError::Unauthorized {
+            return Err(Error::Unauthorized {
                 resource: Box::new(resource.clone()),
                 signed_in: authorization.signed_in,
                 problem: authorization.problem.clone(),

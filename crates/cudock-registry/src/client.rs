@@ -11,7 +11,7 @@ use cudock_http::{
 };
 
 use crate::credentials::Credentials;
-use crate::error::{RegistryError, Resource};
+use crate::error::{Error, Resource};
 use crate::mirrors::{Mirrors, Source};
 use crate::reference::Reference;
 use crate::session::Session;
@@ -62,7 +62,7 @@ impl Options {
     }
 
     /// As the user and the system have configured it; the store is the user's cache.
-    pub fn from_environment(environment: &Environment) -> Result<Self, RegistryError> {
+    pub fn from_environment(environment: &Environment) -> Result<Self, Error> {
         Ok(Self {
             mirrors: Mirrors::from_environment(environment)?,
             credentials: Credentials::from_environment(environment),
@@ -73,8 +73,8 @@ impl Options {
 }
 
 /// The store in the user's cache.
-pub fn user_store(environment: &Environment) -> Result<BlobStore, RegistryError> {
-    Ok(BlobStore::open(environment.cache_directory().ok_or(RegistryError::NoCache)?)?)
+pub fn user_store(environment: &Environment) -> Result<BlobStore, Error> {
+    Ok(BlobStore::open(environment.cache_directory().ok_or(Error::NoCache)?)?)
 }
 
 /// A manifest or index: its bytes exactly as the registry has them, since their digest is the image's name.
@@ -101,7 +101,7 @@ pub struct Client {
 
 impl Client {
     /// Makes a client. Nothing is contacted yet.
-    pub fn new(options: Options) -> Result<Self, RegistryError> {
+    pub fn new(options: Options) -> Result<Self, Error> {
         let http = HttpClient::new(&ClientOptions {
             certificates: options.certificates,
             timeout: options.timeout,
@@ -125,7 +125,7 @@ impl Client {
 
     /// The document of an image's name, which is then kept. One requested by digest is verified against it; one requested
     /// by tag is fetched each time, since tags move, unless the options prefer what was kept.
-    pub fn manifest(&self, reference: &Reference) -> Result<Document, RegistryError> {
+    pub fn manifest(&self, reference: &Reference) -> Result<Document, Error> {
         let kept =
             (self.offline || self.prefer_kept_tags).then(|| tags::find(&self.store, reference)).flatten();
         let kept = kept.map(|tag| Reference { digest: Some(tag.digest), ..reference.clone() });
@@ -152,7 +152,7 @@ impl Client {
 
     /// The path of a blob in the store, fetched if it is not there. `size` is what the manifest says; not a byte more
     /// is written.
-    pub fn blob(&self, reference: &Reference, digest: &Digest, size: u64) -> Result<PathBuf, RegistryError> {
+    pub fn blob(&self, reference: &Reference, digest: &Digest, size: u64) -> Result<PathBuf, Error> {
         download::blob(self, reference, digest, size)
     }
 
@@ -162,11 +162,11 @@ impl Client {
         reference: &Reference,
         by_digest: bool,
         item: &str,
-        mut fetch: impl FnMut(&Source, RetryPolicy, &Resource) -> Result<T, RegistryError>,
-    ) -> Result<T, RegistryError> {
+        mut fetch: impl FnMut(&Source, RetryPolicy, &Resource) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let requested = || Box::new(Resource::new(&reference.registry, &reference.repository, item));
         if self.offline {
-            return Err(RegistryError::Offline { resource: requested() });
+            return Err(Error::Offline { resource: requested() });
         }
         let mut last = None;
         for source in self.mirrors.sources(reference, by_digest)? {
@@ -178,7 +178,7 @@ impl Client {
             }
         }
         // The origin is always among the sources, so that this is not reached.
-        Err(last.unwrap_or_else(|| RegistryError::NameUnknown { resource: requested() }))
+        Err(last.unwrap_or_else(|| Error::NameUnknown { resource: requested() }))
     }
 
     fn fetch_document(
@@ -186,8 +186,8 @@ impl Client {
         source: &Source,
         reference: &Reference,
         resource: &Resource,
-    ) -> Result<Document, RegistryError> {
-        let failed = |error| RegistryError::http(resource, error);
+    ) -> Result<Document, Error> {
+        let failed = |error| Error::http(resource, error);
         let malformed = |reason: String| failed(HttpError::new(HttpErrorKind::Malformed, reason));
         let path = format!("manifests/{}", reference.manifest_name());
         let mut response = self.session.get(source, &path, Some(ACCEPT), None, resource)?;
@@ -210,7 +210,7 @@ impl Client {
         let algorithm = promised.as_ref().map_or(Algorithm::Sha256, Digest::algorithm);
         let digest = Digest::of(algorithm, &bytes);
         if let Some(expected) = promised.filter(|promised| *promised != digest) {
-            return Err(RegistryError::WrongDigest {
+            return Err(Error::WrongDigest {
                 resource: Box::new(resource.clone()),
                 expected: Box::new(expected),
                 actual: Box::new(digest),
@@ -221,6 +221,6 @@ impl Client {
 }
 
 /// Whether another source could not help: our disk or our files fail.
-fn is_local(error: &RegistryError) -> bool {
-    matches!(error, RegistryError::Store(_) | RegistryError::Config { .. })
+fn is_local(error: &Error) -> bool {
+    matches!(error, Error::Store(_) | Error::Config { .. })
 }

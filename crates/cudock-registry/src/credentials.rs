@@ -10,7 +10,7 @@ use cudock_base::{Environment, Secret, files};
 use serde::Deserialize;
 
 use crate::env::{DOCKER_CONFIG, REGISTRY_AUTH_FILE};
-use crate::error::RegistryError;
+use crate::error::Error;
 use crate::helper::{self, Helpers};
 
 /// A configuration file of another program is not larger.
@@ -93,7 +93,7 @@ impl Credentials {
     }
 
     /// The first credential that any file has for this repository.
-    pub(crate) fn find(&self, registry: &str, repository: &str) -> Result<Lookup, RegistryError> {
+    pub(crate) fn find(&self, registry: &str, repository: &str) -> Result<Lookup, Error> {
         let registry = host_of_key(registry);
         let mut problem = None;
         for file in &self.files {
@@ -136,7 +136,7 @@ fn entry_of(
     registry: &str,
     repository: &str,
     file: &Path,
-) -> Result<Option<Credential>, RegistryError> {
+) -> Result<Option<Credential>, Error> {
     let mut key = format!("{registry}/{repository}");
     loop {
         if let Some(credential) =
@@ -177,14 +177,14 @@ fn host_of_key(key: &str) -> &str {
 }
 
 impl Entry {
-    fn read(&self, key: &str, file: &Path) -> Result<Option<Credential>, RegistryError> {
+    fn read(&self, key: &str, file: &Path) -> Result<Option<Credential>, Error> {
         let given = |secret: &Option<Secret>| secret.clone().filter(|secret| !secret.is_empty());
         if let Some(token) = given(&self.identitytoken) {
             return Ok(Some(Credential::IdentityToken(token)));
         }
         if let Some(auth) = given(&self.auth) {
             // The reason never quotes the entry.
-            let wrong = || RegistryError::Config {
+            let wrong = || Error::Config {
                 file: file.to_owned(),
                 reason: format!("the `auth` of `{key}` is not user and password in base64"),
             };
@@ -199,8 +199,8 @@ impl Entry {
     }
 }
 
-fn read(file: &Path) -> Result<Option<FileForm>, RegistryError> {
-    let wrong = |reason: String| RegistryError::Config { file: file.to_owned(), reason };
+fn read(file: &Path) -> Result<Option<FileForm>, Error> {
+    let wrong = |reason: String| Error::Config { file: file.to_owned(), reason };
     let text =
         files::read_optional(file, MAX_CONFIG).map_err(|error| wrong(format!("cannot be read: {error}")))?;
     let Some(text) = text else { return Ok(None) };

@@ -2,7 +2,7 @@ use std::fs;
 
 use super::*;
 
-fn found(json: &str, registry: &str, repository: &str) -> Result<Option<Credential>, RegistryError> {
+fn found(json: &str, registry: &str, repository: &str) -> Result<Option<Credential>, Error> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("auth.json");
     fs::write(&file, json).unwrap();

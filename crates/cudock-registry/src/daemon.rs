@@ -9,7 +9,7 @@ use cudock_base::{Environment, FileError, files, percent};
 use cudock_http::{Client, NoProgress, Progress, Request, Response, describe_read_error};
 
 use crate::env::DOCKER_HOST;
-use crate::error::RegistryError;
+use crate::error::Error;
 
 /// A daemon packs layers before it sends the first byte; large images take minutes.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -28,10 +28,10 @@ pub fn sockets(environment: &Environment) -> Vec<PathBuf> {
 }
 
 /// Whether one of the daemons has this image. Missing sockets are skipped; without any daemon it is "no".
-pub fn has(name: &str, sockets: &[PathBuf]) -> Result<bool, RegistryError> {
+pub fn has(name: &str, sockets: &[PathBuf]) -> Result<bool, Error> {
     match find(name, sockets) {
         Ok(_) => Ok(true),
-        Err(RegistryError::NotInDaemon { .. } | RegistryError::NoDaemon { .. }) => Ok(false),
+        Err(Error::NotInDaemon { .. } | Error::NoDaemon { .. }) => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -43,7 +43,7 @@ pub fn export(
     sockets: &[PathBuf],
     to: &Path,
     progress: Option<&dyn Progress>,
-) -> Result<(), RegistryError> {
+) -> Result<(), Error> {
     let progress = progress.unwrap_or(&NoProgress);
     let socket = find(name, sockets)?;
     let response = get(name, socket, "get")?;
@@ -98,7 +98,7 @@ fn copy(response: Response, file: &mut File, mut at: impl FnMut(u64)) -> Result<
 
 /// The first daemon that has the image. The error of a daemon that fails counts only if no other has the image: then it
 /// is unknown whether it exists.
-fn find<'a>(name: &str, sockets: &'a [PathBuf]) -> Result<&'a Path, RegistryError> {
+fn find<'a>(name: &str, sockets: &'a [PathBuf]) -> Result<&'a Path, Error> {
     let mut missing = None;
     let mut first_error = None;
     for socket in sockets.iter().filter(|socket| socket.exists()) {
@@ -107,7 +107,7 @@ fn find<'a>(name: &str, sockets: &'a [PathBuf]) -> Result<&'a Path, RegistryErro
                 200 => return Ok(socket),
                 404 => {
                     let (name, socket) = (name.to_owned(), socket.clone());
-                    missing.get_or_insert(RegistryError::NotInDaemon { name, socket });
+                    missing.get_or_insert(Error::NotInDaemon { name, socket });
                     continue;
                 }
                 _ => failed(name, socket, response.into_status_error().reason),
@@ -118,15 +118,15 @@ fn find<'a>(name: &str, sockets: &'a [PathBuf]) -> Result<&'a Path, RegistryErro
     }
     Err(first_error
         .or(missing)
-        .unwrap_or_else(|| RegistryError::NoDaemon { name: name.to_owned(), sockets: sockets.to_vec() }))
+        .unwrap_or_else(|| Error::NoDaemon { name: name.to_owned(), sockets: sockets.to_vec() }))
 }
 
-fn get(name: &str, socket: &Path, action: &str) -> Result<Response, RegistryError> {
+fn get(name: &str, socket: &Path, action: &str) -> Result<Response, Error> {
     let url = format!("http://localhost/images/{}/{action}", percent::encode(name));
     let response = Client::over_unix_socket(socket, TIMEOUT).send(&Request::get(url).without_redirects());
     response.map_err(|error| failed(name, socket, error.reason))
 }
 
-fn failed(name: &str, socket: &Path, reason: String) -> RegistryError {
-    RegistryError::Daemon { name: name.to_owned(), socket: socket.to_owned(), reason }
+fn failed(name: &str, socket: &Path, reason: String) -> Error {
+    Error::Daemon { name: name.to_owned(), socket: socket.to_owned(), reason }
 }

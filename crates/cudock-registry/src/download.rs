@@ -6,7 +6,7 @@ use cudock_base::{Digest, FileError};
 use cudock_http::{Blob, Download, DownloadError};
 
 use crate::client::Client;
-use crate::error::{RegistryError, Resource};
+use crate::error::{Error, Resource};
 use crate::reference::Reference;
 
 /// See [`Client::blob`].
@@ -15,7 +15,7 @@ pub(crate) fn blob(
     reference: &Reference,
     digest: &Digest,
     size: u64,
-) -> Result<PathBuf, RegistryError> {
+) -> Result<PathBuf, Error> {
     let item = format!("blob {digest}");
     let check_size = |path: PathBuf| {
         let actual = path.metadata().map_err(FileError::at("read", &path))?.len();
@@ -24,7 +24,7 @@ pub(crate) fn blob(
         }
         let resource = Box::new(Resource::new(&reference.registry, &reference.repository, &item));
         let reason = format!("it has {actual} bytes, expected {size}");
-        Err(RegistryError::WrongSize { resource, reason })
+        Err(Error::WrongSize { resource, reason })
     };
     if let Some(path) = client.store.path_of(digest) {
         return check_size(path);
@@ -40,12 +40,12 @@ pub(crate) fn blob(
         let request = |from_byte| client.session.get(source, &path, None, from_byte, resource);
         download.run(&mut partial, request).map_err(|error| match error {
             DownloadError::Request(error) => error,
-            DownloadError::Body(error) => RegistryError::http(resource, error),
+            DownloadError::Body(error) => Error::http(resource, error),
             DownloadError::WrongSize(reason) => {
-                RegistryError::WrongSize { resource: Box::new(resource.clone()), reason }
+                Error::WrongSize { resource: Box::new(resource.clone()), reason }
             }
             DownloadError::WrongDigest { expected, actual } => {
-                RegistryError::WrongDigest { resource: Box::new(resource.clone()), expected, actual }
+                Error::WrongDigest { resource: Box::new(resource.clone()), expected, actual }
             }
             DownloadError::File(error) => error.into(),
         })

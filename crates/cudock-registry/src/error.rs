@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use cudock_base::{Digest, DigestError, ErrorKind, FileError, Report};
 use cudock_http::{CertificateError, HttpError, HttpErrorKind, Retry, Retryable};
-use thiserror::Error;
 
 use crate::reference::ReferenceError;
 
@@ -34,9 +33,9 @@ impl fmt::Display for Resource {
 
 /// Why an image, or a part of it, is not available. No variant holds a password, a token or a URL that might carry
 /// one.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RegistryError {
+pub enum Error {
     /// Not an image name.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
@@ -179,7 +178,7 @@ fn listed(sockets: &[PathBuf]) -> String {
     sockets.iter().map(|socket| socket.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-impl RegistryError {
+impl Error {
     pub(crate) fn http(resource: &Resource, error: HttpError) -> Self {
         Self::Http { resource: Box::new(resource.clone()), error: Box::new(error) }
     }
@@ -247,7 +246,7 @@ fn http_hint(resource: &Resource, error: &HttpError) -> Option<String> {
     }
 }
 
-impl Report for RegistryError {
+impl Report for Error {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Reference(_)
@@ -269,7 +268,7 @@ impl Report for RegistryError {
     }
 }
 
-impl Retryable for RegistryError {
+impl Retryable for Error {
     fn retry(&self) -> Retry {
         match self {
             Self::Http { error, .. } => error.retry(),

@@ -7,9 +7,9 @@
 //!
 //! ```no_run
 //! use cudock_base::Environment;
-//! use cudock_registry::{Client, Options, Reference, RegistryError};
+//! use cudock_registry::{Client, Options, Reference, Error};
 //!
-//! fn main() -> Result<(), RegistryError> {
+//! fn main() -> Result<(), Error> {
 //!     let client = Client::new(Options::from_environment(&Environment::of_process())?)?;
 //!     let reference: Reference = "nvidia/cuda:12.4.1-base-ubuntu22.04".parse()?;
 //!     let document = client.manifest(&reference)?;
@@ -35,6 +35,6 @@ pub mod tags;
 
 pub use client::{Client, Document, MAX_DOCUMENT, Options, user_store};
 pub use credentials::Credentials;
-pub use error::{RegistryError, Resource};
+pub use error::{Error, Resource};
 pub use mirrors::Mirrors;
 pub use reference::{Reference, ReferenceError};

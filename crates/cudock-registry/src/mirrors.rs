@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::credentials::MAX_CONFIG;
 use crate::env::CONTAINERS_REGISTRIES_CONF;
-use crate::error::RegistryError;
+use crate::error::Error;
 use crate::reference::{Reference, check_registry, check_repository};
 
 /// The `[[registry]]` tables of registries.conf: by prefix, which mirrors to try first and where the origin is.
@@ -87,14 +87,14 @@ pub(crate) struct Source {
 impl Mirrors {
     /// Reads the file that `$CONTAINERS_REGISTRIES_CONF` names; else the user's, else the system's, and over it the
     /// `registries.conf.d` directories of both. Missing files are skipped, except for the one named.
-    pub fn from_environment(environment: &Environment) -> Result<Self, RegistryError> {
+    pub fn from_environment(environment: &Environment) -> Result<Self, Error> {
         let mut mirrors = Self::default();
         if let Some(named) = environment.path(CONTAINERS_REGISTRIES_CONF) {
             if mirrors.add_optional(&named)? {
                 return Ok(mirrors);
             }
             let reason = format!("does not exist, and {CONTAINERS_REGISTRIES_CONF} names it");
-            return Err(RegistryError::Config { file: named, reason });
+            return Err(Error::Config { file: named, reason });
         }
         let system = environment.system("etc/containers");
         let user = environment.config_home().map(|config| config.join("containers"));
@@ -112,25 +112,23 @@ impl Mirrors {
     }
 
     /// Reads one text in the format of registries.conf; `file` is for messages.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, RegistryError> {
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Error> {
         let mut mirrors = Self::default();
         mirrors.add(file, text)?;
         Ok(mirrors)
     }
 
-    fn add_optional(&mut self, file: &Path) -> Result<bool, RegistryError> {
-        let unreadable = |error| RegistryError::Config {
-            file: file.to_owned(),
-            reason: format!("cannot be read: {error}"),
-        };
+    fn add_optional(&mut self, file: &Path) -> Result<bool, Error> {
+        let unreadable =
+            |error| Error::Config { file: file.to_owned(), reason: format!("cannot be read: {error}") };
         match files::read_optional(file, MAX_CONFIG).map_err(unreadable)? {
             Some(text) => self.add(file, &text).map(|()| true),
             None => Ok(false),
         }
     }
 
-    fn add(&mut self, file: &Path, text: &str) -> Result<(), RegistryError> {
-        let wrong = |reason: String| RegistryError::Config { file: file.to_owned(), reason };
+    fn add(&mut self, file: &Path, text: &str) -> Result<(), Error> {
+        let wrong = |reason: String| Error::Config { file: file.to_owned(), reason };
         let form: FileForm =
             toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
         for table in form.registry {
@@ -165,11 +163,7 @@ impl Mirrors {
     }
 
     /// Where to fetch this image from, in order; the origin is last.
-    pub(crate) fn sources(
-        &self,
-        reference: &Reference,
-        by_digest: bool,
-    ) -> Result<Vec<Source>, RegistryError> {
+    pub(crate) fn sources(&self, reference: &Reference, by_digest: bool) -> Result<Vec<Source>, Error> {
         let name = format!("{}/{}", reference.registry, reference.repository);
         let origin = Source {
             registry: reference.registry.clone(),
@@ -183,7 +177,7 @@ impl Mirrors {
             .max_by_key(|(length, _)| *length);
         let Some((length, rule)) = best else { return Ok(vec![origin]) };
         if rule.blocked {
-            return Err(RegistryError::Blocked { name, file: rule.file.clone() });
+            return Err(Error::Blocked { name, file: rule.file.clone() });
         }
         let below = name.get(length..).unwrap_or_default();
         let mut sources = Vec::new();
@@ -206,14 +200,14 @@ impl Mirrors {
 }
 
 impl Rule {
-    fn source(&self, location: &str, insecure: bool, is_mirror: bool) -> Result<Source, RegistryError> {
+    fn source(&self, location: &str, insecure: bool, is_mirror: bool) -> Result<Source, Error> {
         let (registry, repository) = location.split_once('/').unwrap_or((location, ""));
         if insecure && !is_loopback(registry) {
-            return Err(RegistryError::Insecure { registry: registry.to_owned(), file: self.file.clone() });
+            return Err(Error::Insecure { registry: registry.to_owned(), file: self.file.clone() });
         }
         if let Err((part, reason)) = check_repository(repository) {
             let reason = format!("`{location}` cannot be requested: `{part}`: {reason}");
-            return Err(RegistryError::Config { file: self.file.clone(), reason });
+            return Err(Error::Config { file: self.file.clone(), reason });
         }
         Ok(Source { registry: registry.to_owned(), repository: repository.to_owned(), is_mirror })
     }

@@ -2,7 +2,7 @@ use cudock_base::Report as _;
 
 use super::*;
 
-fn sources(conf: &str, name: &str) -> Result<Vec<String>, RegistryError> {
+fn sources(conf: &str, name: &str) -> Result<Vec<String>, Error> {
     let reference: Reference = name.parse().unwrap();
     let mirrors = Mirrors::parse(Path::new("registries.conf"), conf)?;
     let sources = mirrors.sources(&reference, reference.digest.is_some())?;
@@ -55,7 +55,7 @@ fn the_longest_prefix_wins_and_ends_at_a_slash() {
 #[test]
 fn a_wildcard_covers_the_hosts_below_a_domain() {
     let conf = "[[registry]]\nprefix = \"*.example.com\"\nblocked = true\n";
-    assert!(matches!(sources(conf, "a.example.com/b"), Err(RegistryError::Blocked { .. })));
+    assert!(matches!(sources(conf, "a.example.com/b"), Err(Error::Blocked { .. })));
     assert!(sources(conf, "example.com/b").is_ok());
     assert!(sources(conf, "notexample.com/b").is_ok());
 }
@@ -110,5 +110,5 @@ fn the_user_s_file_hides_the_system_s_and_drop_ins_lie_over_both() {
     assert_eq!(origin(), "site.com");
 
     let missing = Environment::of(root.path(), [(CONTAINERS_REGISTRIES_CONF, root.path().join("none"))]);
-    assert!(matches!(Mirrors::from_environment(&missing), Err(RegistryError::Config { .. })));
+    assert!(matches!(Mirrors::from_environment(&missing), Err(Error::Config { .. })));
 }

@@ -5,7 +5,6 @@ use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use cudock_base::{Digest, DigestError, text};
-use thiserror::Error;
 
 const DOCKER_HUB: &str = "docker.io";
 const DOCKER_HUB_HOST: &str = "registry-1.docker.io";
@@ -27,7 +26,7 @@ pub struct Reference {
 }
 
 /// Which part of an image's name is wrong, and how.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     /// Nothing was given.
     #[error("the image name is empty")]

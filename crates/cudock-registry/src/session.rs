@@ -5,7 +5,7 @@ use cudock_http::{Client, HttpError, Request, Response, redact, url::is_loopback
 use crate::auth::{Authorization, Authorizations};
 use crate::challenge;
 use crate::credentials::Credentials;
-use crate::error::{RegistryError, Resource};
+use crate::error::{Error, Resource};
 use crate::mirrors::Source;
 use crate::reference::host_of;
 
@@ -28,7 +28,7 @@ impl Session {
         accept: Option<&str>,
         from_byte: Option<u64>,
         resource: &Resource,
-    ) -> Result<Response, RegistryError> {
+    ) -> Result<Response, Error> {
         let url = format!("{}/v2/{}/{path}", base_url(&source.registry), source.repository);
         let mut request = Request::get(url).range_from(from_byte);
         if let Some(accept) = accept {
@@ -39,7 +39,7 @@ impl Session {
         loop {
             let header = authorization.as_ref().and_then(|authorization| authorization.header.clone());
             request = request.authorization(header);
-            let response = self.http.send(&request).map_err(|error| RegistryError::http(resource, error))?;
+            let response = self.http.send(&request).map_err(|error| Error::http(resource, error))?;
             match response.status() {
                 200 | 206 => return Ok(response),
                 416 if from_byte.is_some() => return Ok(response),
@@ -68,33 +68,26 @@ fn base_url(registry: &str) -> String {
     format!("{scheme}://{host}")
 }
 
-fn unauthorized(authorization: Option<&Authorization>, resource: &Resource) -> RegistryError {
-    RegistryError::Unauthorized {
+fn unauthorized(authorization: Option<&Authorization>, resource: &Resource) -> Error {
+    Error::Unauthorized {
         resource: Box::new(resource.clone()),
         signed_in: authorization.is_some_and(|auth| auth.signed_in && auth.header.is_some()),
         problem: authorization.and_then(|auth| auth.problem.clone()),
     }
 }
 
-fn refused(
-    mut response: Response,
-    authorization: Option<&Authorization>,
-    resource: &Resource,
-) -> RegistryError {
+fn refused(mut response: Response, authorization: Option<&Authorization>, resource: &Resource) -> Error {
     let (status, error) = (response.status(), response.error_message());
     let secrets = authorization.map_or(&[][..], |authorization| &authorization.secrets);
     let message = error.message.map(|message| redact(&message, secrets));
     let resource_box = Box::new(resource.clone());
     match status {
         401 => unauthorized(authorization, resource),
-        403 => RegistryError::Forbidden { resource: resource_box, message },
-        404 if error.code.as_deref() == Some("NAME_UNKNOWN") => {
-            RegistryError::NameUnknown { resource: resource_box }
+        403 => Error::Forbidden { resource: resource_box, message },
+        404 if error.code.as_deref() == Some("NAME_UNKNOWN") => Error::NameUnknown { resource: resource_box },
+        404 => Error::NotFound { resource: resource_box, message },
+        status => {
+            Error::http(resource, HttpError::status(status, message.as_deref(), response.retry_after()))
         }
-        404 => RegistryError::NotFound { resource: resource_box, message },
-        status => RegistryError::http(
-            resource,
-            HttpError::status(status, message.as_deref(), response.retry_after()),
-        ),
     }
 }

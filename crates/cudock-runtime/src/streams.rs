@@ -214,7 +214,7 @@ pub(crate) fn supervise_process(
                 match event {
                     SignalEvent::Child => on_child(),
                     SignalEvent::Resized => {
-                        ends.terminal.iter().for_each(|terminal| copy_size(terminal.as_fd()))
+                        ends.terminal.iter().for_each(|terminal| copy_size(terminal.as_fd()));
                     }
                     SignalEvent::Forward(signal) => {
                         stop_requested |= !matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2);

@@ -32,7 +32,7 @@ impl Target {
                 near: sizes.iter().map(|size| size.name.clone()).collect(),
             }),
             NameMatch::NotFound(near) => Err(TargetError {
-                message: format!("no Azure size is called `{name}`"),
+                message: format!("unknown Azure size `{name}`"),
                 near: near.into_iter().map(str::to_owned).collect(),
             }),
         }
@@ -126,7 +126,7 @@ fn service_named<'f>(facts: &'f Facts, name: &str) -> Result<&'f str, TargetErro
     let part_of =
         |id: &str| wanted.strip_prefix(id).is_some_and(|part| part.is_empty() || part.starts_with('-'));
     services().filter(|id| part_of(id)).max_by_key(|id| id.len()).ok_or_else(|| TargetError {
-        message: format!("no Azure service is called `{name}`"),
+        message: format!("unknown Azure service `{name}`"),
         near: suggest::nearest(&wanted, services()).into_iter().map(str::to_owned).collect(),
     })
 }

@@ -95,13 +95,13 @@ pub(super) fn gpu_named<'f>(facts: &'f Facts, name: &str) -> Result<&'f Gpu, Tar
         NameMatch::Several(rows) if alike(&rows) => rows
             .first()
             .copied()
-            .ok_or_else(|| TargetError { message: format!("no GPU is called `{name}`"), near: Vec::new() }),
+            .ok_or_else(|| TargetError { message: format!("unknown GPU `{name}`"), near: Vec::new() }),
         NameMatch::Several(rows) => Err(TargetError {
             message: format!("`{name}` matches several GPUs"),
             near: rows.iter().map(|row| row.id.clone()).collect(),
         }),
         NameMatch::NotFound(near) => Err(TargetError {
-            message: format!("no GPU is called `{name}`"),
+            message: format!("unknown GPU `{name}`"),
             near: near.into_iter().map(str::to_owned).collect(),
         }),
     }

@@ -36,7 +36,7 @@ impl WorkloadBuilder<'_> {
         for (number, name) in names.iter().enumerate() {
             let rows = match self.facts.gpus().find(name) {
                 NameMatch::NotFound(near) => {
-                    let problem = format!("no GPU is called `{name}`");
+                    let problem = format!("unknown GPU `{name}`");
                     return Err(self.invalid_entry(
                         given,
                         Some(&number.to_string()),
@@ -70,7 +70,7 @@ impl WorkloadBuilder<'_> {
                 Err(self.invalid_entry(given, part, problem, None))
             }
             NameMatch::NotFound(near) => {
-                let problem = format!("no GPU is called `{name}`");
+                let problem = format!("unknown GPU `{name}`");
                 Err(self.invalid_entry(given, part, problem, near.first().copied()))
             }
         }
@@ -83,7 +83,7 @@ impl WorkloadBuilder<'_> {
             Ok(id.to_owned())
         } else {
             let near = suggest::nearest(name, known());
-            let problem = format!("no storage is called `{name}`");
+            let problem = format!("unknown storage `{name}`");
             Err(self.invalid(given, problem, near.first().copied()))
         }
     }
@@ -96,7 +96,7 @@ impl WorkloadBuilder<'_> {
             if kinds.is_empty() {
                 let known = ServiceKind::ALL.iter().flat_map(|kind| [kind.id(), kind.table_id()]);
                 let near = suggest::nearest(name, known);
-                let problem = format!("no service is called `{name}`");
+                let problem = format!("unknown service `{name}`");
                 return Err(self.invalid_entry(
                     given,
                     Some(&number.to_string()),

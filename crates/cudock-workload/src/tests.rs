@@ -111,7 +111,7 @@ fn missing_values_are_assumed_and_recorded() {
         ("workload.fill", "70 %"),
         ("workload.replica_rate", "1.4/s"),
         ("workload.cold_starts", "a request may wait for a cold start"),
-        ("workload.measured_on", "times hold on any GPU"),
+        ("workload.measured_on", "times apply to any GPU"),
         ("needs.architecture", "x86_64"),
         ("deploy.spot", "no Spot machines"),
         ("start.image_size", "4.00 GB"),
@@ -159,35 +159,35 @@ fn unknown_names_are_reported_with_position_and_suggestion() {
     for (text, expected) in [
         (
             "[workload]\nduration = \"1h\"\n[deploy]\nregions = [\"westeurope\", \"westeurop\"]\n",
-            "cudock.toml:4:26: no region is called `westeurop`; did you mean `westeurope`?",
+            "cudock.toml:4:26: unknown region `westeurop`; did you mean `westeurope`?",
         ),
         (
             "[workload]\nduration = \"1h\"\n[needs]\ngpu = \"T5\"\n",
-            "cudock.toml:4:7: no GPU is called `T5`; did you mean `T4`?",
+            "cudock.toml:4:7: unknown GPU `T5`; did you mean `T4`?",
         ),
         (
             "[workload]\nduration = \"1h\"\nmeasured_on = \"A100\"\n",
-            "cudock.toml:3:15: `A100` stands for several GPUs: ",
+            "cudock.toml:3:15: `A100` is ambiguous: it matches several GPUs: ",
         ),
         (
             "[workload]\nduration = \"1h\"\nmeasured_on = \"T4\"\nspeeds = { T5 = 2 }\n",
-            "cudock.toml:4:12: no GPU is called `T5`; did you mean `T4`?",
+            "cudock.toml:4:12: unknown GPU `T5`; did you mean `T4`?",
         ),
         (
             "[workload]\nduration = \"1h\"\n[data]\nsize = \"1TB\"\nstorage = \"blob-hott\"\n",
-            "cudock.toml:5:11: no storage is called `blob-hott`; did you mean `blob-hot`?",
+            "cudock.toml:5:11: unknown storage `blob-hott`; did you mean `blob-hot`?",
         ),
         (
             "[workload]\nduration = \"1h\"\n[data]\nsize = \"1TB\"\nregion = \"atlantis\"\n",
-            "cudock.toml:5:10: no region is called `atlantis`",
+            "cudock.toml:5:10: unknown region `atlantis`",
         ),
         (
             "[workload]\nduration = \"1h\"\n[deploy]\nservices = [\"bath\"]\n",
-            "cudock.toml:4:13: no service is called `bath`; did you mean `batch`?",
+            "cudock.toml:4:13: unknown service `bath`; did you mean `batch`?",
         ),
         (
             "[workload]\nduration = \"1h\"\n[deploy]\nsizes = \"Standard_NC4as_T4_v4\"\n",
-            "cudock.toml:4:9: no size or profile is called `Standard_NC4as_T4_v4`; did you mean `Standard_NC",
+            "cudock.toml:4:9: unknown size or profile `Standard_NC4as_T4_v4`; did you mean `Standard_NC",
         ),
         (
             "[workload]\nduration = \"1h\"\n[data]\nstorage = \"blob-hot\"\n",
@@ -216,8 +216,8 @@ fn invalid_flags_are_named() {
     let cases: Vec<(WorkloadFlags, &str)> = vec![
         (with(|flags| flags.duration = Some("0s".parse().unwrap())), "--duration: must be longer than zero"),
         (with(|flags| flags.gpus = Some(0)), "--gpus: must be at least 1"),
-        (with(|flags| flags.gpu = vec!["T5".to_owned()]), "--gpu: no GPU is called `T5`"),
-        (with(|flags| flags.region = vec!["mars".to_owned()]), "--region: no region is called `mars`"),
+        (with(|flags| flags.gpu = vec!["T5".to_owned()]), "--gpu: unknown GPU `T5`"),
+        (with(|flags| flags.region = vec!["mars".to_owned()]), "--region: unknown region `mars`"),
         (
             with(|flags| flags.capability = Some("9.0-8.0".to_owned())),
             "--capability: no compute capability is at least 9.0",

@@ -106,9 +106,7 @@ fn values_of_the_wrong_type_say_what_is_wanted() {
     );
     says(
         &group("  containers:\n    name: web"),
-        &[
-            "4:5: `containers` should be a list, but is a map; begin each member with `- ` on a separate line",
-        ],
+        &["4:5: `containers` should be a list, but is a map; begin each member with `- ` on a separate line"],
     );
 }
 

@@ -177,13 +177,13 @@ fn every_value_can_be_found_again() {
     assert!(project.text.has("deploy.regions.1") && !project.text.has("deploy.regions.2"));
     let wrong = project.text.value_error(
         "deploy.regions.1",
-        "no region is called `atlantis`",
+        "unknown region `atlantis`",
         Some("polandcentral".to_owned()),
     );
     assert!(
         wrong
             .to_string()
-            .ends_with("train.toml:6:3: no region is called `atlantis`; did you mean `polandcentral`?"),
+            .ends_with("train.toml:6:3: unknown region `atlantis`; did you mean `polandcentral`?"),
         "{wrong}"
     );
 }

@@ -8,7 +8,7 @@ use std::thread;
 
 use cudock_base::{Environment, Report as _};
 use cudock_http::Progress;
-use cudock_registry::{RegistryError, daemon};
+use cudock_registry::{Error, daemon};
 use tempfile::tempdir;
 
 use crate::support::{Reply, Request, noise, read_request};
@@ -103,7 +103,7 @@ fn the_first_daemon_that_has_the_image_is_taken() {
         error.to_string().contains("broken: server returned 500 Internal Server Error: no space left"),
         "{error}"
     );
-    assert!(matches!(has(&["file"]), Err(RegistryError::Daemon { .. })));
+    assert!(matches!(has(&["file"]), Err(Error::Daemon { .. })));
 }
 
 #[test]
@@ -111,11 +111,11 @@ fn an_image_that_no_daemon_has_is_told_apart_from_no_daemon() {
     let folder = tempdir().unwrap();
     let (socket, to) = (folder.path().join("d.sock"), folder.path().join("image.tar"));
     let none = daemon::export("a", std::slice::from_ref(&socket), &to, None).unwrap_err();
-    assert!(matches!(none, RegistryError::NoDaemon { .. }), "{none:?}");
+    assert!(matches!(none, Error::NoDaemon { .. }), "{none:?}");
     assert!(none.to_string().contains("d.sock") && none.is_outside());
     start(&socket, |_| refusal(404, "no such image: a"));
     let missing = daemon::export("a", &[socket], &to, None).unwrap_err();
-    assert!(matches!(missing, RegistryError::NotInDaemon { .. }), "{missing:?}");
+    assert!(matches!(missing, Error::NotInDaemon { .. }), "{missing:?}");
     assert!(!missing.is_outside() && missing.hints()[0].contains("docker pull a"));
     assert!(!to.exists());
 }

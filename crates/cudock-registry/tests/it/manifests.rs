@@ -7,7 +7,7 @@ use std::thread;
 
 use cudock_base::{Algorithm, Digest, Report as _};
 use cudock_http::HttpErrorKind;
-use cudock_registry::{Client, MAX_DOCUMENT, Options, RegistryError};
+use cudock_registry::{Client, Error, MAX_DOCUMENT, Options};
 use tempfile::tempdir;
 
 use crate::support::{Registry, Reply, Server, client, mirrors, options, refusal};
@@ -49,7 +49,7 @@ fn a_document_asked_for_by_digest_is_kept_and_found_offline() {
     for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
         let image = server.image("a/b:1.0").at(Digest::of(algorithm, MANIFEST.as_bytes()));
         let offline = Client::new(Options { offline: true, ..options(folder.path()) }).unwrap();
-        assert!(matches!(offline.manifest(&image), Err(RegistryError::Offline { .. })));
+        assert!(matches!(offline.manifest(&image), Err(Error::Offline { .. })));
         let before = server.requests().len();
         let document = client(folder.path()).manifest(&image).unwrap();
         assert_eq!(offline.manifest(&image).unwrap(), document);
@@ -57,7 +57,7 @@ fn a_document_asked_for_by_digest_is_kept_and_found_offline() {
         assert_eq!(server.requests().len(), before + 1);
     }
     let offline = Client::new(Options { offline: true, ..options(folder.path()) }).unwrap();
-    assert!(matches!(offline.manifest(&server.image("a/b:1.0")), Err(RegistryError::Offline { .. })));
+    assert!(matches!(offline.manifest(&server.image("a/b:1.0")), Err(Error::Offline { .. })));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_document_that_is_not_the_one_promised_is_refused() {
     for image in [server.image("a:tag"), server.image("a").at(other.clone())] {
         let error = client(folder.path()).manifest(&image).unwrap_err();
         let words = error.to_string();
-        assert!(matches!(error, RegistryError::WrongDigest { .. }), "{error:?}");
+        assert!(matches!(error, Error::WrongDigest { .. }), "{error:?}");
         assert!(words.contains(&other.to_string()), "{words}");
         assert!(words.contains(&Digest::sha256_of(MANIFEST.as_bytes()).to_string()), "{words}");
     }
@@ -130,7 +130,7 @@ fn a_document_beyond_four_mebibytes_is_refused_however_it_is_sent() {
         let server = Server::start(move |_| Reply { chunked, ..Reply::new(200, vec![b' '; length]) });
         let result = client(folder.path()).manifest(&server.image("a"));
         assert_eq!(result.is_ok(), is_taken, "{length} {chunked}");
-        let too_large = |error: &RegistryError| matches!(error, RegistryError::Http { error, .. } if error.kind == HttpErrorKind::TooLarge);
+        let too_large = |error: &Error| matches!(error, Error::Http { error, .. } if error.kind == HttpErrorKind::TooLarge);
         assert!(result.as_ref().err().is_none_or(too_large), "{result:?}");
     }
 }
@@ -163,10 +163,10 @@ fn what_is_not_there_is_told_apart() {
     });
     let client = client(folder.path());
     let name = client.manifest(&server.image("unknown:1")).unwrap_err();
-    assert!(matches!(name, RegistryError::NameUnknown { .. }), "{name:?}");
+    assert!(matches!(name, Error::NameUnknown { .. }), "{name:?}");
     assert!(name.hints()[0].contains("unknown"));
     let tag = client.manifest(&server.image("known:9")).unwrap_err();
-    assert!(matches!(tag, RegistryError::NotFound { .. }), "{tag:?}");
+    assert!(matches!(tag, Error::NotFound { .. }), "{tag:?}");
     assert!(
         tag.to_string().contains("manifest 9 of known on") && !tag.to_string().contains('\u{1b}'),
         "{tag}"
@@ -174,7 +174,7 @@ fn what_is_not_there_is_told_apart() {
     assert!(tag.hints()[0].contains("tag"));
     assert!(!name.is_outside() && !tag.is_outside());
     let page = client.manifest(&server.image("page")).unwrap_err();
-    assert!(page.to_string().contains("web page") && page.is_outside(), "{page}");
+    assert!(page.to_string().contains("HTML page") && page.is_outside(), "{page}");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_mirror_that_does_not_answer_is_passed_over_and_the_origin_s_error_is_told()
     assert!(client.manifest(&origin.image("a")).is_ok());
     let error = client.manifest(&origin.image("missing")).unwrap_err();
     assert!(
-        matches!(&error, RegistryError::NotFound { resource, .. } if resource.registry == origin.host()),
+        matches!(&error, Error::NotFound { resource, .. } if resource.registry == origin.host()),
         "{error:?}"
     );
 }

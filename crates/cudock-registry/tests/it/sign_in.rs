@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cudock_base::{Digest, Report as _};
 use cudock_http::HttpErrorKind;
-use cudock_registry::RegistryError;
+use cudock_registry::Error;
 use tempfile::tempdir;
 
 use crate::support::{
@@ -145,7 +145,7 @@ fn a_registry_that_wants_a_password_gets_it() {
     client.manifest(&image).unwrap();
     assert_eq!(registry.requests().len(), 3);
     let error = support::client(folder.path()).manifest(&image).unwrap_err();
-    assert!(matches!(error, RegistryError::Unauthorized { signed_in: false, .. }), "{error:?}");
+    assert!(matches!(error, Error::Unauthorized { signed_in: false, .. }), "{error:?}");
     assert!(error.hints()[0].contains(&format!("docker login {}", registry.host())));
 }
 
@@ -317,7 +317,7 @@ fn a_challenge_from_behind_a_redirect_is_not_answered() {
     let registry = Server::start(move |_| Reply::new(307, "").with("Location", &*to));
     let client = client_with_sign_in(folder.path(), &auths(&registry.host(), "me", &password));
     let error = client.blob(&registry.image("a/b"), &Digest::sha256_of(b"x"), 1).unwrap_err();
-    assert!(matches!(error, RegistryError::Unauthorized { .. }), "{error:?}");
+    assert!(matches!(error, Error::Unauthorized { .. }), "{error:?}");
     assert!(thief.requests().is_empty());
 }
 
@@ -377,9 +377,9 @@ fn a_token_service_s_refusals_are_told_apart() {
         let error = client(folder.path()).manifest(&registry(&service, "x").image("a/b:1")).unwrap_err();
         assert_eq!(service.requests().len(), requests, "{error:?}");
         match (reply.status, &error) {
-            (401 | 403, RegistryError::Unauthorized { .. }) => {}
-            (200, RegistryError::Http { error, .. }) => assert_eq!(error.kind, HttpErrorKind::Malformed),
-            (status, RegistryError::Http { error, .. }) => {
+            (401 | 403, Error::Unauthorized { .. }) => {}
+            (200, Error::Http { error, .. }) => assert_eq!(error.kind, HttpErrorKind::Malformed),
+            (status, Error::Http { error, .. }) => {
                 assert_eq!(error.kind, HttpErrorKind::Status(status));
             }
             _ => panic!("{}: {error:?}", reply.status),

@@ -133,12 +133,12 @@ pub fn check_name(name: &str) -> Result<(), UsageError> {
 pub fn check_volumes(file: &Path, group: &Group, settings: &GroupSettings) -> Result<(), UsageError> {
     let named: Vec<&str> = settings.volumes.keys().map(String::as_str).collect();
     if let Some(unknown) = named.iter().find(|name| group.volume(name).is_none()) {
-        let names: Vec<&str> = group.volumes.iter().map(|volume| volume.name.as_str()).collect();
+        let existing: Vec<&str> = group.volumes.iter().map(|volume| volume.name.as_str()).collect();
         let error = UsageError::new(format!("--volume: the group has no volume `{unknown}`"));
-        return Err(if names.is_empty() {
+        return Err(if existing.is_empty() {
             error
         } else {
-            error.hint(format!("it has {}", names.join(", ")))
+            error.hint(format!("it has {}", existing.join(", ")))
         });
     }
     match group.missing_volumes(&named).first() {

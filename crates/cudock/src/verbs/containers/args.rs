@@ -172,7 +172,7 @@ pub(crate) struct GpuArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) driver_root: Option<PathBuf>,
 
-    /// Look for the driver's /dev and /proc in this root
+    /// Look for the driver's device nodes and kernel interfaces in this root
     #[arg(long, value_name = "DIR")]
     pub(crate) device_root: Option<PathBuf>,
 
@@ -212,7 +212,7 @@ pub(crate) struct ProcessArgs {
     #[arg(long)]
     pub(crate) init: bool,
 
-    /// Set the IPC namespace and /dev/shm
+    /// Set the IPC namespace, which includes shared memory
     #[arg(long, value_enum, default_value_t = IpcChoice::Private)]
     pub(crate) ipc: IpcChoice,
 
@@ -303,7 +303,7 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 16384, allow_negative_numbers = true)]
     pub(crate) pids_limit: i64,
 
-    /// Set the size of /dev/shm, which data loaders use
+    /// Set the size of shared memory, which data loaders use
     #[arg(long, value_name = "BYTES", default_value = "64m")]
     pub(crate) shm_size: String,
 

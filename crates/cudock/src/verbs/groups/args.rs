@@ -69,7 +69,7 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) driver_root: Option<PathBuf>,
 
-    /// Look for the driver's /dev and /proc in this root
+    /// Look for the driver's device nodes and kernel interfaces in this root
     #[arg(long, value_name = "DIR")]
     pub(crate) device_root: Option<PathBuf>,
 

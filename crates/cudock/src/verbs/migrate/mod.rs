@@ -85,7 +85,7 @@ pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: FindingFormat) -> R
     );
     match format {
         FindingFormat::Json => {
-            output::json(&MigrateReport { schema: 1, files: &files, over, tables: &tables })
+            output::json(&MigrateReport { schema: 1, files: &files, over, tables: &tables });
         }
         FindingFormat::Sarif => findings::sarif::print(facts, &reported::findings(&files)),
         FindingFormat::Github => findings::github::print(&reported::findings(&files)),

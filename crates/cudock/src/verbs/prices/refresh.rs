@@ -30,7 +30,7 @@ pub(super) fn run(given: Option<&Path>, args: &RefreshArgs, format: Format) -> R
         })?,
     };
     let request = RefreshRequest {
-        directory: directory,
+        directory,
         endpoint,
         regions: args.region.clone(),
         sizes: args.size.clone(),

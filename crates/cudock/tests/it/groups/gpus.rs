@@ -115,7 +115,11 @@ fn a_group_that_asks_for_gpus_runs_without_any_where_that_is_said() {
     let output = machine.run(&words);
     assert_ne!(code(&output), 0, "{}", shown(&output));
     assert!(shown(&output).contains("a requests a GPU"), "{}", shown(&output));
-    assert!(shown(&output).contains("hint: run the group without GPUs: `cudock up --gpus none`"), "{}", shown(&output));
+    assert!(
+        shown(&output).contains("hint: run the group without GPUs: `cudock up --gpus none`"),
+        "{}",
+        shown(&output)
+    );
     let output = machine.run(&[&words[..], &["--gpus", "none"]].concat());
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert!(
