@@ -177,7 +177,7 @@ fn files_that_cannot_be_read_are_bad_input() {
     std::fs::File::create(folder.path().join("huge.sh")).unwrap().set_len((16 << 20) + 1).unwrap();
     for (file, words) in [
         ("program", "not a text file"),
-        ("huge.sh", "larger than 16 MiB"),
+        ("huge.sh", "exceeds the limit of 16 MiB"),
         (".", "is a directory"),
         ("missing.sh", "cannot read missing.sh"),
     ] {
