@@ -78,7 +78,7 @@ impl Tree {
     }
 
     /// Adds a directory.
-    pub fn folder(self, path: &str) -> Self {
+    pub fn directory(self, path: &str) -> Self {
         fs::create_dir_all(self.at(path)).unwrap();
         self
     }
@@ -100,23 +100,23 @@ impl Tree {
     }
 
     /// A library with the links that `ldconfig` and packages make.
-    pub fn library(self, folder: &str, stem: &str, version: &str) -> Self {
-        self.library_of(folder, stem, version, WIDE)
+    pub fn library(self, directory: &str, stem: &str, version: &str) -> Self {
+        self.library_of(directory, stem, version, WIDE)
     }
 
     /// A library with these bytes and its links.
-    pub fn library_of(self, folder: &str, stem: &str, version: &str, bytes: &[u8]) -> Self {
+    pub fn library_of(self, directory: &str, stem: &str, version: &str, bytes: &[u8]) -> Self {
         let file = format!("{stem}.so.{version}");
-        let tree = self.file(&format!("{folder}/{file}"), bytes);
+        let tree = self.file(&format!("{directory}/{file}"), bytes);
         match SONAMES.iter().find(|(known, _)| *known == stem) {
-            Some((_, number)) => tree.link(&format!("{folder}/{stem}.so.{number}"), &file),
+            Some((_, number)) => tree.link(&format!("{directory}/{stem}.so.{number}"), &file),
             None => tree,
         }
     }
 
     /// Several libraries in one directory.
-    pub fn libraries(self, folder: &str, stems: &[&str]) -> Self {
-        stems.iter().fold(self, |tree, stem| tree.library(folder, stem, VERSION))
+    pub fn libraries(self, directory: &str, stems: &[&str]) -> Self {
+        stems.iter().fold(self, |tree, stem| tree.library(directory, stem, VERSION))
     }
 
     /// Adds a character device.
@@ -168,8 +168,8 @@ impl Tree {
     pub fn dri(self, bus: &str, card: u32) -> Self {
         let render = 128 + card;
         let at = format!("/sys/bus/pci/devices/{bus}/drm");
-        self.folder(&format!("{at}/card{card}"))
-            .folder(&format!("{at}/renderD{render}"))
+        self.directory(&format!("{at}/card{card}"))
+            .directory(&format!("{at}/renderD{render}"))
             .device(&format!("/dev/dri/card{card}"), 226, card, 0o660)
             .device(&format!("/dev/dri/renderD{render}"), 226, render, 0o660)
     }
@@ -258,14 +258,14 @@ pub fn two_gpus() -> Tree {
     )
 }
 
-/// Everything a driver brings, in one folder.
-pub fn with_everything(tree: Tree, folder: &str) -> Tree {
-    tree.libraries(folder, &COMPUTE)
-        .libraries(folder, &UTILITY)
-        .libraries(folder, &VIDEO)
-        .libraries(folder, &GRAPHICS)
-        .libraries(folder, &["libnvidia-ngx", "libnvidia-present"])
-        .library(&format!("{folder}/vdpau"), "libvdpau_nvidia", VERSION)
+/// Everything a driver brings, in one directory.
+pub fn with_everything(tree: Tree, directory: &str) -> Tree {
+    tree.libraries(directory, &COMPUTE)
+        .libraries(directory, &UTILITY)
+        .libraries(directory, &VIDEO)
+        .libraries(directory, &GRAPHICS)
+        .libraries(directory, &["libnvidia-ngx", "libnvidia-present"])
+        .library(&format!("{directory}/vdpau"), "libvdpau_nvidia", VERSION)
         .program("/usr/bin/nvidia-smi")
         .program("/usr/bin/nvidia-cuda-mps-control")
         .program("/usr/bin/nvidia-imex")

@@ -141,11 +141,11 @@ fn version_in_name(path: &str) -> Option<CudaVersion> {
 /// The version of the wheel a library lies in: `…/nvidia/cuda_runtime/lib/libcudart.so.12`.
 fn by_package(files: &dyn Contents, path: &str) -> Option<CudaVersion> {
     let (site, _) = path.split_once("/nvidia/")?;
-    let folder = files
+    let directory = files
         .names(site)
         .into_iter()
         .find(|name| name.starts_with("nvidia_cuda_runtime") && name.ends_with(".dist-info"))?;
-    let version = folder.strip_suffix(".dist-info")?.rsplit_once('-')?.1.to_owned();
+    let version = directory.strip_suffix(".dist-info")?.rsplit_once('-')?.1.to_owned();
     let mut parts = version.split('.').map(|part| part.parse::<u8>().ok());
     Some(CudaVersion::new(parts.next()??, parts.next()??))
 }

@@ -317,7 +317,7 @@ fn bundle(root: &str) -> Tree {
     let config = format!(
         "{{\"ociVersion\": \"1.0.2\", \"root\": {{\"path\": \"{root}\"}}, \"linux\": {{\"devices\": [{{\"path\": \"/dev/nvidia3\", \"type\": \"c\"}}, {{\"path\": \"/dev/nvidiactl\"}}]}}}}"
     );
-    Tree::new().file("/config.json", config).folder("/rootfs/usr/lib64")
+    Tree::new().file("/config.json", config).directory("/rootfs/usr/lib64")
 }
 
 fn state(tree: &Tree) -> String {

@@ -63,8 +63,10 @@ fn odd_places_are_found() {
         "/opt/nvidia/lib64",
         "/home/kubernetes/bin/nvidia/lib64",
     ] {
-        let tree =
-            two_gpus().folder(DEBIAN).folder("/usr/lib64").libraries(folder, &["libcuda", "libnvidia-ml"]);
+        let tree = two_gpus()
+            .directory(DEBIAN)
+            .directory("/usr/lib64")
+            .libraries(folder, &["libcuda", "libnvidia-ml"]);
         assert_eq!(folders(&tree.driver()), [folder]);
     }
 }
@@ -151,7 +153,7 @@ fn wsl() -> Tree {
         .file(&format!("{store}/libcuda.so.1.1"), WIDE)
         .file(&format!("{store}/libnvidia-ml.so.1"), WIDE)
         .file(&format!("{store}/nvcubins.bin"), "cubins")
-        .folder("/usr/lib/wsl/drivers/other.inf_amd64_2")
+        .directory("/usr/lib/wsl/drivers/other.inf_amd64_2")
 }
 
 #[test]

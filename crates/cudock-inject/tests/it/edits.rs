@@ -318,7 +318,7 @@ fn channels_and_extras_are_given_when_they_are_asked_for() {
         .device("/dev/nvidia-nvswitchctl", 509, 255, 0o666)
         .device("/dev/nvidia-nvswitch0", 509, 0, 0o666)
         .file("/etc/cufile.json", "{}")
-        .folder("/run/udev")
+        .directory("/run/udev")
         .driver();
     let plain = given(&driver, &request("all"));
     assert_eq!(plain.devices.len(), 5, "{:?}", nodes(&plain));
@@ -466,7 +466,7 @@ fn the_multi_process_service_is_reached_where_it_listens() {
     if !can_make_devices() {
         return;
     }
-    let tree = debian().folder("/tmp/nvidia-mps").folder("/srv/mps");
+    let tree = debian().directory("/tmp/nvidia-mps").directory("/srv/mps");
     let usual = given(&tree.driver(), &request("all"));
     let mount = usual.mounts.iter().find(|mount| mount.container == Path::new("/tmp/nvidia-mps")).unwrap();
     assert!(!mount.options.contains(&"ro".to_owned()));

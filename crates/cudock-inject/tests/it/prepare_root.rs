@@ -50,7 +50,7 @@ fn names(path: &Path) -> Vec<String> {
 
 #[test]
 fn links_texts_and_cache_are_made() {
-    let tree = Tree::new().folder(DEBIAN);
+    let tree = Tree::new().directory(DEBIAN);
     prepare_root(tree.path(), &edits(DEBIAN)).unwrap();
     assert_eq!(
         fs::read_link(tree.at(&format!("{DEBIAN}/libcuda.so.1"))).unwrap(),
@@ -69,7 +69,7 @@ fn links_texts_and_cache_are_made() {
 
 #[test]
 fn doing_it_again_changes_nothing() {
-    let tree = Tree::new().folder(DEBIAN);
+    let tree = Tree::new().directory(DEBIAN);
     prepare_root(tree.path(), &edits(DEBIAN)).unwrap();
     let before = fs::read(tree.at("/etc/ld.so.cache")).unwrap();
     prepare_root(tree.path(), &edits(DEBIAN)).unwrap();
@@ -78,7 +78,7 @@ fn doing_it_again_changes_nothing() {
 
 #[test]
 fn what_the_image_had_in_the_cache_stays_behind_the_driver() {
-    let tree = Tree::new().folder(DEBIAN);
+    let tree = Tree::new().directory(DEBIAN);
     prepare_root(tree.path(), &edits("/opt/old")).unwrap();
     prepare_root(tree.path(), &edits(DEBIAN)).unwrap();
     assert_eq!(cached(&tree), [libcuda(DEBIAN), libcuda("/opt/old")]);
@@ -128,7 +128,7 @@ fn files_of_the_image_in_the_way_are_replaced() {
 
 #[test]
 fn a_folder_in_the_way_is_an_error_with_its_place() {
-    let tree = Tree::new().folder(&format!("{DEBIAN}/libcuda.so.1"));
+    let tree = Tree::new().directory(&format!("{DEBIAN}/libcuda.so.1"));
     let error = prepare_root(tree.path(), &edits(DEBIAN)).unwrap_err();
     assert!(error.to_string().starts_with(&format!("cannot link {DEBIAN}/libcuda.so.1 in ")), "{error}");
 }
@@ -161,9 +161,9 @@ fn no_link_leads_out_of_the_root() {
 #[test]
 fn an_absolute_link_is_followed_inside_the_root() {
     let tree = Tree::new()
-        .folder("/data/etc")
+        .directory("/data/etc")
         .link("/etc", "/data/etc")
-        .folder("/usr/lib64")
+        .directory("/usr/lib64")
         .link("/lib64", "usr/lib64");
     prepare_root(tree.path(), &edits("/lib64")).unwrap();
     assert!(tree.at("/data/etc/ld.so.cache").exists());
@@ -172,7 +172,7 @@ fn an_absolute_link_is_followed_inside_the_root() {
 
 #[test]
 fn a_pipe_for_a_cache_does_not_hang() {
-    let tree = Tree::new().folder("/etc");
+    let tree = Tree::new().directory("/etc");
     rustix::fs::mknodat(
         rustix::fs::CWD,
         tree.at("/etc/ld.so.cache"),
@@ -199,11 +199,14 @@ fn dots_in_edits_are_refused() {
 fn the_images_own_library_directory_is_chosen() {
     let triplet = format!("/usr/lib/{ARCH}-linux-gnu");
     assert_eq!(
-        library_directory(Tree::new().folder(&triplet).folder("/usr/lib64").path()).unwrap(),
+        library_directory(Tree::new().directory(&triplet).directory("/usr/lib64").path()).unwrap(),
         Path::new(&triplet)
     );
-    assert_eq!(library_directory(Tree::new().folder("/usr/lib64").path()).unwrap(), Path::new("/usr/lib64"));
-    assert_eq!(library_directory(Tree::new().folder("/usr/lib").path()).unwrap(), Path::new("/usr/lib"));
+    assert_eq!(
+        library_directory(Tree::new().directory("/usr/lib64").path()).unwrap(),
+        Path::new("/usr/lib64")
+    );
+    assert_eq!(library_directory(Tree::new().directory("/usr/lib").path()).unwrap(), Path::new("/usr/lib"));
     assert_eq!(library_directory(Tree::new().path()).unwrap(), Path::new("/usr/lib"));
     let outside = tempfile::tempdir().unwrap();
     let hostile = Tree::new().link("/usr/lib64", outside.path().to_str().unwrap());
@@ -243,7 +246,7 @@ fn library_with(section: &str, contents: &[u8]) -> Vec<u8> {
 
 /// The libcuda that a root with this cuda-compat has first in its cache, under driver 535.161.08.
 fn first_with_compat(tree: Tree) -> String {
-    let tree = tree.folder(DEBIAN);
+    let tree = tree.directory(DEBIAN);
     let edits = Edits { driver: "535.161.08".parse().ok(), ..edits(DEBIAN) };
     prepare_root(tree.path(), &edits).unwrap();
     cached(&tree).into_iter().find(|(name, _)| name == "libcuda.so.1").unwrap().1

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use cudock_base::Arch;
+
 use super::{SERVICE_RULES, SIZE_RULES, judge};
 use crate::context::{Case, PlanContext};
 use crate::service::ServiceKind;
@@ -160,7 +162,8 @@ fn a_confidential_vm_is_not_supported_by_batch_or_machine_learning() {
 
 #[test]
 fn an_image_for_another_processor_does_not_fit() {
-    let amd64 = with(|workload| workload.machine.architecture = Some("amd64".into()));
+    let x86_64 = Arch::X86_64.oci_name();
+    let amd64 = with(|workload| workload.machine.architecture = Some(x86_64.into()));
     let text = "architecture aarch64, the image is for amd64";
     rejected(&amd64, VM, "Standard_ND128isr_NDR_GB200_v6", "CD0809", text);
     fits(&amd64, VM, T4);

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cudock_base::text::error_chain;
-use cudock_base::{Algorithm, Digest};
+use cudock_base::{Algorithm, Arch, Digest};
 use cudock_facts::Facts;
 use cudock_http::NoProgress;
 use cudock_project::Project;
@@ -66,7 +66,7 @@ fn layout(directory: &Path, architecture: &str, length: usize) {
 #[test]
 fn an_image_determines_size_architecture_and_verdicts() {
     let directory = tempfile::tempdir().unwrap();
-    layout(directory.path(), "amd64", 3000);
+    layout(directory.path(), Arch::X86_64.oci_name(), 3000);
     let inspection = inspected(&format!("oci:{}", directory.path().display())).unwrap();
     let image = inspection.image.unwrap();
     // One header, six blocks of data, two blocks at the end.
@@ -82,7 +82,7 @@ fn an_image_determines_size_architecture_and_verdicts() {
 #[test]
 fn an_image_for_another_processor_does_not_run_on_x86() {
     let directory = tempfile::tempdir().unwrap();
-    layout(directory.path(), "arm64", 10);
+    layout(directory.path(), Arch::Aarch64.oci_name(), 10);
     let inspection = inspected(&format!("oci:{}", directory.path().display())).unwrap();
     assert_eq!(inspection.architecture, Some(Processor::One("aarch64".to_owned())));
     let verdict = inspection.verdicts.of("Standard_NC4as_T4_v3").unwrap();

@@ -115,7 +115,7 @@ fn a_file_that_is_not_a_regular_one_is_reported_and_not_waited_for() {
 fn the_hook_reads_the_containers_state_from_standard_input() {
     let bundle = Tree::new()
         .file("/config.json", r#"{"root": {"path": "rootfs"}}"#)
-        .folder(&format!("/rootfs{DEBIAN}"));
+        .directory(&format!("/rootfs{DEBIAN}"));
     let state = format!(r#"{{"ociVersion": "1.0.2", "id": "x", "bundle": "{}"}}"#, bundle.at("/").display());
     let link = format!("libcuda.so.1::{DEBIAN}/libcuda.so");
     let done = run_with_input(&["cdi-hook", "create-symlinks", "--link", &link], state.as_bytes());
