@@ -2,7 +2,8 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use cudock_base::Secret;
 use serde::de::DeserializeOwned;
@@ -225,9 +226,34 @@ impl Client {
             Some(deadline) => agent.configure_request(message).timeout_global(Some(deadline)).build(),
             None => message,
         };
-        let inner = agent.run(message).map_err(|error| HttpError::from(&error))?;
+        let started = Instant::now();
+        let result = agent.run(message).map_err(|error| HttpError::from(&error));
+        if let Some(observer) = OBSERVER.get() {
+            let outcome = match &result {
+                Ok(response) => response.status().as_u16().to_string(),
+                Err(error) => error.to_string(),
+            };
+            let seconds = started.elapsed().as_secs_f64();
+            observer(&format!("{} {}: {outcome} in {seconds:.3} s", request.method, without_secrets(&url)));
+        }
+        let inner = result?;
         Ok(Response { inner, url, is_from_origin, authorization: authorization.cloned() })
     }
+}
+
+static OBSERVER: OnceLock<fn(&str)> = OnceLock::new();
+
+/// Describes every request of this process to `observer`: method, URL, status and time. The first call counts.
+pub fn observe_requests(observer: fn(&str)) {
+    let _ = OBSERVER.set(observer);
+}
+
+/// A URL without user, password and query, which may hold a signature.
+fn without_secrets(url: &Uri) -> String {
+    let host = url.host().unwrap_or_default();
+    let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+    let query = if url.query().is_some() { "?…" } else { "" };
+    format!("{}://{host}{port}{}{query}", url.scheme_str().unwrap_or_default(), url.path())
 }
 
 /// What all agents have in common. Redirects are followed here and not by the library, whose rules are others.
@@ -255,6 +281,16 @@ mod tests {
         }
         for url in ["http://b.com/", "http://b.com:82/", "http://x.a.com/", "http://c.com/"] {
             assert!(!may(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn observed_urls_hold_no_secrets() {
+        for (url, shown) in [
+            ("https://u:p@a.com:81/v2/x?sig=1", "https://a.com:81/v2/x?…"),
+            ("http://[::1]/", "http://[::1]/"),
+        ] {
+            assert_eq!(without_secrets(&url.parse().unwrap()), shown);
         }
     }
 }

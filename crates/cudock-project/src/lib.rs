@@ -5,6 +5,7 @@
 
 mod check;
 mod error;
+mod example;
 mod manifest_text;
 mod quantity;
 mod schema;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 pub use check::PRECISIONS;
 pub use error::ProjectError;
+pub use example::{EXAMPLES, Example};
 pub use manifest_text::ManifestText;
 pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{

@@ -9,10 +9,10 @@ use crate::env;
 use crate::failure::Failure;
 use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat};
 use crate::verbs::{
-    BenchArgs, CdiArgs, CdiHookArgs, CpArgs, DownArgs, ExecArgs, GroupsArgs, ImagesArgs,
-    InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MigrateArgs, MonitorArgs, PlanArgs, PricesArgs,
-    PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, RuntimeArgs, ServeArgs, StartArgs, StatsArgs,
-    StopArgs, SuperviseArgs, TopArgs, UpArgs, VolumeArgs, WaitArgs,
+    BenchArgs, CdiArgs, CdiHookArgs, CompletionArgs, CpArgs, DownArgs, ExecArgs, GroupsArgs, ImagesArgs,
+    InitArgs, InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, ManArgs, MigrateArgs, MonitorArgs,
+    PlanArgs, PricesArgs, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, RuntimeArgs, ServeArgs,
+    StartArgs, StatsArgs, StopArgs, SuperviseArgs, TopArgs, UpArgs, VolumeArgs, WaitArgs,
 };
 
 /// Checks, plans, runs and serves CUDA workloads in containers
@@ -29,8 +29,39 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_enum, default_value_t = FormatArg::Text)]
     pub(crate) format: FormatArg,
 
+    /// Print no progress and no notes; warnings and errors remain
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+
+    /// Print more: the whole report where there is a longer one, and every network request
+    #[arg(long, global = true)]
+    pub(crate) verbose: bool,
+
+    /// Color the output [default: on a terminal, unless NO_COLOR is set]
+    #[arg(long, global = true, value_enum, value_name = "WHEN", hide_default_value = true, default_value_t)]
+    pub(crate) color: ColorArg,
+
     #[command(subcommand)]
     pub(crate) verb: Verb,
+}
+
+/// When to color the output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorArg {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl From<ColorArg> for anstream::ColorChoice {
+    fn from(color: ColorArg) -> Self {
+        match color {
+            ColorArg::Auto => Self::Auto,
+            ColorArg::Always => Self::Always,
+            ColorArg::Never => Self::Never,
+        }
+    }
 }
 
 /// The format of the report as typed. Each verb supports some of them.
@@ -151,6 +182,9 @@ pub(crate) enum Verb {
     Up(UpArgs),
     Down(DownArgs),
     Groups(GroupsArgs),
+    Init(InitArgs),
+    Completion(CompletionArgs),
+    Man(ManArgs),
     /// The watcher of a container.
     #[command(hide = true)]
     Monitor(MonitorArgs),

@@ -1,5 +1,6 @@
 //! Prints reports to standard output and messages to standard error. Color never carries meaning alone.
 
+use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -90,6 +91,47 @@ pub(crate) fn wrapped_within(width: usize, first: &str, text: &str) -> String {
     textwrap::fill(text, options)
 }
 
+/// Whether `--quiet` was given.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Hides progress and notes from here on.
+pub(crate) fn set_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+fn quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Reports progress in a line on standard error, unless `--quiet` was given.
+pub(crate) fn status(text: impl AsRef<str>) {
+    if !quiet() {
+        anstream::eprintln!("{}", text.as_ref());
+    }
+}
+
+/// Whether progress is one line that is drawn again, not a line for each step.
+pub(crate) fn redraws() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("CI").is_none()
+}
+
+/// Replaces the line on the terminal.
+pub(crate) fn redraw(text: &str) {
+    if !quiet() {
+        let _ = std::io::stderr().write_all(format!("\r\x1b[K{text}").as_bytes());
+    }
+}
+
+/// Prints a note, unless `--quiet` was given.
+pub(crate) fn note(text: impl Display) {
+    status(format!("{}: {text}", styled(BLUE, "note")));
+}
+
+/// Prints a warning.
+pub(crate) fn warning(text: impl Display) {
+    anstream::eprintln!("{}: {text}", styled(YELLOW, "warning"));
+}
+
 /// Whether the reader of standard output closed it.
 static READER_GONE: AtomicBool = AtomicBool::new(false);
 
@@ -153,11 +195,10 @@ pub(crate) fn warn_if_stale(tables: &[TableUsed]) {
         .map(|table| format!("{} ({})", table.name, table.as_of))
         .collect();
     if !stale.is_empty() {
-        anstream::eprintln!(
-            "{}: tables older than {STALE_AFTER_DAYS} days: {}\n{}: pass newer tables with --facts DIR, or update cudock",
-            styled(YELLOW, "warning"),
+        warning(format!(
+            "tables older than {STALE_AFTER_DAYS} days: {}\n{}: pass newer tables with --facts DIR, or update cudock",
             stale.join(", "),
             styled(BLUE, "hint"),
-        );
+        ));
     }
 }

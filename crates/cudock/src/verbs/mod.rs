@@ -3,12 +3,15 @@
 mod bench;
 mod cdi;
 mod check;
+mod completion;
 mod containers;
 mod doctor;
 mod explain;
 mod facts;
 mod groups;
+mod init;
 mod inspect;
+mod man;
 mod migrate;
 mod nvml;
 mod plan;
@@ -21,12 +24,15 @@ mod slim;
 
 pub(crate) use self::bench::BenchArgs;
 pub(crate) use self::cdi::{CdiArgs, CdiHookArgs};
+pub(crate) use self::completion::CompletionArgs;
 pub(crate) use self::containers::{
     CpArgs, EnterCli, ExecArgs, ImagesArgs, InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MonitorArgs,
     MonitorCli, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, StartArgs, StatsArgs, StopArgs,
     TopArgs, VolumeArgs, WaitArgs,
 };
 pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
+pub(crate) use self::init::InitArgs;
+pub(crate) use self::man::ManArgs;
 pub(crate) use self::migrate::MigrateArgs;
 pub(crate) use self::plan::PlanArgs;
 pub(crate) use self::pointer::other_verb;
@@ -36,10 +42,18 @@ pub(crate) use self::runtime::RuntimeArgs;
 pub(crate) use self::serve::ServeArgs;
 use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
+use crate::output;
 
 /// Runs a verb. Fact tables are only loaded for verbs that use them, because others must start fast.
 pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
-    let Cli { facts: directory, format, verb } = cli;
+    let Cli { facts: directory, format, quiet, verbose, color, verb } = cli;
+    anstream::ColorChoice::from(color).write_global();
+    if quiet {
+        output::set_quiet();
+    }
+    if verbose {
+        cudock_http::observe_requests(|request| output::status(request));
+    }
     let directory = directory.as_deref();
     let facts = || tables(directory);
     let plain = format.plain();
@@ -80,6 +94,10 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Up(args) => plain.and_then(|_| groups::up(&args)),
         Verb::Down(args) => plain.and_then(|_| groups::down(&args)),
         Verb::Groups(args) => groups::groups(&args, plain?),
+
+        Verb::Init(args) => plain.and_then(|_| init::run(&args)),
+        Verb::Completion(args) => plain.map(|_| completion::run(&args)),
+        Verb::Man(args) => plain.and_then(|_| man::run(&args)),
 
         Verb::CdiHook(args) => cdi::run_hook(&args),
         Verb::Monitor(args) => monitor(&args),

@@ -1,13 +1,14 @@
 //! Shows the progress of downloads on standard error.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use cudock_http::Progress;
 
 use cudock_base::format::fixed_bytes;
+
+use crate::output::{redraw, redraws, status};
 
 /// One line that is redrawn on a terminal; elsewhere one line per layer or file.
 #[derive(Default)]
@@ -23,7 +24,7 @@ struct State {
 
 impl State {
     fn draw(&mut self, now: bool) {
-        if !std::io::stderr().is_terminal() {
+        if !redraws() {
             return;
         }
         if !now && self.drawn.is_some_and(|drawn| drawn.elapsed() < Duration::from_millis(100)) {
@@ -32,8 +33,7 @@ impl State {
         self.drawn = Some(Instant::now());
         let fetched: u64 = self.transfers.values().map(|(bytes, _)| bytes).sum();
         let total: u64 = self.transfers.values().map(|(bytes, size)| size.unwrap_or(*bytes)).sum();
-        let line = format!("\r\x1b[Kfetched {} of {}", fixed_bytes(fetched), fixed_bytes(total));
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        redraw(&format!("fetched {} of {}", fixed_bytes(fetched), fixed_bytes(total)));
     }
 }
 
@@ -55,11 +55,11 @@ impl Progress for Lines {
     }
 
     fn waiting(&self, what: &str) {
-        anstream::eprintln!("waiting for another cudock process that fetches {}", short(what));
+        status(format!("waiting for another cudock process that fetches {}", short(what)));
     }
 
     fn retrying(&self, _what: &str, reason: &str, wait: Duration) {
-        anstream::eprintln!("{reason}; retrying in {:.1} s", wait.as_secs_f64());
+        status(format!("{reason}; retrying in {:.1} s", wait.as_secs_f64()));
     }
 
     fn finished(&self, what: &str) {
@@ -67,13 +67,13 @@ impl Progress for Lines {
             state.draw(true);
             let unfinished =
                 state.transfers.values().any(|(bytes, size)| size.is_some_and(|size| *bytes < size));
-            if std::io::stderr().is_terminal() {
+            if redraws() {
                 if !unfinished {
-                    anstream::eprintln!();
+                    status("");
                 }
             } else {
                 let size = state.transfers.get(what).map_or(0, |(bytes, _)| *bytes);
-                anstream::eprintln!("fetched {} ({})", short(what), fixed_bytes(size));
+                status(format!("fetched {} ({})", short(what), fixed_bytes(size)));
             }
         }
     }

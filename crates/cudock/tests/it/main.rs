@@ -10,19 +10,25 @@
     reason = "a test fails by panicking, and a test binary has no API"
 )]
 
+mod action;
 mod bench;
 mod cdi;
 mod check;
 mod closed_output;
+mod completion;
 mod containers;
 mod doctor;
 mod explain;
 mod facts;
 mod groups;
 mod help;
+mod init;
 mod inspect;
 mod join_trace;
+mod man;
 mod migrate;
+mod offline;
+mod output_flags;
 mod overlay;
 mod page;
 mod plan;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::args::{BenchArgs, EngineDevice};
 use super::{bare_print, failure};
 use crate::failure::{Failure, Outcome, chain};
-use crate::output::{self, Format};
+use crate::output::{self, Format, status, warning};
 use crate::verbs::serve::runtime;
 
 /// The JSON report; see docs/bench.md.
@@ -31,7 +31,7 @@ pub(super) fn run(args: &BenchArgs, model: &Path, format: Format) -> Result<Outc
     }
     let mut engine = load(args, model)?;
     for (provider, reason) in &engine.device().skipped_providers {
-        anstream::eprintln!("{provider:?} is not used: {reason}");
+        warning(format!("{provider:?} is not used: {reason}"));
     }
     let bench = EngineBench {
         batches: &args.engine.batch,
@@ -41,7 +41,7 @@ pub(super) fn run(args: &BenchArgs, model: &Path, format: Format) -> Result<Outc
         warm_up: args.warm_up.map_or(EngineBench::WARM_UP, |span| span.0),
         duration: args.duration.map_or(EngineBench::DURATION, |span| span.0),
     };
-    let measured = bench.run(&mut engine, &|batch| anstream::eprintln!("batches of {batch} …"));
+    let measured = bench.run(&mut engine, &|batch| status(format!("batches of {batch} …")));
     let EngineReport { device, runs, best_batch, json } = measured.map_err(|error| match error {
         EngineBenchError::Payload(error) => failure(&error),
         error => Failure::outside(chain(&error)),

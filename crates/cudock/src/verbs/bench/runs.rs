@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::args::BenchArgs;
 use super::{failure, print};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, DIM, Format, styled};
+use crate::output::{self, DIM, Format, status, styled};
 use cudock_base::format::fixed_bytes;
 
 /// The default duration of a run, and of the warm-up before it.
@@ -189,5 +189,5 @@ fn outcome(measured: &BenchReport) -> Outcome {
 }
 
 fn progress(text: &str) {
-    anstream::eprintln!("{}", styled(DIM, text));
+    status(styled(DIM, text));
 }

@@ -7,7 +7,7 @@ use cudock_inject::{Capabilities, DriverRoots, Extras};
 
 use super::{Extra, GenerateArgs, driver, root};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, YELLOW, line, styled};
+use crate::output::{self, Format, line, status};
 
 pub(super) fn run(args: &GenerateArgs, format: Format) -> Result<Outcome, Failure> {
     let devices = args.dev_root.as_deref().map(|path| root(Some(path))).transpose()?;
@@ -31,7 +31,7 @@ pub(super) fn run(args: &GenerateArgs, format: Format) -> Result<Outcome, Failur
     };
     let (spec, warnings) = specification(&driver, &options)?;
     for warning in warnings {
-        anstream::eprintln!("{}: {warning}", styled(YELLOW, "warning"));
+        output::warning(warning);
     }
     let json = format == Format::Json || args.output.extension().is_some_and(|extension| extension == "json");
     let text = if json { spec.to_json() } else { spec.to_yaml() }?;
@@ -44,6 +44,6 @@ pub(super) fn run(args: &GenerateArgs, format: Format) -> Result<Outcome, Failur
             .hint("run as root to write to /etc/cdi or /var/run/cdi")
     })?;
     let names: Vec<&str> = spec.devices.iter().map(|device| device.name.as_str()).collect();
-    anstream::eprintln!("{}: {} for {}", args.output.display(), spec.kind, names.join(", "));
+    status(format!("{}: {} for {}", args.output.display(), spec.kind, names.join(", ")));
     Ok(Outcome::Yes)
 }

@@ -94,10 +94,6 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, value_name = "WHEN")]
     pub(crate) pull: Option<PullChoice>,
 
-    /// Print no progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
-
     /// Write the container's id to this file, which must not exist
     #[arg(long, value_name = "FILE")]
     pub(crate) cidfile: Option<PathBuf>,

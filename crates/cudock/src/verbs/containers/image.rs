@@ -1,15 +1,15 @@
 //! How images are opened, and what is printed meanwhile.
 
-use std::io::IsTerminal;
 use std::sync::Arc;
 
 use cudock_base::format::fixed_bytes;
-use cudock_http::{NoProgress, Progress};
+use cudock_http::Progress;
 use cudock_image::{Access, Image, Platform, Pull};
 use cudock_runtime::engine::builtin::Open;
 
 use super::args::PullChoice;
 use crate::failure::Failure;
+use crate::output::{self, status};
 use crate::verbs::progress::Lines;
 
 /// Compressed layers of this size take seconds to read.
@@ -17,21 +17,19 @@ const LONG: u64 = 500_000_000;
 
 /// Images of a platform, with downloads shown on standard error.
 pub(crate) fn access(platform: Option<Platform>, offline: bool) -> Access {
-    Access { platform, offline, pull: None, progress: progress(false) }
+    Access { platform, offline, pull: None, progress: progress() }
 }
 
 /// What is told about downloads.
-pub(crate) fn progress(quiet: bool) -> Arc<dyn Progress> {
-    if quiet { Arc::new(NoProgress) } else { Arc::new(Lines::default()) }
+pub(crate) fn progress() -> Arc<dyn Progress> {
+    Arc::new(Lines::default())
 }
 
 /// Opens images for an engine.
-pub(crate) fn opener(access: Access, quiet: bool) -> Open {
+pub(crate) fn opener(access: Access) -> Open {
     Box::new(move |name| {
         let image = access.open(name)?;
-        if !quiet {
-            announce_fetch(&image);
-        }
+        announce_fetch(&image);
         Ok(image)
     })
 }
@@ -46,15 +44,15 @@ pub(crate) fn platform(text: Option<&str>) -> Result<Option<Platform>, Failure> 
 pub(crate) fn announce_read(image: &Image) {
     announce_fetch(image);
     let stored: u64 = image.layers.iter().map(|layer| layer.size).sum();
-    if stored > LONG && std::io::stderr().is_terminal() {
-        anstream::eprintln!("reading {} in {} layers", fixed_bytes(stored), image.layers.len());
+    if stored > LONG && output::redraws() {
+        status(format!("reading {} in {} layers", fixed_bytes(stored), image.layers.len()));
     }
 }
 
 fn announce_fetch(image: &Image) {
     let bytes = image.bytes_to_fetch();
     if bytes > 0 {
-        anstream::eprintln!("fetching {} of {}", fixed_bytes(bytes), image.name);
+        status(format!("fetching {} of {}", fixed_bytes(bytes), image.name));
     }
 }
 

@@ -12,7 +12,7 @@ use super::life_args::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, Star
 use super::print::ago;
 use super::{JsonReport, builtin, engine_of};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json as print_json, line};
+use crate::output::{Format, json as print_json, line, status, warning};
 use crate::table::TextTable;
 use cudock_base::format::fixed_bytes;
 
@@ -83,10 +83,10 @@ pub(crate) fn cp(args: &CpArgs) -> Result<Outcome, Failure> {
     let name = name.to_owned();
     let copied = engine_of(&args.engine, Some(&name))?.copy(&name, &request)?;
     if copied.skipped > 0 {
-        anstream::eprintln!("warning: skipped {} devices, pipes or sockets", copied.skipped);
+        warning(format!("skipped {} devices, pipes or sockets", copied.skipped));
     }
-    if !args.quiet && copied.entries > 0 {
-        anstream::eprintln!("copied {} entries, {}", copied.entries, fixed_bytes(copied.bytes));
+    if copied.entries > 0 {
+        status(format!("copied {} entries, {}", copied.entries, fixed_bytes(copied.bytes)));
     }
     Ok(Outcome::Yes)
 }
@@ -153,9 +153,8 @@ pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failu
 /// `cudock pull`.
 pub(crate) fn pull(args: &PullArgs, format: Format) -> Result<Outcome, Failure> {
     let platform = platform(args.platform.as_deref())?;
-    let access =
-        Access { platform, offline: false, pull: Some(Pull::Always), progress: progress(args.quiet) };
-    let engine = builtin(access, args.quiet)?;
+    let access = Access { platform, offline: false, pull: Some(Pull::Always), progress: progress() };
+    let engine = builtin(access)?;
     let mut pulled = Vec::new();
     for image in &args.images {
         let opened = engine.pull(image)?;

@@ -88,10 +88,6 @@ pub(crate) struct CpArgs {
     #[arg(long, short = 'L')]
     pub(crate) follow_link: bool,
 
-    /// Print nothing
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
-
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
 }
@@ -148,10 +144,6 @@ pub(crate) struct PullArgs {
     /// Select this platform of a multi-platform image, such as linux/arm64
     #[arg(long, value_name = "OS/ARCH")]
     pub(crate) platform: Option<String>,
-
-    /// Do not print progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
 }
 
 /// List, create and remove named volumes

@@ -54,21 +54,21 @@ impl JsonReport {
 }
 
 /// The chosen engine.
-fn engine(choice: EngineChoice, access: Access, quiet: bool) -> Result<Box<dyn Engine>, Failure> {
+fn engine(choice: EngineChoice, access: Access) -> Result<Box<dyn Engine>, Failure> {
     match choice {
         EngineChoice::Docker => Ok(external::find("docker")?),
         EngineChoice::Podman => Ok(external::find("podman")?),
-        EngineChoice::Auto | EngineChoice::Cudock => Ok(Box::new(builtin(access, quiet)?)),
+        EngineChoice::Auto | EngineChoice::Cudock => Ok(Box::new(builtin(access)?)),
     }
 }
 
-fn builtin(access: Access, quiet: bool) -> Result<Builtin, Failure> {
+fn builtin(access: Access) -> Result<Builtin, Failure> {
     rootless::become_root()?;
-    Ok(Builtin { home: home()?, open: opener(access, quiet), progress: progress(quiet) })
+    Ok(Builtin { home: home()?, open: opener(access), progress: progress() })
 }
 
 fn plain_engine(args: &EngineArgs) -> Result<Box<dyn Engine>, Failure> {
-    engine(args.engine, access(None, false), false)
+    engine(args.engine, access(None, false))
 }
 
 /// The group of this name, if cudock's own engine is used and no container has the name.
@@ -107,13 +107,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     if matches!(args.engine.engine, EngineChoice::Auto | EngineChoice::Cudock) && rootless::is_root() {
         cgroup_warmup::start();
     }
-    let access = Access {
-        platform,
-        offline: args.offline,
-        pull: args.pull.map(Pull::from),
-        progress: progress(args.quiet),
-    };
-    let engine = engine(args.engine.engine, access, args.quiet)?;
+    let access =
+        Access { platform, offline: args.offline, pull: args.pull.map(Pull::from), progress: progress() };
+    let engine = engine(args.engine.engine, access)?;
     let request = request::request(args)?;
     Ok(Outcome::Program(engine.run(request)?))
 }
@@ -210,7 +206,7 @@ fn each(containers: &[String], results: Vec<Result<(), RuntimeError>>) -> Result
 
 /// `cudock prune`.
 pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
-    let engine = builtin(access(None, false), false)?;
+    let engine = builtin(access(None, false))?;
     let pruned = engine.prune()?;
     let groups = engine.home.prune_groups()?;
     match format {

@@ -12,7 +12,7 @@ use cudock_runtime::status::now;
 use super::args::{EngineChoice, FileArgs, IpcChoice, LimitArgs, NetworkArgs, NetworkChoice, RunArgs};
 use super::docker_flags::flags_of_run;
 use crate::failure::Failure;
-use crate::output::{BLUE, styled};
+use crate::output::note;
 
 pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
     let (image, command) = image_and_command(args)?;
@@ -142,7 +142,7 @@ fn check_accepted(args: &RunArgs) -> Result<(), Failure> {
 fn mounts(args: &RunArgs, here: &Path) -> Result<Vec<cudock_runtime::plan::MountPlan>, Failure> {
     let own = matches!(args.engine.engine, EngineChoice::Auto | EngineChoice::Cudock);
     let home = own.then(super::home::home).transpose()?;
-    let on_note = |note: &str| anstream::eprintln!("{}: {note}", styled(BLUE, "note"));
+    let on_note = |text: &str| note(text);
     let sources = Sources { directory: here, home: home.as_ref(), on_note: &on_note };
     let volumes = args.files.volume.iter().map(|text| flags::volume(text, &sources));
     let mounts = args.files.mount.iter().map(|text| flags::mount(text, &sources));

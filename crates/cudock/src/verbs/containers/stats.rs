@@ -15,7 +15,7 @@ use super::args::EngineChoice;
 use super::life_args::StatsArgs;
 use super::{JsonReport, home};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json as print_json, line};
+use crate::output::{Format, json as print_json, line, warning};
 use crate::table::TextTable;
 use cudock_base::format::fixed_bytes;
 
@@ -85,7 +85,7 @@ fn gpu_processes(warned: &mut bool) -> Option<Vec<GpuProcess>> {
         Ok(processes) => Some(processes),
         Err(error) => {
             if !*warned {
-                anstream::eprintln!("warning: GPU usage is unknown: {error}");
+                warning(format!("GPU usage is unknown: {error}"));
                 *warned = true;
             }
             None

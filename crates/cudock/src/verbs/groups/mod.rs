@@ -73,7 +73,7 @@ fn up_group(args: &UpArgs, file: &Path) -> Result<Outcome, Failure> {
     let home = home()?;
     print::notes(file, &reading, &settings);
     request::enter_directory_of(file)?;
-    let engine = Builtin { home, open: opener(access(None, args.offline), false), progress: progress(false) };
+    let engine = Builtin { home, open: opener(access(None, args.offline)), progress: progress() };
     let limit = Some(flags::duration(&args.timeout)?).filter(|limit| !limit.is_zero());
     let (dir, lock) = group::create(&engine, &reading.group, &settings)?;
     let name = reading.group.name.clone();

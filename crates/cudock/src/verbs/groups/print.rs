@@ -6,16 +6,16 @@ use cudock_group::Reading;
 use cudock_runtime::group::{self, GroupSettings, GroupStatus, MemberStatus};
 use cudock_runtime::status::now;
 
-use crate::output::{BLUE, BOLD, DIM, line, styled};
+use crate::output::{self, BOLD, DIM, line, status, styled};
 use crate::verbs::containers::ago;
 
 /// Prints notes about a group, and its published ports.
 pub(super) fn notes(file: &Path, reading: &Reading, settings: &GroupSettings) {
     for note in group::flags::notes(file, reading, settings) {
-        anstream::eprintln!("{}: {note}", styled(BLUE, "note"));
+        output::note(note);
     }
     for port in &settings.network.publish {
-        anstream::eprintln!("{} {port}", styled(DIM, "publishes"));
+        status(format!("{} {port}", styled(DIM, "publishes")));
     }
 }
 

@@ -50,7 +50,7 @@ const UNLISTED: usize = 3;
 pub(super) fn run(facts: &Facts, args: &PlanArgs, format: PlanFormat) -> Result<Outcome, Failure> {
     let project = project(args.path.as_deref())?;
     let today = output::today();
-    let notify = Notify { progress: progress(false), on_read: &announce_read };
+    let notify = Notify { progress: progress(), on_read: &announce_read };
     let Resolved { workload, verdicts } =
         cudock_workload::resolve(facts, &project, &args.workload, today, &notify)?;
     let catalog = Catalog::of(facts);

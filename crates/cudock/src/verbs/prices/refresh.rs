@@ -1,4 +1,3 @@
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,7 +12,7 @@ use serde::Serialize;
 
 use super::{RefreshArgs, directory, tables};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, BOLD, Format, YELLOW, line, styled, wrapped};
+use crate::output::{self, BLUE, BOLD, Format, line, redraw, redraws, status, styled, wrapped};
 
 /// How many names a note lists.
 const MAX_NAMES: usize = 8;
@@ -85,7 +84,7 @@ fn print(report: &RefreshReport) {
 fn notes(report: &RefreshReport, facts: &Facts) {
     let note = |text: String| {
         let text = wrapped("note: ", &text);
-        anstream::eprintln!("{}", text.replacen("note", &styled(YELLOW, "note"), 1));
+        status(text.replacen("note", &styled(BLUE, "note"), 1));
     };
     for RegionSummary { region, .. } in report.regions.iter().filter(|region| region.sizes == 0) {
         let near: Vec<&str> = suggest::nearest(region, facts.prices().regions());
@@ -124,27 +123,27 @@ struct ProgressLine {
 impl ProgressLine {
     fn draw(&self, text: &str) {
         self.drawn.store(true, Ordering::Relaxed);
-        let _ = std::io::stderr().write_all(format!("\r\x1b[K{text}").as_bytes());
+        redraw(text);
     }
 
     fn end(&self) {
         if self.drawn.swap(false, Ordering::Relaxed) {
-            anstream::eprintln!();
+            status("");
         }
     }
 }
 
 impl Listener for ProgressLine {
     fn waiting(&self) {
-        anstream::eprintln!("waiting for another cudock that refreshes prices in the same directory");
+        status("waiting for another cudock that refreshes prices in the same directory");
     }
 
     fn resumed(&self, done: usize, of: usize) {
-        anstream::eprintln!("resuming an earlier run that read {done} of {}", count(of, "region"));
+        status(format!("resuming an earlier run that read {done} of {}", count(of, "region")));
     }
 
     fn region(&self, index: usize, of: usize, region: &str) {
-        if std::io::stderr().is_terminal() {
+        if redraws() {
             self.draw(&format!("region {index} of {of}: {region}"));
         }
     }
@@ -153,16 +152,16 @@ impl Listener for ProgressLine {
         let sizes = count(region.sizes.len(), "size");
         let text =
             format!("region {index} of {of}: {}, {sizes}, {} read", region.region, row_count(region.rows));
-        if std::io::stderr().is_terminal() {
+        if redraws() {
             self.draw(&text);
         } else {
-            anstream::eprintln!("{text}");
+            status(text);
         }
     }
 
     fn retrying(&self, reason: &str, wait: Duration) {
         self.end();
-        anstream::eprintln!("{reason}; retrying in {:.1} s", wait.as_secs_f64());
+        status(format!("{reason}; retrying in {:.1} s", wait.as_secs_f64()));
     }
 }
 

@@ -18,7 +18,7 @@ use self::args::LogChoice;
 pub(crate) use self::args::ServeArgs;
 pub(crate) use self::engine::run as run_engine;
 use crate::failure::{Failure, Outcome, chain};
-use crate::output::{BOLD, DIM, styled};
+use crate::output::{BOLD, DIM, status, styled};
 
 pub(super) fn run(args: &ServeArgs) -> Result<Outcome, Failure> {
     let settings = settings(args)?;
@@ -26,7 +26,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<Outcome, Failure> {
     let service = Arc::new(ModelService::new(settings));
     let server = Server::bind(service).map_err(|error| failure(&error))?;
     for address in server.addresses() {
-        anstream::eprintln!("{} {scheme}://{address}", styled(DIM, "listening on"));
+        status(format!("{} {scheme}://{address}", styled(DIM, "listening on")));
     }
     let first = server.addresses().first().copied();
     server
@@ -34,11 +34,11 @@ pub(super) fn run(args: &ServeArgs) -> Result<Outcome, Failure> {
             let mut names: Vec<String> = service.models().into_iter().map(|entry| entry.name).collect();
             names.dedup();
             if let Some(address) = first {
-                anstream::eprintln!(
+                status(format!(
                     "{} {}: open {scheme}://{address}/, or POST to {scheme}://{address}/predict",
                     styled(BOLD, "ready"),
                     names.join(", "),
-                );
+                ));
             }
         })
         .map_err(|error| failure(&error))?;

@@ -10,7 +10,7 @@ use cudock_pypi::Package;
 use cudock_pypi::runtime::{Installer, SearchContext, cuda_libraries, ensure};
 
 use crate::failure::Failure;
-use crate::output::{DIM, YELLOW, styled};
+use crate::output::{DIM, status, styled, warning};
 use crate::verbs::progress::Lines;
 
 /// Settings to run a model with the library for a GPU or the CPU.
@@ -33,13 +33,13 @@ pub(crate) fn provide(
     };
     let provided = ensure(package, &machine, &facts, installer)?;
     if provided.fresh {
-        anstream::eprintln!("{} {}", styled(DIM, "installed"), provided.found.library.display());
+        status(format!("{} {}", styled(DIM, "installed"), provided.found.library.display()));
     }
     let mut settings = EngineSettings::new(model, OnnxSettings::new(&provided.found.library));
     if on_gpu {
         let cuda = cuda_libraries(&machine, &provided.found, &facts);
         if let Some(hint) = cuda.hint(&provided.found) {
-            anstream::eprintln!("{}: {hint}", styled(YELLOW, "warning"));
+            warning(hint);
         }
         settings.library_path = cuda.directories;
     }
