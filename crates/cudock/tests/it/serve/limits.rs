@@ -121,7 +121,8 @@ fn half_sent_requests_lock_nobody_out() {
 fn a_server_that_refuses_everybody_is_not_ready_and_counts_its_refusals() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
-    let server = stage.serve("double.onnx", &["--memory", "1MiB", "--queue-time", "60s"]);
+    // With batches of one, exactly one request leaves the queue for the engine.
+    let server = stage.serve("double.onnx", &["--memory", "1MiB", "--queue-time", "60s", "--max-batch", "1"]);
     let held = server.hold_engine();
     let ask = Ask::predict(&format!("[[1, 2, 3, 4{}]]", " ".repeat(16_000)));
     let mut waiting = Vec::new();
