@@ -22,10 +22,10 @@ const CALLS: &[&[&str]] = &[
     &["man", "plan"],
     &["migrate", "deploy.sh"],
     &["plan", "--gpu", "T4", "--duration", "1h"],
-    &["plan", "digits.onnx", "--rate", "5"],
+    &["plan", "--model", "digits.onnx", "--rate", "5"],
     &["prices"],
     &["ps"],
-    &["runtime"],
+    &["runtime", "list"],
     &["slim", "library.so", "--for", "T4", "--dry-run"],
     &["stats", "--no-stream"],
     &["volume", "ls"],
@@ -54,7 +54,10 @@ fn offline_verbs_work_in_a_namespace_without_a_route() {
             command.args(&argv[1..]).current_dir(dir.path()).env("HOME", dir.path());
             command.env("CUDOCK_DATA", dir.path().join("data")).env("CUDOCK_CACHE", dir.path().join("cache"));
             for (name, value) in plain.get_envs() {
-                command.env(name, value.unwrap_or_default());
+                match value {
+                    Some(value) => command.env(name, value),
+                    None => command.env_remove(name),
+                };
             }
             let output = command.output().unwrap();
             shown(&output).replace(dir.path().to_str().unwrap(), "DIR")
