@@ -5,12 +5,10 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::restart::Moment;
 
 /// When a probe runs, and how often it may fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// From the start of the container to the first attempt.
     pub initial_delay: Duration,
@@ -52,11 +50,7 @@ pub struct ProbeAttempt(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Run the command or send the request, and call [`Prober::finished`] before the deadline: after it the attempt has failed.
-    Run {
-        attempt: ProbeAttempt,
-        /// When it times out.
-        deadline: Moment,
-    },
+    Run { attempt: ProbeAttempt, deadline: Moment },
     /// Nothing, until then or until a result arrives.
     Wait(Moment),
     /// Kill the container; its restart policy decides what follows. Returned once.

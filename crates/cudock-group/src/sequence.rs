@@ -5,8 +5,6 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::group::Group;
 use crate::restart::{Exit, GroupState, Moment, Next, Outcome, RestartPolicy, Restarts};
 
@@ -57,28 +55,16 @@ pub enum KillReason {
 }
 
 /// The state of a container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It has not started yet.
     Waiting,
-    /// It runs or is being started.
-    Running {
-        /// When it started.
-        since: Moment,
-    },
-    /// It is being stopped.
-    Ending {
-        /// When it started.
-        since: Moment,
-        /// Whether its probe failed.
-        unhealthy: bool,
-    },
+    /// It runs or is being started, since then.
+    Running { since: Moment },
+    /// It runs and is being stopped, perhaps because its probe failed.
+    Ending { since: Moment, unhealthy: bool },
     /// It exited and waits for its restart.
-    BackOff {
-        /// The end of the wait.
-        until: Moment,
-    },
+    BackOff { until: Moment },
     /// It exited and does not restart.
     Ended(Outcome),
 }
@@ -106,7 +92,6 @@ impl Member {
         &self.name
     }
 
-    /// Its state.
     pub fn phase(&self) -> Phase {
         self.phase
     }
@@ -195,7 +180,6 @@ impl Sequence {
         if self.finished.is_some() {
             return actions;
         }
-        let stopping = self.stopping;
         match event {
             Event::Tick => {}
             Event::Started(name) => {
@@ -205,16 +189,8 @@ impl Sequence {
                     *since = now;
                 }
             }
-            Event::CouldNotStart(name) => {
-                if let Some(member) = self.member(name) {
-                    member.exited(COULD_NOT_START, now, stopping);
-                }
-            }
-            Event::Exited { name, code } => {
-                if let Some(member) = self.member(name) {
-                    member.exited(*code, now, stopping);
-                }
-            }
+            Event::CouldNotStart(name) => self.exited(name, COULD_NOT_START, now),
+            Event::Exited { name, code } => self.exited(name, *code, now),
             Event::Unhealthy(name) => {
                 actions.extend(self.member(name).and_then(|member| member.kill(KillReason::Unhealthy)));
             }
@@ -226,6 +202,13 @@ impl Sequence {
         }
         self.advance(now, &mut actions);
         actions
+    }
+
+    fn exited(&mut self, name: &str, code: i32, now: Moment) {
+        let stopping = self.stopping;
+        if let Some(member) = self.member(name) {
+            member.exited(code, now, stopping);
+        }
     }
 
     fn member(&mut self, name: &str) -> Option<&mut Member> {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
-use crate::fault::Problem;
 use cudock_base::Span;
 
 use super::fields::{Fields, GroupReader};
@@ -52,13 +51,13 @@ impl GroupReader {
         seen: &mut SeenNames<String>,
     ) -> Option<String> {
         let name = self.required_text(fields, "name")?;
-        let span = fields.get("name").map_or(fields.span, |node| node.span);
+        let span = fields.span_of("name");
         if !is_label(&name) {
-            self.fault(span, Problem::BadName { of, name, rule: LABEL_RULE });
+            self.bad_name(span, of, &name, LABEL_RULE);
             return None;
         }
         if let Some(first) = seen.again(name.clone(), span) {
-            self.fault(span, Problem::DuplicateName { of, name, first });
+            self.duplicate_name(span, of, &name, first);
             return None;
         }
         Some(name)
@@ -67,10 +66,8 @@ impl GroupReader {
     /// The `name` of the group. Microsoft's own examples have capitals in it.
     pub(super) fn group_name(&mut self, fields: &Fields<'_>) -> Option<String> {
         let name = self.required_text(fields, "name")?;
-        let span = fields.get("name").map_or(fields.span, |node| node.span);
         if !is_label(&name.to_ascii_lowercase()) {
-            self.fault(span, Problem::BadName { of: "a group", name, rule: GROUP_RULE });
-            return None;
+            self.bad_name(fields.span_of("name"), "a group", &name, GROUP_RULE);
         }
         Some(name)
     }
@@ -82,9 +79,7 @@ impl GroupReader {
             && name.len() >= 5
             && name.starts_with(|letter: char| letter.is_ascii_lowercase());
         if !fits {
-            let span = fields.get("dnsNameLabel").map_or(fields.span, |node| node.span);
-            self.fault(span, Problem::BadName { of: "a DNS label", name, rule: DNS_RULE });
-            return None;
+            self.bad_name(fields.span_of("dnsNameLabel"), "a DNS label", &name, DNS_RULE);
         }
         Some(name)
     }

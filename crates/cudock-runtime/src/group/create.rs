@@ -209,14 +209,14 @@ pub(super) fn private(container: &Container) -> Private {
 }
 
 fn limits(container: &Container) -> Result<Limits, RuntimeError> {
-    let memory = container.resources.as_ref().map(cudock_group::Resources::memory_cap_bytes);
+    let memory = container.resources.as_ref().map(|resources| resources.memory_bytes);
     if memory.is_some_and(|memory| memory < MIN_MEMORY) {
         return Err(RuntimeError::Request(format!(
             "container `{}`: a container needs at least 6 MiB of memory",
             container.name
         )));
     }
-    let cpu_millis = container.resources.as_ref().map(|resources| u64::from(resources.cpu_cap_millis()));
+    let cpu_millis = container.resources.as_ref().map(|resources| u64::from(resources.cpu_millis));
     Ok(Limits { memory, cpu_millis, pids: Some(MAX_PIDS), ..Limits::default() })
 }
 

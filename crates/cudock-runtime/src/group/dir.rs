@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cudock_base::UsageError;
+use cudock_group::restart::GroupState;
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::status::{GroupPhase, GroupStatus, MemberPhase};
+use super::status::{GroupStatus, MemberPhase};
 use crate::engine::Summary;
 use crate::error::{OnFile, OnSystem, RuntimeError};
 use crate::home::{ContainerDir, Home, read_json, remove_tree, write_json};
@@ -143,7 +144,7 @@ impl GroupDir {
         // It may have ended regularly between the two checks.
         let mut status: GroupStatus = read_json(&self.status_file())?;
         if status.state.is_alive() {
-            status.state = GroupPhase::Lost;
+            status.state = GroupState::Lost;
             status.error = Some("the supervisor was killed, and its containers with it".to_owned());
         }
         Ok(Some(status))

@@ -53,13 +53,12 @@ pub fn read_file(file: &Path) -> Result<(String, Reading), Vec<UsageError>> {
     let text = read_text(file).map_err(|error| vec![error])?;
     match cudock_group::read(&text) {
         Ok(reading) => Ok((text, reading)),
-        Err(error) if error.faults().is_empty() => Err(vec![UsageError::new(error.to_string())]),
         Err(error) => Err(error
-            .faults()
-            .iter()
+            .faults
+            .into_iter()
             .map(|fault| {
                 let position = format!("{}:{}:{}", file.display(), fault.span.line, fault.span.column);
-                UsageError::new(format!("{position}: {}", fault.problem)).hint(fault.hint())
+                UsageError::new(format!("{position}: {}", fault.message)).hint(fault.hint)
             })
             .collect()),
     }
@@ -187,7 +186,7 @@ fn gpu_notes(group: &Group, settings: &GroupSettings) -> Vec<String> {
     let wanted = group
         .containers
         .iter()
-        .filter_map(|container| Some((container.name.as_str(), container.resources.as_ref()?.gpu()?)));
+        .filter_map(|container| Some((container.name.as_str(), container.resources.as_ref()?.gpu.as_ref()?)));
     let wanted: Vec<_> = wanted.collect();
     if settings.without_gpus {
         return wanted

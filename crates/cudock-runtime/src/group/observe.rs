@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use cudock_group::restart::GroupState;
+
 use super::dir::GroupDir;
-use super::status::GroupPhase;
 use crate::engine::LogRequest;
 use crate::error::RuntimeError;
 use crate::home::Home;
@@ -26,10 +27,10 @@ pub fn wait(home: &Home, group: &GroupDir) -> Result<i32, RuntimeError> {
             }
         };
         match status.state {
-            GroupPhase::Pending | GroupPhase::Running => std::thread::sleep(POLL_INTERVAL),
-            GroupPhase::Succeeded | GroupPhase::Stopped => return Ok(0),
-            GroupPhase::Lost => return Ok(137),
-            GroupPhase::Failed => {
+            GroupState::Pending | GroupState::Running => std::thread::sleep(POLL_INTERVAL),
+            GroupState::Succeeded | GroupState::Stopped => return Ok(0),
+            GroupState::Lost => return Ok(137),
+            GroupState::Failed => {
                 let codes = status.containers.iter().filter_map(|container| container.exit_code);
                 return Ok(codes.into_iter().find(|code| *code != 0).unwrap_or(1));
             }

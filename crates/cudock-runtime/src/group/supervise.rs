@@ -24,7 +24,7 @@ use super::member::{Channels, Member, ProbeResult, RunEnd};
 use super::message::Message;
 use super::probe_runner::ProbeEvent;
 use super::start::{GroupHandover, NOT_READY, READY};
-use super::status::{GroupPhase, GroupStatus, MemberStatus};
+use super::status::{GroupStatus, MemberStatus};
 use super::volumes;
 use crate::error::{OnSystem, RuntimeError, error_text};
 use crate::home::{Home, is_full, write_json};
@@ -64,14 +64,14 @@ pub fn supervise(
     let outcome = supervisor.run();
     if let Err(error) = &outcome {
         let status =
-            GroupStatus { error: Some(error_text(error)), ..initial_status(dir, GroupPhase::Failed) };
+            GroupStatus { error: Some(error_text(error)), ..initial_status(dir, GroupState::Failed) };
         dir.set_status(&status)?;
     }
     drop(lock);
     outcome
 }
 
-fn initial_status(dir: &GroupDir, state: GroupPhase) -> GroupStatus {
+fn initial_status(dir: &GroupDir, state: GroupState) -> GroupStatus {
     let supervisor = std::process::id();
     GroupStatus {
         name: dir.name(),
@@ -95,7 +95,7 @@ fn set_up(
     let mut group =
         cudock_group::read(&handover.text).map_err(|error| RuntimeError::Request(error.to_string()))?.group;
     group.name.clone_from(&handover.name);
-    let status = initial_status(dir, GroupPhase::Pending);
+    let status = initial_status(dir, GroupState::Pending);
     dir.set_status(&status)?;
     leave_mount_namespace()?;
     volumes::create(&group, dir, &handover.volumes.iter().cloned().collect())?;
@@ -189,7 +189,7 @@ impl Supervisor {
             self.write_status()?;
             self.report_start();
             if let Some(state) = self.finished {
-                self.mux.announce("group", GroupPhase::from(state).name());
+                self.mux.announce("group", &state.to_string());
                 return Ok(state);
             }
             let limit = next.map_or(Duration::from_secs(3600), |next| next.saturating_sub(self.now()));
@@ -395,7 +395,7 @@ impl Supervisor {
             member.reason.as_ref().map(|reason| format!("{}: {reason}", member.container.name))
         };
         let reasons: Vec<String> = self.members.iter().filter_map(reason).collect();
-        format!("{NOT_READY}\nthe group {}: {}", GroupPhase::from(state).name(), reasons.join("; "))
+        format!("{NOT_READY}\nthe group {}: {}", state, reasons.join("; "))
     }
 
     /// Whether every container is ready or has succeeded.
@@ -432,7 +432,7 @@ impl Supervisor {
                 Phase::BackOff { until } if until > now => {
                     Some(format!("{name}: {reason}; it restarts in {} s", seconds(until, now)))
                 }
-                Phase::Ended(Outcome::Failed { .. }) => Some(format!("{name}: {reason}")),
+                Phase::Ended(Outcome::Failed) => Some(format!("{name}: {reason}")),
                 _ => None,
             }
         })
@@ -451,7 +451,7 @@ impl Supervisor {
                 exit_code: member.exit_code,
                 reason: member.reason.clone().or_else(|| member.unready_reason()),
             });
-        let state = self.sequence.state().into();
+        let state = self.sequence.state();
         let mut status = GroupStatus { state, containers: containers.collect(), ..self.status.clone() };
         if std::mem::take(&mut self.network_changed) {
             status.ports = self.network.ports();
