@@ -67,7 +67,6 @@ pub const FOREVER: Moment = Duration::MAX;
 pub struct Prober {
     purpose: Purpose,
     timing: Timing,
-    /// When the next attempt is due.
     due: Moment,
     /// The attempt without a result, and its deadline.
     pending: Option<(ProbeAttempt, Moment)>,
@@ -97,7 +96,6 @@ impl Prober {
         }
     }
 
-    /// Whether the container is ready.
     pub fn is_ready(&self) -> bool {
         self.ready
     }

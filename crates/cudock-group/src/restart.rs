@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 /// A point in time: the duration since a start that the caller chooses, by a monotonic clock.
 pub type Moment = Duration;
 
-/// A run of this length resets the delay.
 const LONG_RUN: Duration = Duration::from_secs(600);
 
 /// Exponential delays between restarts.
@@ -132,7 +131,6 @@ impl Restarts {
     }
 }
 
-/// The state of a group, in Azure's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupState {

@@ -11,7 +11,6 @@ use crate::restart::{Exit, GroupState, Moment, Next, Outcome, RestartPolicy, Res
 /// The exit code of a container that could not be started, as docker has it.
 const COULD_NOT_START: i32 = 125;
 
-/// Input of the state machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Time passed: the first event, and the one after each [`Action::Wait`].
@@ -32,7 +31,6 @@ pub enum Event {
     Stop,
 }
 
-/// Output of the state machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Start this container, which is not running.
@@ -54,7 +52,6 @@ pub enum KillReason {
     Stopping,
 }
 
-/// The state of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It has not started yet.
@@ -75,7 +72,6 @@ impl Phase {
     }
 }
 
-/// A container of the group.
 #[derive(Clone, Debug)]
 pub struct Member {
     name: String,
@@ -96,7 +92,6 @@ impl Member {
         self.phase
     }
 
-    /// How often it was restarted.
     pub fn restarts(&self) -> u64 {
         self.restarts.count()
     }
@@ -136,7 +131,6 @@ impl Member {
     }
 }
 
-/// The state machine of one group.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     init: Vec<Member>,

@@ -18,7 +18,6 @@ use crate::status::{ContainerState, Watch, process_began};
 pub use crate::tree::Copied;
 use crate::tree::{CopyOptions, copy_attributes, copy_contents, copy_entry, copy_handle, open_directory};
 
-/// The direction of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From this machine into the container.
@@ -27,7 +26,6 @@ pub enum Direction {
     Out,
 }
 
-/// A copy between a container and this machine.
 #[derive(Debug, Clone)]
 pub struct CopyRequest {
     pub direction: Direction,
@@ -41,7 +39,6 @@ pub struct CopyRequest {
     pub follow_link: bool,
 }
 
-/// Copies between a container and this machine.
 pub fn copy(dir: &ContainerDir, plan: &Plan, request: &CopyRequest) -> Result<Copied, RuntimeError> {
     let outside = std::path::absolute(&request.outside).on("cannot find", Path::new(&request.outside))?;
     // Opened before a stopped container's root is mounted, which changes the mount namespace.
@@ -97,7 +94,6 @@ fn root_of(dir: &ContainerDir, plan: &Plan, path: &str) -> Result<(InRoot, Optio
     Ok((opened, Some(watch)))
 }
 
-/// One of the two paths.
 struct Side {
     root: InRoot,
     path: PathBuf,
@@ -110,7 +106,6 @@ impl Side {
         Ok(Self { root, path, typed: typed.to_owned() })
     }
 
-    /// Whether it was typed as a directory.
     fn is_written_as_directory(&self) -> bool {
         self.typed.ends_with('/') || self.is_contents()
     }

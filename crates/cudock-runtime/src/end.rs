@@ -15,13 +15,11 @@ use crate::rootless;
 use crate::signal::{SignalNumber, send};
 use crate::status::{ContainerState, ContainerStatus, now, process_began};
 
-/// How often the state of a container is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Clone, Copy)]
 pub struct StopRequest {
     at: Instant,
-    /// Whether the stop signal was sent.
     signaled: bool,
 }
 

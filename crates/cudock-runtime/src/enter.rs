@@ -22,7 +22,6 @@ use crate::reexec;
 use crate::sys;
 use crate::user::Identity;
 
-/// What runs in a container, and as whom.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ExecSpec {
     pub(crate) args: Vec<String>,
@@ -41,11 +40,9 @@ pub(crate) struct ExecSpec {
 pub(crate) struct Inherited {
     /// A pidfd of the container's first process.
     pub(crate) container: i32,
-    /// Which of its namespaces to join.
     pub(crate) namespaces: u32,
     /// The `cgroup.procs` of its cgroups.
     pub(crate) groups: Vec<i32>,
-    /// Where to report the result.
     pub(crate) report_to: i32,
 }
 
@@ -200,7 +197,6 @@ fn report(to: BorrowedFd<'_>, kind: char, message: &str) {
     let _ = rustix::io::write(to, message.as_bytes().get(..limit).unwrap_or_default());
 }
 
-/// Adds the step that failed.
 fn step<E: std::fmt::Display>(step: &str) -> impl FnOnce(E) -> String {
     move |error| format!("cannot {step}: {error}")
 }

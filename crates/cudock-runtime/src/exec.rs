@@ -19,10 +19,8 @@ use crate::streams::{self, Signals, StreamEnds, supervise_process};
 use crate::user::identify;
 use crate::{limits, terminal};
 
-/// A process to run in a container.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ExecRequest {
-    /// The program and its arguments.
     pub args: Vec<String>,
     /// Variables that override the container's.
     pub environment: Vec<(String, String)>,
@@ -30,7 +28,6 @@ pub struct ExecRequest {
     pub user: Option<String>,
     /// The working directory; the container's by default.
     pub cwd: Option<String>,
-    /// Whether it gets a terminal.
     pub tty: bool,
     /// Whether it reads our standard input.
     pub stdin: bool,
@@ -40,9 +37,7 @@ pub struct ExecRequest {
 /// readable inside the container.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExecHandover {
-    /// The container's directory.
     pub container: PathBuf,
-    /// The process.
     pub request: ExecRequest,
 }
 

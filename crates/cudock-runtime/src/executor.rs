@@ -16,18 +16,13 @@ use rustix::termios::Winsize;
 use crate::error::RuntimeError;
 use crate::sys;
 
-/// Executes the user's program.
 #[derive(Clone)]
 pub(crate) struct ProgramExecutor {
-    /// The whole environment.
     pub(crate) environment: Vec<(String, String)>,
-    /// The working directory.
     pub(crate) cwd: String,
     /// Whether the program and the working directory are checked from outside after all mounts, not by [`Executor::validate`].
     pub(crate) late: bool,
-    /// The size of its terminal.
     pub(crate) size: Option<Winsize>,
-    /// The seccomp filter, if any.
     pub(crate) filter: Option<Filter>,
     /// A function to run instead of a program, in this process.
     pub(crate) instead: Option<fn() -> i32>,
@@ -98,7 +93,6 @@ impl ProgramExecutor {
         self.find(args)
     }
 
-    /// Changes to the working directory.
     pub(crate) fn enter_cwd(&self) -> Result<(), String> {
         enter(&self.cwd).map_err(|error| {
             let reason = match error {

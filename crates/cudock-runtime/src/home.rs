@@ -12,19 +12,16 @@ use crate::plan::Plan;
 /// Where directories of containers are moved before they are removed.
 const TRASH: &str = "trash";
 
-/// The data directory.
 #[derive(Debug, Clone)]
 pub struct Home {
     root: PathBuf,
 }
 
-/// The directory of one container.
 #[derive(Debug, Clone)]
 pub struct ContainerDir {
     path: PathBuf,
 }
 
-/// All containers.
 #[derive(Default)]
 struct ContainerScan {
     intact: Vec<(ContainerDir, Plan)>,
@@ -33,7 +30,6 @@ struct ContainerScan {
 }
 
 impl Home {
-    /// The data directory at `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -42,7 +38,6 @@ impl Home {
         &self.root
     }
 
-    /// Where unpacked images are.
     pub fn images(&self) -> PathBuf {
         self.root.join("images")
     }
@@ -183,12 +178,10 @@ impl Home {
 }
 
 impl ContainerDir {
-    /// A container by its directory.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -249,7 +242,6 @@ impl ContainerDir {
         read_json(&self.plan_file())
     }
 
-    /// Removes the directory.
     pub(crate) fn remove(&self) -> Result<(), RuntimeError> {
         match self.discard()? {
             Some(trash) => remove_tree(&trash),

@@ -8,13 +8,11 @@ use std::path::{Component, Path};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
 
-/// An open container root.
 #[derive(Debug)]
 pub(crate) struct InRoot {
     root: OwnedFd,
 }
 
-/// The most that is read of a file.
 const MAX_FILE: u64 = 4 << 20;
 
 impl InRoot {

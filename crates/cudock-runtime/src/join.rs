@@ -48,13 +48,11 @@ const NAMESPACES: [(&str, ThreadNameSpaceType); 6] = [
     ("uts", ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME),
 ];
 
-/// A process that is about to join a container.
 pub(crate) struct Joining {
     /// The container's first process.
     pub(crate) pid: i32,
     /// When that process started, so that no other one with the same PID is joined.
     pub(crate) began: Option<u64>,
-    /// What runs, and as whom.
     pub(crate) spec: ExecSpec,
     /// Standard input, output and error.
     pub(crate) streams: [OwnedFd; 3],
@@ -140,7 +138,6 @@ fn hand_down(descriptor: &(impl std::os::fd::AsFd + AsRawFd)) -> Result<i32, Run
     Ok(descriptor.as_raw_fd())
 }
 
-/// Whether a process is a child of this one.
 fn is_child(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());

@@ -167,7 +167,6 @@ pub(crate) fn create(
     Ok(Created { container, pid, terminal })
 }
 
-/// The variables of the first process.
 fn environment(
     plan: &Plan,
     private: &Private,
@@ -198,7 +197,6 @@ fn check_program(pid: i32, plan: &Plan, checker: &ProgramExecutor) -> Result<(),
 }
 
 impl Created {
-    /// Starts the program.
     pub(crate) fn start(&mut self) -> Result<(), RuntimeError> {
         self.container.start().map_err(|error| RuntimeError::Create(error_text(&error)))
     }
@@ -225,12 +223,10 @@ fn create_cwd(root: &InRoot, cwd: &str) -> Result<(), RuntimeError> {
     }
 }
 
-/// The path of a container's cgroups.
 pub(crate) fn cgroup_path(id: &str) -> String {
     format!("{}/cudock-{id}", crate::rootless::cgroup_parent())
 }
 
-/// The seccomp filter for these settings.
 pub(crate) fn filter(security: &Security) -> Result<Option<Filter>, RuntimeError> {
     let capabilities: Result<Vec<Capability>, _> =
         security.capabilities.iter().map(|name| Capability::from_name(name)).collect();
@@ -316,7 +312,6 @@ fn store_started(
     started.write(dir)
 }
 
-/// How deep a directory of devices is searched.
 const DEVICE_DEPTH: usize = 8;
 
 fn requested_devices(plan: &Plan) -> Result<Vec<SpecDevice>, RuntimeError> {
@@ -376,7 +371,6 @@ fn processors() -> u32 {
     std::thread::available_parallelism().ok().and_then(|count| u32::try_from(count.get()).ok()).unwrap_or(1)
 }
 
-/// Empties a directory.
 fn clear(directory: &Path) -> Result<(), RuntimeError> {
     for entry in fs::read_dir(directory).on("cannot read", directory)?.flatten() {
         crate::home::remove_tree(&entry.path())?;

@@ -22,7 +22,6 @@ const LIMITS: [(&str, Resource); 14] = [
     ("stack", Resource::RLIMIT_STACK),
 ];
 
-/// The names of all limits.
 pub fn names() -> impl Iterator<Item = &'static str> {
     LIMITS.iter().map(|(name, _)| *name)
 }
@@ -44,7 +43,6 @@ pub(crate) fn rlimits(limits: &Limits) -> Result<Vec<(String, u64, u64)>, Runtim
     limits.rlimits.iter().map(allowed).collect()
 }
 
-/// Sets limits of this process.
 pub(crate) fn apply(rlimits: &[(String, u64, u64)]) -> Result<(), RuntimeError> {
     for (name, soft, hard) in rlimits {
         setrlimit(find(name)?.1, *soft, *hard).when("cannot set the resource limits")?;

@@ -19,12 +19,10 @@ pub struct LogLine {
     pub log: String,
     /// `stdout` or `stderr`.
     pub stream: String,
-    /// When it was written.
     pub time: String,
 }
 
 impl LogLine {
-    /// When it was written, in milliseconds since 1970.
     pub(crate) fn milliseconds(&self) -> Option<u64> {
         Timestamp::parse(&self.time)?.millis()
     }
@@ -36,7 +34,6 @@ const MAX_LINE: usize = 16 << 10;
 /// A log of this size is rotated; one rotated file is kept.
 const MAX_FILE: u64 = 64 << 20;
 
-/// Writes the log of a container.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     path: PathBuf,
@@ -47,7 +44,6 @@ pub(crate) struct LogWriter {
     entries: Vec<u8>,
 }
 
-/// An output of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     Out,
@@ -242,7 +238,6 @@ pub(crate) fn print(line: &LogLine, text: &str) -> io::Result<()> {
     }
 }
 
-/// How often a log is checked for new lines.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Reads what is available; 0 at the end.

@@ -27,7 +27,6 @@ pub struct Network {
     namespace: Option<Namespace>,
     forwarder: Option<Forwarder>,
     outbound: Option<Outbound>,
-    /// When helper processes were restarted.
     restarts: Vec<Instant>,
     error: Option<String>,
 }
@@ -85,7 +84,6 @@ impl Network {
         changed
     }
 
-    /// Why a helper could not be restarted.
     pub fn error(&self) -> Option<String> {
         self.error.clone()
     }
@@ -95,7 +93,6 @@ impl Network {
         self.path.as_deref()
     }
 
-    /// The published ports.
     pub fn ports(&self) -> Vec<String> {
         let ports = self.forwarder.iter().flat_map(Forwarder::mappings);
         ports.map(ToString::to_string).collect()
@@ -178,7 +175,6 @@ pub(crate) fn files(
     Ok(files)
 }
 
-/// Parses the addresses of `--dns`.
 fn name_servers(addresses: &[String]) -> Result<Vec<IpAddr>, RuntimeError> {
     let invalid =
         |text: &str| RuntimeError::Request(format!("`{text}` is not the IP address of a name server"));

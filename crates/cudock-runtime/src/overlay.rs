@@ -32,7 +32,6 @@ pub fn leave_mount_namespace() -> Result<(), RuntimeError> {
     mount(None::<&str>, "/", None::<&str>, slave, None::<&str>).when("cannot detach the mount namespace")
 }
 
-/// An overlay mount.
 #[derive(Debug)]
 pub(crate) struct Overlay<'a> {
     /// The topmost first.

@@ -76,7 +76,6 @@ impl SealedCommand {
         RuntimeError::system("cannot re-execute cudock", self.command.exec())
     }
 
-    /// Starts it as a child.
     pub fn spawn(mut self, stdin: Stdio, stdout: Stdio, stderr: Stdio) -> Result<Child, RuntimeError> {
         self.command.stdin(stdin).stdout(stdout).stderr(stderr).spawn().when("cannot re-execute cudock")
     }
@@ -129,10 +128,8 @@ pub fn take_over(descriptor: i32) -> File {
     File::from(owned)
 }
 
-/// Separates the parts of a reply.
 const SEPARATOR: char = '\u{1f}';
 
-/// An error as a watcher's reply.
 pub(crate) fn format_error(error: &RuntimeError) -> String {
     let hint = error.hint().unwrap_or_default();
     format!("{}{SEPARATOR}{}{SEPARATOR}{hint}", crate::exit_code(error), error_text(error))

@@ -23,20 +23,16 @@ pub(crate) struct SpecInputs<'a> {
     pub(crate) network: Option<&'a Path>,
     /// Device nodes besides the GPUs'.
     pub(crate) devices: &'a [SpecDevice],
-    /// The path of its cgroups.
     pub(crate) cgroup: &'a str,
     /// Resource limits: name, soft, hard.
     pub(crate) rlimits: &'a [(String, u64, u64)],
     /// The mount points of cgroup v1 hierarchies.
     pub(crate) hierarchies: &'a [PathBuf],
     pub(crate) processors: u32,
-    /// Whether the kernel counts swap.
     pub(crate) swap: bool,
-    /// Whether it runs in a user namespace.
     pub(crate) user_namespace: bool,
 }
 
-/// A device node in the container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SpecDevice {
     pub(crate) path: String,
@@ -49,7 +45,6 @@ pub(crate) struct SpecDevice {
     pub(crate) access: String,
 }
 
-/// The container as a specification.
 pub(crate) fn specification(plan: &Plan, inputs: &SpecInputs<'_>) -> Value {
     let mut groups = inputs.identity.groups.clone();
     groups.extend(inputs.edits.iter().flat_map(|edits| edits.additional_gids.iter().copied()));
@@ -205,7 +200,6 @@ fn group_mounts(inputs: &SpecInputs<'_>, bind_sys: bool) -> Vec<Value> {
     mounts
 }
 
-/// All device nodes of the container.
 pub(crate) fn all_devices(inputs: &SpecInputs<'_>) -> Vec<SpecDevice> {
     let gpu_devices = inputs.edits.iter().flat_map(|edits| &edits.devices).map(|node| SpecDevice {
         path: node.container.display().to_string(),

@@ -11,10 +11,8 @@ use crate::error::RuntimeError;
 use crate::home::{ContainerDir, read_json, write_json};
 use crate::user::Identity;
 
-/// What the first process was started with.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Started {
-    /// The whole environment.
     pub(crate) environment: Vec<(String, String)>,
     /// The variables set by the user, which a restart needs again.
     pub(crate) given: Vec<(String, String)>,

@@ -13,7 +13,6 @@ use crate::home::{ContainerDir, is_full, read_json, write_json};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerStatus {
     pub state: ContainerState,
-    /// The process that watches it.
     pub watcher: Option<u32>,
     /// The PID of its first process, on the host.
     pub pid: Option<i32>,
@@ -21,19 +20,15 @@ pub struct ContainerStatus {
     pub pid_began: Option<u64>,
     /// When it was last started, in milliseconds since 1970.
     pub started: Option<u64>,
-    /// When it last exited.
     pub finished: Option<u64>,
     /// Its exit code; 128 plus the signal's number if a signal ended it.
     pub exit_code: Option<i32>,
-    /// Whether it ran out of memory.
     pub out_of_memory: bool,
-    /// How often it was restarted.
     pub restarts: u32,
     /// Why it did not start, or what failed later.
     pub error: Option<String>,
     /// Whether its readiness probe, if it has one, succeeds.
     pub ready: Option<bool>,
-    /// Published ports.
     pub ports: Vec<String>,
 }
 
@@ -43,7 +38,6 @@ pub enum ContainerState {
     /// Its directory exists; nothing runs yet.
     #[default]
     Created,
-    /// It runs.
     Running,
     /// It exited and waits for its restart.
     Restarting,
@@ -91,12 +85,10 @@ impl ContainerDir {
         }
     }
 
-    /// Whether a watcher runs.
     pub fn is_watched(&self) -> Result<bool, RuntimeError> {
         Ok(self.watch()?.is_none())
     }
 
-    /// Waits until no watcher runs.
     pub fn wait_unwatched(&self) -> Result<(), RuntimeError> {
         let path = self.watch_lock();
         match fs::File::open(&path) {
@@ -122,7 +114,6 @@ impl ContainerDir {
         }
     }
 
-    /// Writes the status.
     pub fn set_status(&self, status: &ContainerStatus) -> Result<(), RuntimeError> {
         write_json(&self.status_file(), status)
     }

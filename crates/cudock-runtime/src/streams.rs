@@ -19,7 +19,6 @@ use crate::log::{LogWriter, Stream, read_some};
 use crate::terminal::{Raw, copy_size};
 use crate::user::Identity;
 
-/// The signals that are forwarded to the container.
 const FORWARDED: [Signal; 6] =
     [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
 
@@ -35,12 +34,10 @@ pub(crate) struct Signals {
     descriptor: SignalFd,
 }
 
-/// A signal, by what it means here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignalEvent {
     /// One or more children exited.
     Child,
-    /// Our terminal was resized.
     Resized,
     Forward(Signal),
 }
@@ -117,7 +114,6 @@ pub(crate) struct StdinPipe {
 }
 
 impl StdinPipe {
-    /// Reads from our standard input.
     fn fill(&mut self, buffer: &mut [u8]) {
         match read_some(io::stdin().lock(), buffer) {
             Ok(count @ 1..) => self.pending.extend_from_slice(buffer.get(..count).unwrap_or_default()),
@@ -248,7 +244,6 @@ pub(crate) fn supervise_process(
     }
 }
 
-/// Which descriptors are ready.
 struct Ready {
     signal: bool,
     typed: bool,
@@ -361,7 +356,6 @@ fn copy_keys(ends: &mut StreamEnds, buffer: &mut [u8]) -> bool {
     ends.terminal.as_mut().is_some_and(|terminal| terminal.write_all(keys).is_ok())
 }
 
-/// How the process ended, if it did.
 fn reap(pid: i32) -> Option<ProcessEnd> {
     let status = waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG)).ok()?;
     match status {

@@ -112,12 +112,10 @@ impl Drop for Raw {
     }
 }
 
-/// The size of our own terminal, if there is one.
 pub(crate) fn own_size() -> Option<Winsize> {
     tcgetwinsize(io::stdout().as_fd()).or_else(|_| tcgetwinsize(io::stdin().as_fd())).ok()
 }
 
-/// Copies the size of our terminal to the container's.
 pub(crate) fn copy_size(terminal: BorrowedFd<'_>) {
     if let Some(size) = own_size() {
         let _ = tcsetwinsize(terminal, size);

@@ -16,7 +16,6 @@ use rustix::fs::{
 /// The deepest tree; each level keeps two directories open.
 const MAX_DEPTH: usize = 400;
 
-/// How a tree is copied.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CopyOptions {
     /// Whether to keep owners and groups.
@@ -29,7 +28,6 @@ pub(crate) struct CopyOptions {
 pub struct Copied {
     /// Files, links and directories.
     pub entries: u64,
-    /// Bytes of files.
     pub bytes: u64,
     /// Devices, pipes and sockets, which are skipped.
     pub skipped: u64,

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::error::RuntimeError;
 use crate::in_root::InRoot;
 
-/// The user and groups of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) uid: u32,

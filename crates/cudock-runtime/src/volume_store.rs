@@ -24,7 +24,6 @@ use crate::tree::{Copied, CopyOptions, copy_attributes, copy_contents};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NamedVolume {
     pub name: String,
-    /// Where its files are.
     pub path: PathBuf,
     /// When it was created, in milliseconds since 1970.
     pub created: u64,
@@ -56,7 +55,6 @@ impl Home {
         Ok(self.volume_dir(name)?.join("data"))
     }
 
-    /// Whether a volume of this name exists.
     pub fn has_volume(&self, name: &str) -> bool {
         self.volume_dir(name).is_ok_and(|dir| dir.join("volume.json").is_file())
     }
@@ -74,7 +72,6 @@ impl Home {
         write_json(&dir.join("volume.json"), &VolumeRecord { created: now() })
     }
 
-    /// All volumes by name.
     pub fn named_volumes(&self) -> Result<Vec<NamedVolume>, RuntimeError> {
         let directory = self.volumes();
         let entries = match fs::read_dir(&directory) {

@@ -17,7 +17,6 @@ use crate::in_root::InRoot;
 use crate::plan::MountPlan;
 use crate::sys;
 
-/// Something to mount.
 #[derive(Debug)]
 pub(crate) struct Volume<'a> {
     source: VolumeSource<'a>,

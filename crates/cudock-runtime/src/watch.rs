@@ -325,7 +325,6 @@ fn read_output(reader: &File, pid: i32) -> Result<String, RuntimeError> {
     }
 }
 
-/// Whether a container that exited restarts.
 fn restarts(policy: Restart, code: i32, restarts: u32) -> bool {
     match policy {
         Restart::No => false,

@@ -32,13 +32,9 @@ use crate::usage::Process;
 
 pub type Open = Box<dyn Fn(&str) -> Result<Image, ImageError>>;
 
-/// cudock's own engine.
 pub struct Builtin {
-    /// Where containers are kept.
     pub home: Home,
-    /// How images are opened.
     pub open: Open,
-    /// Reports the progress of unpacking.
     pub progress: Arc<dyn Progress>,
 }
 
@@ -157,7 +153,6 @@ impl Builtin {
         }
     }
 
-    /// Fetches and unpacks an image.
     pub fn pull(&self, image: &str) -> Result<Image, RuntimeError> {
         let opened = (self.open)(image)?;
         let store = LayerStore::open(self.home.images())?;

@@ -17,20 +17,15 @@ use crate::plan::{Plan, Private};
 use crate::tree::Copied;
 use crate::usage::Process;
 
-/// A container to run.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     /// The container, without what the image decides, which the engine fills in.
     pub plan: Plan,
-    /// Variables set by the user.
     pub private: Private,
     /// Replaces the image's entry point.
     pub entrypoint: Option<Vec<String>>,
-    /// Replaces the image's command.
     pub command: Vec<String>,
-    /// Replaces the image's working directory.
     pub cwd: Option<String>,
-    /// Replaces the image's user.
     pub user: Option<String>,
     /// Whether to return as soon as it runs.
     pub detach: bool,
@@ -48,34 +43,25 @@ pub struct Summary {
     pub id: String,
     pub name: String,
     pub image: String,
-    /// What runs in it.
     pub command: String,
     /// created, running, restarting, exited, lost.
     pub state: String,
     /// When it was created, in milliseconds since 1970.
     pub created: u64,
-    /// When it was last started.
     pub started: Option<u64>,
-    /// Its last exit code.
     pub exit_code: Option<i32>,
-    /// Whether it ran out of memory.
     pub out_of_memory: bool,
-    /// How often it was restarted.
     pub restarts: u32,
     /// Whether it is ready, for containers of a group.
     pub ready: Option<bool>,
-    /// Published ports.
     pub ports: Vec<String>,
     /// The value of `--gpus`.
     pub gpus: Option<String>,
-    /// The group it belongs to.
     pub group: Option<String>,
 }
 
-/// Which lines of a log.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogRequest {
-    /// Whether to wait for new lines.
     pub follow: bool,
     /// Only this many lines from the end.
     pub tail: Option<usize>,
@@ -105,11 +91,9 @@ impl LogRequest {
 
 /// The operations of an engine. Containers are given by name or by a prefix of the id.
 pub trait Engine {
-    /// cudock, docker, podman.
     fn name(&self) -> &'static str;
     /// Runs a container and returns its exit code. A detached one returns 0 after its id is printed.
     fn run(&self, request: RunRequest) -> Result<i32, RuntimeError>;
-    /// Running containers, or all.
     fn list(&self, all: bool) -> Result<Vec<Summary>, RuntimeError>;
     /// Prints the log of a container.
     fn logs(&self, name: &str, request: LogRequest) -> Result<(), RuntimeError>;
@@ -121,7 +105,6 @@ pub trait Engine {
     fn stop_all(&self, names: &[String], seconds: Option<u32>) -> Vec<Result<(), RuntimeError>> {
         names.iter().map(|name| self.stop(name, seconds)).collect()
     }
-    /// Removes a container.
     fn remove(&self, name: &str, force: bool) -> Result<(), RuntimeError>;
     /// Waits until a container has exited and returns its exit code.
     fn wait(&self, name: &str) -> Result<i32, RuntimeError>;
@@ -134,8 +117,6 @@ pub trait Engine {
     fn start(&self, name: &str, variables: &[(String, String)], attach: bool) -> Result<i32, RuntimeError>;
     /// Stops a container if it runs, and starts it again.
     fn restart(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError>;
-    /// Copies files between a container and this machine.
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied, RuntimeError>;
-    /// The processes of a container.
     fn processes(&self, name: &str) -> Result<Vec<Process>, RuntimeError>;
 }

@@ -6,7 +6,6 @@ use cudock_base::UsageError;
 
 use crate::plan::DevicePlan;
 
-/// The CDI kind of NVIDIA's GPUs.
 const GPU_KIND: &str = "nvidia.com/gpu";
 
 /// What a `--device` asks for.

@@ -4,7 +4,6 @@ use cudock_base::UsageError;
 
 use super::values::bytes;
 
-/// The least memory of a container.
 pub(crate) const MIN_MEMORY: u64 = 6 << 20;
 
 /// The value of `--memory`.

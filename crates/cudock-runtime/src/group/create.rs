@@ -26,13 +26,11 @@ use crate::status::now;
 pub struct GroupSettings {
     /// The network of the group, and its published ports.
     pub network: NetworkPlan,
-    /// Directories of this machine in place of volumes.
     pub volumes: BTreeMap<String, PathBuf>,
     /// The root of the driver's files, if not this machine's.
     pub driver_root: Option<PathBuf>,
     /// The root of the device nodes, if not the driver's root.
     pub device_root: Option<PathBuf>,
-    /// Whether containers that request GPUs run without them.
     pub without_gpus: bool,
 }
 

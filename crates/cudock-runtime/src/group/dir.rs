@@ -16,7 +16,6 @@ use crate::error::{OnFile, OnSystem, RuntimeError};
 use crate::home::{ContainerDir, Home, read_json, remove_tree, write_json};
 use crate::plan::Plan;
 
-/// The directory of one group.
 #[derive(Debug, Clone)]
 pub struct GroupDir {
     path: PathBuf,
@@ -48,12 +47,10 @@ impl GroupDir {
         Self { path: home.groups().join(name) }
     }
 
-    /// A group by its directory.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -114,7 +111,6 @@ impl GroupDir {
         }
     }
 
-    /// Whether its supervisor runs.
     pub fn is_supervised(&self) -> Result<bool, RuntimeError> {
         let path = self.lock_file();
         let file = match fs::File::options().append(true).open(&path) {

@@ -18,13 +18,11 @@ use crate::plan::{NetworkMode, NetworkPlan};
 /// What `cudock up` runs.
 #[derive(Debug, PartialEq, Eq)]
 pub enum UpSource {
-    /// A group file.
     Group(PathBuf),
     /// A directory with a project to serve.
     Project(PathBuf),
 }
 
-/// The names of a group file in a directory.
 const FILE_NAMES: [&str; 2] = ["group.yaml", "group.yml"];
 
 /// Finds what `cudock up` runs: a file, or what is in a directory.
@@ -113,7 +111,6 @@ pub fn volumes(values: &[String]) -> Result<BTreeMap<String, PathBuf>, UsageErro
     Ok(all)
 }
 
-/// Checks the name of a group.
 pub fn check_name(name: &str) -> Result<(), UsageError> {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let valid = (1..=63).contains(&name.len())

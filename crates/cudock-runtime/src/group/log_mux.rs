@@ -9,7 +9,6 @@ use crate::log::Stream;
 /// Longer lines are split.
 const MAX_LINE: u64 = 16 << 10;
 
-/// Merges the outputs of all containers.
 #[derive(Debug)]
 pub(super) struct LogMux {
     width: usize,

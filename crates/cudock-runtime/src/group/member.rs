@@ -33,7 +33,6 @@ const KILL_GRACE: Duration = Duration::from_secs(5);
 /// How long output may arrive after a watcher has exited.
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
-/// A container of the group.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) container: Container,
@@ -49,7 +48,6 @@ pub(super) struct Member {
     pub(super) reason: Option<String>,
 }
 
-/// One run of a container.
 #[derive(Debug)]
 pub(super) struct Run {
     number: u64,
@@ -75,7 +73,6 @@ struct Ending {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RunEnd {
-    /// With this exit code.
     Exited(i32),
     /// It did not start, for this reason.
     FailedToStart(String),
@@ -195,7 +192,6 @@ impl Member {
         Some(RunEnd::FailedToStart(reason))
     }
 
-    /// Whether its last run ran out of memory.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.dir.status().is_ok_and(|status| status.out_of_memory)
     }
@@ -209,7 +205,6 @@ impl Member {
         }
     }
 
-    /// How long it may take to stop.
     pub(super) fn grace(&self) -> Duration {
         Duration::from_secs(self.plan.stop_seconds.into())
     }
@@ -277,7 +272,6 @@ impl Member {
         Some(format!("not ready: {}", runner.failure()))
     }
 
-    /// Takes the result of a probe's request.
     pub(super) fn probed(&mut self, number: u64, probe: usize, result: ProbeResult, now: Moment) {
         let run = self.run.as_mut().filter(|run| run.number == number);
         if let Some(runner) = run.and_then(|run| run.probes.get_mut(probe)) {
@@ -286,7 +280,6 @@ impl Member {
     }
 }
 
-/// The result of a probe's request.
 #[derive(Debug)]
 pub(super) struct ProbeResult {
     pub(super) attempt: cudock_group::probe::ProbeAttempt,

@@ -10,7 +10,6 @@ use crate::error::RuntimeError;
 use crate::home::Home;
 use crate::log::{self, LogLine, LogReader};
 
-/// How often the state of a group is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Waits until a group has ended and returns its exit code: 0 if all containers succeeded or it was stopped, else that of
@@ -76,7 +75,6 @@ pub fn logs(home: &Home, group: &GroupDir, request: LogRequest) -> Result<(), Ru
     }
 }
 
-/// Takes the earliest of the next lines.
 fn earliest(logs: &mut [ContainerLog]) -> Result<Option<(String, LogLine)>, RuntimeError> {
     for log in logs.iter_mut().filter(|log| log.next.is_none()) {
         log.next = log.reader.next_line()?;

@@ -22,7 +22,6 @@ pub struct GroupHandover {
     pub text: String,
     /// The name of the group, which may differ from the file's.
     pub name: String,
-    /// Where containers are kept.
     pub home: PathBuf,
     /// The network of the group, and its published ports.
     pub network: NetworkPlan,
@@ -45,14 +44,12 @@ impl GroupHandover {
     }
 }
 
-/// The result of a detached start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartOutcome {
     /// All containers are ready, or have succeeded.
     Ready,
     /// They are not, for this reason.
     NotReady(String),
-    /// They were not ready in time.
     TimedOut,
 }
 

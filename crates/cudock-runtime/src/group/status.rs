@@ -12,11 +12,9 @@ pub struct GroupStatus {
     pub state: GroupState,
     /// When it was created, in milliseconds since 1970.
     pub created: u64,
-    /// The process that supervises it.
     pub supervisor: u32,
     /// When that process started, in clock ticks since boot.
     pub supervisor_began: Option<u64>,
-    /// Published ports.
     pub ports: Vec<String>,
     /// The error of the group as a whole.
     pub error: Option<String>,
@@ -24,43 +22,32 @@ pub struct GroupStatus {
     pub containers: Vec<MemberStatus>,
 }
 
-/// The status of a container of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberStatus {
     /// Its name in the group.
     pub name: String,
-    /// The id of its container.
     pub id: String,
     /// Whether it runs before the others.
     pub init: bool,
-    /// Its state.
     pub phase: MemberPhase,
     /// Whether it runs and its readiness probe, if it has one, succeeds.
     pub ready: bool,
-    /// How often it was restarted.
     pub restarts: u64,
-    /// Its last exit code.
     pub exit_code: Option<i32>,
     /// Why it is not running or not ready.
     #[serde(rename = "why")]
     pub reason: Option<String>,
 }
 
-/// The state of a container of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemberPhase {
-    /// It has not started yet.
     Waiting,
     /// It runs or is being started.
     Running,
-    /// It is being stopped.
     Ending,
-    /// It waits for its restart.
     Restarting,
-    /// It exited with code 0.
     Succeeded,
-    /// It exited with another code.
     Failed,
 }
 

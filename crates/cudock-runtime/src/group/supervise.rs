@@ -35,7 +35,6 @@ use crate::reexec;
 use crate::status::{now, process_began};
 use crate::watch::Connection;
 
-/// The signals that a supervisor handles.
 const HANDLED_SIGNALS: [Signal; 5] =
     [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT];
 
@@ -164,7 +163,6 @@ struct Supervisor {
     members: Vec<Member>,
     status: GroupStatus,
     network: Network,
-    /// Whether the containers use the host's network.
     host_network: bool,
     mux: Arc<LogMux>,
     began: Instant,
@@ -174,7 +172,6 @@ struct Supervisor {
     announced: bool,
     /// When the sequence needs its next tick.
     wake: Option<Moment>,
-    /// How many times stopping was requested.
     stop_requests: u32,
     finished: Option<GroupState>,
     network_changed: bool,

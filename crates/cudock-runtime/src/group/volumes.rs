@@ -15,7 +15,6 @@ use crate::plan::MountPlan;
 /// Directories of this machine in place of volumes, by the names of the volumes.
 pub(super) type VolumeDirectories = BTreeMap<String, PathBuf>;
 
-/// The mounts of a container.
 pub(super) fn mounts(
     group: &Group,
     container: &Container,

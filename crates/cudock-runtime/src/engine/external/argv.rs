@@ -19,7 +19,6 @@ use crate::plan::{Ipc, Limits, MountPlan, NetworkMode, NetworkPlan, Restart, Sec
 pub(super) const LABEL: &str = "dev.cudock";
 /// The label with the value of `--gpus`.
 pub(super) const GPUS: &str = "dev.cudock.gpus";
-/// The label with the group.
 pub(super) const GROUP: &str = "dev.cudock.group";
 
 /// The prefix of a directory in place of an image.
@@ -32,7 +31,6 @@ pub(super) enum EngineKind {
 }
 
 impl EngineKind {
-    /// The name of the engine and of its program.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Docker => "docker",
@@ -41,7 +39,6 @@ impl EngineKind {
     }
 }
 
-/// The arguments of `run`.
 pub(super) fn run(
     kind: EngineKind,
     request: &RunRequest,
@@ -94,7 +91,6 @@ pub(super) fn run(
     Ok(argv.args)
 }
 
-/// The arguments of `exec`.
 pub(super) fn exec(kind: EngineKind, id: &str, request: &ExecRequest, refs: &InputRefs) -> Vec<OsString> {
     let mut argv = Argv { kind, args: vec!["exec".into()] };
     argv.switch("--interactive", request.stdin);

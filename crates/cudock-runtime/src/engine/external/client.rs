@@ -23,7 +23,6 @@ const ENGINE_FAILED: i32 = 125;
 const FORWARDED_SIGNALS: [Signal; 6] =
     [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
 
-/// An engine's command on this machine.
 #[derive(Debug, Clone)]
 pub(super) struct EngineClient {
     pub(super) kind: EngineKind,

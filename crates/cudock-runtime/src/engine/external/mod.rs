@@ -86,7 +86,6 @@ pub fn find_with_image(image: &str) -> Option<Box<dyn Engine>> {
     })
 }
 
-/// An engine that is driven by its command.
 struct ExternalEngine {
     client: EngineClient,
 }
