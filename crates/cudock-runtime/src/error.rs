@@ -12,21 +12,12 @@ pub enum RuntimeError {
         /// What failed: "cannot write".
         action: &'static str,
         path: PathBuf,
-        #[source]
         source: io::Error,
     },
     #[error("{action}")]
-    System {
-        action: &'static str,
-        #[source]
-        source: io::Error,
-    },
+    System { action: &'static str, source: io::Error },
     #[error("{} is damaged", path.display())]
-    Damaged {
-        path: PathBuf,
-        #[source]
-        source: serde_json::Error,
-    },
+    Damaged { path: PathBuf, source: serde_json::Error },
     #[error("no container `{0}`")]
     Unknown(String),
     #[error("no group `{0}`")]
@@ -76,6 +67,15 @@ impl RuntimeError {
 
     pub(crate) fn system(action: &'static str, source: impl Into<io::Error>) -> Self {
         Self::System { action, source: source.into() }
+    }
+
+    pub(crate) fn state(name: &str, is: impl ToString, needed: &'static str) -> Self {
+        Self::State { name: name.to_owned(), is: is.to_string(), needed }
+    }
+
+    /// Whether a file does not exist.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::File { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
     /// An error that another process reported, or that has no more specific variant.
@@ -132,21 +132,17 @@ pub(crate) fn error_text(error: &dyn std::error::Error) -> String {
     text
 }
 
-pub(crate) trait OnFile<T> {
+/// Adds what failed, and on which file, to an error.
+pub(crate) trait OnError<T> {
     fn on(self, action: &'static str, path: &Path) -> Result<T, RuntimeError>;
-}
-
-impl<T, E: Into<io::Error>> OnFile<T> for Result<T, E> {
-    fn on(self, action: &'static str, path: &Path) -> Result<T, RuntimeError> {
-        self.map_err(|error| RuntimeError::file(action, path, error))
-    }
-}
-
-pub(crate) trait OnSystem<T> {
     fn when(self, action: &'static str) -> Result<T, RuntimeError>;
 }
 
-impl<T, E: Into<io::Error>> OnSystem<T> for Result<T, E> {
+impl<T, E: Into<io::Error>> OnError<T> for Result<T, E> {
+    fn on(self, action: &'static str, path: &Path) -> Result<T, RuntimeError> {
+        self.map_err(|error| RuntimeError::file(action, path, error))
+    }
+
     fn when(self, action: &'static str) -> Result<T, RuntimeError> {
         self.map_err(|error| RuntimeError::system(action, error))
     }

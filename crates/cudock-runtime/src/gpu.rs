@@ -16,7 +16,7 @@ use cudock_target::gate::GateHost;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
-use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::in_mount_ns::in_mount_ns;
 use crate::plan::{GpuPlan, Plan, Private};
 

@@ -29,7 +29,7 @@ use rustix::thread::ThreadNameSpaceType;
 
 use crate::cgroup_warmup::cgroup_directories;
 use crate::enter::{ExecSpec, Inherited};
-use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::executor::parse_error;
 use crate::library_view;
 use crate::reexec;

@@ -14,7 +14,7 @@ use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::syscall::syscall::SyscallType;
 
 use crate::cgroup::Cgroup;
-use crate::error::{OnFile, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text};
 use crate::error_capture;
 use crate::executor::{ProgramExecutor, parse_error};
 use crate::home::{ContainerDir, write_json};
@@ -32,18 +32,6 @@ use crate::{gpu, limits, streams, terminal};
 /// `/dev/net/tun`, which libcontainer allows on cgroup v1 by default.
 const TUNNEL: (u32, u32) = (10, 200);
 
-/// The standard streams of a process.
-#[derive(Debug)]
-pub(crate) enum Streams {
-    /// Three descriptors.
-    Pipes {
-        stdin: OwnedFd,
-        stdout: OwnedFd,
-        stderr: OwnedFd,
-    },
-    Terminal,
-}
-
 /// A container that was created but not started.
 pub(crate) struct Created {
     container: Container,
@@ -52,18 +40,18 @@ pub(crate) struct Created {
     pub(crate) terminal: Option<OwnedFd>,
 }
 
-/// Creates the container's first process.
+/// Creates the container's first process, with these standard streams or a terminal.
 pub(crate) fn create(
     dir: &ContainerDir,
     plan: &Plan,
     private: &Private,
     network: &Network,
-    streams: Streams,
+    streams: Option<[OwnedFd; 3]>,
     instead: Option<fn() -> i32>,
 ) -> Result<Created, RuntimeError> {
     let rootfs = dir.rootfs();
     let root = InRoot::open(&rootfs).on("cannot open the container's root", &rootfs)?;
-    let identity = identify(&root, &plan.process.user, &plan.process.groups)?;
+    let mut identity = identify(&root, &plan.process.user, &plan.process.groups)?;
     reject_linked_directories(&root)?;
     create_cwd(&root, &plan.process.cwd)?;
     let edits = gpu::edits(plan, private, &rootfs)?;
@@ -81,7 +69,16 @@ pub(crate) fn create(
         cudock_inject::prepare_root(&rootfs, edits)?;
     }
     let environment = environment(plan, private, edits.as_ref(), &identity);
-    store_started(dir, private, &identity, edits.as_ref(), &environment)?;
+    let gpu_groups = edits.as_ref().map(|edits| edits.additional_gids.clone()).unwrap_or_default();
+    identity.add_groups(&gpu_groups);
+    // For processes that join it.
+    let started = Started {
+        environment: environment.clone(),
+        given: private.environment.clone(),
+        identity: identity.clone(),
+        gpu_groups,
+    };
+    started.write(dir)?;
     let cgroup_path = cgroup_path(&plan.id);
     let cgroup = Cgroup::at(&cgroup_path);
     if cgroup.exists() {
@@ -115,15 +112,13 @@ pub(crate) fn create(
         init: plan.process.init,
     };
     let checker = executor.clone();
-    let console =
-        matches!(streams, Streams::Terminal).then(|| ConsoleSocket::bind(&dir.run())).transpose()?;
+    let console = streams.is_none().then(|| ConsoleSocket::bind(&dir.run())).transpose()?;
     let mut builder = ContainerBuilder::new(plan.id.clone(), SyscallType::default())
         .with_executor(executor)
         .with_root_path(dir.oci())
         .map_err(|error| RuntimeError::Create(error_text(&error)))?
         .with_console_socket(console.as_ref().map(ConsoleSocket::path));
-    if let Streams::Pipes { stdin, stdout, stderr } = streams {
-        let streams = [stdin, stdout, stderr];
+    if let Some(streams) = streams {
         streams::give_to(&streams, &identity);
         let [stdin, stdout, stderr] = streams;
         builder = builder.with_stdin(stdin).with_stdout(stdout).with_stderr(stderr);
@@ -285,31 +280,6 @@ fn access(letters: &str) -> Access {
     let accesses =
         known.into_iter().filter(|(letter, _)| letters.contains(*letter)).map(|(_, access)| access);
     accesses.fold(Access::from_bits(0), std::ops::BitOr::bitor)
-}
-
-/// Stores what the first process is started with, for processes that join it.
-fn store_started(
-    dir: &ContainerDir,
-    private: &Private,
-    identity: &Identity,
-    edits: Option<&cudock_inject::Edits>,
-    environment: &[(String, String)],
-) -> Result<(), RuntimeError> {
-    let gpu_groups: Vec<u32> = edits.iter().flat_map(|edits| edits.additional_gids.iter().copied()).collect();
-    let mut groups = identity.groups.clone();
-    groups.extend(&gpu_groups);
-    groups.sort_unstable();
-    groups.dedup();
-    let started = Started {
-        environment: environment.to_vec(),
-        given: private.environment.clone(),
-        uid: identity.uid,
-        gid: identity.gid,
-        groups,
-        gpu_groups,
-        home: identity.home.clone(),
-    };
-    started.write(dir)
 }
 
 const DEVICE_DEPTH: usize = 8;

@@ -17,7 +17,7 @@ use rustix::mount::{
     fsopen, move_mount,
 };
 
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::sys;
 
 /// A read-only overlay needs two layers, neither of which contains the other. Only the first is used.

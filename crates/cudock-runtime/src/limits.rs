@@ -2,7 +2,7 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::plan::Limits;
 
 const LIMITS: [(&str, Resource); 14] = [

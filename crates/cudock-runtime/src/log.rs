@@ -10,7 +10,7 @@ use cudock_base::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::LogRequest;
-use crate::error::{OnFile, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 
 /// A line, or a part of one that was too long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

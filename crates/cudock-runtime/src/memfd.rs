@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 
 /// A file in memory that stays open in child processes.
 #[derive(Debug)]

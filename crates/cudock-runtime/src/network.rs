@@ -13,7 +13,7 @@ use cudock_netns::files::{AddHost, Dns, Hosts, host_resolv_conf, hostname, hosts
 use cudock_netns::forward::{ForwardOptions, Forwarder, Listeners, PortMapping};
 use cudock_netns::outbound::{Outbound, OutboundOptions, OutboundTool};
 
-use crate::error::{OnFile, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text};
 use crate::home::ContainerDir;
 use crate::plan::{NetworkMode, NetworkPlan, Plan};
 

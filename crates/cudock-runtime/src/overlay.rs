@@ -15,7 +15,7 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount,
 };
 
-use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 
 /// Moves this process into a mount namespace of its own, which still receives later mounts of the host.
 pub fn leave_mount_namespace() -> Result<(), RuntimeError> {

@@ -77,12 +77,7 @@ pub struct ProcessPlan {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum MountPlan {
     /// A file or directory of this machine.
-    Bind {
-        /// On this machine.
-        source: PathBuf,
-        target: PathBuf,
-        read_only: bool,
-    },
+    Bind { source: PathBuf, target: PathBuf, read_only: bool },
     /// A named volume, which outlives the containers that use it.
     Volume {
         name: String,
@@ -136,19 +131,14 @@ pub struct Limits {
     pub shm: Option<u64>,
     pub rlimits: Vec<Rlimit>,
     /// Bytes of memory and swap together; -1 for no limit.
-    #[serde(default)]
     pub memory_swap: Option<i64>,
     /// Bytes of memory reserved under pressure.
-    #[serde(default)]
     pub memory_reservation: Option<u64>,
     /// Its share of busy processors; the default is 1024.
-    #[serde(default)]
     pub cpu_shares: Option<u64>,
     /// Allowed NUMA nodes, such as 0-1.
-    #[serde(default)]
     pub cpuset_mems: Option<String>,
     /// How readily the kernel kills it when the host runs out of memory: -1000 to 1000.
-    #[serde(default)]
     pub oom_score_adj: Option<i32>,
 }
 
@@ -249,10 +239,8 @@ pub enum Seccomp {
 pub enum Restart {
     #[default]
     No,
-    OnFailure {
-        /// The most restarts; unlimited if `None`.
-        attempts: Option<u32>,
-    },
+    /// At most so often, or without a limit.
+    OnFailure { attempts: Option<u32> },
     /// It restarts unless it was stopped.
     Always,
 }

@@ -16,7 +16,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{OnSystem, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text};
 use crate::memfd::MemoryFile;
 use crate::sys;
 

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid};
 
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 
 /// The variable with the parent cgroup of containers.
 const CGROUP: &str = "CUDOCK_CGROUP";

@@ -46,10 +46,6 @@ pub(crate) struct SpecDevice {
 }
 
 pub(crate) fn specification(plan: &Plan, inputs: &SpecInputs<'_>) -> Value {
-    let mut groups = inputs.identity.groups.clone();
-    groups.extend(inputs.edits.iter().flat_map(|edits| edits.additional_gids.iter().copied()));
-    groups.sort_unstable();
-    groups.dedup();
     let capabilities = &plan.security.capabilities;
     let rlimits: Vec<Value> = inputs
         .rlimits
@@ -65,7 +61,7 @@ pub(crate) fn specification(plan: &Plan, inputs: &SpecInputs<'_>) -> Value {
             "user": {
                 "uid": inputs.identity.uid,
                 "gid": inputs.identity.gid,
-                "additionalGids": groups,
+                "additionalGids": inputs.identity.groups,
             },
             "args": plan.process.args,
             // Passed in memory. Without HOME, libcontainer would look for it in files of the image.
@@ -239,35 +235,29 @@ fn resources(limits: &Limits, inputs: &SpecInputs<'_>) -> Value {
             "access": device.access,
         }));
     }
-    let mut resources = json!({"devices": rules});
-    let mut set = |name: &str, value: Value| {
-        if let Some(map) = resources.as_object_mut() {
-            map.insert(name.to_owned(), value);
-        }
-    };
-    let mut memory = serde_json::Map::new();
-    memory.extend(limits.memory.map(|limit| ("limit".to_owned(), json!(limit))));
-    memory.extend(limits.memory_swap.filter(|_| inputs.swap).map(|swap| ("swap".to_owned(), json!(swap))));
-    memory.extend(limits.memory_reservation.map(|bytes| ("reservation".to_owned(), json!(bytes))));
-    if !memory.is_empty() {
-        set("memory", Value::Object(memory));
-    }
-    if let Some(pids) = limits.pids {
-        set("pids", json!({"limit": pids}));
-    }
-    let mut cpu = serde_json::Map::new();
-    if let Some(millis) = limits.cpu_millis {
-        let period = 100_000_u64;
-        cpu.insert("period".to_owned(), json!(period));
-        cpu.insert("quota".to_owned(), json!((millis.saturating_mul(period) / 1000).max(1000)));
-    }
-    if let Some(cpuset) = &limits.cpuset {
-        cpu.insert("cpus".to_owned(), json!(cpuset));
-    }
-    cpu.extend(limits.cpuset_mems.as_ref().map(|nodes| ("mems".to_owned(), json!(nodes))));
-    cpu.extend(limits.cpu_shares.map(|shares| ("shares".to_owned(), json!(shares))));
-    if !cpu.is_empty() {
-        set("cpu", Value::Object(cpu));
-    }
-    resources
+    let period = 100_000_u64;
+    let quota = limits.cpu_millis.map(|millis| (millis.saturating_mul(period) / 1000).max(1000));
+    let memory = present([
+        ("limit", limits.memory.map(Value::from)),
+        ("swap", limits.memory_swap.filter(|_| inputs.swap).map(Value::from)),
+        ("reservation", limits.memory_reservation.map(Value::from)),
+    ]);
+    let cpu = present([
+        ("period", quota.map(|_| Value::from(period))),
+        ("quota", quota.map(Value::from)),
+        ("cpus", limits.cpuset.clone().map(Value::from)),
+        ("mems", limits.cpuset_mems.clone().map(Value::from)),
+        ("shares", limits.cpu_shares.map(Value::from)),
+    ]);
+    let pids = limits.pids.map(|limit| json!({"limit": limit}));
+    let resources =
+        present([("devices", Some(rules.into())), ("memory", memory), ("pids", pids), ("cpu", cpu)]);
+    resources.unwrap_or_default()
+}
+
+/// An object of those that are set; none without any.
+fn present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Option<Value> {
+    let set = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let object: serde_json::Map<String, Value> = set.collect();
+    (!object.is_empty()).then_some(Value::Object(object))
 }

@@ -1,5 +1,6 @@
 //! The status of a container, as its watcher writes it.
 
+use std::fmt;
 use std::fs;
 use std::io;
 
@@ -7,7 +8,7 @@ use cudock_base::Timestamp;
 use cudock_base::files::remove_optional;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{OnFile, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::home::{ContainerDir, is_full, read_json, write_json};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,19 +48,16 @@ pub enum ContainerState {
 }
 
 impl ContainerState {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Running => "running",
-            Self::Restarting => "restarting",
-            Self::Exited => "exited",
-            Self::Lost => "lost",
-        }
-    }
-
     /// Whether it runs or will run by itself.
     pub fn is_alive(self) -> bool {
         matches!(self, Self::Created | Self::Running | Self::Restarting)
+    }
+}
+
+/// The name in the status file.
+impl fmt::Display for ContainerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -101,9 +99,7 @@ impl ContainerDir {
     /// The last status that the watcher wrote.
     pub fn status(&self) -> Result<ContainerStatus, RuntimeError> {
         match read_json(&self.status_file()) {
-            Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Ok(ContainerStatus::default())
-            }
+            Err(error) if error.is_missing() => Ok(ContainerStatus::default()),
             // Incomplete after a power cut, which also ended the container.
             Err(RuntimeError::Damaged { .. }) => Ok(ContainerStatus {
                 state: ContainerState::Lost,

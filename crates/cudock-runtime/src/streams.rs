@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::log::{LogWriter, Stream, read_some};
 use crate::terminal::{Raw, copy_size};
 use crate::user::Identity;

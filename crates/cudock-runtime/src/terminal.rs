@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::OpenptFlags;
 use rustix::termios::{Winsize, tcgetwinsize, tcsetwinsize};
 
-use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::in_root::InRoot;
 
 /// The magic number of devpts, from linux/magic.h.

@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::fstat;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{OnFile, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::flags::is_docker_name;
-use crate::home::{Home, read_json, remove_tree, write_json};
+use crate::home::{Home, entries, read_json, remove_tree, write_json};
 use crate::in_root::InRoot;
 use crate::plan::{MountPlan, Plan};
 use crate::status::now;
-use crate::tree::{Copied, CopyOptions, copy_attributes, copy_contents};
+use crate::tree::{CopyOptions, TreeCopy};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NamedVolume {
@@ -74,14 +74,9 @@ impl Home {
 
     pub fn named_volumes(&self) -> Result<Vec<NamedVolume>, RuntimeError> {
         let directory = self.volumes();
-        let entries = match fs::read_dir(&directory) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(RuntimeError::file("cannot read", directory, error)),
-        };
         let containers = self.all()?;
         let mut all = Vec::new();
-        for entry in entries.flatten() {
+        for entry in entries(&directory)?.flatten() {
             // A volume that is being created or removed has no record.
             let Ok(record) = read_json::<VolumeRecord>(&entry.path().join("volume.json")) else { continue };
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -146,7 +141,7 @@ fn fill_one(rootfs: &Path, source: &Path, target: &Path) -> io::Result<()> {
     if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::Directory {
         return Ok(());
     }
-    let options = CopyOptions { owners: true, special_bits: true };
-    copy_contents(original.as_fd(), volume.as_fd(), options, &mut Copied::default())?;
-    copy_attributes(&stat, volume.as_fd(), options)
+    let mut copy = TreeCopy::new(CopyOptions { owners: true, special_bits: true });
+    copy.contents(original.as_fd(), volume.as_fd())?;
+    copy.attributes(&stat, volume.as_fd())
 }

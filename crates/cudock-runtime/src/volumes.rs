@@ -11,7 +11,7 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
-use crate::error::{OnFile, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::in_mount_ns::in_mount_ns;
 use crate::in_root::InRoot;
 use crate::plan::MountPlan;

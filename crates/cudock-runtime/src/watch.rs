@@ -16,10 +16,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::cgroup::Cgroup;
-use crate::error::{OnFile, OnSystem, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text};
 use crate::gpu;
 use crate::home::{ContainerDir, persist, remove_tree};
-use crate::launch::{self, Streams};
+use crate::launch;
 use crate::log::{LogWriter, Stream, read_some};
 use crate::network::Network;
 use crate::overlay::{Overlay, leave_mount_namespace};
@@ -47,7 +47,7 @@ const MAX_REPORT: usize = 1 << 20;
 pub fn watch(dir: &ContainerDir, private: &Private, connection: Connection) -> Result<i32, RuntimeError> {
     let plan = dir.plan()?;
     let Some(_watch) = dir.watch()? else {
-        return Err(RuntimeError::State { name: plan.name, is: "running".to_owned(), needed: "stopped" });
+        return Err(RuntimeError::state(&plan.name, "running", "stopped"));
     };
     let Connection { attached, ready } = connection;
     let mut watcher =
@@ -133,14 +133,11 @@ impl Watcher<'_> {
             let (ended, ran) = self.run_once(&mut network, &mut signals, &mut log)?;
             let stopped = ended.stop_requested || self.dir.is_stopping();
             let restart = !stopped && restarts(self.plan.restart, ended.code, self.status.restarts);
-            if !restart {
-                self.status.state = ContainerState::Exited;
+            if restart {
+                self.status.state = ContainerState::Restarting;
                 self.write_status();
-                return Ok(ended.code);
             }
-            self.status.state = ContainerState::Restarting;
-            self.write_status();
-            if self.wait(&mut signals, backoff.next_delay(ran)) {
+            if !restart || self.wait(&mut signals, backoff.next_delay(ran)) {
                 self.status.state = ContainerState::Exited;
                 self.write_status();
                 return Ok(ended.code);
@@ -209,7 +206,7 @@ impl Watcher<'_> {
         let (reader, writer) = io::pipe().when("cannot create a pipe")?;
         let writer = OwnedFd::from(writer);
         let second = rustix::io::dup(&writer).when("cannot create a pipe")?;
-        let streams = Streams::Pipes { stdin: null()?, stdout: writer, stderr: second };
+        let streams = Some([null()?, writer, second]);
         let plan =
             Plan { process: ProcessPlan { tty: false, ..self.plan.process.clone() }, ..self.plan.clone() };
         cudock_device::prepare();
@@ -256,13 +253,12 @@ impl Watcher<'_> {
     }
 
     /// Pipes or a terminal for a process, and our ends of them.
-    fn connect(&self) -> Result<(Streams, StreamEnds), RuntimeError> {
+    fn connect(&self) -> Result<(Option<[OwnedFd; 3]>, StreamEnds), RuntimeError> {
         if self.plan.process.tty {
-            return Ok((Streams::Terminal, StreamEnds::default()));
+            return Ok((None, StreamEnds::default()));
         }
-        let ([stdin, stdout, stderr], ends) =
-            streams::pipes(self.attached && self.plan.process.stdin, self.attached)?;
-        Ok((Streams::Pipes { stdin, stdout, stderr }, ends))
+        let (streams, ends) = streams::pipes(self.attached && self.plan.process.stdin, self.attached)?;
+        Ok((Some(streams), ends))
     }
 
     /// Writes the status. A full disk must neither end the container nor hide its exit code.

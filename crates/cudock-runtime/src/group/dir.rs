@@ -12,8 +12,8 @@ use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::status::{GroupStatus, MemberPhase};
 use crate::engine::Summary;
-use crate::error::{OnFile, OnSystem, RuntimeError};
-use crate::home::{ContainerDir, Home, read_json, remove_tree, write_json};
+use crate::error::{OnError, RuntimeError};
+use crate::home::{ContainerDir, Home, entries, read_json, remove_tree, write_json};
 use crate::plan::Plan;
 
 #[derive(Debug, Clone)]
@@ -128,11 +128,8 @@ impl GroupDir {
     /// Its status; `None` if none was ever written.
     pub fn status(&self) -> Result<Option<GroupStatus>, RuntimeError> {
         let status = match read_json::<GroupStatus>(&self.status_file()) {
-            Ok(status) => status,
-            Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Ok(None);
-            }
-            Err(error) => return Err(error),
+            Err(error) if error.is_missing() => return Ok(None),
+            status => status?,
         };
         if !status.state.is_alive() || self.is_supervised()? {
             return Ok(Some(status));
@@ -224,13 +221,8 @@ pub fn find(home: &Home, name: &str) -> Result<Option<GroupDir>, RuntimeError> {
 /// All groups, the oldest first.
 pub fn list(home: &Home) -> Result<Vec<GroupStatus>, RuntimeError> {
     let directory = home.groups();
-    let entries = match fs::read_dir(&directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(RuntimeError::file("cannot read", directory, error)),
-    };
     let mut all = Vec::new();
-    for entry in entries {
+    for entry in entries(&directory)? {
         let dir = GroupDir::at(entry.on("cannot read", &directory)?.path());
         // A status that cannot be read, such as after a power cut, hides only that group.
         all.extend(dir.status().ok().flatten());

@@ -20,7 +20,7 @@ use super::create::private;
 use super::log_mux::LogMux;
 use super::message::Message;
 use super::probe_runner::{ProbeContext, ProbeEvent, ProbeRunner};
-use crate::error::{OnSystem, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text};
 use crate::home::ContainerDir;
 use crate::log::Stream;
 use crate::plan::{Plan, Private};

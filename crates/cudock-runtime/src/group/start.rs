@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::create::GroupSettings;
 use super::dir::{GroupDir, GroupLock};
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::plan::NetworkPlan;
 use crate::reexec;
 

@@ -26,7 +26,7 @@ use super::probe_runner::ProbeEvent;
 use super::start::{GroupHandover, NOT_READY, READY};
 use super::status::{GroupStatus, MemberStatus};
 use super::volumes;
-use crate::error::{OnSystem, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text};
 use crate::home::{Home, is_full, write_json};
 use crate::network::Network;
 use crate::overlay::leave_mount_namespace;

@@ -14,7 +14,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use super::argv::EngineKind;
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 
 /// The exit code of engines that failed themselves, as opposed to the program they ran.
 const ENGINE_FAILED: i32 = 125;
