@@ -109,18 +109,11 @@ impl Member {
         let sealed = reexec::sealed_command(&args, &self.private)?;
         let mut watcher = sealed.own_process_group().spawn(Stdio::null(), output(), output())?;
         drop(to_us);
-        let mut outputs = Vec::new();
-        if let Some(out) = watcher.stdout.take() {
-            outputs.push(
-                channels.mux.follow(&self.container.name, out, Stream::Out).when("cannot start a thread")?,
-            );
-        }
-        if let Some(err) = watcher.stderr.take() {
-            outputs.push(
-                channels.mux.follow(&self.container.name, err, Stream::Err).when("cannot start a thread")?,
-            );
-        }
         let name = self.container.name.clone();
+        let out = watcher.stdout.take().map(|out| channels.mux.follow(&name, out, Stream::Out));
+        let err = watcher.stderr.take().map(|err| channels.mux.follow(&name, err, Stream::Err));
+        let outputs: io::Result<Vec<_>> = out.into_iter().chain(err).collect();
+        let outputs = outputs.when("cannot start a thread")?;
         await_reply(from_watcher, name.clone(), number, channels.messages.clone())
             .when("cannot start a thread")?;
         let context = ProbeContext {
@@ -272,18 +265,9 @@ impl Member {
         Some(format!("not ready: {}", runner.failure()))
     }
 
-    pub(super) fn probed(&mut self, number: u64, probe: usize, result: ProbeResult, now: Moment) {
-        let run = self.run.as_mut().filter(|run| run.number == number);
-        if let Some(runner) = run.and_then(|run| run.probes.get_mut(probe)) {
-            runner.finished(result.attempt, result.outcome, now);
-        }
+    pub(super) fn probe(&mut self, number: u64, probe: usize) -> Option<&mut ProbeRunner> {
+        self.run.as_mut().filter(|run| run.number == number)?.probes.get_mut(probe)
     }
-}
-
-#[derive(Debug)]
-pub(super) struct ProbeResult {
-    pub(super) attempt: cudock_group::probe::ProbeAttempt,
-    pub(super) outcome: Result<(), String>,
 }
 
 /// Waits for the last output of a container, so that it is printed before its end is announced.

@@ -20,7 +20,7 @@ use nix::sys::signal::{SigSet, Signal};
 use super::create::container_name;
 use super::dir::{GroupDir, GroupLock};
 use super::log_mux::LogMux;
-use super::member::{Channels, Member, ProbeResult, RunEnd};
+use super::member::{Channels, Member, RunEnd};
 use super::message::Message;
 use super::probe_runner::ProbeEvent;
 use super::start::{GroupHandover, NOT_READY, READY};
@@ -214,8 +214,8 @@ impl Supervisor {
                 }
             }
             Message::Probed { name, run, probe, attempt, outcome } => {
-                if let Some(member) = self.member(&name) {
-                    member.probed(run, probe, ProbeResult { attempt, outcome }, now);
+                if let Some(runner) = self.member(&name).and_then(|member| member.probe(run, probe)) {
+                    runner.finished(attempt, outcome, now);
                 }
             }
         }

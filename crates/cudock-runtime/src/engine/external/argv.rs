@@ -122,10 +122,7 @@ impl Argv {
 
     /// Adds `--name=value`, so that a value can begin with a dash.
     fn option(&mut self, name: &str, value: impl AsRef<OsStr>) {
-        let mut arg = OsString::from(name);
-        arg.push("=");
-        arg.push(value);
-        self.args.push(arg);
+        self.args.push([OsStr::new(name), value.as_ref()].join(OsStr::new("=")));
     }
 
     fn optional(&mut self, name: &str, value: Option<impl AsRef<OsStr>>) {
@@ -173,9 +170,7 @@ impl Argv {
             NetworkMode::None | NetworkMode::Pasta => {}
             NetworkMode::Host => self.option("--network", "host"),
             NetworkMode::Join(path) if self.kind == EngineKind::Podman => {
-                let mut namespace = OsString::from("ns:");
-                namespace.push(path);
-                self.option("--network", namespace);
+                self.option("--network", pair("ns:", path));
             }
             NetworkMode::Join(_) => return Err(unsupported(self.kind, "join an existing network namespace")),
         }
@@ -205,11 +200,7 @@ impl Argv {
         }
         match (&security.seccomp, &refs.seccomp_file) {
             (Seccomp::Unconfined, _) => self.option("--security-opt", "seccomp=unconfined"),
-            (Seccomp::Profile(_), Some(file)) => {
-                let mut profile = OsString::from("seccomp=");
-                profile.push(file);
-                self.option("--security-opt", profile);
-            }
+            (Seccomp::Profile(_), Some(file)) => self.option("--security-opt", pair("seccomp=", file)),
             (Seccomp::Default | Seccomp::Profile(_), _) => {}
         }
         if security.read_only {
@@ -225,12 +216,8 @@ impl Argv {
     }
 
     fn device(&mut self, host: &Path, container: &Path, access: &str) {
-        let mut device = host.as_os_str().to_owned();
-        device.push(":");
-        device.push(container);
-        device.push(":");
-        device.push(access);
-        self.option("--device", self.listed(device));
+        let parts = [host.as_os_str(), container.as_os_str(), access.as_ref()];
+        self.option("--device", self.listed(parts.join(OsStr::new(":"))));
     }
 
     fn restart(&mut self, restart: Restart) {
@@ -277,9 +264,7 @@ impl Argv {
 
     fn bind(&mut self, source: &Path, target: &Path, read_only: bool) {
         let mut fields = vec!["type=bind".into(), pair("source=", source), pair("target=", target)];
-        if read_only {
-            fields.push("readonly".into());
-        }
+        fields.extend(read_only.then(|| "readonly".into()));
         self.option("--mount", record(&fields));
     }
 
@@ -304,8 +289,7 @@ impl Argv {
                 return Err(unsupported(self.kind, "run a directory in place of an image"));
             }
             // `:O` keeps the container's changes out of the directory.
-            let mut root = directory.as_os_str().to_owned();
-            root.push(":O");
+            let root = [directory.as_os_str(), OsStr::new("O")].join(OsStr::new(":"));
             self.args.extend(["--rootfs".into(), "--".into(), root]);
             self.args.extend(request.entrypoint.iter().flatten().map(OsString::from));
         } else {
@@ -346,21 +330,13 @@ fn unsupported(kind: EngineKind, action: &str) -> RuntimeError {
 }
 
 fn pair(name: &str, value: &Path) -> OsString {
-    let mut field = OsString::from(name);
-    field.push(value);
-    field
+    [OsStr::new(name), value.as_os_str()].join(OsStr::new(""))
 }
 
 /// Fields as one record of CSV, which is the format of `--mount`.
 fn record(fields: &[OsString]) -> OsString {
-    let mut line = OsString::new();
-    for (index, field) in fields.iter().enumerate() {
-        if index > 0 {
-            line.push(",");
-        }
-        line.push(quoted(field));
-    }
-    line
+    let fields: Vec<OsString> = fields.iter().map(|field| quoted(field)).collect();
+    fields.join(OsStr::new(","))
 }
 
 /// A field of such a record, quoted if necessary.

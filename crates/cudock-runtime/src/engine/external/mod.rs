@@ -173,7 +173,12 @@ impl Engine for ExternalEngine {
     }
 
     fn stop(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError> {
-        self.end("stop", name, seconds, "cannot stop the container")
+        let (_, container) = self.find_container(name)?;
+        let mut args = vec!["stop".to_owned()];
+        // The long option has a different name in each engine.
+        args.extend(seconds.map(|seconds| format!("-t={seconds}")));
+        args.push(container.id);
+        self.output("cannot stop the container", args).map(drop)
     }
 
     fn remove(&self, name: &str, force: bool) -> Result<(), RuntimeError> {
@@ -222,7 +227,11 @@ impl Engine for ExternalEngine {
     }
 
     fn restart(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError> {
-        self.end("restart", name, seconds, "cannot restart the container")
+        let (_, container) = self.find_container(name)?;
+        let mut args = vec!["restart".to_owned()];
+        args.extend(seconds.map(|seconds| format!("-t={seconds}")));
+        args.push(container.id);
+        self.output("cannot restart the container", args).map(drop)
     }
 
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied, RuntimeError> {
@@ -250,22 +259,6 @@ impl Engine for ExternalEngine {
 }
 
 impl ExternalEngine {
-    /// Runs `stop` or `restart`.
-    fn end(
-        &self,
-        verb: &str,
-        name: &str,
-        seconds: Option<u32>,
-        action: &'static str,
-    ) -> Result<(), RuntimeError> {
-        let (_, container) = self.find_container(name)?;
-        let mut args = vec![verb.to_owned()];
-        // The long option has a different name in each engine.
-        args.extend(seconds.map(|seconds| format!("-t={seconds}")));
-        args.push(container.id);
-        self.output(action, args).map(drop)
-    }
-
     /// A container of ours by its name or a prefix of its id.
     fn find_container(&self, name: &str) -> Result<(Value, Summary), RuntimeError> {
         let action = "cannot inspect the container";
