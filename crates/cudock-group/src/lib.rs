@@ -46,6 +46,6 @@ pub use group::{
     Security, Variable, VariableValue, Volume, VolumeKind,
 };
 pub use note::{Note, NoteKind};
-pub use read::{Reading, read};
+pub use read::{GROUP_NAME_RULE, Reading, is_group_name, read};
 pub use recognize::{first_image, is_group};
 pub use resources::{GPUS_ENDED, RequestedGpu, Resources};

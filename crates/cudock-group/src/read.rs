@@ -21,6 +21,7 @@ use containers::{CONTAINER, Shared};
 use fields::{Fields, GroupReader, Keys};
 use ignored::{OF_CREDENTIAL, OF_GROUP, OF_PROPERTIES};
 use names::SeenNames;
+pub use names::{GROUP_NAME_RULE, is_group_name};
 
 const RESOURCE_TYPE: &str = "Microsoft.ContainerInstance/containerGroups";
 const PROPERTY_KEYS: &[&str] = &[

@@ -17,7 +17,7 @@ use crate::error::{RuntimeError, error_text};
 use crate::executor::{ProgramExecutor, tag_error};
 use crate::launch::filter;
 use crate::limits;
-use crate::plan::{Seccomp, Security};
+use crate::plan::{Rlimit, Seccomp, Security};
 use crate::reexec;
 use crate::sys;
 use crate::user::Identity;
@@ -30,7 +30,7 @@ pub(crate) struct ExecSpec {
     pub(crate) identity: Identity,
     /// Without the devices, which name files of the host.
     pub(crate) security: Security,
-    pub(crate) rlimits: Vec<(String, u64, u64)>,
+    pub(crate) rlimits: Vec<Rlimit>,
     /// Whether the streams are a terminal, which becomes the controlling one.
     pub(crate) tty: bool,
 }

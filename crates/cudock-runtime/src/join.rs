@@ -20,9 +20,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use nix::sys::signal::Signal;
-use nix::sys::wait::waitpid;
-use nix::unistd::Pid;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::thread::ThreadNameSpaceType;
@@ -33,6 +30,7 @@ use crate::error::{OnError, RuntimeError};
 use crate::executor::parse_error;
 use crate::library_view;
 use crate::reexec;
+use crate::signal::kill_and_reap;
 use crate::status::process_began;
 
 /// The longest report of a joining process, which the container may control already.
@@ -93,8 +91,7 @@ impl Joining {
             (Some(pid), None) => Ok(pid),
             (started, error) => {
                 if let Some(pid) = started {
-                    let _ = nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL);
-                    let _ = waitpid(Pid::from_raw(pid), None);
+                    kill_and_reap(pid);
                 }
                 Err(match parse_error(error.unwrap_or("the joining process was killed")) {
                     RuntimeError::Create(text) => {

@@ -22,6 +22,7 @@ use crate::in_mount_ns::in_mount_ns;
 use crate::in_root::InRoot;
 use crate::network::{self, Network};
 use crate::plan::{DevicePlan, Plan, Private, Seccomp, Security};
+use crate::signal::kill_and_reap;
 use crate::spec::{SpecDevice, SpecInputs, all_devices, specification};
 use crate::started::Started;
 use crate::terminal::{ConsoleSocket, own_size};
@@ -151,8 +152,7 @@ pub(crate) fn create(
     }
     if let Err(error) = volumes::mount_all(pid, &volumes).and_then(|()| check_program(pid, plan, &checker)) {
         // The container is not started, so its process is reaped here.
-        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
-        let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None);
+        kill_and_reap(pid);
         return Err(error);
     }
     let terminal = console.map(ConsoleSocket::receive).transpose()?;

@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -133,6 +133,13 @@ const SEPARATOR: char = '\u{1f}';
 pub(crate) fn format_error(error: &RuntimeError) -> String {
     let hint = error.hint().unwrap_or_default();
     format!("{}{SEPARATOR}{}{SEPARATOR}{hint}", crate::exit_code(error), error_text(error))
+}
+
+/// Reports the start, once, to the process that waits for it.
+pub(crate) fn reply(to: &mut Option<File>, reply: &str) {
+    if let Some(mut to) = to.take() {
+        let _ = to.write_all(reply.as_bytes());
+    }
 }
 
 /// Parses the reply of a watcher: its container runs, or an error.

@@ -9,7 +9,7 @@ use cudock_confine::defaults::{READ_ONLY_PATHS, masked_paths};
 use cudock_inject::Edits;
 use serde_json::{Value, json};
 
-use crate::plan::{Ipc, Limits, NetworkMode, Plan};
+use crate::plan::{Ipc, Limits, NetworkMode, Plan, Rlimit};
 use crate::user::Identity;
 
 /// What the specification depends on besides the plan.
@@ -24,8 +24,7 @@ pub(crate) struct SpecInputs<'a> {
     /// Device nodes besides the GPUs'.
     pub(crate) devices: &'a [SpecDevice],
     pub(crate) cgroup: &'a str,
-    /// Resource limits: name, soft, hard.
-    pub(crate) rlimits: &'a [(String, u64, u64)],
+    pub(crate) rlimits: &'a [Rlimit],
     /// The mount points of cgroup v1 hierarchies.
     pub(crate) hierarchies: &'a [PathBuf],
     pub(crate) processors: u32,
@@ -50,7 +49,7 @@ pub(crate) fn specification(plan: &Plan, inputs: &SpecInputs<'_>) -> Value {
     let rlimits: Vec<Value> = inputs
         .rlimits
         .iter()
-        .map(|(name, soft, hard)| json!({"type": format!("RLIMIT_{}", name.to_uppercase()), "soft": soft, "hard": hard}))
+        .map(|Rlimit { name, soft, hard }| json!({"type": format!("RLIMIT_{}", name.to_uppercase()), "soft": soft, "hard": hard}))
         .collect();
     let mut spec = json!({
         "ociVersion": "1.0.2",

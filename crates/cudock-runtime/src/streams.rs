@@ -16,11 +16,9 @@ use rustix::io::Errno;
 
 use crate::error::{OnError, RuntimeError};
 use crate::log::{LogWriter, Stream, read_some};
+use crate::signal::FORWARDED;
 use crate::terminal::{Raw, copy_size};
 use crate::user::Identity;
-
-const FORWARDED: [Signal; 6] =
-    [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
 
 /// After this many interrupts the process is killed.
 const MAX_INTERRUPTS: u32 = 3;
@@ -45,10 +43,7 @@ pub(crate) enum SignalEvent {
 impl Signals {
     /// Blocks the signals and reads them from a descriptor from now on.
     pub(crate) fn block() -> Result<Self, RuntimeError> {
-        let mut set = SigSet::empty();
-        for signal in FORWARDED.into_iter().chain([Signal::SIGCHLD, Signal::SIGWINCH]) {
-            set.add(signal);
-        }
+        let set: SigSet = FORWARDED.into_iter().chain([Signal::SIGCHLD, Signal::SIGWINCH]).collect();
         set.thread_block().when("cannot block signals")?;
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
         Ok(Self { descriptor: SignalFd::with_flags(&set, flags).when("cannot read signals")? })

@@ -72,7 +72,7 @@ pub fn watch(dir: &ContainerDir, private: &Private, connection: Connection) -> R
         }
     }
     if let Err(error) = &outcome {
-        watcher.report_start(&reexec::format_error(error));
+        reexec::reply(&mut watcher.ready, &reexec::format_error(error));
     }
     outcome
 }
@@ -177,7 +177,7 @@ impl Watcher<'_> {
         self.status.out_of_memory = false;
         self.dir.set_status(&self.status)?;
         created.start()?;
-        self.report_start("running");
+        reexec::reply(&mut self.ready, "running");
         if !self.plan.remove {
             persist(self.dir);
         }
@@ -283,14 +283,6 @@ impl Watcher<'_> {
             waited += step;
         }
         false
-    }
-
-    /// Reports the start, once, to the process that waits for it.
-    fn report_start(&mut self, reply: &str) {
-        use std::io::Write;
-        if let Some(mut ready) = self.ready.take() {
-            let _ = ready.write_all(reply.as_bytes());
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::fields::{Fields, GroupReader};
 
 const LABEL_RULE: &str =
     "use 1 to 63 lower-case letters, digits and `-`, with a letter or digit at both ends";
-const GROUP_RULE: &str = "use 1 to 63 letters, digits and `-`, with a letter or digit at both ends";
+pub const GROUP_NAME_RULE: &str = "use 1 to 63 letters, digits and `-`, with a letter or digit at both ends";
 const DNS_RULE: &str =
     "use 5 to 63 lower-case letters, digits and `-`, with a letter in front and a letter or digit at the end";
 
@@ -42,6 +42,11 @@ fn is_label(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
+/// Whether a text is the name of a group. Microsoft's own examples have capitals in it.
+pub fn is_group_name(name: &str) -> bool {
+    is_label(&name.to_ascii_lowercase())
+}
+
 impl GroupReader {
     /// The `name` of a container or volume, which no other has.
     pub(super) fn label(
@@ -63,11 +68,10 @@ impl GroupReader {
         Some(name)
     }
 
-    /// The `name` of the group. Microsoft's own examples have capitals in it.
     pub(super) fn group_name(&mut self, fields: &Fields<'_>) -> Option<String> {
         let name = self.required_text(fields, "name")?;
-        if !is_label(&name.to_ascii_lowercase()) {
-            self.bad_name(fields.span_of("name"), "a group", &name, GROUP_RULE);
+        if !is_group_name(&name) {
+            self.bad_name(fields.span_of("name"), "a group", &name, GROUP_NAME_RULE);
         }
         Some(name)
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use cudock_base::UsageError;
 use cudock_base::files::read_text;
 use cudock_base::text::error_chain;
-use cudock_group::{Group, Reading};
+use cudock_group::{GROUP_NAME_RULE, Group, Reading, is_group_name};
 use cudock_host::first_gpu_name;
 use cudock_netns::forward::{PortMapping, Protocol};
 
@@ -112,16 +112,10 @@ pub fn volumes(values: &[String]) -> Result<BTreeMap<String, PathBuf>, UsageErro
 }
 
 pub fn check_name(name: &str) -> Result<(), UsageError> {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    let valid = (1..=63).contains(&name.len())
-        && name.bytes().all(inner)
-        && !name.starts_with('-')
-        && !name.ends_with('-');
-    if valid {
+    if is_group_name(name) {
         return Ok(());
     }
-    Err(UsageError::new(format!("`{name}` is not a valid group name"))
-        .hint("use 1 to 63 letters, digits and `-`, with a letter or digit at both ends"))
+    Err(UsageError::new(format!("`{name}` is not a valid group name")).hint(GROUP_NAME_RULE))
 }
 
 /// Checks that `--volume` names volumes of the group, and that every volume that cannot be created here has a directory.

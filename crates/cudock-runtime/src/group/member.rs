@@ -2,7 +2,6 @@
 
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use nix::sys::signal::Signal;
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::create::private;
-use super::log_mux::LogMux;
+use super::log_mux::{LogMux, spawn};
 use super::message::Message;
 use super::probe_runner::{ProbeContext, ProbeEvent, ProbeRunner};
 use crate::error::{OnError, RuntimeError, error_text};
@@ -25,7 +24,7 @@ use crate::home::ContainerDir;
 use crate::log::Stream;
 use crate::plan::{Plan, Private};
 use crate::reexec;
-use crate::signal::stop_signal;
+use crate::signal::{exit_status_code, stop_signal};
 
 /// How long a watcher may run after its container was killed.
 const KILL_GRACE: Duration = Duration::from_secs(5);
@@ -112,10 +111,8 @@ impl Member {
         let name = self.container.name.clone();
         let out = watcher.stdout.take().map(|out| channels.mux.follow(&name, out, Stream::Out));
         let err = watcher.stderr.take().map(|err| channels.mux.follow(&name, err, Stream::Err));
-        let outputs: io::Result<Vec<_>> = out.into_iter().chain(err).collect();
-        let outputs = outputs.when("cannot start a thread")?;
-        await_reply(from_watcher, name.clone(), number, channels.messages.clone())
-            .when("cannot start a thread")?;
+        let outputs: Vec<_> = out.into_iter().chain(err).collect::<Result<_, _>>()?;
+        await_reply(from_watcher, name.clone(), number, channels.messages.clone())?;
         let context = ProbeContext {
             name,
             run: number,
@@ -173,7 +170,7 @@ impl Member {
         let mut run = self.run.take()?;
         run.probes.iter_mut().for_each(ProbeRunner::end);
         drain_outputs(&run.outputs);
-        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+        let code = exit_status_code(status);
         if reply == "running" {
             self.exit_code = Some(code);
             return Some(RunEnd::Exited(code));
@@ -284,13 +281,12 @@ fn await_reply(
     name: String,
     run: u64,
     messages: Sender<Message>,
-) -> io::Result<()> {
-    let thread = thread::Builder::new().name(format!("start of {name}")).stack_size(128 << 10);
-    thread.spawn(move || {
+) -> Result<(), RuntimeError> {
+    spawn(format!("start of {name}"), move || {
         let mut reply = String::new();
         // If it cannot be read, the watcher exited without a report.
         let _ = from.read_to_string(&mut reply);
         let _ = messages.send(Message::Began { name, run, reply });
-    })?;
-    Ok(())
+    })
+    .map(drop)
 }

@@ -6,10 +6,8 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use cudock_group::Group;
@@ -19,7 +17,7 @@ use nix::sys::signal::{SigSet, Signal};
 
 use super::create::container_name;
 use super::dir::{GroupDir, GroupLock};
-use super::log_mux::LogMux;
+use super::log_mux::{LogMux, spawn};
 use super::member::{Channels, Member, RunEnd};
 use super::message::Message;
 use super::probe_runner::ProbeEvent;
@@ -54,9 +52,7 @@ pub fn supervise(
             // Nothing ever ran, so nothing is kept; the group is removed before the error is reported.
             volumes::unmount(dir);
             let _ = dir.remove(&Home::at(&handover.home), lock);
-            if let Some(mut ready) = connection.ready.take() {
-                let _ = ready.write_all(reexec::format_error(&error).as_bytes());
-            }
+            reexec::reply(&mut connection.ready, &reexec::format_error(&error));
             return Err(error);
         }
     };
@@ -146,7 +142,6 @@ fn members(group: &Group, home: &Home, network: &Network) -> Result<Vec<Member>,
 fn handle_signals(messages: Sender<Message>) -> Result<(), RuntimeError> {
     let set: SigSet = HANDLED_SIGNALS.into_iter().collect();
     set.thread_block().when("cannot block signals")?;
-    let thread = thread::Builder::new().name("signals".to_owned()).stack_size(128 << 10);
     let forward = move || {
         while let Ok(signal) = set.wait() {
             if messages.send(Message::Signal(signal)).is_err() {
@@ -154,7 +149,7 @@ fn handle_signals(messages: Sender<Message>) -> Result<(), RuntimeError> {
             }
         }
     };
-    thread.spawn(forward).map(|_| ()).when("cannot start a thread")
+    spawn("signals".to_owned(), forward).map(drop)
 }
 
 struct Supervisor {
@@ -229,6 +224,11 @@ impl Supervisor {
                 self.mux.announce("group", &error);
             }
         }
+    }
+
+    /// The containers, and what the state machine knows of each.
+    fn members(&self) -> impl Iterator<Item = (&Member, &cudock_group::sequence::Member)> {
+        self.members.iter().zip(self.sequence.members())
     }
 
     fn member(&mut self, name: &str) -> Option<&mut Member> {
@@ -370,9 +370,7 @@ impl Supervisor {
             return;
         };
         self.announced = true;
-        if let Some(mut ready) = self.ready.take() {
-            let _ = ready.write_all(reply.as_bytes());
-        }
+        reexec::reply(&mut self.ready, &reply);
     }
 
     fn ready_message(&self) -> String {
@@ -392,21 +390,19 @@ impl Supervisor {
             member.reason.as_ref().map(|reason| format!("{}: {reason}", member.container.name))
         };
         let reasons: Vec<String> = self.members.iter().filter_map(reason).collect();
-        format!("{NOT_READY}\nthe group {}: {}", state, reasons.join("; "))
+        format!("{NOT_READY}\nthe group {state}: {}", reasons.join("; "))
     }
 
     /// Whether every container is ready or has succeeded.
     fn all_ready(&self) -> bool {
-        let phases = self.sequence.members().map(cudock_group::sequence::Member::phase);
-        self.members.iter().zip(phases).all(|(member, phase)| {
-            phase == Phase::Ended(Outcome::Succeeded) || (!member.init && member.is_ready())
+        self.members().all(|(member, known)| {
+            known.phase() == Phase::Ended(Outcome::Succeeded) || (!member.init && member.is_ready())
         }) && self.settles().is_none_or(|then| then <= self.now())
     }
 
     /// When all containers without a readiness probe count as ready.
     fn settles(&self) -> Option<Moment> {
-        let known = self.members.iter().zip(self.sequence.members());
-        let settles = known.filter_map(|(member, known)| match known.phase() {
+        let settles = self.members().filter_map(|(member, known)| match known.phase() {
             Phase::Running { since } if member.container.readiness.is_none() => {
                 Some(since.saturating_add(SETTLE_TIME))
             }
@@ -418,14 +414,13 @@ impl Supervisor {
     /// A container that keeps failing or has failed for good, with the reason.
     fn failing(&self) -> Option<String> {
         let now = self.now();
-        let phases = self.sequence.members().map(cudock_group::sequence::Member::phase);
-        self.members.iter().zip(phases).find_map(|(member, phase)| {
+        self.members().find_map(|(member, known)| {
             let name = &member.container.name;
             let reason = member
                 .reason
                 .clone()
                 .unwrap_or_else(|| format!("exited with code {}", member.exit_code.unwrap_or_default()));
-            match phase {
+            match known.phase() {
                 Phase::BackOff { until } if until > now => {
                     Some(format!("{name}: {reason}; it restarts in {} s", seconds(until, now)))
                 }
@@ -437,17 +432,16 @@ impl Supervisor {
 
     /// Writes the status of the group if it has changed.
     fn write_status(&mut self) -> Result<(), RuntimeError> {
-        let containers =
-            self.members.iter().zip(self.sequence.members()).map(|(member, known)| MemberStatus {
-                name: member.container.name.clone(),
-                id: member.plan.id.clone(),
-                init: member.init,
-                phase: known.phase().into(),
-                ready: member.is_ready(),
-                restarts: known.restarts(),
-                exit_code: member.exit_code,
-                reason: member.reason.clone().or_else(|| member.unready_reason()),
-            });
+        let containers = self.members().map(|(member, known)| MemberStatus {
+            name: member.container.name.clone(),
+            id: member.plan.id.clone(),
+            init: member.init,
+            phase: known.phase().into(),
+            ready: member.is_ready(),
+            restarts: known.restarts(),
+            exit_code: member.exit_code,
+            reason: member.reason.clone().or_else(|| member.unready_reason()),
+        });
         let state = self.sequence.state();
         let mut status = GroupStatus { state, containers: containers.collect(), ..self.status.clone() };
         if std::mem::take(&mut self.network_changed) {
