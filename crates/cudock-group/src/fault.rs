@@ -6,7 +6,6 @@ use cudock_base::Span;
 use cudock_base::text::escape;
 use cudock_yaml::ErrorKind;
 
-/// A group that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct GroupError {

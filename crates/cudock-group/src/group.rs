@@ -50,7 +50,6 @@ impl Group {
     }
 }
 
-/// What containers are built for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Os {
     #[default]
@@ -80,7 +79,6 @@ pub struct Container {
     pub span: Span,
 }
 
-/// A variable of a container's environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
     pub name: String,
@@ -188,12 +186,10 @@ pub struct HttpGet {
     pub headers: Vec<(String, String)>,
 }
 
-/// How a group is reached from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// Whether Azure would give it a public address.
     pub public: bool,
-    /// The ports that are published.
     pub ports: Vec<Port>,
     /// The label of its name in Azure.
     pub dns_name_label: Option<String>,

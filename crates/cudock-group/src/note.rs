@@ -4,7 +4,6 @@ use std::fmt;
 
 use cudock_base::Span;
 
-/// A note about a valid group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub span: Span,

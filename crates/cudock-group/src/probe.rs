@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use crate::restart::Moment;
 
-/// When a probe runs, and how often it may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// From the start of the container to the first attempt.
@@ -34,7 +33,6 @@ impl Default for Timing {
     }
 }
 
-/// What a probe is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The container is killed when it fails.
@@ -59,7 +57,6 @@ pub enum Step {
     Ready(bool),
 }
 
-/// An endless wait.
 pub const FOREVER: Moment = Duration::MAX;
 
 /// A probe of one run of a container. The next run needs a new one.

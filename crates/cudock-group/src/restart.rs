@@ -48,7 +48,6 @@ impl Backoff {
     }
 }
 
-/// What happens when a container exits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestartPolicy {
     /// It restarts, whatever its exit code.
@@ -56,11 +55,9 @@ pub enum RestartPolicy {
     Always,
     /// It restarts unless its exit code is 0.
     OnFailure,
-    /// It does not restart.
     Never,
 }
 
-/// The end of one run of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
     /// The exit code; 128 plus the signal's number if a signal ended it.
@@ -77,7 +74,6 @@ impl Exit {
     }
 }
 
-/// The final result of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Succeeded,
@@ -85,14 +81,12 @@ pub enum Outcome {
     Failed,
 }
 
-/// What follows the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Restart { after: Duration },
     Done { outcome: Outcome },
 }
 
-/// The restarts of one container.
 #[derive(Clone, Debug)]
 pub struct Restarts {
     policy: RestartPolicy,
@@ -115,7 +109,6 @@ impl Restarts {
         self.count
     }
 
-    /// Decides what follows the end of a run.
     pub fn exited(&mut self, exit: Exit) -> Next {
         let outcome = exit.outcome();
         let restart = match self.policy {

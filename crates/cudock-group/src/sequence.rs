@@ -17,7 +17,6 @@ pub enum Event {
     Tick,
     /// A container's process runs.
     Started(String),
-    /// A container could not be started.
     CouldNotStart(String),
     /// A container's process exited.
     Exited {
@@ -27,7 +26,6 @@ pub enum Event {
     },
     /// A container's liveness probe failed.
     Unhealthy(String),
-    /// The group is to stop.
     Stop,
 }
 
@@ -43,12 +41,9 @@ pub enum Action {
     Finished(GroupState),
 }
 
-/// Why a container is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KillReason {
-    /// Its liveness probe failed.
     Unhealthy,
-    /// The group stops.
     Stopping,
 }
 

@@ -152,7 +152,6 @@ impl Cgroup {
     }
 }
 
-/// Removes a cgroup and those below it.
 fn remove_directory(directory: &Path) -> io::Result<()> {
     match fs::remove_dir(directory) {
         Err(error) if error.raw_os_error() == Some(nix::libc::EBUSY) => {
@@ -196,7 +195,6 @@ fn is_id(text: &str) -> bool {
     text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether swap can be limited.
 pub(crate) fn counts_swap() -> bool {
     let (first, _) = machine();
     if first.is_empty() {

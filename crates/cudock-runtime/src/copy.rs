@@ -74,7 +74,7 @@ fn root_of(dir: &ContainerDir, plan: &Plan, path: &str) -> Result<(InRoot, Optio
         )));
     }
     let Some(watch) = dir.watch()? else {
-        return Err(RuntimeError::state(&plan.name, "changing its state", "running or stopped"));
+        return Err(RuntimeError::state(&plan.name, &"changing its state", "running or stopped"));
     };
     leave_mount_namespace()?;
     let target = dir.run();
@@ -115,7 +115,6 @@ impl Side {
         self.root.open_path(&self.path).on("cannot open", &self.path)
     }
 
-    /// The parent directory and the name.
     fn entry(&self) -> Result<(OwnedFd, &OsStr), RuntimeError> {
         let none = || RuntimeError::Request(format!("`{}` has no file name", self.typed));
         let parent = self.path.parent().ok_or_else(none)?;

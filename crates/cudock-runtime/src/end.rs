@@ -59,7 +59,7 @@ impl ContainerDir {
     /// Sends a signal to the container's first process.
     pub fn signal(&self, plan: &Plan, signal: impl Into<SignalNumber>) -> Result<(), RuntimeError> {
         let status = self.current(plan)?;
-        let state = || RuntimeError::state(&plan.name, status.state, "running");
+        let state = || RuntimeError::state(&plan.name, &status.state, "running");
         let pid = status.pid.filter(|_| status.state == ContainerState::Running).ok_or_else(state)?;
         if process_began(pid) != status.pid_began {
             return Err(state());
@@ -135,7 +135,7 @@ impl ContainerDir {
     pub fn delete(&self, plan: &Plan, force: bool) -> Result<(), RuntimeError> {
         let status = self.current(plan)?;
         if !force && self.is_active(&status)? && self.is_watched()? {
-            return Err(RuntimeError::state(&plan.name, status.state, "stopped"));
+            return Err(RuntimeError::state(&plan.name, &status.state, "stopped"));
         }
         self.stop(plan, Signal::SIGKILL, Duration::ZERO)?;
         // Its watcher may still create or remove cgroups.
@@ -161,7 +161,7 @@ impl ContainerDir {
                 ContainerState::Exited => return Ok(status.exit_code.unwrap_or(0)),
                 ContainerState::Lost => return Ok(137),
                 ContainerState::Created if !self.is_watched()? => {
-                    return Err(RuntimeError::state(&plan.name, "created but not started", "running"));
+                    return Err(RuntimeError::state(&plan.name, &"created but not started", "running"));
                 }
                 _ => std::thread::sleep(POLL_INTERVAL),
             }

@@ -41,7 +41,6 @@ pub(crate) struct Inherited {
     /// A pidfd of the container's first process.
     pub(crate) container: i32,
     pub(crate) namespaces: u32,
-    /// The `cgroup.procs` of its cgroups.
     pub(crate) groups: Vec<i32>,
     pub(crate) report_to: i32,
 }

@@ -1,5 +1,6 @@
 //! Errors of this crate.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -69,11 +70,10 @@ impl RuntimeError {
         Self::System { action, source: source.into() }
     }
 
-    pub(crate) fn state(name: &str, is: impl ToString, needed: &'static str) -> Self {
+    pub(crate) fn state(name: &str, is: &dyn fmt::Display, needed: &'static str) -> Self {
         Self::State { name: name.to_owned(), is: is.to_string(), needed }
     }
 
-    /// Whether a file does not exist.
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self, Self::File { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }

@@ -54,7 +54,7 @@ pub fn join_command(dir: &ContainerDir, request: &ExecRequest) -> Result<SealedC
 pub fn exec(dir: &ContainerDir, plan: &Plan, request: &ExecRequest) -> Result<i32, RuntimeError> {
     let status = dir.current(plan)?;
     let running = status.pid.filter(|_| status.state == ContainerState::Running);
-    let pid = running.ok_or_else(|| RuntimeError::state(&plan.name, status.state, "running"))?;
+    let pid = running.ok_or_else(|| RuntimeError::state(&plan.name, &status.state, "running"))?;
     let root = PathBuf::from(format!("/proc/{pid}/root"));
     let opened = InRoot::open(&root).on("cannot open the container's root", &root)?;
     let started = Started::read(dir)?;

@@ -103,7 +103,6 @@ impl ProgramExecutor {
         })
     }
 
-    /// Checks that the program can be executed.
     pub(crate) fn find(&self, args: &[String]) -> Result<(), String> {
         let Some(program) = args.first() else {
             return Err(tag_error(127, "no command to run: add one after the image, which has none"));
@@ -163,7 +162,6 @@ impl ProgramExecutor {
     }
 }
 
-/// An error with its exit code.
 pub(crate) fn tag_error(code: i32, text: &str) -> String {
     format!("{MARK}{code}{MARK}{text}{MARK}")
 }
@@ -188,7 +186,6 @@ fn other(error: Errno) -> ExecutorError {
     ExecutorError::Other(error.desc().to_owned())
 }
 
-/// Parses an error from inside the container.
 pub(crate) fn parse_error(text: &str) -> RuntimeError {
     let mut parts = text.split(MARK).skip(1);
     match (parts.next(), parts.next()) {

@@ -22,6 +22,9 @@ pub struct ContainerDir {
     path: PathBuf,
 }
 
+/// All containers, and those whose plan cannot be read.
+type ContainerScan = (Vec<(ContainerDir, Plan)>, Vec<ContainerDir>);
+
 impl Home {
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
@@ -80,8 +83,7 @@ impl Home {
         Ok(self.read_all()?.1)
     }
 
-    /// All containers, and those whose plan cannot be read.
-    fn read_all(&self) -> Result<(Vec<(ContainerDir, Plan)>, Vec<ContainerDir>), RuntimeError> {
+    fn read_all(&self) -> Result<ContainerScan, RuntimeError> {
         let containers = self.containers();
         let (mut all, mut damaged) = (Vec::new(), Vec::new());
         for entry in entries(&containers)? {
@@ -155,7 +157,6 @@ impl Home {
         Ok(())
     }
 
-    /// Locks the list of containers.
     pub(crate) fn lock(&self) -> Result<fs::File, RuntimeError> {
         let path = self.root.join("lock");
         let file = fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?;
@@ -304,7 +305,6 @@ pub(crate) fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<
     }
 }
 
-/// Whether the disk or the quota is full.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -47,7 +47,6 @@ const NAMESPACES: [(&str, ThreadNameSpaceType); 6] = [
 ];
 
 pub(crate) struct Joining {
-    /// The container's first process.
     pub(crate) pid: i32,
     /// When that process started, so that no other one with the same PID is joined.
     pub(crate) began: Option<u64>,

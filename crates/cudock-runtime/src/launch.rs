@@ -135,14 +135,7 @@ pub(crate) fn create(
         .pid()
         .ok_or_else(|| RuntimeError::Create("the container has no process".to_owned()))?
         .as_raw();
-    if inputs.sets_own_limits() {
-        cgroup.limit(&plan.limits)?;
-    }
-    if let Some(score) = plan.limits.oom_score_adj {
-        // Not in the specification: libcontainer would set it for this process, too.
-        let file = PathBuf::from(format!("/proc/{pid}/oom_score_adj"));
-        fs::write(&file, score.to_string()).on("cannot set the OOM score in", &file)?;
-    }
+    set_limits(pid, plan, &inputs, &cgroup)?;
     if !inputs.devices.iter().any(|device| (device.major, device.minor) == TUNNEL) {
         cgroup.deny(TUNNEL)?;
     }
@@ -181,6 +174,19 @@ fn environment(
         }
     }
     environment
+}
+
+/// Sets the limits that libcontainer does not.
+fn set_limits(pid: i32, plan: &Plan, inputs: &SpecInputs<'_>, cgroup: &Cgroup) -> Result<(), RuntimeError> {
+    if inputs.sets_own_limits() {
+        cgroup.limit(&plan.limits)?;
+    }
+    if let Some(score) = plan.limits.oom_score_adj {
+        // Not in the specification: libcontainer would set it for this process, too.
+        let file = PathBuf::from(format!("/proc/{pid}/oom_score_adj"));
+        fs::write(&file, score.to_string()).on("cannot set the OOM score in", &file)?;
+    }
+    Ok(())
 }
 
 /// Checks the program and the working directory, if that was not possible before everything was mounted.

@@ -95,7 +95,6 @@ impl LogWriter {
         self.flush()
     }
 
-    /// Writes incomplete last lines.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         for stream in [Stream::Out, Stream::Err] {
             let [out, err] = &mut self.unfinished;
@@ -172,7 +171,6 @@ impl LogReader {
         reader
     }
 
-    /// The next line, if there is one yet.
     pub fn next_line(&mut self) -> Result<Option<LogLine>, RuntimeError> {
         loop {
             if self.file.is_none() {

@@ -29,7 +29,6 @@ impl MemoryFile {
         self.file.as_raw_fd()
     }
 
-    /// The path by which the child opens it.
     pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.descriptor()))
     }

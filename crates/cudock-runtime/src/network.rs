@@ -129,7 +129,6 @@ fn keep<T>(restarted: Result<T, RuntimeError>, what: &str, stored: &mut Option<S
     restarted.inspect_err(|error| *stored = Some(format!("{what}: {}", error_text(error)))).ok()
 }
 
-/// Parses the values of `--publish`.
 pub fn parse_ports(values: &[String]) -> Result<Vec<PortMapping>, RuntimeError> {
     let mut all = Vec::new();
     for value in values {

@@ -81,7 +81,6 @@ pub enum MountPlan {
     /// A named volume, which outlives the containers that use it.
     Volume {
         name: String,
-        /// Where its files are on this machine.
         source: PathBuf,
         target: PathBuf,
         read_only: bool,
@@ -146,7 +145,6 @@ pub struct Limits {
 pub struct Rlimit {
     /// nofile, nproc, memlock and so on.
     pub name: String,
-    /// The initial limit.
     pub soft: u64,
     /// The highest value that the process may set.
     pub hard: u64,

@@ -112,7 +112,6 @@ pub fn unblock_signals() {
     let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
 }
 
-/// Reads the input from its descriptor.
 pub fn inherited<T: DeserializeOwned>(descriptor: i32) -> Result<T, RuntimeError> {
     let mut file = take_over(descriptor);
     let mut text = Vec::new();

@@ -10,7 +10,6 @@ use nix::sys::signal::Signal;
 use crate::error::RuntimeError;
 use crate::sys;
 
-/// Signals that are forwarded to a container.
 pub(crate) const FORWARDED: [Signal; 6] =
     [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
 
@@ -112,7 +111,6 @@ pub(crate) fn exit_status_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
-/// Kills a child of this process.
 pub(crate) fn kill_and_reap(pid: i32) {
     let _ = sys::kill(pid, Signal::SIGKILL as i32);
     let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None);

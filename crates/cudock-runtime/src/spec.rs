@@ -17,7 +17,6 @@ use crate::user::Identity;
 pub(crate) struct SpecInputs<'a> {
     pub(crate) identity: &'a Identity,
     pub(crate) edits: Option<&'a Edits>,
-    /// The mount point of the root.
     pub(crate) root: &'a Path,
     /// The network namespace to join.
     pub(crate) network: Option<&'a Path>,

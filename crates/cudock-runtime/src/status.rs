@@ -124,7 +124,6 @@ impl ContainerDir {
         }
     }
 
-    /// Removes the mark, so that the container can start again.
     pub(crate) fn clear_stopping(&self) -> Result<(), RuntimeError> {
         let path = self.stop_mark();
         remove_optional(&path).on("cannot remove", &path)

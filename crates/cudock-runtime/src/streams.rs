@@ -82,7 +82,6 @@ impl Signals {
 pub(crate) struct ProcessEnd {
     /// The exit code; 128 plus the signal's number if a signal ended it.
     pub(crate) code: i32,
-    /// Whether a signal asked to stop it.
     pub(crate) stop_requested: bool,
 }
 

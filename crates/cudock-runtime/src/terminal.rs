@@ -83,7 +83,6 @@ pub(crate) fn open_in(root: &InRoot) -> Result<(OwnedFd, OwnedFd), RuntimeError>
     Ok((ours, theirs))
 }
 
-/// The container's end of a terminal.
 pub(crate) fn other_end(ours: BorrowedFd<'_>) -> Result<OwnedFd, RuntimeError> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     rustix::pty::ioctl_tiocgptpeer(ours, flags).when("cannot open the other end of the terminal")

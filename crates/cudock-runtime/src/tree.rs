@@ -106,7 +106,6 @@ impl TreeCopy {
         Ok(())
     }
 
-    /// Copies everything in a directory into another.
     pub(crate) fn contents(&mut self, from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
         if self.depth > MAX_DEPTH {
             return Err(io::Error::other(format!("more than {MAX_DEPTH} directories inside each other")));

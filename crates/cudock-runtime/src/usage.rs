@@ -90,7 +90,7 @@ impl ContainerDir {
     pub fn processes(&self, plan: &Plan) -> Result<Vec<Process>, RuntimeError> {
         let state = self.current(plan)?.state;
         if state != ContainerState::Running {
-            return Err(RuntimeError::state(&plan.name, state, "running"));
+            return Err(RuntimeError::state(&plan.name, &state, "running"));
         }
         // A process that exited meanwhile is skipped.
         let pids = Cgroup::at(&cgroup_path(&plan.id)).processes();

@@ -47,7 +47,7 @@ const MAX_REPORT: usize = 1 << 20;
 pub fn watch(dir: &ContainerDir, private: &Private, connection: Connection) -> Result<i32, RuntimeError> {
     let plan = dir.plan()?;
     let Some(_watch) = dir.watch()? else {
-        return Err(RuntimeError::state(&plan.name, "running", "stopped"));
+        return Err(RuntimeError::state(&plan.name, &"running", "stopped"));
     };
     let Connection { attached, ready } = connection;
     let mut watcher =
@@ -252,7 +252,6 @@ impl Watcher<'_> {
         .mount()
     }
 
-    /// Pipes or a terminal for a process, and our ends of them.
     fn connect(&self) -> Result<(Option<[OwnedFd; 3]>, StreamEnds), RuntimeError> {
         if self.plan.process.tty {
             return Ok((None, StreamEnds::default()));

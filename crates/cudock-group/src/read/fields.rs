@@ -45,7 +45,6 @@ pub(super) fn did_you_mean_or(near: Option<&str>, otherwise: &str) -> String {
     near.map_or_else(|| otherwise.to_owned(), |near| format!("did you mean `{near}`?"))
 }
 
-/// A map of the file.
 pub(super) struct Fields<'n> {
     entries: &'n [MapEntry],
     pub(super) span: Span,
@@ -115,7 +114,6 @@ impl GroupReader {
         self.notes.push(Note { span, field: field.to_owned(), kind, message: message.into() });
     }
 
-    /// A note about the value of a key.
     pub(super) fn note_at(
         &mut self,
         fields: &Fields<'_>,

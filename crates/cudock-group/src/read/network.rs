@@ -84,12 +84,11 @@ impl GroupReader {
         for (index, node) in nodes.iter().enumerate() {
             let path = format!("{}[{index}]", fields.path_of("nameServers"));
             let Some(address) = self.loose_text_at(node, &path) else { continue };
-            match address.parse() {
-                Ok(server) => servers.push(server),
-                Err(_) => {
-                    let message = format!("`{}` is not an address", shown(&address));
-                    self.fault(node.span, message, "write one like `10.0.0.10` or `fd00::10`");
-                }
+            if let Ok(server) = address.parse() {
+                servers.push(server);
+            } else {
+                let message = format!("`{}` is not an address", shown(&address));
+                self.fault(node.span, message, "write one like `10.0.0.10` or `fd00::10`");
             }
         }
         let mut words = |key| {

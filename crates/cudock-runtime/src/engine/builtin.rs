@@ -313,7 +313,7 @@ impl Engine for Builtin {
             if status.state == ContainerState::Running {
                 return Ok(0);
             }
-            return Err(RuntimeError::state(&plan.name, status.state, "stopped"));
+            return Err(RuntimeError::state(&plan.name, &status.state, "stopped"));
         }
         let private = private_environment(&plan, variables)?;
         dir.clear_stopping()?;

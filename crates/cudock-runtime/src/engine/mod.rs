@@ -37,7 +37,6 @@ pub struct RunRequest {
     pub platform: Option<String>,
 }
 
-/// A container in a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     pub id: String,
@@ -63,18 +62,15 @@ pub struct Summary {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogRequest {
     pub follow: bool,
-    /// Only this many lines from the end.
     pub tail: Option<usize>,
     /// Whether each line begins with its time.
     pub timestamps: bool,
     /// Only lines since this time, in milliseconds since 1970.
     pub since: Option<u64>,
-    /// Only lines before this time.
     pub until: Option<u64>,
 }
 
 impl LogRequest {
-    /// Whether a line is in the requested period.
     pub(crate) fn contains(&self, line: &LogLine) -> bool {
         if self.since.is_none() && self.until.is_none() {
             return true;
@@ -95,7 +91,6 @@ pub trait Engine {
     /// Runs a container and returns its exit code. A detached one returns 0 after its id is printed.
     fn run(&self, request: RunRequest) -> Result<i32, RuntimeError>;
     fn list(&self, all: bool) -> Result<Vec<Summary>, RuntimeError>;
-    /// Prints the log of a container.
     fn logs(&self, name: &str, request: LogRequest) -> Result<(), RuntimeError>;
     /// Runs another process in a container and returns its exit code.
     fn exec(&self, name: &str, request: &ExecRequest) -> Result<i32, RuntimeError>;
@@ -115,7 +110,6 @@ pub trait Engine {
     /// Starts a container that has exited, with its variables, whose values are not stored. Returns its exit code if
     /// attached, else 0.
     fn start(&self, name: &str, variables: &[(String, String)], attach: bool) -> Result<i32, RuntimeError>;
-    /// Stops a container if it runs, and starts it again.
     fn restart(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError>;
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied, RuntimeError>;
     fn processes(&self, name: &str) -> Result<Vec<Process>, RuntimeError>;

@@ -8,7 +8,6 @@ use crate::plan::DevicePlan;
 
 const GPU_KIND: &str = "nvidia.com/gpu";
 
-/// What a `--device` asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Device {
     /// A node, or a directory of nodes.

@@ -127,7 +127,6 @@ pub const REFUSED: &[(&[&str], &str)] = &[
     (&["volumes-from"], "name the volume in both containers: -v NAME:/PATH"),
 ];
 
-/// The letters of docker's flags.
 pub const LETTERS: &[(char, &str)] = &[
     ('a', "attach"),
     ('c', "cpu-shares"),

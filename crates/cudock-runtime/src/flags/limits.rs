@@ -6,7 +6,6 @@ use super::values::bytes;
 
 pub(crate) const MIN_MEMORY: u64 = 6 << 20;
 
-/// The value of `--memory`.
 pub fn memory(text: &str) -> Result<u64, UsageError> {
     let memory = bytes(text)?;
     if memory < MIN_MEMORY {

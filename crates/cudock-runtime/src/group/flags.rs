@@ -15,7 +15,6 @@ use crate::flags::existing_directory;
 use crate::network::parse_ports;
 use crate::plan::{NetworkMode, NetworkPlan};
 
-/// What `cudock up` runs.
 #[derive(Debug, PartialEq, Eq)]
 pub enum UpSource {
     Group(PathBuf),
@@ -92,7 +91,6 @@ fn published(group: &Group, publish: &[String], ports: &[PortMapping]) -> Vec<St
     all
 }
 
-/// The values of `--volume NAME=DIR`.
 pub fn volumes(values: &[String]) -> Result<BTreeMap<String, PathBuf>, UsageError> {
     let mut all = BTreeMap::new();
     for text in values {

@@ -13,7 +13,6 @@ const MAX_LINE: u64 = 16 << 10;
 #[derive(Debug)]
 pub(super) struct LogMux {
     width: usize,
-    /// Whether anything is printed.
     attached: bool,
 }
 

@@ -51,7 +51,6 @@ pub(super) struct Member {
 pub(super) struct Run {
     number: u64,
     watcher: Child,
-    /// The watcher's report of the start.
     reply: Option<String>,
     ended: Option<ExitStatus>,
     ending: Option<Ending>,
@@ -61,7 +60,6 @@ pub(super) struct Run {
     ready: bool,
 }
 
-/// How far stopping a run has come.
 #[derive(Debug)]
 struct Ending {
     /// When it is killed.
@@ -255,7 +253,6 @@ impl Member {
         (events, again)
     }
 
-    /// Why its readiness probe fails, if it does.
     pub(super) fn unready_reason(&self) -> Option<String> {
         let run = self.run.as_ref().filter(|run| !run.ready && run.ending.is_none())?;
         let runner = run.probes.iter().find(|runner| runner.is_readiness())?;

@@ -14,13 +14,11 @@ pub(super) enum Message {
         /// The report; empty without one.
         reply: String,
     },
-    /// A request of a probe finished.
     Probed {
         name: String,
         run: u64,
         probe: usize,
         attempt: ProbeAttempt,
-        /// Success, or why it failed.
         outcome: Result<(), String>,
     },
 }

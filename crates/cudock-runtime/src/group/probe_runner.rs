@@ -27,7 +27,6 @@ pub(super) struct ProbeContext {
     pub(super) messages: Sender<Message>,
 }
 
-/// What followed from polling a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ProbeEvent {
     /// Nothing to do before this time.

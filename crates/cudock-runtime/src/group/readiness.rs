@@ -5,7 +5,6 @@ use cudock_group::{Group, ProbeAction};
 use super::status::{GroupStatus, MemberPhase, MemberStatus};
 
 impl GroupStatus {
-    /// The first container that the group waits for.
     pub fn unready(&self) -> Option<&MemberStatus> {
         self.containers.iter().find(|container| {
             let waits = container.phase != MemberPhase::Succeeded;

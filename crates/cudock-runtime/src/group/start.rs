@@ -23,7 +23,6 @@ pub struct GroupHandover {
     /// The name of the group, which may differ from the file's.
     pub name: String,
     pub home: PathBuf,
-    /// The network of the group, and its published ports.
     pub network: NetworkPlan,
     /// Directories of this machine in place of volumes: name, directory.
     pub volumes: Vec<(String, PathBuf)>,
@@ -36,7 +35,6 @@ impl std::fmt::Debug for GroupHandover {
 }
 
 impl GroupHandover {
-    /// For a group that was created with these settings.
     pub fn new(text: String, name: String, home: PathBuf, settings: &GroupSettings) -> Self {
         let volumes =
             settings.volumes.iter().map(|(name, directory)| (name.clone(), directory.clone())).collect();

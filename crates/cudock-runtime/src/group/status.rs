@@ -16,7 +16,6 @@ pub struct GroupStatus {
     /// When that process started, in clock ticks since boot.
     pub supervisor_began: Option<u64>,
     pub ports: Vec<String>,
-    /// The error of the group as a whole.
     pub error: Option<String>,
     /// Init containers, then the others.
     pub containers: Vec<MemberStatus>,

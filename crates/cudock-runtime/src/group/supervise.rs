@@ -122,7 +122,6 @@ fn set_up(
     Ok(supervisor)
 }
 
-/// The containers that were created for the group.
 fn members(group: &Group, home: &Home, network: &Network) -> Result<Vec<Member>, RuntimeError> {
     let inits = group.init_containers.iter().map(|container| (container, true));
     let others = group.containers.iter().map(|container| (container, false));
@@ -314,7 +313,6 @@ impl Supervisor {
         [next, self.wake, settles].into_iter().flatten().min()
     }
 
-    /// The next event of one container.
     fn poll_member(&mut self, index: usize, next: &mut Option<Moment>) -> Option<Event> {
         let now = self.now();
         let member = self.members.get_mut(index)?;
@@ -393,7 +391,6 @@ impl Supervisor {
         format!("{NOT_READY}\nthe group {state}: {}", reasons.join("; "))
     }
 
-    /// Whether every container is ready or has succeeded.
     fn all_ready(&self) -> bool {
         self.members().all(|(member, known)| {
             known.phase() == Phase::Ended(Outcome::Succeeded) || (!member.init && member.is_ready())

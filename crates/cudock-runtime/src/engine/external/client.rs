@@ -150,7 +150,6 @@ impl Drop for Mask {
     }
 }
 
-/// The last lines of a command's standard error, joined.
 pub(super) fn stderr_summary(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

@@ -17,7 +17,6 @@ pub(super) struct InputRefs {
     pub(super) seccomp_file: Option<PathBuf>,
 }
 
-/// Variables and files for an engine's command.
 pub(super) struct CommandInputs {
     pub(super) refs: InputRefs,
     environment: Vec<(String, String)>,

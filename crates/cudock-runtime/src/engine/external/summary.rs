@@ -99,7 +99,6 @@ pub(super) fn parse(inspected: &Value) -> Result<Option<Summary>, serde_json::Er
     }))
 }
 
-/// Maps the engines' states to ours.
 fn state(status: &str) -> ContainerState {
     match status {
         "running" | "paused" | "stopping" => ContainerState::Running,
