@@ -1,59 +1,15 @@
-//! The versions of Azure's interface for container groups.
+//! The versions of Azure's interface for container groups: a date, and perhaps `-preview`. They compare as text.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::Serialize;
-
-/// A version: a date, and perhaps `-preview`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ApiVersion {
-    year: u16,
-    month: u8,
-    day: u8,
-    preview: bool,
-}
+use cudock_base::Date;
 
 /// The oldest that is read with all its fields.
-pub const OLDEST: ApiVersion = ApiVersion { year: 2021, month: 9, day: 1, preview: false };
+pub const OLDEST: &str = "2021-09-01";
 
 /// The newest that is read with all its fields.
-pub const NEWEST: ApiVersion = ApiVersion { year: 2026, month: 7, day: 1, preview: false };
+pub const NEWEST: &str = "2026-07-01";
 
-impl FromStr for ApiVersion {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (date, preview) = match text.strip_suffix("-preview") {
-            Some(date) => (date, true),
-            None => (text, false),
-        };
-        if date.len() != 10 || !date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
-            return Err(());
-        }
-        let mut parts = date.split('-');
-        let mut part = |digits: usize| parts.next().filter(|part| part.len() == digits).ok_or(());
-        let year = part(4)?.parse().map_err(drop)?;
-        let month = part(2)?.parse().map_err(drop)?;
-        let day = part(2)?.parse().map_err(drop)?;
-        if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-            return Err(());
-        }
-        Ok(Self { year, month, day, preview })
-    }
-}
-
-impl fmt::Display for ApiVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let preview = if self.preview { "-preview" } else { "" };
-        write!(f, "{:04}-{:02}-{:02}{preview}", self.year, self.month, self.day)
-    }
-}
-
-impl Serialize for ApiVersion {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
+pub(crate) fn is_version(text: &str) -> bool {
+    text.strip_suffix("-preview").unwrap_or(text).parse::<Date>().is_ok()
 }
 
 #[cfg(test)]
@@ -63,15 +19,14 @@ mod tests {
     #[test]
     fn versions_are_dates_and_order_like_dates() {
         for text in ["2021-09-01", "2024-05-01-preview"] {
-            assert_eq!(text.parse::<ApiVersion>().unwrap().to_string(), text);
+            assert!(is_version(text), "{text}");
         }
         for text in
             ["", "2021-9-1", "2021-13-01", "2021-01-32", "2021-09-01-beta", "v1", "2021-0--1", "20210901"]
         {
-            assert_eq!(text.parse::<ApiVersion>(), Err(()), "{text}");
+            assert!(!is_version(text), "{text}");
         }
-        assert!(OLDEST < NEWEST);
-        assert!("2019-12-01".parse::<ApiVersion>().unwrap() < OLDEST);
+        assert!("2019-12-01" < OLDEST && OLDEST < NEWEST && NEWEST < "2026-07-01-preview");
     }
 
     #[test]
@@ -79,9 +34,7 @@ mod tests {
         let facts = cudock_facts::Facts::embedded();
         let services = facts.services();
         let aci = services.service.iter().find(|service| service.id == "aci").unwrap();
-        let versions: Vec<ApiVersion> =
-            aci.api_versions.iter().map(|version| version.parse().unwrap()).collect();
-        assert_eq!(versions.iter().min(), Some(&OLDEST));
-        assert_eq!(versions.iter().max(), Some(&NEWEST));
+        let versions = || aci.api_versions.iter().map(String::as_str);
+        assert_eq!((versions().min(), versions().max()), (Some(OLDEST), Some(NEWEST)));
     }
 }

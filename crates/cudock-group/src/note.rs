@@ -2,26 +2,19 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use cudock_base::Span;
 
-/// A note about a valid group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Where in the file.
-    #[serde(flatten)]
     pub span: Span,
     /// The field, as `properties.containers[0].image`.
     pub field: String,
     pub kind: NoteKind,
     /// The reason, the difference, or what to use instead.
-    #[serde(rename = "words")]
     pub message: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
     /// Has no meaning on one machine.
     Ignored,

@@ -5,12 +5,9 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::restart::Moment;
 
-/// When a probe runs, and how often it may fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// From the start of the container to the first attempt.
     pub initial_delay: Duration,
@@ -36,7 +33,6 @@ impl Default for Timing {
     }
 }
 
-/// What a probe is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The container is killed when it fails.
@@ -52,11 +48,7 @@ pub struct ProbeAttempt(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Run the command or send the request, and call [`Prober::finished`] before the deadline: after it the attempt has failed.
-    Run {
-        attempt: ProbeAttempt,
-        /// When it times out.
-        deadline: Moment,
-    },
+    Run { attempt: ProbeAttempt, deadline: Moment },
     /// Nothing, until then or until a result arrives.
     Wait(Moment),
     /// Kill the container; its restart policy decides what follows. Returned once.
@@ -65,7 +57,6 @@ pub enum Step {
     Ready(bool),
 }
 
-/// An endless wait.
 pub const FOREVER: Moment = Duration::MAX;
 
 /// A probe of one run of a container. The next run needs a new one.
@@ -73,7 +64,6 @@ pub const FOREVER: Moment = Duration::MAX;
 pub struct Prober {
     purpose: Purpose,
     timing: Timing,
-    /// When the next attempt is due.
     due: Moment,
     /// The attempt without a result, and its deadline.
     pending: Option<(ProbeAttempt, Moment)>,
@@ -103,7 +93,6 @@ impl Prober {
         }
     }
 
-    /// Whether the container is ready.
     pub fn is_ready(&self) -> bool {
         self.ready
     }

@@ -3,30 +3,25 @@
 mod amounts;
 mod containers;
 mod fields;
-mod keep;
+mod ignored;
 mod names;
 mod network;
 mod probes;
 mod volumes;
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-
-use serde::Serialize;
-
-use crate::api_version::{ApiVersion, NEWEST, OLDEST};
-use crate::fault::{Fault, GroupError, Problem};
+use crate::api_version::{NEWEST, OLDEST, is_version};
+use crate::fault::GroupError;
 use crate::group::{Container, Credential, Group, Os, Port};
-use crate::hide;
-use crate::kept::{OF_CREDENTIAL, OF_GROUP, OF_PROPERTIES};
 use crate::note::{Note, NoteKind};
 use crate::restart::RestartPolicy;
 use cudock_base::Secret;
 use cudock_yaml::{Data, Node};
 
-use containers::Shared;
+use containers::{CONTAINER, Shared};
 use fields::{Fields, GroupReader, Keys};
+use ignored::{OF_CREDENTIAL, OF_GROUP, OF_PROPERTIES};
 use names::SeenNames;
+pub use names::{GROUP_NAME_RULE, is_group_name};
 
 const RESOURCE_TYPE: &str = "Microsoft.ContainerInstance/containerGroups";
 const PROPERTY_KEYS: &[&str] = &[
@@ -41,7 +36,7 @@ const PROPERTY_KEYS: &[&str] = &[
 ];
 
 static GROUP: Keys = Keys {
-    kept: OF_GROUP,
+    ignored: OF_GROUP,
     elsewhere: &[
         (PROPERTY_KEYS, "move it below `properties:`"),
         (
@@ -51,106 +46,44 @@ static GROUP: Keys = Keys {
     ],
     ..Keys::new("a group", &["name", "apiVersion", "type", "properties"])
 };
-static PROPERTIES: Keys = Keys { kept: OF_PROPERTIES, ..Keys::new("a group's properties", PROPERTY_KEYS) };
-static CREDENTIAL: Keys =
-    Keys { kept: OF_CREDENTIAL, ..Keys::new("a registry's credential", &["server", "username", "password"]) };
+static PROPERTIES: Keys = Keys { ignored: OF_PROPERTIES, ..Keys::new("a group's properties", PROPERTY_KEYS) };
+static CREDENTIAL: Keys = Keys {
+    ignored: OF_CREDENTIAL,
+    ..Keys::new("a registry's credential", &["server", "username", "password"])
+};
 
 /// Azure's limit.
 const MOST_CONTAINERS: usize = 60;
 
 /// A good group.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     pub group: Group,
     /// What is worth knowing about it, in the order of the file.
     pub notes: Vec<Note>,
-    /// The bytes of the text that hold secrets.
-    #[serde(skip)]
-    hidden: Vec<Range<usize>>,
-}
-
-impl Reading {
-    /// The text with stars for every byte of its secrets, so that places fit and lines of it can be shown.
-    pub fn printable(&self, text: &str) -> String {
-        hide::masked(text, &self.hidden)
-    }
-
-    pub fn notes_of(&self, kind: NoteKind) -> impl Iterator<Item = &Note> {
-        self.notes.iter().filter(move |note| note.kind == kind)
-    }
 }
 
 /// Reads the text of a group: YAML, or JSON, which is YAML, too.
 pub fn read(text: &str) -> Result<Reading, GroupError> {
     let mut reader = GroupReader::default();
-    let mut hidden = Vec::new();
-    let mut observer = Observer { faults: &mut reader.faults, hidden: &mut hidden };
-    let root = match cudock_yaml::parse_with(text, &mut observer) {
-        Ok(root) => root,
+    let group = match cudock_yaml::parse_with(text, &mut |error| reader.faults.push(error.into())) {
+        Ok(root) => reader.group(&root),
         Err(error) => {
             reader.faults.push(error.into());
-            reader.faults.sort_by_key(|fault| fault.span);
-            let hidden = hide::all_but_keys(text, is_key);
-            return Err(GroupError::Faulty { faults: reader.faults, notes: Vec::new(), hidden });
+            None
         }
     };
-    let group = reader.group(&root);
-    hidden.sort_by_key(|range| range.start);
-    let GroupReader { mut faults, mut notes, kept } = reader;
-    notes.sort_by_key(|note| note.span);
+    let GroupReader { mut faults, mut notes } = reader;
     match group {
-        Some(group) if faults.is_empty() => Ok(Reading { group: Group { kept, ..group }, notes, hidden }),
+        Some(group) if faults.is_empty() => {
+            notes.sort_by_key(|note| note.span);
+            Ok(Reading { group, notes })
+        }
         _ => {
             faults.sort_by_key(|fault| fault.span);
-            Err(GroupError::Faulty { faults, notes, hidden })
+            Err(GroupError { faults })
         }
     }
-}
-
-/// Collects what is wrong with the YAML itself, and what is secret: here, because a value that is given twice does not
-/// get into the tree and is no less secret.
-struct Observer<'a> {
-    faults: &'a mut Vec<Fault>,
-    hidden: &'a mut Vec<Range<usize>>,
-}
-
-impl cudock_yaml::Observer for Observer<'_> {
-    fn error(&mut self, error: cudock_yaml::Error) {
-        self.faults.push(error.into());
-    }
-
-    fn entry(&mut self, key: &str, value: &Node) {
-        hide::below_key(key, value, self.hidden);
-    }
-}
-
-/// Whether a group has a key of this name anywhere that does something.
-fn is_key(name: &str) -> bool {
-    let keys = [
-        &GROUP,
-        &PROPERTIES,
-        &CREDENTIAL,
-        &containers::CONTAINER,
-        &containers::CONTAINER_PROPERTIES,
-        &containers::INIT_PROPERTIES,
-        &containers::VARIABLE,
-        &containers::SECURITY,
-        &containers::CAPABILITIES,
-        &amounts::RESOURCES,
-        &amounts::REQUESTS,
-        &amounts::GPU,
-        &network::PORT,
-        &network::ADDRESS,
-        &network::DNS,
-        &probes::PROBE,
-        &probes::EXEC,
-        &probes::HTTP_GET,
-        &volumes::VOLUME,
-        &volumes::GIT_REPO,
-        &volumes::AZURE_FILE,
-        &volumes::MOUNT,
-    ];
-    keys.iter().any(|keys| keys.all().any(|key| key == name))
 }
 
 impl GroupReader {
@@ -159,9 +92,9 @@ impl GroupReader {
         let top = self.fields(root, "", &GROUP)?;
         let name = self.group_name(&top);
         self.choice(&top, "type", &[RESOURCE_TYPE]);
-        let api_version = self.api_version(&top);
-        let properties = self.required(&top, "properties")?;
-        let properties = self.fields(properties, "properties", &PROPERTIES)?;
+        self.api_version(&top);
+        self.required(&top, "properties");
+        let properties = self.map(&top, "properties", &PROPERTIES)?;
         let os = self.os(&properties);
         let restart_policy = self.restart_policy(&properties);
         let (volumes, volume_names) = self.volumes(&properties);
@@ -173,17 +106,15 @@ impl GroupReader {
             .get("containers")
             .is_none_or(|node| matches!(&node.data, Data::List(list) if list.is_empty()))
         {
-            self.fault(properties.span, Problem::NoContainers);
+            let hint = "add one below `properties.containers`";
+            self.fault(properties.span, "a group without containers", hint);
         }
         let exposed: Vec<Port> = containers.iter().flat_map(|container| container.ports.clone()).collect();
         let address = self.address(&properties, &exposed);
         let dns = self.dns(&properties);
         let credentials = self.credentials(&properties);
-        let kept = BTreeMap::new();
-        let name = name?;
         Some(Group {
-            name,
-            api_version,
+            name: name?,
             os,
             restart_policy,
             init_containers,
@@ -192,37 +123,32 @@ impl GroupReader {
             address,
             dns,
             credentials,
-            kept,
         })
     }
 
-    fn api_version(&mut self, top: &Fields<'_>) -> Option<ApiVersion> {
-        let text = self.text(top, "apiVersion")?;
-        let span = top.get("apiVersion").map_or(top.span, |node| node.span);
-        let Ok(version) = text.parse::<ApiVersion>() else {
-            let known = &["2021-09-01", "2023-05-01", "2025-09-01", "2026-07-01"];
-            let what = "apiVersion".to_owned();
-            self.fault(span, Problem::UnknownValue { what, value: text, known, near: None });
-            return None;
-        };
-        let message = if version < OLDEST {
+    fn api_version(&mut self, top: &Fields<'_>) {
+        let Some(version) = self.text(top, "apiVersion") else { return };
+        if !is_version(&version) {
+            let hint = "write `2021-09-01`, `2023-05-01`, `2025-09-01` or `2026-07-01`".to_owned();
+            self.unknown_value(top.span_of("apiVersion"), "apiVersion", &version, hint);
+            return;
+        }
+        let message = if version.as_str() < OLDEST {
             format!("read as {OLDEST}, the oldest that is known in full")
-        } else if version > NEWEST {
+        } else if version.as_str() > NEWEST {
             format!("read as {NEWEST}, the newest that is known")
         } else {
-            return Some(version);
+            return;
         };
-        self.note(span, "apiVersion", NoteKind::Differs, message);
-        Some(version)
+        self.note_at(top, "apiVersion", NoteKind::Differs, message);
     }
 
     fn os(&mut self, properties: &Fields<'_>) -> Os {
         if self.choice(properties, "osType", &["Linux", "Windows"]) != Some("Windows") {
             return Os::Linux;
         }
-        let span = properties.get("osType").map_or(properties.span, |node| node.span);
         let message = "Windows containers need a Windows host; build the images for Linux";
-        self.note(span, "properties.osType", NoteKind::Unsupported, message);
+        self.note_at(properties, "osType", NoteKind::Unsupported, message);
         Os::Windows
     }
 
@@ -230,10 +156,9 @@ impl GroupReader {
         match self.choice(properties, "restartPolicy", &["Always", "OnFailure", "Never"]) {
             Some("OnFailure") => RestartPolicy::OnFailure,
             Some("Never") => {
-                let span = properties.get("restartPolicy").map_or(properties.span, |node| node.span);
                 let message =
                     "here it holds for every exit code; Azure may start a container again that failed";
-                self.note(span, "properties.restartPolicy", NoteKind::Differs, message);
+                self.note_at(properties, "restartPolicy", NoteKind::Differs, message);
                 RestartPolicy::Never
             }
             _ => RestartPolicy::Always,
@@ -246,40 +171,25 @@ impl GroupReader {
         key: &'static str,
         shared: &mut Shared<'_>,
     ) -> Vec<Container> {
-        let path = properties.path_of(key);
-        let nodes = self.list(properties, key);
-        if nodes.len() > MOST_CONTAINERS {
-            let span = properties.get(key).map_or(properties.span, |node| node.span);
+        let containers = self.maps(properties, key, &CONTAINER);
+        if containers.len() > MOST_CONTAINERS {
             let message = format!("Azure takes at most {MOST_CONTAINERS} containers a group");
-            self.note(span, &path, NoteKind::Differs, message);
+            self.note_at(properties, key, NoteKind::Differs, message);
         }
         let init = key == "initContainers";
-        let nodes = nodes.iter().enumerate();
-        nodes
-            .filter_map(|(index, node)| self.container(node, &format!("{path}[{index}]"), shared, init))
-            .collect()
+        containers.iter().filter_map(|container| self.container(container, shared, init)).collect()
     }
 
     fn credentials(&mut self, properties: &Fields<'_>) -> Vec<Credential> {
-        let path = properties.path_of("imageRegistryCredentials");
         let mut credentials = Vec::new();
-        for (index, node) in self.list(properties, "imageRegistryCredentials").iter().enumerate() {
-            let Some(fields) = self.fields(node, &format!("{path}[{index}]"), &CREDENTIAL) else { continue };
+        for fields in self.maps(properties, "imageRegistryCredentials", &CREDENTIAL) {
             let server = self.required_text(&fields, "server");
-            let username = match fields.get("username") {
-                Some(node) => self.loose_text(node, &fields.path_of("username")),
-                None => None,
-            };
-            let password = match fields.get("password") {
-                Some(node) => self.loose_text(node, &fields.path_of("password")).map(Secret::new),
-                None => None,
-            };
+            let username = self.loose_text(&fields, "username");
+            let password = self.loose_text(&fields, "password").map(Secret::new);
             let Some(server) = server else { continue };
-            if server.contains("://") || server.contains('/') {
-                let span = fields.get("server").map_or(fields.span, |node| node.span);
+            if server.contains('/') {
                 let rule = "write the host alone, without `https://` and path";
-                self.fault(span, Problem::BadName { of: "a registry", name: server, rule });
-                continue;
+                self.bad_name(fields.span_of("server"), "a registry", &server, rule);
             }
             credentials.push(Credential { server, username, password });
         }

@@ -6,7 +6,6 @@ pub fn is_group(text: &str) -> bool {
     text.contains("Microsoft.ContainerInstance/containerGroups") || (has("properties:") && has("containers:"))
 }
 
-/// The first image of a group file.
 pub fn first_image(text: &str) -> Option<&str> {
     let value =
         text.lines().find_map(|line| line.trim_start().trim_start_matches("- ").strip_prefix("image:"))?;

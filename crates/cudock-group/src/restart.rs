@@ -3,14 +3,14 @@
 //! Azure documents the three policies but no delays. Containers restart there as in Kubernetes: immediately the first time,
 //! then after 10 s, 20 s and so on up to 5 minutes; a run of 10 minutes resets the delay.
 
+use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A point in time: the duration since a start that the caller chooses, by a monotonic clock.
 pub type Moment = Duration;
 
-/// A run of this length resets the delay.
 const LONG_RUN: Duration = Duration::from_secs(600);
 
 /// Exponential delays between restarts.
@@ -48,19 +48,16 @@ impl Backoff {
     }
 }
 
-/// What happens when a container exits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestartPolicy {
     /// It restarts, whatever its exit code.
     #[default]
     Always,
     /// It restarts unless its exit code is 0.
     OnFailure,
-    /// It does not restart.
     Never,
 }
 
-/// The end of one run of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
     /// The exit code; 128 plus the signal's number if a signal ended it.
@@ -72,45 +69,24 @@ pub struct Exit {
 }
 
 impl Exit {
-    /// Success or failure.
     pub fn outcome(self) -> Outcome {
-        if self.code == 0 && !self.unhealthy {
-            Outcome::Succeeded
-        } else {
-            Outcome::Failed { code: self.code }
-        }
+        if self.code == 0 && !self.unhealthy { Outcome::Succeeded } else { Outcome::Failed }
     }
 }
 
-/// The final result of a container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Exit code 0.
     Succeeded,
-    /// Another exit code, or unhealthy.
-    Failed {
-        /// The exit code.
-        code: i32,
-    },
+    /// An exit code other than 0, or unhealthy.
+    Failed,
 }
 
-/// What follows the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Another run.
-    Restart {
-        /// The delay.
-        after: Duration,
-    },
-    /// No further run.
-    Done {
-        /// The result.
-        outcome: Outcome,
-    },
+    Restart { after: Duration },
+    Done { outcome: Outcome },
 }
 
-/// The restarts of one container.
 #[derive(Clone, Debug)]
 pub struct Restarts {
     policy: RestartPolicy,
@@ -129,12 +105,10 @@ impl Restarts {
         Self::new(if policy == RestartPolicy::Always { RestartPolicy::OnFailure } else { policy })
     }
 
-    /// How often it was restarted.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Decides what follows the end of a run.
     pub fn exited(&mut self, exit: Exit) -> Next {
         let outcome = exit.outcome();
         let restart = match self.policy {
@@ -150,8 +124,8 @@ impl Restarts {
     }
 }
 
-/// The state of a group, in Azure's terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum GroupState {
     /// Init containers run, or nothing runs yet.
     Pending,
@@ -162,13 +136,27 @@ pub enum GroupState {
     /// All containers exited, and one failed.
     Failed,
     Stopped,
+    /// Its supervisor was killed, and its containers with it.
+    Lost,
 }
 
 impl GroupState {
+    /// Whether it needs a supervisor.
+    pub fn is_alive(self) -> bool {
+        matches!(self, Self::Pending | Self::Running)
+    }
+
     /// The final state for these results.
     pub fn of(outcomes: impl IntoIterator<Item = Outcome>) -> Self {
         let all_succeeded = outcomes.into_iter().all(|outcome| outcome == Outcome::Succeeded);
         if all_succeeded { Self::Succeeded } else { Self::Failed }
+    }
+}
+
+/// The name in the status file.
+impl fmt::Display for GroupState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -247,8 +235,7 @@ mod tests {
 
     #[test]
     fn a_group_fails_if_one_of_its_containers_did() {
-        let failed = Outcome::Failed { code: 3 };
-        assert_eq!(GroupState::of([Outcome::Succeeded, failed]), GroupState::Failed);
+        assert_eq!(GroupState::of([Outcome::Succeeded, Outcome::Failed]), GroupState::Failed);
         assert_eq!(GroupState::of([Outcome::Succeeded, Outcome::Succeeded]), GroupState::Succeeded);
     }
 }

@@ -5,22 +5,18 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::group::Group;
 use crate::restart::{Exit, GroupState, Moment, Next, Outcome, RestartPolicy, Restarts};
 
 /// The exit code of a container that could not be started, as docker has it.
 const COULD_NOT_START: i32 = 125;
 
-/// Input of the state machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Time passed: the first event, and the one after each [`Action::Wait`].
     Tick,
     /// A container's process runs.
     Started(String),
-    /// A container could not be started.
     CouldNotStart(String),
     /// A container's process exited.
     Exited {
@@ -30,11 +26,9 @@ pub enum Event {
     },
     /// A container's liveness probe failed.
     Unhealthy(String),
-    /// The group is to stop.
     Stop,
 }
 
-/// Output of the state machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Start this container, which is not running.
@@ -47,38 +41,22 @@ pub enum Action {
     Finished(GroupState),
 }
 
-/// Why a container is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KillReason {
-    /// Its liveness probe failed.
     Unhealthy,
-    /// The group stops.
     Stopping,
 }
 
-/// The state of a container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It has not started yet.
     Waiting,
-    /// It runs or is being started.
-    Running {
-        /// When it started.
-        since: Moment,
-    },
-    /// It is being stopped.
-    Ending {
-        /// When it started.
-        since: Moment,
-        /// Whether its probe failed.
-        unhealthy: bool,
-    },
+    /// It runs or is being started, since then.
+    Running { since: Moment },
+    /// It runs and is being stopped, perhaps because its probe failed.
+    Ending { since: Moment, unhealthy: bool },
     /// It exited and waits for its restart.
-    BackOff {
-        /// The end of the wait.
-        until: Moment,
-    },
+    BackOff { until: Moment },
     /// It exited and does not restart.
     Ended(Outcome),
 }
@@ -89,7 +67,6 @@ impl Phase {
     }
 }
 
-/// A container of the group.
 #[derive(Clone, Debug)]
 pub struct Member {
     name: String,
@@ -106,12 +83,10 @@ impl Member {
         &self.name
     }
 
-    /// Its state.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// How often it was restarted.
     pub fn restarts(&self) -> u64 {
         self.restarts.count()
     }
@@ -151,7 +126,6 @@ impl Member {
     }
 }
 
-/// The state machine of one group.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     init: Vec<Member>,
@@ -195,7 +169,6 @@ impl Sequence {
         if self.finished.is_some() {
             return actions;
         }
-        let stopping = self.stopping;
         match event {
             Event::Tick => {}
             Event::Started(name) => {
@@ -205,16 +178,8 @@ impl Sequence {
                     *since = now;
                 }
             }
-            Event::CouldNotStart(name) => {
-                if let Some(member) = self.member(name) {
-                    member.exited(COULD_NOT_START, now, stopping);
-                }
-            }
-            Event::Exited { name, code } => {
-                if let Some(member) = self.member(name) {
-                    member.exited(*code, now, stopping);
-                }
-            }
+            Event::CouldNotStart(name) => self.exited(name, COULD_NOT_START, now),
+            Event::Exited { name, code } => self.exited(name, *code, now),
             Event::Unhealthy(name) => {
                 actions.extend(self.member(name).and_then(|member| member.kill(KillReason::Unhealthy)));
             }
@@ -226,6 +191,13 @@ impl Sequence {
         }
         self.advance(now, &mut actions);
         actions
+    }
+
+    fn exited(&mut self, name: &str, code: i32, now: Moment) {
+        let stopping = self.stopping;
+        if let Some(member) = self.member(name) {
+            member.exited(code, now, stopping);
+        }
     }
 
     fn member(&mut self, name: &str) -> Option<&mut Member> {

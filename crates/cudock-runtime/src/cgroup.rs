@@ -40,12 +40,10 @@ impl Cgroup {
         self.unified.as_deref()
     }
 
-    /// Whether it exists in any hierarchy.
     pub(crate) fn exists(&self) -> bool {
         self.directories.iter().any(|directory| directory.exists())
     }
 
-    /// Whether a process was killed because it ran out of memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         self.directories.iter().any(|directory| {
             let text = fs::read_to_string(directory.join("memory.events"))
@@ -60,7 +58,6 @@ impl Cgroup {
         self.directories.iter().find_map(|directory| fs::read_to_string(directory.join(file)).ok())
     }
 
-    /// All processes in it.
     pub(crate) fn processes(&self) -> BTreeSet<i32> {
         let listed = self
             .directories
@@ -155,7 +152,6 @@ impl Cgroup {
     }
 }
 
-/// Removes a cgroup and those below it.
 fn remove_directory(directory: &Path) -> io::Result<()> {
     match fs::remove_dir(directory) {
         Err(error) if error.raw_os_error() == Some(nix::libc::EBUSY) => {
@@ -199,7 +195,6 @@ fn is_id(text: &str) -> bool {
     text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether swap can be limited.
 pub(crate) fn counts_swap() -> bool {
     let (first, _) = machine();
     if first.is_empty() {
@@ -208,7 +203,6 @@ pub(crate) fn counts_swap() -> bool {
     first.iter().any(|hierarchy| hierarchy.join("memory.memsw.limit_in_bytes").exists())
 }
 
-/// The mount points of version 1 hierarchies.
 pub(crate) fn v1_hierarchies() -> &'static [PathBuf] {
     &machine().0
 }
@@ -219,7 +213,6 @@ fn machine() -> &'static (Vec<PathBuf>, Option<PathBuf>) {
     MACHINE.get_or_init(|| hierarchies(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()))
 }
 
-/// The mount points of version 1 and version 2.
 fn hierarchies(mountinfo: &str) -> (Vec<PathBuf>, Option<PathBuf>) {
     let mut first = Vec::new();
     let mut second = None;

@@ -9,16 +9,15 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, fstat, mkdirat, statat};
 
-use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::home::ContainerDir;
 use crate::in_root::InRoot;
 use crate::overlay::{Overlay, leave_mount_namespace};
 use crate::plan::Plan;
 use crate::status::{ContainerState, Watch, process_began};
 pub use crate::tree::Copied;
-use crate::tree::{CopyOptions, copy_attributes, copy_contents, copy_entry, copy_handle, open_directory};
+use crate::tree::{CopyOptions, TreeCopy, open_directory};
 
-/// The direction of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From this machine into the container.
@@ -27,7 +26,6 @@ pub enum Direction {
     Out,
 }
 
-/// A copy between a container and this machine.
 #[derive(Debug, Clone)]
 pub struct CopyRequest {
     pub direction: Direction,
@@ -41,7 +39,6 @@ pub struct CopyRequest {
     pub follow_link: bool,
 }
 
-/// Copies between a container and this machine.
 pub fn copy(dir: &ContainerDir, plan: &Plan, request: &CopyRequest) -> Result<Copied, RuntimeError> {
     let outside = std::path::absolute(&request.outside).on("cannot find", Path::new(&request.outside))?;
     // Opened before a stopped container's root is mounted, which changes the mount namespace.
@@ -52,10 +49,10 @@ pub fn copy(dir: &ContainerDir, plan: &Plan, request: &CopyRequest) -> Result<Co
         Direction::In => (&here, &inside),
         Direction::Out => (&inside, &here),
     };
-    let options = CopyOptions { owners: request.archive, special_bits: false };
-    let outcome = between(from, to, options, request.follow_link);
+    let mut copy = TreeCopy::new(CopyOptions { owners: request.archive, special_bits: false });
+    let outcome = between(from, to, &mut copy, request.follow_link);
     drop(held);
-    outcome
+    outcome.map(|()| copy.copied)
 }
 
 /// The container's root: as its processes see it if it runs, else mounted temporarily, and locked so that it does not start
@@ -77,11 +74,7 @@ fn root_of(dir: &ContainerDir, plan: &Plan, path: &str) -> Result<(InRoot, Optio
         )));
     }
     let Some(watch) = dir.watch()? else {
-        return Err(RuntimeError::State {
-            name: plan.name.clone(),
-            is: "changing its state".to_owned(),
-            needed: "running or stopped",
-        });
+        return Err(RuntimeError::state(&plan.name, &"changing its state", "running or stopped"));
     };
     leave_mount_namespace()?;
     let target = dir.run();
@@ -97,7 +90,6 @@ fn root_of(dir: &ContainerDir, plan: &Plan, path: &str) -> Result<(InRoot, Optio
     Ok((opened, Some(watch)))
 }
 
-/// One of the two paths.
 struct Side {
     root: InRoot,
     path: PathBuf,
@@ -110,7 +102,6 @@ impl Side {
         Ok(Self { root, path, typed: typed.to_owned() })
     }
 
-    /// Whether it was typed as a directory.
     fn is_written_as_directory(&self) -> bool {
         self.typed.ends_with('/') || self.is_contents()
     }
@@ -124,7 +115,6 @@ impl Side {
         self.root.open_path(&self.path).on("cannot open", &self.path)
     }
 
-    /// The parent directory and the name.
     fn entry(&self) -> Result<(OwnedFd, &OsStr), RuntimeError> {
         let none = || RuntimeError::Request(format!("`{}` has no file name", self.typed));
         let parent = self.path.parent().ok_or_else(none)?;
@@ -138,8 +128,7 @@ fn is_directory(handle: &OwnedFd) -> Result<bool, RuntimeError> {
     Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
-fn between(from: &Side, to: &Side, options: CopyOptions, follow: bool) -> Result<Copied, RuntimeError> {
-    let mut copied = Copied::default();
+fn between(from: &Side, to: &Side, copy: &mut TreeCopy, follow: bool) -> Result<(), RuntimeError> {
     let source = from.open();
     let linked = from.entry().ok().and_then(|(parent, name)| {
         let stat = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -147,8 +136,7 @@ fn between(from: &Side, to: &Side, options: CopyOptions, follow: bool) -> Result
     });
     let as_link = linked == Some(true) && !follow && !from.is_written_as_directory();
     if as_link || !is_directory(source.as_ref().map_err(|_| missing(from))?)? {
-        copy_single(from, to, as_link, options, &mut copied)?;
-        return Ok(copied);
+        return copy_single(from, to, as_link, copy);
     }
     let source = source?;
     let target = match to.open() {
@@ -168,13 +156,13 @@ fn between(from: &Side, to: &Side, options: CopyOptions, follow: bool) -> Result
             create_in(&parent, name, &to.path)?
         }
     };
-    copy_contents(source.as_fd(), target.as_fd(), options, &mut copied).on("cannot copy to", &to.path)?;
+    copy.contents(source.as_fd(), target.as_fd()).on("cannot copy to", &to.path)?;
     if !from.is_contents() {
         let stat = fstat(&source).on("cannot read", &from.path)?;
-        copy_attributes(&stat, target.as_fd(), options).on("cannot copy to", &to.path)?;
+        copy.attributes(&stat, target.as_fd()).on("cannot copy to", &to.path)?;
     }
-    copied.entries += 1;
-    Ok(copied)
+    copy.copied.entries += 1;
+    Ok(())
 }
 
 fn missing(side: &Side) -> RuntimeError {
@@ -191,13 +179,7 @@ fn create_in(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, Run
 }
 
 /// Copies a file or a link, into a directory or to a name.
-fn copy_single(
-    from: &Side,
-    to: &Side,
-    as_link: bool,
-    options: CopyOptions,
-    copied: &mut Copied,
-) -> Result<(), RuntimeError> {
+fn copy_single(from: &Side, to: &Side, as_link: bool, copy: &mut TreeCopy) -> Result<(), RuntimeError> {
     let (source_dir, own_name) = from.entry()?;
     let (target_dir, target_name) = match to.open() {
         Ok(target) if is_directory(&target)? => (target, own_name),
@@ -210,9 +192,9 @@ fn copy_single(
     };
     let target = (target_dir.as_fd(), target_name);
     let outcome = if as_link {
-        copy_entry((source_dir.as_fd(), own_name), target, options, copied)
+        copy.entry((source_dir.as_fd(), own_name), target)
     } else {
-        copy_handle(&from.open()?, target, options, copied)
+        copy.opened(&from.open()?, target)
     };
     outcome.on("cannot copy to", &to.path)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::cgroup::{self, Cgroup};
-use crate::error::{OnFile, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::home::{ContainerDir, Home};
 use crate::launch::cgroup_path;
 use crate::plan::Plan;
@@ -15,13 +15,11 @@ use crate::rootless;
 use crate::signal::{SignalNumber, send};
 use crate::status::{ContainerState, ContainerStatus, now, process_began};
 
-/// How often the state of a container is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Clone, Copy)]
 pub struct StopRequest {
     at: Instant,
-    /// Whether the stop signal was sent.
     signaled: bool,
 }
 
@@ -61,16 +59,12 @@ impl ContainerDir {
     /// Sends a signal to the container's first process.
     pub fn signal(&self, plan: &Plan, signal: impl Into<SignalNumber>) -> Result<(), RuntimeError> {
         let status = self.current(plan)?;
-        let state = || RuntimeError::State {
-            name: plan.name.clone(),
-            is: status.state.name().to_owned(),
-            needed: "running",
-        };
+        let state = || RuntimeError::state(&plan.name, &status.state, "running");
         let pid = status.pid.filter(|_| status.state == ContainerState::Running).ok_or_else(state)?;
         if process_began(pid) != status.pid_began {
             return Err(state());
         }
-        send(pid, signal.into()).map_err(|error| RuntimeError::system("cannot send the signal", error))
+        send(pid, signal.into()).when("cannot send the signal")
     }
 
     /// Stops the container, and kills it after `limit`.
@@ -141,11 +135,7 @@ impl ContainerDir {
     pub fn delete(&self, plan: &Plan, force: bool) -> Result<(), RuntimeError> {
         let status = self.current(plan)?;
         if !force && self.is_active(&status)? && self.is_watched()? {
-            return Err(RuntimeError::State {
-                name: plan.name.clone(),
-                is: status.state.name().to_owned(),
-                needed: "stopped",
-            });
+            return Err(RuntimeError::state(&plan.name, &status.state, "stopped"));
         }
         self.stop(plan, Signal::SIGKILL, Duration::ZERO)?;
         // Its watcher may still create or remove cgroups.
@@ -171,11 +161,7 @@ impl ContainerDir {
                 ContainerState::Exited => return Ok(status.exit_code.unwrap_or(0)),
                 ContainerState::Lost => return Ok(137),
                 ContainerState::Created if !self.is_watched()? => {
-                    return Err(RuntimeError::State {
-                        name: plan.name.clone(),
-                        is: "created but not started".to_owned(),
-                        needed: "running",
-                    });
+                    return Err(RuntimeError::state(&plan.name, &"created but not started", "running"));
                 }
                 _ => std::thread::sleep(POLL_INTERVAL),
             }

@@ -17,12 +17,11 @@ use crate::error::{RuntimeError, error_text};
 use crate::executor::{ProgramExecutor, tag_error};
 use crate::launch::filter;
 use crate::limits;
-use crate::plan::{Seccomp, Security};
+use crate::plan::{Rlimit, Seccomp, Security};
 use crate::reexec;
 use crate::sys;
 use crate::user::Identity;
 
-/// What runs in a container, and as whom.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ExecSpec {
     pub(crate) args: Vec<String>,
@@ -31,7 +30,7 @@ pub(crate) struct ExecSpec {
     pub(crate) identity: Identity,
     /// Without the devices, which name files of the host.
     pub(crate) security: Security,
-    pub(crate) rlimits: Vec<(String, u64, u64)>,
+    pub(crate) rlimits: Vec<Rlimit>,
     /// Whether the streams are a terminal, which becomes the controlling one.
     pub(crate) tty: bool,
 }
@@ -41,11 +40,8 @@ pub(crate) struct ExecSpec {
 pub(crate) struct Inherited {
     /// A pidfd of the container's first process.
     pub(crate) container: i32,
-    /// Which of its namespaces to join.
     pub(crate) namespaces: u32,
-    /// The `cgroup.procs` of its cgroups.
     pub(crate) groups: Vec<i32>,
-    /// Where to report the result.
     pub(crate) report_to: i32,
 }
 
@@ -200,7 +196,6 @@ fn report(to: BorrowedFd<'_>, kind: char, message: &str) {
     let _ = rustix::io::write(to, message.as_bytes().get(..limit).unwrap_or_default());
 }
 
-/// Adds the step that failed.
 fn step<E: std::fmt::Display>(step: &str) -> impl FnOnce(E) -> String {
     move |error| format!("cannot {step}: {error}")
 }

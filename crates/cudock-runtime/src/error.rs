@@ -1,72 +1,39 @@
 //! Errors of this crate.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use cudock_base::{ErrorKind, Report, UsageError};
 
-/// Why an operation on a container failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
-    /// An operation on a file or directory failed.
     #[error("{action} {}", path.display())]
     File {
         /// What failed: "cannot write".
         action: &'static str,
         path: PathBuf,
-        /// The cause.
-        #[source]
         source: io::Error,
     },
-    /// A system call without a file failed.
     #[error("{action}")]
-    System {
-        /// What failed.
-        action: &'static str,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// A state file cannot be parsed.
+    System { action: &'static str, source: io::Error },
     #[error("{} is damaged", path.display())]
-    Damaged {
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// No container has that name or id.
+    Damaged { path: PathBuf, source: serde_json::Error },
     #[error("no container `{0}`")]
     Unknown(String),
-    /// No group has that name.
     #[error("no group `{0}`")]
     UnknownGroup(String),
-    /// Several ids have this prefix.
     #[error("`{0}` is a prefix of several ids")]
     Ambiguous(String),
     #[error("the name `{name}` is in use by container {id}")]
-    NameTaken {
-        name: String,
-        /// The container that has it.
-        id: String,
-    },
-    /// A container is not in the state an operation needs.
+    NameTaken { name: String, id: String },
     #[error("container {name} is {is}, not {needed}")]
-    State {
-        /// Which container.
-        name: String,
-        /// Its state.
-        is: String,
-        /// The state it must be in.
-        needed: &'static str,
-    },
+    State { name: String, is: String, needed: &'static str },
     /// The user or group does not exist in the image.
     #[error("{0}")]
     User(String),
-    /// A flag or its value cannot be used.
     #[error(transparent)]
     Usage(#[from] UsageError),
-    /// The request is invalid.
     #[error("{0}")]
     Request(String),
     /// The program was not found: exit code 127.
@@ -75,40 +42,21 @@ pub enum RuntimeError {
     /// The program cannot be executed: exit code 126.
     #[error("{0}")]
     NotExecutable(String),
-    /// An error that another process reported.
     #[error("{text}")]
-    Reported {
-        /// The exit code for it.
-        code: i32,
-        /// The message.
-        text: String,
-        /// What to do about it.
-        hint: Option<String>,
-    },
-    /// The container could not be created.
+    Reported { code: i32, text: String, hint: Option<String> },
     #[error("cannot create the container: {0}")]
     Create(String),
     /// This machine lacks something that is needed.
     #[error("{what}")]
-    Host {
-        /// What is missing.
-        what: String,
-        /// What to do about it.
-        hint: String,
-    },
-    /// The GPUs cannot be mapped in.
+    Host { what: String, hint: String },
     #[error(transparent)]
     Inject(#[from] cudock_inject::InjectError),
-    /// The image cannot be opened.
     #[error(transparent)]
     Image(#[from] cudock_image::ImageError),
-    /// The image cannot be unpacked.
     #[error(transparent)]
     Unpack(#[from] cudock_image::unpack::UnpackError),
-    /// The confinement cannot be set up.
     #[error(transparent)]
     Confine(#[from] cudock_confine::ConfineError),
-    /// The network cannot be set up.
     #[error(transparent)]
     Network(#[from] cudock_netns::NetnsError),
 }
@@ -120,6 +68,14 @@ impl RuntimeError {
 
     pub(crate) fn system(action: &'static str, source: impl Into<io::Error>) -> Self {
         Self::System { action, source: source.into() }
+    }
+
+    pub(crate) fn state(name: &str, is: &dyn fmt::Display, needed: &'static str) -> Self {
+        Self::State { name: name.to_owned(), is: is.to_string(), needed }
+    }
+
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::File { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
     /// An error that another process reported, or that has no more specific variant.
@@ -176,23 +132,17 @@ pub(crate) fn error_text(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Adds the file to an error.
-pub(crate) trait OnFile<T> {
+/// Adds what failed, and on which file, to an error.
+pub(crate) trait OnError<T> {
     fn on(self, action: &'static str, path: &Path) -> Result<T, RuntimeError>;
-}
-
-impl<T, E: Into<io::Error>> OnFile<T> for Result<T, E> {
-    fn on(self, action: &'static str, path: &Path) -> Result<T, RuntimeError> {
-        self.map_err(|error| RuntimeError::file(action, path, error))
-    }
-}
-
-/// Adds what failed to an error.
-pub(crate) trait OnSystem<T> {
     fn when(self, action: &'static str) -> Result<T, RuntimeError>;
 }
 
-impl<T, E: Into<io::Error>> OnSystem<T> for Result<T, E> {
+impl<T, E: Into<io::Error>> OnError<T> for Result<T, E> {
+    fn on(self, action: &'static str, path: &Path) -> Result<T, RuntimeError> {
+        self.map_err(|error| RuntimeError::file(action, path, error))
+    }
+
     fn when(self, action: &'static str) -> Result<T, RuntimeError> {
         self.map_err(|error| RuntimeError::system(action, error))
     }

@@ -15,7 +15,6 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// The most that is read back.
 const MAX_BYTES: u64 = 16 << 10;
 
 static CAPTURED: OnceLock<Option<File>> = OnceLock::new();

@@ -7,22 +7,20 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::enter::ExecSpec;
-use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::home::ContainerDir;
 use crate::in_root::InRoot;
 use crate::join::Joining;
 use crate::plan::{Plan, Private, Security};
 use crate::reexec::{self, SealedCommand};
 use crate::started::Started;
-use crate::status::{ContainerState, ContainerStatus};
+use crate::status::ContainerState;
 use crate::streams::{self, Signals, StreamEnds, supervise_process};
 use crate::user::identify;
 use crate::{limits, terminal};
 
-/// A process to run in a container.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ExecRequest {
-    /// The program and its arguments.
     pub args: Vec<String>,
     /// Variables that override the container's.
     pub environment: Vec<(String, String)>,
@@ -30,7 +28,6 @@ pub struct ExecRequest {
     pub user: Option<String>,
     /// The working directory; the container's by default.
     pub cwd: Option<String>,
-    /// Whether it gets a terminal.
     pub tty: bool,
     /// Whether it reads our standard input.
     pub stdin: bool,
@@ -40,9 +37,7 @@ pub struct ExecRequest {
 /// readable inside the container.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExecHandover {
-    /// The container's directory.
     pub container: PathBuf,
-    /// The process.
     pub request: ExecRequest,
 }
 
@@ -57,35 +52,14 @@ pub fn join_command(dir: &ContainerDir, request: &ExecRequest) -> Result<SealedC
 ///
 /// Like [`crate::watch`], this must run in a process with one thread.
 pub fn exec(dir: &ContainerDir, plan: &Plan, request: &ExecRequest) -> Result<i32, RuntimeError> {
-    let status = running(dir, plan)?;
-    join(dir, plan, request, &status)
-}
-
-/// The status of a container, which must be running.
-fn running(dir: &ContainerDir, plan: &Plan) -> Result<ContainerStatus, RuntimeError> {
     let status = dir.current(plan)?;
-    if status.state == ContainerState::Running && status.pid.is_some() {
-        return Ok(status);
-    }
-    Err(RuntimeError::State {
-        name: plan.name.clone(),
-        is: status.state.name().to_owned(),
-        needed: "running",
-    })
-}
-
-fn join(
-    dir: &ContainerDir,
-    plan: &Plan,
-    request: &ExecRequest,
-    status: &ContainerStatus,
-) -> Result<i32, RuntimeError> {
-    let pid = status.pid.unwrap_or_default();
+    let running = status.pid.filter(|_| status.state == ContainerState::Running);
+    let pid = running.ok_or_else(|| RuntimeError::state(&plan.name, &status.state, "running"))?;
     let root = PathBuf::from(format!("/proc/{pid}/root"));
     let opened = InRoot::open(&root).on("cannot open the container's root", &root)?;
     let started = Started::read(dir)?;
     let identity = match (&request.user, &started) {
-        (None, Some(started)) => started.identity(),
+        (None, Some(started)) => started.identity.clone(),
         (user, _) => {
             let user = user.as_ref().unwrap_or(&plan.process.user);
             let mut identity = identify(&opened, user, &plan.process.groups)?;

@@ -16,18 +16,13 @@ use rustix::termios::Winsize;
 use crate::error::RuntimeError;
 use crate::sys;
 
-/// Executes the user's program.
 #[derive(Clone)]
 pub(crate) struct ProgramExecutor {
-    /// The whole environment.
     pub(crate) environment: Vec<(String, String)>,
-    /// The working directory.
     pub(crate) cwd: String,
     /// Whether the program and the working directory are checked from outside after all mounts, not by [`Executor::validate`].
     pub(crate) late: bool,
-    /// The size of its terminal.
     pub(crate) size: Option<Winsize>,
-    /// The seccomp filter, if any.
     pub(crate) filter: Option<Filter>,
     /// A function to run instead of a program, in this process.
     pub(crate) instead: Option<fn() -> i32>,
@@ -98,7 +93,6 @@ impl ProgramExecutor {
         self.find(args)
     }
 
-    /// Changes to the working directory.
     pub(crate) fn enter_cwd(&self) -> Result<(), String> {
         enter(&self.cwd).map_err(|error| {
             let reason = match error {
@@ -109,7 +103,6 @@ impl ProgramExecutor {
         })
     }
 
-    /// Checks that the program can be executed.
     pub(crate) fn find(&self, args: &[String]) -> Result<(), String> {
         let Some(program) = args.first() else {
             return Err(tag_error(127, "no command to run: add one after the image, which has none"));
@@ -169,7 +162,6 @@ impl ProgramExecutor {
     }
 }
 
-/// An error with its exit code.
 pub(crate) fn tag_error(code: i32, text: &str) -> String {
     format!("{MARK}{code}{MARK}{text}{MARK}")
 }
@@ -194,7 +186,6 @@ fn other(error: Errno) -> ExecutorError {
     ExecutorError::Other(error.desc().to_owned())
 }
 
-/// Parses an error from inside the container.
 pub(crate) fn parse_error(text: &str) -> RuntimeError {
     let mut parts = text.split(MARK).skip(1);
     match (parts.next(), parts.next()) {

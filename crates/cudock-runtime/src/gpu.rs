@@ -16,18 +16,16 @@ use cudock_target::gate::GateHost;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
-use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::in_mount_ns::in_mount_ns;
 use crate::plan::{GpuPlan, Plan, Private};
 
-/// The edits for the GPUs of a container, if it has any.
 pub(crate) fn edits(plan: &Plan, private: &Private, root: &Path) -> Result<Option<Edits>, RuntimeError> {
     let Some(gpus) = &plan.gpus else { return Ok(None) };
     let environment: BTreeMap<String, String> = plan.environment(private).into_iter().collect();
     Ok(Some(find(gpus, &environment, root)?))
 }
 
-/// The edits for a container with this root.
 pub fn find(
     gpus: &GpuPlan,
     environment: &BTreeMap<String, String>,
@@ -36,7 +34,6 @@ pub fn find(
     find_at(gpus, environment, &Placement::Directory(library_directory(root)?))
 }
 
-/// The edits with this placement of libraries.
 pub fn find_at(
     gpus: &GpuPlan,
     environment: &BTreeMap<String, String>,

@@ -6,34 +6,26 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::error::{OnFile, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::plan::Plan;
 
 /// Where directories of containers are moved before they are removed.
 const TRASH: &str = "trash";
 
-/// The data directory.
 #[derive(Debug, Clone)]
 pub struct Home {
     root: PathBuf,
 }
 
-/// The directory of one container.
 #[derive(Debug, Clone)]
 pub struct ContainerDir {
     path: PathBuf,
 }
 
-/// All containers.
-#[derive(Default)]
-struct ContainerScan {
-    intact: Vec<(ContainerDir, Plan)>,
-    /// Those whose plan cannot be read.
-    damaged: Vec<ContainerDir>,
-}
+/// All containers, and those whose plan cannot be read.
+type ContainerScan = (Vec<(ContainerDir, Plan)>, Vec<ContainerDir>);
 
 impl Home {
-    /// The data directory at `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -42,7 +34,6 @@ impl Home {
         &self.root
     }
 
-    /// Where unpacked images are.
     pub fn images(&self) -> PathBuf {
         self.root.join("images")
     }
@@ -84,36 +75,29 @@ impl Home {
 
     /// All containers and their plans, the oldest first.
     pub fn all(&self) -> Result<Vec<(ContainerDir, Plan)>, RuntimeError> {
-        Ok(self.read_all()?.intact)
+        Ok(self.read_all()?.0)
     }
 
     /// The directories of containers whose plan cannot be read, such as after a power cut. Each is named by the id.
     pub fn damaged(&self) -> Result<Vec<ContainerDir>, RuntimeError> {
-        Ok(self.read_all()?.damaged)
+        Ok(self.read_all()?.1)
     }
 
     fn read_all(&self) -> Result<ContainerScan, RuntimeError> {
         let containers = self.containers();
-        let entries = match fs::read_dir(&containers) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(ContainerScan::default());
-            }
-            Err(error) => return Err(RuntimeError::file("cannot read", containers, error)),
-        };
         let (mut all, mut damaged) = (Vec::new(), Vec::new());
-        for entry in entries {
+        for entry in entries(&containers)? {
             let dir = ContainerDir { path: entry.on("cannot read", &containers)?.path() };
             match read_json::<Plan>(&dir.plan_file()) {
                 Ok(plan) => all.push((dir, plan)),
                 // Being created or removed, or a leftover.
-                Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.is_missing() => {}
                 Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {}
                 Err(_) => damaged.push(dir),
             }
         }
         all.sort_by(|(_, a), (_, b)| (a.created, &a.id).cmp(&(b.created, &b.id)));
-        Ok(ContainerScan { intact: all, damaged })
+        Ok((all, damaged))
     }
 
     /// The container with this name, id or prefix of an id.
@@ -173,7 +157,6 @@ impl Home {
         Ok(())
     }
 
-    /// Locks the list of containers.
     pub(crate) fn lock(&self) -> Result<fs::File, RuntimeError> {
         let path = self.root.join("lock");
         let file = fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?;
@@ -183,12 +166,10 @@ impl Home {
 }
 
 impl ContainerDir {
-    /// A container by its directory.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -249,7 +230,6 @@ impl ContainerDir {
         read_json(&self.plan_file())
     }
 
-    /// Removes the directory.
     pub(crate) fn remove(&self) -> Result<(), RuntimeError> {
         match self.discard()? {
             Some(trash) => remove_tree(&trash),
@@ -287,13 +267,23 @@ pub fn short_id(id: &str) -> &str {
 pub fn new_id() -> Result<String, RuntimeError> {
     let mut bytes = [0_u8; 8];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| RuntimeError::system("cannot get random bytes", error))?;
+        .when("cannot get random bytes")?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Other users must not have access: the directory contains programs that run with privileges.
 fn private(root: &Path) -> Result<(), RuntimeError> {
     fs::set_permissions(root, fs::Permissions::from_mode(0o700)).on("cannot protect", root)
+}
+
+/// The entries of a directory; none if it does not exist.
+pub(crate) fn entries(
+    directory: &Path,
+) -> Result<impl Iterator<Item = io::Result<fs::DirEntry>> + use<>, RuntimeError> {
+    match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None.into_iter().flatten()),
+        entries => Ok(Some(entries.on("cannot read", directory)?).into_iter().flatten()),
+    }
 }
 
 pub(crate) fn remove_tree(path: &Path) -> Result<(), RuntimeError> {
@@ -315,7 +305,6 @@ pub(crate) fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<
     }
 }
 
-/// Whether the disk or the quota is full.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 
 /// Runs a function in the mount namespace of a process, and returns to our own. Needs a process with one thread.
 pub(crate) fn in_mount_ns<T>(

@@ -6,15 +6,15 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, statat, unlinkat,
+};
 
-/// An open container root.
 #[derive(Debug)]
 pub(crate) struct InRoot {
     root: OwnedFd,
 }
 
-/// The most that is read of a file.
 const MAX_FILE: u64 = 4 << 20;
 
 impl InRoot {
@@ -38,10 +38,8 @@ impl InRoot {
 
     /// Whether an entry of the root itself exists and is not a directory.
     pub(crate) fn is_not_directory(&self, name: &str) -> bool {
-        let found = rustix::fs::statat(self.root.as_fd(), name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
-        found.is_ok_and(|about| {
-            rustix::fs::FileType::from_raw_mode(about.st_mode) != rustix::fs::FileType::Directory
-        })
+        let found = statat(self.root.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
+        found.is_ok_and(|about| FileType::from_raw_mode(about.st_mode) != FileType::Directory)
     }
 
     /// Creates a directory or an empty file if nothing exists there.
@@ -67,11 +65,10 @@ impl InRoot {
             return;
         }
         let Ok(directory) = self.open_path(directory) else { return };
-        let about = rustix::fs::statat(&directory, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
-        let is_link = |mode| rustix::fs::FileType::from_raw_mode(mode) == rustix::fs::FileType::Symlink;
-        if about.is_ok_and(|about| is_link(about.st_mode)) {
+        let about = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        if about.is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Symlink) {
             // If that fails, creating the mount point reports the error.
-            let _ = rustix::fs::unlinkat(&directory, name, rustix::fs::AtFlags::empty());
+            let _ = unlinkat(&directory, name, AtFlags::empty());
         }
     }
 

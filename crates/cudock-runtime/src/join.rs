@@ -20,19 +20,17 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use nix::sys::signal::Signal;
-use nix::sys::wait::waitpid;
-use nix::unistd::Pid;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::thread::ThreadNameSpaceType;
 
 use crate::cgroup_warmup::cgroup_directories;
 use crate::enter::{ExecSpec, Inherited};
-use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::executor::parse_error;
 use crate::library_view;
 use crate::reexec;
+use crate::signal::kill_and_reap;
 use crate::status::process_began;
 
 /// The longest report of a joining process, which the container may control already.
@@ -48,13 +46,10 @@ const NAMESPACES: [(&str, ThreadNameSpaceType); 6] = [
     ("uts", ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME),
 ];
 
-/// A process that is about to join a container.
 pub(crate) struct Joining {
-    /// The container's first process.
     pub(crate) pid: i32,
     /// When that process started, so that no other one with the same PID is joined.
     pub(crate) began: Option<u64>,
-    /// What runs, and as whom.
     pub(crate) spec: ExecSpec,
     /// Standard input, output and error.
     pub(crate) streams: [OwnedFd; 3],
@@ -95,8 +90,7 @@ impl Joining {
             (Some(pid), None) => Ok(pid),
             (started, error) => {
                 if let Some(pid) = started {
-                    let _ = nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL);
-                    let _ = waitpid(Pid::from_raw(pid), None);
+                    kill_and_reap(pid);
                 }
                 Err(match parse_error(error.unwrap_or("the joining process was killed")) {
                     RuntimeError::Create(text) => {
@@ -140,7 +134,6 @@ fn hand_down(descriptor: &(impl std::os::fd::AsFd + AsRawFd)) -> Result<i32, Run
     Ok(descriptor.as_raw_fd())
 }
 
-/// Whether a process is a child of this one.
 fn is_child(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());

@@ -14,7 +14,7 @@ use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::syscall::syscall::SyscallType;
 
 use crate::cgroup::Cgroup;
-use crate::error::{OnFile, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text};
 use crate::error_capture;
 use crate::executor::{ProgramExecutor, parse_error};
 use crate::home::{ContainerDir, write_json};
@@ -22,6 +22,7 @@ use crate::in_mount_ns::in_mount_ns;
 use crate::in_root::InRoot;
 use crate::network::{self, Network};
 use crate::plan::{DevicePlan, Plan, Private, Seccomp, Security};
+use crate::signal::kill_and_reap;
 use crate::spec::{SpecDevice, SpecInputs, all_devices, specification};
 use crate::started::Started;
 use crate::terminal::{ConsoleSocket, own_size};
@@ -32,18 +33,6 @@ use crate::{gpu, limits, streams, terminal};
 /// `/dev/net/tun`, which libcontainer allows on cgroup v1 by default.
 const TUNNEL: (u32, u32) = (10, 200);
 
-/// The standard streams of a process.
-#[derive(Debug)]
-pub(crate) enum Streams {
-    /// Three descriptors.
-    Pipes {
-        stdin: OwnedFd,
-        stdout: OwnedFd,
-        stderr: OwnedFd,
-    },
-    Terminal,
-}
-
 /// A container that was created but not started.
 pub(crate) struct Created {
     container: Container,
@@ -52,18 +41,18 @@ pub(crate) struct Created {
     pub(crate) terminal: Option<OwnedFd>,
 }
 
-/// Creates the container's first process.
+/// Creates the container's first process, with these standard streams or a terminal.
 pub(crate) fn create(
     dir: &ContainerDir,
     plan: &Plan,
     private: &Private,
     network: &Network,
-    streams: Streams,
+    streams: Option<[OwnedFd; 3]>,
     instead: Option<fn() -> i32>,
 ) -> Result<Created, RuntimeError> {
     let rootfs = dir.rootfs();
     let root = InRoot::open(&rootfs).on("cannot open the container's root", &rootfs)?;
-    let identity = identify(&root, &plan.process.user, &plan.process.groups)?;
+    let mut identity = identify(&root, &plan.process.user, &plan.process.groups)?;
     reject_linked_directories(&root)?;
     create_cwd(&root, &plan.process.cwd)?;
     let edits = gpu::edits(plan, private, &rootfs)?;
@@ -81,7 +70,16 @@ pub(crate) fn create(
         cudock_inject::prepare_root(&rootfs, edits)?;
     }
     let environment = environment(plan, private, edits.as_ref(), &identity);
-    store_started(dir, private, &identity, edits.as_ref(), &environment)?;
+    let gpu_groups = edits.as_ref().map(|edits| edits.additional_gids.clone()).unwrap_or_default();
+    identity.add_groups(&gpu_groups);
+    // For processes that join it.
+    let started = Started {
+        environment: environment.clone(),
+        given: private.environment.clone(),
+        identity: identity.clone(),
+        gpu_groups,
+    };
+    started.write(dir)?;
     let cgroup_path = cgroup_path(&plan.id);
     let cgroup = Cgroup::at(&cgroup_path);
     if cgroup.exists() {
@@ -115,15 +113,13 @@ pub(crate) fn create(
         init: plan.process.init,
     };
     let checker = executor.clone();
-    let console =
-        matches!(streams, Streams::Terminal).then(|| ConsoleSocket::bind(&dir.run())).transpose()?;
+    let console = streams.is_none().then(|| ConsoleSocket::bind(&dir.run())).transpose()?;
     let mut builder = ContainerBuilder::new(plan.id.clone(), SyscallType::default())
         .with_executor(executor)
         .with_root_path(dir.oci())
         .map_err(|error| RuntimeError::Create(error_text(&error)))?
         .with_console_socket(console.as_ref().map(ConsoleSocket::path));
-    if let Streams::Pipes { stdin, stdout, stderr } = streams {
-        let streams = [stdin, stdout, stderr];
+    if let Some(streams) = streams {
         streams::give_to(&streams, &identity);
         let [stdin, stdout, stderr] = streams;
         builder = builder.with_stdin(stdin).with_stdout(stdout).with_stderr(stderr);
@@ -139,14 +135,7 @@ pub(crate) fn create(
         .pid()
         .ok_or_else(|| RuntimeError::Create("the container has no process".to_owned()))?
         .as_raw();
-    if inputs.sets_own_limits() {
-        cgroup.limit(&plan.limits)?;
-    }
-    if let Some(score) = plan.limits.oom_score_adj {
-        // Not in the specification: libcontainer would set it for this process, too.
-        let file = PathBuf::from(format!("/proc/{pid}/oom_score_adj"));
-        fs::write(&file, score.to_string()).on("cannot set the OOM score in", &file)?;
-    }
+    set_limits(pid, plan, &inputs, &cgroup)?;
     if !inputs.devices.iter().any(|device| (device.major, device.minor) == TUNNEL) {
         cgroup.deny(TUNNEL)?;
     }
@@ -156,8 +145,7 @@ pub(crate) fn create(
     }
     if let Err(error) = volumes::mount_all(pid, &volumes).and_then(|()| check_program(pid, plan, &checker)) {
         // The container is not started, so its process is reaped here.
-        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
-        let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None);
+        kill_and_reap(pid);
         return Err(error);
     }
     let terminal = console.map(ConsoleSocket::receive).transpose()?;
@@ -167,7 +155,6 @@ pub(crate) fn create(
     Ok(Created { container, pid, terminal })
 }
 
-/// The variables of the first process.
 fn environment(
     plan: &Plan,
     private: &Private,
@@ -189,6 +176,19 @@ fn environment(
     environment
 }
 
+/// Sets the limits that libcontainer does not.
+fn set_limits(pid: i32, plan: &Plan, inputs: &SpecInputs<'_>, cgroup: &Cgroup) -> Result<(), RuntimeError> {
+    if inputs.sets_own_limits() {
+        cgroup.limit(&plan.limits)?;
+    }
+    if let Some(score) = plan.limits.oom_score_adj {
+        // Not in the specification: libcontainer would set it for this process, too.
+        let file = PathBuf::from(format!("/proc/{pid}/oom_score_adj"));
+        fs::write(&file, score.to_string()).on("cannot set the OOM score in", &file)?;
+    }
+    Ok(())
+}
+
 /// Checks the program and the working directory, if that was not possible before everything was mounted.
 fn check_program(pid: i32, plan: &Plan, checker: &ProgramExecutor) -> Result<(), RuntimeError> {
     if !checker.late || checker.instead.is_some() {
@@ -198,7 +198,6 @@ fn check_program(pid: i32, plan: &Plan, checker: &ProgramExecutor) -> Result<(),
 }
 
 impl Created {
-    /// Starts the program.
     pub(crate) fn start(&mut self) -> Result<(), RuntimeError> {
         self.container.start().map_err(|error| RuntimeError::Create(error_text(&error)))
     }
@@ -225,12 +224,10 @@ fn create_cwd(root: &InRoot, cwd: &str) -> Result<(), RuntimeError> {
     }
 }
 
-/// The path of a container's cgroups.
 pub(crate) fn cgroup_path(id: &str) -> String {
     format!("{}/cudock-{id}", crate::rootless::cgroup_parent())
 }
 
-/// The seccomp filter for these settings.
 pub(crate) fn filter(security: &Security) -> Result<Option<Filter>, RuntimeError> {
     let capabilities: Result<Vec<Capability>, _> =
         security.capabilities.iter().map(|name| Capability::from_name(name)).collect();
@@ -291,32 +288,6 @@ fn access(letters: &str) -> Access {
     accesses.fold(Access::from_bits(0), std::ops::BitOr::bitor)
 }
 
-/// Stores what the first process is started with, for processes that join it.
-fn store_started(
-    dir: &ContainerDir,
-    private: &Private,
-    identity: &Identity,
-    edits: Option<&cudock_inject::Edits>,
-    environment: &[(String, String)],
-) -> Result<(), RuntimeError> {
-    let gpu_groups: Vec<u32> = edits.iter().flat_map(|edits| edits.additional_gids.iter().copied()).collect();
-    let mut groups = identity.groups.clone();
-    groups.extend(&gpu_groups);
-    groups.sort_unstable();
-    groups.dedup();
-    let started = Started {
-        environment: environment.to_vec(),
-        given: private.environment.clone(),
-        uid: identity.uid,
-        gid: identity.gid,
-        groups,
-        gpu_groups,
-        home: identity.home.clone(),
-    };
-    started.write(dir)
-}
-
-/// How deep a directory of devices is searched.
 const DEVICE_DEPTH: usize = 8;
 
 fn requested_devices(plan: &Plan) -> Result<Vec<SpecDevice>, RuntimeError> {
@@ -376,7 +347,6 @@ fn processors() -> u32 {
     std::thread::available_parallelism().ok().and_then(|count| u32::try_from(count.get()).ok()).unwrap_or(1)
 }
 
-/// Empties a directory.
 fn clear(directory: &Path) -> Result<(), RuntimeError> {
     for entry in fs::read_dir(directory).on("cannot read", directory)?.flatten() {
         crate::home::remove_tree(&entry.path())?;

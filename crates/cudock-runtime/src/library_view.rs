@@ -17,7 +17,7 @@ use rustix::mount::{
     fsopen, move_mount,
 };
 
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::sys;
 
 /// A read-only overlay needs two layers, neither of which contains the other. Only the first is used.
@@ -36,7 +36,6 @@ pub(crate) fn enter() -> Result<(), RuntimeError> {
     Ok(())
 }
 
-/// The directories of the libraries in a list of mappings.
 fn library_dirs(maps: &str) -> BTreeSet<PathBuf> {
     let paths = maps.lines().filter_map(|line| line.find('/').and_then(|start| line.get(start..)));
     let libraries = paths.map(Path::new).filter(|path| {

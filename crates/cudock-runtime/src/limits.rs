@@ -2,8 +2,8 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::error::{OnSystem, RuntimeError};
-use crate::plan::Limits;
+use crate::error::{OnError, RuntimeError};
+use crate::plan::{Limits, Rlimit};
 
 const LIMITS: [(&str, Resource); 14] = [
     ("as", Resource::RLIMIT_AS),
@@ -22,31 +22,29 @@ const LIMITS: [(&str, Resource); 14] = [
     ("stack", Resource::RLIMIT_STACK),
 ];
 
-/// The names of all limits.
 pub fn names() -> impl Iterator<Item = &'static str> {
     LIMITS.iter().map(|(name, _)| *name)
 }
 
-/// The requested limits: name, soft, hard. Fails if this process may not set them.
+/// The requested limits. Fails if this process may not set them.
 ///
 /// Raising a hard limit takes `CAP_SYS_RESOURCE` on the host, which root in a container or in a user namespace does not have.
 /// A limit that is silently lower than requested would be noticed only by the program that needs it.
-pub(crate) fn rlimits(limits: &Limits) -> Result<Vec<(String, u64, u64)>, RuntimeError> {
-    let allowed = |limit: &crate::plan::Rlimit| {
+pub(crate) fn rlimits(limits: &Limits) -> Result<Vec<Rlimit>, RuntimeError> {
+    let allowed = |limit: &Rlimit| {
         let (name, resource) = find(&limit.name)?;
         let (soft, max) = getrlimit(resource).when("cannot read the resource limits")?;
         // Raising its own limit is the only way to find out whether this process may.
         if limit.hard > max && setrlimit(resource, soft, limit.hard).is_err() {
             return Err(too_high(name, limit.hard, max));
         }
-        Ok((name.to_owned(), limit.soft.min(limit.hard), limit.hard))
+        Ok(Rlimit { soft: limit.soft.min(limit.hard), ..limit.clone() })
     };
     limits.rlimits.iter().map(allowed).collect()
 }
 
-/// Sets limits of this process.
-pub(crate) fn apply(rlimits: &[(String, u64, u64)]) -> Result<(), RuntimeError> {
-    for (name, soft, hard) in rlimits {
+pub(crate) fn apply(rlimits: &[Rlimit]) -> Result<(), RuntimeError> {
+    for Rlimit { name, soft, hard } in rlimits {
         setrlimit(find(name)?.1, *soft, *hard).when("cannot set the resource limits")?;
     }
     Ok(())

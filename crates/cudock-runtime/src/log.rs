@@ -10,7 +10,7 @@ use cudock_base::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::LogRequest;
-use crate::error::{OnFile, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 
 /// A line, or a part of one that was too long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,12 +19,10 @@ pub struct LogLine {
     pub log: String,
     /// `stdout` or `stderr`.
     pub stream: String,
-    /// When it was written.
     pub time: String,
 }
 
 impl LogLine {
-    /// When it was written, in milliseconds since 1970.
     pub(crate) fn milliseconds(&self) -> Option<u64> {
         Timestamp::parse(&self.time)?.millis()
     }
@@ -36,7 +34,6 @@ const MAX_LINE: usize = 16 << 10;
 /// A log of this size is rotated; one rotated file is kept.
 const MAX_FILE: u64 = 64 << 20;
 
-/// Writes the log of a container.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     path: PathBuf,
@@ -47,7 +44,6 @@ pub(crate) struct LogWriter {
     entries: Vec<u8>,
 }
 
-/// An output of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     Out,
@@ -99,7 +95,6 @@ impl LogWriter {
         self.flush()
     }
 
-    /// Writes incomplete last lines.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         for stream in [Stream::Out, Stream::Err] {
             let [out, err] = &mut self.unfinished;
@@ -176,7 +171,6 @@ impl LogReader {
         reader
     }
 
-    /// The next line, if there is one yet.
     pub fn next_line(&mut self) -> Result<Option<LogLine>, RuntimeError> {
         loop {
             if self.file.is_none() {
@@ -242,7 +236,6 @@ pub(crate) fn print(line: &LogLine, text: &str) -> io::Result<()> {
     }
 }
 
-/// How often a log is checked for new lines.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Reads what is available; 0 at the end.
@@ -259,62 +252,57 @@ pub(crate) fn read_some(mut from: impl Read, buffer: &mut [u8]) -> io::Result<us
 mod tests {
     use super::*;
 
-    fn all(reader: &mut LogReader) -> Vec<(String, String)> {
-        let mut lines = Vec::new();
-        while let Some(line) = reader.next_line().unwrap() {
-            lines.push((line.stream, line.log));
-        }
-        lines
+    fn log() -> (tempfile::TempDir, PathBuf, LogWriter) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log.jsonl");
+        let writer = LogWriter::open(&path).unwrap();
+        (directory, path, writer)
+    }
+
+    fn all(reader: &mut LogReader) -> Vec<String> {
+        std::iter::from_fn(|| reader.next_line().unwrap()).map(|line| line.log).collect()
     }
 
     #[test]
     fn lines_are_read_as_written_however_they_arrive() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("log.jsonl");
-        let mut writer = LogWriter::open(&path).unwrap();
+        let (_directory, path, mut writer) = log();
         for piece in ["a", "b\nc", "\n", "\n", "last"] {
             writer.write(Stream::Out, piece.as_bytes()).unwrap();
         }
         writer.write(Stream::Err, b"oops\n").unwrap();
         writer.finish().unwrap();
-        let lines: Vec<String> = all(&mut LogReader::open(&path)).into_iter().map(|(_, log)| log).collect();
-        assert_eq!(lines, ["ab\n", "c\n", "\n", "oops\n", "last"]);
+        assert_eq!(all(&mut LogReader::open(&path)), ["ab\n", "c\n", "\n", "oops\n", "last"]);
     }
 
     #[test]
     fn a_line_without_end_is_split() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("log.jsonl");
-        let mut writer = LogWriter::open(&path).unwrap();
+        let (_directory, path, mut writer) = log();
         writer.write(Stream::Out, &vec![b'x'; MAX_LINE * 2 + 5]).unwrap();
         writer.finish().unwrap();
-        let lengths: Vec<usize> = all(&mut LogReader::open(&path)).iter().map(|(_, log)| log.len()).collect();
+        let lengths: Vec<usize> = all(&mut LogReader::open(&path)).iter().map(String::len).collect();
         assert_eq!(lengths, [MAX_LINE, MAX_LINE, 5]);
     }
 
     #[test]
     fn a_reader_continues_after_a_rotation() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("log.jsonl");
-        let mut writer = LogWriter::open(&path).unwrap();
+        let (_directory, path, mut writer) = log();
         writer.write(Stream::Out, b"one\n").unwrap();
         let mut reader = LogReader::open(&path);
         assert_eq!(all(&mut reader).len(), 1);
         writer.written = MAX_FILE;
         writer.write(Stream::Out, b"two\n").unwrap();
-        assert_eq!(all(&mut reader), [("stdout".to_owned(), "two\n".to_owned())]);
+        let line = reader.next_line().unwrap().unwrap();
+        assert_eq!((line.stream.as_str(), line.log.as_str()), ("stdout", "two\n"));
+        assert!(reader.next_line().unwrap().is_none());
         assert_eq!(all(&mut LogReader::open(&path)).len(), 2);
     }
 
     #[test]
     fn only_the_last_lines_are_read_when_asked() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("log.jsonl");
-        let mut writer = LogWriter::open(&path).unwrap();
+        let (_directory, path, mut writer) = log();
         writer.write(Stream::Out, b"1\n2\n3\n4\n").unwrap();
         let request = LogRequest { tail: Some(2), ..LogRequest::default() };
         let mut reader = LogReader::for_request(&path, request).unwrap();
-        let lines: Vec<String> = all(&mut reader).into_iter().map(|(_, log)| log).collect();
-        assert_eq!(lines, ["3\n", "4\n"]);
+        assert_eq!(all(&mut reader), ["3\n", "4\n"]);
     }
 }

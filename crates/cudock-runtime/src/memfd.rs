@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 
 /// A file in memory that stays open in child processes.
 #[derive(Debug)]
@@ -29,7 +29,6 @@ impl MemoryFile {
         self.file.as_raw_fd()
     }
 
-    /// The path by which the child opens it.
     pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.descriptor()))
     }

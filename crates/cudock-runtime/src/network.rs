@@ -13,7 +13,7 @@ use cudock_netns::files::{AddHost, Dns, Hosts, host_resolv_conf, hostname, hosts
 use cudock_netns::forward::{ForwardOptions, Forwarder, Listeners, PortMapping};
 use cudock_netns::outbound::{Outbound, OutboundOptions, OutboundTool};
 
-use crate::error::{OnFile, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text};
 use crate::home::ContainerDir;
 use crate::plan::{NetworkMode, NetworkPlan, Plan};
 
@@ -27,7 +27,6 @@ pub struct Network {
     namespace: Option<Namespace>,
     forwarder: Option<Forwarder>,
     outbound: Option<Outbound>,
-    /// When helper processes were restarted.
     restarts: Vec<Instant>,
     error: Option<String>,
 }
@@ -85,7 +84,6 @@ impl Network {
         changed
     }
 
-    /// Why a helper could not be restarted.
     pub fn error(&self) -> Option<String> {
         self.error.clone()
     }
@@ -95,7 +93,6 @@ impl Network {
         self.path.as_deref()
     }
 
-    /// The published ports.
     pub fn ports(&self) -> Vec<String> {
         let ports = self.forwarder.iter().flat_map(Forwarder::mappings);
         ports.map(ToString::to_string).collect()
@@ -132,7 +129,6 @@ fn keep<T>(restarted: Result<T, RuntimeError>, what: &str, stored: &mut Option<S
     restarted.inspect_err(|error| *stored = Some(format!("{what}: {}", error_text(error)))).ok()
 }
 
-/// Parses the values of `--publish`.
 pub fn parse_ports(values: &[String]) -> Result<Vec<PortMapping>, RuntimeError> {
     let mut all = Vec::new();
     for value in values {
@@ -178,7 +174,6 @@ pub(crate) fn files(
     Ok(files)
 }
 
-/// Parses the addresses of `--dns`.
 fn name_servers(addresses: &[String]) -> Result<Vec<IpAddr>, RuntimeError> {
     let invalid =
         |text: &str| RuntimeError::Request(format!("`{text}` is not the IP address of a name server"));

@@ -2,7 +2,7 @@
 //!
 //! It is mounted in the watcher's private mount namespace, so nothing stays mounted when that process exits.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -15,7 +15,7 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount,
 };
 
-use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 
 /// Moves this process into a mount namespace of its own, which still receives later mounts of the host.
 pub fn leave_mount_namespace() -> Result<(), RuntimeError> {
@@ -32,7 +32,6 @@ pub fn leave_mount_namespace() -> Result<(), RuntimeError> {
     mount(None::<&str>, "/", None::<&str>, slave, None::<&str>).when("cannot detach the mount namespace")
 }
 
-/// An overlay mount.
 #[derive(Debug)]
 pub(crate) struct Overlay<'a> {
     /// The topmost first.
@@ -82,13 +81,10 @@ impl Overlay<'_> {
         let base = self.layers.first().and_then(|layer| layer.parent()).unwrap_or(Path::new("/"));
         let before = File::open(".").ok();
         std::env::set_current_dir(base).map_err(|_| nix::Error::ENOENT)?;
+        let layers: Vec<OsString> =
+            self.layers.iter().map(|layer| escape(layer.strip_prefix(base).unwrap_or(layer))).collect();
         let mut options = OsString::from("lowerdir=");
-        for (index, layer) in self.layers.iter().enumerate() {
-            if index > 0 {
-                options.push(":");
-            }
-            options.push(escape(layer.strip_prefix(base).unwrap_or(layer)));
-        }
+        options.push(layers.join(OsStr::new(":")));
         options.push(",upperdir=");
         options.push(escape(self.upper));
         options.push(",workdir=");

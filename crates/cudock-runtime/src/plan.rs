@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The configuration of a container.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
     /// Sixteen hexadecimal digits.
@@ -23,26 +22,19 @@ pub struct Plan {
     pub process: ProcessPlan,
     /// Its mounts, besides the standard ones.
     pub mounts: Vec<MountPlan>,
-    /// The GPUs, if any.
     pub gpus: Option<GpuPlan>,
     /// Whether to compute on its GPUs before its program starts.
     #[serde(default)]
     pub verify_gpu: bool,
-    /// Its resource limits.
     pub limits: Limits,
     pub network: NetworkPlan,
-    /// Its privileges.
     pub security: Security,
-    /// Its restart policy.
     pub restart: Restart,
     pub stop_signal: String,
     /// Seconds between the stop signal and SIGKILL.
     pub stop_seconds: u32,
-    /// Whether it is removed when it exits.
     pub remove: bool,
-    /// The user's labels.
     pub labels: BTreeMap<String, String>,
-    /// The group it belongs to.
     pub group: Option<String>,
     /// Its System V IPC, POSIX queues and `/dev/shm`.
     #[serde(default)]
@@ -58,26 +50,21 @@ pub struct Plan {
 pub enum Ipc {
     #[default]
     Private,
-    /// The host's.
     Host,
 }
 
-/// The process of a container.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ProcessPlan {
-    /// The program and its arguments.
     pub args: Vec<String>,
     /// The image's variables, in its order. [`Private`] overrides them.
     pub environment: Vec<(String, String)>,
     /// Names of the variables that the user set; their values are not stored.
     pub given: Vec<String>,
-    /// The working directory.
     pub cwd: String,
     /// The user, by name or number, and the group after a colon.
     pub user: String,
     /// Supplementary groups, by name or number.
     pub groups: Vec<String>,
-    /// Whether it gets a terminal.
     pub tty: bool,
     /// Whether it reads our standard input.
     pub stdin: bool,
@@ -90,26 +77,17 @@ pub struct ProcessPlan {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum MountPlan {
     /// A file or directory of this machine.
-    Bind {
-        /// On this machine.
-        source: PathBuf,
-        /// In the container.
-        target: PathBuf,
-        read_only: bool,
-    },
+    Bind { source: PathBuf, target: PathBuf, read_only: bool },
     /// A named volume, which outlives the containers that use it.
     Volume {
         name: String,
-        /// Where its files are on this machine.
         source: PathBuf,
-        /// In the container.
         target: PathBuf,
         read_only: bool,
         /// Whether an empty volume is first filled with what the image has at the target.
         copy: bool,
     },
     Tmpfs {
-        /// In the container.
         target: PathBuf,
         /// The size limit in bytes.
         size: Option<u64>,
@@ -119,7 +97,6 @@ pub enum MountPlan {
 }
 
 impl MountPlan {
-    /// The path in the container.
     pub fn target(&self) -> &std::path::Path {
         match self {
             Self::Bind { target, .. } | Self::Volume { target, .. } | Self::Tmpfs { target, .. } => target,
@@ -140,10 +117,8 @@ pub struct GpuPlan {
     pub device_root: Option<PathBuf>,
 }
 
-/// The resource limits of a container.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Limits {
-    /// Bytes of memory.
     pub memory: Option<u64>,
     /// Thousandths of a processor.
     pub cpu_millis: Option<u64>,
@@ -153,43 +128,33 @@ pub struct Limits {
     pub pids: Option<i64>,
     /// Bytes of `/dev/shm`.
     pub shm: Option<u64>,
-    /// Resource limits of the process.
     pub rlimits: Vec<Rlimit>,
     /// Bytes of memory and swap together; -1 for no limit.
-    #[serde(default)]
     pub memory_swap: Option<i64>,
     /// Bytes of memory reserved under pressure.
-    #[serde(default)]
     pub memory_reservation: Option<u64>,
     /// Its share of busy processors; the default is 1024.
-    #[serde(default)]
     pub cpu_shares: Option<u64>,
     /// Allowed NUMA nodes, such as 0-1.
-    #[serde(default)]
     pub cpuset_mems: Option<String>,
     /// How readily the kernel kills it when the host runs out of memory: -1000 to 1000.
-    #[serde(default)]
     pub oom_score_adj: Option<i32>,
 }
 
-/// A resource limit of the process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rlimit {
     /// nofile, nproc, memlock and so on.
     pub name: String,
-    /// The initial limit.
     pub soft: u64,
     /// The highest value that the process may set.
     pub hard: u64,
 }
 
-/// The network of a container.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct NetworkPlan {
     pub mode: NetworkMode,
     /// The values of `--publish`.
     pub publish: Vec<String>,
-    /// Its host name.
     pub hostname: Option<String>,
     /// Additional lines of `/etc/hosts`: name, address.
     pub hosts: Vec<(String, String)>,
@@ -197,14 +162,12 @@ pub struct NetworkPlan {
     pub dns: Vec<String>,
 }
 
-/// The network mode of a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkMode {
     /// Its own namespace, with published ports only.
     #[default]
     None,
-    /// The host's.
     Host,
     /// Its own namespace, with outbound access through `pasta`.
     Pasta,
@@ -212,16 +175,13 @@ pub enum NetworkMode {
     Join(PathBuf),
 }
 
-/// The privileges of a container.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Security {
     /// Capabilities, by their full names: `CAP_CHOWN`.
     pub capabilities: Vec<String>,
     /// Whether programs cannot gain privileges by being executed.
     pub no_new_privileges: bool,
-    /// The seccomp filter.
     pub seccomp: Seccomp,
-    /// Whether its root is read-only.
     pub read_only: bool,
     /// Device nodes of this machine besides the GPUs'.
     pub devices: Vec<DevicePlan>,
@@ -263,30 +223,22 @@ impl From<DeviceForm> for DevicePlan {
     }
 }
 
-/// The seccomp filter of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seccomp {
-    /// The default profile.
     Default,
-    /// None.
     Unconfined,
     /// The text of a profile in docker's format.
     Profile(String),
 }
 
-/// The restart policy of a container.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
-    /// It does not restart.
     #[default]
     No,
-    /// It restarts after a failure.
-    OnFailure {
-        /// The most restarts; unlimited if `None`.
-        attempts: Option<u32>,
-    },
+    /// At most so often, or without a limit.
+    OnFailure { attempts: Option<u32> },
     /// It restarts unless it was stopped.
     Always,
 }
@@ -325,7 +277,6 @@ impl Plan {
         all
     }
 
-    /// The host name inside.
     pub fn hostname(&self) -> String {
         self.network.hostname.clone().unwrap_or_else(|| self.id.chars().take(12).collect())
     }

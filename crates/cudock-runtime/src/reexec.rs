@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -16,7 +16,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{OnSystem, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text};
 use crate::memfd::MemoryFile;
 use crate::sys;
 
@@ -76,7 +76,6 @@ impl SealedCommand {
         RuntimeError::system("cannot re-execute cudock", self.command.exec())
     }
 
-    /// Starts it as a child.
     pub fn spawn(mut self, stdin: Stdio, stdout: Stdio, stderr: Stdio) -> Result<Child, RuntimeError> {
         self.command.stdin(stdin).stdout(stdout).stderr(stderr).spawn().when("cannot re-execute cudock")
     }
@@ -113,7 +112,6 @@ pub fn unblock_signals() {
     let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
 }
 
-/// Reads the input from its descriptor.
 pub fn inherited<T: DeserializeOwned>(descriptor: i32) -> Result<T, RuntimeError> {
     let mut file = take_over(descriptor);
     let mut text = Vec::new();
@@ -129,13 +127,18 @@ pub fn take_over(descriptor: i32) -> File {
     File::from(owned)
 }
 
-/// Separates the parts of a reply.
 const SEPARATOR: char = '\u{1f}';
 
-/// An error as a watcher's reply.
 pub(crate) fn format_error(error: &RuntimeError) -> String {
     let hint = error.hint().unwrap_or_default();
     format!("{}{SEPARATOR}{}{SEPARATOR}{hint}", crate::exit_code(error), error_text(error))
+}
+
+/// Reports the start, once, to the process that waits for it.
+pub(crate) fn reply(to: &mut Option<File>, reply: &str) {
+    if let Some(mut to) = to.take() {
+        let _ = to.write_all(reply.as_bytes());
+    }
 }
 
 /// Parses the reply of a watcher: its container runs, or an error.

@@ -12,7 +12,6 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, unlinkat};
 use rustix::io::Errno;
 
-/// A parent directory.
 struct Parent {
     /// The name of the subdirectory that was entered.
     name: CString,

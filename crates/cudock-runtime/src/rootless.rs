@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid};
 
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 
 /// The variable with the parent cgroup of containers.
 const CGROUP: &str = "CUDOCK_CGROUP";
@@ -21,7 +21,6 @@ const CGROUP: &str = "CUDOCK_CGROUP";
 /// Set in the namespace, so that a failed mapping does not lead to endless re-execution.
 const INSIDE: &str = "CUDOCK_INSIDE_USER_NAMESPACE";
 
-/// Whether this process is in a user namespace.
 pub fn in_user_namespace() -> bool {
     static INSIDE: OnceLock<bool> = OnceLock::new();
     // It changes only by re-execution.
@@ -33,7 +32,6 @@ fn is_whole(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// The parent cgroup of containers.
 pub(crate) fn cgroup_parent() -> String {
     if let Some(asked) = std::env::var_os(CGROUP) {
         return asked.to_string_lossy().trim_end_matches('/').to_owned();
@@ -83,7 +81,6 @@ pub fn is_root() -> bool {
     Uid::effective().is_root()
 }
 
-/// Subordinate ids of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Ranges {
     users: (u32, u32),

@@ -2,11 +2,16 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 use nix::sys::signal::Signal;
 
 use crate::error::RuntimeError;
 use crate::sys;
+
+pub(crate) const FORWARDED: [Signal; 6] =
+    [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
 
 /// The real-time signals that programs may use. The C library reserves two below these, so `SIGRTMIN+3` is 37, as in docker
 /// and systemd.
@@ -99,6 +104,16 @@ fn drops(status: &str, signal: SignalNumber) -> bool {
         mask.is_some_and(|mask| mask & bit == 0)
     };
     namespaced && unset("SigCgt") && unset("SigIgn") && unset("SigBlk")
+}
+
+/// The exit code of a process; 128 plus the signal's number if a signal ended it.
+pub(crate) fn exit_status_code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
+}
+
+pub(crate) fn kill_and_reap(pid: i32) {
+    let _ = sys::kill(pid, Signal::SIGKILL as i32);
+    let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None);
 }
 
 /// Sends a signal, real-time ones included.

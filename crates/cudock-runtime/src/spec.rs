@@ -9,7 +9,7 @@ use cudock_confine::defaults::{READ_ONLY_PATHS, masked_paths};
 use cudock_inject::Edits;
 use serde_json::{Value, json};
 
-use crate::plan::{Ipc, Limits, NetworkMode, Plan};
+use crate::plan::{Ipc, Limits, NetworkMode, Plan, Rlimit};
 use crate::user::Identity;
 
 /// What the specification depends on besides the plan.
@@ -17,26 +17,20 @@ use crate::user::Identity;
 pub(crate) struct SpecInputs<'a> {
     pub(crate) identity: &'a Identity,
     pub(crate) edits: Option<&'a Edits>,
-    /// The mount point of the root.
     pub(crate) root: &'a Path,
     /// The network namespace to join.
     pub(crate) network: Option<&'a Path>,
     /// Device nodes besides the GPUs'.
     pub(crate) devices: &'a [SpecDevice],
-    /// The path of its cgroups.
     pub(crate) cgroup: &'a str,
-    /// Resource limits: name, soft, hard.
-    pub(crate) rlimits: &'a [(String, u64, u64)],
+    pub(crate) rlimits: &'a [Rlimit],
     /// The mount points of cgroup v1 hierarchies.
     pub(crate) hierarchies: &'a [PathBuf],
     pub(crate) processors: u32,
-    /// Whether the kernel counts swap.
     pub(crate) swap: bool,
-    /// Whether it runs in a user namespace.
     pub(crate) user_namespace: bool,
 }
 
-/// A device node in the container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SpecDevice {
     pub(crate) path: String,
@@ -49,17 +43,12 @@ pub(crate) struct SpecDevice {
     pub(crate) access: String,
 }
 
-/// The container as a specification.
 pub(crate) fn specification(plan: &Plan, inputs: &SpecInputs<'_>) -> Value {
-    let mut groups = inputs.identity.groups.clone();
-    groups.extend(inputs.edits.iter().flat_map(|edits| edits.additional_gids.iter().copied()));
-    groups.sort_unstable();
-    groups.dedup();
     let capabilities = &plan.security.capabilities;
     let rlimits: Vec<Value> = inputs
         .rlimits
         .iter()
-        .map(|(name, soft, hard)| json!({"type": format!("RLIMIT_{}", name.to_uppercase()), "soft": soft, "hard": hard}))
+        .map(|Rlimit { name, soft, hard }| json!({"type": format!("RLIMIT_{}", name.to_uppercase()), "soft": soft, "hard": hard}))
         .collect();
     let mut spec = json!({
         "ociVersion": "1.0.2",
@@ -70,7 +59,7 @@ pub(crate) fn specification(plan: &Plan, inputs: &SpecInputs<'_>) -> Value {
             "user": {
                 "uid": inputs.identity.uid,
                 "gid": inputs.identity.gid,
-                "additionalGids": groups,
+                "additionalGids": inputs.identity.groups,
             },
             "args": plan.process.args,
             // Passed in memory. Without HOME, libcontainer would look for it in files of the image.
@@ -205,7 +194,6 @@ fn group_mounts(inputs: &SpecInputs<'_>, bind_sys: bool) -> Vec<Value> {
     mounts
 }
 
-/// All device nodes of the container.
 pub(crate) fn all_devices(inputs: &SpecInputs<'_>) -> Vec<SpecDevice> {
     let gpu_devices = inputs.edits.iter().flat_map(|edits| &edits.devices).map(|node| SpecDevice {
         path: node.container.display().to_string(),
@@ -245,35 +233,29 @@ fn resources(limits: &Limits, inputs: &SpecInputs<'_>) -> Value {
             "access": device.access,
         }));
     }
-    let mut resources = json!({"devices": rules});
-    let mut set = |name: &str, value: Value| {
-        if let Some(map) = resources.as_object_mut() {
-            map.insert(name.to_owned(), value);
-        }
-    };
-    let mut memory = serde_json::Map::new();
-    memory.extend(limits.memory.map(|limit| ("limit".to_owned(), json!(limit))));
-    memory.extend(limits.memory_swap.filter(|_| inputs.swap).map(|swap| ("swap".to_owned(), json!(swap))));
-    memory.extend(limits.memory_reservation.map(|bytes| ("reservation".to_owned(), json!(bytes))));
-    if !memory.is_empty() {
-        set("memory", Value::Object(memory));
-    }
-    if let Some(pids) = limits.pids {
-        set("pids", json!({"limit": pids}));
-    }
-    let mut cpu = serde_json::Map::new();
-    if let Some(millis) = limits.cpu_millis {
-        let period = 100_000_u64;
-        cpu.insert("period".to_owned(), json!(period));
-        cpu.insert("quota".to_owned(), json!((millis.saturating_mul(period) / 1000).max(1000)));
-    }
-    if let Some(cpuset) = &limits.cpuset {
-        cpu.insert("cpus".to_owned(), json!(cpuset));
-    }
-    cpu.extend(limits.cpuset_mems.as_ref().map(|nodes| ("mems".to_owned(), json!(nodes))));
-    cpu.extend(limits.cpu_shares.map(|shares| ("shares".to_owned(), json!(shares))));
-    if !cpu.is_empty() {
-        set("cpu", Value::Object(cpu));
-    }
-    resources
+    let period = 100_000_u64;
+    let quota = limits.cpu_millis.map(|millis| (millis.saturating_mul(period) / 1000).max(1000));
+    let memory = present([
+        ("limit", limits.memory.map(Value::from)),
+        ("swap", limits.memory_swap.filter(|_| inputs.swap).map(Value::from)),
+        ("reservation", limits.memory_reservation.map(Value::from)),
+    ]);
+    let cpu = present([
+        ("period", quota.map(|_| Value::from(period))),
+        ("quota", quota.map(Value::from)),
+        ("cpus", limits.cpuset.clone().map(Value::from)),
+        ("mems", limits.cpuset_mems.clone().map(Value::from)),
+        ("shares", limits.cpu_shares.map(Value::from)),
+    ]);
+    let pids = limits.pids.map(|limit| json!({"limit": limit}));
+    let resources =
+        present([("devices", Some(rules.into())), ("memory", memory), ("pids", pids), ("cpu", cpu)]);
+    resources.unwrap_or_default()
+}
+
+/// An object of those that are set; none without any.
+fn present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Option<Value> {
+    let set = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let object: serde_json::Map<String, Value> = set.collect();
+    (!object.is_empty()).then_some(Value::Object(object))
 }

@@ -11,25 +11,21 @@ use crate::error::RuntimeError;
 use crate::home::{ContainerDir, read_json, write_json};
 use crate::user::Identity;
 
-/// What the first process was started with.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Started {
-    /// The whole environment.
     pub(crate) environment: Vec<(String, String)>,
     /// The variables set by the user, which a restart needs again.
     pub(crate) given: Vec<(String, String)>,
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-    /// Supplementary groups, including those of the GPUs.
-    pub(crate) groups: Vec<u32>,
+    /// That of processes that join without `--user`, with the groups of the GPUs.
+    #[serde(flatten)]
+    pub(crate) identity: Identity,
     /// The groups of the GPUs, which every user needs.
     pub(crate) gpu_groups: Vec<u32>,
-    pub(crate) home: String,
 }
 
 impl std::fmt::Debug for Started {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Started").field("uid", &self.uid).field("gid", &self.gid).finish_non_exhaustive()
+        f.debug_struct("Started").field("identity", &self.identity).finish_non_exhaustive()
     }
 }
 
@@ -41,24 +37,12 @@ impl Started {
     /// Reads it from a running container through its watcher. `None` if an older version started the watcher.
     pub(crate) fn read(dir: &ContainerDir) -> Result<Option<Self>, RuntimeError> {
         let Some(watcher) = dir.status()?.watcher else { return Ok(None) };
-        match Self::read_through(watcher, dir) {
-            Ok(started) => Ok(Some(started)),
-            Err(RuntimeError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn read_through(watcher: u32, dir: &ContainerDir) -> Result<Self, RuntimeError> {
         let inside = file(dir);
         let inside = inside.strip_prefix("/").unwrap_or(&inside);
-        read_json(&Path::new("/proc").join(watcher.to_string()).join("root").join(inside))
-    }
-
-    /// The identity of a process that joins without `--user`.
-    pub(crate) fn identity(&self) -> Identity {
-        Identity { uid: self.uid, gid: self.gid, groups: self.groups.clone(), home: self.home.clone() }
+        match read_json(&Path::new("/proc").join(watcher.to_string()).join("root").join(inside)) {
+            Err(error) if error.is_missing() => Ok(None),
+            read => read.map(Some),
+        }
     }
 }
 

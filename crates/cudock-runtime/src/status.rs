@@ -1,5 +1,6 @@
 //! The status of a container, as its watcher writes it.
 
+use std::fmt;
 use std::fs;
 use std::io;
 
@@ -7,13 +8,12 @@ use cudock_base::Timestamp;
 use cudock_base::files::remove_optional;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{OnFile, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::home::{ContainerDir, is_full, read_json, write_json};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerStatus {
     pub state: ContainerState,
-    /// The process that watches it.
     pub watcher: Option<u32>,
     /// The PID of its first process, on the host.
     pub pid: Option<i32>,
@@ -21,19 +21,15 @@ pub struct ContainerStatus {
     pub pid_began: Option<u64>,
     /// When it was last started, in milliseconds since 1970.
     pub started: Option<u64>,
-    /// When it last exited.
     pub finished: Option<u64>,
     /// Its exit code; 128 plus the signal's number if a signal ended it.
     pub exit_code: Option<i32>,
-    /// Whether it ran out of memory.
     pub out_of_memory: bool,
-    /// How often it was restarted.
     pub restarts: u32,
     /// Why it did not start, or what failed later.
     pub error: Option<String>,
     /// Whether its readiness probe, if it has one, succeeds.
     pub ready: Option<bool>,
-    /// Published ports.
     pub ports: Vec<String>,
 }
 
@@ -43,7 +39,6 @@ pub enum ContainerState {
     /// Its directory exists; nothing runs yet.
     #[default]
     Created,
-    /// It runs.
     Running,
     /// It exited and waits for its restart.
     Restarting,
@@ -53,19 +48,16 @@ pub enum ContainerState {
 }
 
 impl ContainerState {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Running => "running",
-            Self::Restarting => "restarting",
-            Self::Exited => "exited",
-            Self::Lost => "lost",
-        }
-    }
-
     /// Whether it runs or will run by itself.
     pub fn is_alive(self) -> bool {
         matches!(self, Self::Created | Self::Running | Self::Restarting)
+    }
+}
+
+/// The name in the status file.
+impl fmt::Display for ContainerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -91,12 +83,10 @@ impl ContainerDir {
         }
     }
 
-    /// Whether a watcher runs.
     pub fn is_watched(&self) -> Result<bool, RuntimeError> {
         Ok(self.watch()?.is_none())
     }
 
-    /// Waits until no watcher runs.
     pub fn wait_unwatched(&self) -> Result<(), RuntimeError> {
         let path = self.watch_lock();
         match fs::File::open(&path) {
@@ -109,9 +99,7 @@ impl ContainerDir {
     /// The last status that the watcher wrote.
     pub fn status(&self) -> Result<ContainerStatus, RuntimeError> {
         match read_json(&self.status_file()) {
-            Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Ok(ContainerStatus::default())
-            }
+            Err(error) if error.is_missing() => Ok(ContainerStatus::default()),
             // Incomplete after a power cut, which also ended the container.
             Err(RuntimeError::Damaged { .. }) => Ok(ContainerStatus {
                 state: ContainerState::Lost,
@@ -122,7 +110,6 @@ impl ContainerDir {
         }
     }
 
-    /// Writes the status.
     pub fn set_status(&self, status: &ContainerStatus) -> Result<(), RuntimeError> {
         write_json(&self.status_file(), status)
     }
@@ -137,7 +124,6 @@ impl ContainerDir {
         }
     }
 
-    /// Removes the mark, so that the container can start again.
     pub(crate) fn clear_stopping(&self) -> Result<(), RuntimeError> {
         let path = self.stop_mark();
         remove_optional(&path).on("cannot remove", &path)

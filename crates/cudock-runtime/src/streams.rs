@@ -14,14 +14,11 @@ use nix::unistd::Pid;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::log::{LogWriter, Stream, read_some};
+use crate::signal::FORWARDED;
 use crate::terminal::{Raw, copy_size};
 use crate::user::Identity;
-
-/// The signals that are forwarded to the container.
-const FORWARDED: [Signal; 6] =
-    [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
 
 /// After this many interrupts the process is killed.
 const MAX_INTERRUPTS: u32 = 3;
@@ -35,12 +32,10 @@ pub(crate) struct Signals {
     descriptor: SignalFd,
 }
 
-/// A signal, by what it means here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignalEvent {
     /// One or more children exited.
     Child,
-    /// Our terminal was resized.
     Resized,
     Forward(Signal),
 }
@@ -48,10 +43,7 @@ pub(crate) enum SignalEvent {
 impl Signals {
     /// Blocks the signals and reads them from a descriptor from now on.
     pub(crate) fn block() -> Result<Self, RuntimeError> {
-        let mut set = SigSet::empty();
-        for signal in FORWARDED.into_iter().chain([Signal::SIGCHLD, Signal::SIGWINCH]) {
-            set.add(signal);
-        }
+        let set: SigSet = FORWARDED.into_iter().chain([Signal::SIGCHLD, Signal::SIGWINCH]).collect();
         set.thread_block().when("cannot block signals")?;
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
         Ok(Self { descriptor: SignalFd::with_flags(&set, flags).when("cannot read signals")? })
@@ -90,7 +82,6 @@ impl Signals {
 pub(crate) struct ProcessEnd {
     /// The exit code; 128 plus the signal's number if a signal ended it.
     pub(crate) code: i32,
-    /// Whether a signal asked to stop it.
     pub(crate) stop_requested: bool,
 }
 
@@ -117,7 +108,6 @@ pub(crate) struct StdinPipe {
 }
 
 impl StdinPipe {
-    /// Reads from our standard input.
     fn fill(&mut self, buffer: &mut [u8]) {
         match read_some(io::stdin().lock(), buffer) {
             Ok(count @ 1..) => self.pending.extend_from_slice(buffer.get(..count).unwrap_or_default()),
@@ -248,7 +238,6 @@ pub(crate) fn supervise_process(
     }
 }
 
-/// Which descriptors are ready.
 struct Ready {
     signal: bool,
     typed: bool,
@@ -361,7 +350,6 @@ fn copy_keys(ends: &mut StreamEnds, buffer: &mut [u8]) -> bool {
     ends.terminal.as_mut().is_some_and(|terminal| terminal.write_all(keys).is_ok())
 }
 
-/// How the process ended, if it did.
 fn reap(pid: i32) -> Option<ProcessEnd> {
     let status = waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG)).ok()?;
     match status {

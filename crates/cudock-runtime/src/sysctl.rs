@@ -3,7 +3,6 @@
 use crate::error::RuntimeError;
 use crate::plan::{Ipc, NetworkMode};
 
-/// Parameters of the IPC namespace.
 const OF_IPC: [&str; 8] = [
     "kernel.msgmax",
     "kernel.msgmnb",

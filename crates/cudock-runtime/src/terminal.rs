@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::OpenptFlags;
 use rustix::termios::{Winsize, tcgetwinsize, tcsetwinsize};
 
-use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::in_root::InRoot;
 
 /// The magic number of devpts, from linux/magic.h.
@@ -83,7 +83,6 @@ pub(crate) fn open_in(root: &InRoot) -> Result<(OwnedFd, OwnedFd), RuntimeError>
     Ok((ours, theirs))
 }
 
-/// The container's end of a terminal.
 pub(crate) fn other_end(ours: BorrowedFd<'_>) -> Result<OwnedFd, RuntimeError> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     rustix::pty::ioctl_tiocgptpeer(ours, flags).when("cannot open the other end of the terminal")
@@ -112,12 +111,10 @@ impl Drop for Raw {
     }
 }
 
-/// The size of our own terminal, if there is one.
 pub(crate) fn own_size() -> Option<Winsize> {
     tcgetwinsize(io::stdout().as_fd()).or_else(|_| tcgetwinsize(io::stdin().as_fd())).ok()
 }
 
-/// Copies the size of our terminal to the container's.
 pub(crate) fn copy_size(terminal: BorrowedFd<'_>) {
     if let Some(size) = own_size() {
         let _ = tcsetwinsize(terminal, size);

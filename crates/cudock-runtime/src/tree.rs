@@ -16,7 +16,6 @@ use rustix::fs::{
 /// The deepest tree; each level keeps two directories open.
 const MAX_DEPTH: usize = 400;
 
-/// How a tree is copied.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CopyOptions {
     /// Whether to keep owners and groups.
@@ -29,143 +28,126 @@ pub(crate) struct CopyOptions {
 pub struct Copied {
     /// Files, links and directories.
     pub entries: u64,
-    /// Bytes of files.
     pub bytes: u64,
     /// Devices, pipes and sockets, which are skipped.
     pub skipped: u64,
 }
 
-/// Copies one entry of a directory recursively. An existing file or link is replaced.
-pub(crate) fn copy_entry(
-    from: (BorrowedFd<'_>, &OsStr),
-    to: (BorrowedFd<'_>, &OsStr),
+/// A copy of trees, and what it has copied so far.
+#[derive(Debug, Default)]
+pub(crate) struct TreeCopy {
     options: CopyOptions,
-    copied: &mut Copied,
-) -> io::Result<()> {
-    copy(from, to, options, copied, 0)
+    pub(crate) copied: Copied,
+    depth: usize,
 }
 
-/// Copies the file behind an `O_PATH` descriptor.
-pub(crate) fn copy_handle(
-    from: &OwnedFd,
-    to: (BorrowedFd<'_>, &OsStr),
-    options: CopyOptions,
-    copied: &mut Copied,
-) -> io::Result<()> {
-    copy_opened(from, to, options, copied, 0)
-}
-
-/// Copies everything in a directory into another.
-pub(crate) fn copy_contents(
-    from: BorrowedFd<'_>,
-    to: BorrowedFd<'_>,
-    options: CopyOptions,
-    copied: &mut Copied,
-) -> io::Result<()> {
-    contents(from, to, options, copied, 0)
-}
-
-/// Copies the mode, the times and, if requested, the owner.
-pub(crate) fn copy_attributes(stat: &Stat, to: BorrowedFd<'_>, options: CopyOptions) -> io::Result<()> {
-    if options.owners {
-        fchown(to, Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)))?;
+impl TreeCopy {
+    pub(crate) fn new(options: CopyOptions) -> Self {
+        Self { options, ..Self::default() }
     }
-    let mask = if options.special_bits { 0o7777 } else { 0o777 };
-    fchmod(to, Mode::from_raw_mode(stat.st_mode & mask))?;
-    let time = |seconds: i64, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
-    let times = Timestamps {
-        last_access: time(stat.st_atime, i64::try_from(stat.st_atime_nsec).unwrap_or_default()),
-        last_modification: time(stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or_default()),
-    };
-    Ok(futimens(to, &times)?)
-}
 
-fn copy(
-    (from, name): (BorrowedFd<'_>, &OsStr),
-    to: (BorrowedFd<'_>, &OsStr),
-    options: CopyOptions,
-    copied: &mut Copied,
-    level: usize,
-) -> io::Result<()> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    copy_opened(&openat(from, name, flags, Mode::empty())?, to, options, copied, level)
-}
+    /// Copies one entry of a directory recursively. An existing file or link is replaced.
+    pub(crate) fn entry(
+        &mut self,
+        (from, name): (BorrowedFd<'_>, &OsStr),
+        to: (BorrowedFd<'_>, &OsStr),
+    ) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        self.opened(&openat(from, name, flags, Mode::empty())?, to)
+    }
 
-fn copy_opened(
-    opened: &OwnedFd,
-    (to, new_name): (BorrowedFd<'_>, &OsStr),
-    options: CopyOptions,
-    copied: &mut Copied,
-    level: usize,
-) -> io::Result<()> {
-    let stat = fstat(opened)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => {
-            match mkdirat(to, new_name, Mode::from_raw_mode(0o700)) {
-                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-                Err(error) => return Err(error.into()),
+    /// Copies what is behind an `O_PATH` descriptor.
+    pub(crate) fn opened(
+        &mut self,
+        opened: &OwnedFd,
+        (to, new_name): (BorrowedFd<'_>, &OsStr),
+    ) -> io::Result<()> {
+        let stat = fstat(opened)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => {
+                match mkdirat(to, new_name, Mode::from_raw_mode(0o700)) {
+                    Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                let made = open_directory(to, new_name)?;
+                self.depth += 1;
+                let outcome = self.contents(opened.as_fd(), made.as_fd());
+                self.depth -= 1;
+                outcome?;
+                self.attributes(&stat, made.as_fd())?;
             }
-            let made = open_directory(to, new_name)?;
-            contents(opened.as_fd(), made.as_fd(), options, copied, level + 1)?;
-            copy_attributes(&stat, made.as_fd(), options)?;
-        }
-        FileType::RegularFile => {
-            remove_existing(to, new_name)?;
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let made = openat(to, new_name, flags, Mode::from_raw_mode(0o600))?;
-            // A file that grows meanwhile is copied up to its original length.
-            let length = u64::try_from(stat.st_size).unwrap_or_default();
-            copied.bytes += io::copy(&mut reopen(opened)?.take(length), &mut File::from(made.try_clone()?))?;
-            copy_attributes(&stat, made.as_fd(), options)?;
-        }
-        FileType::Symlink => {
-            let target = readlinkat(opened, "", Vec::new())?;
-            remove_existing(to, new_name)?;
-            symlinkat(target, to, new_name)?;
-            if options.owners {
-                let owner = (Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)));
-                rustix::fs::chownat(to, new_name, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW)?;
+            FileType::RegularFile => {
+                remove_existing(to, new_name)?;
+                let flags =
+                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let made = openat(to, new_name, flags, Mode::from_raw_mode(0o600))?;
+                // A file that grows meanwhile is copied up to its original length.
+                let length = u64::try_from(stat.st_size).unwrap_or_default();
+                let mut from = reopen(opened)?.take(length);
+                self.copied.bytes += io::copy(&mut from, &mut File::from(made.try_clone()?))?;
+                self.attributes(&stat, made.as_fd())?;
+            }
+            FileType::Symlink => {
+                let target = readlinkat(opened, "", Vec::new())?;
+                remove_existing(to, new_name)?;
+                symlinkat(target, to, new_name)?;
+                if self.options.owners {
+                    let (user, group) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
+                    let flags = AtFlags::SYMLINK_NOFOLLOW;
+                    rustix::fs::chownat(to, new_name, Some(user), Some(group), flags)?;
+                }
+            }
+            _ => {
+                self.copied.skipped += 1;
+                return Ok(());
             }
         }
-        _ => {
-            copied.skipped += 1;
-            return Ok(());
-        }
+        self.copied.entries += 1;
+        Ok(())
     }
-    copied.entries += 1;
-    Ok(())
-}
 
-fn contents(
-    from: BorrowedFd<'_>,
-    to: BorrowedFd<'_>,
-    options: CopyOptions,
-    copied: &mut Copied,
-    level: usize,
-) -> io::Result<()> {
-    if level > MAX_DEPTH {
-        return Err(io::Error::other(format!("more than {MAX_DEPTH} directories inside each other")));
-    }
-    let listed = openat(from, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut names = Vec::new();
-    for entry in Dir::read_from(&listed)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            names.push(name.to_vec());
+    pub(crate) fn contents(&mut self, from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
+        if self.depth > MAX_DEPTH {
+            return Err(io::Error::other(format!("more than {MAX_DEPTH} directories inside each other")));
         }
-    }
-    for name in names {
-        use std::os::unix::ffi::OsStrExt;
-        let name = OsStr::from_bytes(&name);
-        match copy((listed.as_fd(), name), (to, name), options, copied, level) {
-            // It was removed meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", name.display()))),
-            Ok(()) => {}
+        let listed = openat(from, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&listed)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(name.to_vec());
+            }
         }
+        for name in names {
+            use std::os::unix::ffi::OsStrExt;
+            let name = OsStr::from_bytes(&name);
+            match self.entry((listed.as_fd(), name), (to, name)) {
+                // It was removed meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Err(io::Error::new(error.kind(), format!("{}: {error}", name.display())));
+                }
+                Ok(()) => {}
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Copies the mode, the times and, if requested, the owner.
+    pub(crate) fn attributes(&self, stat: &Stat, to: BorrowedFd<'_>) -> io::Result<()> {
+        if self.options.owners {
+            fchown(to, Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)))?;
+        }
+        let mask = if self.options.special_bits { 0o7777 } else { 0o777 };
+        fchmod(to, Mode::from_raw_mode(stat.st_mode & mask))?;
+        let time = |seconds: i64, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+        let times = Timestamps {
+            last_access: time(stat.st_atime, i64::try_from(stat.st_atime_nsec).unwrap_or_default()),
+            last_modification: time(stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or_default()),
+        };
+        Ok(futimens(to, &times)?)
+    }
 }
 
 /// Opens a directory by its name in another, without following links.
@@ -174,7 +156,7 @@ pub(crate) fn open_directory(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result
     Ok(openat(parent, name, flags, Mode::empty())?)
 }
 
-/// Removes a file or link that is stat to be replaced, but no directory.
+/// Removes a file or link that is to be replaced, but no directory.
 fn remove_existing(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(rustix::io::Errno::NOENT) => Ok(()),
@@ -202,10 +184,10 @@ mod tests {
 
     fn copied(from: &Path, to: &Path, name: &str) -> io::Result<Copied> {
         let (from, to) = (File::open(from)?, File::open(to)?);
-        let mut copied = Copied::default();
+        let mut copy = TreeCopy::default();
         let name = OsStr::new(name);
-        copy_entry((from.as_fd(), name), (to.as_fd(), name), CopyOptions::default(), &mut copied)?;
-        Ok(copied)
+        copy.entry((from.as_fd(), name), (to.as_fd(), name))?;
+        Ok(copy.copied)
     }
 
     #[test]

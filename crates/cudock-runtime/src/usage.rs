@@ -14,7 +14,6 @@ use crate::launch::cgroup_path;
 use crate::plan::Plan;
 use crate::status::ContainerState;
 
-/// A sample of a container's cgroups.
 #[derive(Debug, Clone)]
 pub struct Sample {
     at: Instant,
@@ -24,7 +23,6 @@ pub struct Sample {
     processes: BTreeSet<i32>,
 }
 
-/// The resource usage of a container.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Usage {
     pub id: String,
@@ -34,7 +32,6 @@ pub struct Usage {
     /// Bytes of memory, without cached files that can be dropped.
     pub memory_bytes: Option<u64>,
     pub memory_limit_bytes: Option<u64>,
-    /// The number of processes.
     pub pids: usize,
     /// Percent of one GPU, summed over its processes and GPUs; `None` without a GPU or NVML.
     pub gpu_percent: Option<u32>,
@@ -46,14 +43,12 @@ pub struct Usage {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GpuUsage {
-    /// The GPU's number.
     pub index: u32,
     /// Percent of time in which its kernels ran.
     pub percent: Option<u32>,
     pub memory_bytes: Option<u64>,
 }
 
-/// A process of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Process {
     /// The PID on the host.
@@ -63,14 +58,12 @@ pub struct Process {
     pub pid_inside: i32,
     /// The user on the host.
     pub uid: u32,
-    /// Processor time in seconds.
     pub cpu_seconds: u64,
     /// Its command line, or its name in brackets.
     pub command: String,
 }
 
 impl ContainerDir {
-    /// A sample, if the container is running.
     pub fn sample(&self, plan: &Plan) -> Result<Option<Sample>, RuntimeError> {
         if self.current(plan)?.state != ContainerState::Running {
             return Ok(None);
@@ -94,12 +87,10 @@ impl ContainerDir {
         }))
     }
 
-    /// The processes, if the container is running.
     pub fn processes(&self, plan: &Plan) -> Result<Vec<Process>, RuntimeError> {
         let state = self.current(plan)?.state;
         if state != ContainerState::Running {
-            let is = state.name().to_owned();
-            return Err(RuntimeError::State { name: plan.name.clone(), is, needed: "running" });
+            return Err(RuntimeError::state(&plan.name, &state, "running"));
         }
         // A process that exited meanwhile is skipped.
         let pids = Cgroup::at(&cgroup_path(&plan.id)).processes();

@@ -5,13 +5,20 @@ use serde::{Deserialize, Serialize};
 use crate::error::RuntimeError;
 use crate::in_root::InRoot;
 
-/// The user and groups of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) groups: Vec<u32>,
     pub(crate) home: String,
+}
+
+impl Identity {
+    pub(crate) fn add_groups(&mut self, groups: &[u32]) {
+        self.groups.extend(groups);
+        self.groups.sort_unstable();
+        self.groups.dedup();
+    }
 }
 
 /// The largest id. The kernel takes the largest number of all as "unchanged", which would be root.
@@ -54,27 +61,22 @@ fn resolve(passwd: &str, group: &str, user: &str, further: &[String]) -> Result<
         .iter()
         .find(|known| known.name == user)
         .or_else(|| users.iter().find(|known| Some(known.uid) == number));
-    let mut identity = match (known, number) {
-        (Some(known), _) => {
-            let home = known.home.to_owned();
-            Identity { uid: known.uid, gid: known.gid, groups: Vec::new(), home }
-        }
-        (None, Some(uid)) => Identity { uid, gid: 0, groups: Vec::new(), home: "/".to_owned() },
+    let (uid, gid, home) = match (known, number) {
+        (Some(known), _) => (known.uid, known.gid, known.home),
+        (None, Some(uid)) => (uid, 0, "/"),
         (None, None) => {
             return Err(RuntimeError::User(format!("the image has no user `{user}` in /etc/passwd")));
         }
     };
+    let mut identity = Identity { uid, gid, groups: Vec::new(), home: home.to_owned() };
     if let Some(asked) = group_name {
         identity.gid = group_id(&all, asked)?;
     } else {
         let member = |group: &&GroupEntry<'_>| known.is_some_and(|user| group.members.contains(&user.name));
         identity.groups = all.iter().filter(member).map(|group| group.gid).collect();
     }
-    for asked in further {
-        identity.groups.push(group_id(&all, asked)?);
-    }
-    identity.groups.sort_unstable();
-    identity.groups.dedup();
+    let further: Result<Vec<u32>, _> = further.iter().map(|asked| group_id(&all, asked)).collect();
+    identity.add_groups(&further?);
     Ok(identity)
 }
 
@@ -110,32 +112,29 @@ mod tests {
         "root:x:0:0:root:/root:/bin/sh\nann:x:1000:100:Ann:/home/ann:/bin/sh\n7:x:8:9::/seven:\n";
     const GROUP: &str = "root:x:0:\nusers:x:100:\nvideo:x:44:ann,root\nrender:x:105:ann\n";
 
-    fn found(user: &str) -> Identity {
-        resolve(PASSWD, GROUP, user, &[]).unwrap()
+    fn identity(uid: u32, gid: u32, groups: &[u32], home: &str) -> Identity {
+        Identity { uid, gid, groups: groups.to_vec(), home: home.to_owned() }
     }
 
     #[test]
-    fn the_default_user_is_root() {
-        assert_eq!(found(""), Identity { uid: 0, gid: 0, groups: vec![44], home: "/root".into() });
-    }
-
-    #[test]
-    fn a_name_has_the_groups_it_is_a_member_of() {
-        assert_eq!(
-            found("ann"),
-            Identity { uid: 1000, gid: 100, groups: vec![44, 105], home: "/home/ann".into() }
-        );
-        assert_eq!(found("1000"), found("ann"));
-    }
-
-    #[test]
-    fn a_name_made_of_digits_comes_before_the_number() {
-        assert_eq!(found("7").uid, 8);
-    }
-
-    #[test]
-    fn a_number_need_not_exist() {
-        assert_eq!(found("4242"), Identity { uid: 4242, gid: 0, groups: vec![], home: "/".into() });
+    fn users_and_groups_are_looked_up_by_name_and_by_number() {
+        let ann = || identity(1000, 100, &[44, 105], "/home/ann");
+        for (user, expected) in [
+            ("", identity(0, 0, &[44], "/root")),
+            ("ann", ann()),
+            ("1000", ann()),
+            // A name made of digits comes before the number.
+            ("7", identity(8, 9, &[], "/seven")),
+            // A number need not exist.
+            ("4242", identity(4242, 0, &[], "/")),
+            // A group after the colon replaces the others.
+            ("ann:video", identity(1000, 44, &[], "/home/ann")),
+            ("ann:55", identity(1000, 55, &[], "/home/ann")),
+        ] {
+            assert_eq!(resolve(PASSWD, GROUP, user, &[]).unwrap(), expected, "{user}");
+        }
+        assert_eq!(resolve(PASSWD, GROUP, "0", &["render".into(), "7".into()]).unwrap().groups, [7, 44, 105]);
+        assert_eq!(resolve("\0\n::::\nx:y:z\n", "", "0", &[]).unwrap().home, "/", "malformed lines");
     }
 
     #[test]
@@ -146,29 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn a_group_after_the_colon_replaces_the_others() {
-        assert_eq!(
-            found("ann:video"),
-            Identity { uid: 1000, gid: 44, groups: vec![], home: "/home/ann".into() }
-        );
-        assert_eq!(found("ann:55").gid, 55);
-    }
-
-    #[test]
     fn an_unknown_user_is_an_error_with_the_name() {
         let error = resolve(PASSWD, GROUP, "bob", &[]).unwrap_err().to_string();
         assert_eq!(error, "the image has no user `bob` in /etc/passwd");
         let error = resolve(PASSWD, GROUP, "ann:nobody", &[]).unwrap_err().to_string();
         assert_eq!(error, "the image has no group `nobody` in /etc/group");
-    }
-
-    #[test]
-    fn further_groups_are_added() {
-        assert_eq!(resolve(PASSWD, GROUP, "0", &["render".into(), "7".into()]).unwrap().groups, [7, 44, 105]);
-    }
-
-    #[test]
-    fn malformed_lines_are_ignored() {
-        assert_eq!(resolve("\0\n::::\nx:y:z\n", "", "0", &[]).unwrap().home, "/");
     }
 }

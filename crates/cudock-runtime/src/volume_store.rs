@@ -13,18 +13,17 @@ use std::path::{Path, PathBuf};
 use rustix::fs::fstat;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{OnFile, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::flags::is_docker_name;
-use crate::home::{Home, read_json, remove_tree, write_json};
+use crate::home::{Home, entries, read_json, remove_tree, write_json};
 use crate::in_root::InRoot;
 use crate::plan::{MountPlan, Plan};
 use crate::status::now;
-use crate::tree::{Copied, CopyOptions, copy_attributes, copy_contents};
+use crate::tree::{CopyOptions, TreeCopy};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NamedVolume {
     pub name: String,
-    /// Where its files are.
     pub path: PathBuf,
     /// When it was created, in milliseconds since 1970.
     pub created: u64,
@@ -56,7 +55,6 @@ impl Home {
         Ok(self.volume_dir(name)?.join("data"))
     }
 
-    /// Whether a volume of this name exists.
     pub fn has_volume(&self, name: &str) -> bool {
         self.volume_dir(name).is_ok_and(|dir| dir.join("volume.json").is_file())
     }
@@ -74,17 +72,11 @@ impl Home {
         write_json(&dir.join("volume.json"), &VolumeRecord { created: now() })
     }
 
-    /// All volumes by name.
     pub fn named_volumes(&self) -> Result<Vec<NamedVolume>, RuntimeError> {
         let directory = self.volumes();
-        let entries = match fs::read_dir(&directory) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(RuntimeError::file("cannot read", directory, error)),
-        };
         let containers = self.all()?;
         let mut all = Vec::new();
-        for entry in entries.flatten() {
+        for entry in entries(&directory)?.flatten() {
             // A volume that is being created or removed has no record.
             let Ok(record) = read_json::<VolumeRecord>(&entry.path().join("volume.json")) else { continue };
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -149,7 +141,7 @@ fn fill_one(rootfs: &Path, source: &Path, target: &Path) -> io::Result<()> {
     if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::Directory {
         return Ok(());
     }
-    let options = CopyOptions { owners: true, special_bits: true };
-    copy_contents(original.as_fd(), volume.as_fd(), options, &mut Copied::default())?;
-    copy_attributes(&stat, volume.as_fd(), options)
+    let mut copy = TreeCopy::new(CopyOptions { owners: true, special_bits: true });
+    copy.contents(original.as_fd(), volume.as_fd())?;
+    copy.attributes(&stat, volume.as_fd())
 }

@@ -11,13 +11,12 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
-use crate::error::{OnFile, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::in_mount_ns::in_mount_ns;
 use crate::in_root::InRoot;
 use crate::plan::MountPlan;
 use crate::sys;
 
-/// Something to mount.
 #[derive(Debug)]
 pub(crate) struct Volume<'a> {
     source: VolumeSource<'a>,
@@ -33,7 +32,6 @@ enum VolumeSource<'a> {
 }
 
 impl<'a> Volume<'a> {
-    /// A mount of the user.
     pub(crate) fn from_plan(mount: &'a MountPlan) -> Self {
         match mount {
             MountPlan::Bind { source, target, read_only }
@@ -47,7 +45,6 @@ impl<'a> Volume<'a> {
         }
     }
 
-    /// A file of the driver.
     pub(crate) fn of_driver(mount: &'a cudock_inject::Mount) -> Self {
         let attribute = |option: &String| match option.as_str() {
             "ro" => libc::MOUNT_ATTR_RDONLY,
@@ -60,7 +57,6 @@ impl<'a> Volume<'a> {
         Self { source: VolumeSource::Bind(&mount.host, attributes), target: &mount.container }
     }
 
-    /// A file about the container's network.
     pub(crate) fn network_file((source, target): &'a (PathBuf, &'static str)) -> Self {
         let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
         Self { source: VolumeSource::Bind(source, attributes), target: Path::new(target) }

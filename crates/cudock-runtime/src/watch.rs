@@ -16,10 +16,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::cgroup::Cgroup;
-use crate::error::{OnFile, OnSystem, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text};
 use crate::gpu;
 use crate::home::{ContainerDir, persist, remove_tree};
-use crate::launch::{self, Streams};
+use crate::launch;
 use crate::log::{LogWriter, Stream, read_some};
 use crate::network::Network;
 use crate::overlay::{Overlay, leave_mount_namespace};
@@ -47,7 +47,7 @@ const MAX_REPORT: usize = 1 << 20;
 pub fn watch(dir: &ContainerDir, private: &Private, connection: Connection) -> Result<i32, RuntimeError> {
     let plan = dir.plan()?;
     let Some(_watch) = dir.watch()? else {
-        return Err(RuntimeError::State { name: plan.name, is: "running".to_owned(), needed: "stopped" });
+        return Err(RuntimeError::state(&plan.name, &"running", "stopped"));
     };
     let Connection { attached, ready } = connection;
     let mut watcher =
@@ -72,7 +72,7 @@ pub fn watch(dir: &ContainerDir, private: &Private, connection: Connection) -> R
         }
     }
     if let Err(error) = &outcome {
-        watcher.report_start(&reexec::format_error(error));
+        reexec::reply(&mut watcher.ready, &reexec::format_error(error));
     }
     outcome
 }
@@ -133,14 +133,11 @@ impl Watcher<'_> {
             let (ended, ran) = self.run_once(&mut network, &mut signals, &mut log)?;
             let stopped = ended.stop_requested || self.dir.is_stopping();
             let restart = !stopped && restarts(self.plan.restart, ended.code, self.status.restarts);
-            if !restart {
-                self.status.state = ContainerState::Exited;
+            if restart {
+                self.status.state = ContainerState::Restarting;
                 self.write_status();
-                return Ok(ended.code);
             }
-            self.status.state = ContainerState::Restarting;
-            self.write_status();
-            if self.wait(&mut signals, backoff.next_delay(ran)) {
+            if !restart || self.wait(&mut signals, backoff.next_delay(ran)) {
                 self.status.state = ContainerState::Exited;
                 self.write_status();
                 return Ok(ended.code);
@@ -180,7 +177,7 @@ impl Watcher<'_> {
         self.status.out_of_memory = false;
         self.dir.set_status(&self.status)?;
         created.start()?;
-        self.report_start("running");
+        reexec::reply(&mut self.ready, "running");
         if !self.plan.remove {
             persist(self.dir);
         }
@@ -209,7 +206,7 @@ impl Watcher<'_> {
         let (reader, writer) = io::pipe().when("cannot create a pipe")?;
         let writer = OwnedFd::from(writer);
         let second = rustix::io::dup(&writer).when("cannot create a pipe")?;
-        let streams = Streams::Pipes { stdin: null()?, stdout: writer, stderr: second };
+        let streams = Some([null()?, writer, second]);
         let plan =
             Plan { process: ProcessPlan { tty: false, ..self.plan.process.clone() }, ..self.plan.clone() };
         cudock_device::prepare();
@@ -255,14 +252,12 @@ impl Watcher<'_> {
         .mount()
     }
 
-    /// Pipes or a terminal for a process, and our ends of them.
-    fn connect(&self) -> Result<(Streams, StreamEnds), RuntimeError> {
+    fn connect(&self) -> Result<(Option<[OwnedFd; 3]>, StreamEnds), RuntimeError> {
         if self.plan.process.tty {
-            return Ok((Streams::Terminal, StreamEnds::default()));
+            return Ok((None, StreamEnds::default()));
         }
-        let ([stdin, stdout, stderr], ends) =
-            streams::pipes(self.attached && self.plan.process.stdin, self.attached)?;
-        Ok((Streams::Pipes { stdin, stdout, stderr }, ends))
+        let (streams, ends) = streams::pipes(self.attached && self.plan.process.stdin, self.attached)?;
+        Ok((Some(streams), ends))
     }
 
     /// Writes the status. A full disk must neither end the container nor hide its exit code.
@@ -287,14 +282,6 @@ impl Watcher<'_> {
             waited += step;
         }
         false
-    }
-
-    /// Reports the start, once, to the process that waits for it.
-    fn report_start(&mut self, reply: &str) {
-        use std::io::Write;
-        if let Some(mut ready) = self.ready.take() {
-            let _ = ready.write_all(reply.as_bytes());
-        }
     }
 }
 
@@ -325,7 +312,6 @@ fn read_output(reader: &File, pid: i32) -> Result<String, RuntimeError> {
     }
 }
 
-/// Whether a container that exited restarts.
 fn restarts(policy: Restart, code: i32, restarts: u32) -> bool {
     match policy {
         Restart::No => false,

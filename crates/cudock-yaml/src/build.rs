@@ -15,31 +15,13 @@ const MAX_DEPTH: usize = 64;
 /// The limit for open brackets, which the parser examines at every token.
 const MAX_BRACKETS: usize = 100;
 
-/// Observes a tree while it is built.
-pub trait Observer {
-    /// Called for an error that can be ignored.
-    fn error(&mut self, error: Error);
-
-    /// Called for every entry of a map, including duplicates that are dropped.
-    fn entry(&mut self, key: &str, value: &Node);
-}
-
-/// Ignores errors that leave a tree.
-struct Lenient;
-
-impl Observer for Lenient {
-    fn error(&mut self, _: Error) {}
-
-    fn entry(&mut self, _: &str, _: &Node) {}
-}
-
 /// Parses a text of one document. Of two entries with the same key, the first counts.
 pub fn parse(text: &str) -> Result<Node, Error> {
-    parse_with(text, &mut Lenient)
+    parse_with(text, &mut |_| {})
 }
 
-/// Parses a text of one document, and reports ignorable errors and every entry to `observer`.
-pub fn parse_with(text: &str, observer: &mut dyn Observer) -> Result<Node, Error> {
+/// Parses a text of one document, and reports errors that leave a tree to `on_error`.
+pub fn parse_with(text: &str, on_error: &mut dyn FnMut(Error)) -> Result<Node, Error> {
     if text.len() > LARGEST {
         return Err(Error::new(Span::START, ErrorKind::TooLarge));
     }
@@ -49,7 +31,7 @@ pub fn parse_with(text: &str, observer: &mut dyn Observer) -> Result<Node, Error
         spans: Spans::new(text),
         budget: text.len().saturating_mul(4).saturating_add(1024),
         anchors: HashMap::new(),
-        observer,
+        on_error,
     };
     builder.document()
 }
@@ -82,7 +64,7 @@ struct TreeBuilder<'t, 'o> {
     budget: usize,
     /// Nodes with an anchor, and their costs.
     anchors: HashMap<usize, (Node, usize)>,
-    observer: &'o mut dyn Observer,
+    on_error: &'o mut dyn FnMut(Error),
 }
 
 impl<'t> TreeBuilder<'t, '_> {
@@ -169,7 +151,7 @@ impl<'t> TreeBuilder<'t, '_> {
             let message = "an alias inside its own anchor".to_owned();
             return Err(Error::new(span, ErrorKind::Syntax { message }));
         };
-        // It keeps the span of its anchor: that is where an error is fixed, and a secret hidden.
+        // It keeps the span of its anchor: that is where an error is fixed.
         let (node, cost) = (node.clone(), *cost);
         self.pay(cost, span)?;
         Ok(node)
@@ -182,7 +164,7 @@ impl<'t> TreeBuilder<'t, '_> {
             (true, "str") => return true,
             (true, "null" | "bool" | "int" | "float" | "seq" | "map" | "timestamp") => {}
             _ if tag.handle.is_empty() && tag.suffix == "!" => return true,
-            _ => self.observer.error(Error::new(span, ErrorKind::UnknownTag { tag: tag.suffix.clone() })),
+            _ => (self.on_error)(Error::new(span, ErrorKind::UnknownTag { tag: tag.suffix.clone() })),
         }
         false
     }
@@ -213,13 +195,12 @@ impl<'t> TreeBuilder<'t, '_> {
             let Data::Scalar(Scalar { text: key, quoted }) = key.data else {
                 return Err(Error::new(span, ErrorKind::KeyNotText));
             };
-            self.observer.entry(&key, &value);
             if key == "<<" && !quoted {
                 self.merge(value, &mut merged);
             } else if seen.insert(key.clone()) {
                 entries.push(MapEntry { key, span, value });
             } else {
-                self.observer.error(Error::new(span, ErrorKind::DuplicateKey { key }));
+                (self.on_error)(Error::new(span, ErrorKind::DuplicateKey { key }));
             }
         }
         // A map's own entries take precedence over merged ones, and of those the first.
@@ -234,7 +215,7 @@ impl<'t> TreeBuilder<'t, '_> {
             Data::List(members) => members.into_iter().for_each(|member| self.merge(member, into)),
             Data::Scalar(_) => {
                 let kind = ErrorKind::MergeNotMap { found: value.found() };
-                self.observer.error(Error::new(value.span, kind));
+                (self.on_error)(Error::new(value.span, kind));
             }
         }
     }

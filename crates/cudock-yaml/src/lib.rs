@@ -11,7 +11,7 @@ mod write;
 
 use cudock_base::Span;
 
-pub use build::{Observer, parse, parse_with};
+pub use build::{parse, parse_with};
 pub use json::from_str;
 pub use tree::{Data, MapEntry, Node, Scalar, ScalarKind};
 pub use write::to_string;
@@ -33,7 +33,7 @@ impl Error {
     }
 }
 
-/// The kinds of errors. The last three leave a tree and are reported to [`Observer::error`].
+/// The kinds of errors. The last three leave a tree and are reported by [`parse_with`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
     /// Larger than [`LARGEST`].

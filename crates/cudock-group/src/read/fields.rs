@@ -3,35 +3,28 @@
 //! A reader goes on after a fault, so that all of them are found in one go. Whoever gets nothing from it need not say
 //! why: that has been noted.
 
-use std::collections::BTreeMap;
-
-use crate::fault::{Fault, Problem};
-use crate::kept::{Kept, KeptValue};
+use crate::fault::{Fault, shown};
 use crate::note::{Note, NoteKind};
 use cudock_base::Span;
 use cudock_base::format::alternatives;
 use cudock_base::suggest::closest;
-use cudock_base::text::escape;
 use cudock_yaml::{Data, MapEntry, Node, Scalar, ScalarKind};
+
+use super::ignored::IgnoredKey;
 
 /// Which keys a map has.
 pub(super) struct Keys {
     /// What the map is, as in "unknown key in a container".
     pub(super) of: &'static str,
     pub(super) known: &'static [&'static str],
-    /// Those that do nothing here.
-    pub(super) kept: &'static [Kept],
+    pub(super) ignored: &'static [IgnoredKey],
     /// Keys that users often expect here, and the hint for each.
     pub(super) elsewhere: &'static [(&'static [&'static str], &'static str)],
 }
 
 impl Keys {
     pub(super) const fn new(of: &'static str, known: &'static [&'static str]) -> Self {
-        Self { of, known, kept: &[], elsewhere: &[] }
-    }
-
-    pub(super) fn all(&self) -> impl Iterator<Item = &'static str> {
-        self.known.iter().copied().chain(self.kept.iter().map(|kept| kept.key))
+        Self { of, known, ignored: &[], elsewhere: &[] }
     }
 
     /// What to write instead of an unknown key, and the known key that was probably meant.
@@ -39,17 +32,19 @@ impl Keys {
         if let Some((_, advice)) = self.elsewhere.iter().find(|(keys, _)| keys.contains(&key)) {
             return ((*advice).to_owned(), None);
         }
-        match closest(key, self.all()) {
-            Some(near) => (format!("did you mean `{near}`?"), Some(near)),
-            None if (1..=6).contains(&self.known.len()) => {
-                (format!("write {}", alternatives(self.known)), None)
-            }
-            None => ("remove it".to_owned(), None),
-        }
+        let near =
+            closest(key, self.known.iter().copied().chain(self.ignored.iter().map(|ignored| ignored.key)));
+        let few = (1..=6).contains(&self.known.len());
+        let otherwise =
+            if few { format!("write {}", alternatives(self.known)) } else { "remove it".to_owned() };
+        (did_you_mean_or(near, &otherwise), near)
     }
 }
 
-/// A map of the file.
+pub(super) fn did_you_mean_or(near: Option<&str>, otherwise: &str) -> String {
+    near.map_or_else(|| otherwise.to_owned(), |near| format!("did you mean `{near}`?"))
+}
+
 pub(super) struct Fields<'n> {
     entries: &'n [MapEntry],
     pub(super) span: Span,
@@ -66,6 +61,16 @@ impl<'n> Fields<'n> {
         Some(&entry.value).filter(|value| !value.is_null())
     }
 
+    /// Those of some keys that have a value.
+    pub(super) fn given(&self, keys: &[&'static str]) -> Vec<&'static str> {
+        keys.iter().copied().filter(|key| self.get(key).is_some()).collect()
+    }
+
+    /// Where the value of a key is; where the map is, if it is left out.
+    pub(super) fn span_of(&self, key: &str) -> Span {
+        self.get(key).map_or(self.span, |node| node.span)
+    }
+
     /// The place of a key in the file: `properties.osType`.
     pub(super) fn path_of(&self, key: &str) -> String {
         below(&self.path, key)
@@ -76,29 +81,54 @@ pub(super) fn below(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
 /// What was found so far.
 #[derive(Default)]
 pub(super) struct GroupReader {
     pub(super) faults: Vec<Fault>,
     pub(super) notes: Vec<Note>,
-    pub(super) kept: BTreeMap<String, KeptValue>,
 }
 
 impl GroupReader {
-    pub(super) fn fault(&mut self, span: Span, problem: Problem) {
-        self.faults.push(Fault::new(span, problem));
+    pub(super) fn fault(&mut self, span: Span, message: impl Into<String>, hint: impl Into<String>) {
+        self.faults.push(Fault::new(span, message, hint));
+    }
+
+    pub(super) fn bad_text(&mut self, span: Span, what: &str, rule: &str) {
+        self.fault(span, format!("`{what}` holds a character that cannot be in it"), rule);
+    }
+
+    pub(super) fn bad_name(&mut self, span: Span, of: &str, name: &str, rule: &str) {
+        self.fault(span, format!("`{}` cannot be the name of {of}", shown(name)), rule);
+    }
+
+    pub(super) fn duplicate_name(&mut self, span: Span, of: &str, name: &str, first: usize) {
+        let hint = format!("the first is in line {first}; rename one");
+        self.fault(span, format!("{of} `{}` for the second time", shown(name)), hint);
     }
 
     pub(super) fn note(&mut self, span: Span, field: &str, kind: NoteKind, message: impl Into<String>) {
         self.notes.push(Note { span, field: field.to_owned(), kind, message: message.into() });
     }
 
-    pub(super) fn wrong_type(&mut self, node: &Node, path: &str, expected: &'static str) {
-        let what = path.rsplit('.').next().unwrap_or(path).to_owned();
-        self.fault(node.span, Problem::WrongType { what, expected, found: node.found() });
+    pub(super) fn note_at(
+        &mut self,
+        fields: &Fields<'_>,
+        key: &str,
+        kind: NoteKind,
+        message: impl Into<String>,
+    ) {
+        self.note(fields.span_of(key), &fields.path_of(key), kind, message);
     }
 
-    /// The map at a place, with its keys checked and what is only kept taken out.
+    pub(super) fn wrong_type(&mut self, node: &Node, path: &str, expected: &'static str) {
+        self.faults.push(Fault::wrong_type(node.span, last(path), expected, node.found()));
+    }
+
+    /// The map at a place, with its keys checked.
     pub(super) fn fields<'n>(&mut self, node: &'n Node, path: &str, keys: &Keys) -> Option<Fields<'n>> {
         let Data::Map(entries) = &node.data else {
             self.wrong_type(node, path, "a map");
@@ -106,21 +136,33 @@ impl GroupReader {
         };
         let mut misspelt = Vec::new();
         for entry in entries {
-            if let Some(kept) = keys.kept.iter().find(|kept| kept.key == entry.key) {
-                self.keep(entry, &below(path, &entry.key), kept);
+            if let Some(ignored) = keys.ignored.iter().find(|ignored| ignored.key == entry.key) {
+                self.ignore(entry, &below(path, &entry.key), ignored);
             } else if !keys.known.contains(&entry.key.as_str()) {
                 let (advice, near) = keys.advice(&entry.key);
                 misspelt.extend(near);
-                let key = entry.key.clone();
-                self.fault(entry.span, Problem::UnknownKey { key, of: keys.of, advice });
+                let message = format!("unknown key `{}` in {}", shown(&entry.key), keys.of);
+                self.fault(entry.span, message, advice);
             }
         }
         Some(Fields { entries, span: node.span, path: path.to_owned(), of: keys.of, misspelt })
     }
 
+    /// The map that is the value of a key, if there is one.
+    pub(super) fn map<'n>(&mut self, fields: &Fields<'n>, key: &str, keys: &Keys) -> Option<Fields<'n>> {
+        self.fields(fields.get(key)?, &fields.path_of(key), keys)
+    }
+
+    /// The maps in the list that is the value of a key.
+    pub(super) fn maps<'n>(&mut self, fields: &Fields<'n>, key: &str, keys: &Keys) -> Vec<Fields<'n>> {
+        let path = fields.path_of(key);
+        let nodes = self.list(fields, key).iter().enumerate();
+        nodes.filter_map(|(index, node)| self.fields(node, &format!("{path}[{index}]"), keys)).collect()
+    }
+
     fn missing(&mut self, fields: &Fields<'_>, key: &'static str) {
         if !fields.misspelt.contains(&key) {
-            self.fault(fields.span, Problem::MissingKey { key, of: fields.of });
+            self.fault(fields.span, format!("{} without `{key}`", fields.of), format!("add `{key}:`"));
         }
     }
 
@@ -167,7 +209,11 @@ impl GroupReader {
     }
 
     /// Text that people write without quotes, as it is written.
-    pub(super) fn loose_text(&mut self, node: &Node, path: &str) -> Option<String> {
+    pub(super) fn loose_text(&mut self, fields: &Fields<'_>, key: &str) -> Option<String> {
+        self.loose_text_at(fields.get(key)?, &fields.path_of(key))
+    }
+
+    pub(super) fn loose_text_at(&mut self, node: &Node, path: &str) -> Option<String> {
         let Data::Scalar(scalar) = &node.data else {
             self.wrong_type(node, path, "text");
             return None;
@@ -185,8 +231,7 @@ impl GroupReader {
             }
         }
         if scalar.text.contains('\0') {
-            let what = path.rsplit('.').next().unwrap_or(path).to_owned();
-            self.fault(node.span, Problem::BadText { what, rule: "remove the zero byte" });
+            self.bad_text(node.span, last(path), "remove the zero byte");
             return None;
         }
         Some(scalar.text.clone())
@@ -198,27 +243,35 @@ impl GroupReader {
         Some(scalar.kind() == ScalarKind::Flag(true))
     }
 
-    /// A number above zero, which is what every amount is.
-    pub(super) fn amount(&mut self, fields: &Fields<'_>, key: &'static str) -> Option<f64> {
+    /// A number above zero that a machine may have.
+    pub(super) fn amount(&mut self, fields: &Fields<'_>, key: &'static str, most: f64) -> Option<f64> {
         let (scalar, span) =
             self.scalar(fields, key, "a number", |scalar| scalar.kind() == ScalarKind::Number)?;
         let value = scalar.number().unwrap_or(f64::NAN);
-        if value > 0.0 && value.is_finite() {
+        let text = shown(&scalar.text);
+        if value > 0.0 && value <= most {
             return Some(value);
+        } else if value > most && value.is_finite() {
+            let message = format!("`{key}` is {text}, more than any machine has");
+            self.fault(span, message, "look at the unit: cores, and gigabytes");
+        } else {
+            self.fault(
+                span,
+                format!("`{key}` is {text}, which is not above zero"),
+                "write a number above zero",
+            );
         }
-        let (what, value) = (key.to_owned(), escape(&scalar.text, 60));
-        self.fault(span, Problem::NotPositive { what, value });
         None
     }
 
     /// A whole number of a range.
-    pub(super) fn whole(
+    pub(super) fn whole<T: TryFrom<i64>>(
         &mut self,
         fields: &Fields<'_>,
         key: &'static str,
         least: i64,
         most: i64,
-    ) -> Option<i64> {
+    ) -> Option<T> {
         let whole = |scalar: &Scalar| {
             let digits = scalar.text.trim_start_matches(['+', '-']);
             // Leading zeros mean another base to some readers.
@@ -228,9 +281,11 @@ impl GroupReader {
         };
         let (scalar, span) = self.scalar(fields, key, "a whole number", whole)?;
         let value = scalar.text.parse().ok().filter(|value| (least..=most).contains(value));
+        let value = value.and_then(|value| T::try_from(value).ok());
         if value.is_none() {
-            let (what, value) = (key.to_owned(), escape(&scalar.text, 60));
-            self.fault(span, Problem::OutOfRange { what, value, least, most });
+            let text = shown(&scalar.text);
+            let message = format!("`{key}` is {text}, which is not between {least} and {most}");
+            self.fault(span, message, format!("write a whole number from {least} to {most}"));
         }
         value
     }
@@ -246,14 +301,18 @@ impl GroupReader {
         let choice = known.iter().find(|name| name.eq_ignore_ascii_case(&scalar.text)).copied();
         if choice.is_none() {
             let near = closest(&scalar.text, known.iter().copied());
-            let (what, value) = (key.to_owned(), scalar.text.clone());
-            self.fault(span, Problem::UnknownValue { what, value, known, near });
+            let hint = did_you_mean_or(near, &format!("write {}", alternatives(known)));
+            self.unknown_value(span, key, &scalar.text, hint);
         }
         choice
     }
 
+    pub(super) fn unknown_value(&mut self, span: Span, key: &str, text: &str, hint: String) {
+        self.fault(span, format!("`{key}` cannot be `{}`", shown(text)), hint);
+    }
+
     /// The members of a list; none if it is left out.
-    pub(super) fn list<'n>(&mut self, fields: &Fields<'n>, key: &'static str) -> &'n [Node] {
+    pub(super) fn list<'n>(&mut self, fields: &Fields<'n>, key: &str) -> &'n [Node] {
         match fields.get(key) {
             None => &[],
             Some(Node { data: Data::List(members), .. }) => members,
@@ -264,18 +323,21 @@ impl GroupReader {
         }
     }
 
-    pub(super) fn texts(&mut self, fields: &Fields<'_>, key: &'static str) -> Vec<String> {
+    pub(super) fn texts(&mut self, fields: &Fields<'_>, key: &str) -> Vec<String> {
         let path = fields.path_of(key);
         let members = self.list(fields, key).iter().enumerate();
-        members.filter_map(|(index, node)| self.loose_text(node, &format!("{path}[{index}]"))).collect()
+        members.filter_map(|(index, node)| self.loose_text_at(node, &format!("{path}[{index}]"))).collect()
     }
 
     /// The entries of a map with names of its own; none if it is left out.
-    pub(super) fn entries<'n>(&mut self, node: &'n Node, path: &str) -> &'n [MapEntry] {
-        if let Data::Map(entries) = &node.data {
-            return entries;
+    pub(super) fn entries<'n>(&mut self, fields: &Fields<'n>, key: &str) -> &'n [MapEntry] {
+        match fields.get(key) {
+            None => &[],
+            Some(Node { data: Data::Map(entries), .. }) => entries,
+            Some(node) => {
+                self.wrong_type(node, key, "a map");
+                &[]
+            }
         }
-        self.wrong_type(node, path, "a map");
-        &[]
     }
 }

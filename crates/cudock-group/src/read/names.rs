@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
-use crate::fault::Problem;
 use cudock_base::Span;
 
 use super::fields::{Fields, GroupReader};
 
 const LABEL_RULE: &str =
     "use 1 to 63 lower-case letters, digits and `-`, with a letter or digit at both ends";
-const GROUP_RULE: &str = "use 1 to 63 letters, digits and `-`, with a letter or digit at both ends";
+pub const GROUP_NAME_RULE: &str = "use 1 to 63 letters, digits and `-`, with a letter or digit at both ends";
 const DNS_RULE: &str =
     "use 5 to 63 lower-case letters, digits and `-`, with a letter in front and a letter or digit at the end";
 
@@ -43,6 +42,11 @@ fn is_label(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
+/// Whether a text is the name of a group. Microsoft's own examples have capitals in it.
+pub fn is_group_name(name: &str) -> bool {
+    is_label(&name.to_ascii_lowercase())
+}
+
 impl GroupReader {
     /// The `name` of a container or volume, which no other has.
     pub(super) fn label(
@@ -52,25 +56,22 @@ impl GroupReader {
         seen: &mut SeenNames<String>,
     ) -> Option<String> {
         let name = self.required_text(fields, "name")?;
-        let span = fields.get("name").map_or(fields.span, |node| node.span);
+        let span = fields.span_of("name");
         if !is_label(&name) {
-            self.fault(span, Problem::BadName { of, name, rule: LABEL_RULE });
+            self.bad_name(span, of, &name, LABEL_RULE);
             return None;
         }
         if let Some(first) = seen.again(name.clone(), span) {
-            self.fault(span, Problem::DuplicateName { of, name, first });
+            self.duplicate_name(span, of, &name, first);
             return None;
         }
         Some(name)
     }
 
-    /// The `name` of the group. Microsoft's own examples have capitals in it.
     pub(super) fn group_name(&mut self, fields: &Fields<'_>) -> Option<String> {
         let name = self.required_text(fields, "name")?;
-        let span = fields.get("name").map_or(fields.span, |node| node.span);
-        if !is_label(&name.to_ascii_lowercase()) {
-            self.fault(span, Problem::BadName { of: "a group", name, rule: GROUP_RULE });
-            return None;
+        if !is_group_name(&name) {
+            self.bad_name(fields.span_of("name"), "a group", &name, GROUP_NAME_RULE);
         }
         Some(name)
     }
@@ -82,9 +83,7 @@ impl GroupReader {
             && name.len() >= 5
             && name.starts_with(|letter: char| letter.is_ascii_lowercase());
         if !fits {
-            let span = fields.get("dnsNameLabel").map_or(fields.span, |node| node.span);
-            self.fault(span, Problem::BadName { of: "a DNS label", name, rule: DNS_RULE });
-            return None;
+            self.bad_name(fields.span_of("dnsNameLabel"), "a DNS label", &name, DNS_RULE);
         }
         Some(name)
     }

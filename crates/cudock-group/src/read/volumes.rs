@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::fault::Problem;
+use crate::fault::shown;
 use crate::group::{Mount, Os, Volume, VolumeKind};
 use crate::note::NoteKind;
-use cudock_base::Secret;
 use cudock_base::suggest::closest;
-use cudock_yaml::Node;
+use cudock_base::{Secret, Span};
+use cudock_yaml::MapEntry;
 
-use super::fields::{Fields, GroupReader, Keys};
+use super::fields::{Fields, GroupReader, Keys, below, did_you_mean_or};
 use super::names::SeenNames;
 
 const KINDS: [&str; 5] = ["emptyDir", "secret", "secretReference", "gitRepo", "azureFile"];
 
-pub(super) static VOLUME: Keys = Keys {
+static VOLUME: Keys = Keys {
     elsewhere: &[
         (
             &["hostPath", "persistentVolumeClaim", "configMap"],
@@ -27,8 +27,8 @@ pub(super) static VOLUME: Keys = Keys {
     ],
     ..Keys::new("a volume", &["name", "emptyDir", "secret", "secretReference", "gitRepo", "azureFile"])
 };
-pub(super) static GIT_REPO: Keys = Keys::new("`gitRepo`", &["repository", "directory", "revision"]);
-pub(super) static AZURE_FILE: Keys = Keys::new(
+static GIT_REPO: Keys = Keys::new("`gitRepo`", &["repository", "directory", "revision"]);
+static AZURE_FILE: Keys = Keys::new(
     "`azureFile`",
     &[
         "shareName",
@@ -39,11 +39,11 @@ pub(super) static AZURE_FILE: Keys = Keys::new(
         "userAssignedIdentityClientId",
     ],
 );
-pub(super) static EMPTY_DIR: Keys = Keys {
+static EMPTY_DIR: Keys = Keys {
     elsewhere: &[(&["medium", "sizeLimit"], "Azure's `emptyDir` has no settings; write `emptyDir: {}`")],
     ..Keys::new("`emptyDir`", &[])
 };
-pub(super) static MOUNT: Keys = Keys {
+static MOUNT: Keys = Keys {
     elsewhere: &[(&["subPath"], "Azure mounts whole volumes only; remove it")],
     ..Keys::new("a mount", &["name", "mountPath", "readOnly"])
 };
@@ -60,129 +60,113 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
 impl GroupReader {
     /// The volumes that are good, and the names of all, so that a mount of a faulty one is not a second fault.
     pub(super) fn volumes(&mut self, properties: &Fields<'_>) -> (Vec<Volume>, Vec<String>) {
-        let nodes = self.list(properties, "volumes");
-        let path = properties.path_of("volumes");
         let mut seen = SeenNames::new();
         let (mut volumes, mut names) = (Vec::new(), Vec::new());
-        for (index, node) in nodes.iter().enumerate() {
-            let path = format!("{path}[{index}]");
-            let Some(fields) = self.fields(node, &path, &VOLUME) else { continue };
+        for fields in self.maps(properties, "volumes", &VOLUME) {
             let name = self.label(&fields, "a volume", &mut seen);
             names.extend(name.clone());
-            let shown = name.clone().unwrap_or_default();
-            let kind = self.volume_kind(&fields, &shown);
+            let kind = self.volume_kind(&fields, name.as_deref().unwrap_or_default());
             if let (Some(name), Some(kind)) = (name, kind) {
-                volumes.push(Volume { name, kind, span: node.span });
+                volumes.push(Volume { name, kind, span: fields.span });
             }
         }
-        if nodes.len() > MOST_VOLUMES {
-            let span = properties.get("volumes").map_or(properties.span, |node| node.span);
+        if volumes.len() > MOST_VOLUMES {
             let message = format!("Azure takes at most {MOST_VOLUMES} volumes a group");
-            self.note(span, &path, NoteKind::Differs, message);
+            self.note_at(properties, "volumes", NoteKind::Differs, message);
         }
         (volumes, names)
     }
 
     fn volume_kind(&mut self, fields: &Fields<'_>, name: &str) -> Option<VolumeKind> {
-        let given: Vec<(&'static str, &Node)> =
-            KINDS.iter().filter_map(|kind| Some((*kind, fields.get(kind)?))).collect();
-        let (kind, node) = match given.as_slice() {
+        let given = fields.given(&KINDS);
+        let kind = match given.as_slice() {
             [] => {
-                self.fault(fields.span, Problem::VolumeWithoutKind { name: name.to_owned() });
+                let message = format!("volume `{}` has no kind", shown(name));
+                self.fault(fields.span, message, "for an empty directory write `emptyDir: {}`");
                 return None;
             }
             [one] => *one,
-            [_, (_, second), ..] => {
-                let kinds = given.iter().map(|(kind, _)| *kind).collect();
-                self.fault(second.span, Problem::VolumeOfKinds { name: name.to_owned(), kinds });
+            [_, second, ..] => {
+                let message = format!("volume `{}` of several kinds: {}", shown(name), given.join(" and "));
+                self.fault(fields.span_of(second), message, "keep one, and make volumes of the others");
                 return None;
             }
         };
-        let path = fields.path_of(kind);
-        let instead = match kind {
+        let (made, instead) = match kind {
             "emptyDir" => {
-                self.fields(node, &path, &EMPTY_DIR)?;
+                self.map(fields, kind, &EMPTY_DIR)?;
                 return Some(VolumeKind::EmptyDir);
             }
-            "secret" => return Some(VolumeKind::Secret(self.secret_files(node, &path))),
-            "secretReference" => "key vaults are not supported",
-            "gitRepo" => "repositories are not cloned from here",
-            _ => "Azure Files are not mounted from here",
+            "secret" => return Some(VolumeKind::Secret(self.secret_files(fields))),
+            "secretReference" => {
+                let path = fields.path_of(kind);
+                for entry in self.entries(fields, kind) {
+                    self.loose_text_at(&entry.value, &below(&path, &entry.key));
+                }
+                (VolumeKind::SecretReference, "key vaults are not supported")
+            }
+            "gitRepo" => {
+                let fields = self.map(fields, kind, &GIT_REPO)?;
+                self.required_text(&fields, "repository");
+                self.text(&fields, "directory");
+                self.loose_text(&fields, "revision");
+                (VolumeKind::GitRepo, "repositories are not cloned from here")
+            }
+            _ => {
+                let fields = self.map(fields, kind, &AZURE_FILE)?;
+                self.required_text(&fields, "shareName");
+                self.required_text(&fields, "storageAccountName");
+                self.text(&fields, "storageAccountKey");
+                let read_only = self.flag(&fields, "readOnly").unwrap_or_default();
+                (VolumeKind::AzureFile { read_only }, "Azure Files are not mounted from here")
+            }
         };
         let message =
             format!("{instead}; write `emptyDir: {{}}`, or give a directory with `--volume {name}=DIR`");
-        self.note(node.span, &path, NoteKind::Unsupported, message);
-        match kind {
-            "secretReference" => Some(VolumeKind::SecretReference(self.references(node, &path))),
-            "gitRepo" => self.git_repo(node, &path),
-            _ => self.azure_file(node, &path),
-        }
+        self.note_at(fields, kind, NoteKind::Unsupported, message);
+        Some(made)
     }
 
-    fn secret_files(&mut self, node: &Node, path: &str) -> BTreeMap<String, Secret<Vec<u8>>> {
+    fn secret_files(&mut self, volume: &Fields<'_>) -> BTreeMap<String, Secret<Vec<u8>>> {
         let mut files = BTreeMap::new();
-        for entry in self.entries(node, path) {
-            if !is_file_name(&entry.key) {
-                self.fault(entry.span, Problem::BadFileName { name: entry.key.clone() });
+        let path = volume.path_of("secret");
+        for MapEntry { key, span, value } in self.entries(volume, "secret") {
+            if !is_file_name(key) {
+                let rule = "write a plain name without `/`, at most 253 bytes; not `.` or `..`";
+                self.bad_name(*span, "a file", key, rule);
                 continue;
             }
-            let Some(text) = self.loose_text(&entry.value, &format!("{path}.{}", entry.key)) else {
-                continue;
-            };
+            let Some(text) = self.loose_text_at(value, &below(&path, key)) else { continue };
             match decode(&text) {
-                Some(bytes) => drop(files.insert(entry.key.clone(), Secret::new(bytes))),
-                None => self.fault(entry.value.span, Problem::NotBase64 { what: entry.key.clone() }),
+                Some(bytes) => drop(files.insert(key.clone(), Secret::new(bytes))),
+                None => self.not_base64(value.span, key),
             }
         }
         files
     }
 
-    fn references(&mut self, node: &Node, path: &str) -> BTreeMap<String, String> {
-        let entries = self.entries(node, path).iter();
-        let named = entries.filter_map(|entry| {
-            let text = self.loose_text(&entry.value, &format!("{path}.{}", entry.key))?;
-            Some((entry.key.clone(), text))
-        });
-        named.collect()
-    }
-
-    fn git_repo(&mut self, node: &Node, path: &str) -> Option<VolumeKind> {
-        let fields = self.fields(node, path, &GIT_REPO)?;
-        let repository = self.required_text(&fields, "repository");
-        let directory = self.text(&fields, "directory");
-        let revision =
-            fields.get("revision").and_then(|node| self.loose_text(node, &fields.path_of("revision")));
-        Some(VolumeKind::GitRepo { repository: Secret::new(repository?), directory, revision })
-    }
-
-    fn azure_file(&mut self, node: &Node, path: &str) -> Option<VolumeKind> {
-        let fields = self.fields(node, path, &AZURE_FILE)?;
-        let share = self.required_text(&fields, "shareName");
-        let account = self.required_text(&fields, "storageAccountName");
-        let key = self.text(&fields, "storageAccountKey").map(Secret::new);
-        let read_only = self.flag(&fields, "readOnly").unwrap_or_default();
-        Some(VolumeKind::AzureFile { share: share?, account: account?, key, read_only })
+    pub(super) fn not_base64(&mut self, span: Span, what: &str) {
+        self.fault(span, format!("`{what}` is not base64"), "make it with `base64 -w0 FILE`");
     }
 
     pub(super) fn mounts(&mut self, container: &Fields<'_>, volumes: &[String], os: Os) -> Vec<Mount> {
-        let path = container.path_of("volumeMounts");
         let mut seen = SeenNames::new();
         let mut mounts = Vec::new();
-        for (index, node) in self.list(container, "volumeMounts").iter().enumerate() {
-            let Some(fields) = self.fields(node, &format!("{path}[{index}]"), &MOUNT) else { continue };
+        for fields in self.maps(container, "volumeMounts", &MOUNT) {
             let read_only = self.flag(&fields, "readOnly").unwrap_or_default();
             let volume = self.required_text(&fields, "name");
-            if let Some(name) = volume.clone().filter(|name| !volumes.contains(name)) {
-                let span = fields.get("name").map_or(fields.span, |node| node.span);
-                let near = closest(&name, volumes.iter().map(String::as_str)).map(str::to_owned);
-                self.fault(span, Problem::NoSuchVolume { name, near });
+            if let Some(name) = volume.as_ref().filter(|name| !volumes.contains(name)) {
+                let near = closest(name, volumes.iter().map(String::as_str));
+                let hint = did_you_mean_or(near, "add it to the group's `volumes:`");
+                self.fault(fields.span_of("name"), format!("no volume `{}` to mount", shown(name)), hint);
             }
             let Some(path) = self.required_text(&fields, "mountPath") else { continue };
-            let span = fields.get("mountPath").map_or(fields.span, |node| node.span);
+            let span = fields.span_of("mountPath");
             if let Some(why) = refusal(&path, os) {
-                self.fault(span, Problem::BadMountPath { path, why });
+                let message = format!("nothing can be mounted at `{}`: {why}", shown(&path));
+                self.fault(span, message, "write an absolute path such as `/data`");
             } else if let Some(first) = seen.again(tidy(&path), span) {
-                self.fault(span, Problem::DuplicateName { of: "mount path", name: path, first });
+                self.duplicate_name(span, "mount path", &path, first);
             } else if let Some(volume) = volume {
                 mounts.push(Mount { volume, path, read_only });
             }

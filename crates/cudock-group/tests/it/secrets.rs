@@ -19,11 +19,9 @@ fn a_good_group_shows_no_secret() {
     let reading = read(EVERYTHING).unwrap();
     clean(&format!("{reading:?}"));
     clean(&format!("{reading:#?}"));
-    clean(&serde_json::to_string(&reading).unwrap());
-    let printable = reading.printable(EVERYTHING);
-    clean(&printable);
-    assert_eq!(printable.len(), EVERYTHING.len());
-    assert!(printable.contains("shareName: s\n"), "what is no secret is shown");
+    for note in &reading.notes {
+        clean(&note.to_string());
+    }
 }
 
 #[test]
@@ -38,10 +36,8 @@ fn a_faulty_group_shows_no_secret() {
             "storageAccountKey: 'hunter2-account'\n      storageAccountKey: hunter2",
         );
     let error = read(&broken).unwrap_err();
-    assert_eq!(error.faults().len(), 5, "{error}");
+    assert_eq!(error.faults.len(), 5, "{error}");
     clean(&format!("{error} {error:?}"));
-    clean(&serde_json::to_string(error.faults()).unwrap());
-    clean(&error.printable(&broken));
 }
 
 #[test]
@@ -52,23 +48,20 @@ fn a_file_that_is_no_yaml_shows_no_secret() {
             text.insert_str(at + 1, slip);
             let Err(error) = read(&text) else { continue };
             clean(&format!("{error} {error:?}"));
-            let printable = error.printable(&text);
-            clean(&printable);
-            assert!(printable.contains("\n      image: "), "keys and their places are shown");
         }
     }
 }
 
 #[test]
-fn a_secret_behind_an_alias_is_hidden_where_it_stands() {
+fn a_secret_behind_an_alias_is_not_shown() {
     let text = "name: demo\nx-shared: &s hunter2\nproperties:\n  containers:\n  - name: a\n    properties:\n      image: a\n      environmentVariables: [{name: A, secureValue: *s}]\n";
     let error = read(text).unwrap_err();
-    clean(&error.printable(text));
+    clean(&format!("{error} {error:?}"));
 }
 
 #[test]
-fn a_secret_given_twice_or_merged_away_is_hidden() {
+fn a_secret_given_twice_or_merged_away_is_not_shown() {
     let text = "name: demo\nproperties:\n  containers:\n  - name: a\n    properties:\n      imgae: a\n      environmentVariables:\n      - {name: A, secureValue: hunter2, secureValue: hunter2}\n      - {name: B, secureValue: b, <<: {secureValue: hunter2}}\n";
     let error = read(text).unwrap_err();
-    clean(&error.printable(text));
+    clean(&format!("{error} {error:?}"));
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::{Engine, LogRequest, RunRequest, Summary};
 use crate::copy::{Copied, CopyRequest};
-use crate::error::{OnFile, OnSystem, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text};
 use crate::exec::{self, ExecRequest};
 use crate::group;
 use crate::home::{ContainerDir, Home};
@@ -32,13 +32,9 @@ use crate::usage::Process;
 
 pub type Open = Box<dyn Fn(&str) -> Result<Image, ImageError>>;
 
-/// cudock's own engine.
 pub struct Builtin {
-    /// Where containers are kept.
     pub home: Home,
-    /// How images are opened.
     pub open: Open,
-    /// Reports the progress of unpacking.
     pub progress: Arc<dyn Progress>,
 }
 
@@ -157,7 +153,6 @@ impl Builtin {
         }
     }
 
-    /// Fetches and unpacks an image.
     pub fn pull(&self, image: &str) -> Result<Image, RuntimeError> {
         let opened = (self.open)(image)?;
         let store = LayerStore::open(self.home.images())?;
@@ -318,8 +313,7 @@ impl Engine for Builtin {
             if status.state == ContainerState::Running {
                 return Ok(0);
             }
-            let is = status.state.name().to_owned();
-            return Err(RuntimeError::State { name: plan.name, is, needed: "stopped" });
+            return Err(RuntimeError::state(&plan.name, &status.state, "stopped"));
         }
         let private = private_environment(&plan, variables)?;
         dir.clear_stopping()?;
@@ -372,7 +366,7 @@ fn summary(plan: &Plan, status: &ContainerStatus) -> Summary {
         name: plan.name.clone(),
         image: plan.image.clone(),
         command: plan.process.args.join(" "),
-        state: status.state.name().to_owned(),
+        state: status.state.to_string(),
         created: plan.created,
         started: status.started,
         exit_code: status.exit_code,

@@ -17,20 +17,15 @@ use crate::plan::{Plan, Private};
 use crate::tree::Copied;
 use crate::usage::Process;
 
-/// A container to run.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     /// The container, without what the image decides, which the engine fills in.
     pub plan: Plan,
-    /// Variables set by the user.
     pub private: Private,
     /// Replaces the image's entry point.
     pub entrypoint: Option<Vec<String>>,
-    /// Replaces the image's command.
     pub command: Vec<String>,
-    /// Replaces the image's working directory.
     pub cwd: Option<String>,
-    /// Replaces the image's user.
     pub user: Option<String>,
     /// Whether to return as soon as it runs.
     pub detach: bool,
@@ -42,53 +37,40 @@ pub struct RunRequest {
     pub platform: Option<String>,
 }
 
-/// A container in a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     pub id: String,
     pub name: String,
     pub image: String,
-    /// What runs in it.
     pub command: String,
     /// created, running, restarting, exited, lost.
     pub state: String,
     /// When it was created, in milliseconds since 1970.
     pub created: u64,
-    /// When it was last started.
     pub started: Option<u64>,
-    /// Its last exit code.
     pub exit_code: Option<i32>,
-    /// Whether it ran out of memory.
     pub out_of_memory: bool,
-    /// How often it was restarted.
     pub restarts: u32,
     /// Whether it is ready, for containers of a group.
     pub ready: Option<bool>,
-    /// Published ports.
     pub ports: Vec<String>,
     /// The value of `--gpus`.
     pub gpus: Option<String>,
-    /// The group it belongs to.
     pub group: Option<String>,
 }
 
-/// Which lines of a log.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogRequest {
-    /// Whether to wait for new lines.
     pub follow: bool,
-    /// Only this many lines from the end.
     pub tail: Option<usize>,
     /// Whether each line begins with its time.
     pub timestamps: bool,
     /// Only lines since this time, in milliseconds since 1970.
     pub since: Option<u64>,
-    /// Only lines before this time.
     pub until: Option<u64>,
 }
 
 impl LogRequest {
-    /// Whether a line is in the requested period.
     pub(crate) fn contains(&self, line: &LogLine) -> bool {
         if self.since.is_none() && self.until.is_none() {
             return true;
@@ -105,13 +87,10 @@ impl LogRequest {
 
 /// The operations of an engine. Containers are given by name or by a prefix of the id.
 pub trait Engine {
-    /// cudock, docker, podman.
     fn name(&self) -> &'static str;
     /// Runs a container and returns its exit code. A detached one returns 0 after its id is printed.
     fn run(&self, request: RunRequest) -> Result<i32, RuntimeError>;
-    /// Running containers, or all.
     fn list(&self, all: bool) -> Result<Vec<Summary>, RuntimeError>;
-    /// Prints the log of a container.
     fn logs(&self, name: &str, request: LogRequest) -> Result<(), RuntimeError>;
     /// Runs another process in a container and returns its exit code.
     fn exec(&self, name: &str, request: &ExecRequest) -> Result<i32, RuntimeError>;
@@ -121,7 +100,6 @@ pub trait Engine {
     fn stop_all(&self, names: &[String], seconds: Option<u32>) -> Vec<Result<(), RuntimeError>> {
         names.iter().map(|name| self.stop(name, seconds)).collect()
     }
-    /// Removes a container.
     fn remove(&self, name: &str, force: bool) -> Result<(), RuntimeError>;
     /// Waits until a container has exited and returns its exit code.
     fn wait(&self, name: &str) -> Result<i32, RuntimeError>;
@@ -132,10 +110,7 @@ pub trait Engine {
     /// Starts a container that has exited, with its variables, whose values are not stored. Returns its exit code if
     /// attached, else 0.
     fn start(&self, name: &str, variables: &[(String, String)], attach: bool) -> Result<i32, RuntimeError>;
-    /// Stops a container if it runs, and starts it again.
     fn restart(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError>;
-    /// Copies files between a container and this machine.
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied, RuntimeError>;
-    /// The processes of a container.
     fn processes(&self, name: &str) -> Result<Vec<Process>, RuntimeError>;
 }

@@ -22,7 +22,6 @@ pub(crate) fn is_docker_name(name: &str) -> bool {
         && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_.-".contains(letter))
 }
 
-/// Checks the name of a container.
 pub fn check_name(name: &str) -> Result<(), UsageError> {
     if is_docker_name(name) {
         return Ok(());

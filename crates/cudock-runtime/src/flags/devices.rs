@@ -6,10 +6,8 @@ use cudock_base::UsageError;
 
 use crate::plan::DevicePlan;
 
-/// The CDI kind of NVIDIA's GPUs.
 const GPU_KIND: &str = "nvidia.com/gpu";
 
-/// What a `--device` asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Device {
     /// A node, or a directory of nodes.

@@ -1,180 +1,148 @@
-//! The flags of `docker run`, and whether `cudock run` supports each.
+//! The flags of `docker container run`, and whether `cudock run` supports each.
 //!
-//! Every flag of docker's reference is a row, so that none is ever taken for the image: it works, or it is rejected by name
-//! with an alternative. Flags that only cudock has are not in the table.
+//! Every flag of docker's reference is in one of two tables, so that none is ever taken for the image: it works, or it is
+//! rejected by name with an alternative. Flags that only cudock has are not in them.
 
 use cudock_base::UsageError;
 use cudock_base::suggest::nearest;
 
-use self::Support::{Refused, Works};
+/// Those that are flags of `cudock run`, too, perhaps for some of docker's values only.
+pub const WORKING: &[&str] = &[
+    "add-host",
+    "cap-add",
+    "cap-drop",
+    "cgroupns",
+    "cidfile",
+    "cpu-shares",
+    "cpus",
+    "cpuset-cpus",
+    "cpuset-mems",
+    "detach",
+    "device",
+    "dns",
+    "entrypoint",
+    "env",
+    "env-file",
+    "expose",
+    "gpus",
+    "group-add",
+    "help",
+    "hostname",
+    "init",
+    "interactive",
+    "ipc",
+    "label",
+    "log-driver",
+    "memory",
+    "memory-reservation",
+    "memory-swap",
+    "mount",
+    "name",
+    "network",
+    "no-healthcheck",
+    "oom-score-adj",
+    "pids-limit",
+    "platform",
+    "publish",
+    "pull",
+    "quiet",
+    "read-only",
+    "restart",
+    "rm",
+    "runtime",
+    "security-opt",
+    "shm-size",
+    "sig-proxy",
+    "stop-signal",
+    "stop-timeout",
+    "sysctl",
+    "tmpfs",
+    "tty",
+    "ulimit",
+    "user",
+    "userns",
+    "volume",
+    "workdir",
+];
 
-/// What `cudock run` does with a flag of docker's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Support {
-    /// It is a flag of `cudock run`, perhaps for some of docker's values only.
-    Works,
-    /// It is refused; what to do instead.
-    Refused(&'static str),
-}
+/// Those that are refused, and what to do instead.
+pub const REFUSED: &[(&[&str], &str)] = &[
+    (&["annotation", "label-file"], "use --label NAME=VALUE"),
+    (&["attach"], "leave it out: without -d both outputs are attached, and -i attaches the input"),
+    (
+        &[
+            "blkio-weight",
+            "blkio-weight-device",
+            "device-read-bps",
+            "device-read-iops",
+            "device-write-bps",
+            "device-write-iops",
+        ],
+        "limits on block I/O are not supported; leave it out",
+    ),
+    (&["cgroup-parent"], "set CUDOCK_CGROUP=/PATH in the environment"),
+    (
+        &["cpu-count", "cpu-percent", "io-maxbandwidth", "io-maxiops", "isolation"],
+        "it is for Windows containers",
+    ),
+    (&["cpu-period", "cpu-quota"], "use --cpus NUMBER"),
+    (&["cpu-rt-period", "cpu-rt-runtime"], "real-time scheduling is not supported; use --cpus NUMBER"),
+    (&["detach-keys"], "attach is not supported; use `cudock logs -f NAME` and `cudock exec -it NAME sh`"),
+    (&["device-cgroup-rule"], "use --device PATH for each device"),
+    (&["disable-content-trust"], "leave it out: layers are checked against their digests"),
+    (&["dns-option", "dns-search"], "mount a file: -v ./resolv.conf:/etc/resolv.conf:ro"),
+    (&["domainname"], "use --hostname NAME.DOMAIN"),
+    (
+        &[
+            "health-cmd",
+            "health-interval",
+            "health-retries",
+            "health-start-interval",
+            "health-start-period",
+            "health-timeout",
+        ],
+        "write a group file with a livenessProbe or readinessProbe and run `cudock up -f`",
+    ),
+    (
+        &["ip", "ip6", "link-local-ip"],
+        "a container does not have its own address; publish a port with -p HOST:CONTAINER",
+    ),
+    (&["kernel-memory"], "use -m BYTES, which counts kernel memory, too"),
+    (&["link", "network-alias"], "put both containers in a group: `cudock up -f` gives them one localhost"),
+    (&["log-opt"], "leave it out: logs are rotated at 64 MiB; `cudock logs NAME` reads them"),
+    (&["mac-address"], "omit it; a container has no network interface of its own"),
+    (&["memory-swappiness"], "use --memory-swap BYTES; equal to -m it means no swap"),
+    (&["oom-kill-disable"], "use --oom-score-adj -1000, which spares the container as long as possible"),
+    (&["pid"], "a container sees its own processes only; `cudock top NAME` lists them from outside"),
+    (
+        &["privileged"],
+        "it would give the container full access to this machine; GPUs need only --gpus all. Add what it needs: --cap-add \
+         NAME, --device PATH, --security-opt seccomp=unconfined",
+    ),
+    (&["publish-all"], "name each port: -p HOST:CONTAINER, or -p 0:CONTAINER for a free one"),
+    (&["storage-opt"], "limits on the size of the container's root are not supported; leave it out"),
+    (&["use-api-socket"], "omit it; there is no daemon and no API socket"),
+    (&["uts"], "use --hostname NAME; the host's name would be the container's to change"),
+    (&["volume-driver"], "mount it on the host, then -v /PATH:/TARGET"),
+    (&["volumes-from"], "name the volume in both containers: -v NAME:/PATH"),
+];
 
-/// A flag of `docker run`.
-#[derive(Debug, Clone, Copy)]
-pub struct DockerFlag {
-    /// Its long name, without dashes.
-    pub name: &'static str,
-    /// Its letter.
-    pub short: Option<char>,
-    /// What cudock does with it.
-    pub support: Support,
-}
-
-const fn row(name: &'static str, short: Option<char>, support: Support) -> DockerFlag {
-    DockerFlag { name, short, support }
-}
-
-const BLOCK_IO: &str = "limits on block I/O are not supported; leave it out";
-const HEALTH: &str = "write a group file with a livenessProbe or readinessProbe and run `cudock up -f`";
-const WINDOWS: &str = "it is for Windows containers";
-const ADDRESS: &str = "a container does not have its own address; publish a port with -p HOST:CONTAINER";
-const LOCAL_NAME: &str = "put both containers in a group: `cudock up -f` gives them one localhost";
-
-/// All flags of `docker container run`, by name.
-pub const DOCKER_FLAGS: &[DockerFlag] = &[
-    row("add-host", None, Works),
-    row("annotation", None, Refused("use --label NAME=VALUE")),
-    row(
-        "attach",
-        Some('a'),
-        Refused("leave it out: without -d both outputs are attached, and -i attaches the input"),
-    ),
-    row("blkio-weight", None, Refused(BLOCK_IO)),
-    row("blkio-weight-device", None, Refused(BLOCK_IO)),
-    row("cap-add", None, Works),
-    row("cap-drop", None, Works),
-    row("cgroup-parent", None, Refused("set CUDOCK_CGROUP=/PATH in the environment")),
-    row("cgroupns", None, Works),
-    row("cidfile", None, Works),
-    row("cpu-count", None, Refused(WINDOWS)),
-    row("cpu-percent", None, Refused(WINDOWS)),
-    row("cpu-period", None, Refused("use --cpus NUMBER")),
-    row("cpu-quota", None, Refused("use --cpus NUMBER")),
-    row("cpu-rt-period", None, Refused("real-time scheduling is not supported; use --cpus NUMBER")),
-    row("cpu-rt-runtime", None, Refused("real-time scheduling is not supported; use --cpus NUMBER")),
-    row("cpu-shares", Some('c'), Works),
-    row("cpus", None, Works),
-    row("cpuset-cpus", None, Works),
-    row("cpuset-mems", None, Works),
-    row("detach", Some('d'), Works),
-    row(
-        "detach-keys",
-        None,
-        Refused("attach is not supported; use `cudock logs -f NAME` and `cudock exec -it NAME sh`"),
-    ),
-    row("device", None, Works),
-    row("device-cgroup-rule", None, Refused("use --device PATH for each device")),
-    row("device-read-bps", None, Refused(BLOCK_IO)),
-    row("device-read-iops", None, Refused(BLOCK_IO)),
-    row("device-write-bps", None, Refused(BLOCK_IO)),
-    row("device-write-iops", None, Refused(BLOCK_IO)),
-    row("disable-content-trust", None, Refused("leave it out: layers are checked against their digests")),
-    row("dns", None, Works),
-    row("dns-option", None, Refused("mount a file: -v ./resolv.conf:/etc/resolv.conf:ro")),
-    row("dns-search", None, Refused("mount a file: -v ./resolv.conf:/etc/resolv.conf:ro")),
-    row("domainname", None, Refused("use --hostname NAME.DOMAIN")),
-    row("entrypoint", None, Works),
-    row("env", Some('e'), Works),
-    row("env-file", None, Works),
-    row("expose", None, Works),
-    row("gpus", None, Works),
-    row("group-add", None, Works),
-    row("health-cmd", None, Refused(HEALTH)),
-    row("health-interval", None, Refused(HEALTH)),
-    row("health-retries", None, Refused(HEALTH)),
-    row("health-start-interval", None, Refused(HEALTH)),
-    row("health-start-period", None, Refused(HEALTH)),
-    row("health-timeout", None, Refused(HEALTH)),
-    row("help", None, Works),
-    row("hostname", Some('h'), Works),
-    row("init", None, Works),
-    row("interactive", Some('i'), Works),
-    row("io-maxbandwidth", None, Refused(WINDOWS)),
-    row("io-maxiops", None, Refused(WINDOWS)),
-    row("ip", None, Refused(ADDRESS)),
-    row("ip6", None, Refused(ADDRESS)),
-    row("ipc", None, Works),
-    row("isolation", None, Refused(WINDOWS)),
-    row("kernel-memory", None, Refused("use -m BYTES, which counts kernel memory, too")),
-    row("label", Some('l'), Works),
-    row("label-file", None, Refused("use --label NAME=VALUE")),
-    row("link", None, Refused(LOCAL_NAME)),
-    row("link-local-ip", None, Refused(ADDRESS)),
-    row("log-driver", None, Works),
-    row("log-opt", None, Refused("leave it out: logs are rotated at 64 MiB; `cudock logs NAME` reads them")),
-    row("mac-address", None, Refused("omit it; a container has no network interface of its own")),
-    row("memory", Some('m'), Works),
-    row("memory-reservation", None, Works),
-    row("memory-swap", None, Works),
-    row("memory-swappiness", None, Refused("use --memory-swap BYTES; equal to -m it means no swap")),
-    row("mount", None, Works),
-    row("name", None, Works),
-    row("network", None, Works),
-    row("network-alias", None, Refused(LOCAL_NAME)),
-    row("no-healthcheck", None, Works),
-    row(
-        "oom-kill-disable",
-        None,
-        Refused("use --oom-score-adj -1000, which spares the container as long as possible"),
-    ),
-    row("oom-score-adj", None, Works),
-    row(
-        "pid",
-        None,
-        Refused("a container sees its own processes only; `cudock top NAME` lists them from outside"),
-    ),
-    row("pids-limit", None, Works),
-    row("platform", None, Works),
-    row(
-        "privileged",
-        None,
-        Refused(
-            "it would give the container full access to this machine; GPUs need only --gpus all. Add what it needs: --cap-add \
-             NAME, --device PATH, --security-opt seccomp=unconfined",
-        ),
-    ),
-    row("publish", Some('p'), Works),
-    row(
-        "publish-all",
-        Some('P'),
-        Refused("name each port: -p HOST:CONTAINER, or -p 0:CONTAINER for a free one"),
-    ),
-    row("pull", None, Works),
-    row("quiet", Some('q'), Works),
-    row("read-only", None, Works),
-    row("restart", None, Works),
-    row("rm", None, Works),
-    row("runtime", None, Works),
-    row("security-opt", None, Works),
-    row("shm-size", None, Works),
-    row("sig-proxy", None, Works),
-    row("stop-signal", None, Works),
-    row("stop-timeout", None, Works),
-    row(
-        "storage-opt",
-        None,
-        Refused("limits on the size of the container's root are not supported; leave it out"),
-    ),
-    row("sysctl", None, Works),
-    row("tmpfs", None, Works),
-    row("tty", Some('t'), Works),
-    row("ulimit", None, Works),
-    row("use-api-socket", None, Refused("omit it; there is no daemon and no API socket")),
-    row("user", Some('u'), Works),
-    row("userns", None, Works),
-    row("uts", None, Refused("use --hostname NAME; the host's name would be the container's to change")),
-    row("volume", Some('v'), Works),
-    row("volume-driver", None, Refused("mount it on the host, then -v /PATH:/TARGET")),
-    row("volumes-from", None, Refused("name the volume in both containers: -v NAME:/PATH")),
-    row("workdir", Some('w'), Works),
+pub const LETTERS: &[(char, &str)] = &[
+    ('a', "attach"),
+    ('c', "cpu-shares"),
+    ('d', "detach"),
+    ('e', "env"),
+    ('h', "hostname"),
+    ('i', "interactive"),
+    ('l', "label"),
+    ('m', "memory"),
+    ('P', "publish-all"),
+    ('p', "publish"),
+    ('q', "quiet"),
+    ('t', "tty"),
+    ('u', "user"),
+    ('v', "volume"),
+    ('w', "workdir"),
 ];
 
 /// Rejects an argument in place of the image that begins with a dash: a flag that the argument parser does not know. `known`
@@ -186,17 +154,17 @@ pub fn refuse_unknown(argument: &str, known: &dyn Fn() -> Vec<String>) -> Result
     let known = known();
     let Some(long) = flag.strip_prefix('-') else { return Err(unknown_letter(flag, &known)) };
     let name = long.split('=').next().unwrap_or(long);
-    if let Some(DockerFlag { support: Refused(instead), .. }) = by_name(name) {
+    if let Some(instead) = instead_of(name) {
         return Err(refused(&format!("--{name}"), instead));
     }
-    let docker = DOCKER_FLAGS.iter().map(|flag| flag.name);
+    let docker = WORKING.iter().chain(REFUSED.iter().flat_map(|(names, _)| *names)).copied();
     let names = docker.chain(known.iter().map(String::as_str));
     let failure = UsageError::new(format!("unknown flag --{name} before the image"));
     Err(match nearest(name, names).first() {
-        Some(near) => match by_name(near).map(|flag| flag.support) {
-            Some(Refused(instead)) => failure.hint(format!("--{near} is not supported: {instead}")),
-            _ => failure.hint(format!("did you mean --{near}?")),
-        },
+        Some(near) => failure.hint(match instead_of(near) {
+            Some(instead) => format!("--{near} is not supported: {instead}"),
+            None => format!("did you mean --{near}?"),
+        }),
         None => failure.hint("`cudock run --help` lists the flags; the program's own come after the image"),
     })
 }
@@ -208,17 +176,16 @@ fn unknown_letter(letters: &str, known: &[String]) -> UsageError {
         return UsageError::new(format!("cannot read -{letters} before the image"))
             .hint("write each flag separately");
     };
-    match DOCKER_FLAGS.iter().find(|flag| flag.short == Some(letter)) {
-        Some(DockerFlag { name, support: Refused(instead), .. }) => {
-            refused(&format!("-{letter}/--{name}"), instead)
-        }
-        _ => UsageError::new(format!("unknown flag -{letter} before the image"))
+    let docker = LETTERS.iter().find(|(known, _)| *known == letter);
+    match docker.and_then(|(_, name)| Some((name, instead_of(name)?))) {
+        Some((name, instead)) => refused(&format!("-{letter}/--{name}"), instead),
+        None => UsageError::new(format!("unknown flag -{letter} before the image"))
             .hint("`cudock run --help` lists the flags; the program's own come after the image"),
     }
 }
 
-fn by_name(name: &str) -> Option<&'static DockerFlag> {
-    DOCKER_FLAGS.iter().find(|flag| flag.name == name)
+fn instead_of(name: &str) -> Option<&'static str> {
+    REFUSED.iter().find(|(names, _)| names.contains(&name)).map(|(_, instead)| *instead)
 }
 
 fn refused(flag: &str, instead: &str) -> UsageError {
@@ -250,13 +217,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_sorted_and_has_no_flag_twice() {
-        assert!(DOCKER_FLAGS.windows(2).all(|pair| pair[0].name < pair[1].name));
-        let mut letters: Vec<char> = DOCKER_FLAGS.iter().filter_map(|flag| flag.short).collect();
-        let count = letters.len();
-        letters.sort_unstable();
-        letters.dedup();
-        assert_eq!(letters.len(), count);
+    fn no_flag_and_no_letter_is_in_the_tables_twice() {
+        let refused = REFUSED.iter().flat_map(|(names, _)| *names);
+        let mut seen = std::collections::HashSet::new();
+        assert!(WORKING.iter().chain(refused).all(|name| seen.insert(*name)));
+        assert!(LETTERS.iter().all(|(_, name)| seen.contains(name)));
+        let letters: std::collections::HashSet<char> = LETTERS.iter().map(|(letter, _)| *letter).collect();
+        assert_eq!(letters.len(), LETTERS.len());
     }
 
     #[test]

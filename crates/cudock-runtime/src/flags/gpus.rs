@@ -10,20 +10,15 @@ use super::devices::cdi_gpus;
 use crate::error::RuntimeError;
 use crate::plan::{GpuPlan, Private};
 
-/// The flags that say which GPUs a container gets, and how.
 #[derive(Debug, Default)]
 pub struct GpuFlags<'a> {
-    /// `--gpus`
     pub gpus: Option<&'a str>,
     /// GPUs of `--device nvidia.com/gpu=NAME`.
     pub cdi_names: &'a [String],
-    /// `--runtime`
     pub runtime: Option<&'a str>,
     /// `--driver-capabilities`
     pub capabilities: Option<&'a str>,
-    /// `--driver-root`
     pub driver_root: Option<&'a Path>,
-    /// `--device-root`
     pub device_root: Option<&'a Path>,
 }
 

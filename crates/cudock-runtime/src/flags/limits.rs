@@ -4,10 +4,8 @@ use cudock_base::UsageError;
 
 use super::values::bytes;
 
-/// The least memory of a container.
 pub(crate) const MIN_MEMORY: u64 = 6 << 20;
 
-/// The value of `--memory`.
 pub fn memory(text: &str) -> Result<u64, UsageError> {
     let memory = bytes(text)?;
     if memory < MIN_MEMORY {

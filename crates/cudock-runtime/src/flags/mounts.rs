@@ -10,7 +10,6 @@ use crate::error::RuntimeError;
 use crate::home::Home;
 use crate::plan::MountPlan;
 
-/// Where the sources of mounts are.
 pub struct Sources<'a> {
     /// The directory that relative paths start from.
     pub directory: &'a Path,

@@ -12,16 +12,12 @@ use crate::error::RuntimeError;
 use crate::launch::check_seccomp;
 use crate::plan::{DevicePlan, Seccomp, Security};
 
-/// The flags that say what a container may do.
 #[derive(Debug)]
 pub struct SecurityFlags<'a> {
-    /// `--cap-add`
     pub cap_add: &'a [String],
-    /// `--cap-drop`
     pub cap_drop: &'a [String],
     /// `--security-opt`
     pub options: &'a [String],
-    /// `--read-only`
     pub read_only: bool,
 }
 

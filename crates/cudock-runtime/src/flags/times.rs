@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use cudock_base::{Timestamp, UsageError};
 
+use super::values::decimal;
+
 /// A duration: 90s, 5m, 1h30m, 250ms, 2d; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, UsageError> {
     parse(text).ok_or_else(|| {
@@ -40,10 +42,8 @@ fn parse(text: &str) -> Option<Duration> {
 /// A point in time, in milliseconds since 1970: a date and time, seconds since 1970, or how long before `now`.
 pub fn point_in_time(flag: &str, text: &str, now: u64) -> Result<u64, UsageError> {
     let seconds = || {
-        let (whole, part) = text.split_once('.').unwrap_or((text, ""));
         // Four digits are a year, not seconds since 1970.
-        let whole: u64 = whole.parse().ok().filter(|_| whole.len() > 4)?;
-        let part: u64 = format!("{part:0<3}").get(..3)?.parse().ok()?;
+        let (whole, part) = decimal(text).filter(|_| text.find('.').unwrap_or(text.len()) > 4)?;
         whole.checked_mul(1000)?.checked_add(part)
     };
     let ago = || {

@@ -22,24 +22,25 @@ pub fn bytes(text: &str) -> Result<u64, UsageError> {
         "t" | "tb" | "tib" => 40,
         _ => return Err(wrong()),
     };
-    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    let whole: u64 = whole.parse().map_err(|_| wrong())?;
+    let (whole, thousandths) = decimal(number).ok_or_else(wrong)?;
     let whole = whole.checked_mul(1 << shift).ok_or_else(wrong)?;
-    // Three decimals are more than anyone writes.
-    let part: String = format!("{part}000").chars().take(3).collect();
-    let thousandths: u64 = part.parse().map_err(|_| wrong())?;
     whole.checked_add((thousandths << shift) / 1000).ok_or_else(wrong)
+}
+
+/// A number and its thousandths; more than three decimals are cut off.
+pub(super) fn decimal(text: &str) -> Option<(u64, u64)> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let part: String = format!("{part}000").chars().take(3).collect();
+    Some((whole.parse().ok()?, part.parse().ok()?))
 }
 
 /// A number of processors such as 1.5, in thousandths.
 pub fn cpu_millis(text: &str) -> Result<u64, UsageError> {
     let wrong =
         || UsageError::new(format!("`{text}` is not a number of processors")).hint("such as 2 or 0.5");
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let part: String = format!("{part}000").chars().take(3).collect();
-    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| wrong())? };
-    let millis = whole.checked_mul(1000).ok_or_else(wrong)? + part.parse::<u64>().map_err(|_| wrong())?;
-    if millis == 0 { Err(wrong()) } else { Ok(millis) }
+    let number = if text.starts_with('.') { format!("0{text}") } else { text.to_owned() };
+    let millis = decimal(&number).and_then(|(whole, part)| whole.checked_mul(1000)?.checked_add(part));
+    millis.filter(|millis| *millis > 0).ok_or_else(wrong)
 }
 
 /// A restart policy: no, on-failure, on-failure:3, always, unless-stopped.

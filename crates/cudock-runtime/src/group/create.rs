@@ -26,13 +26,11 @@ use crate::status::now;
 pub struct GroupSettings {
     /// The network of the group, and its published ports.
     pub network: NetworkPlan,
-    /// Directories of this machine in place of volumes.
     pub volumes: BTreeMap<String, PathBuf>,
     /// The root of the driver's files, if not this machine's.
     pub driver_root: Option<PathBuf>,
     /// The root of the device nodes, if not the driver's root.
     pub device_root: Option<PathBuf>,
-    /// Whether containers that request GPUs run without them.
     pub without_gpus: bool,
 }
 
@@ -209,14 +207,14 @@ pub(super) fn private(container: &Container) -> Private {
 }
 
 fn limits(container: &Container) -> Result<Limits, RuntimeError> {
-    let memory = container.resources.as_ref().map(cudock_group::Resources::memory_cap_bytes);
+    let memory = container.resources.as_ref().map(|resources| resources.memory_bytes);
     if memory.is_some_and(|memory| memory < MIN_MEMORY) {
         return Err(RuntimeError::Request(format!(
             "container `{}`: a container needs at least 6 MiB of memory",
             container.name
         )));
     }
-    let cpu_millis = container.resources.as_ref().map(|resources| u64::from(resources.cpu_cap_millis()));
+    let cpu_millis = container.resources.as_ref().map(|resources| u64::from(resources.cpu_millis));
     Ok(Limits { memory, cpu_millis, pids: Some(MAX_PIDS), ..Limits::default() })
 }
 

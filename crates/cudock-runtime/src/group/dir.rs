@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cudock_base::UsageError;
+use cudock_group::restart::GroupState;
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::status::{GroupPhase, GroupStatus, MemberPhase};
+use super::status::{GroupStatus, MemberPhase};
 use crate::engine::Summary;
-use crate::error::{OnFile, OnSystem, RuntimeError};
-use crate::home::{ContainerDir, Home, read_json, remove_tree, write_json};
+use crate::error::{OnError, RuntimeError};
+use crate::home::{ContainerDir, Home, entries, read_json, remove_tree, write_json};
 use crate::plan::Plan;
 
-/// The directory of one group.
 #[derive(Debug, Clone)]
 pub struct GroupDir {
     path: PathBuf,
@@ -47,12 +47,10 @@ impl GroupDir {
         Self { path: home.groups().join(name) }
     }
 
-    /// A group by its directory.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -113,7 +111,6 @@ impl GroupDir {
         }
     }
 
-    /// Whether its supervisor runs.
     pub fn is_supervised(&self) -> Result<bool, RuntimeError> {
         let path = self.lock_file();
         let file = match fs::File::options().append(true).open(&path) {
@@ -131,11 +128,8 @@ impl GroupDir {
     /// Its status; `None` if none was ever written.
     pub fn status(&self) -> Result<Option<GroupStatus>, RuntimeError> {
         let status = match read_json::<GroupStatus>(&self.status_file()) {
-            Ok(status) => status,
-            Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Ok(None);
-            }
-            Err(error) => return Err(error),
+            Err(error) if error.is_missing() => return Ok(None),
+            status => status?,
         };
         if !status.state.is_alive() || self.is_supervised()? {
             return Ok(Some(status));
@@ -143,7 +137,7 @@ impl GroupDir {
         // It may have ended regularly between the two checks.
         let mut status: GroupStatus = read_json(&self.status_file())?;
         if status.state.is_alive() {
-            status.state = GroupPhase::Lost;
+            status.state = GroupState::Lost;
             status.error = Some("the supervisor was killed, and its containers with it".to_owned());
         }
         Ok(Some(status))
@@ -227,13 +221,8 @@ pub fn find(home: &Home, name: &str) -> Result<Option<GroupDir>, RuntimeError> {
 /// All groups, the oldest first.
 pub fn list(home: &Home) -> Result<Vec<GroupStatus>, RuntimeError> {
     let directory = home.groups();
-    let entries = match fs::read_dir(&directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(RuntimeError::file("cannot read", directory, error)),
-    };
     let mut all = Vec::new();
-    for entry in entries {
+    for entry in entries(&directory)? {
         let dir = GroupDir::at(entry.on("cannot read", &directory)?.path());
         // A status that cannot be read, such as after a power cut, hides only that group.
         all.extend(dir.status().ok().flatten());

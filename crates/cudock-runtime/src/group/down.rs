@@ -11,7 +11,6 @@ use crate::error::RuntimeError;
 use crate::home::Home;
 use crate::status::process_began;
 
-/// How often the supervisor is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How much longer than its containers a supervisor may take to exit.

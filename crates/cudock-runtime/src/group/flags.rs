@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use cudock_base::UsageError;
 use cudock_base::files::read_text;
 use cudock_base::text::error_chain;
-use cudock_group::{Group, Reading};
+use cudock_group::{GROUP_NAME_RULE, Group, Reading, is_group_name};
 use cudock_host::first_gpu_name;
 use cudock_netns::forward::{PortMapping, Protocol};
 
@@ -15,16 +15,13 @@ use crate::flags::existing_directory;
 use crate::network::parse_ports;
 use crate::plan::{NetworkMode, NetworkPlan};
 
-/// What `cudock up` runs.
 #[derive(Debug, PartialEq, Eq)]
 pub enum UpSource {
-    /// A group file.
     Group(PathBuf),
     /// A directory with a project to serve.
     Project(PathBuf),
 }
 
-/// The names of a group file in a directory.
 const FILE_NAMES: [&str; 2] = ["group.yaml", "group.yml"];
 
 /// Finds what `cudock up` runs: a file, or what is in a directory.
@@ -53,13 +50,12 @@ pub fn read_file(file: &Path) -> Result<(String, Reading), Vec<UsageError>> {
     let text = read_text(file).map_err(|error| vec![error])?;
     match cudock_group::read(&text) {
         Ok(reading) => Ok((text, reading)),
-        Err(error) if error.faults().is_empty() => Err(vec![UsageError::new(error.to_string())]),
         Err(error) => Err(error
-            .faults()
-            .iter()
+            .faults
+            .into_iter()
             .map(|fault| {
                 let position = format!("{}:{}:{}", file.display(), fault.span.line, fault.span.column);
-                UsageError::new(format!("{position}: {}", fault.problem)).hint(fault.hint())
+                UsageError::new(format!("{position}: {}", fault.message)).hint(fault.hint)
             })
             .collect()),
     }
@@ -95,7 +91,6 @@ fn published(group: &Group, publish: &[String], ports: &[PortMapping]) -> Vec<St
     all
 }
 
-/// The values of `--volume NAME=DIR`.
 pub fn volumes(values: &[String]) -> Result<BTreeMap<String, PathBuf>, UsageError> {
     let mut all = BTreeMap::new();
     for text in values {
@@ -114,18 +109,11 @@ pub fn volumes(values: &[String]) -> Result<BTreeMap<String, PathBuf>, UsageErro
     Ok(all)
 }
 
-/// Checks the name of a group.
 pub fn check_name(name: &str) -> Result<(), UsageError> {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    let valid = (1..=63).contains(&name.len())
-        && name.bytes().all(inner)
-        && !name.starts_with('-')
-        && !name.ends_with('-');
-    if valid {
+    if is_group_name(name) {
         return Ok(());
     }
-    Err(UsageError::new(format!("`{name}` is not a valid group name"))
-        .hint("use 1 to 63 letters, digits and `-`, with a letter or digit at both ends"))
+    Err(UsageError::new(format!("`{name}` is not a valid group name")).hint(GROUP_NAME_RULE))
 }
 
 /// Checks that `--volume` names volumes of the group, and that every volume that cannot be created here has a directory.
@@ -187,7 +175,7 @@ fn gpu_notes(group: &Group, settings: &GroupSettings) -> Vec<String> {
     let wanted = group
         .containers
         .iter()
-        .filter_map(|container| Some((container.name.as_str(), container.resources.as_ref()?.gpu()?)));
+        .filter_map(|container| Some((container.name.as_str(), container.resources.as_ref()?.gpu.as_ref()?)));
     let wanted: Vec<_> = wanted.collect();
     if settings.without_gpus {
         return wanted

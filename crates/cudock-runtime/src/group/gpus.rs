@@ -21,7 +21,9 @@ pub(super) fn assign(
     let wanted: Vec<(&str, u32)> = group
         .containers
         .iter()
-        .filter_map(|container| Some((container.name.as_str(), container.resources.as_ref()?.gpu()?.count)))
+        .filter_map(|container| {
+            Some((container.name.as_str(), container.resources.as_ref()?.gpu.as_ref()?.count))
+        })
         .collect();
     if wanted.is_empty() || settings.without_gpus {
         return Ok(BTreeMap::new());

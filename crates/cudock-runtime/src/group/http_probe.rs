@@ -53,8 +53,8 @@ mod tests {
         HttpGet { path: "/health?x=1".to_owned(), port, https: false, headers: Vec::new() }
     }
 
-    /// Probes a server that sends one response. Returns the result and the request.
-    fn probed(response: &'static str, limit: Duration) -> (Result<(), String>, String) {
+    /// Probes a server that sends one response. Returns the result and the head of the request in lower case.
+    fn probed(get: HttpGet, response: &'static str, limit: Duration) -> (Result<(), String>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = thread::spawn(move || {
@@ -70,35 +70,34 @@ mod tests {
                 // Stays connected without sending anything until the client is gone.
                 let _ = stream.read(&mut buffer);
             }
-            text
+            text.to_ascii_lowercase()
         });
-        let outcome = probe(&get(port), None, limit);
+        let outcome = probe(&HttpGet { port, ..get }, None, limit);
         (outcome, server.join().unwrap())
     }
 
     #[test]
     fn a_status_from_200_to_399_is_a_success() {
         let limit = Duration::from_secs(20);
-        let (outcome, text) = probed("HTTP/1.1 204 No Content\r\n\r\n", limit);
+        let (outcome, head) = probed(get(0), "HTTP/1.1 204 No Content\r\n\r\n", limit);
         assert_eq!(outcome, Ok(()));
-        let head = text.to_ascii_lowercase();
-        assert!(head.starts_with("get /health?x=1 http/1.1\r\n"), "{text}");
+        assert!(head.starts_with("get /health?x=1 http/1.1\r\n"), "{head}");
         assert!(
             head.contains("\r\nhost: localhost:") && head.contains("\r\nuser-agent: cudock-probe/"),
-            "{text}"
+            "{head}"
         );
-        assert_eq!(probed("HTTP/1.0 302 Found\r\nLocation: /x\r\n\r\n", limit).0, Ok(()));
-        assert_eq!(probed("HTTP/1.1 503 Busy\r\n\r\n", limit).0, Err("status 503".to_owned()));
+        assert_eq!(probed(get(0), "HTTP/1.0 302 Found\r\nLocation: /x\r\n\r\n", limit).0, Ok(()));
+        assert_eq!(probed(get(0), "HTTP/1.1 503 Busy\r\n\r\n", limit).0, Err("status 503".to_owned()));
     }
 
     #[test]
     fn responses_that_are_not_http_and_timeouts_are_failures() {
         assert_eq!(
-            probed("SSH-2.0-x\r\n", Duration::from_secs(20)).0,
+            probed(get(0), "SSH-2.0-x\r\n", Duration::from_secs(20)).0,
             Err("the response is not valid HTTP".to_owned())
         );
         assert_eq!(
-            probed("", Duration::from_millis(50)).0,
+            probed(get(0), "", Duration::from_millis(50)).0,
             Err("timed out waiting for a response".to_owned())
         );
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -112,18 +111,10 @@ mod tests {
             ("User-agent".to_owned(), "mine".to_owned()),
             ("X-Key".to_owned(), "1".to_owned()),
         ];
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let server = thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut buffer = [0; 4096];
-            let count = stream.read(&mut buffer).unwrap();
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
-            String::from_utf8_lossy(buffer.get(..count).unwrap()).to_ascii_lowercase()
-        });
-        let get = HttpGet { path: "a b".to_owned(), headers, ..get(port) };
-        assert_eq!(probe(&get, None, Duration::from_secs(20)), Ok(()));
-        let head = server.join().unwrap();
+        let get = HttpGet { path: "a b".to_owned(), headers, ..get(0) };
+        let response = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        let (outcome, head) = probed(get, response, Duration::from_secs(20));
+        assert_eq!(outcome, Ok(()));
         assert!(head.starts_with("get /a%20b http/1.1\r\n"), "{head}");
         for line in ["host: example", "user-agent: mine", "x-key: 1", "connection: close"] {
             assert_eq!(head.matches(&format!("\r\n{line}\r\n")).count(), 1, "{line}: {head}");

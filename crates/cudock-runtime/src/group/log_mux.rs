@@ -4,16 +4,15 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use crate::error::{OnError, RuntimeError};
 use crate::log::Stream;
 
 /// Longer lines are split.
 const MAX_LINE: u64 = 16 << 10;
 
-/// Merges the outputs of all containers.
 #[derive(Debug)]
 pub(super) struct LogMux {
     width: usize,
-    /// Whether anything is printed.
     attached: bool,
 }
 
@@ -39,9 +38,9 @@ impl LogMux {
         name: &str,
         from: impl Read + Send + 'static,
         stream: Stream,
-    ) -> io::Result<JoinHandle<()>> {
+    ) -> Result<JoinHandle<()>, RuntimeError> {
         let (mux, name) = (Arc::clone(self), name.to_owned());
-        thread::Builder::new().name(format!("output of {name}")).stack_size(128 << 10).spawn(move || {
+        spawn(format!("output of {name}"), move || {
             let mut from = BufReader::new(from);
             let mut line = Vec::new();
             while matches!(from.by_ref().take(MAX_LINE).read_until(b'\n', &mut line), Ok(1..)) {
@@ -66,6 +65,14 @@ impl LogMux {
         whole.push(b'\n');
         whole
     }
+}
+
+/// Starts a thread that only waits, with a small stack.
+pub(super) fn spawn(
+    name: String,
+    task: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, RuntimeError> {
+    thread::Builder::new().name(name).stack_size(128 << 10).spawn(task).when("cannot start a thread")
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -17,15 +16,15 @@ use nix::sys::signal::Signal;
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::create::private;
-use super::log_mux::LogMux;
+use super::log_mux::{LogMux, spawn};
 use super::message::Message;
 use super::probe_runner::{ProbeContext, ProbeEvent, ProbeRunner};
-use crate::error::{OnSystem, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text};
 use crate::home::ContainerDir;
 use crate::log::Stream;
 use crate::plan::{Plan, Private};
 use crate::reexec;
-use crate::signal::stop_signal;
+use crate::signal::{exit_status_code, stop_signal};
 
 /// How long a watcher may run after its container was killed.
 const KILL_GRACE: Duration = Duration::from_secs(5);
@@ -33,7 +32,6 @@ const KILL_GRACE: Duration = Duration::from_secs(5);
 /// How long output may arrive after a watcher has exited.
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
-/// A container of the group.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) container: Container,
@@ -49,12 +47,10 @@ pub(super) struct Member {
     pub(super) reason: Option<String>,
 }
 
-/// One run of a container.
 #[derive(Debug)]
 pub(super) struct Run {
     number: u64,
     watcher: Child,
-    /// The watcher's report of the start.
     reply: Option<String>,
     ended: Option<ExitStatus>,
     ending: Option<Ending>,
@@ -64,7 +60,6 @@ pub(super) struct Run {
     ready: bool,
 }
 
-/// How far stopping a run has come.
 #[derive(Debug)]
 struct Ending {
     /// When it is killed.
@@ -75,7 +70,6 @@ struct Ending {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RunEnd {
-    /// With this exit code.
     Exited(i32),
     /// It did not start, for this reason.
     FailedToStart(String),
@@ -112,20 +106,11 @@ impl Member {
         let sealed = reexec::sealed_command(&args, &self.private)?;
         let mut watcher = sealed.own_process_group().spawn(Stdio::null(), output(), output())?;
         drop(to_us);
-        let mut outputs = Vec::new();
-        if let Some(out) = watcher.stdout.take() {
-            outputs.push(
-                channels.mux.follow(&self.container.name, out, Stream::Out).when("cannot start a thread")?,
-            );
-        }
-        if let Some(err) = watcher.stderr.take() {
-            outputs.push(
-                channels.mux.follow(&self.container.name, err, Stream::Err).when("cannot start a thread")?,
-            );
-        }
         let name = self.container.name.clone();
-        await_reply(from_watcher, name.clone(), number, channels.messages.clone())
-            .when("cannot start a thread")?;
+        let out = watcher.stdout.take().map(|out| channels.mux.follow(&name, out, Stream::Out));
+        let err = watcher.stderr.take().map(|err| channels.mux.follow(&name, err, Stream::Err));
+        let outputs: Vec<_> = out.into_iter().chain(err).collect::<Result<_, _>>()?;
+        await_reply(from_watcher, name.clone(), number, channels.messages.clone())?;
         let context = ProbeContext {
             name,
             run: number,
@@ -183,7 +168,7 @@ impl Member {
         let mut run = self.run.take()?;
         run.probes.iter_mut().for_each(ProbeRunner::end);
         drain_outputs(&run.outputs);
-        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+        let code = exit_status_code(status);
         if reply == "running" {
             self.exit_code = Some(code);
             return Some(RunEnd::Exited(code));
@@ -195,7 +180,6 @@ impl Member {
         Some(RunEnd::FailedToStart(reason))
     }
 
-    /// Whether its last run ran out of memory.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.dir.status().is_ok_and(|status| status.out_of_memory)
     }
@@ -209,7 +193,6 @@ impl Member {
         }
     }
 
-    /// How long it may take to stop.
     pub(super) fn grace(&self) -> Duration {
         Duration::from_secs(self.plan.stop_seconds.into())
     }
@@ -270,27 +253,15 @@ impl Member {
         (events, again)
     }
 
-    /// Why its readiness probe fails, if it does.
     pub(super) fn unready_reason(&self) -> Option<String> {
         let run = self.run.as_ref().filter(|run| !run.ready && run.ending.is_none())?;
         let runner = run.probes.iter().find(|runner| runner.is_readiness())?;
         Some(format!("not ready: {}", runner.failure()))
     }
 
-    /// Takes the result of a probe's request.
-    pub(super) fn probed(&mut self, number: u64, probe: usize, result: ProbeResult, now: Moment) {
-        let run = self.run.as_mut().filter(|run| run.number == number);
-        if let Some(runner) = run.and_then(|run| run.probes.get_mut(probe)) {
-            runner.finished(result.attempt, result.outcome, now);
-        }
+    pub(super) fn probe(&mut self, number: u64, probe: usize) -> Option<&mut ProbeRunner> {
+        self.run.as_mut().filter(|run| run.number == number)?.probes.get_mut(probe)
     }
-}
-
-/// The result of a probe's request.
-#[derive(Debug)]
-pub(super) struct ProbeResult {
-    pub(super) attempt: cudock_group::probe::ProbeAttempt,
-    pub(super) outcome: Result<(), String>,
 }
 
 /// Waits for the last output of a container, so that it is printed before its end is announced.
@@ -307,13 +278,12 @@ fn await_reply(
     name: String,
     run: u64,
     messages: Sender<Message>,
-) -> io::Result<()> {
-    let thread = thread::Builder::new().name(format!("start of {name}")).stack_size(128 << 10);
-    thread.spawn(move || {
+) -> Result<(), RuntimeError> {
+    spawn(format!("start of {name}"), move || {
         let mut reply = String::new();
         // If it cannot be read, the watcher exited without a report.
         let _ = from.read_to_string(&mut reply);
         let _ = messages.send(Message::Began { name, run, reply });
-    })?;
-    Ok(())
+    })
+    .map(drop)
 }

@@ -3,27 +3,22 @@
 use cudock_group::probe::ProbeAttempt;
 use nix::sys::signal::Signal;
 
-/// An event for the supervisor.
 #[derive(Debug)]
 pub(super) enum Message {
     /// A signal: a child exited, or the group is to stop.
     Signal(Signal),
     /// The watcher of a container reported the start, or exited without a report.
     Began {
-        /// Which container.
         name: String,
         run: u64,
         /// The report; empty without one.
         reply: String,
     },
-    /// A request of a probe finished.
     Probed {
-        /// Which container.
         name: String,
         run: u64,
         probe: usize,
         attempt: ProbeAttempt,
-        /// Success, or why it failed.
         outcome: Result<(), String>,
     },
 }

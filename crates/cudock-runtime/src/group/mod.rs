@@ -31,5 +31,5 @@ pub use dir::{GroupDir, GroupLock, find, list};
 pub use down::down;
 pub use observe::{logs, wait};
 pub use start::{GroupHandover, StartOutcome, become_supervisor, start_detached};
-pub use status::{GroupPhase, GroupStatus, MemberPhase, MemberStatus};
+pub use status::{GroupStatus, MemberStatus};
 pub use supervise::supervise;

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use cudock_group::restart::GroupState;
+
 use super::dir::GroupDir;
-use super::status::GroupPhase;
 use crate::engine::LogRequest;
 use crate::error::RuntimeError;
 use crate::home::Home;
 use crate::log::{self, LogLine, LogReader};
 
-/// How often the state of a group is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Waits until a group has ended and returns its exit code: 0 if all containers succeeded or it was stopped, else that of
@@ -26,10 +26,10 @@ pub fn wait(home: &Home, group: &GroupDir) -> Result<i32, RuntimeError> {
             }
         };
         match status.state {
-            GroupPhase::Pending | GroupPhase::Running => std::thread::sleep(POLL_INTERVAL),
-            GroupPhase::Succeeded | GroupPhase::Stopped => return Ok(0),
-            GroupPhase::Lost => return Ok(137),
-            GroupPhase::Failed => {
+            GroupState::Pending | GroupState::Running => std::thread::sleep(POLL_INTERVAL),
+            GroupState::Succeeded | GroupState::Stopped => return Ok(0),
+            GroupState::Lost => return Ok(137),
+            GroupState::Failed => {
                 let codes = status.containers.iter().filter_map(|container| container.exit_code);
                 return Ok(codes.into_iter().find(|code| *code != 0).unwrap_or(1));
             }
@@ -75,7 +75,6 @@ pub fn logs(home: &Home, group: &GroupDir, request: LogRequest) -> Result<(), Ru
     }
 }
 
-/// Takes the earliest of the next lines.
 fn earliest(logs: &mut [ContainerLog]) -> Result<Option<(String, LogLine)>, RuntimeError> {
     for log in logs.iter_mut().filter(|log| log.next.is_none()) {
         log.next = log.reader.next_line()?;

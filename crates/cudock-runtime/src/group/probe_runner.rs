@@ -17,7 +17,6 @@ use crate::error::RuntimeError;
 use crate::exec::{self, ExecRequest};
 use crate::home::ContainerDir;
 
-/// The container that is probed.
 #[derive(Debug, Clone)]
 pub(super) struct ProbeContext {
     pub(super) name: String,
@@ -28,18 +27,15 @@ pub(super) struct ProbeContext {
     pub(super) messages: Sender<Message>,
 }
 
-/// What followed from polling a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ProbeEvent {
     /// Nothing to do before this time.
     Wait(Moment),
     /// The container must be killed, for this reason.
     Unhealthy(String),
-    /// It became ready or unready.
     Ready(bool),
 }
 
-/// A probe of a run.
 #[derive(Debug)]
 pub(super) struct ProbeRunner {
     purpose: Purpose,
@@ -47,7 +43,6 @@ pub(super) struct ProbeRunner {
     timeout: Duration,
     prober: Prober,
     pending: Option<PendingAttempt>,
-    /// Why the last attempt failed.
     failure: String,
 }
 
@@ -75,7 +70,6 @@ impl ProbeRunner {
         self.purpose == Purpose::Readiness
     }
 
-    /// Why the last attempt failed.
     pub(super) fn failure(&self) -> &str {
         &self.failure
     }
@@ -97,7 +91,6 @@ impl ProbeRunner {
         }
     }
 
-    /// Takes the result of an attempt.
     pub(super) fn finished(&mut self, attempt: ProbeAttempt, outcome: Result<(), String>, now: Moment) {
         if matches!(self.pending, Some(PendingAttempt::Request { attempt: pending }) if pending == attempt) {
             self.pending = None;

@@ -5,7 +5,6 @@ use cudock_group::{Group, ProbeAction};
 use super::status::{GroupStatus, MemberPhase, MemberStatus};
 
 impl GroupStatus {
-    /// The first container that the group waits for.
     pub fn unready(&self) -> Option<&MemberStatus> {
         self.containers.iter().find(|container| {
             let waits = container.phase != MemberPhase::Succeeded;
@@ -19,13 +18,13 @@ impl MemberStatus {
     pub fn unready_reason(&self, group: &Group) -> String {
         let name = &self.name;
         if self.init {
-            return format!("init container {name} is {}", self.phase.name());
+            return format!("init container {name} is {}", self.phase);
         }
         let last = self.reason.as_deref().unwrap_or("no result yet");
         let last = last.strip_prefix("not ready: ").unwrap_or(last);
         let container = group.containers.iter().find(|container| container.name == *name);
         match container.and_then(|container| container.readiness.as_ref()).map(|probe| &probe.action) {
-            None => format!("container {name} is {}: {last}", self.phase.name()),
+            None => format!("container {name} is {}: {last}", self.phase),
             Some(ProbeAction::Exec(command)) => {
                 format!("container {name}: readiness probe `{}`: {last}", command.join(" "))
             }

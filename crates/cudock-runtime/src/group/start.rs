@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::create::GroupSettings;
 use super::dir::{GroupDir, GroupLock};
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::plan::NetworkPlan;
 use crate::reexec;
 
@@ -22,9 +22,7 @@ pub struct GroupHandover {
     pub text: String,
     /// The name of the group, which may differ from the file's.
     pub name: String,
-    /// Where containers are kept.
     pub home: PathBuf,
-    /// The network of the group, and its published ports.
     pub network: NetworkPlan,
     /// Directories of this machine in place of volumes: name, directory.
     pub volumes: Vec<(String, PathBuf)>,
@@ -37,7 +35,6 @@ impl std::fmt::Debug for GroupHandover {
 }
 
 impl GroupHandover {
-    /// For a group that was created with these settings.
     pub fn new(text: String, name: String, home: PathBuf, settings: &GroupSettings) -> Self {
         let volumes =
             settings.volumes.iter().map(|(name, directory)| (name.clone(), directory.clone())).collect();
@@ -45,14 +42,12 @@ impl GroupHandover {
     }
 }
 
-/// The result of a detached start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartOutcome {
     /// All containers are ready, or have succeeded.
     Ready,
     /// They are not, for this reason.
     NotReady(String),
-    /// They were not ready in time.
     TimedOut,
 }
 

@@ -6,10 +6,8 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use cudock_group::Group;
@@ -19,14 +17,14 @@ use nix::sys::signal::{SigSet, Signal};
 
 use super::create::container_name;
 use super::dir::{GroupDir, GroupLock};
-use super::log_mux::LogMux;
-use super::member::{Channels, Member, ProbeResult, RunEnd};
+use super::log_mux::{LogMux, spawn};
+use super::member::{Channels, Member, RunEnd};
 use super::message::Message;
 use super::probe_runner::ProbeEvent;
 use super::start::{GroupHandover, NOT_READY, READY};
-use super::status::{GroupPhase, GroupStatus, MemberStatus};
+use super::status::{GroupStatus, MemberStatus};
 use super::volumes;
-use crate::error::{OnSystem, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text};
 use crate::home::{Home, is_full, write_json};
 use crate::network::Network;
 use crate::overlay::leave_mount_namespace;
@@ -35,7 +33,6 @@ use crate::reexec;
 use crate::status::{now, process_began};
 use crate::watch::Connection;
 
-/// The signals that a supervisor handles.
 const HANDLED_SIGNALS: [Signal; 5] =
     [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT];
 
@@ -55,23 +52,21 @@ pub fn supervise(
             // Nothing ever ran, so nothing is kept; the group is removed before the error is reported.
             volumes::unmount(dir);
             let _ = dir.remove(&Home::at(&handover.home), lock);
-            if let Some(mut ready) = connection.ready.take() {
-                let _ = ready.write_all(reexec::format_error(&error).as_bytes());
-            }
+            reexec::reply(&mut connection.ready, &reexec::format_error(&error));
             return Err(error);
         }
     };
     let outcome = supervisor.run();
     if let Err(error) = &outcome {
         let status =
-            GroupStatus { error: Some(error_text(error)), ..initial_status(dir, GroupPhase::Failed) };
+            GroupStatus { error: Some(error_text(error)), ..initial_status(dir, GroupState::Failed) };
         dir.set_status(&status)?;
     }
     drop(lock);
     outcome
 }
 
-fn initial_status(dir: &GroupDir, state: GroupPhase) -> GroupStatus {
+fn initial_status(dir: &GroupDir, state: GroupState) -> GroupStatus {
     let supervisor = std::process::id();
     GroupStatus {
         name: dir.name(),
@@ -95,7 +90,7 @@ fn set_up(
     let mut group =
         cudock_group::read(&handover.text).map_err(|error| RuntimeError::Request(error.to_string()))?.group;
     group.name.clone_from(&handover.name);
-    let status = initial_status(dir, GroupPhase::Pending);
+    let status = initial_status(dir, GroupState::Pending);
     dir.set_status(&status)?;
     leave_mount_namespace()?;
     volumes::create(&group, dir, &handover.volumes.iter().cloned().collect())?;
@@ -127,7 +122,6 @@ fn set_up(
     Ok(supervisor)
 }
 
-/// The containers that were created for the group.
 fn members(group: &Group, home: &Home, network: &Network) -> Result<Vec<Member>, RuntimeError> {
     let inits = group.init_containers.iter().map(|container| (container, true));
     let others = group.containers.iter().map(|container| (container, false));
@@ -147,7 +141,6 @@ fn members(group: &Group, home: &Home, network: &Network) -> Result<Vec<Member>,
 fn handle_signals(messages: Sender<Message>) -> Result<(), RuntimeError> {
     let set: SigSet = HANDLED_SIGNALS.into_iter().collect();
     set.thread_block().when("cannot block signals")?;
-    let thread = thread::Builder::new().name("signals".to_owned()).stack_size(128 << 10);
     let forward = move || {
         while let Ok(signal) = set.wait() {
             if messages.send(Message::Signal(signal)).is_err() {
@@ -155,7 +148,7 @@ fn handle_signals(messages: Sender<Message>) -> Result<(), RuntimeError> {
             }
         }
     };
-    thread.spawn(forward).map(|_| ()).when("cannot start a thread")
+    spawn("signals".to_owned(), forward).map(drop)
 }
 
 struct Supervisor {
@@ -164,7 +157,6 @@ struct Supervisor {
     members: Vec<Member>,
     status: GroupStatus,
     network: Network,
-    /// Whether the containers use the host's network.
     host_network: bool,
     mux: Arc<LogMux>,
     began: Instant,
@@ -174,7 +166,6 @@ struct Supervisor {
     announced: bool,
     /// When the sequence needs its next tick.
     wake: Option<Moment>,
-    /// How many times stopping was requested.
     stop_requests: u32,
     finished: Option<GroupState>,
     network_changed: bool,
@@ -189,7 +180,7 @@ impl Supervisor {
             self.write_status()?;
             self.report_start();
             if let Some(state) = self.finished {
-                self.mux.announce("group", GroupPhase::from(state).name());
+                self.mux.announce("group", &state.to_string());
                 return Ok(state);
             }
             let limit = next.map_or(Duration::from_secs(3600), |next| next.saturating_sub(self.now()));
@@ -217,8 +208,8 @@ impl Supervisor {
                 }
             }
             Message::Probed { name, run, probe, attempt, outcome } => {
-                if let Some(member) = self.member(&name) {
-                    member.probed(run, probe, ProbeResult { attempt, outcome }, now);
+                if let Some(runner) = self.member(&name).and_then(|member| member.probe(run, probe)) {
+                    runner.finished(attempt, outcome, now);
                 }
             }
         }
@@ -232,6 +223,11 @@ impl Supervisor {
                 self.mux.announce("group", &error);
             }
         }
+    }
+
+    /// The containers, and what the state machine knows of each.
+    fn members(&self) -> impl Iterator<Item = (&Member, &cudock_group::sequence::Member)> {
+        self.members.iter().zip(self.sequence.members())
     }
 
     fn member(&mut self, name: &str) -> Option<&mut Member> {
@@ -317,7 +313,6 @@ impl Supervisor {
         [next, self.wake, settles].into_iter().flatten().min()
     }
 
-    /// The next event of one container.
     fn poll_member(&mut self, index: usize, next: &mut Option<Moment>) -> Option<Event> {
         let now = self.now();
         let member = self.members.get_mut(index)?;
@@ -373,9 +368,7 @@ impl Supervisor {
             return;
         };
         self.announced = true;
-        if let Some(mut ready) = self.ready.take() {
-            let _ = ready.write_all(reply.as_bytes());
-        }
+        reexec::reply(&mut self.ready, &reply);
     }
 
     fn ready_message(&self) -> String {
@@ -395,21 +388,18 @@ impl Supervisor {
             member.reason.as_ref().map(|reason| format!("{}: {reason}", member.container.name))
         };
         let reasons: Vec<String> = self.members.iter().filter_map(reason).collect();
-        format!("{NOT_READY}\nthe group {}: {}", GroupPhase::from(state).name(), reasons.join("; "))
+        format!("{NOT_READY}\nthe group {state}: {}", reasons.join("; "))
     }
 
-    /// Whether every container is ready or has succeeded.
     fn all_ready(&self) -> bool {
-        let phases = self.sequence.members().map(cudock_group::sequence::Member::phase);
-        self.members.iter().zip(phases).all(|(member, phase)| {
-            phase == Phase::Ended(Outcome::Succeeded) || (!member.init && member.is_ready())
+        self.members().all(|(member, known)| {
+            known.phase() == Phase::Ended(Outcome::Succeeded) || (!member.init && member.is_ready())
         }) && self.settles().is_none_or(|then| then <= self.now())
     }
 
     /// When all containers without a readiness probe count as ready.
     fn settles(&self) -> Option<Moment> {
-        let known = self.members.iter().zip(self.sequence.members());
-        let settles = known.filter_map(|(member, known)| match known.phase() {
+        let settles = self.members().filter_map(|(member, known)| match known.phase() {
             Phase::Running { since } if member.container.readiness.is_none() => {
                 Some(since.saturating_add(SETTLE_TIME))
             }
@@ -421,18 +411,17 @@ impl Supervisor {
     /// A container that keeps failing or has failed for good, with the reason.
     fn failing(&self) -> Option<String> {
         let now = self.now();
-        let phases = self.sequence.members().map(cudock_group::sequence::Member::phase);
-        self.members.iter().zip(phases).find_map(|(member, phase)| {
+        self.members().find_map(|(member, known)| {
             let name = &member.container.name;
             let reason = member
                 .reason
                 .clone()
                 .unwrap_or_else(|| format!("exited with code {}", member.exit_code.unwrap_or_default()));
-            match phase {
+            match known.phase() {
                 Phase::BackOff { until } if until > now => {
                     Some(format!("{name}: {reason}; it restarts in {} s", seconds(until, now)))
                 }
-                Phase::Ended(Outcome::Failed { .. }) => Some(format!("{name}: {reason}")),
+                Phase::Ended(Outcome::Failed) => Some(format!("{name}: {reason}")),
                 _ => None,
             }
         })
@@ -440,18 +429,17 @@ impl Supervisor {
 
     /// Writes the status of the group if it has changed.
     fn write_status(&mut self) -> Result<(), RuntimeError> {
-        let containers =
-            self.members.iter().zip(self.sequence.members()).map(|(member, known)| MemberStatus {
-                name: member.container.name.clone(),
-                id: member.plan.id.clone(),
-                init: member.init,
-                phase: known.phase().into(),
-                ready: member.is_ready(),
-                restarts: known.restarts(),
-                exit_code: member.exit_code,
-                reason: member.reason.clone().or_else(|| member.unready_reason()),
-            });
-        let state = self.sequence.state().into();
+        let containers = self.members().map(|(member, known)| MemberStatus {
+            name: member.container.name.clone(),
+            id: member.plan.id.clone(),
+            init: member.init,
+            phase: known.phase().into(),
+            ready: member.is_ready(),
+            restarts: known.restarts(),
+            exit_code: member.exit_code,
+            reason: member.reason.clone().or_else(|| member.unready_reason()),
+        });
+        let state = self.sequence.state();
         let mut status = GroupStatus { state, containers: containers.collect(), ..self.status.clone() };
         if std::mem::take(&mut self.network_changed) {
             status.ports = self.network.ports();

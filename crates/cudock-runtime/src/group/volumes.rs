@@ -9,13 +9,12 @@ use cudock_group::{Container, Group, Volume, VolumeKind};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use super::dir::GroupDir;
-use crate::error::{OnFile, RuntimeError};
+use crate::error::{OnError, RuntimeError};
 use crate::plan::MountPlan;
 
 /// Directories of this machine in place of volumes, by the names of the volumes.
 pub(super) type VolumeDirectories = BTreeMap<String, PathBuf>;
 
-/// The mounts of a container.
 pub(super) fn mounts(
     group: &Group,
     container: &Container,

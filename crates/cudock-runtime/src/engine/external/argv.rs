@@ -19,7 +19,6 @@ use crate::plan::{Ipc, Limits, MountPlan, NetworkMode, NetworkPlan, Restart, Sec
 pub(super) const LABEL: &str = "dev.cudock";
 /// The label with the value of `--gpus`.
 pub(super) const GPUS: &str = "dev.cudock.gpus";
-/// The label with the group.
 pub(super) const GROUP: &str = "dev.cudock.group";
 
 /// The prefix of a directory in place of an image.
@@ -32,7 +31,6 @@ pub(super) enum EngineKind {
 }
 
 impl EngineKind {
-    /// The name of the engine and of its program.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Docker => "docker",
@@ -41,7 +39,6 @@ impl EngineKind {
     }
 }
 
-/// The arguments of `run`.
 pub(super) fn run(
     kind: EngineKind,
     request: &RunRequest,
@@ -94,7 +91,6 @@ pub(super) fn run(
     Ok(argv.args)
 }
 
-/// The arguments of `exec`.
 pub(super) fn exec(kind: EngineKind, id: &str, request: &ExecRequest, refs: &InputRefs) -> Vec<OsString> {
     let mut argv = Argv { kind, args: vec!["exec".into()] };
     argv.switch("--interactive", request.stdin);
@@ -126,10 +122,7 @@ impl Argv {
 
     /// Adds `--name=value`, so that a value can begin with a dash.
     fn option(&mut self, name: &str, value: impl AsRef<OsStr>) {
-        let mut arg = OsString::from(name);
-        arg.push("=");
-        arg.push(value);
-        self.args.push(arg);
+        self.args.push([OsStr::new(name), value.as_ref()].join(OsStr::new("=")));
     }
 
     fn optional(&mut self, name: &str, value: Option<impl AsRef<OsStr>>) {
@@ -177,9 +170,7 @@ impl Argv {
             NetworkMode::None | NetworkMode::Pasta => {}
             NetworkMode::Host => self.option("--network", "host"),
             NetworkMode::Join(path) if self.kind == EngineKind::Podman => {
-                let mut namespace = OsString::from("ns:");
-                namespace.push(path);
-                self.option("--network", namespace);
+                self.option("--network", pair("ns:", path));
             }
             NetworkMode::Join(_) => return Err(unsupported(self.kind, "join an existing network namespace")),
         }
@@ -209,11 +200,7 @@ impl Argv {
         }
         match (&security.seccomp, &refs.seccomp_file) {
             (Seccomp::Unconfined, _) => self.option("--security-opt", "seccomp=unconfined"),
-            (Seccomp::Profile(_), Some(file)) => {
-                let mut profile = OsString::from("seccomp=");
-                profile.push(file);
-                self.option("--security-opt", profile);
-            }
+            (Seccomp::Profile(_), Some(file)) => self.option("--security-opt", pair("seccomp=", file)),
             (Seccomp::Default | Seccomp::Profile(_), _) => {}
         }
         if security.read_only {
@@ -229,12 +216,8 @@ impl Argv {
     }
 
     fn device(&mut self, host: &Path, container: &Path, access: &str) {
-        let mut device = host.as_os_str().to_owned();
-        device.push(":");
-        device.push(container);
-        device.push(":");
-        device.push(access);
-        self.option("--device", self.listed(device));
+        let parts = [host.as_os_str(), container.as_os_str(), access.as_ref()];
+        self.option("--device", self.listed(parts.join(OsStr::new(":"))));
     }
 
     fn restart(&mut self, restart: Restart) {
@@ -281,9 +264,7 @@ impl Argv {
 
     fn bind(&mut self, source: &Path, target: &Path, read_only: bool) {
         let mut fields = vec!["type=bind".into(), pair("source=", source), pair("target=", target)];
-        if read_only {
-            fields.push("readonly".into());
-        }
+        fields.extend(read_only.then(|| "readonly".into()));
         self.option("--mount", record(&fields));
     }
 
@@ -308,8 +289,7 @@ impl Argv {
                 return Err(unsupported(self.kind, "run a directory in place of an image"));
             }
             // `:O` keeps the container's changes out of the directory.
-            let mut root = directory.as_os_str().to_owned();
-            root.push(":O");
+            let root = [directory.as_os_str(), OsStr::new("O")].join(OsStr::new(":"));
             self.args.extend(["--rootfs".into(), "--".into(), root]);
             self.args.extend(request.entrypoint.iter().flatten().map(OsString::from));
         } else {
@@ -350,21 +330,13 @@ fn unsupported(kind: EngineKind, action: &str) -> RuntimeError {
 }
 
 fn pair(name: &str, value: &Path) -> OsString {
-    let mut field = OsString::from(name);
-    field.push(value);
-    field
+    [OsStr::new(name), value.as_os_str()].join(OsStr::new(""))
 }
 
 /// Fields as one record of CSV, which is the format of `--mount`.
 fn record(fields: &[OsString]) -> OsString {
-    let mut line = OsString::new();
-    for (index, field) in fields.iter().enumerate() {
-        if index > 0 {
-            line.push(",");
-        }
-        line.push(quoted(field));
-    }
-    line
+    let fields: Vec<OsString> = fields.iter().map(|field| quoted(field)).collect();
+    fields.join(OsStr::new(","))
 }
 
 /// A field of such a record, quoted if necessary.

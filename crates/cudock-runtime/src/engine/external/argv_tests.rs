@@ -44,10 +44,19 @@ pub(super) fn request() -> RunRequest {
 
 /// The arguments of a request that an empty one does not have.
 fn added(kind: EngineKind, request: &RunRequest, gpus: Option<&Edits>, refs: &InputRefs) -> Vec<String> {
-    let common = text(run(kind, &self::request(), None, &InputRefs::default()).unwrap());
+    let common = args(kind, &self::request());
     let mut args = text(run(kind, request, gpus, refs).unwrap());
     args.retain(|arg| !common.contains(arg));
     args
+}
+
+fn args(kind: EngineKind, request: &RunRequest) -> Vec<String> {
+    text(run(kind, request, None, &InputRefs::default()).unwrap())
+}
+
+/// The same for a request without GPUs and files.
+fn added_plain(kind: EngineKind, request: &RunRequest) -> Vec<String> {
+    added(kind, request, None, &InputRefs::default())
 }
 
 fn text(args: Vec<OsString>) -> Vec<String> {
@@ -69,7 +78,7 @@ fn a_request_for_nothing_is_confined_and_labelled() {
             "--",
             "team/app:1",
         ];
-        assert_eq!(text(run(kind, &request(), None, &InputRefs::default()).unwrap()), expected);
+        assert_eq!(args(kind, &request()), expected);
     }
 }
 
@@ -226,16 +235,8 @@ fn every_setting_becomes_its_option() {
     for (index, (change, docker, podman)) in rows().into_iter().enumerate() {
         let mut request = self::request();
         change(&mut request);
-        assert_eq!(
-            added(EngineKind::Docker, &request, None, &InputRefs::default()),
-            docker,
-            "docker, row {index}"
-        );
-        assert_eq!(
-            added(EngineKind::Podman, &request, None, &InputRefs::default()),
-            podman,
-            "podman, row {index}"
-        );
+        assert_eq!(added_plain(EngineKind::Docker, &request), docker, "docker, row {index}");
+        assert_eq!(added_plain(EngineKind::Podman, &request), podman, "podman, row {index}");
     }
 }
 
@@ -244,7 +245,7 @@ fn options_come_before_the_image_and_the_command_after_it() {
     for (index, (change, _, _)) in rows().into_iter().enumerate() {
         let mut request = self::request();
         change(&mut request);
-        let args = text(run(EngineKind::Podman, &request, None, &InputRefs::default()).unwrap());
+        let args = args(EngineKind::Podman, &request);
         let image = args.iter().position(|arg| arg == "team/app:1").unwrap();
         assert_eq!(args.get(image - 1).map(String::as_str), Some("--"), "row {index}");
         let options = args.get(1..image - 1).unwrap();
@@ -257,7 +258,7 @@ fn options_come_before_the_image_and_the_command_after_it() {
 fn the_users_labels_cannot_override_ours() {
     let mut request = self::request();
     request.plan.labels.insert("dev.cudock".into(), "0".into());
-    let args = text(run(EngineKind::Docker, &request, None, &InputRefs::default()).unwrap());
+    let args = args(EngineKind::Docker, &request);
     let labels: Vec<&String> = args.iter().filter(|arg| arg.starts_with("--label=")).collect();
     assert_eq!(labels, ["--label=dev.cudock=0", "--label=dev.cudock=1"]);
 }
@@ -268,7 +269,7 @@ fn a_network_with_ports_or_outbound_access_is_the_engines_default() {
         let mut request = self::request();
         request.plan.network.mode = mode;
         request.plan.network.publish = publish;
-        let args = text(run(EngineKind::Docker, &request, None, &InputRefs::default()).unwrap());
+        let args = args(EngineKind::Docker, &request);
         assert!(!args.iter().any(|arg| arg.starts_with("--network")), "{args:?}");
     }
 }
@@ -278,7 +279,7 @@ fn name_servers_are_left_out_without_a_network() {
     let mut request = self::request();
     request.plan.network.mode = NetworkMode::None;
     request.plan.network.dns = vec!["10.0.0.53".into()];
-    assert_eq!(added(EngineKind::Podman, &request, None, &InputRefs::default()), ["--network=none"]);
+    assert_eq!(added_plain(EngineKind::Podman, &request), ["--network=none"]);
 }
 
 #[test]
@@ -350,7 +351,7 @@ fn a_root_directory_is_passed_to_podman_and_not_written_to() {
     request.plan.image = "rootfs:/srv/debian".into();
     request.entrypoint = Some(vec!["/bin/sh".into()]);
     request.command = vec!["-c".into(), "id".into()];
-    let args = text(run(EngineKind::Podman, &request, None, &InputRefs::default()).unwrap());
+    let args = args(EngineKind::Podman, &request);
     assert!(
         args.ends_with(&["--rootfs", "--", "/srv/debian:O", "/bin/sh", "-c", "id"].map(str::to_owned)),
         "{args:?}"
@@ -371,10 +372,7 @@ fn what_docker_cannot_do_is_an_error_with_a_hint() {
         assert_eq!(error.to_string(), expected);
         assert!(matches!(error, RuntimeError::Host { .. }) && error.hint().is_some());
     }
-    assert_eq!(
-        added(EngineKind::Podman, &joining, None, &InputRefs::default()),
-        ["--network=ns:/run/netns/web"]
-    );
+    assert_eq!(added_plain(EngineKind::Podman, &joining), ["--network=ns:/run/netns/web"]);
 }
 
 #[test]

@@ -3,27 +3,22 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use super::argv::EngineKind;
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnError, RuntimeError};
+use crate::signal::{FORWARDED, exit_status_code};
 
 /// The exit code of engines that failed themselves, as opposed to the program they ran.
 const ENGINE_FAILED: i32 = 125;
 
-/// Signals that are forwarded to the engine's command, which forwards them to the container.
-const FORWARDED_SIGNALS: [Signal; 6] =
-    [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
-
-/// An engine's command on this machine.
 #[derive(Debug, Clone)]
 pub(super) struct EngineClient {
     pub(super) kind: EngineKind,
@@ -84,7 +79,7 @@ impl EngineClient {
     /// Signals are received by this thread, so other threads must block them.
     pub(super) fn run_attached(&self, command: Command, action: &'static str) -> Result<i32, RuntimeError> {
         let status = run_forwarding_signals(command).when(self.cannot_run())?;
-        match code(status) {
+        match exit_status_code(status) {
             ENGINE_FAILED => {
                 let message = format!("{} failed with exit code {ENGINE_FAILED}", self.kind.name());
                 Err(RuntimeError::system(action, io::Error::other(message)))
@@ -101,20 +96,15 @@ impl EngineClient {
     }
 }
 
-/// The exit code; 128 plus the signal's number if a signal ended the process.
-fn code(status: ExitStatus) -> i32 {
-    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
-}
-
 fn handle(child: &Child) -> io::Result<OwnedFd> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| io::Error::other("the process has no PID"))?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// Runs a command until it ends, and forwards signals to it.
+/// Runs a command until it ends, and forwards signals to it, which it forwards to the container.
 fn run_forwarding_signals(mut command: Command) -> io::Result<ExitStatus> {
-    let set: SigSet = FORWARDED_SIGNALS.into_iter().collect();
+    let set: SigSet = FORWARDED.into_iter().collect();
     let _mask = Mask { before: SigSet::thread_get_mask()? };
     // The child inherits the mask and must receive them.
     set.thread_unblock()?;
@@ -160,10 +150,13 @@ impl Drop for Mask {
     }
 }
 
-/// The last lines of a command's standard error, joined.
 pub(super) fn stderr_summary(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines.get(lines.len().saturating_sub(3)..).unwrap_or_default();
-    if last.is_empty() { format!("exited with code {}", code(output.status)) } else { last.join("; ") }
+    if last.is_empty() {
+        format!("exited with code {}", exit_status_code(output.status))
+    } else {
+        last.join("; ")
+    }
 }

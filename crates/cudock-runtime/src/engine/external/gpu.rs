@@ -21,7 +21,6 @@ const LIBRARY_DIRECTORY: &str = "/usr/local/nvidia/lib64";
 
 const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
 
-/// The longest chain of links that is followed.
 const MAX_LINKS: usize = 8;
 
 /// The edits for the GPUs of a request, if it has any. `image` is the image's environment.

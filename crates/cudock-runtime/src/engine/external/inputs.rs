@@ -11,15 +11,12 @@ use crate::memfd::MemoryFile;
 /// How the command line refers to the inputs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct InputRefs {
-    /// The file with variables.
     pub(super) env_file: Option<PathBuf>,
     /// Variables that the engine's command takes from its own environment.
     pub(super) env_names: Vec<String>,
-    /// The file with the seccomp profile.
     pub(super) seccomp_file: Option<PathBuf>,
 }
 
-/// Variables and files for an engine's command.
 pub(super) struct CommandInputs {
     pub(super) refs: InputRefs,
     environment: Vec<(String, String)>,
@@ -42,7 +39,6 @@ impl CommandInputs {
         Ok(inputs)
     }
 
-    /// Adds a seccomp profile.
     pub(super) fn add_profile(&mut self, text: &str) -> Result<(), RuntimeError> {
         self.refs.seccomp_file = Some(self.add_file(text)?);
         Ok(())

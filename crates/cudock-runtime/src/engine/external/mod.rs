@@ -31,7 +31,7 @@ use crate::copy::{Copied, CopyRequest, Direction};
 use crate::engine::{Engine, LogRequest, RunRequest, Summary};
 use crate::error::RuntimeError;
 use crate::exec::ExecRequest;
-use crate::plan::{Rlimit, Seccomp};
+use crate::plan::Seccomp;
 use crate::signal::parse_signal;
 use crate::usage::Process;
 
@@ -86,7 +86,6 @@ pub fn find_with_image(image: &str) -> Option<Box<dyn Engine>> {
     })
 }
 
-/// An engine that is driven by its command.
 struct ExternalEngine {
     client: EngineClient,
 }
@@ -106,9 +105,7 @@ impl Engine for ExternalEngine {
         }
         if kind == EngineKind::Podman {
             // Podman has no privileged daemon, so it can raise limits only as far as this process can.
-            let limits = crate::limits::rlimits(&request.plan.limits)?;
-            let limit = |(name, soft, hard)| Rlimit { name, soft, hard };
-            request.plan.limits.rlimits = limits.into_iter().map(limit).collect();
+            request.plan.limits.rlimits = crate::limits::rlimits(&request.plan.limits)?;
         }
         let image = match &request.plan.gpus {
             Some(_) if argv::rootfs(&request).is_none() => self.image_environment(&request.plan.image)?,

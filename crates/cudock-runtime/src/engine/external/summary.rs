@@ -35,23 +35,19 @@ struct Inspected {
     rootfs: String,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 struct InspectedState {
-    #[serde(default)]
     status: String,
-    #[serde(default)]
     exit_code: i32,
-    #[serde(default, rename = "OOMKilled")]
+    #[serde(rename = "OOMKilled")]
     out_of_memory: bool,
-    #[serde(default)]
     started_at: String,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 struct InspectedConfig {
-    #[serde(default)]
     image: String,
     labels: Option<BTreeMap<String, String>>,
 }
@@ -62,11 +58,12 @@ struct InspectedNetwork {
     ports: Option<BTreeMap<String, Option<Vec<Port>>>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct Port {
-    #[serde(default, rename = "HostIp")]
+    #[serde(rename = "HostIp")]
     address: String,
-    #[serde(default, rename = "HostPort")]
+    #[serde(rename = "HostPort")]
     port: String,
 }
 
@@ -88,7 +85,7 @@ pub(super) fn parse(inspected: &Value) -> Result<Option<Summary>, serde_json::Er
         name: container.name.trim_start_matches('/').to_owned(),
         image: image.into_iter().find(|image| !image.is_empty()).unwrap_or_default(),
         command: command.join(" "),
-        state: state.name().to_owned(),
+        state: state.to_string(),
         created: milliseconds(&container.created).unwrap_or_default(),
         started,
         exit_code: (state == ContainerState::Exited && started.is_some())
@@ -102,7 +99,6 @@ pub(super) fn parse(inspected: &Value) -> Result<Option<Summary>, serde_json::Er
     }))
 }
 
-/// Maps the engines' states to ours.
 fn state(status: &str) -> ContainerState {
     match status {
         "running" | "paused" | "stopping" => ContainerState::Running,

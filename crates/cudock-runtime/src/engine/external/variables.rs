@@ -35,10 +35,8 @@ const RESERVED_PREFIXES: [&str; 18] = [
     "XDG_",
 ];
 
-/// Variables by channel.
 #[derive(Default, PartialEq, Eq)]
 pub(super) struct SortedVariables {
-    /// The text of the file.
     pub(super) lines: String,
     /// Those for the environment of the engine's command.
     pub(super) environment: Vec<(String, String)>,

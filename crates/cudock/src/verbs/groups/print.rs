@@ -41,7 +41,7 @@ fn row(group: &GroupStatus) -> [String; 5] {
     let ready = lasting().filter(|container| container.ready).count();
     [
         group.name.clone(),
-        group.state.name().to_owned(),
+        group.state.to_string(),
         format!("{ready}/{}", lasting().count()),
         if group.ports.is_empty() { "-".to_owned() } else { group.ports.join(", ") },
         ago(now().saturating_sub(group.created)),
@@ -52,7 +52,7 @@ fn member(container: &MemberStatus) -> [String; 5] {
     let kind = if container.init { " (init)" } else { "" };
     [
         format!("{}{kind}", container.name),
-        container.phase.name().to_owned(),
+        container.phase.to_string(),
         if container.ready { "yes" } else { "no" }.to_owned(),
         container.restarts.to_string(),
         container.reason.clone().unwrap_or_else(|| "-".to_owned()),
