@@ -12,7 +12,6 @@ use sha2::{Digest as _, Sha256};
 use super::error::LayerError;
 use crate::layer::{Codec, LayerInput, LayerLimits};
 
-/// The size of a block.
 const BLOCK: usize = 512 << 10;
 /// Blocks queued between two threads.
 const WAITING: usize = 4;
@@ -120,7 +119,6 @@ fn hex(hash: Sha256) -> String {
     digits
 }
 
-/// The SHA-256 digest in hex.
 pub(super) fn sha256_hex(bytes: &[u8]) -> String {
     hex(Sha256::new_with_prefix(bytes))
 }

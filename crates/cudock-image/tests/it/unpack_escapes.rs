@@ -9,7 +9,7 @@ use cudock_image::{LayerLimits, open};
 use sha2::{Digest, Sha256};
 
 use crate::support::{Tar, gzip, header, layout, options, seal, set_number, zstd};
-use crate::unpack_support::{self, Bench, attribute, image_with, is_root, layout_with, silent};
+use crate::unpack_support::{self, Bench, attribute, image_with, layout_with, silent};
 
 fn tar() -> Tar {
     Tar::default()
@@ -175,27 +175,6 @@ fn device_nodes_are_skipped_with_a_note() {
     let unpacked = bench.unpack(&[layer.end()]);
     assert_eq!(unpack_support::lines(&unpacked.layers[0]), ["after=1", "dev/"]);
     assert_eq!(unpacked.notes, ["layer 1: 3 device nodes skipped: dev/sda, null, again"]);
-}
-
-#[test]
-fn requested_device_nodes_are_created_except_whiteouts() {
-    if !is_root() {
-        cudock_testkit::missing("device-nodes", "making device nodes takes root");
-        return;
-    }
-    let bench = Bench::new();
-    let mut node = header(b"full", b'3', 0, b"");
-    set_number(&mut node, 329, 1);
-    set_number(&mut node, 337, 7);
-    let layer = tar().raw(&node).entry("fake-whiteout", b'3', "", b"").end();
-    let options = StoreOptions { devices: true, ..StoreOptions::for_process() };
-    let store = LayerStore::open_with(bench.store_dir(), options).unwrap();
-    let (_directory, image) = image_with(&[layer]);
-    let unpacked = store.unpack(&image, &silent()).unwrap();
-    let made = fs::symlink_metadata(unpacked.layers[0].join("full")).unwrap();
-    assert!(made.file_type().is_char_device() && made.rdev() == 0x107, "{:x}", made.rdev());
-    assert!(!unpacked.layers[0].join("fake-whiteout").exists());
-    assert!(unpacked.notes[0].contains("1 device nodes skipped: fake-whiteout"), "{:?}", unpacked.notes);
 }
 
 #[test]
