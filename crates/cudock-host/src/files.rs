@@ -9,9 +9,7 @@ pub trait Files {
     fn names(&self, path: &str) -> Vec<String>;
     /// The path with all symlinks resolved; none if it does not exist.
     fn real(&self, path: &str) -> Option<String>;
-    /// Whether it is a directory.
     fn is_dir(&self, path: &str) -> bool;
-    /// Whether it is an executable file.
     fn is_program(&self, path: &str) -> bool;
 
     fn exists(&self, path: &str) -> bool {

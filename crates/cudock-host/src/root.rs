@@ -14,11 +14,9 @@ const MAX_ENTRIES: usize = 100_000;
 /// The number of symlinks that the kernel follows.
 const MAX_LINKS: usize = 40;
 
-/// An error while opening a root.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}", path.display())]
 pub struct RootError {
-    /// The directory.
     pub path: PathBuf,
     pub source: io::Error,
 }
@@ -30,7 +28,6 @@ pub struct Root {
     live: bool,
 }
 
-/// File metadata.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stat {
     pub(crate) size: u64,
@@ -116,7 +113,6 @@ impl Root {
         self.host_path(path).is_some_and(|path| path.is_dir())
     }
 
-    /// Whether it is an executable file.
     pub(crate) fn is_program(&self, path: &str) -> bool {
         self.stat(path).is_some_and(|stat| stat.mode & 0o170_000 == 0o100_000 && stat.mode & 0o111 != 0)
     }
@@ -167,7 +163,6 @@ impl Root {
         Some(text.lines().next().unwrap_or_default().trim().to_owned())
     }
 
-    /// The names in a directory, sorted.
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
         let Some(directory) = self.host_path(path).and_then(|path| fs::read_dir(path).ok()) else {
             return Vec::new();
