@@ -1,7 +1,7 @@
 use cudock_facts::version::DriverVersion;
 
 use crate::host::{DriverLibrary, FoundBy, LibraryKind, LoaderCache};
-use crate::ld_cache;
+use crate::ld_cache::Cache;
 use crate::loader::Directory;
 use crate::root::Root;
 
@@ -61,7 +61,7 @@ pub(super) fn unsearched_path<'a>(libraries: &'a [DriverLibrary], name: &str) ->
 
 pub(super) fn cache(root: &Root) -> Option<LoaderCache> {
     let bytes = root.bytes("/etc/ld.so.cache")?;
-    let entries = ld_cache::parse(&bytes)?;
+    let entries = Cache::parse(&bytes)?.entries;
     let lists = |name: &str| entries.iter().any(|entry| entry.name == name);
     Some(LoaderCache { libcuda: lists("libcuda.so.1"), nvml: lists("libnvidia-ml.so.1") })
 }
