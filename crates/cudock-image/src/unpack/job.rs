@@ -104,8 +104,8 @@ impl LayerJob<'_> {
         };
         let read = |input: LayerInput<'_>| unpack(input, upper, self.options.limits, &report);
         let (finished, got) = read_hashed(bytes, self.options.limits, &consumed, read)?;
-        if got != self.diff.hex() {
-            return Err(LayerError::WrongContents { got: format!("sha256:{got}") });
+        if got != *self.diff {
+            return Err(LayerError::WrongContents { got: got.to_string() });
         }
         let name_in_store = if finished.depends_on_lower { self.chain_name } else { self.diff.hex() };
         let held = partial.complete(name_in_store, LayerRecord::new(finished))?;

@@ -47,7 +47,7 @@ use crate::open::Image;
 use job::{LayerJob, find};
 use layer_dir::{LayerDir, LockedLayer};
 use scheduler::Scheduler;
-use stream::{read_hashed, sha256_hex};
+use stream::read_hashed;
 
 /// The number of layers that overlayfs supports.
 pub(crate) const MAX_LAYERS: usize = 500;
@@ -149,12 +149,11 @@ impl LayerStore {
             let drained = read_hashed(&bytes, self.options.limits, &AtomicU64::new(0), |mut input| {
                 input.drain().map_err(|error| error::LayerError::Tar(error.into()))
             });
-            let ((), hex) = drained.map_err(|error| match error {
+            let digest = drained.map(|((), digest)| digest).map_err(|error| match error {
                 error::LayerError::Tar(error) => image.layer_error(index, error.to_string()),
                 _ => image.layer_error(index, "cannot read layer".to_owned()),
-            })?;
-            let digest = format!("sha256:{hex}").parse::<Digest>();
-            digest.map_err(|error| image.layer_error(index, error.to_string()).into())
+            });
+            Ok(digest?)
         });
         layers.collect()
     }
@@ -162,14 +161,14 @@ impl LayerStore {
 
 /// The names of layers that depend on those below, which include the chain id of the OCI specification.
 fn chain_names(diffs: &[Digest]) -> Vec<String> {
-    let mut chain: Option<String> = None;
+    let mut chain: Option<Digest> = None;
     let names = diffs.iter().map(|diff| {
         let below = chain.take();
-        let short = |chain: &String| chain.chars().skip("sha256:".len()).take(32).collect();
+        let short = |chain: &Digest| chain.hex().chars().take(32).collect();
         let name = format!("{}-{}", diff.hex(), below.as_ref().map_or_else(|| "bottom".to_owned(), short));
         chain = Some(match below {
-            Some(below) => format!("sha256:{}", sha256_hex(format!("{below} {diff}").as_bytes())),
-            None => diff.to_string(),
+            Some(below) => Digest::sha256_of(format!("{below} {diff}").as_bytes()),
+            None => diff.clone(),
         });
         name
     });

@@ -4,9 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 
+use cudock_base::{Algorithm, Hasher};
 use cudock_image::unpack::{LayerStore, StoreOptions, UnpackError};
 use cudock_image::{LayerLimits, open};
-use sha2::{Digest, Sha256};
 
 use crate::support::{Tar, gzip, header, layout, options, seal, set_number, zstd};
 use crate::unpack_support::{self, Bench, attribute, image_with, layout_with, silent};
@@ -343,16 +343,16 @@ fn a_decompression_bomb_is_stopped_at_the_limit_and_leaves_nothing() {
 fn a_million_entries_are_accepted_and_more_than_the_limit_are_not() {
     // Compressed while it is generated: it would take half a gigabyte in memory.
     let count = 1_000_000;
-    let (mut packed, mut hash) = (::zstd::Encoder::new(Vec::new(), 1).unwrap(), Sha256::new());
+    let (mut packed, mut hash) =
+        (::zstd::Encoder::new(Vec::new(), 1).unwrap(), Hasher::new(Algorithm::Sha256));
     let entry = tar().directory("d").0;
     for block in std::iter::repeat_n(entry.as_slice(), count).chain([[0; 1024].as_slice()]) {
         packed.write_all(block).unwrap();
         hash.update(block);
     }
     let layer = packed.finish().unwrap();
-    let digits: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     let directory = tempfile::tempdir().unwrap();
-    layout_with(directory.path(), &[layer], &[format!("sha256:{digits}")]);
+    layout_with(directory.path(), &[layer], &[hash.digest().to_string()]);
     let image = open(&layout(directory.path()), &options(directory.path())).unwrap();
     let bench = Bench::new();
     for (entries, passes) in [(count as u64 - 1, false), (count as u64, true)] {
