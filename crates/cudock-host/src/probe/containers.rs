@@ -4,7 +4,7 @@ use cudock_facts::version::DriverVersion;
 
 use crate::host::{CdiSpec, ContainerEngine, Containers};
 use crate::python::program;
-use crate::root::Root;
+use crate::{Files, Root};
 
 const TOOLKIT_PROGRAMS: [&str; 5] = [
     "nvidia-container-runtime",

@@ -3,7 +3,7 @@ use cudock_facts::version::DriverVersion;
 use crate::host::{DriverLibrary, FoundBy, LibraryKind, LoaderCache};
 use crate::ld_cache::Cache;
 use crate::loader::Directory;
-use crate::root::Root;
+use crate::{Files, Root};
 
 /// Driver libraries that CUDA programs and `nvidia-smi` need.
 const NAMES: [&str; 3] = ["libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"];
@@ -30,7 +30,7 @@ pub(super) fn driver_libraries(root: &Root, directories: &[Directory]) -> Vec<Dr
 }
 
 fn library(root: &Root, name: &str, path: String, found_by: FoundBy) -> Option<DriverLibrary> {
-    let real_path = root.real(&path).map(|path| path.to_string_lossy().into_owned());
+    let real_path = root.real(&path);
     let link = root.link(&path);
     if real_path.is_none() && link.is_none() {
         return None;

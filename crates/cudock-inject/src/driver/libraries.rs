@@ -88,8 +88,7 @@ pub(super) fn find(tree: &DriverTree, kernel: Option<DriverVersion>) -> Option<D
 /// Every directory that may hold the driver, without links, in the loader's order; directories of files that links in them
 /// lead to come right behind them, which is how a Nix store is found.
 fn candidates(tree: &DriverTree) -> Vec<String> {
-    let arch = tree.arch();
-    let searched = loader::directories(tree.files(), &BTreeMap::new(), &arch);
+    let searched = loader::directories(tree.files(), &BTreeMap::new(), tree.arch());
     let mut directories: Vec<String> = Vec::new();
     let mut add = |real: String| {
         if !is_foreign(&real) && !directories.contains(&real) && tree.files().is_dir(&real) {

@@ -213,7 +213,7 @@ impl Driver {
             version,
             files: files::find(&files, &devices, &found, &roots.mps),
             suffix: found.suffix,
-            arch: files.arch(),
+            arch: files.arch().to_owned(),
             root: files.base().to_owned(),
             libraries: found.libraries,
             gpus: gpus::read(&devices),
