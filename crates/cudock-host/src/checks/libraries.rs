@@ -88,6 +88,7 @@ fn with_shadowed(check: Check, driver: Option<&DriverLibrary>) -> Check {
 fn compat(context: &CheckContext<'_>, library: &DriverLibrary, checks: &mut Vec<Check>) {
     let (Some(driver), Some(version)) = (context.driver, library.version) else { return };
     let remove = format!("remove {} from LD_LIBRARY_PATH and ld.so.conf", directory(&library.path));
+    let remove_or_update = format!("{remove}, or update the driver");
     let facts = context.facts;
     let cuda = facts.drivers().branch_of(version).map(|branch| branch.cuda);
     let package =
@@ -107,21 +108,11 @@ fn compat(context: &CheckContext<'_>, library: &DriverLibrary, checks: &mut Vec<
             "libcuda {version} of cuda-compat comes first and is not supported on {}: error 804",
             gpu.name
         );
-        Check::problem(
-            Area::Libraries,
-            codes::COMPAT_NOT_ALLOWED,
-            message,
-            format!("{remove}, or update the driver"),
-        )
+        Check::problem(Area::Libraries, codes::COMPAT_NOT_ALLOWED, message, remove_or_update)
     } else if package.is_some_and(|package| !package.supported.contains(&base)) {
         let message =
             format!("libcuda {version} of cuda-compat does not run on drivers of branch {base}: error 803");
-        Check::problem(
-            Area::Libraries,
-            codes::COMPAT_DOES_NOT_FIT,
-            message,
-            format!("{remove}, or update the driver"),
-        )
+        Check::problem(Area::Libraries, codes::COMPAT_DOES_NOT_FIT, message, remove_or_update)
     } else {
         Check::ok(Area::Libraries, format!("libcuda {version} of cuda-compat is used over driver {driver}"))
     };

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hosts_loopback_and_no_ports_are_forwarded_in_any_direction() {
+    fn neither_the_hosts_loopback_nor_a_port_is_forwarded() {
         let all = arguments(Path::new("/n"), false);
         assert!(all.contains(&OsString::from("--no-map-gw")));
         assert_eq!(all.iter().filter(|word| *word == "none").count(), 4);
