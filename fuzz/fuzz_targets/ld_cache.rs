@@ -4,5 +4,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    cudock_host::ld_cache::parse(bytes);
+    cudock_host::ld_cache::Cache::parse(bytes);
 });

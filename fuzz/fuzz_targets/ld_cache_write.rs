@@ -1,7 +1,7 @@
 //! Any bytes as the loader's cache: no panic, and what was read is written so that it reads the same.
 #![no_main]
 
-use cudock_inject::ld_cache::Cache;
+use cudock_host::ld_cache::Cache;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

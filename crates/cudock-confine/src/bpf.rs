@@ -8,13 +8,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Instruction {
-    /// The operation.
     pub code: u8,
     /// The registers: the destination in the lower four bits, the source in the upper.
     pub registers: u8,
     /// The jump distance, or the offset to load from.
     pub offset: i16,
-    /// The constant operand.
     pub immediate: i32,
 }
 

@@ -104,7 +104,6 @@ impl std::fmt::Display for Capability {
 /// The value of `--cap-add` or `--cap-drop`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CapabilityChange {
-    /// Every capability.
     All,
     One(Capability),
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::driver_api::{CudaDriver, DeviceHandle};
+use crate::driver_api::DeviceHandle;
 use crate::error::CudaFailure;
 use crate::kernel;
 use crate::query::StepTracker;
@@ -14,7 +14,6 @@ const TIMES: usize = 3;
 
 /// Runs the test computation on a device, and records measurements up to the first failed call.
 pub(crate) fn run(
-    driver: &CudaDriver,
     handle: DeviceHandle,
     device: &mut DeviceInfo,
     tracker: &mut StepTracker<'_>,
@@ -24,35 +23,36 @@ pub(crate) fn run(
     // Wrong initially, like the device memory, so that a copy that did not happen is noticed as well.
     let mut output = kernel::inverted(&expected);
 
-    let context = tracker.step(driver, QueryAction::RetainContext, || driver.retain(handle))?;
-    tracker.step(driver, QueryAction::EnterContext, || context.enter())?;
-    device.memory_free = Some(tracker.step(driver, QueryAction::FreeMemory, || context.free_memory())?);
-    let from = tracker.step(driver, QueryAction::Allocate, || context.allocate(input.len()))?;
-    let to = tracker.step(driver, QueryAction::Allocate, || context.allocate(output.len()))?;
+    let driver = tracker.driver;
+    let context = tracker.step(QueryAction::RetainContext, || driver.retain(handle))?;
+    tracker.step(QueryAction::EnterContext, || context.enter())?;
+    device.memory_free = Some(tracker.step(QueryAction::FreeMemory, || context.free_memory())?);
+    let from = tracker.step(QueryAction::Allocate, || context.allocate(input.len()))?;
+    let to = tracker.step(QueryAction::Allocate, || context.allocate(output.len()))?;
 
-    tracker.step(driver, QueryAction::CopyIn, || to.copy_in(&output))?;
+    tracker.step(QueryAction::CopyIn, || to.copy_in(&output))?;
     let copied_in = best(|| {
-        tracker.step(driver, QueryAction::CopyIn, || from.copy_in(&input))?;
+        tracker.step(QueryAction::CopyIn, || from.copy_in(&input))?;
         // A copy from pageable memory may return before it is complete.
-        tracker.step(driver, QueryAction::Synchronize, || context.synchronize())
+        tracker.step(QueryAction::Synchronize, || context.synchronize())
     })?;
     device.to_device_gb_s = Some(gigabytes_per_second(size_of_val(&*input), copied_in));
 
-    let module = tracker.step(driver, QueryAction::LoadKernel, || context.load_kernel())?;
-    let kernel = tracker.step(driver, QueryAction::FindKernel, || module.kernel())?;
+    let module = tracker.step(QueryAction::LoadKernel, || context.load_kernel())?;
+    let kernel = tracker.step(QueryAction::FindKernel, || module.kernel())?;
     let ran = best(|| {
-        tracker.step(driver, QueryAction::Launch, || kernel.launch(&to, &from, kernel::FACTOR))?;
-        tracker.step(driver, QueryAction::Synchronize, || context.synchronize())
+        tracker.step(QueryAction::Launch, || kernel.launch(&to, &from, kernel::FACTOR))?;
+        tracker.step(QueryAction::Synchronize, || context.synchronize())
     })?;
     device.launch_us = Some(round_to_thousandths(ran.as_secs_f64() * 1e6));
 
-    let copied_out = best(|| tracker.step(driver, QueryAction::CopyOut, || to.copy_out(&mut output)))?;
+    let copied_out = best(|| tracker.step(QueryAction::CopyOut, || to.copy_out(&mut output)))?;
     device.from_device_gb_s = Some(gigabytes_per_second(size_of_val(&*output), copied_out));
 
-    tracker.step(driver, QueryAction::UnloadKernel, || module.unload())?;
-    tracker.step(driver, QueryAction::FreeAllocated, || from.free())?;
-    tracker.step(driver, QueryAction::FreeAllocated, || to.free())?;
-    tracker.step(driver, QueryAction::ReleaseContext, || context.release())?;
+    tracker.step(QueryAction::UnloadKernel, || module.unload())?;
+    tracker.step(QueryAction::FreeAllocated, || from.free())?;
+    tracker.step(QueryAction::FreeAllocated, || to.free())?;
+    tracker.step(QueryAction::ReleaseContext, || context.release())?;
 
     Ok(match kernel::first_mismatch(&expected, &output) {
         None => ComputeResult::Yes,

@@ -27,12 +27,10 @@ type CudaStatus = c_int;
 type Handle = *mut c_void;
 type Address = u64;
 
-/// An error while opening a driver library.
 #[derive(Debug)]
 pub(crate) enum LibraryError {
     /// The loader failed, with this message.
     Loader(String),
-    /// This function is missing.
     MissingSymbol(&'static str),
 }
 
@@ -147,40 +145,30 @@ impl CudaDriver {
 
     /// 13000 for CUDA 13.0.
     pub(crate) fn version(&self) -> Result<i32, CudaError> {
-        let mut version = 0;
-        // SAFETY: the driver writes one number to a local variable.
-        check(unsafe { (self.driver_version)(&raw mut version) })?;
-        Ok(version)
+        // SAFETY: the driver writes one number.
+        output(0, |version| unsafe { (self.driver_version)(version) })
     }
 
     pub(crate) fn count(&self) -> Result<i32, CudaError> {
-        let mut count = 0;
         // SAFETY: as above.
-        check(unsafe { (self.device_count)(&raw mut count) })?;
-        Ok(count)
+        output(0, |count| unsafe { (self.device_count)(count) })
     }
 
     pub(crate) fn device(&self, ordinal: u32) -> Result<DeviceHandle, CudaError> {
         let ordinal = c_int::try_from(ordinal).map_err(|_| INVALID_VALUE)?;
-        let mut device = 0;
         // SAFETY: as above.
-        check(unsafe { (self.device_get)(&raw mut device, ordinal) })?;
-        Ok(DeviceHandle(device))
+        output(0, |device| unsafe { (self.device_get)(device, ordinal) }).map(DeviceHandle)
     }
 
     pub(crate) fn name(&self, device: DeviceHandle) -> Result<String, CudaError> {
-        text(|buffer, size| {
-            // SAFETY: the driver writes at most `size` bytes, which is the size of the buffer.
-            unsafe { (self.device_name)(buffer, size, device.0) }
-        })
+        // SAFETY: the driver writes at most `size` bytes, which is the size of the buffer.
+        text(|buffer, size| unsafe { (self.device_name)(buffer, size, device.0) })
     }
 
     /// For example `0000:1B:00.0`.
     pub(crate) fn bus(&self, device: DeviceHandle) -> Result<String, CudaError> {
-        text(|buffer, size| {
-            // SAFETY: as above.
-            unsafe { (self.device_bus)(buffer, size, device.0) }
-        })
+        // SAFETY: as above.
+        text(|buffer, size| unsafe { (self.device_bus)(buffer, size, device.0) })
     }
 
     /// The UUID of the device, or of the MIG instance. None with old drivers.
@@ -195,27 +183,20 @@ impl CudaDriver {
 
     /// Major and minor.
     pub(crate) fn capability(&self, device: DeviceHandle) -> Result<(i32, i32), CudaError> {
-        let (mut major, mut minor) = (0, 0);
-        // SAFETY: each call writes one number to a local variable.
-        unsafe {
-            check((self.device_attribute)(&raw mut major, CAPABILITY_MAJOR, device.0))?;
-            check((self.device_attribute)(&raw mut minor, CAPABILITY_MINOR, device.0))?;
-        }
-        Ok((major, minor))
+        // SAFETY: the driver writes one number.
+        let get = |which| output(0, |number| unsafe { (self.device_attribute)(number, which, device.0) });
+        Ok((get(CAPABILITY_MAJOR)?, get(CAPABILITY_MINOR)?))
     }
 
     pub(crate) fn total_memory(&self, device: DeviceHandle) -> Result<u64, CudaError> {
-        let mut bytes = 0;
-        // SAFETY: the driver writes one number to a local variable.
-        check(unsafe { (self.device_memory)(&raw mut bytes, device.0) })?;
-        Ok(bytes as u64)
+        // SAFETY: as above.
+        output(0, |bytes| unsafe { (self.device_memory)(bytes, device.0) }).map(|bytes| bytes as u64)
     }
 
     /// Retains the primary context of the device, which frameworks use. It is not current yet.
     pub(crate) fn retain(&self, device: DeviceHandle) -> Result<Context<'_>, CudaError> {
-        let mut context = ptr::null_mut();
-        // SAFETY: the driver writes one handle to a local variable.
-        check(unsafe { (self.retain)(&raw mut context, device.0) })?;
+        // SAFETY: the driver writes one handle.
+        let context = output(ptr::null_mut(), |context| unsafe { (self.retain)(context, device.0) })?;
         Ok(Context { driver: self, device, context })
     }
 
@@ -230,6 +211,12 @@ impl CudaDriver {
     }
 }
 
+/// The value that a driver call writes to its argument.
+fn output<T: Copy>(mut value: T, call: impl FnOnce(*mut T) -> CudaStatus) -> Result<T, CudaError> {
+    check(call(&raw mut value))?;
+    Ok(value)
+}
+
 fn text(fill: impl FnOnce(*mut c_char, c_int) -> CudaStatus) -> Result<String, CudaError> {
     let mut buffer = [0_u8; 256];
     check(fill(buffer.as_mut_ptr().cast(), 255))?;
@@ -241,20 +228,17 @@ fn uuid(
     function: Option<unsafe extern "C" fn(*mut [u8; 16], c_int) -> CudaStatus>,
     device: DeviceHandle,
 ) -> Result<Option<[u8; 16]>, CudaError> {
-    let Some(function) = function else { return Ok(None) };
-    let mut uuid = [0; 16];
-    // SAFETY: the driver writes sixteen bytes to a local variable.
-    check(unsafe { function(&raw mut uuid, device.0) })?;
-    Ok(Some(uuid))
+    // SAFETY: the driver writes sixteen bytes.
+    function.map(|function| output([0; 16], |uuid| unsafe { function(uuid, device.0) })).transpose()
 }
 
 fn static_text(
     function: Option<unsafe extern "C" fn(c_int, *mut *const c_char) -> CudaStatus>,
     code: CudaError,
 ) -> Option<String> {
-    let mut text: *const c_char = ptr::null();
+    let function = function?;
     // SAFETY: the driver writes the address of a static string, or null.
-    check(unsafe { function?(code.0, &raw mut text) }).ok()?;
+    let text = output(ptr::null(), |text| unsafe { function(code.0, text) }).ok()?;
     // SAFETY: if not null, the string is NUL-terminated and lives as long as the library, which is never closed.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
@@ -275,26 +259,25 @@ impl Context<'_> {
 
     /// Free memory in bytes.
     pub(crate) fn free_memory(&self) -> Result<u64, CudaError> {
-        let (mut free, mut total) = (0, 0);
-        // SAFETY: the driver writes one number to each of two local variables.
-        check(unsafe { (self.driver.memory_info)(&raw mut free, &raw mut total) })?;
+        let mut total = 0;
+        // SAFETY: the driver writes one number to each of two variables.
+        let free = output(0, |free| unsafe { (self.driver.memory_info)(free, &raw mut total) })?;
         Ok(free as u64)
     }
 
     /// Allocates memory for `len` numbers.
     pub(crate) fn allocate(&self, len: usize) -> Result<Memory<'_>, CudaError> {
         let bytes = len.checked_mul(ELEMENT_SIZE).ok_or(INVALID_VALUE)?;
-        let mut address = 0;
-        // SAFETY: the driver writes one address to a local variable.
-        check(unsafe { (self.driver.allocate)(&raw mut address, bytes) })?;
+        // SAFETY: the driver writes one address.
+        let address = output(0, |address| unsafe { (self.driver.allocate)(address, bytes) })?;
         Ok(Memory { driver: self.driver, address, len, _context: self })
     }
 
     /// Lets the driver compile [`kernel::PTX`].
     pub(crate) fn load_kernel(&self) -> Result<Module<'_>, CudaError> {
-        let mut module = ptr::null_mut();
-        // SAFETY: the text is NUL-terminated; the driver writes one handle to a local variable.
-        check(unsafe { (self.driver.module_load)(&raw mut module, kernel::PTX.as_ptr().cast()) })?;
+        let text = kernel::PTX.as_ptr().cast();
+        // SAFETY: the text is NUL-terminated; the driver writes one handle.
+        let module = output(ptr::null_mut(), |module| unsafe { (self.driver.module_load)(module, text) })?;
         Ok(Module { driver: self.driver, module, _context: self })
     }
 
@@ -381,11 +364,9 @@ pub(crate) struct Kernel<'m> {
 
 impl Module<'_> {
     pub(crate) fn kernel(&self) -> Result<Kernel<'_>, CudaError> {
-        let mut function = ptr::null_mut();
-        // SAFETY: the module is loaded, the name is NUL-terminated, the driver writes one handle to a local variable.
-        check(unsafe {
-            (self.driver.module_function)(&raw mut function, self.module, kernel::NAME.as_ptr())
-        })?;
+        let find = self.driver.module_function;
+        // SAFETY: the module is loaded, the name is NUL-terminated, the driver writes one handle.
+        let function = output(ptr::null_mut(), |to| unsafe { find(to, self.module, kernel::NAME.as_ptr()) })?;
         Ok(Kernel { driver: self.driver, function, _module: self })
     }
 

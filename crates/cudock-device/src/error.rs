@@ -1,39 +1,26 @@
 //! Errors as plain data, because they are sent from inside a container to the process outside.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::explanations;
 use crate::step::QueryStep;
 
 /// A failed driver call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error("{step} failed: {message} ({name}, error {code})")]
 pub struct CudaFailure {
-    /// The step that failed.
     pub step: QueryStep,
     /// The error code, such as 100.
     pub code: i32,
     /// The name, such as `CUDA_ERROR_NO_DEVICE`; the runtime's name if the library does not provide one.
     pub name: String,
-    /// The description.
     #[serde(rename = "words")]
     pub message: String,
-    /// The cause, if known.
     pub cause: Option<String>,
     /// What to do, most likely first.
     #[serde(rename = "way_out")]
     pub hints: Vec<String>,
 }
-
-impl fmt::Display for CudaFailure {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { step, code, name, message, .. } = self;
-        write!(out, "{step} failed: {message} ({name}, error {code})")
-    }
-}
-
-impl std::error::Error for CudaFailure {}
 
 impl CudaFailure {
     /// Uses the library's name and description, or those of the fact tables.
@@ -68,47 +55,29 @@ pub enum DeviceError {
         /// Other directories that contain the library.
         elsewhere: Vec<String>,
     },
-    /// The library cannot be loaded.
     #[error("cannot load {library}: {reason}")]
     CannotLoad {
         /// The path, or the name if the loader searched for it.
         library: String,
-        /// The error of the loader.
         reason: String,
     },
     /// The library is not a driver of the last ten years.
     #[error("{library} has no function {symbol}: not a usable CUDA driver library")]
-    NotADriver {
-        library: String,
-        /// The missing function.
-        symbol: String,
-    },
+    NotADriver { library: String, symbol: String },
     /// This program cannot load libraries.
     #[error("this program is statically linked and cannot load the driver; use a dynamically linked build")]
     StaticProgram,
     /// A driver call failed before any device was known.
     #[error("{failure}, with {library}")]
     Driver {
-        /// The loaded library.
         library: String,
-        /// The failed call.
         #[source]
         failure: Box<CudaFailure>,
     },
-    /// The driver reports no device.
     #[error("the driver found no GPU, with {library}")]
-    NoDevice {
-        /// The loaded library.
-        library: String,
-    },
-    /// The driver version is not valid.
+    NoDevice { library: String },
     #[error("invalid CUDA version {number} reported by {library}")]
-    OddVersion {
-        /// The loaded library.
-        library: String,
-        /// The reported version.
-        number: i32,
-    },
+    OddVersion { library: String, number: i32 },
 }
 
 /// The code of `CUDA_ERROR_NO_DEVICE`.

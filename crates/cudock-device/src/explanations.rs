@@ -39,7 +39,6 @@ pub(crate) fn runtime_name(code: i32) -> Option<(String, String)> {
     Some((error.name.clone(), error.text.clone()))
 }
 
-/// The fixes of a finding.
 pub(crate) fn fixes_of(page: &str) -> Vec<String> {
     let facts = Facts::embedded();
     facts.findings().get(page).map(|page| page.fix.clone()).unwrap_or_default()

@@ -63,7 +63,6 @@ pub(crate) fn input(device: u32) -> Vec<u32> {
     (0..COUNT).map(|i| (i ^ device.rotate_right(8)).wrapping_mul(0x85EB_CA6B).rotate_left(13)).collect()
 }
 
-/// The expected output.
 pub(crate) fn expected(input: &[u32]) -> Vec<u32> {
     (0..).zip(input).map(|(i, x): (u32, &u32)| x.wrapping_mul(FACTOR).wrapping_add(i)).collect()
 }

@@ -16,7 +16,6 @@ use crate::report::{ComputeResult, DeviceInfo, DeviceReport};
 use crate::search::{COMPANIONS, COMPILER, LIBRARY, LibrarySearch, loaded_from};
 use crate::step::{QueryAction, QueryStep};
 
-/// The size of an ELF header.
 const ELF_HEADER: u64 = 64;
 
 /// Loads the parts of the C library that libcuda needs, before the process joins a container.
@@ -38,8 +37,7 @@ pub fn query(progress: &mut dyn FnMut(QueryStep)) -> Result<DeviceReport, Device
         .collect();
     let root = Root::live();
     let search = LibrarySearch::new(&root, &environment);
-    let mut tracker = StepTracker { progress, device: None };
-    tracker.announce(QueryAction::LoadLibrary);
+    progress(LOAD_LIBRARY);
     let driver = match search.library_path(read_header) {
         Some(directory) => {
             // The loader of this process does not search this directory, so preload what libcuda will need.
@@ -52,15 +50,14 @@ pub fn query(progress: &mut dyn FnMut(QueryStep)) -> Result<DeviceReport, Device
         })?,
     };
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    query_driver(&driver, loaded_from(&maps).unwrap_or(LIBRARY), &mut tracker)
+    query_driver(&driver, loaded_from(&maps).unwrap_or(LIBRARY), progress)
 }
 
 /// Like [`query`], for a given driver library.
 pub fn query_library(path: &Path, progress: &mut dyn FnMut(QueryStep)) -> Result<DeviceReport, DeviceError> {
-    let mut tracker = StepTracker { progress, device: None };
-    tracker.announce(QueryAction::LoadLibrary);
+    progress(LOAD_LIBRARY);
     let driver = open(path.as_os_str())?;
-    query_driver(&driver, &path.to_string_lossy(), &mut tracker)
+    query_driver(&driver, &path.to_string_lossy(), progress)
 }
 
 fn open(library: &OsStr) -> Result<CudaDriver, DeviceError> {
@@ -82,29 +79,26 @@ fn read_header(path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+const LOAD_LIBRARY: QueryStep = QueryStep { device: None, action: QueryAction::LoadLibrary };
+
 /// The current position of the query.
 pub(crate) struct StepTracker<'p> {
+    pub(crate) driver: &'p CudaDriver,
     progress: &'p mut dyn FnMut(QueryStep),
     device: Option<u32>,
 }
 
 impl StepTracker<'_> {
-    fn announce(&mut self, action: QueryAction) -> QueryStep {
-        let step = QueryStep { device: self.device, action };
-        (self.progress)(step);
-        step
-    }
-
     /// Announces a step, runs it, and adds the driver's description to an error.
     pub(crate) fn step<T>(
         &mut self,
-        driver: &CudaDriver,
         action: QueryAction,
         take: impl FnOnce() -> Result<T, CudaError>,
     ) -> Result<T, CudaFailure> {
-        let step = self.announce(action);
+        let step = QueryStep { device: self.device, action };
+        (self.progress)(step);
         take().map_err(|code| {
-            CudaFailure::new(step, code.0, driver.error_name(code), driver.error_string(code))
+            CudaFailure::new(step, code.0, self.driver.error_name(code), self.driver.error_string(code))
         })
     }
 }
@@ -112,13 +106,14 @@ impl StepTracker<'_> {
 fn query_driver(
     driver: &CudaDriver,
     library: &str,
-    tracker: &mut StepTracker<'_>,
+    progress: &mut dyn FnMut(QueryStep),
 ) -> Result<DeviceReport, DeviceError> {
     let library = library.to_owned();
+    let mut tracker = StepTracker { driver, progress, device: None };
     let queried = (|| {
-        tracker.step(driver, QueryAction::Initialize, || driver.init())?;
-        let version = tracker.step(driver, QueryAction::DriverVersion, || driver.version())?;
-        Ok((version, tracker.step(driver, QueryAction::CountDevices, || driver.count())?))
+        tracker.step(QueryAction::Initialize, || driver.init())?;
+        let version = tracker.step(QueryAction::DriverVersion, || driver.version())?;
+        Ok((version, tracker.step(QueryAction::CountDevices, || driver.count())?))
     })();
     let (number, count) = match queried {
         Ok(values) => values,
@@ -127,9 +122,8 @@ fn query_driver(
     let Some(driver_cuda) = u32::try_from(number).ok().and_then(CudaVersion::from_api) else {
         return Err(DeviceError::OddVersion { library, number });
     };
-    let devices: Vec<DeviceInfo> = (0..u32::try_from(count).unwrap_or(0))
-        .map(|ordinal| check_device(driver, ordinal, tracker))
-        .collect();
+    let devices: Vec<DeviceInfo> =
+        (0..u32::try_from(count).unwrap_or(0)).map(|ordinal| check_device(ordinal, &mut tracker)).collect();
     if devices.is_empty() {
         return Err(DeviceError::NoDevice { library });
     }
@@ -137,38 +131,22 @@ fn query_driver(
 }
 
 /// Describes a device and runs the test computation. An error affects only this device.
-fn check_device(driver: &CudaDriver, ordinal: u32, tracker: &mut StepTracker<'_>) -> DeviceInfo {
+fn check_device(ordinal: u32, tracker: &mut StepTracker<'_>) -> DeviceInfo {
     tracker.device = Some(ordinal);
-    let mut device = DeviceInfo {
-        ordinal,
-        name: None,
-        uuid: None,
-        capability: None,
-        memory_total: None,
-        memory_free: None,
-        bus: None,
-        mig: false,
-        computes: ComputeResult::Yes,
-        launch_us: None,
-        to_device_gb_s: None,
-        from_device_gb_s: None,
-    };
-    let result = describe(driver, &mut device, tracker)
-        .and_then(|handle| compute_check::run(driver, handle, &mut device, tracker));
+    let mut device = DeviceInfo { ordinal, ..DeviceInfo::default() };
+    let result =
+        describe(&mut device, tracker).and_then(|handle| compute_check::run(handle, &mut device, tracker));
     device.computes = result.unwrap_or_else(ComputeResult::Failed);
     tracker.device = None;
     device
 }
 
-fn describe(
-    driver: &CudaDriver,
-    device: &mut DeviceInfo,
-    tracker: &mut StepTracker<'_>,
-) -> Result<DeviceHandle, CudaFailure> {
-    let handle = tracker.step(driver, QueryAction::OpenDevice, || driver.device(device.ordinal))?;
-    let name = tracker.step(driver, QueryAction::Name, || driver.name(handle))?;
+fn describe(device: &mut DeviceInfo, tracker: &mut StepTracker<'_>) -> Result<DeviceHandle, CudaFailure> {
+    let driver = tracker.driver;
+    let handle = tracker.step(QueryAction::OpenDevice, || driver.device(device.ordinal))?;
+    let name = tracker.step(QueryAction::Name, || driver.name(handle))?;
     device.name = Some(name.clone());
-    let (instance, gpu) = tracker.step(driver, QueryAction::Uuid, || {
+    let (instance, gpu) = tracker.step(QueryAction::Uuid, || {
         let instance = driver.uuid_of_instance(handle)?;
         let gpu = driver.uuid_of_gpu(handle);
         // The older function only distinguishes MIG instances if the newer one exists.
@@ -176,11 +154,10 @@ fn describe(
     })?;
     device.mig = is_mig(&name, instance, gpu);
     device.uuid = instance.or(gpu).map(|uuid| uuid_text(device.mig && instance.is_some(), uuid));
-    let (major, minor) = tracker.step(driver, QueryAction::Capability, || driver.capability(handle))?;
+    let (major, minor) = tracker.step(QueryAction::Capability, || driver.capability(handle))?;
     device.capability = capability(major, minor);
-    device.memory_total =
-        Some(tracker.step(driver, QueryAction::TotalMemory, || driver.total_memory(handle))?);
-    device.bus = Some(tracker.step(driver, QueryAction::BusId, || driver.bus(handle))?);
+    device.memory_total = Some(tracker.step(QueryAction::TotalMemory, || driver.total_memory(handle))?);
+    device.bus = Some(tracker.step(QueryAction::BusId, || driver.bus(handle))?);
     Ok(handle)
 }
 

@@ -19,7 +19,7 @@ pub struct DeviceReport {
 }
 
 /// One GPU or MIG instance. Fields that a failed device did not report are none.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// The index among the devices visible to the process.
     pub ordinal: u32,
@@ -27,7 +27,6 @@ pub struct DeviceInfo {
     pub name: Option<String>,
     /// For example `GPU-8a4ff2b5-…`, or `MIG-…` for a MIG instance. None with drivers before CUDA 9.2.
     pub uuid: Option<String>,
-    /// The compute capability.
     pub capability: Option<Capability>,
     /// In bytes.
     pub memory_total: Option<u64>,
@@ -37,7 +36,6 @@ pub struct DeviceInfo {
     pub bus: Option<String>,
     /// Whether it is a MIG instance.
     pub mig: bool,
-    /// The result of the test computation.
     pub computes: ComputeResult,
     /// Time in microseconds of a kernel over 2^20 numbers, the best of three runs.
     pub launch_us: Option<f64>,
@@ -48,32 +46,24 @@ pub struct DeviceInfo {
 }
 
 /// The result of the test computation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum ComputeResult {
     /// All results are correct.
+    #[default]
     Yes,
     /// The driver reported success, but results are wrong.
     Wrong {
         /// The first wrong element.
         element: u32,
         expected: u32,
-        /// Its actual value.
         found: u32,
-        /// The number of wrong elements.
+        /// The number of wrong elements, and of all.
         wrong: u32,
-        /// The number of all elements.
         of: u32,
     },
     /// A driver call failed.
     Failed(CudaFailure),
-}
-
-impl ComputeResult {
-    /// Whether all results are correct.
-    pub(crate) fn is_yes(&self) -> bool {
-        matches!(self, Self::Yes)
-    }
 }
 
 impl fmt::Display for ComputeResult {
@@ -92,7 +82,7 @@ impl fmt::Display for ComputeResult {
 impl DeviceReport {
     /// Whether all devices compute correctly.
     pub fn all_compute(&self) -> bool {
-        self.devices.iter().all(|device| device.computes.is_yes())
+        self.devices.iter().all(|device| device.computes == ComputeResult::Yes)
     }
 
     /// What to do about devices that fail, without duplicates.
@@ -184,20 +174,7 @@ mod tests {
     fn silent(ordinal: u32, code: i32) -> DeviceInfo {
         let step = QueryStep { device: Some(ordinal), action: QueryAction::OpenDevice };
         let failure = CudaFailure::new(step, code, None, None);
-        DeviceInfo {
-            ordinal,
-            name: None,
-            uuid: None,
-            capability: None,
-            memory_total: None,
-            memory_free: None,
-            bus: None,
-            computes: ComputeResult::Failed(failure),
-            launch_us: None,
-            to_device_gb_s: None,
-            from_device_gb_s: None,
-            ..h200()
-        }
+        DeviceInfo { ordinal, computes: ComputeResult::Failed(failure), ..DeviceInfo::default() }
     }
 
     fn report(devices: Vec<DeviceInfo>) -> DeviceReport {

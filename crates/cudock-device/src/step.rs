@@ -72,13 +72,6 @@ actions! {
     ReleaseContext "releasing the context of" "cuDevicePrimaryCtxRelease"
 }
 
-impl QueryAction {
-    /// The function that is called, without its version suffix.
-    pub const fn call(self) -> &'static str {
-        self.row().1
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

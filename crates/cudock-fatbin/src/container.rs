@@ -20,17 +20,8 @@ const FLAG_LTO: u64 = 0x1_0000;
 const FLAG_SPECIFIC: u64 = 0x10_0000;
 const FLAG_FAMILY: u64 = 0x20_0000;
 /// Bits that are understood, or known to be harmless.
-const FLAGS_KNOWN: u64 = 0x1
-    | FLAG_DEBUG
-    | 0x4
-    | 0x8
-    | 0x70
-    | FLAG_LZ4
-    | FLAG_ZSTD
-    | FLAG_LTO
-    | FLAG_SPECIFIC
-    | FLAG_FAMILY
-    | 0x100_0000;
+const FLAGS_KNOWN: u64 =
+    0x100_007d | FLAG_DEBUG | FLAG_LZ4 | FLAG_ZSTD | FLAG_LTO | FLAG_SPECIFIC | FLAG_FAMILY;
 
 /// One module: the driver picks one of its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +30,6 @@ pub struct Module {
     pub offset: u64,
     /// The size including the header.
     pub size: u64,
-    /// The section that contains it.
     pub section: String,
     pub entries: Vec<FatbinEntry>,
     /// Whether the device linker created it (`-rdc`, `-dlto`): only then can the driver link the PTX of its parts again.
@@ -53,7 +43,6 @@ pub struct FatbinEntry {
     pub offset: u64,
     /// The size of the header, which is followed by the payload.
     pub header_size: u32,
-    /// The kind of code.
     pub kind: EntryKind,
     /// The target; none for a group, whose members have targets.
     pub target: Option<CodeTarget>,
@@ -65,12 +54,8 @@ pub struct FatbinEntry {
     pub compressed: u32,
     /// The decompressed size.
     pub bytes: u64,
-    /// The compression.
     pub codec: Codec,
-    /// All flags.
     pub flags: u64,
-    /// Compiler options for PTX.
-    pub options: Option<String>,
     pub members: Vec<GroupMember>,
 }
 
@@ -80,10 +65,7 @@ pub struct GroupMember {
     pub target: CodeTarget,
     /// The offset in the decompressed group.
     pub start: u64,
-    /// The size.
     pub bytes: u64,
-    /// All flags.
-    pub flags: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,7 +84,6 @@ pub enum EntryKind {
 /// The compression of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Codec {
-    /// Not compressed.
     Raw,
     /// One LZ4 block.
     Lz4,
@@ -121,11 +102,12 @@ fn target(kind: EntryKind, number: u32, flags: u64) -> CodeTarget {
         return CodeTarget::Unknown(number);
     };
     match kind {
-        EntryKind::Ir => CodeTarget::Ir(SmArch::new(capability, variant)),
-        _ if flags & FLAG_LTO != 0 => CodeTarget::Ir(SmArch::new(capability, variant)),
+        _ if kind == EntryKind::Ir || flags & FLAG_LTO != 0 => {
+            CodeTarget::Ir(SmArch::new(capability, variant))
+        }
         EntryKind::Cubin | EntryKind::Group => CodeTarget::Sass(SmArch::new(capability, variant)),
         EntryKind::Ptx => CodeTarget::Ptx(PtxArch::new(capability, variant)),
-        EntryKind::Unknown(_) => CodeTarget::Unknown(number),
+        EntryKind::Ir | EntryKind::Unknown(_) => CodeTarget::Unknown(number),
     }
 }
 
@@ -157,7 +139,6 @@ impl FatbinEntry {
         u64::from(self.header_size) + self.stored
     }
 
-    /// The offset of the payload in the file.
     pub(crate) fn payload_offset(&self) -> u64 {
         self.offset + u64::from(self.header_size)
     }
@@ -188,9 +169,7 @@ impl FatbinEntry {
 /// A corruption in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// The offset in the file.
     pub offset: u64,
-    /// The problem.
     pub message: String,
 }
 
@@ -230,10 +209,8 @@ pub(crate) fn read(bytes: &[u8], offset: u64, section: &str) -> Result<(Module, 
     match (u16_at(bytes, 4), u16_at(bytes, 6)) {
         (Some(1), Some(16)) => {}
         (Some(version), Some(header)) => {
-            return Err(invalid(
-                4,
-                format!("unsupported container version {version} with a header of {header} bytes"),
-            ));
+            let message = format!("unsupported container version {version} with a header of {header} bytes");
+            return Err(invalid(4, message));
         }
         _ => return Err(invalid(0, "truncated container header".to_owned())),
     }
@@ -323,18 +300,8 @@ fn entry(bytes: &[u8], at: u64, end: u64, offset: u64) -> Result<FatbinEntry, Da
         bytes: if codec == Codec::Raw { stored } else { u64_at(header, 56).unwrap_or(0) },
         codec,
         flags,
-        options: if kind == EntryKind::Ptx { options(whole_header, tail) } else { None },
         members,
     })
-}
-
-/// The compiler options after the header of a PTX entry, if any.
-fn options(header: &[u8], tail: u32) -> Option<String> {
-    let tail = usize::try_from(tail).ok().filter(|tail| *tail >= 64)?;
-    let (start, length) = (u32_at(header, tail)? as usize, u32_at(header, tail + 4)? as usize);
-    let text = header.get(start..start.checked_add(length)?)?;
-    let text = String::from_utf8_lossy(text).trim_matches(['\0', ' ']).to_owned();
-    (!text.is_empty()).then_some(text)
 }
 
 /// The headers of a group's members, which are part of the group's header.
@@ -355,7 +322,6 @@ fn members(header: &[u8], tail: u32) -> Result<Vec<GroupMember>, String> {
             target: target(EntryKind::Group, u32_at(member, 28).unwrap_or(0), flags),
             start: u64::from(u32_at(member, 4).unwrap_or(0)),
             bytes: u64_at(member, 8).unwrap_or(0),
-            flags,
         });
         let own_tail = u32_at(member, 20).unwrap_or(0) as usize;
         let size = if own_tail >= 64 {

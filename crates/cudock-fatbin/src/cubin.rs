@@ -29,7 +29,6 @@ pub struct Kernel {
     pub shared: u64,
     /// Parameters and compiler constants (bank 0) in bytes.
     pub constant: u64,
-    /// The size of the code.
     pub code: u64,
 }
 
@@ -37,7 +36,6 @@ pub struct Kernel {
 const EM_CUDA: u16 = 190;
 
 impl Cubin {
-    /// Parses a cubin; none if the bytes are not one.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let file = ElfFile64::<Endianness>::parse(bytes).ok()?;
         let endian = file.endian();
@@ -49,11 +47,13 @@ impl Cubin {
         let sections = file.elf_section_table();
         // The newer format has the number elsewhere, and the `a` in a separate section.
         let newer = header.e_ident().abi_version >= 8;
-        let compat = sections.section_by_name(endian, b".nv.compat");
-        let compat = compat.and_then(|(_, section)| section.data(endian, bytes).ok()).unwrap_or_default();
+        let named = |name: &[u8]| {
+            let section = sections.section_by_name(endian, name);
+            section.and_then(|(_, section)| section.data(endian, bytes).ok()).unwrap_or_default()
+        };
         let number = if newer { flags >> 8 & 0xff } else { flags & 0xff };
         let capability = Capability::from_number(u16::try_from(number).ok()?)?;
-        let specific = if newer { is_specific(compat) } else { flags & 0x800 != 0 };
+        let specific = if newer { is_specific(named(b".nv.compat")) } else { flags & 0x800 != 0 };
         let variant = if specific { Variant::Specific } else { Variant::Plain };
         let mut kernels = Vec::new();
         let mut shared = Vec::new();
@@ -79,10 +79,8 @@ impl Cubin {
             }
         }
         // Older compilers also write the count to the section header; newer ones only to .nv.info.
-        let info = sections.section_by_name(endian, b".nv.info");
-        let info = info.and_then(|(_, section)| section.data(endian, bytes).ok()).unwrap_or_default();
         let symbols = file.elf_symbol_table();
-        let mut registers: Vec<(String, u64)> = register_counts(info)
+        let mut registers: Vec<(String, u64)> = register_counts(named(b".nv.info"))
             .filter_map(|(index, count)| {
                 let symbol = symbols.symbol(object::SymbolIndex(index)).ok()?;
                 let name = symbols.symbol_name(endian, symbol).ok()?;
@@ -102,9 +100,8 @@ impl Cubin {
             kernel.registers =
                 kernel.registers.max(u32::try_from(find(&registers, &kernel.name)).unwrap_or(u32::MAX));
         }
-        let note = sections.section_by_name(endian, b".note.nv.cuinfo");
-        let note = note.and_then(|(_, section)| section.data(endian, bytes).ok()).unwrap_or_default();
-        Some(Self { arch: SmArch::new(capability, variant), kernels, toolkit: toolkit(note) })
+        let toolkit = toolkit(named(b".note.nv.cuinfo"));
+        Some(Self { arch: SmArch::new(capability, variant), kernels, toolkit })
     }
 }
 

@@ -6,6 +6,7 @@ use object::elf;
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, ReadRef};
 
+use crate::bytes::{u16_at, u32_at};
 use crate::find::DataRange;
 
 /// Dynamic linking information.
@@ -31,9 +32,7 @@ pub struct Linkage {
 /// A required symbol version, such as `GLIBC_2.28` of libc.so.6.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VersionNeed {
-    /// `libc.so.6`
     pub library: String,
-    /// `GLIBC_2.28`
     pub version: String,
 }
 
@@ -116,21 +115,19 @@ fn segments<'a>(file: &File<'a>, bytes: &'a [u8], base: u64) -> Vec<DataRange<'a
     let loaded = file.elf_program_headers().iter().filter(|segment| {
         segment.p_type(endian) == elf::PT_LOAD && segment.p_flags(endian).0 & elf::PF_X.0 == 0
     });
-    loaded
-        .filter_map(|segment| {
-            let (start, size) = (segment.p_offset(endian), segment.p_filesz(endian));
-            Some(DataRange {
-                section: "segment".to_owned(),
-                offset: base + start,
-                address: segment.p_vaddr(endian),
-                bytes: bytes.read_bytes_at(start, size).ok()?,
-                only_containers: false,
-            })
+    let range = |segment: &elf::ProgramHeader64<Endianness>| {
+        let (start, size) = (segment.p_offset(endian), segment.p_filesz(endian));
+        Some(DataRange {
+            section: "segment".to_owned(),
+            offset: base + start,
+            address: segment.p_vaddr(endian),
+            bytes: bytes.read_bytes_at(start, size).ok()?,
+            only_containers: false,
         })
-        .collect()
+    };
+    loaded.filter_map(range).collect()
 }
 
-/// A section of an ELF file by name.
 pub fn section<'a>(bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let file = File::parse(bytes).ok()?;
     let (_, section) = file.elf_section_table().section_by_name(file.endian(), name.as_bytes())?;
@@ -164,7 +161,6 @@ fn read_linkage(file: &File<'_>, bytes: &[u8]) -> Option<Linkage> {
     let header = file.elf_header();
     let segments = header.program_headers(endian, bytes).ok()?;
     let dynamic = segments.iter().find_map(|segment| segment.dynamic(endian, bytes).ok().flatten())?;
-    let mut linkage = Linkage::default();
     let mut values = BTreeMap::new();
     for entry in dynamic {
         let tag = entry.d_tag(endian).0;
@@ -184,59 +180,42 @@ fn read_linkage(file: &File<'_>, bytes: &[u8]) -> Option<Linkage> {
         Some(String::from_utf8_lossy(rest.get(..end)?).into_owned())
     };
     let single = |tag: elf::DynamicTag| values.get(&tag.0).and_then(|offset| text(*offset));
-    linkage.soname = single(elf::DT_SONAME);
-    linkage.rpath = single(elf::DT_RPATH);
-    linkage.runpath = single(elf::DT_RUNPATH);
     let needed = dynamic.iter().take_while(|entry| entry.d_tag(endian) != elf::DT_NULL);
-    linkage.needed = needed
-        .filter(|entry| entry.d_tag(endian) == elf::DT_NEEDED)
-        .filter_map(|entry| text(entry.d_val(endian)))
-        .collect();
-    if let (Some(address), Some(count)) = (values.get(&elf::DT_VERNEED.0), values.get(&elf::DT_VERNEEDNUM.0))
-    {
-        linkage.versions = version_needs(&at, *address, *count, &text);
-    }
-    if let (Some(address), Some(count)) = (values.get(&elf::DT_VERDEF.0), values.get(&elf::DT_VERDEFNUM.0)) {
-        linkage.defines = version_definitions(&at, *address, *count, &text);
-    }
-    Some(linkage)
+    let needed = needed.filter(|entry| entry.d_tag(endian) == elf::DT_NEEDED);
+    // A list without its address or its count is empty.
+    let list = |address: elf::DynamicTag, count: elf::DynamicTag| {
+        let both = values.get(&address.0).zip(values.get(&count.0));
+        both.map_or((0, 0), |(address, count)| (*address, (*count).min(MAX_VERSIONS)))
+    };
+    Some(Linkage {
+        soname: single(elf::DT_SONAME),
+        rpath: single(elf::DT_RPATH),
+        runpath: single(elf::DT_RUNPATH),
+        needed: needed.filter_map(|entry| text(entry.d_val(endian))).collect(),
+        versions: version_needs(&at, list(elf::DT_VERNEED, elf::DT_VERNEEDNUM), &text),
+        defines: version_definitions(&at, list(elf::DT_VERDEF, elf::DT_VERDEFNUM), &text),
+        ..Linkage::default()
+    })
 }
 
 /// Reads the list of required versions: libraries, each with a linked list of versions.
 fn version_needs<'a>(
     at: &dyn Fn(u64, u64) -> Option<&'a [u8]>,
-    address: u64,
-    count: u64,
+    (address, count): (u64, u64),
     text: &dyn Fn(u64) -> Option<String>,
 ) -> Vec<VersionNeed> {
-    use crate::bytes::{u16_at, u32_at};
     let mut versions = Vec::new();
-    let mut library_at = address;
-    // A cyclic list would never end; no library needs this many.
-    for _ in 0..count.min(4096) {
-        let Some(need) = at(library_at, 16) else { break };
-        let (Some(entries), Some(file), Some(first), Some(next)) =
-            (u16_at(need, 2), u32_at(need, 4), u32_at(need, 8), u32_at(need, 12))
+    for (library_at, need) in linked_list(at, address, count, 16) {
+        let (Some(entries), Some(file), Some(first)) = (u16_at(need, 2), u32_at(need, 4), u32_at(need, 8))
         else {
             break;
         };
         let library = text(u64::from(file)).unwrap_or_default();
-        let mut version_at = library_at.wrapping_add(u64::from(first));
-        for _ in 0..entries {
-            let Some(entry) = at(version_at, 16) else { break };
-            let (Some(name), Some(next)) = (u32_at(entry, 8), u32_at(entry, 12)) else { break };
-            if let Some(version) = text(u64::from(name)) {
-                versions.push(VersionNeed { library: library.clone(), version });
-            }
-            if next == 0 {
-                break;
-            }
-            version_at = version_at.wrapping_add(u64::from(next));
+        let first = library_at.wrapping_add(u64::from(first));
+        for (_, entry) in linked_list(at, first, u64::from(entries), 16) {
+            let version = u32_at(entry, 8).and_then(|name| text(u64::from(name)));
+            versions.extend(version.map(|version| VersionNeed { library: library.clone(), version }));
         }
-        if next == 0 {
-            break;
-        }
-        library_at = library_at.wrapping_add(u64::from(next));
     }
     versions.sort();
     versions.dedup();
@@ -246,22 +225,32 @@ fn version_needs<'a>(
 /// Reads the list of defined versions; the first entry of each is its name.
 fn version_definitions<'a>(
     at: &dyn Fn(u64, u64) -> Option<&'a [u8]>,
-    address: u64,
-    count: u64,
+    (address, count): (u64, u64),
     text: &dyn Fn(u64) -> Option<String>,
 ) -> Vec<String> {
-    use crate::bytes::u32_at;
-    let mut definitions = Vec::new();
-    let mut definition_at = address;
-    for _ in 0..count.min(4096) {
-        let Some(definition) = at(definition_at, 20) else { break };
-        let (Some(names), Some(next)) = (u32_at(definition, 12), u32_at(definition, 16)) else { break };
-        let name = at(definition_at.wrapping_add(u64::from(names)), 8).and_then(|entry| u32_at(entry, 0));
-        definitions.extend(name.and_then(|name| text(u64::from(name))));
-        if next == 0 {
-            break;
-        }
-        definition_at = definition_at.wrapping_add(u64::from(next));
-    }
-    definitions
+    let name = |(definition_at, definition): (u64, &[u8])| {
+        let entry = at(definition_at.wrapping_add(u64::from(u32_at(definition, 12)?)), 8)?;
+        text(u64::from(u32_at(entry, 0)?))
+    };
+    linked_list(at, address, count, 20).filter_map(name).collect()
+}
+
+/// A cyclic list would never end; no library needs this many.
+const MAX_VERSIONS: u64 = 4096;
+
+/// The addresses and entries of a linked list. The last field of an entry is the distance to the next, zero in the last one.
+fn linked_list<'a>(
+    at: &dyn Fn(u64, u64) -> Option<&'a [u8]>,
+    start: u64,
+    count: u64,
+    size: u64,
+) -> impl Iterator<Item = (u64, &'a [u8])> {
+    let mut following = Some(start);
+    (0..count).map_while(move |_| {
+        let address = following?;
+        let entry = at(address, size)?;
+        let next = u32_at(entry, entry.len().checked_sub(4)?)?;
+        following = (next != 0).then(|| address.wrapping_add(u64::from(next)));
+        Some((address, entry))
+    })
 }

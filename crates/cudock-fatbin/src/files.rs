@@ -15,13 +15,11 @@ const MAX_MEMBER: u64 = 4 << 30;
 /// The limit of nested directories.
 const MAX_DEPTH: usize = 64;
 
-/// A file that was read.
 #[derive(Debug, Clone)]
 pub struct Inspected {
     /// The path; in a zip file, the path of the zip file, `!/` and the name of the member.
     pub path: String,
     pub size: u64,
-    /// The contents.
     pub binary: Binary,
 }
 
@@ -32,30 +30,20 @@ pub struct InspectError {
     pub error: FileError,
 }
 
-/// An error while reading a file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It could not be opened.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// It could not be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is corrupt, or not a supported file.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// It is an invalid zip file.
     #[error("invalid zip file: {0}")]
     Zip(#[from] zip::result::ZipError),
-    /// A member of a zip file is too large.
     #[error("{size} bytes is too large for a member of a zip file (at most {MAX_MEMBER})")]
-    TooLarge {
-        /// The claimed size.
-        size: u64,
-    },
+    TooLarge { size: u64 },
 }
 
-/// The result of a task, with its index.
 type TaskResult<T> = (usize, Vec<T>, Vec<InspectError>);
 
 /// A file to read: one that was named, or found in a directory.
@@ -73,7 +61,6 @@ pub fn inspect<T: Send>(
     inspect_file: impl Fn(Inspected, &[u8]) -> Option<T> + Sync,
 ) -> (Vec<T>, Vec<InspectError>) {
     let mut tasks = Vec::new();
-    let mut errors = Vec::new();
     for path in paths {
         if path.is_dir() {
             collect_files(path, 0, &mut tasks);
@@ -102,12 +89,9 @@ pub fn inspect<T: Send>(
     });
     let mut results = results.into_inner().unwrap_or_default();
     results.sort_by_key(|(index, ..)| *index);
-    let mut found = Vec::new();
-    for (_, files, invalid) in results {
-        found.extend(files);
-        errors.extend(invalid);
-    }
-    (found, errors)
+    let (found, errors): (Vec<_>, Vec<_>) =
+        results.into_iter().map(|(_, found, errors)| (found, errors)).unzip();
+    (found.into_iter().flatten().collect(), errors.into_iter().flatten().collect())
 }
 
 /// The files in a directory, sorted so that reports are reproducible. Symlinks are not followed.
@@ -139,9 +123,8 @@ fn inspect_task<T>(
             return if task.named { Err(ReadError::Unknown.into()) } else { Ok(()) };
         }
         let bytes = map(&task.path)?;
-        let binary = read(&bytes)?;
-        found
-            .extend(inspect_file(Inspected { path: path.clone(), size: bytes.len() as u64, binary }, &bytes));
+        let inspected = Inspected { path: path.clone(), size: bytes.len() as u64, binary: read(&bytes)? };
+        found.extend(inspect_file(inspected, &bytes));
         Ok(())
     });
     if let Err(error) = result
@@ -172,12 +155,10 @@ fn zip<T>(
         let member = format!("{}!/{name}", path.display());
         match decompressed(&mut archive, index) {
             Ok(None) => {}
-            Ok(Some(decompressed)) => match read(&decompressed) {
+            Ok(Some(bytes)) => match read(&bytes) {
                 Ok(binary) => {
-                    found.extend(inspect_file(
-                        Inspected { path: member, size: decompressed.len() as u64, binary },
-                        &decompressed,
-                    ));
+                    let inspected = Inspected { path: member, size: bytes.len() as u64, binary };
+                    found.extend(inspect_file(inspected, &bytes));
                 }
                 Err(error) => errors.push(InspectError { path: member, error: error.into() }),
             },

@@ -8,7 +8,6 @@ use crate::container::{Damage, MAGIC, Module, is_plausible, read};
 #[derive(Debug, Clone)]
 pub(crate) struct DataRange<'a> {
     pub(crate) section: String,
-    /// The offset in the file.
     pub(crate) offset: u64,
     /// The address at which it is loaded: containers are aligned there.
     pub(crate) address: u64,

@@ -11,24 +11,12 @@ const MAX_BYTES: u64 = 2 << 30;
 /// The maximum compression ratio of LZ4.
 const LZ4_MAX_RATIO: u64 = 255;
 
-/// An error while decompressing a payload.
 #[derive(Debug, thiserror::Error)]
 pub enum PayloadError {
-    /// It is outside of the file.
     #[error("at offset {offset:#x}: payload is outside of the file")]
-    Outside {
-        /// The offset in its header.
-        offset: u64,
-    },
-    /// The size in its header is impossible.
+    Outside { offset: u64 },
     #[error("at offset {offset:#x}: {stored} bytes cannot decompress to {claimed}")]
-    Claim {
-        offset: u64,
-        /// The size in the header.
-        claimed: u64,
-        /// The stored size.
-        stored: u64,
-    },
+    Claim { offset: u64, claimed: u64, stored: u64 },
     /// Decompression failed, or gave a different size.
     #[error("at offset {offset:#x}: cannot decompress the payload: {reason}")]
     Broken { offset: u64, reason: String },
@@ -71,7 +59,6 @@ impl FatbinEntry {
         }
     }
 
-    /// The stored payload.
     pub fn stored_bytes<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
         let start = usize::try_from(self.payload_offset()).ok()?;
         file.get(start..start.checked_add(usize::try_from(self.stored).ok()?)?)

@@ -10,25 +10,22 @@ use crate::elf::{self, Linkage};
 use crate::find::{self, DataRange};
 use crate::wrappers;
 
-/// The file format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FileKind {
     /// An ELF executable, library or object file.
+    #[default]
     Elf,
     /// A static archive.
     Archive,
     /// A bare container.
     Fatbin,
-    /// A bare cubin.
     Cubin,
 }
 
 /// A file and its GPU code.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Binary {
-    /// The file format.
     pub kind: FileKind,
-    /// Dynamic linking information.
     pub linkage: Linkage,
     /// The modules, in file order.
     pub modules: Vec<Module>,
@@ -36,17 +33,13 @@ pub struct Binary {
     pub relocatable: Vec<Module>,
     /// The contents of a bare cubin.
     pub cubin: Option<Cubin>,
-    /// Corruptions.
     pub damage: Vec<Damage>,
 }
 
-/// An error while reading a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// It is not a file with GPU code.
     #[error("not an ELF file, an archive, a fat binary or a cubin")]
     Unknown,
-    /// It is corrupt.
     #[error("{0}")]
     Damaged(Damage),
 }
@@ -59,7 +52,6 @@ pub fn is_candidate(start: &[u8]) -> bool {
     start.starts_with(&ELF) || start.starts_with(ARCHIVE) || start.starts_with(&MAGIC)
 }
 
-/// Reads a file.
 pub fn read(bytes: &[u8]) -> Result<Binary, ReadError> {
     if bytes.starts_with(&MAGIC) {
         return fatbin(bytes);
@@ -74,14 +66,7 @@ pub fn read(bytes: &[u8]) -> Result<Binary, ReadError> {
 }
 
 fn empty(kind: FileKind) -> Binary {
-    Binary {
-        kind,
-        linkage: Linkage::default(),
-        modules: Vec::new(),
-        relocatable: Vec::new(),
-        cubin: None,
-        damage: Vec::new(),
-    }
+    Binary { kind, ..Binary::default() }
 }
 
 /// A bare container, or several in sequence.
@@ -144,9 +129,8 @@ fn archive(bytes: &[u8]) -> Result<Binary, ReadError> {
                 }
             }
             Err(error) => {
-                binary
-                    .damage
-                    .push(Damage { offset: start, message: format!("invalid object file: {error}") });
+                let message = format!("invalid object file: {error}");
+                binary.damage.push(Damage { offset: start, message });
             }
         }
     }
@@ -180,7 +164,6 @@ impl Module {
         Some(!self.smallest_cubin(file)?.kernels.is_empty())
     }
 
-    /// The smallest cubin, decompressed.
     pub fn smallest_cubin(&self, file: &[u8]) -> Option<Cubin> {
         let entry = self.smallest_entry()?;
         let payload = entry.payload(file).ok()?;
@@ -190,7 +173,6 @@ impl Module {
         }
     }
 
-    /// The smallest entry with SASS.
     pub fn smallest_entry(&self) -> Option<&FatbinEntry> {
         let machine_code = |entry: &&FatbinEntry| {
             matches!(entry.kind, EntryKind::Cubin | EntryKind::Group) && !entry.is_lto()

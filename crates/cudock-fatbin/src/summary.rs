@@ -12,13 +12,11 @@ use crate::targets::{CodeTarget, ModuleTargets};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeSummary {
     pub target: CodeTarget,
-    /// The PTX version.
     pub ptx_isa: Option<PtxIsa>,
     /// The number of entries, including members of groups.
     pub count: u64,
     /// The stored size. Members of a group get a share of its stored size.
     pub stored: u64,
-    /// The decompressed size.
     pub bytes: u64,
 }
 
@@ -93,7 +91,6 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// The coverage of a file.
     pub fn of(binary: &Binary) -> Self {
         let intermediate = binary.lines().iter().any(|line| matches!(line.target, CodeTarget::Ir(_)));
         Self { modules: binary.targets().into_iter().flatten().collect(), intermediate }

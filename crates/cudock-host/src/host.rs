@@ -9,24 +9,20 @@ use serde::{Deserialize, Serialize};
 /// Everything that a probe reads.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Host {
-    /// Operating system, architecture and container.
     #[serde(rename = "surroundings")]
     pub system: SystemInfo,
     /// Environment variables that affect CUDA, NVIDIA's container runtime and Python.
     pub environment: BTreeMap<String, String>,
     /// GPUs and `NVSwitches` on the PCI bus.
     pub pci: Vec<PciDevice>,
-    /// The kernel part of the driver.
     pub kernel: KernelDriver,
     pub nodes: Vec<DeviceNode>,
     /// Copies of the driver's libraries, in the order in which the loader finds them; those it does not find come last.
     pub libraries: Vec<DriverLibrary>,
     /// Whether the loader's cache lists the driver's libraries; none if there is no readable cache.
     pub loader_cache: Option<LoaderCache>,
-    /// The result of querying NVML.
     pub nvml: NvmlResult,
     pub toolkits: Vec<CudaToolkit>,
-    /// Container engines and NVIDIA's toolkit for them.
     pub containers: Containers,
     /// The Python environment of programs started here.
     pub python: Option<PythonEnvironment>,
@@ -34,39 +30,32 @@ pub struct Host {
     pub cuda_libraries: BTreeMap<String, String>,
 }
 
-/// Operating system, architecture and container.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct SystemInfo {
     /// "Ubuntu 24.04.3 LTS"
     pub os: Option<String>,
-    /// The kernel release.
     pub kernel: Option<String>,
     /// `x86_64` or aarch64.
     pub cpu_arch: String,
     /// The path that identifies a container, such as `/.dockerenv`.
     pub container: Option<String>,
-    /// Whether this is WSL2.
     pub wsl: bool,
 }
 
-/// A device on the PCI bus.
 #[derive(Debug, Clone, Serialize)]
 pub struct PciDevice {
     /// `0000:00:06.0`
     pub address: String,
     /// The vendor id; 0x10de is NVIDIA.
     pub vendor: u16,
-    /// The device id.
     pub device: u16,
-    /// The PCI class code.
     pub class: u32,
     /// The kernel driver it is bound to.
     pub driver: Option<String>,
 }
 
-/// The PCI vendor id of NVIDIA.
+/// PCI vendor ids.
 pub const NVIDIA: u16 = 0x10de;
-/// The PCI vendor id of AMD.
 pub const AMD: u16 = 0x1002;
 
 impl PciDevice {
@@ -81,7 +70,6 @@ impl PciDevice {
     }
 }
 
-/// The kernel part of the driver.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct KernelDriver {
     /// From `/proc/driver/nvidia/version`.
@@ -106,7 +94,6 @@ impl KernelDriver {
         self.proc_version.or(self.sys_version)
     }
 
-    /// Whether a module is loaded.
     pub fn has(&self, module: &str) -> bool {
         self.modules.iter().any(|name| name == module)
     }
@@ -115,7 +102,6 @@ impl KernelDriver {
 /// A GPU as seen by the kernel module.
 #[derive(Debug, Clone, Serialize)]
 pub struct KernelGpu {
-    /// The PCI address.
     pub address: String,
     /// `NVIDIA H200`
     pub model: Option<String>,
@@ -127,7 +113,6 @@ pub struct KernelGpu {
 pub struct DeviceNode {
     /// `/dev/nvidia0`
     pub path: String,
-    /// Permission bits.
     pub mode: u32,
     /// Whether it is a device; none in a directory tree, which may contain files instead.
     pub is_device: Option<bool>,
@@ -146,16 +131,13 @@ pub struct DriverLibrary {
     pub size: u64,
     /// The version in its file name.
     pub version: Option<DriverVersion>,
-    /// The kind of copy.
     pub kind: LibraryKind,
-    /// How the loader finds it.
     pub found_by: FoundBy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LibraryKind {
-    /// The driver's own library.
     Driver,
     /// From a cuda-compat package.
     Compat,
@@ -163,7 +145,6 @@ pub enum LibraryKind {
     Stub,
     /// An empty file, as left in images committed from GPU containers.
     Empty,
-    /// A dangling symlink.
     Dangling,
 }
 
@@ -171,11 +152,9 @@ pub enum LibraryKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FoundBy {
-    /// Through `LD_LIBRARY_PATH`.
     LibraryPath,
     /// Through `/etc/ld.so.conf` and its cache.
     Configuration,
-    /// In the default directories.
     Default,
     NotSearched,
 }
@@ -183,13 +162,10 @@ pub enum FoundBy {
 /// The libraries in the loader's cache.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct LoaderCache {
-    /// Whether it lists `libcuda.so.1`.
     pub libcuda: bool,
-    /// Whether it lists `libnvidia-ml.so.1`.
     pub nvml: bool,
 }
 
-/// The result of querying NVML.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NvmlResult {
@@ -197,7 +173,6 @@ pub enum NvmlResult {
     #[default]
     #[serde(rename = "not-asked")]
     NotQueried,
-    /// The query failed.
     Failed(String),
     #[serde(rename = "answered")]
     Report(NvmlReport),
@@ -206,7 +181,6 @@ pub enum NvmlResult {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NvmlReport {
     pub driver: DriverVersion,
-    /// The CUDA version that the driver supports.
     pub cuda: Option<CudaVersion>,
     pub gpus: Vec<NvmlGpu>,
 }
@@ -216,37 +190,30 @@ pub struct NvmlReport {
 pub struct NvmlGpu {
     /// `NVIDIA H200`
     pub name: String,
-    /// The compute capability.
     pub capability: Option<Capability>,
     /// The UUID, which can be used in `CUDA_VISIBLE_DEVICES`.
     #[serde(default)]
     pub uuid: Option<String>,
-    /// Memory in bytes.
+    /// In bytes.
     pub memory_total: Option<u64>,
-    /// Used memory in bytes.
     pub memory_used: Option<u64>,
-    /// Persistence mode.
     pub persistence: Option<bool>,
-    /// MIG mode.
     pub mig: Option<bool>,
     pub mig_devices: Option<u32>,
     /// The compute mode: default, exclusive or prohibited.
     pub compute_mode: Option<String>,
 }
 
-/// A CUDA toolkit on disk.
 #[derive(Debug, Clone, Serialize)]
 pub struct CudaToolkit {
     /// `/usr/local/cuda-12.4`
     pub path: String,
     pub version: Option<CudaVersion>,
-    /// Whether it includes `nvcc`.
     pub nvcc: bool,
     /// The version of the libcuda in its cuda-compat directory.
     pub compat: Option<DriverVersion>,
 }
 
-/// Container engines and NVIDIA's toolkit for them.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Containers {
     /// Programs of the NVIDIA Container Toolkit, with their paths.
@@ -255,7 +222,6 @@ pub struct Containers {
     pub toolkit_version: Option<String>,
     /// Installed engines: docker, containerd and podman.
     pub engines: Vec<ContainerEngine>,
-    /// CDI specifications.
     pub cdi: Vec<CdiSpec>,
     /// Whether systemd manages cgroups.
     pub systemd: bool,
@@ -265,15 +231,13 @@ pub struct Containers {
     pub dev_char_links: Option<bool>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct ContainerEngine {
     /// `docker`, `containerd`, `podman`
     pub name: String,
-    /// The configuration file.
     pub config: Option<String>,
     /// Why the configuration file is invalid.
     pub config_error: Option<String>,
-    /// Whether NVIDIA's runtime is configured.
     pub nvidia_runtime: bool,
     /// Whether CDI is enabled, if it must be.
     pub cdi: Option<bool>,
@@ -281,8 +245,7 @@ pub struct ContainerEngine {
     pub cgroupfs: bool,
 }
 
-/// A CDI specification.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct CdiSpec {
     /// `/etc/cdi/nvidia.yaml`
     pub path: String,
@@ -290,7 +253,6 @@ pub struct CdiSpec {
     pub kind: Option<String>,
     /// Why it is invalid.
     pub error: Option<String>,
-    /// The names of its devices.
     pub devices: Vec<String>,
     /// Host files in it that do not exist.
     pub missing: Vec<String>,
@@ -304,13 +266,11 @@ pub struct PythonEnvironment {
     pub prefix: String,
     /// How it was found: `VIRTUAL_ENV`, `CONDA_PREFIX` or `PATH`.
     pub found_by: String,
-    /// The package directories.
     pub site_packages: Vec<String>,
     /// Distributions relevant for GPUs.
     pub distributions: Vec<Distribution>,
     /// SONAMEs of libraries in NVIDIA's wheels.
     pub wheel_libraries: Vec<String>,
-    /// The build information of torch.
     pub torch: Option<TorchBuildInfo>,
 }
 
@@ -321,10 +281,8 @@ impl PythonEnvironment {
     }
 }
 
-/// An installed Python distribution.
 #[derive(Debug, Clone, Serialize)]
 pub struct Distribution {
-    /// The normalized name.
     pub name: String,
     pub version: Version,
     /// The path of its metadata.
@@ -335,7 +293,6 @@ pub struct Distribution {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct PackageRequirement {
-    /// The normalized name.
     pub name: String,
     /// The version, if pinned with `==`.
     pub exactly: Option<Version>,
@@ -348,6 +305,5 @@ pub struct TorchBuildInfo {
     pub version: Version,
     /// The CUDA version it was built for; none for CPU and `ROCm` builds.
     pub cuda: Option<CudaVersion>,
-    /// The `ROCm` version.
     pub hip: Option<String>,
 }

@@ -9,7 +9,6 @@ pub mod checks;
 mod files;
 pub mod frameworks;
 pub mod host;
-#[doc(hidden)]
 pub mod ld_cache;
 pub mod loader;
 pub mod nvml;

@@ -25,9 +25,7 @@ const MAX_INCLUDES: usize = 8;
 /// A library directory, and how the loader finds it.
 #[derive(Debug, Clone)]
 pub struct Directory {
-    /// `/usr/lib/x86_64-linux-gnu`
     pub path: String,
-    /// How the loader finds it.
     pub found_by: FoundBy,
 }
 

@@ -28,7 +28,6 @@ pub fn query_in_child(program: &Path, arguments: &[&OsStr]) -> NvmlResult {
     }
 }
 
-/// The output and exit status of a child process.
 fn output_of(program: &Path, arguments: &[&OsStr]) -> Result<(String, ExitStatus), String> {
     let mut child = Command::new(program)
         .args(arguments)
@@ -58,16 +57,18 @@ fn output_of(program: &Path, arguments: &[&OsStr]) -> Result<(String, ExitStatus
     Ok((answer, status))
 }
 
-/// Queries in this process, with the library at `path` or the one the loader finds.
-pub fn query_here(path: Option<&OsStr>) -> NvmlResult {
-    match report(path.unwrap_or(OsStr::new("libnvidia-ml.so.1"))) {
-        Ok(report) => NvmlResult::Report(report),
-        Err(error) => NvmlResult::Failed(error),
-    }
+/// Opens the library at `path`, or the one the loader finds.
+fn open(path: Option<&OsStr>) -> Result<Nvml, String> {
+    let library = path.unwrap_or(OsStr::new("libnvidia-ml.so.1"));
+    Nvml::builder().lib_path(library).init().map_err(|error| error.to_string())
 }
 
-fn report(library: &OsStr) -> Result<NvmlReport, String> {
-    let nvml = Nvml::builder().lib_path(library).init().map_err(|error| error.to_string())?;
+/// Queries in this process, with the library at `path` or the one the loader finds.
+pub fn query_here(path: Option<&OsStr>) -> NvmlResult {
+    open(path).and_then(|nvml| report(&nvml)).map_or_else(NvmlResult::Failed, NvmlResult::Report)
+}
+
+fn report(nvml: &Nvml) -> Result<NvmlReport, String> {
     let driver = nvml.sys_driver_version().map_err(|error| error.to_string())?;
     let count = nvml.device_count().map_err(|error| error.to_string())?;
     let gpus =
@@ -113,14 +114,12 @@ pub struct GpuMonitor {
     nvml: Nvml,
 }
 
-/// Memory use and utilization of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuUsage {
     pub index: u32,
     pub name: String,
     /// Bytes used by all processes.
     pub memory_used: u64,
-    /// Total bytes.
     pub memory_total: u64,
     /// The percentage of recent time in which a kernel ran.
     pub utilization_percent: Option<u32>,
@@ -129,11 +128,9 @@ pub struct GpuUsage {
 impl GpuMonitor {
     /// Opens the library; none if it is missing. May hang with a broken driver.
     pub fn open() -> Option<Self> {
-        let nvml = Nvml::builder().lib_path(OsStr::new("libnvidia-ml.so.1")).init().ok()?;
-        Some(Self { nvml })
+        open(None).ok().map(|nvml| Self { nvml })
     }
 
-    /// Reads all GPUs.
     pub fn read(&self) -> Vec<GpuUsage> {
         let count = self.nvml.device_count().unwrap_or(0);
         (0..count)
@@ -154,7 +151,6 @@ impl GpuMonitor {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuProcess {
-    /// The index of the GPU.
     pub gpu: u32,
     /// The process id on the host.
     pub pid: u32,
@@ -183,8 +179,7 @@ pub fn processes_in_child(program: &Path, arguments: &[&OsStr]) -> Result<Vec<Gp
 
 /// The processes on all GPUs, queried in this process.
 pub fn processes_here(path: Option<&OsStr>) -> Result<Vec<GpuProcess>, String> {
-    let library = path.unwrap_or(OsStr::new("libnvidia-ml.so.1"));
-    let nvml = Nvml::builder().lib_path(library).init().map_err(|error| error.to_string())?;
+    let nvml = open(path)?;
     let count = nvml.device_count().map_err(|error| error.to_string())?;
     let mut all = Vec::new();
     for gpu in 0..count {

@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
+use crate::files::Files;
+
 /// The largest file to read.
 const MAX_TEXT: u64 = 8 << 20;
 
@@ -14,11 +16,9 @@ const MAX_ENTRIES: usize = 100_000;
 /// The number of symlinks that the kernel follows.
 const MAX_LINKS: usize = 40;
 
-/// An error while opening a root.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}", path.display())]
 pub struct RootError {
-    /// The directory.
     pub path: PathBuf,
     pub source: io::Error,
 }
@@ -30,7 +30,6 @@ pub struct Root {
     live: bool,
 }
 
-/// File metadata.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stat {
     pub(crate) size: u64,
@@ -64,8 +63,17 @@ impl Root {
         &self.base
     }
 
+    /// This machine's architecture, or that of the tree's program loader.
+    pub fn cpu_arch(&self) -> &'static str {
+        if self.live {
+            return std::env::consts::ARCH;
+        }
+        let arm = ["/lib/ld-linux-aarch64.so.1", "/usr/lib/aarch64-linux-gnu"];
+        if arm.iter().any(|path| self.exists(path)) { "aarch64" } else { "x86_64" }
+    }
+
     /// Resolves all symlinks of a path; none if a component does not exist.
-    pub(crate) fn real(&self, path: &str) -> Option<PathBuf> {
+    fn real_path(&self, path: &str) -> Option<PathBuf> {
         let mut todo: Vec<PathBuf> = vec![PathBuf::from(path)];
         let mut done = PathBuf::from("/");
         let mut links = 0;
@@ -105,20 +113,7 @@ impl Root {
     }
 
     fn host_path(&self, path: &str) -> Option<PathBuf> {
-        self.real(path).map(|inside| self.on_host(&inside))
-    }
-
-    pub(crate) fn exists(&self, path: &str) -> bool {
-        self.real(path).is_some()
-    }
-
-    pub(crate) fn is_dir(&self, path: &str) -> bool {
-        self.host_path(path).is_some_and(|path| path.is_dir())
-    }
-
-    /// Whether it is an executable file.
-    pub(crate) fn is_program(&self, path: &str) -> bool {
-        self.stat(path).is_some_and(|stat| stat.mode & 0o170_000 == 0o100_000 && stat.mode & 0o111 != 0)
+        self.real_path(path).map(|inside| self.on_host(&inside))
     }
 
     pub(crate) fn stat(&self, path: &str) -> Option<Stat> {
@@ -135,7 +130,7 @@ impl Root {
     /// The target of a symlink, as written.
     pub(crate) fn link(&self, path: &str) -> Option<String> {
         let path = Path::new(path);
-        let parent = self.real(path.parent()?.to_str()?)?;
+        let parent = self.real_path(path.parent()?.to_str()?)?;
         let target = fs::read_link(self.on_host(&parent).join(path.file_name()?)).ok()?;
         Some(target.to_string_lossy().into_owned())
     }
@@ -156,19 +151,19 @@ impl Root {
         (read <= MAX_TEXT).then_some(bytes)
     }
 
-    /// The text of a file; invalid UTF-8 is replaced.
-    pub(crate) fn text(&self, path: &str) -> Option<String> {
-        self.bytes(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-    }
-
     /// The trimmed first line of a file.
     pub(crate) fn line(&self, path: &str) -> Option<String> {
         let text = self.text(path)?;
         Some(text.lines().next().unwrap_or_default().trim().to_owned())
     }
+}
 
-    /// The names in a directory, sorted.
-    pub(crate) fn names(&self, path: &str) -> Vec<String> {
+impl Files for Root {
+    fn text(&self, path: &str) -> Option<String> {
+        self.bytes(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn names(&self, path: &str) -> Vec<String> {
         let Some(directory) = self.host_path(path).and_then(|path| fs::read_dir(path).ok()) else {
             return Vec::new();
         };
@@ -178,6 +173,18 @@ impl Root {
             .collect();
         names.sort();
         names
+    }
+
+    fn real(&self, path: &str) -> Option<String> {
+        self.real_path(path).map(|path| path.to_string_lossy().into_owned())
+    }
+
+    fn is_dir(&self, path: &str) -> bool {
+        self.host_path(path).is_some_and(|path| path.is_dir())
+    }
+
+    fn is_program(&self, path: &str) -> bool {
+        self.stat(path).is_some_and(|stat| stat.mode & 0o170_000 == 0o100_000 && stat.mode & 0o111 != 0)
     }
 }
 
@@ -195,7 +202,7 @@ mod tests {
         symlink("/usr/lib/libcuda.so.535.1", directory.path().join("usr/lib/libcuda.so.1")).unwrap();
         symlink("/etc", directory.path().join("outside")).unwrap();
         let root = Root::tree(directory.path()).unwrap();
-        assert_eq!(root.real("/usr/lib/libcuda.so.1"), Some(PathBuf::from("/usr/lib/libcuda.so.535.1")));
+        assert_eq!(root.real("/usr/lib/libcuda.so.1").as_deref(), Some("/usr/lib/libcuda.so.535.1"));
         assert_eq!(root.text("/usr/lib/libcuda.so.1").as_deref(), Some("x"));
         assert!(!root.exists("/outside/passwd"), "a link must not escape the root");
         assert!(!root.exists("/../../etc/passwd"), "`..` must not escape the root");

@@ -112,7 +112,7 @@ fn walk(image: &Image) -> (usize, u64, u64) {
             Ok(Some(length))
         })
         .expect("the image can be walked");
-    (tree.len(), files.into_inner(), bytes.into_inner())
+    (tree.iter().count(), files.into_inner(), bytes.into_inner())
 }
 
 /// Decodes the layers, largest first, and returns the decoded size.

@@ -4,72 +4,33 @@ use std::path::PathBuf;
 use cudock_base::{ErrorKind, Report};
 use cudock_map::MapError;
 
-/// An error while opening or walking an image.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// An I/O error on a file.
     #[error("cannot read {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        source: io::Error,
-    },
-    /// A file cannot be memory-mapped.
+    Io { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Map(#[from] MapError),
-    /// A registry or daemon request failed.
     #[error(transparent)]
     Registry(#[from] cudock_registry::Error),
-    /// A manifest, index or configuration is invalid.
     #[error("{location}: {message}")]
-    Document {
-        /// The image or document.
-        location: String,
-        /// The problem.
-        message: String,
-    },
-    /// A layer is invalid.
+    Document { location: String, message: String },
+    /// Layers are counted from 1 at the bottom, and named by the start of their digest.
     #[error("layer {number} ({digest}): {message}")]
-    Layer {
-        /// The layer, counted from 1 at the bottom.
-        number: usize,
-        /// The start of its digest.
-        digest: String,
-        /// The problem.
-        message: String,
-    },
-    /// The input is not an image.
+    Layer { number: usize, digest: String, message: String },
     #[error("{subject} is not an image: {reason}")]
-    NotAnImage {
-        /// The input.
-        subject: String,
-        /// The problem.
-        reason: String,
-    },
-    /// The layout or archive holds several images, and none was selected.
+    NotAnImage { subject: String, reason: String },
     #[error("{location} contains several images: {}", names.join(", "))]
-    Several {
-        /// The layout or archive.
-        location: String,
-        names: Vec<String>,
-    },
-    /// No image in the layout or archive has the requested name.
+    Several { location: String, names: Vec<String> },
     #[error("image {requested} not found in {location}; it contains {}", names.join(", "))]
-    NoName {
-        /// The layout or archive.
-        location: String,
-        requested: String,
-        names: Vec<String>,
-    },
-    /// The image is not available for the requested platform.
+    NoName { location: String, requested: String, names: Vec<String> },
     #[error("{location} has no image for {requested}; available: {}", available.join(", "))]
-    NoPlatform {
-        location: String,
-        /// The requested platform.
-        requested: String,
-        /// The platforms it is available for.
-        available: Vec<String>,
-    },
+    NoPlatform { location: String, requested: String, available: Vec<String> },
+}
+
+impl ImageError {
+    pub(crate) fn document(location: &str, message: impl Into<String>) -> Self {
+        ImageError::Document { location: location.to_owned(), message: message.into() }
+    }
 }
 
 impl Report for ImageError {

@@ -95,18 +95,13 @@ impl FromStr for Platform {
     }
 }
 
-/// The configuration of an image.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct ImageConfig {
-    /// `amd64`, `arm64`
     #[serde(default)]
     pub architecture: String,
-    /// `linux`
     #[serde(default)]
     pub os: String,
-    /// `v8`
     pub variant: Option<String>,
-    /// How to start a container.
     #[serde(default)]
     pub config: RunConfig,
     #[serde(default)]
@@ -125,7 +120,6 @@ pub struct RunConfig {
     /// The arguments, or the whole command line if there is no entry point.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub cmd: Vec<String>,
-    /// The working directory.
     #[serde(default)]
     pub working_dir: String,
     /// The user, with an optional group.
@@ -148,7 +142,6 @@ fn null_is_empty<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Ve
 }
 
 impl ImageConfig {
-    /// The declared platform.
     pub fn platform(&self) -> Platform {
         let os = if self.os.is_empty() { "linux" } else { &self.os };
         Platform {
@@ -173,20 +166,17 @@ impl RunConfig {
 }
 
 pub(crate) fn parse<T: for<'de> Deserialize<'de>>(location: &str, bytes: &[u8]) -> Result<T, ImageError> {
-    let invalid = |message: String| ImageError::Document { location: location.to_owned(), message };
     if bytes.len() > MAX_DOCUMENT {
-        return Err(invalid(format!("{} bytes is too large for an image document", bytes.len())));
+        let message = format!("{} bytes is too large for an image document", bytes.len());
+        return Err(ImageError::document(location, message));
     }
-    serde_json::from_slice(bytes).map_err(|error| invalid(error.to_string()))
+    serde_json::from_slice(bytes).map_err(|error| ImageError::document(location, error.to_string()))
 }
 
 impl Document {
     pub(crate) fn read(location: &str, bytes: &[u8]) -> Result<Self, ImageError> {
         let document: Self = parse(location, bytes)?;
-        let invalid = |message: &str| ImageError::Document {
-            location: location.to_owned(),
-            message: message.to_owned(),
-        };
+        let invalid = |message| ImageError::document(location, message);
         match document.schema_version {
             Some(1) => Err(invalid("schema version 1 manifests are not supported: push the image again")),
             _ if document.manifests.is_none() && document.config.is_none() => {

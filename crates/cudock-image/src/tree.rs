@@ -18,7 +18,6 @@ impl<T> Default for Tree<T> {
     }
 }
 
-/// An entry of the tree.
 #[derive(Debug, Clone)]
 pub struct TreeNode<T> {
     /// Permission bits.
@@ -30,14 +29,11 @@ pub struct TreeNode<T> {
 #[derive(Debug, Clone)]
 pub enum NodeKind<T> {
     Directory,
-    /// A regular file.
     File {
-        /// The size in bytes.
         size: u64,
         /// What the walk kept of it.
         kept: Option<T>,
     },
-    /// A symlink and its target.
     Symlink(String),
     /// A device or a FIFO.
     Special,
@@ -61,7 +57,6 @@ impl<T> TreeNode<T> {
         }
     }
 
-    /// The size of a file.
     pub fn size(&self) -> Option<u64> {
         match self.kind {
             NodeKind::File { size, .. } => Some(size),
@@ -114,24 +109,13 @@ impl<T> Tree<T> {
         self.nodes.iter().map(|(path, node)| (path.as_str(), node))
     }
 
-    /// The number of entries.
-    pub fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
-    /// Whether there are no entries.
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
-    }
-
     /// Inserts an entry, and the directories above it if they are missing.
     pub fn insert(&mut self, path: &str, node: TreeNode<T>) {
         let path = path.trim_matches('/');
         if path.is_empty() {
             return;
         }
-        let stays = node.is_directory() && self.nodes.get(path).is_some_and(TreeNode::is_directory);
-        if !stays && self.nodes.get(path).is_some_and(TreeNode::is_directory) {
+        if !node.is_directory() && self.nodes.get(path).is_some_and(TreeNode::is_directory) {
             self.remove_children(path);
         }
         self.ensure_directories(path);
@@ -150,11 +134,7 @@ impl<T> Tree<T> {
     }
 
     fn remove_children(&mut self, path: &str) {
-        let (from, to) = (format!("{path}/"), format!("{path}0"));
-        let below: Vec<String> = self.nodes.range(from..to).map(|(path, _)| path.clone()).collect();
-        for path in below {
-            self.nodes.remove(&path);
-        }
+        self.nodes.extract_if(format!("{path}/")..format!("{path}0"), |_, _| true).for_each(drop);
     }
 
     /// The real path of a path, whether or not it exists; none for a symlink loop.
@@ -232,27 +212,14 @@ impl<T: Clone> Tree<T> {
         let mut known: Option<(String, String)> = None;
         for change in changes {
             match change {
-                LayerChange::Put(path, node) => {
-                    let target = self.resolve_parent(&path, &mut known)?;
-                    let may_redirect = !matches!(node.kind, NodeKind::File { .. }) || self.is_link(&target);
-                    self.insert(&target, node);
-                    if may_redirect {
-                        known = None;
-                    }
-                }
+                LayerChange::Put(path, node) => self.put(&path, node, &mut known)?,
                 LayerChange::Link { path, target } => {
                     let real = self.resolve_parent(&target, &mut None)?;
                     let node = self.nodes.get(&real).filter(|node| !node.is_directory());
-                    let node = node.ok_or_else(|| {
+                    let node = node.cloned().ok_or_else(|| {
                         format!("`{path}` is a hard link to `{target}`, which does not exist")
                     })?;
-                    let node = node.clone();
-                    let target = self.resolve_parent(&path, &mut known)?;
-                    let may_redirect = !matches!(node.kind, NodeKind::File { .. }) || self.is_link(&target);
-                    self.insert(&target, node);
-                    if may_redirect {
-                        known = None;
-                    }
+                    self.put(&path, node, &mut known)?;
                 }
                 LayerChange::Remove(_) | LayerChange::Empty(_) => {}
             }
@@ -260,8 +227,21 @@ impl<T: Clone> Tree<T> {
         Ok(())
     }
 
-    fn is_link(&self, path: &str) -> bool {
-        self.nodes.get(path).is_some_and(|node| matches!(node.kind, NodeKind::Symlink(_)))
+    fn put(
+        &mut self,
+        path: &str,
+        node: TreeNode<T>,
+        known: &mut Option<(String, String)>,
+    ) -> Result<(), String> {
+        let target = self.resolve_parent(path, known)?;
+        let is_link = |node: &TreeNode<T>| matches!(node.kind, NodeKind::Symlink(_));
+        let may_redirect =
+            !matches!(node.kind, NodeKind::File { .. }) || self.nodes.get(&target).is_some_and(is_link);
+        self.insert(&target, node);
+        if may_redirect {
+            *known = None;
+        }
+        Ok(())
     }
 
     fn resolve_parent(&self, path: &str, known: &mut Option<(String, String)>) -> Result<String, String> {

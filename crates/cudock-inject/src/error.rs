@@ -1,5 +1,5 @@
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cudock_base::{ErrorKind, Report, did_you_mean};
 
@@ -8,67 +8,28 @@ use crate::request::Capability;
 /// Why the GPU cannot be put into a container.
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
-    /// There is no driver where it was looked for.
     #[error("no NVIDIA driver found below {}: libcuda.so and libnvidia-ml.so not found", root.display())]
-    NoDriver {
-        /// Where it was looked for.
-        root: PathBuf,
-    },
+    NoDriver { root: PathBuf },
     /// The driver is there without its CUDA library, and compute was asked for.
     #[error("driver {version} has no libcuda.so.{version}, which compute needs")]
-    NoLibcuda {
-        /// The driver's version.
-        version: String,
-    },
-    /// A device node without which the container is useless.
+    NoLibcuda { version: String },
     #[error("{path} is missing{because}")]
     NoNode {
-        /// The node.
         path: String,
         /// What is known about why: empty, or beginning with a comma.
         because: String,
         fix: &'static str,
     },
-    /// GPUs were asked for, and the driver has none.
     #[error("no GPU: the driver's module holds none")]
     NoGpu,
-    /// More GPUs than there are.
     #[error("{asked} GPUs requested, {there} available")]
-    TooFew {
-        /// How many were asked for.
-        asked: u32,
-        there: usize,
-    },
-    /// A GPU or MIG device that is not there.
+    TooFew { asked: u32, there: usize },
     #[error("no GPU `{name}` here")]
-    UnknownGpu {
-        /// What was asked for.
-        name: String,
-        known: Vec<String>,
-    },
-    /// A driver capability that does not exist.
+    UnknownGpu { name: String, known: Vec<String> },
     #[error("{wherein}: no driver capability `{name}`")]
-    UnknownCapability {
-        /// The option or variable it stands in.
-        wherein: String,
-        /// What was written.
-        name: String,
-        /// Names that are near.
-        near: Vec<&'static str>,
-    },
-    /// A request that cannot be read.
+    UnknownCapability { wherein: String, name: String, near: Vec<&'static str> },
     #[error("{wherein}: {why} in `{text}`")]
-    BadRequest {
-        /// The option or variable.
-        wherein: String,
-        /// What was written.
-        text: String,
-        /// What is wrong with it.
-        why: &'static str,
-        /// What to write.
-        hint: &'static str,
-    },
-    /// The image's requirements do not hold.
+    BadRequest { wherein: String, text: String, why: &'static str, hint: &'static str },
     #[error("{message} ({why})")]
     Refused {
         /// The line NVIDIA's tools would print.
@@ -76,43 +37,27 @@ pub enum InjectError {
         /// What would have come nearest.
         why: String,
     },
-    /// A path of a root that cannot be made or written.
     #[error("cannot {action} {} in {}", path.display(), root.display())]
-    Root {
-        /// What was tried.
-        action: &'static str,
-        /// The path inside the root.
-        path: PathBuf,
-        root: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
-    /// A file or directory that cannot be read or written.
+    Root { action: &'static str, path: PathBuf, root: PathBuf, source: io::Error },
     #[error("cannot {action} {}", path.display())]
-    File {
-        /// What was tried.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
-    /// A hook was called with something that is not a container's state.
+    File { action: &'static str, path: PathBuf, source: io::Error },
     #[error("{0}")]
     Hook(String),
-    /// A CDI specification that cannot be read or written.
     #[error("{what}: {why}")]
-    Specification {
-        /// The file, or what was to be written.
-        what: String,
-        /// Why not.
-        why: String,
-    },
+    Specification { what: String, why: String },
 }
 
 impl InjectError {
+    /// The error for a failed operation on a file, named by a verb.
+    pub(crate) fn file<E: Into<io::Error>>(action: &'static str, path: &Path) -> impl FnOnce(E) -> Self {
+        move |source| Self::File { action, path: path.to_owned(), source: source.into() }
+    }
+
+    /// `wherein` is the option or variable.
+    pub(crate) fn bad_request(wherein: &str, text: &str, why: &'static str, hint: &'static str) -> Self {
+        Self::BadRequest { wherein: wherein.to_owned(), text: text.to_owned(), why, hint }
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoDriver { .. } => Some(

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use cudock_facts::Facts;
 use cudock_target::Target;
 use cudock_target::gate::{Gate, GateGpu, GateHost, GateVerdict};
 
 use crate::InjectError;
-use crate::driver::Driver;
 
 /// What of a machine requirements are about. Targets are those of the GPUs the container will see.
 pub fn host_of(targets: &[Target]) -> GateHost {
@@ -26,17 +24,6 @@ pub fn host_of(targets: &[Target]) -> GateHost {
 pub fn are_any(environment: &BTreeMap<String, String>) -> bool {
     let gate = Gate::from_env(environment);
     !gate.disabled && (!gate.requirements.is_empty() || gate.broken.is_some())
-}
-
-/// What can be told from the driver alone, which takes no time. Where requirements hold for it they hold; where they
-/// do not, the cards may still decide (see [`host_of`]).
-pub fn host_of_driver(facts: &Facts, driver: &Driver) -> GateHost {
-    let branch = driver.version.and_then(|version| facts.drivers().branch_of(version));
-    GateHost {
-        cuda: branch.map(|branch| branch.cuda),
-        driver: driver.version,
-        gpus: vec![GateGpu::default()],
-    }
 }
 
 /// Whether a container with this environment may start on `host`, as NVIDIA's own tools decide it.
@@ -127,6 +114,8 @@ mod tests {
         let asked = environment(&[("NVIDIA_REQUIRE_ARCH", "arch>=9.0")]);
         let said = check(&asked, &host()).unwrap().unwrap();
         assert_eq!(said, "NVIDIA_REQUIRE_ARCH asks for `arch>=9.0`, and the host's arch is not known");
+        let asked = environment(&[("NVIDIA_REQUIRE_CUDA", "cuda>=99.0 brand=tesla,driver>=535")]);
+        assert!(check(&asked, &host()).unwrap().unwrap().contains("brand"), "only the card can decide that");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use rustix::io::FdFlags;
 use rustix::ioctl::{Setter, ioctl};
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 use rustix::thread::UnshareFlags;
 
 /// Moves the calling thread, and only it, into a new network namespace.
@@ -32,11 +32,7 @@ const IFF_UP: i16 = 1;
 
 /// Brings up the loopback device of the calling thread's network namespace.
 pub(crate) fn bring_up_loopback() -> io::Result<()> {
-    let mut name = [0; 16];
-    for (to, from) in name.iter_mut().zip(b"lo") {
-        *to = *from;
-    }
-    let request = InterfaceFlags { name, flags: IFF_UP, rest: [0; 22] };
+    let request = InterfaceFlags { name: *b"lo\0\0\0\0\0\0\0\0\0\0\0\0\0\0", flags: IFF_UP, rest: [0; 22] };
     // Any socket works, and every kernel supports this family.
     let socket = UnixDatagram::unbound()?;
     // SAFETY: SIOCSIFFLAGS reads one `struct ifreq`, which is 40 bytes: the name, then the flags. `InterfaceFlags` has
@@ -83,9 +79,4 @@ pub(crate) fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     let owned = unsafe { OwnedFd::from_raw_fd(number) };
     rustix::io::fcntl_setfd(owned.as_fd(), FdFlags::CLOEXEC)?;
     Ok(owned)
-}
-
-/// The current parent process.
-pub(crate) fn parent() -> Option<Pid> {
-    rustix::process::getppid()
 }

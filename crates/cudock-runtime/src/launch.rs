@@ -266,7 +266,7 @@ fn confine_devices(cgroup: &Cgroup, inputs: &SpecInputs<'_>) -> Result<(), Runti
     let mut rules = standard_rules();
     for device in all_devices(inputs) {
         let kind = if device.block { DeviceKind::Block } else { DeviceKind::Char };
-        rules.push(DeviceRule::allow(kind, device.major, device.minor, access(&device.access)));
+        rules.push(DeviceRule::new(kind, device.major, device.minor, access(&device.access)));
     }
     Ok(attach(directory, &Program::new(&rules)?)?)
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use cudock_netns::Namespace;
 use cudock_netns::files::{AddHost, Dns, Hosts, host_resolv_conf, hostname, hosts, resolv_conf};
 use cudock_netns::forward::{ForwardOptions, Forwarder, Listeners, PortMapping};
-use cudock_netns::outbound::{Outbound, OutboundOptions, OutboundTool};
+use cudock_netns::outbound::{Outbound, OutboundTool};
 
 use crate::error::{OnError, RuntimeError, error_text};
 use crate::home::ContainerDir;
@@ -106,7 +106,7 @@ impl Network {
 
 fn start_outbound(namespace: &Namespace) -> Result<Outbound, RuntimeError> {
     let tool = OutboundTool::search(std::env::var_os("PATH").as_deref())?;
-    Ok(Outbound::start(&tool, namespace, OutboundOptions::default())?)
+    Ok(Outbound::start(&tool, namespace)?)
 }
 
 fn start_forwarder(listeners: Listeners, namespace: &Namespace) -> Result<Forwarder, RuntimeError> {
@@ -152,18 +152,14 @@ pub(crate) fn files(
         .collect();
     let shared = plan.network.mode == NetworkMode::Host;
     let host_hosts = if shared { fs::read_to_string("/etc/hosts").ok() } else { None };
-    let known = Hosts { hostname: &name, address: None, added: &added?, host_file: host_hosts.as_deref() };
-    let dns = Dns {
-        own_namespace: !shared,
-        forwarder: name_server,
-        servers: name_servers(&plan.network.dns)?,
-        ..Dns::default()
-    };
+    let known = Hosts { hostname: &name, added: &added?, host_file: host_hosts.as_deref() };
+    let dns =
+        Dns { own_namespace: !shared, forwarder: name_server, servers: name_servers(&plan.network.dns)? };
     let here = host_resolv_conf(Path::new("/"), !shared).on("cannot read", Path::new("/etc/resolv.conf"))?;
     let texts = [
         ("hosts", "/etc/hosts", hosts(&known)),
         ("hostname", "/etc/hostname", hostname(&name)?),
-        ("resolv.conf", "/etc/resolv.conf", resolv_conf(&here, &dns).text),
+        ("resolv.conf", "/etc/resolv.conf", resolv_conf(&here, &dns)),
     ];
     let mut files = Vec::new();
     for (file, target, text) in texts {

@@ -4,12 +4,12 @@
 //! consults the cgroup of the process whenever a node is opened or created: a list in a file on cgroup v1, a BPF program
 //! ([`Program`]) on v2.
 //!
-//! For each kind of access the last [`DeviceRule`] that matches decides. Access without a matching rule is denied.
+//! Access is denied unless a [`DeviceRule`] allows it.
 //!
 //! ```
-//! use cudock_confine::devices::{Access, DeviceKind, Program, allowed, standard_rules};
+//! use cudock_confine::devices::{Access, DeviceKind, DeviceRule, Program, allowed, standard_rules};
 //! let mut rules = standard_rules();
-//! rules.push("c 195:255 rw".parse()?);
+//! rules.push(DeviceRule::new(DeviceKind::Char, 195, 255, Access::READ | Access::WRITE));
 //! assert!(allowed(&rules, DeviceKind::Char, 195, 255, Access::READ | Access::WRITE));
 //! assert!(!allowed(&rules, DeviceKind::Char, 195, 0, Access::READ));
 //! let program = Program::new(&rules)?;

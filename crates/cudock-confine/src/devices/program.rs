@@ -1,8 +1,8 @@
 //! Compiles device rules to a BPF program.
 //!
 //! The kernel passes the device kind, its numbers and the requested access; a result of 1 allows. The program keeps the
-//! undecided access in a register and checks the rules from last to first: a rule that denies any of it returns 0, a rule
-//! that allows removes its part, and nothing left returns 1. That is [`super::allowed`], unrolled.
+//! undecided access in a register: each rule that matches removes its part, and nothing left returns 1. That is
+//! [`super::allowed`], unrolled.
 //!
 //! The verifier explores the fall-through path first. It is the path of a rule that does not match: the verifier then
 //! knows the state of the remaining program for any device and prunes it when it returns for the device that the rule
@@ -21,15 +21,10 @@ pub mod code {
     pub const LOAD: u8 = 0x61;
     /// Moves a constant into a register.
     pub const MOVE: u8 = 0xb7;
-    /// Copies a register.
     pub const MOVE_REGISTER: u8 = 0xbf;
-    /// Masks a register.
     pub const AND: u8 = 0x57;
-    /// Shifts a register to the right.
     pub const SHIFT_RIGHT: u8 = 0x77;
-    /// Jumps if a register is not a constant.
     pub const JUMP_NOT_EQUAL: u8 = 0x55;
-    /// Jumps if a register is a constant.
     pub const JUMP_EQUAL: u8 = 0x15;
     pub const JUMP: u8 = 0x05;
     pub const EXIT: u8 = 0x95;
@@ -52,7 +47,6 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles rules.
     pub fn new(rules: &[DeviceRule]) -> Result<Self, ConfineError> {
         if rules.len() > MAX_RULES {
             return Err(ConfineError::DeviceRules { count: rules.len(), limit: MAX_RULES });
@@ -69,7 +63,7 @@ impl Program {
             on(code::MOVE, RESULT, 1),
             on(code::EXIT, 0, 0),
         ];
-        for rule in rules.iter().rev() {
+        for rule in rules {
             add(rule, &mut instructions);
         }
         instructions.extend([on(code::MOVE, RESULT, 0), on(code::EXIT, 0, 0)]);
@@ -86,12 +80,11 @@ const MAX_MAJOR: u32 = 0xfff;
 const MAX_MINOR: u32 = 0xf_ffff;
 
 fn add(rule: &DeviceRule, instructions: &mut Vec<Instruction>) {
-    let mut conditions = Vec::with_capacity(3);
-    match rule.kind {
-        DeviceKind::All => {}
-        DeviceKind::Block => conditions.push((KIND, 1)),
-        DeviceKind::Char => conditions.push((KIND, 2)),
-    }
+    let kind = match rule.kind {
+        DeviceKind::Block => 1,
+        DeviceKind::Char => 2,
+    };
+    let mut conditions = vec![(KIND, kind)];
     for (register, wanted, largest) in [(MAJOR, rule.major, MAX_MAJOR), (MINOR, rule.minor, MAX_MINOR)] {
         let Some(wanted) = wanted else { continue };
         match i32::try_from(wanted) {
@@ -99,34 +92,17 @@ fn add(rule: &DeviceRule, instructions: &mut Vec<Instruction>) {
             _ => return,
         }
     }
-    let bits = i32::from(rule.access.bits());
-    let body = if rule.allow {
-        vec![
-            on(code::AND, ACCESS, !bits),
-            jump(code::JUMP_NOT_EQUAL, ACCESS, 0, 2),
-            on(code::MOVE, RESULT, 1),
-            on(code::EXIT, 0, 0),
-        ]
-    } else {
-        let copy = Instruction {
-            code: code::MOVE_REGISTER,
-            registers: RESULT | ACCESS << 4,
-            offset: 0,
-            immediate: 0,
-        };
-        vec![
-            copy,
-            on(code::AND, RESULT, bits),
-            jump(code::JUMP_EQUAL, RESULT, 0, 2),
-            on(code::MOVE, RESULT, 0),
-            on(code::EXIT, 0, 0),
-        ]
-    };
+    let body = [
+        on(code::AND, ACCESS, !i32::from(rule.access.bits())),
+        jump(code::JUMP_NOT_EQUAL, ACCESS, 0, 2),
+        on(code::MOVE, RESULT, 1),
+        on(code::EXIT, 0, 0),
+    ];
     let mut ahead = body.len() + 2 * conditions.len();
     for (register, number) in conditions {
         ahead -= 2;
         instructions.push(jump(code::JUMP_EQUAL, register, number, 1));
-        // At most two conditions of two instructions each and a body of five follow.
+        // At most two conditions of two instructions each and a body of four follow.
         instructions.push(jump(code::JUMP, 0, 0, i16::try_from(ahead).unwrap_or(i16::MAX)));
     }
     instructions.extend(body);

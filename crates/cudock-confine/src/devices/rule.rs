@@ -1,10 +1,6 @@
-//! Device rules: parsing, printing, and what they allow.
+//! Device rules, and what they allow.
 
-use std::fmt;
 use std::ops::BitOr;
-use std::str::FromStr;
-
-use crate::ConfineError;
 
 /// The type of a device node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -12,8 +8,6 @@ pub enum DeviceKind {
     /// A character device, as all GPUs are.
     Char,
     Block,
-    /// Both; only in rules.
-    All,
 }
 
 /// Any of reading, writing and creating a node.
@@ -27,7 +21,6 @@ impl Access {
     pub const READ: Self = Self(2);
     /// Opening it for writing.
     pub const WRITE: Self = Self(4);
-    /// All three.
     pub const ANY: Self = Self(7);
 
     /// The kernel's bits (`BPF_DEVCG_ACC_*`).
@@ -39,10 +32,6 @@ impl Access {
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits & 7)
     }
-
-    fn each(self) -> impl Iterator<Item = u8> {
-        [1, 2, 4].into_iter().filter(move |bit| self.0 & bit != 0)
-    }
 }
 
 impl BitOr for Access {
@@ -53,129 +42,43 @@ impl BitOr for Access {
     }
 }
 
+/// Allows access to devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeviceRule {
-    /// Which kind of device it matches.
     pub kind: DeviceKind,
     /// The major number; any if `None`.
     pub major: Option<u32>,
     /// The minor number; any if `None`.
     pub minor: Option<u32>,
-    /// Which access it matches.
     pub access: Access,
-    pub allow: bool,
 }
 
 impl DeviceRule {
-    pub const fn allow(kind: DeviceKind, major: u32, minor: u32, access: Access) -> Self {
-        Self { kind, major: Some(major), minor: Some(minor), access, allow: true }
-    }
-
-    fn matches(&self, kind: DeviceKind, major: u32, minor: u32) -> bool {
-        (self.kind == DeviceKind::All || self.kind == kind)
-            && self.major.is_none_or(|wanted| wanted == major)
-            && self.minor.is_none_or(|wanted| wanted == minor)
+    pub const fn new(kind: DeviceKind, major: u32, minor: u32, access: Access) -> Self {
+        Self { kind, major: Some(major), minor: Some(minor), access }
     }
 }
 
-/// Whether rules allow all of the access to a device of kind `Char` or `Block`.
+/// Whether rules together allow all of the access to a device.
 pub fn allowed(rules: &[DeviceRule], kind: DeviceKind, major: u32, minor: u32, access: Access) -> bool {
-    access.each().all(|bit| {
-        let last =
-            rules.iter().rev().find(|rule| rule.access.bits() & bit != 0 && rule.matches(kind, major, minor));
-        last.is_some_and(|rule| rule.allow)
-    })
+    let matching = rules.iter().filter(|rule| {
+        rule.kind == kind
+            && rule.major.is_none_or(|wanted| wanted == major)
+            && rule.minor.is_none_or(|wanted| wanted == minor)
+    });
+    matching.fold(access.bits(), |left, rule| left & !rule.access.bits()) == 0
 }
 
 /// The rules of every container: the nodes that the OCI runtime specification requires (null, zero, full, random, urandom,
 /// tty), pseudo-terminals, and creating nodes of any device, as runc allows: package managers create some, and a node that
 /// cannot be opened is harmless.
 pub fn standard_rules() -> Vec<DeviceRule> {
-    let any = |kind| DeviceRule { kind, major: None, minor: None, access: Access::MAKE, allow: true };
-    let char = |major, minor| DeviceRule::allow(DeviceKind::Char, major, minor, Access::ANY);
-    vec![
-        any(DeviceKind::Char),
-        any(DeviceKind::Block),
-        char(1, 3),
-        char(1, 5),
-        char(1, 7),
-        char(1, 8),
-        char(1, 9),
-        char(5, 0),
-        char(5, 2),
-        DeviceRule {
-            kind: DeviceKind::Char,
-            major: Some(136),
-            minor: None,
-            access: Access::ANY,
-            allow: true,
-        },
-    ]
-}
-
-impl fmt::Display for DeviceRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = |number: Option<u32>| number.map_or_else(|| "*".to_owned(), |number| number.to_string());
-        let kind = match self.kind {
-            DeviceKind::Char => 'c',
-            DeviceKind::Block => 'b',
-            DeviceKind::All => 'a',
-        };
-        write!(f, "{kind} {}:{} ", number(self.major), number(self.minor))?;
-        for (access, letter) in [(Access::READ, 'r'), (Access::WRITE, 'w'), (Access::MAKE, 'm')] {
-            if self.access.bits() & access.bits() != 0 {
-                write!(f, "{letter}")?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Parses a rule that allows, in the syntax of `--device-cgroup-rule`: `c 195:0 rw`, `c 195:* rwm`, `a`.
-impl FromStr for DeviceRule {
-    type Err = ConfineError;
-
-    fn from_str(text: &str) -> Result<Self, ConfineError> {
-        parse(text).ok_or_else(|| ConfineError::DeviceRule { rule: text.chars().take(60).collect() })
-    }
-}
-
-fn parse(text: &str) -> Option<DeviceRule> {
-    let mut fields = text.split_ascii_whitespace();
-    let kind = match fields.next()? {
-        "c" => DeviceKind::Char,
-        "b" => DeviceKind::Block,
-        "a" => DeviceKind::All,
-        _ => return None,
-    };
-    let Some(numbers) = fields.next() else {
-        let whole = DeviceRule { kind, major: None, minor: None, access: Access::ANY, allow: true };
-        return (kind == DeviceKind::All).then_some(whole);
-    };
-    let (major, minor) = numbers.split_once(':')?;
-    let number = |text: &str| match text {
-        "*" => Some(None),
-        // `parse` accepts a plus sign.
-        _ if !text.starts_with(|c: char| c.is_ascii_digit()) => None,
-        _ => text.parse().ok().map(Some),
-    };
-    let (major, minor) = (number(major)?, number(minor)?);
-    let mut bits = 0;
-    for letter in fields.next()?.chars() {
-        bits |= match letter {
-            'r' => Access::READ.bits(),
-            'w' => Access::WRITE.bits(),
-            'm' => Access::MAKE.bits(),
-            _ => return None,
-        };
-    }
-    fields.next().is_none().then_some(DeviceRule {
-        kind,
-        major,
-        minor,
-        access: Access::from_bits(bits),
-        allow: true,
-    })
+    let make = |kind| DeviceRule { kind, major: None, minor: None, access: Access::MAKE };
+    let mut rules = vec![make(DeviceKind::Char), make(DeviceKind::Block)];
+    let nodes = [(1, 3), (1, 5), (1, 7), (1, 8), (1, 9), (5, 0), (5, 2)];
+    rules.extend(nodes.map(|(major, minor)| DeviceRule::new(DeviceKind::Char, major, minor, Access::ANY)));
+    rules.push(DeviceRule { kind: DeviceKind::Char, major: Some(136), minor: None, access: Access::ANY });
+    rules
 }
 
 #[cfg(test)]
@@ -183,28 +86,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_is_parsed_as_it_is_printed() {
-        for text in ["c 195:0 rw", "b 8:* r", "a *:* rwm", "c *:5 m"] {
-            assert_eq!(text.parse::<DeviceRule>().unwrap().to_string(), text);
-        }
-        assert_eq!("a".parse::<DeviceRule>().unwrap().to_string(), "a *:* rwm");
-    }
-
-    #[test]
-    fn text_that_is_not_a_rule_is_rejected() {
-        for text in ["", "c", "d 1:3 r", "c 1 r", "c 1:3", "c 1:3 x", "c -1:3 r", "c +1:3 r", "c 1:3 r more"]
-        {
-            assert!(text.parse::<DeviceRule>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn the_last_rule_that_matches_decides() {
-        let deny = DeviceRule { allow: false, ..DeviceRule::allow(DeviceKind::Char, 1, 3, Access::WRITE) };
-        let rules = [DeviceRule::allow(DeviceKind::Char, 1, 3, Access::ANY), deny];
-        assert!(allowed(&rules, DeviceKind::Char, 1, 3, Access::READ));
-        assert!(!allowed(&rules, DeviceKind::Char, 1, 3, Access::READ | Access::WRITE));
-        assert!(allowed(&[deny, rules[0]], DeviceKind::Char, 1, 3, Access::ANY));
+    fn rules_are_combined_for_the_access_they_name() {
+        let rule = |access| DeviceRule::new(DeviceKind::Char, 1, 3, access);
+        let allows = |rules: &[DeviceRule], access| allowed(rules, DeviceKind::Char, 1, 3, access);
+        assert!(allows(&[rule(Access::READ), rule(Access::WRITE)], Access::READ | Access::WRITE));
+        assert!(!allows(&[rule(Access::READ)], Access::READ | Access::WRITE));
+        assert!(!allowed(&[rule(Access::ANY)], DeviceKind::Block, 1, 3, Access::READ));
     }
 
     #[test]

@@ -33,7 +33,6 @@ use rustix::fs::{Mode, OFlags, open};
 pub use memory::by_memory;
 pub use overlay::by_overlay;
 
-/// Our own executable.
 const OWN: &str = "/proc/self/exe";
 
 /// A handle to this process's executable that cannot be written through, closed on exec. A process that is sealed already

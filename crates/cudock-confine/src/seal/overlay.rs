@@ -6,9 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD};
 use rustix::fs::{
-    Mode, OFlags, Stat, StatVfsMountFlags, fstat, fstatfs, fstatvfs, open, openat, stat, statat,
+    AtFlags, CWD, Mode, OFlags, Stat, StatVfsMountFlags, fstat, fstatfs, fstatvfs, open, openat, stat, statat,
 };
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,

@@ -6,14 +6,11 @@
 
 use cudock_base::Arch;
 
-/// A system-call ABI: how arguments are passed and what the numbers mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Abi {
-    /// 64-bit x86.
     X86_64,
     /// 32-bit x86, which 64-bit programs can use, too.
     X86,
-    /// 64-bit ARM.
     Aarch64,
 }
 

@@ -13,32 +13,24 @@ use crate::ConfineError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Instruction {
-    /// The operation.
     pub code: u16,
     /// How many instructions to skip if the comparison holds.
     pub jump_true: u8,
     /// How many to skip if it does not.
     pub jump_false: u8,
-    /// The constant operand.
     pub operand: u32,
 }
 
 /// The kernel's limit for one program (`BPF_MAXINSNS`).
 pub(super) const MAX_INSTRUCTIONS: usize = 4096;
 
-/// Loads 32 bits at an offset of `struct seccomp_data`.
+/// Loads 32 bits at an offset of `struct seccomp_data`. The other instructions compare or mask the loaded value.
 pub const LOAD: u16 = 0x20;
-/// Masks the loaded value.
 pub const AND: u16 = 0x54;
-/// Skips as many instructions as the operand says.
 pub const JUMP: u16 = 0x05;
-/// Jumps if the loaded value `==` the operand.
 pub const JUMP_EQUAL: u16 = 0x15;
-/// Jumps if the loaded value `>` the operand.
 pub const JUMP_GREATER: u16 = 0x25;
-/// Jumps if the loaded value `>=` the operand.
 pub const JUMP_GREATER_OR_EQUAL: u16 = 0x35;
-/// Returns the operand.
 pub const RETURN: u16 = 0x06;
 
 const NUMBER_AT: u32 = 0;
@@ -53,7 +45,6 @@ const fn ret(action: Action) -> Instruction {
     plain(RETURN, action.return_value())
 }
 
-/// Compiles the whole program.
 pub(super) fn assemble(decisions: &Decisions) -> Result<Vec<Instruction>, ConfineError> {
     let mut rest = vec![ret(FOREIGN_ABI)];
     for table in decisions.tables.iter().rev() {
@@ -208,38 +199,23 @@ fn comparison(one: &Comparison) -> Vec<Draft> {
                 jump(JUMP_EQUAL, low, Next, Fails),
             ]
         }
-        Operator::Greater => {
-            ordered(high_at, low_at, [high, low], JUMP_GREATER, [Holds, Fails], [Next, Fails])
-        }
-        Operator::GreaterOrEqual => {
-            ordered(high_at, low_at, [high, low], JUMP_GREATER_OR_EQUAL, [Holds, Fails], [Next, Fails])
-        }
-        Operator::Less => {
-            ordered(high_at, low_at, [high, low], JUMP_GREATER_OR_EQUAL, [Fails, Holds], [Fails, Next])
-        }
-        Operator::LessOrEqual => {
-            ordered(high_at, low_at, [high, low], JUMP_GREATER, [Fails, Holds], [Fails, Next])
+        // The four order comparisons: a greater or smaller upper half decides, and for an equal one `low_code` compares
+        // the lower halves.
+        Operator::Greater | Operator::GreaterOrEqual | Operator::Less | Operator::LessOrEqual => {
+            let upward = matches!(one.operator, Operator::Greater | Operator::GreaterOrEqual);
+            let strict = matches!(one.operator, Operator::Greater | Operator::LessOrEqual);
+            let low_code = if strict { JUMP_GREATER } else { JUMP_GREATER_OR_EQUAL };
+            let (greater, smaller) = if upward { (Holds, Fails) } else { (Fails, Holds) };
+            let (low_holds, low_fails) = if upward { (Next, Fails) } else { (Fails, Next) };
+            vec![
+                high_at,
+                jump(JUMP_GREATER, high, greater, Next),
+                jump(JUMP_EQUAL, high, Next, smaller),
+                low_at,
+                jump(low_code, low, low_holds, low_fails),
+            ]
         }
     }
-}
-
-/// The shape of all four order comparisons: a greater or smaller upper half decides, and for an equal one `low_code`
-/// compares the lower halves.
-fn ordered(
-    high_at: Draft,
-    low_at: Draft,
-    [high, low]: [u32; 2],
-    low_code: u16,
-    [if_greater, if_smaller]: [JumpTarget; 2],
-    [low_holds, low_fails]: [JumpTarget; 2],
-) -> Vec<Draft> {
-    vec![
-        high_at,
-        Draft { code: JUMP_GREATER, operand: high, holds: if_greater, fails: JumpTarget::Next },
-        Draft { code: JUMP_EQUAL, operand: high, holds: JumpTarget::Next, fails: if_smaller },
-        low_at,
-        Draft { code: low_code, operand: low, holds: low_holds, fails: low_fails },
-    ]
 }
 
 /// The upper and the lower 32 bits.

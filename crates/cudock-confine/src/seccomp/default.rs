@@ -39,7 +39,6 @@ const IO: &str = "
     pselect6_time64 pwrite64 pwritev pwritev2 read readahead readv select sendfile sendfile64 splice tee vmsplice
     write writev";
 
-/// Memory management.
 const MEMORY: &str = "
     brk get_mempolicy madvise map_shadow_stack mbind membarrier memfd_create memfd_secret mincore mlock mlock2
     mlockall mmap mmap2 move_pages mprotect mremap mseal msync munlock munlockall munmap pkey_alloc pkey_free
@@ -84,7 +83,7 @@ const ADMINISTRATION: &str = "
     sethostname setns syslog umount umount2 unshare";
 
 /// Calls that a capability allows.
-const BY_CAPABILITY: [(Capability, &str); 12] = [
+const BY_CAPABILITY: [(Capability, &str); 14] = [
     (Capability::DacReadSearch, "open_by_handle_at"),
     (Capability::SysAdmin, ADMINISTRATION),
     (Capability::SysBoot, "reboot"),
@@ -97,6 +96,8 @@ const BY_CAPABILITY: [(Capability, &str); 12] = [
     (Capability::SysTtyConfig, "vhangup"),
     (Capability::SysNice, "set_mempolicy_home_node"),
     (Capability::Syslog, "syslog"),
+    (Capability::Bpf, "bpf"),
+    (Capability::Perfmon, "perf_event_open"),
 ];
 
 /// Allowed address families, as inclusive ranges. The gaps are families that current kernels no longer have (`DECnet`,
@@ -116,54 +117,27 @@ const NAMESPACES: u64 = 0x7e02_0000;
 /// `socketcall`'s number for `socket`.
 const SOCKETCALL_SOCKET: u64 = 1;
 
-/// The default profile.
 pub(super) fn profile() -> Profile {
-    let mut rules: Vec<SyscallRule> = [FILES, IO, MEMORY, PROCESSES, TIME, IPC, SYSTEM]
-        .into_iter()
-        .map(|names| SyscallRule::always(names, Action::Allow))
-        .collect();
+    let allow = |names| SyscallRule::always(names, Action::Allow);
+    let mut rules: Vec<SyscallRule> = [FILES, IO, MEMORY, PROCESSES, TIME, IPC, SYSTEM].map(allow).into();
     // Before Linux 4.8 a tracer could change a call after the filter had checked it.
-    rules.push(
-        SyscallRule::always("pidfd_getfd process_vm_readv process_vm_writev ptrace", Action::Allow)
-            .only_from(4, 8),
-    );
-    rules.extend(
-        BY_CAPABILITY
-            .map(|(capability, names)| SyscallRule::always(names, Action::Allow).only_with(capability)),
-    );
-    rules.push(SyscallRule::always("bpf", Action::Allow).only_with(Capability::Bpf));
-    rules.push(SyscallRule::always("perf_event_open", Action::Allow).only_with(Capability::Perfmon));
+    rules.push(allow("pidfd_getfd process_vm_readv process_vm_writev ptrace").only_from(4, 8));
+    rules.extend(BY_CAPABILITY.map(|(capability, names)| allow(names).only_with(capability)));
 
-    rules.push(SyscallRule::always("clone", Action::Allow).except_with(Capability::SysAdmin).where_argument(
-        0,
-        Operator::MaskedEqual { mask: NAMESPACES },
-        0,
-    ));
+    let no_namespaces = Operator::MaskedEqual { mask: NAMESPACES };
+    rules.push(allow("clone").except_with(Capability::SysAdmin).where_first(no_namespaces, 0));
     // Its flags are behind a pointer; after ENOSYS, C libraries fall back to `clone`.
     rules.push(SyscallRule::always("clone3", NO_SUCH_CALL).except_with(Capability::SysAdmin));
 
     for (first, last) in FAMILIES {
-        rules.push(
-            SyscallRule::always("socket", Action::Allow)
-                .where_argument(0, Operator::GreaterOrEqual, first)
-                .where_argument(0, Operator::LessOrEqual, last),
-        );
+        let from_first = allow("socket").where_first(Operator::GreaterOrEqual, first);
+        rules.push(from_first.where_first(Operator::LessOrEqual, last));
     }
-    rules.push(SyscallRule::always("socketcall", Action::Allow).where_argument(
-        0,
-        Operator::NotEqual,
-        SOCKETCALL_SOCKET,
-    ));
+    rules.push(allow("socketcall").where_first(Operator::NotEqual, SOCKETCALL_SOCKET));
     rules.push(SyscallRule::always("socketcall", NO_SUCH_CALL));
-    for value in PERSONALITIES {
-        rules.push(SyscallRule::always("personality", Action::Allow).where_argument(
-            0,
-            Operator::Equal,
-            value,
-        ));
-    }
+    rules.extend(PERSONALITIES.map(|value| allow("personality").where_first(Operator::Equal, value)));
 
-    rules.push(SyscallRule::always("arch_prctl modify_ldt", Action::Allow).only_on(Abi::X86_64.go_name()));
+    rules.push(allow("arch_prctl modify_ldt").only_on(Abi::X86_64.go_name()));
     Profile { otherwise: NOT_PERMITTED, companions: vec![Abi::X86_64, Abi::X86], rules }
 }
 
@@ -191,32 +165,10 @@ mod tests {
             })
             .flat_map(|rule| rule.names)
             .collect();
-        for name in [
-            "mount",
-            "umount2",
-            "pivot_root",
-            "reboot",
-            "kexec_load",
-            "kexec_file_load",
-            "init_module",
-            "finit_module",
-            "add_key",
-            "keyctl",
-            "request_key",
-            "bpf",
-            "perf_event_open",
-            "userfaultfd",
-            "io_uring_setup",
-            "setns",
-            "unshare",
-            "swapon",
-            "open_by_handle_at",
-            "quotactl",
-            "settimeofday",
-            "iopl",
-            "open_tree",
-            "move_mount",
-        ] {
+        let administration = "mount umount2 pivot_root reboot kexec_load kexec_file_load init_module finit_module \
+            add_key keyctl request_key bpf perf_event_open userfaultfd io_uring_setup setns unshare swapon \
+            open_by_handle_at quotactl settimeofday iopl open_tree move_mount";
+        for name in administration.split_ascii_whitespace() {
             assert!(syscalls::known(name).is_some(), "{name}");
             assert!(!free.contains(&name), "{name}");
         }

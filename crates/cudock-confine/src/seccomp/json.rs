@@ -4,8 +4,6 @@
 //! `defaultErrno`), are accepted. An unknown field is an error: ignoring a misspelled `excludes` would make its rule
 //! unconditional.
 
-use std::collections::BTreeSet;
-
 use serde::Deserialize;
 
 use super::abi::Abi;
@@ -97,13 +95,10 @@ fn invalid(location: &str, reason: impl Into<String>) -> ConfineError {
 
 /// Accepts the flags that runc accepts: none of them changes what is allowed.
 fn flags(flags: &[String]) -> Result<(), ConfineError> {
-    const KNOWN: [&str; 4] = [
-        "SECCOMP_FILTER_FLAG_LOG",
-        "SECCOMP_FILTER_FLAG_SPEC_ALLOW",
-        "SECCOMP_FILTER_FLAG_TSYNC",
-        "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV",
-    ];
-    match flags.iter().find(|flag| !KNOWN.contains(&flag.as_str())) {
+    const KNOWN: [&str; 4] = ["LOG", "SPEC_ALLOW", "TSYNC", "WAIT_KILLABLE_RECV"];
+    let is_known =
+        |flag: &str| flag.strip_prefix("SECCOMP_FILTER_FLAG_").is_some_and(|name| KNOWN.contains(&name));
+    match flags.iter().find(|flag| !is_known(flag)) {
         Some(flag) => Err(invalid("flags", format!("unknown flag `{flag}`"))),
         None => Ok(()),
     }
@@ -131,35 +126,13 @@ fn companions(plain: Option<Vec<String>>, map: Option<Vec<ArchMap>>) -> Result<V
 
 /// The ABI of this name; `None` for those that this crate never allows or no supported machine has.
 fn architecture(name: &str) -> Result<Option<Abi>, ConfineError> {
-    const OTHERS: [&str; 22] = [
-        "ARM",
-        "LOONGARCH64",
-        "M68K",
-        "MIPS",
-        "MIPS64",
-        "MIPS64N32",
-        "MIPSEL",
-        "MIPSEL64",
-        "MIPSEL64N32",
-        "NATIVE",
-        "PARISC",
-        "PARISC64",
-        "PPC",
-        "PPC64",
-        "PPC64LE",
-        "RISCV64",
-        "S390",
-        "S390X",
-        "SH",
-        "SHEB",
-        "SW64",
-        "X32",
-    ];
+    const OTHERS: &str = "ARM LOONGARCH64 M68K MIPS MIPS64 MIPS64N32 MIPSEL MIPSEL64 MIPSEL64N32 NATIVE PARISC \
+        PARISC64 PPC PPC64 PPC64LE RISCV64 S390 S390X SH SHEB SW64 X32";
     match name.strip_prefix("SCMP_ARCH_") {
         Some("X86_64") => Ok(Some(Abi::X86_64)),
         Some("X86") => Ok(Some(Abi::X86)),
         Some("AARCH64") => Ok(Some(Abi::Aarch64)),
-        Some(other) if OTHERS.contains(&other) => Ok(None),
+        Some(other) if OTHERS.split(' ').any(|known| known == other) => Ok(None),
         _ => Err(invalid("architectures", format!("unknown architecture `{name}`"))),
     }
 }
@@ -179,15 +152,17 @@ fn parse_rule(location: &str, syscall: Syscall, rules: &mut Vec<SyscallRule>) ->
     let except = condition(location, syscall.excludes.unwrap_or_default())?;
     let arguments = syscall.args.unwrap_or_default();
     if arguments.len() > MAX_CONDITIONS {
+        let count = arguments.len();
         return Err(invalid(
             location,
-            format!("has {} conditions on arguments, more than {MAX_CONDITIONS}", arguments.len()),
+            format!("has {count} conditions on arguments, more than {MAX_CONDITIONS}"),
         ));
     }
     let arguments: Vec<Comparison> =
         arguments.iter().map(|argument| comparison(location, argument)).collect::<Result<_, _>>()?;
-    let names: BTreeSet<&'static str> = names.iter().filter_map(|name| syscalls::known(name)).collect();
-    let names: Vec<&'static str> = names.into_iter().collect();
+    let mut names: Vec<&'static str> = names.iter().filter_map(|name| syscalls::known(name)).collect();
+    names.sort_unstable();
+    names.dedup();
     let rule = |arguments| SyscallRule {
         names: names.clone(),
         action,
@@ -219,9 +194,7 @@ fn action(location: &str, name: &str, errno: Option<u16>) -> Result<Action, Conf
         "SCMP_ACT_TRAP" => Action::Trap,
         "SCMP_ACT_KILL" | "SCMP_ACT_KILL_THREAD" => Action::KillThread,
         "SCMP_ACT_KILL_PROCESS" => Action::KillProcess,
-        "SCMP_ACT_NOTIFY" => {
-            return Err(invalid(location, "SCMP_ACT_NOTIFY is not supported"));
-        }
+        "SCMP_ACT_NOTIFY" => return Err(invalid(location, "SCMP_ACT_NOTIFY is not supported")),
         other => return Err(invalid(location, format!("unknown action `{other}`"))),
     })
 }
@@ -229,13 +202,11 @@ fn action(location: &str, name: &str, errno: Option<u16>) -> Result<Action, Conf
 fn errno(location: &str, number: Option<u32>, name: Option<&str>) -> Result<Option<u16>, ConfineError> {
     /// The kernel's limit.
     const MAX_ERRNO: u16 = 4095;
-    let by_number = match number {
-        None => None,
-        Some(number) => match u16::try_from(number) {
-            Ok(number) if number <= MAX_ERRNO => Some(number),
-            _ => return Err(invalid(location, format!("{number} is not an error number"))),
-        },
+    let check = |number: u32| {
+        let valid = u16::try_from(number).ok().filter(|number| *number <= MAX_ERRNO);
+        valid.ok_or_else(|| invalid(location, format!("{number} is not an error number")))
     };
+    let by_number = number.map(check).transpose()?;
     let by_name = match name.filter(|name| !name.is_empty()) {
         Some("EPERM") => Some(1),
         Some("ENOENT") => Some(2),
@@ -261,7 +232,7 @@ fn comparison(location: &str, argument: &Argument) -> Result<Comparison, Confine
     let index = index.ok_or_else(|| {
         invalid(location, format!("a system call has no argument {}, only 0 to 5", argument.index))
     })?;
-    let value = argument.value;
+    let mut value = argument.value;
     let operator = match argument.op.as_str() {
         "SCMP_CMP_NE" => Operator::NotEqual,
         "SCMP_CMP_LT" => Operator::Less,
@@ -270,12 +241,9 @@ fn comparison(location: &str, argument: &Argument) -> Result<Comparison, Confine
         "SCMP_CMP_GE" => Operator::GreaterOrEqual,
         "SCMP_CMP_GT" => Operator::Greater,
         "SCMP_CMP_MASKED_EQ" => {
-            let wanted = argument.value_two.unwrap_or(0);
-            return Ok(Comparison {
-                argument: index,
-                operator: Operator::MaskedEqual { mask: value },
-                value: wanted & value,
-            });
+            let mask = value;
+            value &= argument.value_two.unwrap_or(0);
+            Operator::MaskedEqual { mask }
         }
         other => return Err(invalid(location, format!("unknown comparison `{other}`"))),
     };
@@ -288,11 +256,13 @@ fn condition(location: &str, filter: Filter) -> Result<Condition, ConfineError> 
         .iter()
         .map(|name| Capability::from_name(name).map_err(|error| invalid(location, error.to_string())))
         .collect::<Result<_, _>>()?;
-    let kernel = match filter.min_kernel.filter(|version| !version.is_empty()) {
-        None => None,
-        Some(version) => Some(KernelVersion::from_release(&version).ok_or_else(|| {
+    let version = filter.min_kernel.filter(|version| !version.is_empty());
+    let kernel = version.map(|version| {
+        let parsed = KernelVersion::from_release(&version);
+        parsed.ok_or_else(|| {
             invalid(location, format!("`{version}` is not a kernel version: write it as `4.8`"))
-        })?),
-    };
-    Ok(Condition { capabilities, architectures: filter.arches.unwrap_or_default(), kernel })
+        })
+    });
+    let architectures = filter.arches.unwrap_or_default();
+    Ok(Condition { capabilities, architectures, kernel: kernel.transpose()? })
 }

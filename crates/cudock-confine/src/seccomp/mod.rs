@@ -31,7 +31,6 @@ pub use resolve::Decisions;
 use crate::{Capability, ConfineError};
 
 impl Profile {
-    /// The default profile.
     pub fn standard() -> Self {
         default::profile()
     }
@@ -50,7 +49,6 @@ impl Profile {
     }
 }
 
-/// A compiled filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
     instructions: Vec<Instruction>,
@@ -62,12 +60,10 @@ impl Filter {
         Self::new(&Profile::standard(), &FilterContext::here(capabilities))
     }
 
-    /// Compiles a profile.
     pub fn new(profile: &Profile, context: &FilterContext) -> Result<Self, ConfineError> {
         Ok(Self { instructions: assemble::assemble(&Decisions::new(profile, context)?)? })
     }
 
-    /// The program.
     pub fn instructions(&self) -> &[Instruction] {
         &self.instructions
     }

@@ -6,7 +6,6 @@ use crate::Capability;
 /// What happens to a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// It is executed.
     Allow,
     /// It is executed and logged.
     Log,
@@ -16,7 +15,6 @@ pub enum Action {
     Trap,
     /// A tracer decides and gets this number; without one it fails with ENOSYS.
     Trace(u16),
-    /// The calling thread is killed.
     KillThread,
     KillProcess,
 }
@@ -49,20 +47,16 @@ pub(super) const NO_SUCH_CALL: Action = Action::Errno(38);
 /// How an argument is compared with a value; the argument is on the left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operator {
-    /// `!=`
     NotEqual,
-    /// `<`
     Less,
-    /// `<=`
     LessOrEqual,
-    /// `==`
     Equal,
-    /// `>=`
     GreaterOrEqual,
-    /// `>`
     Greater,
     /// The masked argument equals the value.
-    MaskedEqual { mask: u64 },
+    MaskedEqual {
+        mask: u64,
+    },
 }
 
 /// A condition on one argument. All 64 bits are compared even if the kernel uses 32, so a rule that allows a value does not
@@ -71,7 +65,6 @@ pub enum Operator {
 pub struct Comparison {
     /// Which argument, from 0 to 5.
     pub argument: u8,
-    /// How it is compared.
     pub operator: Operator,
     pub value: u64,
 }
@@ -94,9 +87,7 @@ impl Comparison {
 /// A kernel version, as far as profiles need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelVersion {
-    /// As in 6 of 6.18.
     pub major: u32,
-    /// As in 18 of 6.18.
     pub minor: u32,
 }
 
@@ -115,7 +106,6 @@ pub struct Condition {
 pub struct SyscallRule {
     /// Their names, each once. Names that the machine does not have are ignored: profiles cover many architectures.
     pub names: Vec<&'static str>,
-    /// What happens to them.
     pub action: Action,
     /// Conditions on arguments, all of which must hold.
     pub arguments: Vec<Comparison>,
@@ -157,8 +147,9 @@ impl SyscallRule {
         self
     }
 
-    pub(super) fn where_argument(mut self, argument: u8, operator: Operator, value: u64) -> Self {
-        self.arguments.push(Comparison { argument, operator, value });
+    /// Adds a condition on the first argument.
+    pub(super) fn where_first(mut self, operator: Operator, value: u64) -> Self {
+        self.arguments.push(Comparison { argument: 0, operator, value });
         self
     }
 
@@ -176,7 +167,6 @@ impl SyscallRule {
     }
 }
 
-/// A seccomp profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
     /// What happens to calls without a rule.
@@ -191,7 +181,6 @@ pub struct Profile {
 pub struct FilterContext {
     /// The machine's own ABI.
     pub machine: Abi,
-    /// The kernel's version.
     pub kernel: KernelVersion,
     /// The container's bounding set.
     pub capabilities: Vec<Capability>,

@@ -21,7 +21,6 @@ const TIME64: std::ops::RangeInclusive<u32> = 403..=423;
 
 type Numbers = BTreeMap<&'static str, u32>;
 
-/// The number of the call of this name, if the ABI has such a call.
 pub(super) fn number(abi: Abi, name: &str) -> Option<u32> {
     numbers(abi).get(name).copied()
 }
@@ -32,7 +31,6 @@ pub(super) fn known(name: &str) -> Option<&'static str> {
     [Abi::X86_64, Abi::X86, Abi::Aarch64].into_iter().find_map(find)
 }
 
-/// The names and numbers of all calls of an ABI.
 pub(super) fn numbers(abi: Abi) -> &'static Numbers {
     static NUMBERS: OnceLock<[Numbers; 3]> = OnceLock::new();
     let [x86_64, x86, aarch64] = NUMBERS.get_or_init(|| {

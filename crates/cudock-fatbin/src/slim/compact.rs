@@ -24,7 +24,6 @@ const MAX_SEGMENTS: usize = 60_000;
 const SEGMENT_HEADER: usize = 56;
 const SECTION_HEADER: usize = 64;
 
-/// An error while compacting a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot compact this file: {reason}")]
 pub struct CompactError {
@@ -119,7 +118,6 @@ impl Layout {
     }
 }
 
-/// Computes the layout of a compacted library.
 pub(super) fn layout(bytes: &[u8], patches: &[Patch]) -> Result<Layout, CompactError> {
     let file = ElfFile64::<Endianness>::parse(bytes).map_err(|_| compact_error("not a shared library"))?;
     let header = file.elf_header();
@@ -149,9 +147,8 @@ pub(super) fn layout(bytes: &[u8], patches: &[Patch]) -> Result<Layout, CompactE
     }
     check_end(bytes, &segments, sections)?;
 
-    let load_segments =
-        || segments.iter().filter(|segment| segment.kind == elf::PT_LOAD.0 && segment.file_size > 0);
-    let holes = holes(bytes, patches, &load_segments().cloned().collect::<Vec<_>>());
+    let is_loaded = |segment: &&Segment| segment.kind == elf::PT_LOAD.0 && segment.file_size > 0;
+    let holes = holes(bytes, patches, &segments.iter().filter(is_loaded).cloned().collect::<Vec<_>>());
     if holes.len() + segments.len() > MAX_SEGMENTS {
         return Err(compact_error("too many segments"));
     }
@@ -272,10 +269,10 @@ fn build(
         if size == 2 && value >= 0xff00 {
             return Err(compact_error("too many headers"));
         }
-        let field =
-            layout.header.get_mut(at..at + size).zip(value.to_le_bytes().get(..size).map(<[u8]>::to_vec));
-        if let Some((field, value)) = field {
-            field.copy_from_slice(&value);
+        if let (Some(field), Some(value)) =
+            (layout.header.get_mut(at..at + size), value.to_le_bytes().get(..size))
+        {
+            field.copy_from_slice(value);
         }
     }
     Ok(layout)
@@ -285,15 +282,9 @@ fn build(
 fn split(segment: &Segment, holes: &[Range<u64>], layout: &Layout) -> Result<Vec<Segment>, CompactError> {
     let gone = || compact_error("a segment starts in removed code");
     if segment.kind == elf::PT_PHDR.0 {
-        let size = 0;
         // Not used in a library, and it would be wrong, so it becomes a null entry.
-        return Ok(vec![Segment {
-            kind: elf::PT_NULL.0,
-            offset: 0,
-            file_size: size,
-            memory_size: size,
-            ..segment.clone()
-        }]);
+        let kind = elf::PT_NULL.0;
+        return Ok(vec![Segment { kind, offset: 0, file_size: 0, memory_size: 0, ..segment.clone() }]);
     }
     let range = segment.offset..segment.offset.saturating_add(segment.file_size);
     let inside: Vec<&Range<u64>> =
@@ -307,23 +298,18 @@ fn split(segment: &Segment, holes: &[Range<u64>], layout: &Layout) -> Result<Vec
             return Err(compact_error("removed code is in a segment that is not loaded"));
         }
         let offset = layout.moved(segment.offset).ok_or_else(gone)?;
-        let align = if segment.kind == elf::PT_LOAD.0
-            && offset % segment.align.max(1) != segment.address % segment.align.max(1)
-        {
-            PAGE
-        } else {
-            segment.align
-        };
+        let modulus = segment.align.max(1);
+        let misaligned = segment.kind == elf::PT_LOAD.0 && offset % modulus != segment.address % modulus;
+        let align = if misaligned { PAGE } else { segment.align };
         return Ok(vec![Segment { offset, align, ..segment.clone() }]);
     }
     let mut parts = Vec::new();
     let mut from = range.start;
     for (index, hole) in inside.iter().chain([&&(range.end..range.end)]).enumerate() {
         let last = index == inside.len();
-        let address = segment.address + (from - range.start);
         let part = Segment {
             offset: layout.moved(from).or_else(|| last.then_some(layout.segments_at)).ok_or_else(gone)?,
-            address,
+            address: segment.address + (from - range.start),
             physical: segment.physical + (from - range.start),
             file_size: hole.start - from,
             memory_size: if last { segment.memory_size - (from - range.start) } else { hole.end - from },

@@ -28,14 +28,10 @@ pub use write::{SlimError, in_memory};
 pub struct SlimPlan {
     /// The size of GPU code in the file, including headers.
     pub before: u64,
-    /// The size that remains.
     pub after: u64,
     /// The removed size by target.
     pub removed: BTreeMap<String, u64>,
-    /// The changes to the file.
     pub patches: Vec<Patch>,
-    /// The number of modules that no target can load.
-    pub emptied: usize,
     /// The number of modules that each target can load.
     pub loadable: Vec<u64>,
     /// The number of modules that each of the other GPUs could load before, but not after.
@@ -91,7 +87,6 @@ pub fn plan(binary: &Binary, bytes: &[u8], targets: &[Capability], gpus: &[Capab
         if kept.iter().all(|kept| *kept) {
             continue;
         }
-        plan.emptied += usize::from(stays == 0);
         for (gpu, lost) in gpus.iter().zip(&mut plan.lost) {
             let before = module.entries.iter().any(|entry| runs_on(entry, *gpu));
             let after = module.entries.iter().zip(&kept).any(|(entry, kept)| *kept && runs_on(entry, *gpu));

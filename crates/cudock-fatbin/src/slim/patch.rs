@@ -5,7 +5,6 @@ use crate::container::{CONTAINER_HEADER, Module};
 /// A change to a file: some bytes, followed by zeros.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
-    /// The offset in the file.
     pub offset: u64,
     pub bytes: Vec<u8>,
     /// The number of zeros after them.
@@ -13,7 +12,6 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// The end offset.
     pub fn end(&self) -> u64 {
         self.offset + self.bytes.len() as u64 + self.zeros
     }

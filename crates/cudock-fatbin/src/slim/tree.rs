@@ -31,24 +31,19 @@ pub struct SlimJob<'a> {
 pub enum SlimOutput<'a> {
     /// Write nothing, only report.
     DryRun,
-    /// Replace the input.
     InPlace,
     /// Write a new file or directory.
     To(&'a Path),
 }
 
-/// The result for a file.
 #[derive(Debug)]
 pub struct Slimmed {
     /// The path; in a wheel, the path of the wheel, `!/` and the name of the member.
     pub path: String,
-    /// The length before.
     pub bytes_before: u64,
-    /// The length after.
     pub bytes_after: u64,
     /// The length after, without holes.
     pub written: u64,
-    /// What was removed.
     pub plan: SlimPlan,
     /// Why it was not changed, or only partly.
     pub warning: Option<String>,
@@ -65,19 +60,11 @@ pub fn slim(
     report: &mut dyn FnMut(Slimmed),
 ) -> Result<(), SlimError> {
     // A named symlink stands for its target.
-    let is_link = fs::symlink_metadata(input).map_err(|source| read_error(input, source))?.is_symlink();
-    let real = if is_link {
-        input.canonicalize().map_err(|source| read_error(input, source))?
-    } else {
-        input.into()
-    };
+    let is_link = fs::symlink_metadata(input).map_err(read_error(input))?.is_symlink();
+    let real = if is_link { input.canonicalize().map_err(read_error(input))? } else { input.into() };
     let mut planned = Vec::new();
-    let mut survey = TreeWalker {
-        job,
-        report: &mut |file| planned.push(file),
-        names: HashMap::new(),
-        done: HashMap::new(),
-    };
+    let report_planned = &mut |file| planned.push(file);
+    let mut survey = TreeWalker { job, report: report_planned, names: HashMap::new(), done: HashMap::new() };
     survey.entry(&real, &Sink::None)?;
     let names = survey.names;
     let has_code = planned.iter().any(|file: &Slimmed| file.plan.before > 0);
@@ -97,12 +84,12 @@ pub fn slim(
     Ok(())
 }
 
-fn read_error(path: &Path, source: io::Error) -> SlimError {
-    SlimError::Read { path: path.to_owned(), source }
+fn read_error(path: &Path) -> impl FnOnce(io::Error) -> SlimError {
+    |source| SlimError::Read { path: path.to_owned(), source }
 }
 
-fn write_error(path: &Path, source: io::Error) -> SlimError {
-    SlimError::Write { path: path.to_owned(), source }
+fn write_error(path: &Path) -> impl FnOnce(io::Error) -> SlimError {
+    |source| SlimError::Write { path: path.to_owned(), source }
 }
 
 /// Where to write the result of one file.
@@ -146,9 +133,9 @@ impl TreeWalker<'_> {
     /// Writes a directory to a temporary path first: the output is complete or does not exist.
     fn write_directory(&mut self, input: &Path, output: &Path) -> Result<(), SlimError> {
         // If the path does not exist yet, its existing ancestor decides.
-        let output_at = std::path::absolute(output).map_err(|source| write_error(output, source))?;
+        let output_at = std::path::absolute(output).map_err(write_error(output))?;
         let above = output_at.ancestors().skip(1).find_map(|path| path.canonicalize().ok());
-        let whole = input.canonicalize().map_err(|source| read_error(input, source))?;
+        let whole = input.canonicalize().map_err(read_error(input))?;
         if above.is_some_and(|above| above.starts_with(&whole)) {
             return Err(SlimError::OutputInside { path: output.to_owned() });
         }
@@ -156,15 +143,15 @@ impl TreeWalker<'_> {
             Ok(true) => {}
             Ok(false) => return Err(SlimError::OutputNotEmpty { path: output.to_owned() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(write_error(output, source)),
+            Err(error) => return Err(write_error(output)(error)),
         }
         if let Some(parent) = output.parent() {
-            fs::create_dir_all(parent).map_err(|source| write_error(parent, source))?;
+            fs::create_dir_all(parent).map_err(write_error(parent))?;
         }
         let staging = temp_path(output);
         let result = self
             .entry(input, &Sink::To(staging.clone()))
-            .and_then(|()| fs::rename(&staging, output).map_err(|source| write_error(output, source)));
+            .and_then(|()| fs::rename(&staging, output).map_err(write_error(output)));
         if result.is_err() {
             fs::remove_dir_all(&staging).ok();
         }
@@ -172,14 +159,14 @@ impl TreeWalker<'_> {
     }
 
     fn entry(&mut self, input: &Path, sink: &Sink) -> Result<(), SlimError> {
-        let metadata = fs::symlink_metadata(input).map_err(|source| read_error(input, source))?;
+        let metadata = fs::symlink_metadata(input).map_err(read_error(input))?;
         let kind = metadata.file_type();
         if kind.is_dir() {
             return self.directory(input, sink, metadata.permissions());
         }
         if kind.is_symlink() {
             return match sink {
-                Sink::To(output) => copy_link(input, output).map_err(|source| write_error(output, source)),
+                Sink::To(output) => copy_link(input, output).map_err(write_error(output)),
                 Sink::None | Sink::InPlace => Ok(()),
             };
         }
@@ -204,7 +191,7 @@ impl TreeWalker<'_> {
             }
             (_, Some(first)) => {
                 let output = sink.path(input).unwrap_or(input);
-                return link_again(first, output).map_err(|source| write_error(output, source));
+                return link_again(first, output).map_err(write_error(output));
             }
             (_, None) => {}
         }
@@ -217,16 +204,16 @@ impl TreeWalker<'_> {
 
     fn directory(&mut self, input: &Path, sink: &Sink, mode: fs::Permissions) -> Result<(), SlimError> {
         if let Sink::To(output) = sink {
-            fs::create_dir(output).map_err(|source| write_error(output, source))?;
+            fs::create_dir(output).map_err(write_error(output))?;
         }
         let entries = fs::read_dir(input).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        let mut entries = entries.map_err(|source| read_error(input, source))?;
+        let mut entries = entries.map_err(read_error(input))?;
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             self.entry(&entry.path(), &sink.child(&entry.file_name()))?;
         }
         if let Sink::To(output) = sink {
-            fs::set_permissions(output, mode).map_err(|source| write_error(output, source))?;
+            fs::set_permissions(output, mode).map_err(write_error(output))?;
         }
         Ok(())
     }
@@ -234,13 +221,12 @@ impl TreeWalker<'_> {
     /// Slims a regular file; returns whether anything was written.
     fn file(&mut self, input: &Path, sink: &Sink, metadata: &fs::Metadata) -> Result<bool, SlimError> {
         let mut start = Vec::new();
-        File::open(input)
-            .and_then(|file| file.take(16).read_to_end(&mut start))
-            .map_err(|source| read_error(input, source))?;
+        let read_start = File::open(input).and_then(|file| file.take(16).read_to_end(&mut start));
+        read_start.map_err(read_error(input))?;
         let is_zip = start.starts_with(b"PK\x03\x04");
         let output = sink.path(input);
         if is_candidate(&start) || is_zip {
-            let bytes = map(input).map_err(|error| read_error(input, error.source))?;
+            let bytes = map(input).map_err(|error| read_error(input)(error.source))?;
             if is_zip {
                 return wheel::slim(input, &bytes, output, self.job, self.report);
             }
@@ -251,13 +237,9 @@ impl TreeWalker<'_> {
                 let nothing = slimmed.plan.patches.is_empty();
                 let output = output.filter(|_| !(nothing && matches!(sink, Sink::InPlace)));
                 if let Some(output) = output {
-                    let (length, written, warning) = write_best(
-                        &bytes,
-                        &slimmed.plan,
-                        self.job.compact && !nothing,
-                        output,
-                        &metadata.permissions(),
-                    )?;
+                    let (compact, mode) = (self.job.compact && !nothing, metadata.permissions());
+                    let (length, written, warning) =
+                        write_best(&bytes, &slimmed.plan, compact, output, &mode)?;
                     (slimmed.bytes_after, slimmed.written) = (length, written);
                     slimmed.warning = slimmed.warning.or(warning).or_else(|| self.split_from(metadata, sink));
                 }

@@ -18,36 +18,16 @@ const CHUNK: usize = 256 * PAGE;
 /// An error while slimming a file.
 #[derive(Debug, thiserror::Error)]
 pub enum SlimError {
-    /// It could not be read.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        source: io::Error,
-    },
-    /// A target cannot load any of the GPU code.
+    Read { path: PathBuf, source: io::Error },
     #[error("GPUs of compute capability {target} cannot load any of the GPU code")]
     NoCode { target: Capability },
-    /// The output directory is not empty.
     #[error("{} is not empty", path.display())]
-    OutputNotEmpty {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// The output is inside of the input.
+    OutputNotEmpty { path: PathBuf },
     #[error("{} is inside the input directory", path.display())]
-    OutputInside {
-        /// The output.
-        path: PathBuf,
-    },
-    /// It could not be written.
+    OutputInside { path: PathBuf },
     #[error("cannot write {}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        source: io::Error,
-    },
-    /// Its layout cannot be changed.
+    Write { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Compact(#[from] CompactError),
     /// The result does not contain what was to be kept.

@@ -119,12 +119,6 @@ fn a_module_of_only_the_device_linker_has_no_kernels() {
 }
 
 #[test]
-fn compiler_options_are_read() {
-    let binary = read(&fixture("ptx-options.fatbin")).unwrap();
-    assert!(binary.modules[0].entries[0].options.as_ref().unwrap().contains("-O1"));
-}
-
-#[test]
 fn linkage_matches_the_loader() {
     let linkage = read(&fixture("library.so")).unwrap().linkage;
     assert_eq!(linkage.soname.as_deref(), Some("library.so.1"));

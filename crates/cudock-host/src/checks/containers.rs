@@ -11,13 +11,7 @@ pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         if let (Some(config), Some(error)) = (&engine.config, &engine.config_error) {
             let message = format!("cannot read {config}: {error}");
             let fix = format!("correct {config}; {} does not start with it", engine.name);
-            checks.push(Check::new(
-                Area::Containers,
-                CheckStatus::Problem,
-                codes::CONFIG_UNREADABLE,
-                message,
-                fix,
-            ));
+            checks.push(Check::problem(Area::Containers, codes::CONFIG_UNREADABLE, message, fix));
         }
     }
     cdi(context, checks);
@@ -44,13 +38,7 @@ fn cdi(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         if let Some(error) = &spec.error {
             let message = format!("cannot read {}: {error}", spec.path);
             let fix = format!("regenerate it: nvidia-ctk cdi generate --output={}", spec.path);
-            checks.push(Check::new(
-                Area::Containers,
-                CheckStatus::Problem,
-                codes::CDI_UNREADABLE,
-                message,
-                fix,
-            ));
+            checks.push(Check::problem(Area::Containers, codes::CDI_UNREADABLE, message, fix));
             continue;
         }
         if !spec.kind.as_deref().is_some_and(|kind| kind.starts_with("nvidia.com/")) {
@@ -67,7 +55,7 @@ fn cdi(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         };
         let message = format!("{} {why}: containers that request its devices fail to start", spec.path);
         let fix = format!("nvidia-ctk cdi generate --output={}", spec.path);
-        let mut check = Check::new(Area::Containers, CheckStatus::Problem, codes::CDI_STALE, message, fix);
+        let mut check = Check::problem(Area::Containers, codes::CDI_STALE, message, fix);
         for path in spec.missing.iter().take(3) {
             check = check.with_evidence(path, "does not exist");
         }
@@ -87,13 +75,7 @@ fn configured(context: &CheckContext<'_>, engine: &ContainerEngine, checks: &mut
         let message = format!("{} is installed, but its containers have no GPU access", engine.name);
         let fix =
             "install nvidia-container-toolkit, then nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml";
-        checks.push(Check::new(
-            Area::Containers,
-            CheckStatus::Warning,
-            codes::NO_CONTAINER_TOOLKIT,
-            message,
-            fix,
-        ));
+        checks.push(Check::warning(Area::Containers, codes::NO_CONTAINER_TOOLKIT, message, fix));
         return;
     }
     let (ready, fix) = match engine.name.as_str() {
@@ -116,13 +98,7 @@ fn configured(context: &CheckContext<'_>, engine: &ContainerEngine, checks: &mut
         checks.push(Check::ok(Area::Containers, format!("{} supports GPUs in containers", engine.name)));
     } else {
         let message = format!("{} is not configured for GPUs", engine.name);
-        checks.push(Check::new(
-            Area::Containers,
-            CheckStatus::Warning,
-            codes::ENGINE_NOT_CONFIGURED,
-            message,
-            fix,
-        ));
+        checks.push(Check::warning(Area::Containers, codes::ENGINE_NOT_CONFIGURED, message, fix));
     }
 }
 
@@ -139,12 +115,6 @@ fn reload(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
     if endangered {
         let message = "systemctl daemon-reload will revoke GPU access of running containers: /dev/char has no links to the device nodes";
         let fix = "nvidia-ctk system create-dev-char-symlinks --create-all, or use CDI";
-        checks.push(Check::new(
-            Area::Containers,
-            CheckStatus::Warning,
-            codes::RELOAD_TAKES_GPUS,
-            message,
-            fix,
-        ));
+        checks.push(Check::warning(Area::Containers, codes::RELOAD_TAKES_GPUS, message, fix));
     }
 }

@@ -44,7 +44,7 @@ fn missing(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
     } else {
         "run nvidia-modprobe -u -c=0; enable nvidia-persistenced so that they exist after a reboot"
     };
-    let mut check = Check::new(Area::Devices, CheckStatus::Problem, codes::NODE_MISSING, message, fix);
+    let mut check = Check::problem(Area::Devices, codes::NODE_MISSING, message, fix);
     for path in missing {
         check = check.with_evidence(path, "does not exist");
     }
@@ -61,12 +61,12 @@ fn usable(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
             let message =
                 format!("{} is a file, not a device: something was mounted or written over it", node.path);
             let fix = format!("rm {} and let nvidia-modprobe create it again", node.path);
-            checks.push(Check::new(Area::Devices, CheckStatus::Problem, codes::NODE_MISSING, message, fix));
+            checks.push(Check::problem(Area::Devices, codes::NODE_MISSING, message, fix));
         } else if node.usable == Some(false) {
             let message = format!("permission denied: this user cannot read and write {}", node.path);
             let fix = "add the user to the node's group (ls -l /dev/nvidia*), or set NVreg_DeviceFileMode=0666 for the module";
             checks.push(
-                Check::new(Area::Devices, CheckStatus::Problem, codes::NODE_FORBIDDEN, message, fix)
+                Check::problem(Area::Devices, codes::NODE_FORBIDDEN, message, fix)
                     .with_evidence(&node.path, format!("mode {:04o}", node.mode)),
             );
         }
@@ -81,7 +81,7 @@ fn environment(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
             let message = format!("CUDA_VISIBLE_DEVICES={devices} hides every GPU from CUDA (error 100)");
             let fix = "unset CUDA_VISIBLE_DEVICES";
             checks.push(
-                Check::new(Area::Devices, CheckStatus::Problem, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
+                Check::problem(Area::Devices, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
                     .with_evidence("environment", format!("CUDA_VISIBLE_DEVICES={devices}")),
             );
         }
@@ -94,7 +94,7 @@ fn environment(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
             format!("NVIDIA_VISIBLE_DEVICES={devices} tells the container toolkit to expose no GPUs");
         let fix = "start the container with NVIDIA_VISIBLE_DEVICES=all, or with --gpus all";
         checks.push(
-            Check::new(Area::Devices, CheckStatus::Problem, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
+            Check::problem(Area::Devices, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
                 .with_evidence("environment", format!("NVIDIA_VISIBLE_DEVICES={devices}")),
         );
     }
@@ -107,7 +107,7 @@ fn environment(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         );
         let fix = "set NVIDIA_DRIVER_CAPABILITIES=compute,utility";
         checks.push(
-            Check::new(Area::Devices, CheckStatus::Warning, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
+            Check::warning(Area::Devices, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
                 .with_evidence("environment", format!("NVIDIA_DRIVER_CAPABILITIES={capabilities}")),
         );
     }

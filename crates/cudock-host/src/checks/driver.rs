@@ -26,7 +26,7 @@ fn module(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
             let fix = "modprobe nvidia; if that fails read dmesg | grep -i nvrm, and rebuild the module for this kernel \
                        (dkms autoinstall) or install the driver";
             checks.push(
-                Check::new(Area::Driver, CheckStatus::Problem, codes::MODULE_NOT_LOADED, message, fix)
+                Check::problem(Area::Driver, codes::MODULE_NOT_LOADED, message, fix)
                     .with_evidence("/proc/driver/nvidia/version", "does not exist"),
             );
         }
@@ -91,7 +91,7 @@ fn versions_match(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         } else {
             "reboot, or unload and reload the nvidia modules; hold the packages against unattended upgrades"
         };
-        let mut check = Check::new(Area::Driver, CheckStatus::Problem, codes::VERSIONS_DIFFER, message, fix);
+        let mut check = Check::problem(Area::Driver, codes::VERSIONS_DIFFER, message, fix);
         for (path, version) in versions {
             check = check.with_evidence(path, version.to_string());
         }
@@ -115,7 +115,7 @@ fn versions_match(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         } else {
             "read dmesg | grep -i -e nvrm -e xid, then reset or reboot"
         };
-        checks.push(Check::new(Area::Driver, CheckStatus::Problem, codes::NVML_FAILS, message, fix));
+        checks.push(Check::problem(Area::Driver, codes::NVML_FAILS, message, fix));
     }
 }
 
@@ -150,7 +150,7 @@ fn supported_gpus(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
                 gpu.name, architecture.name
             );
             let fix = format!("install a driver of branch {last}");
-            checks.push(Check::new(Area::Driver, CheckStatus::Problem, codes::CARD_DROPPED, message, fix));
+            checks.push(Check::problem(Area::Driver, codes::CARD_DROPPED, message, fix));
         }
         let needs_open = gpu.row.is_some_and(|row| row.kernel_module == Some(KernelModule::OpenOnly));
         if needs_open && context.host.kernel.open == Some(false) {
@@ -159,13 +159,7 @@ fn supported_gpus(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
                 gpu.name
             );
             let fix = "install the -open package of the driver (nvidia-open, nvidia-driver-NNN-open)";
-            checks.push(Check::new(
-                Area::Driver,
-                CheckStatus::Problem,
-                codes::NEEDS_OPEN_MODULE,
-                message,
-                fix,
-            ));
+            checks.push(Check::problem(Area::Driver, codes::NEEDS_OPEN_MODULE, message, fix));
         }
     }
 }

@@ -25,12 +25,8 @@ pub(super) fn known<'a>(host: &Host, facts: &'a Facts) -> Vec<KnownGpu<'a>> {
                 .gpus()
                 .by_product_name(model)
                 .or_else(|| facts.gpus().by_pci_id(on_bus()?.device).first().copied());
-            KnownGpu {
-                name: model.to_owned(),
-                capability: row.and_then(|row| row.capability),
-                memory: None,
-                row,
-            }
+            let capability = row.and_then(|row| row.capability);
+            KnownGpu { name: model.to_owned(), capability, memory: None, row }
         });
     let models: Vec<KnownGpu<'_>> = models.collect();
     if !models.is_empty() {
@@ -69,7 +65,7 @@ pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         let message = "this container has no access to the GPU: /dev has no nvidia device nodes";
         let fix = "start it with the GPU: docker run --gpus all …, podman run --device nvidia.com/gpu=all …, or a \
                    Kubernetes limit nvidia.com/gpu: 1";
-        checks.push(Check::new(Area::Gpu, CheckStatus::Problem, codes::CONTAINER_WITHOUT_GPU, message, fix));
+        checks.push(Check::problem(Area::Gpu, codes::CONTAINER_WITHOUT_GPU, message, fix));
     }
     system(context, checks);
 }
@@ -80,20 +76,20 @@ fn no_gpu(context: &CheckContext<'_>) -> Check {
         let message = "the only GPU is from AMD: CUDA programs cannot use it";
         let fix = "use ROCm builds of the frameworks, or a machine with an NVIDIA GPU";
         let detail = format!("vendor 1002, device {:04x}", device.device);
-        return Check::new(Area::Gpu, CheckStatus::Problem, codes::ONLY_AMD, message, fix)
+        return Check::problem(Area::Gpu, codes::ONLY_AMD, message, fix)
             .with_evidence(&device.address, detail);
     }
     if let Some(marker) = context.host.system.container.as_deref() {
         let message = "no NVIDIA GPU is visible in this container";
         let fix =
             "start it with the GPU (docker run --gpus all …), after `cudock doctor` on the host finds one";
-        return Check::new(Area::Gpu, CheckStatus::Problem, codes::CONTAINER_WITHOUT_GPU, message, fix)
+        return Check::problem(Area::Gpu, codes::CONTAINER_WITHOUT_GPU, message, fix)
             .with_evidence(marker, "this is a container")
             .with_evidence("/dev", "no nvidia device nodes");
     }
     let message = "no NVIDIA GPU on this machine";
     let fix = "use a machine with one; on a virtual machine check that its size has a GPU (`cudock facts size NAME`)";
-    Check::new(Area::Gpu, CheckStatus::Problem, codes::NO_GPU, message, fix)
+    Check::problem(Area::Gpu, codes::NO_GPU, message, fix)
         .with_evidence("/sys/bus/pci/devices", "no NVIDIA display controller")
 }
 
@@ -111,18 +107,12 @@ fn wsl(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         }
         (false, _) => {
             let message = "WSL2 without a GPU: /dev/dxg is missing";
-            checks.push(Check::new(
-                Area::Gpu,
-                CheckStatus::Problem,
-                codes::WSL_WITHOUT_DRIVER,
-                message,
-                update,
-            ));
+            checks.push(Check::problem(Area::Gpu, codes::WSL_WITHOUT_DRIVER, message, update));
         }
         (true, None) => {
             let message = "WSL2 has a GPU, but Windows provides no NVIDIA driver";
             checks.push(
-                Check::new(Area::Gpu, CheckStatus::Problem, codes::WSL_WITHOUT_DRIVER, message, update)
+                Check::problem(Area::Gpu, codes::WSL_WITHOUT_DRIVER, message, update)
                     .with_evidence("/usr/lib/wsl/lib", "no libcuda.so.1"),
             );
         }
@@ -131,12 +121,10 @@ fn wsl(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
     if let Some(library) = linux.find(|library| library.version.is_some() && !is_from_windows(library)) {
         let message = "a Linux driver is installed in WSL2, where only the Windows driver works";
         let fix = "remove it: apt-get purge 'nvidia-driver-*' 'libnvidia-compute-*' cuda-drivers; keep cuda-toolkit-X-Y only";
+        let version = library.version.map_or_else(String::new, |version| format!("driver {version}"));
         checks.push(
-            Check::new(Area::Gpu, CheckStatus::Problem, codes::LINUX_DRIVER_IN_WSL, message, fix)
-                .with_evidence(
-                    &library.path,
-                    library.version.map_or_else(String::new, |version| format!("driver {version}")),
-                ),
+            Check::problem(Area::Gpu, codes::LINUX_DRIVER_IN_WSL, message, fix)
+                .with_evidence(&library.path, version),
         );
     }
 }
@@ -155,7 +143,7 @@ fn bound_to_another_driver(context: &CheckContext<'_>, checks: &mut Vec<Check>) 
         let message =
             format!("the GPU at {} is bound to {bound_to}, not to the NVIDIA driver", device.address);
         checks.push(
-            Check::new(Area::Gpu, CheckStatus::Problem, codes::HELD_BY_ANOTHER_DRIVER, message, fix)
+            Check::problem(Area::Gpu, codes::HELD_BY_ANOTHER_DRIVER, message, fix)
                 .with_evidence(format!("/sys/bus/pci/devices/{}/driver", device.address), bound_to),
         );
     }
@@ -170,7 +158,7 @@ fn system(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
             let message =
                 format!("{switches} NVSwitches without a running fabric manager: CUDA fails with error 802");
             let fix = "install nvidia-fabricmanager of exactly the driver's version, then systemctl enable --now nvidia-fabricmanager";
-            checks.push(Check::new(Area::Gpu, CheckStatus::Problem, codes::NO_FABRIC_MANAGER, message, fix));
+            checks.push(Check::problem(Area::Gpu, codes::NO_FABRIC_MANAGER, message, fix));
         } else {
             checks.push(Check::ok(Area::Gpu, format!("{switches} NVSwitches, fabric manager running")));
         }
@@ -181,25 +169,13 @@ fn system(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
             let message =
                 format!("GPU {index} is in MIG mode without an instance: CUDA sees no device (error 100)");
             let fix = "create one (nvidia-smi mig -cgi 19 -C), or switch MIG off (nvidia-smi -mig 0)";
-            checks.push(Check::new(
-                Area::Gpu,
-                CheckStatus::Problem,
-                codes::MIG_WITHOUT_INSTANCE,
-                message,
-                fix,
-            ));
+            checks.push(Check::problem(Area::Gpu, codes::MIG_WITHOUT_INSTANCE, message, fix));
         }
         match gpu.compute_mode.as_deref() {
             Some("Prohibited") => {
                 let message =
                     format!("GPU {index} prohibits compute: every CUDA program fails with error 46");
-                checks.push(Check::new(
-                    Area::Gpu,
-                    CheckStatus::Problem,
-                    codes::COMPUTE_MODE,
-                    message,
-                    "nvidia-smi -c 0",
-                ));
+                checks.push(Check::problem(Area::Gpu, codes::COMPUTE_MODE, message, "nvidia-smi -c 0"));
             }
             Some("ExclusiveProcess") => {
                 let message =

@@ -1,23 +1,20 @@
 use cudock_facts::tables::ForwardCompatClass;
 
-use super::{Area, Check, CheckContext, CheckStatus, codes};
+use super::{Area, Check, CheckContext, codes};
 use crate::host::{DriverLibrary, FoundBy, LibraryKind};
 
 pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
-    let before = checks.iter().filter(|check| check.area == Area::Libraries).count();
+    let before = checks.len();
     libcuda(context, checks);
     nvml(context, checks);
     empty_copies(context, checks);
     ptx_compiler(context, checks);
     cache(context, checks);
-    let after = checks.iter().filter(|check| check.area == Area::Libraries).count();
-    if before == after
+    if checks.len() == before
         && let Some(library) = copies(context, "libcuda.so.1").next()
     {
-        checks.push(Check::ok(
-            Area::Libraries,
-            format!("libcuda and libnvidia-ml found in {}", directory(&library.path)),
-        ));
+        let message = format!("libcuda and libnvidia-ml found in {}", directory(&library.path));
+        checks.push(Check::ok(Area::Libraries, message));
     }
     toolkits(context, checks);
 }
@@ -42,7 +39,7 @@ fn libcuda(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         } else {
             "install the driver's user-space package (libnvidia-compute-NNN, or the .run installer)"
         };
-        checks.push(Check::new(Area::Libraries, CheckStatus::Problem, codes::LIBCUDA_MISSING, message, fix));
+        checks.push(Check::problem(Area::Libraries, codes::LIBCUDA_MISSING, message, fix));
         return;
     };
     let driver = copies(context, "libcuda.so.1").find(|library| library.kind == LibraryKind::Driver);
@@ -52,7 +49,7 @@ fn libcuda(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
                 format!("libcuda.so.1 is in {}, which the loader does not search", directory(&first.path));
             let fix = format!("echo {} > /etc/ld.so.conf.d/nvidia.conf && ldconfig", directory(&first.path));
             checks.push(
-                Check::new(Area::Libraries, CheckStatus::Problem, codes::LIBCUDA_MISSING, message, fix)
+                Check::problem(Area::Libraries, codes::LIBCUDA_MISSING, message, fix)
                     .with_evidence(&first.path, "outside ld.so.conf and LD_LIBRARY_PATH"),
             );
         }
@@ -62,14 +59,14 @@ fn libcuda(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
                 "remove {} from LD_LIBRARY_PATH and ld.so.conf: stubs are only for linking",
                 directory(&first.path)
             );
-            let check = Check::new(Area::Libraries, CheckStatus::Problem, codes::STUB_FIRST, message, fix);
+            let check = Check::problem(Area::Libraries, codes::STUB_FIRST, message, fix);
             checks.push(with_shadowed(check.with_evidence(&first.path, "stub"), driver));
         }
         LibraryKind::Empty | LibraryKind::Dangling => {
             let what = if first.kind == LibraryKind::Empty { "is empty" } else { "is a dangling link" };
             let message = format!("{} {what} and comes first: libcuda cannot be loaded", first.path);
             let fix = format!("rm {}; never commit a GPU container to an image", first.path);
-            let check = Check::new(Area::Libraries, CheckStatus::Problem, codes::LIBRARY_EMPTY, message, fix);
+            let check = Check::problem(Area::Libraries, codes::LIBRARY_EMPTY, message, fix);
             checks.push(with_shadowed(
                 check.with_evidence(&first.path, format!("{} bytes", first.size)),
                 driver,
@@ -91,6 +88,7 @@ fn with_shadowed(check: Check, driver: Option<&DriverLibrary>) -> Check {
 fn compat(context: &CheckContext<'_>, library: &DriverLibrary, checks: &mut Vec<Check>) {
     let (Some(driver), Some(version)) = (context.driver, library.version) else { return };
     let remove = format!("remove {} from LD_LIBRARY_PATH and ld.so.conf", directory(&library.path));
+    let remove_or_update = format!("{remove}, or update the driver");
     let facts = context.facts;
     let cuda = facts.drivers().branch_of(version).map(|branch| branch.cuda);
     let package =
@@ -104,29 +102,17 @@ fn compat(context: &CheckContext<'_>, library: &DriverLibrary, checks: &mut Vec<
         let message = format!(
             "libcuda {version} of cuda-compat comes first and is not newer than driver {driver}: error 803"
         );
-        Check::new(Area::Libraries, CheckStatus::Problem, codes::COMPAT_DOES_NOT_FIT, message, remove)
+        Check::problem(Area::Libraries, codes::COMPAT_DOES_NOT_FIT, message, remove)
     } else if let Some(gpu) = not_allowed {
         let message = format!(
             "libcuda {version} of cuda-compat comes first and is not supported on {}: error 804",
             gpu.name
         );
-        Check::new(
-            Area::Libraries,
-            CheckStatus::Problem,
-            codes::COMPAT_NOT_ALLOWED,
-            message,
-            format!("{remove}, or update the driver"),
-        )
+        Check::problem(Area::Libraries, codes::COMPAT_NOT_ALLOWED, message, remove_or_update)
     } else if package.is_some_and(|package| !package.supported.contains(&base)) {
         let message =
             format!("libcuda {version} of cuda-compat does not run on drivers of branch {base}: error 803");
-        Check::new(
-            Area::Libraries,
-            CheckStatus::Problem,
-            codes::COMPAT_DOES_NOT_FIT,
-            message,
-            format!("{remove}, or update the driver"),
-        )
+        Check::problem(Area::Libraries, codes::COMPAT_DOES_NOT_FIT, message, remove_or_update)
     } else {
         Check::ok(Area::Libraries, format!("libcuda {version} of cuda-compat is used over driver {driver}"))
     };
@@ -142,7 +128,7 @@ fn nvml(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         } else {
             "install the driver's user-space package (libnvidia-compute-NNN)"
         };
-        checks.push(Check::new(Area::Libraries, CheckStatus::Warning, codes::NVML_MISSING, message, fix));
+        checks.push(Check::warning(Area::Libraries, codes::NVML_MISSING, message, fix));
     }
 }
 
@@ -157,10 +143,8 @@ fn toolkits(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         let used =
             copies(context, "libcuda.so.1").next().is_some_and(|first| first.kind == LibraryKind::Compat);
         let compat = if used { String::new() } else { compat };
-        checks.push(Check::ok(
-            Area::Libraries,
-            format!("CUDA toolkit{version} in {}{nvcc}{compat}", toolkit.path),
-        ));
+        let message = format!("CUDA toolkit{version} in {}{nvcc}{compat}", toolkit.path);
+        checks.push(Check::ok(Area::Libraries, message));
     }
 }
 
@@ -171,19 +155,10 @@ fn empty_copies(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         let bad =
             |library: &&DriverLibrary| matches!(library.kind, LibraryKind::Empty | LibraryKind::Dangling);
         for library in copies(context, name).skip(skip).filter(bad) {
-            let message = format!(
-                "{} is {}",
-                library.path,
-                if library.size == 0 && library.real_path.is_some() { "empty" } else { "a dangling link" }
-            );
+            let what = if library.kind == LibraryKind::Empty { "empty" } else { "a dangling link" };
+            let message = format!("{} is {what}", library.path);
             let fix = format!("rm {}; driver libraries come from the host", library.path);
-            checks.push(Check::new(
-                Area::Libraries,
-                CheckStatus::Warning,
-                codes::LIBRARY_EMPTY,
-                message,
-                fix,
-            ));
+            checks.push(Check::warning(Area::Libraries, codes::LIBRARY_EMPTY, message, fix));
         }
     }
 }
@@ -194,7 +169,7 @@ fn ptx_compiler(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
     if has_driver && !has_compiler && !context.is_wsl() {
         let message = "libnvidia-ptxjitcompiler.so.1 is missing: programs with PTX fail with error 221";
         let fix = "mount the driver's libraries together, not libcuda alone; on a host reinstall the driver";
-        checks.push(Check::new(Area::Libraries, CheckStatus::Warning, codes::NO_PTX_COMPILER, message, fix));
+        checks.push(Check::warning(Area::Libraries, codes::NO_PTX_COMPILER, message, fix));
     }
 }
 
@@ -208,23 +183,12 @@ fn cache(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
             "the loader's cache does not list libcuda.so.1, though {} is configured",
             directory(&first.path)
         );
-        checks.push(Check::new(
-            Area::Libraries,
-            CheckStatus::Problem,
-            codes::NOT_IN_LOADER_CACHE,
-            message,
-            "ldconfig",
-        ));
+        checks.push(Check::problem(Area::Libraries, codes::NOT_IN_LOADER_CACHE, message, "ldconfig"));
     }
 }
 
 fn is_always_searched(path: &str) -> bool {
     let directory = directory(path);
-    let multiarch = [
-        "/lib/x86_64-linux-gnu",
-        "/usr/lib/x86_64-linux-gnu",
-        "/lib/aarch64-linux-gnu",
-        "/usr/lib/aarch64-linux-gnu",
-    ];
-    matches!(directory, "/lib" | "/usr/lib" | "/lib64" | "/usr/lib64") || multiarch.contains(&directory)
+    let directory = directory.strip_prefix("/usr").unwrap_or(directory);
+    matches!(directory, "/lib" | "/lib64" | "/lib/x86_64-linux-gnu" | "/lib/aarch64-linux-gnu")
 }

@@ -19,7 +19,6 @@ use crate::host::{Host, NvmlResult};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckStatus {
-    /// As expected.
     Ok,
     /// Informational.
     Note,
@@ -45,23 +44,18 @@ impl CheckStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Area {
-    /// GPUs and the machine.
     Gpu,
     Driver,
     /// Device nodes and environment variables.
     Devices,
-    /// Driver libraries.
     Libraries,
-    /// Container engines.
     Containers,
-    /// Python frameworks.
     Frameworks,
 }
 
 /// One statement about the host.
 #[derive(Debug, Clone, Serialize)]
 pub struct Check {
-    /// The part of the stack.
     pub area: Area,
     pub status: CheckStatus,
     /// One sentence.
@@ -74,14 +68,16 @@ pub struct Check {
 
 impl Check {
     fn ok(area: Area, message: impl Into<String>) -> Self {
-        Self {
-            area,
-            status: CheckStatus::Ok,
-            message: message.into(),
-            code: None,
-            evidence: Vec::new(),
-            fix: None,
-        }
+        let (status, message) = (CheckStatus::Ok, message.into());
+        Self { area, status, message, code: None, evidence: Vec::new(), fix: None }
+    }
+
+    fn problem(area: Area, code: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::new(area, CheckStatus::Problem, code, message, fix)
+    }
+
+    fn warning(area: Area, code: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::new(area, CheckStatus::Warning, code, message, fix)
     }
 
     fn new(
@@ -113,7 +109,6 @@ impl Check {
 pub struct GpuReport {
     /// The name from the driver, or by PCI id.
     pub name: String,
-    /// The compute capability.
     pub capability: Option<Capability>,
     /// Memory in bytes, as reported by the driver.
     pub memory: Option<u64>,
@@ -136,7 +131,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The name in reports and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Works => "works",
@@ -163,12 +157,10 @@ pub struct FrameworkReport {
     pub reason: String,
 }
 
-/// The diagnosis of a host.
 #[derive(Debug, Clone, Serialize)]
 pub struct Diagnosis {
     pub gpus: Vec<GpuReport>,
     pub driver: Option<DriverVersion>,
-    /// The CUDA version that it supports.
     pub cuda: Option<CudaVersion>,
     pub frameworks: Vec<FrameworkReport>,
     /// The checks, ordered by area.

@@ -12,7 +12,7 @@ use cudock_facts::Facts;
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxArch, PtxIsa, SmArch};
 use serde::Serialize;
 
-use crate::host::PythonEnvironment;
+use crate::host::{Distribution, PythonEnvironment};
 
 /// An installed framework.
 #[derive(Debug, Clone, Serialize)]
@@ -23,11 +23,8 @@ pub struct Build {
     pub version: String,
     /// `CUDA 13.0 build`
     pub label: String,
-    /// The path of its metadata.
     pub path: Option<String>,
-    /// Whether it supports NVIDIA GPUs.
     pub support: Support,
-    /// The CUDA major version it was built for.
     pub cuda_major: Option<u8>,
     /// The CUDA version it was built for.
     pub cuda: Option<CudaVersion>,
@@ -37,7 +34,6 @@ pub struct Build {
     pub sass: Option<Vec<SmArch>>,
     /// Its PTX; none if unknown.
     pub ptx: Option<Vec<PtxArch>>,
-    /// The version of its PTX.
     pub ptx_isa: Option<PtxIsa>,
     /// Libraries it loads at run time.
     pub needs: Vec<String>,
@@ -65,7 +61,6 @@ pub enum Support {
         /// What to install instead.
         fix: String,
     },
-    /// It is not in the fact tables.
     NotInTables {
         /// How to find out.
         fix: String,
@@ -84,16 +79,13 @@ pub enum CpuBuildSeverity {
     Note,
 }
 
-/// What happens if a required library is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MissingLibraryEffect {
     ImportFails,
     /// It starts, but uses the CPU.
     UsesCpu {
-        /// What to install.
         fix: String,
-        /// A description.
         how: String,
         /// Whether libraries in wheels are only found after the program has loaded them.
         loads_first: bool,
@@ -111,6 +103,11 @@ pub fn builds(facts: &Facts, python: &PythonEnvironment, cpu_arch: &str) -> Vec<
 }
 
 impl Build {
+    fn of(found: &Distribution, label: impl Into<String>, support: Support) -> Self {
+        let path = Some(found.path.clone());
+        Self::new(&found.name, found.version.to_string(), label.into(), path, support)
+    }
+
     fn new(name: &str, version: String, label: String, path: Option<String>, support: Support) -> Self {
         Self {
             name: name.to_owned(),
@@ -180,7 +177,6 @@ impl Build {
     }
 }
 
-/// The PTX version of a toolkit.
 fn ptx_isa(facts: &Facts, cuda: Option<CudaVersion>) -> Option<PtxIsa> {
     facts.toolkits().toolkit(cuda?).map(|toolkit| toolkit.ptx_isa)
 }

@@ -13,24 +13,13 @@ pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
             "pip uninstall onnxruntime; pip install onnxruntime-gpu, if it should use the GPU".to_owned();
         let reason = "has no CUDA provider, sessions run on the CPU".to_owned();
         let support = Support::Cpu { reason, severity: CpuBuildSeverity::Note, fix };
-        let path = Some(cpu.path.clone());
-        return vec![Build::new(
-            "onnxruntime",
-            cpu.version.to_string(),
-            "CPU build".to_owned(),
-            path,
-            support,
-        )];
+        return vec![Build::of(cpu, "CPU build", support)];
     }
     let Some(found) = gpu else { return Vec::new() };
-    let path = Some(found.path.clone());
-    let new_build = |label: String, support| {
-        Build::new("onnxruntime-gpu", found.version.to_string(), label, path.clone(), support)
-    };
     let Some(row) = facts.frameworks().onnxruntime_gpu(&found.version) else {
         let fix = "assert session.get_providers() in your program; newer tables can be added with --facts"
             .to_owned();
-        return vec![new_build("GPU build".to_owned(), Support::NotInTables { fix })];
+        return vec![Build::of(found, "GPU build", Support::NotInTables { fix })];
     };
     let cuda = row.cuda.map_or_else(|| row.cuda_major.to_string(), |cuda| cuda.to_string());
     vec![Build {
@@ -48,6 +37,6 @@ pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
             how: "sessions silently run on the CPU".to_owned(),
             loads_first: true,
         },
-        ..new_build(format!("CUDA {cuda} build"), Support::Cuda)
+        ..Build::of(found, format!("CUDA {cuda} build"), Support::Cuda)
     }]
 }

@@ -11,14 +11,7 @@ pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
         let fix = "pip uninstall tensorflow-cpu; pip install 'tensorflow[and-cuda]'".to_owned();
         let support =
             Support::Cpu { reason: "cannot use a GPU".to_owned(), severity: CpuBuildSeverity::Problem, fix };
-        let path = Some(cpu.path.clone());
-        builds.push(Build::new(
-            "tensorflow-cpu",
-            cpu.version.to_string(),
-            "CPU build".to_owned(),
-            path,
-            support,
-        ));
+        builds.push(Build::of(cpu, "CPU build", support));
     }
     let Some(found) = python.get("tensorflow") else { return builds };
     let row = facts.frameworks().tensorflow(&found.version);
@@ -29,7 +22,6 @@ pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
         let cudart = if cuda == 11 { "libcudart.so.11.0".to_owned() } else { format!("libcudart.so.{cuda}") };
         vec![cudart, format!("libcudnn.so.{cudnn}")]
     });
-    let path = Some(found.path.clone());
     builds.push(Build {
         cuda_major: cuda.map(cudock_facts::version::CudaVersion::major),
         cuda,
@@ -42,7 +34,7 @@ pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
             how: "it starts and silently uses the CPU".to_owned(),
             loads_first: false,
         },
-        ..Build::new("tensorflow", found.version.to_string(), label, path, Support::Cuda)
+        ..Build::of(found, label, Support::Cuda)
     });
     builds
 }

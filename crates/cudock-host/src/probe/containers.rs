@@ -4,7 +4,7 @@ use cudock_facts::version::DriverVersion;
 
 use crate::host::{CdiSpec, ContainerEngine, Containers};
 use crate::python::program;
-use crate::root::Root;
+use crate::{Files, Root};
 
 const TOOLKIT_PROGRAMS: [&str; 5] = [
     "nvidia-container-runtime",
@@ -51,10 +51,9 @@ fn docker(root: &Root, environment: &BTreeMap<String, String>) -> Option<Contain
             Ok(value) => {
                 engine.nvidia_runtime = value.pointer("/runtimes/nvidia").is_some();
                 engine.cdi = value.pointer("/features/cdi").and_then(serde_json::Value::as_bool);
-                engine.cgroupfs =
-                    value.get("exec-opts").and_then(serde_json::Value::as_array).is_some_and(|options| {
-                        options.iter().any(|option| option == "native.cgroupdriver=cgroupfs")
-                    });
+                let options = value.get("exec-opts").and_then(serde_json::Value::as_array);
+                let mut options = options.into_iter().flatten();
+                engine.cgroupfs = options.any(|option| option == "native.cgroupdriver=cgroupfs");
             }
         }
     }
@@ -71,17 +70,13 @@ fn containerd(root: &Root, environment: &BTreeMap<String, String>) -> Option<Con
             Err(error) => engine.config_error = Some(format!("invalid TOML: {}", error.message())),
             Ok(table) => {
                 // The name of the plugin changed between configuration versions 2 and 3.
-                let plugins = table.get("plugins").and_then(toml::Value::as_table);
-                let runtimes = plugins
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|(_, plugin)| plugin.get("containerd")?.get("runtimes")?.get("nvidia"));
-                engine.nvidia_runtime = runtimes.count() > 0;
-                let mut cdi = plugins
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|(_, plugin)| plugin.get("enable_cdi")?.as_bool());
-                engine.cdi = cdi.next_back();
+                let plugins = table.get("plugins").and_then(toml::Value::as_table).into_iter().flatten();
+                for (_, plugin) in plugins {
+                    let runtimes = plugin.get("containerd").and_then(|containerd| containerd.get("runtimes"));
+                    engine.nvidia_runtime |=
+                        runtimes.is_some_and(|runtimes| runtimes.get("nvidia").is_some());
+                    engine.cdi = plugin.get("enable_cdi").and_then(toml::Value::as_bool).or(engine.cdi);
+                }
             }
         }
     }
@@ -95,14 +90,7 @@ fn podman(root: &Root, environment: &BTreeMap<String, String>) -> Option<Contain
 }
 
 fn engine(name: &str) -> ContainerEngine {
-    ContainerEngine {
-        name: name.to_owned(),
-        config: None,
-        config_error: None,
-        nvidia_runtime: false,
-        cdi: None,
-        cgroupfs: false,
-    }
+    ContainerEngine { name: name.to_owned(), ..ContainerEngine::default() }
 }
 
 fn cdi(root: &Root) -> Vec<CdiSpec> {
@@ -124,8 +112,7 @@ fn cdi(root: &Root) -> Vec<CdiSpec> {
 }
 
 fn cdi_spec(root: &Root, path: String, text: &str) -> CdiSpec {
-    let mut spec =
-        CdiSpec { path, kind: None, error: None, devices: Vec::new(), missing: Vec::new(), driver: None };
+    let mut spec = CdiSpec { path, ..CdiSpec::default() };
     // JSON is valid YAML.
     let value: serde_json::Value = match cudock_yaml::from_str(text) {
         Ok(value) => value,

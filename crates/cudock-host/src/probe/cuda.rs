@@ -4,7 +4,7 @@ use cudock_facts::version::{CudaVersion, DriverVersion};
 
 use crate::host::{CudaToolkit, FoundBy};
 use crate::loader::Directory;
-use crate::root::Root;
+use crate::{Files, Root};
 
 /// Toolkits in `/usr/local`, without duplicates through symlinks.
 pub(super) fn toolkits(root: &Root) -> Vec<CudaToolkit> {
@@ -12,8 +12,7 @@ pub(super) fn toolkits(root: &Root) -> Vec<CudaToolkit> {
     let names =
         root.names("/usr/local").into_iter().filter(|name| *name == "cuda" || name.starts_with("cuda-"));
     for name in names {
-        let Some(real) = root.real(&format!("/usr/local/{name}")) else { continue };
-        let path = real.to_string_lossy().into_owned();
+        let Some(path) = root.real(&format!("/usr/local/{name}")) else { continue };
         let nvcc = root.is_program(&format!("{path}/bin/nvcc"));
         let has_libraries =
             ["lib64", "targets", "lib"].iter().any(|inside| root.is_dir(&format!("{path}/{inside}")));

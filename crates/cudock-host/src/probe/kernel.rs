@@ -1,7 +1,7 @@
 use cudock_facts::version::DriverVersion;
 
 use crate::host::{AMD, KernelDriver, KernelGpu, NVIDIA, PciDevice};
-use crate::root::Root;
+use crate::{Files, Root};
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 

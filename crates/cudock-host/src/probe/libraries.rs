@@ -1,9 +1,9 @@
 use cudock_facts::version::DriverVersion;
 
 use crate::host::{DriverLibrary, FoundBy, LibraryKind, LoaderCache};
-use crate::ld_cache;
+use crate::ld_cache::Cache;
 use crate::loader::Directory;
-use crate::root::Root;
+use crate::{Files, Root};
 
 /// Driver libraries that CUDA programs and `nvidia-smi` need.
 const NAMES: [&str; 3] = ["libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"];
@@ -30,7 +30,7 @@ pub(super) fn driver_libraries(root: &Root, directories: &[Directory]) -> Vec<Dr
 }
 
 fn library(root: &Root, name: &str, path: String, found_by: FoundBy) -> Option<DriverLibrary> {
-    let real_path = root.real(&path).map(|path| path.to_string_lossy().into_owned());
+    let real_path = root.real(&path);
     let link = root.link(&path);
     if real_path.is_none() && link.is_none() {
         return None;
@@ -61,7 +61,7 @@ pub(super) fn unsearched_path<'a>(libraries: &'a [DriverLibrary], name: &str) ->
 
 pub(super) fn cache(root: &Root) -> Option<LoaderCache> {
     let bytes = root.bytes("/etc/ld.so.cache")?;
-    let entries = ld_cache::parse(&bytes)?;
+    let entries = Cache::parse(&bytes)?.entries;
     let lists = |name: &str| entries.iter().any(|entry| entry.name == name);
     Some(LoaderCache { libcuda: lists("libcuda.so.1"), nvml: lists("libnvidia-ml.so.1") })
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::host::{Host, NvmlResult};
-use crate::root::Root;
+use crate::{Files, Root};
 
 /// Environment variables that are read: those that affect CUDA, NVIDIA's runtime, the loader and Python. None is secret.
 pub const VARIABLES: [&str; 12] = [

@@ -1,5 +1,6 @@
 use crate::host::DeviceNode;
-use crate::root::{Root, Stat};
+use crate::root::Stat;
+use crate::{Files, Root};
 
 /// The device nodes of NVIDIA's driver and of WSL2.
 pub(super) fn read(root: &Root) -> Vec<DeviceNode> {

@@ -15,15 +15,11 @@ pub(crate) struct EntryDetails {
     pub(crate) uid: u64,
     pub(crate) gid: u64,
     pub(crate) mtime: Time,
-    /// The type flag of the header.
     pub(crate) type_flag: u8,
-    /// Major and minor number of a device.
-    pub(crate) device: (u64, u64),
     pub(crate) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
     pub(crate) sparse_map: Option<SparseMap>,
 }
 
-/// A modification time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Time {
     pub(crate) seconds: i64,
@@ -100,7 +96,6 @@ impl PaxAttributes {
             gid: self.gid.unwrap_or_else(|| number(116, 8)),
             mtime: self.mtime.unwrap_or(Time { seconds, nanos: 0 }),
             type_flag: raw.kind(),
-            device: (number(329, 8), number(337, 8)),
             xattrs: self.xattrs,
             sparse_map,
         })

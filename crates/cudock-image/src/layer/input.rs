@@ -39,7 +39,6 @@ impl<'a> LayerInput<'a> {
         Ok(LayerInput::stream(codec.decoder(bytes)?, limits.max_output(bytes.len())))
     }
 
-    /// Reads from `decoder`, at most `max_bytes`.
     pub(crate) fn stream(decoder: Box<dyn Read + 'a>, limit: u64) -> Self {
         LayerInput::Stream { decoder, read: 0, limit, scratch: Vec::new(), sink: vec![0; 256 << 10] }
     }
@@ -116,30 +115,16 @@ impl<'a> LayerInput<'a> {
     }
 
     pub(crate) fn skip(&mut self, count: u64) -> io::Result<()> {
-        match self {
-            LayerInput::Slice { bytes, at } => {
-                let to = usize::try_from(count).ok().and_then(|count| at.checked_add(count));
-                *at = to.filter(|to| *to <= bytes.len()).ok_or_else(unexpected_eof)?;
-                Ok(())
-            }
-            LayerInput::Stream { decoder, read, limit, sink, .. } => {
-                let mut left = count;
-                while left > 0 {
-                    let want = usize::try_from(left).unwrap_or(usize::MAX).min(sink.len());
-                    let buffer = sink.get_mut(..want).unwrap_or_default();
-                    match decoder.read(buffer) {
-                        Ok(0) => return Err(unexpected_eof()),
-                        Ok(got) => {
-                            left -= got as u64;
-                            count_output(read, *limit, got as u64)?;
-                        }
-                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                        Err(error) => return Err(error),
-                    }
-                }
-                Ok(())
-            }
+        if let LayerInput::Slice { bytes, at } = self {
+            let to = usize::try_from(count).ok().and_then(|count| at.checked_add(count));
+            *at = to.filter(|to| *to <= bytes.len()).ok_or_else(unexpected_eof)?;
+            return Ok(());
         }
+        let mut left = count;
+        while left > 0 {
+            left -= self.next_chunk(left)?.len() as u64;
+        }
+        Ok(())
     }
 }
 

@@ -54,12 +54,7 @@ pub(crate) fn read<T>(
     let input = LayerInput::new(bytes, limits)?;
     let mut reader = TarReader::new(input);
     let mut changes = Vec::new();
-    let mut count = 0_u64;
-    while let Some(header) = reader.next()? {
-        count += 1;
-        if count > limits.entries {
-            return Err(TarError::Hostile(format!("more than {} entries", limits.entries)));
-        }
+    while let Some(header) = reader.next_below(limits.entries)? {
         changes.extend(change(header, &mut reader, inspect)?);
     }
     Ok(changes)
@@ -98,7 +93,6 @@ pub(crate) fn parse_whiteout(name: &[u8]) -> Option<Whiteout<'_>> {
     }
 }
 
-/// The error for a [`Whiteout::Invalid`].
 pub(crate) fn invalid_whiteout(path: &str) -> TarError {
     TarError::Hostile(format!("`{path}` is an invalid whiteout"))
 }
@@ -148,10 +142,9 @@ pub(crate) fn members(bytes: &[u8]) -> Result<HashMap<String, Range<usize>>, Tar
             EntryKind::File => {
                 let start = reader.position();
                 let end = usize::try_from(header.size).ok().and_then(|size| start.checked_add(size));
-                let end = end.filter(|end| *end <= bytes.len());
-                let end = end.ok_or_else(|| {
-                    TarError::Hostile(format!("`{}` is larger than the archive", header.path))
-                })?;
+                let Some(end) = end.filter(|end| *end <= bytes.len()) else {
+                    return Err(TarError::Hostile(format!("`{}` is larger than the archive", header.path)));
+                };
                 members.insert(header.path, start..end);
             }
             // Old versions of docker wrote identical layers as links to the first one.

@@ -29,17 +29,14 @@ pub struct EntryHeader {
     /// The path, without a leading slash.
     pub path: String,
     pub kind: EntryKind,
-    /// The size of the contents.
     pub size: u64,
     /// Permission bits.
     pub mode: u32,
-    /// The target of a link.
     pub link: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A regular file.
     File,
     HardLink,
     Symlink,
@@ -55,7 +52,9 @@ pub(crate) struct TarReader<'a> {
     left: u64,
     /// Padding between the current entry and the next header.
     padding: u64,
+    /// Headers so far, and entries that they describe.
     count: u64,
+    entries: u64,
     /// More metadata of the current entry, if requested.
     details: Option<Box<EntryDetails>>,
 }
@@ -74,7 +73,7 @@ struct ExtendedHeader {
 
 impl<'a> TarReader<'a> {
     pub(crate) fn new(input: LayerInput<'a>) -> Self {
-        Self { input, left: 0, padding: 0, count: 0, details: None }
+        Self { input, left: 0, padding: 0, count: 0, entries: 0, details: None }
     }
 
     /// A reader that keeps the details of each entry.
@@ -82,7 +81,6 @@ impl<'a> TarReader<'a> {
         Self { details: Some(Box::default()), ..Self::new(input) }
     }
 
-    /// The details of the current entry.
     pub(crate) fn take_details(&mut self) -> EntryDetails {
         self.details.as_deref_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -129,6 +127,16 @@ impl<'a> TarReader<'a> {
 
     pub(crate) fn content(&mut self) -> Content<'_, 'a> {
         Content::in_layer(&mut self.input, &mut self.left)
+    }
+
+    /// The next entry, unless there have been `limit` of them.
+    pub(crate) fn next_below(&mut self, limit: u64) -> Result<Option<EntryHeader>, TarError> {
+        let header = self.next()?;
+        self.entries += u64::from(header.is_some());
+        if self.entries > limit {
+            return Err(TarError::Hostile(format!("more than {limit} entries")));
+        }
+        Ok(header)
     }
 
     /// The next entry; none at the end.

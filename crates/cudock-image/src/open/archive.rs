@@ -87,23 +87,22 @@ fn docker(
     options: &OpenOptions,
 ) -> Result<Image, ImageError> {
     let location = &archive.location;
-    let invalid = |message: String| ImageError::Document { location: location.clone(), message };
+    let invalid = |message: String| ImageError::document(location, message);
     let images = docker_manifests(location, manifests)?;
     let tags = |image: &super::layout::DockerManifest| image.repo_tags.clone().unwrap_or_default();
-    let several =
-        || ImageError::Several { location: location.clone(), names: images.iter().flat_map(tags).collect() };
+    let all_tags = || images.iter().flat_map(tags).collect();
     let image = match (name, images.as_slice()) {
         (Some(name), _) => {
             let named = images.iter().find(|image| tags(image).iter().any(|tag| tag == name));
             named.ok_or_else(|| ImageError::NoName {
                 location: location.clone(),
                 requested: name.to_owned(),
-                names: images.iter().flat_map(tags).collect(),
+                names: all_tags(),
             })?
         }
         (None, [only]) => only,
         (None, []) => return Err(invalid("manifest.json lists no image".to_owned())),
-        (None, _) => return Err(several()),
+        (None, _) => return Err(ImageError::Several { location: location.clone(), names: all_tags() }),
     };
     let member =
         |name: &str| archive.get(name).ok_or_else(|| invalid(format!("`{name}` not found in the archive")));
@@ -128,10 +127,8 @@ impl Archive {
     fn blob(&self, descriptor: &Descriptor) -> Result<Bytes, ImageError> {
         let digest = parse_digest(&self.location, descriptor)?;
         let name = format!("blobs/{}/{}", digest.algorithm().name(), digest.hex());
-        let bytes = self.get(&name).ok_or_else(|| ImageError::Document {
-            location: self.location.clone(),
-            message: format!("`{name}` not found in the archive"),
-        })?;
+        let missing = || ImageError::document(&self.location, format!("`{name}` not found in the archive"));
+        let bytes = self.get(&name).ok_or_else(missing)?;
         verify_size(&self.location, descriptor, bytes.len())?;
         Ok(bytes)
     }

@@ -62,9 +62,9 @@ impl Layout<'_> {
 }
 
 pub(super) fn parse_digest(location: &str, descriptor: &Descriptor) -> Result<Digest, ImageError> {
-    descriptor.digest.parse().map_err(|_| ImageError::Document {
-        location: location.to_owned(),
-        message: format!("`{}` is not a digest", descriptor.digest.chars().take(100).collect::<String>()),
+    descriptor.digest.parse().map_err(|_| {
+        let text: String = descriptor.digest.chars().take(100).collect();
+        ImageError::document(location, format!("`{text}` is not a digest"))
     })
 }
 
@@ -74,7 +74,7 @@ pub(super) fn verify_size(location: &str, descriptor: &Descriptor, size: usize) 
         return Ok(());
     }
     let message = format!("{} has {size} bytes, expected {}", descriptor.digest, descriptor.size);
-    Err(ImageError::Document { location: location.to_owned(), message })
+    Err(ImageError::document(location, message))
 }
 
 /// Documents decide everything else, so their digests are always verified. Layers are verified when they are fetched.
@@ -83,8 +83,7 @@ pub(super) fn verify_digest(location: &str, descriptor: &Descriptor, bytes: &[u8
     if Digest::of(digest.algorithm(), bytes) == digest {
         return Ok(());
     }
-    let message = format!("digest mismatch: {digest}");
-    Err(ImageError::Document { location: location.to_owned(), message })
+    Err(ImageError::document(location, format!("digest mismatch: {digest}")))
 }
 
 impl BlobSource for Layout<'_> {

@@ -23,9 +23,8 @@ pub use source::ImageSource;
 use crate::error::ImageError;
 use crate::manifest::{self, Descriptor, Document, ImageConfig, Platform};
 
-/// Options for [`open`].
 pub struct OpenOptions {
-    /// The requested platform. By default the host's, if there are several.
+    /// By default the host's, if there are several.
     pub platform: Option<Platform>,
     /// The registry client; none to forbid registry access.
     pub client: Option<Arc<Client>>,
@@ -41,12 +40,10 @@ pub struct OpenOptions {
 pub struct Image {
     /// The name of the image, for messages.
     pub name: String,
-    /// The kind of source it was opened from.
     pub origin: Origin,
     pub platform: Platform,
     /// All platforms that the image is available for.
     pub platforms: Vec<Platform>,
-    /// The configuration.
     pub config: ImageConfig,
     /// The layers, lowest first.
     pub layers: Vec<Layer>,
@@ -69,7 +66,6 @@ pub enum Origin {
 pub struct Layer {
     /// The digest; the file name in old docker archives.
     pub digest: String,
-    /// The stored size.
     pub size: u64,
     data: LayerData,
 }
@@ -138,7 +134,7 @@ fn assemble(
         let chosen = choose(&location, &manifests, options.platform.as_ref(), &mut platforms)?;
         bytes = store.document(chosen)?;
     }
-    Err(ImageError::Document { location, message: "indexes are nested too deeply".to_owned() })
+    Err(ImageError::document(&location, "indexes are nested too deeply"))
 }
 
 /// Selects a manifest: the requested platform's, else the host's, else the only one.
@@ -150,8 +146,11 @@ fn choose<'m>(
 ) -> Result<&'m Descriptor, ImageError> {
     let images: Vec<&Descriptor> = manifests.iter().filter(|manifest| manifest.is_image()).collect();
     let here: Vec<Platform> = images.iter().filter_map(|manifest| manifest.platform.clone()).collect();
-    platforms
-        .extend(here.iter().filter(|platform| !platforms.contains(platform)).cloned().collect::<Vec<_>>());
+    for platform in &here {
+        if !platforms.contains(platform) {
+            platforms.push(platform.clone());
+        }
+    }
     if let [only] = images.as_slice() {
         return Ok(only);
     }
@@ -162,15 +161,11 @@ fn choose<'m>(
         .find(|manifest| manifest.platform.as_ref().is_some_and(|found| found.satisfies(requested)));
     fits.copied().ok_or_else(|| {
         if images.is_empty() {
-            return ImageError::Document {
-                location: location.to_owned(),
-                message: "the index is empty".to_owned(),
-            };
+            return ImageError::document(location, "the index is empty");
         }
         if here.is_empty() {
-            let message =
-                "the index contains several images without names or platforms to select one".to_owned();
-            return ImageError::Document { location: location.to_owned(), message };
+            let message = "the index contains several images without names or platforms to select one";
+            return ImageError::document(location, message);
         }
         let available = here.iter().map(ToString::to_string).collect();
         ImageError::NoPlatform { location: location.to_owned(), requested: requested.to_string(), available }
@@ -185,8 +180,7 @@ fn from_manifest(
     options: &OpenOptions,
 ) -> Result<Image, ImageError> {
     let location = store.location();
-    let invalid =
-        |message: &str| ImageError::Document { location: location.clone(), message: message.to_owned() };
+    let invalid = |message| ImageError::document(&location, message);
     let descriptor = document.config.ok_or_else(|| invalid("the manifest has no configuration"))?;
     let config: ImageConfig =
         manifest::parse(&format!("{location}: configuration"), &store.document(&descriptor)?)?;

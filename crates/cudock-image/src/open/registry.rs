@@ -38,7 +38,7 @@ impl BlobSource for Registry {
         }
         if descriptor.size > MAX_DOCUMENT as u64 {
             let message = format!("{digest} is too large for an image document ({} bytes)", descriptor.size);
-            return Err(ImageError::Document { location: self.location(), message });
+            return Err(ImageError::document(&self.location(), message));
         }
         let path = self.client.blob(&self.reference, &digest, descriptor.size)?;
         let bytes = std::fs::read(&path).map_err(|source| ImageError::Io { path, source })?;

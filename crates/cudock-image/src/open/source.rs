@@ -33,7 +33,7 @@ impl ImageSource {
     /// `docker-daemon:`, `docker://`. None if there is no known transport.
     pub fn with_transport(text: &str) -> Option<Result<Self, ImageError>> {
         if let Some(reference) = text.strip_prefix("docker://") {
-            return Some(registry(reference));
+            return Some(Self::reference(reference));
         }
         let (transport, rest) = text.split_once(':')?;
         Some(Ok(match transport {
@@ -65,12 +65,9 @@ impl ImageSource {
 
     /// An image in a registry.
     pub fn reference(text: &str) -> Result<Self, ImageError> {
-        registry(text)
+        let reference = text.parse::<Reference>().map_err(|error| ImageError::Registry(error.into()))?;
+        Ok(ImageSource::Registry(reference))
     }
-}
-
-fn registry(text: &str) -> Result<ImageSource, ImageError> {
-    Ok(ImageSource::Registry(text.parse::<Reference>().map_err(|error| ImageError::Registry(error.into()))?))
 }
 
 /// Splits `DIR:NAME`, unless the whole text is an existing path.

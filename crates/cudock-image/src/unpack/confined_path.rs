@@ -89,17 +89,14 @@ pub(super) fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// Whether it is an overlayfs whiteout.
 pub(super) fn is_whiteout(stat: &Stat) -> bool {
     file_type(stat) == FileType::CharacterDevice && stat.st_rdev == 0
 }
 
-/// The target of a symlink.
 pub(super) fn link_target(directory: impl AsFd, name: &[u8]) -> io::Result<Vec<u8>> {
     Ok(readlinkat(directory, name, Vec::new())?.into_bytes())
 }
 
-/// Splits a path into directory and name.
 pub(super) fn split_path(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => (path.get(..slash).unwrap_or_default(), path.get(slash + 1..).unwrap_or_default()),

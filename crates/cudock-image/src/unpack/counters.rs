@@ -7,7 +7,6 @@ use super::error::printable;
 /// The number of names to report for each kind of skipped item.
 const MAX_NAMES: usize = 8;
 
-/// Counters of one layer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UnpackCounters {
     pub(super) entries: u64,
@@ -53,7 +52,6 @@ impl UnpackCounters {
         self.unknown.add(|| format!("{} (type {})", printable(path), printable(&[type_flag])));
     }
 
-    /// Notes for the user.
     pub(super) fn notes(&self) -> Vec<String> {
         let notes = [
             self.devices.note("device nodes"),

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 
 use rustix::fd::AsFd;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, chmodat, chownat, linkat, makedev, mkdirat, mknodat, openat, renameat,
-    symlinkat, unlinkat, utimensat,
+    AtFlags, FileType, Mode, OFlags, chmodat, chownat, linkat, mkdirat, mknodat, openat, renameat, symlinkat,
+    unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
-use super::confined_path::{file_type, link_target, split_path};
+use super::confined_path::{file_type, join_path, link_target, split_path, stat_entry};
 use super::error::{LayerError, printable};
 use super::lower::Removal;
 use super::meta::FileMeta;
@@ -43,9 +43,7 @@ pub(super) fn removal(path: &[u8]) -> Result<(Option<Removal>, bool), LayerError
         None => Ok((None, false)),
         Some(Whiteout::Ignored) => Ok((None, true)),
         Some(Whiteout::Opaque) => Ok((Some(Removal::Contents(parent.to_vec())), true)),
-        Some(Whiteout::Removes(name)) => {
-            Ok((Some(Removal::Name(super::confined_path::join_path(parent, name))), true))
-        }
+        Some(Whiteout::Removes(name)) => Ok((Some(Removal::Name(join_path(parent, name))), true)),
         Some(Whiteout::Invalid) => Err(invalid_whiteout(&printable(path)).into()),
     }
 }
@@ -104,7 +102,7 @@ impl UpperLayer<'_> {
             let make = || mkdirat(&dir.handle, name.as_slice(), Mode::RWXU);
             if make().is_err() {
                 replaces |= self.clear(&real)?;
-                make().map_err(|error| LayerError::write(path)(error.into()))?;
+                make().map_err(LayerError::write(path))?;
             }
             self.record_dir(&real, meta, replaces)?;
         }
@@ -171,7 +169,7 @@ impl UpperLayer<'_> {
             }
             other => other,
         };
-        result.map_err(|error| LayerError::write(path)(error.into()))
+        result.map_err(LayerError::write(path))
     }
 
     /// Sets owner, mode and times of a file that is not opened: symlinks, FIFOs and devices.
@@ -183,19 +181,20 @@ impl UpperLayer<'_> {
         meta: &FileMeta,
         has_mode: bool,
     ) -> Result<(), LayerError> {
-        let io_error = |error: Errno| LayerError::write(path)(error.into());
         if let Some((uid, gid)) = meta.owner(self.options.ownership, self.current_user) {
             let given = chownat(&dir.handle, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW);
             given.map_err(|error| LayerError::write(path)(meta.chown_error(error)))?;
         }
         if has_mode {
             // It is not a symlink, and nobody else can replace it by one.
-            chmodat(&dir.handle, name, Mode::from_raw_mode(meta.mode), AtFlags::empty()).map_err(io_error)?;
+            let mode = Mode::from_raw_mode(meta.mode);
+            chmodat(&dir.handle, name, mode, AtFlags::empty()).map_err(LayerError::write(path))?;
         }
         for (attribute, _) in &meta.xattrs {
             self.counters.skip_attribute(path, attribute);
         }
-        utimensat(&dir.handle, name, &meta.times(), AtFlags::SYMLINK_NOFOLLOW).map_err(io_error)
+        utimensat(&dir.handle, name, &meta.times(), AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(LayerError::write(path))
     }
 
     fn special(
@@ -214,25 +213,10 @@ impl UpperLayer<'_> {
                 // Sparse records of an unknown version: the stored bytes are the file, as in Go's reader.
                 None => self.file(path, meta, |_, file| contents(reader, file)),
             },
-            b'6' => self.node(path, FileType::Fifo, 0, meta),
-            b'3' | b'4' => self.device(path, meta, details),
-            type_flag => {
-                self.counters.skip_unknown(path, type_flag);
-                Ok(())
-            }
-        }
-    }
-
-    fn device(&mut self, path: &[u8], meta: &FileMeta, details: &EntryDetails) -> Result<(), LayerError> {
-        let number = |number: u64| u32::try_from(number).ok();
-        let numbers = number(details.device.0).zip(number(details.device.1));
-        let kind = if details.type_flag == b'3' { FileType::CharacterDevice } else { FileType::BlockDevice };
-        match numbers {
-            // Character device 0:0 is an overlayfs whiteout, which an archive must not create.
-            Some((major, minor)) if self.options.devices && (major, minor) != (0, 0) => {
-                self.node(path, kind, makedev(major, minor), meta)
-            }
-            _ => {
+            b'6' => self.fifo(path, meta),
+            // Devices are skipped: a container gets its own `/dev`, nodes elsewhere only help an attacker, and character
+            // device 0:0 would be an overlayfs whiteout.
+            b'3' | b'4' => {
                 let (dir, name) = self.target_dir(path)?;
                 let real = dir.entry_path(&name);
                 self.clear(&real)?;
@@ -240,13 +224,17 @@ impl UpperLayer<'_> {
                 self.keep(path, dir);
                 Ok(())
             }
+            type_flag => {
+                self.counters.skip_unknown(path, type_flag);
+                Ok(())
+            }
         }
     }
 
-    fn node(&mut self, path: &[u8], kind: FileType, device: u64, meta: &FileMeta) -> Result<(), LayerError> {
+    fn fifo(&mut self, path: &[u8], meta: &FileMeta) -> Result<(), LayerError> {
         let (dir, name) = self.target_dir(path)?;
         let mode = Mode::RUSR | Mode::WUSR;
-        self.create_entry(path, &dir, &name, |name| mknodat(&dir.handle, name, kind, mode, device))?;
+        self.create_entry(path, &dir, &name, |name| mknodat(&dir.handle, name, FileType::Fifo, mode, 0))?;
         self.set_metadata(path, &dir, &name, meta, true)?;
         self.keep(path, dir);
         Ok(())
@@ -259,7 +247,7 @@ impl UpperLayer<'_> {
         };
         let (directory, target_name) = split_path(target);
         check_path(target)?;
-        let source = super::confined_path::join_path(&self.real_path(target, directory)?, target_name);
+        let source = join_path(&self.real_path(target, directory)?, target_name);
         if source.is_empty() || self.directories.contains_key(&source) {
             return Err(missing());
         }
@@ -277,21 +265,16 @@ impl UpperLayer<'_> {
             UpperEntry::HidesLower => return Err(missing()),
             UpperEntry::Nothing => self.copy_up(path, &source)?.then_some(()).ok_or_else(missing)?,
         }
-        let link = {
-            let (directory, name) = split_path(path);
-            check_path(path)?;
-            super::confined_path::join_path(&self.real_path(path, directory)?, name)
-        };
-        if link == source {
-            return Ok(());
-        }
-        self.link(path, &source, &link)
+        check_path(path)?;
+        let (directory, name) = split_path(path);
+        let link = join_path(&self.real_path(path, directory)?, name);
+        if link == source { Ok(()) } else { self.link(path, &source, &link) }
     }
 
     /// Links a file of this layer to a second name. If one path contains the other, the file is moved aside first,
     /// because removing what is at the new name would remove the source.
     fn link(&mut self, path: &[u8], source: &[u8], link: &[u8]) -> Result<(), LayerError> {
-        let io_error = |error: Errno| LayerError::write(path)(error.into());
+        let io_error = LayerError::write::<Errno>(path);
         let related =
             |one: &[u8], other: &[u8]| one.strip_prefix(other).is_some_and(|rest| rest.starts_with(b"/"));
         let (directory, source_name) = split_path(source);
@@ -312,8 +295,7 @@ impl UpperLayer<'_> {
             Err(LayerError::Write { source: error, .. })
                 if error.raw_os_error() == Some(Errno::MLINK.raw_os_error()) =>
             {
-                let stat = super::confined_path::stat_entry(&directory, source_name)
-                    .map_err(LayerError::write(path))?;
+                let stat = stat_entry(&directory, source_name).map_err(LayerError::write(path))?;
                 let stat = stat.ok_or_else(|| io_error(Errno::NOENT))?;
                 self.copy(path, &directory, source_name, &stat, &dir, &name)?;
             }
@@ -354,7 +336,7 @@ impl UpperLayer<'_> {
             FileType::RegularFile => {
                 let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let opened = openat(from, from_name, flags, Mode::empty());
-                let mut file = File::from(opened.map_err(|error| LayerError::write(path)(error.into()))?);
+                let mut file = File::from(opened.map_err(LayerError::write(path))?);
                 let meta =
                     FileMeta::from_file(stat, Some(&file), ownership).map_err(LayerError::write(path))?;
                 self.file_at(path, dir, name, &meta, |_, to| {
@@ -389,7 +371,6 @@ impl UpperLayer<'_> {
     }
 }
 
-/// Copies the contents of an entry to a file.
 fn contents(reader: &mut TarReader<'_>, file: &mut File) -> Result<u64, LayerError> {
     let mut written = 0;
     loop {

@@ -1,52 +1,23 @@
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cudock_base::{ErrorKind, Report};
 
 use crate::error::ImageError;
 use crate::layer::TarError;
 
-/// An error while unpacking an image.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
-    /// The image is invalid or cannot be fetched.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The store cannot be read or written.
     #[error("cannot {doing} {}", path.display())]
-    Store {
-        /// The operation, as a verb.
-        doing: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
-    /// An entry of a layer cannot be written.
+    Store { doing: &'static str, path: PathBuf, source: io::Error },
     #[error("layer {number} ({digest}): cannot write `{entry}`")]
-    Entry {
-        /// The layer, counted from 1 at the bottom.
-        number: usize,
-        /// The start of its digest.
-        digest: String,
-        /// The path of the entry.
-        entry: String,
-        source: io::Error,
-    },
-    /// A layer does not match its diff id.
+    Entry { number: usize, digest: String, entry: String, source: io::Error },
     #[error("layer {number} ({digest}): digest mismatch: unpacks to {got}, expected {wanted}")]
-    WrongContents {
-        /// The layer, counted from 1 at the bottom.
-        number: usize,
-        /// The start of its digest.
-        digest: String,
-        /// The digest in the image's configuration.
-        wanted: String,
-        /// The computed digest.
-        got: String,
-    },
-    /// The image has more layers than overlayfs supports.
+    WrongContents { number: usize, digest: String, wanted: String, got: String },
     #[error("image has {0} layers, overlayfs supports {max}", max = super::MAX_LAYERS)]
     TooManyLayers(usize),
-    /// A layer has been removed from the store.
     #[error("layer {} not found in the store", .0.display())]
     Gone(PathBuf),
 }
@@ -55,10 +26,8 @@ impl Report for UnpackError {
     fn kind(&self) -> ErrorKind {
         match self {
             UnpackError::Image(error) => error.kind(),
-            UnpackError::Store { .. } | UnpackError::Entry { .. } | UnpackError::Gone(_) => {
-                ErrorKind::Outside
-            }
             UnpackError::WrongContents { .. } | UnpackError::TooManyLayers(_) => ErrorKind::Input,
+            _ => ErrorKind::Outside,
         }
     }
 
@@ -85,37 +54,35 @@ impl Report for UnpackError {
 }
 
 impl UnpackError {
-    pub(super) fn store(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
-        let path = path.into();
-        move |source| UnpackError::Store { doing, path, source }
+    /// The error for a failed operation, named by a verb.
+    pub(super) fn store<E: Into<io::Error>>(doing: &'static str, path: &Path) -> impl Fn(E) -> Self + Copy {
+        move |source| UnpackError::Store { doing, path: path.to_owned(), source: source.into() }
     }
 }
 
-/// An error while unpacking one layer.
 #[derive(Debug)]
 pub(super) enum LayerError {
-    /// The archive is invalid.
     Tar(TarError),
-    /// An entry cannot be written.
-    Write { entry: Vec<u8>, source: io::Error },
-    /// The contents do not match the diff id.
-    WrongContents { got: String },
-    /// The store cannot be read or written.
+    Write {
+        entry: Vec<u8>,
+        source: io::Error,
+    },
+    WrongContents {
+        got: String,
+    },
     Store(UnpackError),
     /// Another layer failed.
     Stopped,
 }
 
 impl LayerError {
-    /// Rejects an archive.
     pub(super) fn rejected(message: impl Into<String>) -> Self {
         LayerError::Tar(TarError::Hostile(message.into()))
     }
 
     /// The error for a failure to write this entry.
-    pub(super) fn write(entry: &[u8]) -> impl FnOnce(io::Error) -> Self {
-        let entry = entry.to_vec();
-        move |source| LayerError::Write { entry, source }
+    pub(super) fn write<E: Into<io::Error>>(entry: &[u8]) -> impl Fn(E) -> Self + Copy {
+        move |source| LayerError::Write { entry: entry.to_vec(), source: source.into() }
     }
 }
 

@@ -9,7 +9,6 @@ use super::error::LayerError;
 use super::meta::FileMeta;
 use super::upper::{UpperEntry, UpperLayer};
 
-/// A complete layer.
 pub(super) struct FinishedLayer {
     pub(super) counters: UnpackCounters,
     pub(super) depends_on_lower: bool,
@@ -49,7 +48,7 @@ impl UpperLayer<'_> {
             if directory.opaque && !path.is_empty() {
                 let name = self.options.whiteouts.opaque();
                 let set = fsetxattr(&handle, name, b"y", XattrFlags::empty());
-                set.map_err(|error| LayerError::write(&path)(error.into()))?;
+                set.map_err(LayerError::write(&path))?;
             }
             let applied =
                 directory.meta.apply(&path, &handle, &self.options, self.current_user, &mut self.counters);
@@ -72,7 +71,7 @@ impl UpperLayer<'_> {
         let handle = self.root.dir(directory).map_err(LayerError::write(path))?;
         match mknodat(&handle, name, FileType::CharacterDevice, Mode::empty(), 0) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(error) => Err(LayerError::write(path)(error.into())),
+            Err(error) => Err(LayerError::write(path)(error)),
         }
     }
 

@@ -23,12 +23,7 @@ use crate::layer::LayerLimits;
 pub fn fuzz(bytes: &[u8]) {
     let Ok(scratch) = tempfile::tempdir() else { return };
     let limits = LayerLimits { entries: 2_000, unpacked: 4 << 20, ratio: 400 };
-    let options = StoreOptions {
-        whiteouts: WhiteoutForm::User,
-        ownership: Ownership::CurrentUser,
-        devices: false,
-        limits,
-    };
+    let options = StoreOptions { whiteouts: WhiteoutForm::User, ownership: Ownership::CurrentUser, limits };
     let (lower, upper) = bytes.split_at(bytes.len() / 2);
     let mut below: Vec<std::path::PathBuf> = Vec::new();
     for (number, layer) in [bytes, lower, upper].into_iter().enumerate() {
@@ -47,14 +42,13 @@ fn one(
     below: &[std::path::PathBuf],
     options: StoreOptions,
 ) -> Result<(), LayerError> {
-    let io_error = LayerError::write(b"");
     let created =
         fs::create_dir_all(directory.join("fs")).and_then(|()| fs::create_dir(directory.join("spare")));
     let spare = created.and_then(|()| {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         openat(CWD, directory.join("spare"), flags, Mode::empty()).map_err(io::Error::from)
     });
-    let spare = spare.map_err(io_error)?;
+    let spare = spare.map_err(LayerError::write(b""))?;
     let mut lower = |removals: Option<&[Removal]>| {
         let mut lower = LowerLayers::open(below.iter().map(std::path::PathBuf::as_path), options)
             .map_err(LayerError::write(b""))?;

@@ -22,7 +22,6 @@ use crate::open::Image;
 /// Bytes between two progress reports.
 const REPORT: u64 = 4 << 20;
 
-/// A layer to unpack.
 pub(super) struct LayerJob<'i> {
     pub(super) image: &'i Image,
     pub(super) layer_dir: &'i LayerDir,
@@ -81,36 +80,32 @@ impl LayerJob<'_> {
         let consumed = AtomicU64::new(0);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let spare = openat(CWD, partial.spare(), flags, Mode::empty());
-        let spare = spare.map_err(|error| UnpackError::store("open", partial.spare())(error.into()))?;
+        let spare = spare.map_err(UnpackError::store("open", &partial.spare()))?;
         let mut below = |removals: Option<&[Removal]>| {
             let layers = slot.below()?;
             let seen = layers.iter().rev().scan(false, |hidden, layer| {
                 let seen = !std::mem::replace(hidden, *hidden || layer.record.hides_all);
                 seen.then_some(layer.path.as_path())
             });
-            let mut lower = LowerLayers::open(seen, self.options).map_err(|error| {
-                LayerError::Store(UnpackError::store("read", self.layer_dir.directory())(error))
-            })?;
-            let found;
-            let removals = if let Some(removals) = removals {
-                removals
-            } else {
-                found = find_removals(bytes, self.options.limits)?;
-                &found
+            let lower = LowerLayers::open(seen, self.options);
+            let mut lower = lower.map_err(UnpackError::store("read", self.layer_dir.directory()))?;
+            let removals = match removals {
+                Some(removals) => removals,
+                None => &find_removals(bytes, self.options.limits)?,
             };
             lower.remove(removals).map_err(LayerError::write(b""))?;
             Ok(lower)
         };
         let upper = UpperLayer::new(&partial.files(), spare, self.options, &mut below);
-        let upper = upper.map_err(UnpackError::store("open", partial.files()))?;
+        let upper = upper.map_err(UnpackError::store("open", &partial.files()))?;
         let report = || {
             self.progress.at(&name, consumed.load(Ordering::Relaxed));
             if self.scheduler.is_stopped() { Err(LayerError::Stopped) } else { Ok(()) }
         };
         let read = |input: LayerInput<'_>| unpack(input, upper, self.options.limits, &report);
         let (finished, got) = read_hashed(bytes, self.options.limits, &consumed, read)?;
-        if got != self.diff.hex() {
-            return Err(LayerError::WrongContents { got: format!("sha256:{got}") });
+        if got != *self.diff {
+            return Err(LayerError::WrongContents { got: got.to_string() });
         }
         let name_in_store = if finished.depends_on_lower { self.chain_name } else { self.diff.hex() };
         let held = partial.complete(name_in_store, LayerRecord::new(finished))?;
@@ -165,11 +160,8 @@ pub(super) fn unpack(
 ) -> Result<FinishedLayer, LayerError> {
     let mut reader = TarReader::with_details(input);
     let (mut count, mut reported) = (0_u64, 0);
-    while let Some(header) = reader.next()? {
+    while let Some(header) = reader.next_below(limits.entries)? {
         count += 1;
-        if count > limits.entries {
-            return Err(LayerError::rejected(format!("more than {} entries", limits.entries)));
-        }
         let details = reader.take_details();
         upper.put(&header, details, &mut reader)?;
         if upper.counters.bytes / REPORT != reported || count.is_multiple_of(1024) {
@@ -187,12 +179,7 @@ pub(super) fn find_removals(bytes: &[u8], limits: LayerLimits) -> Result<Vec<Rem
     let input = LayerInput::new(bytes, limits).map_err(TarError::from)?;
     let mut reader = TarReader::with_details(input);
     let mut removals = Vec::new();
-    let mut count = 0_u64;
-    while let Some(header) = reader.next()? {
-        count += 1;
-        if count > limits.entries {
-            return Err(LayerError::rejected(format!("more than {} entries", limits.entries)));
-        }
+    while let Some(header) = reader.next_below(limits.entries)? {
         let path = path_of(&header, &mut reader.take_details());
         removals.extend(removal(&path)?.0);
     }

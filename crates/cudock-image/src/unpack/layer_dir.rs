@@ -5,7 +5,6 @@
 //! layers/sha256/<diff id>-<chain>/{fs,record.json}  a layer that depends on the layers below
 //! layers/sha256/<diff id>-<chain>.partial/          being unpacked by the process that holds its lock
 //! layers/sha256/….gone/                             being removed, likewise
-//! l/<short>                                         symlinks to layers, for mounts of many layers
 //! ```
 //!
 //! Each of these directories is locked with `flock`: exclusively to unpack or remove it, shared to use it. A lock is only
@@ -22,7 +21,6 @@ use rustix::io::Errno;
 use super::error::UnpackError;
 use super::record::LayerRecord;
 use super::remove::{remove_contents, remove_tree};
-use super::stream::sha256_hex;
 
 pub(super) const PARTIAL: &str = "partial";
 const GONE: &str = "gone";
@@ -34,7 +32,6 @@ const SPARE: &str = "spare";
 #[derive(Debug, Clone)]
 pub(super) struct LayerDir {
     directory: PathBuf,
-    links: PathBuf,
 }
 
 /// A layer with a shared lock, which cannot be removed.
@@ -49,19 +46,17 @@ pub(super) struct LockedLayer {
 
 impl LayerDir {
     pub(super) fn open(store: &Path, flavor: &str) -> Result<Self, UnpackError> {
-        let layer_dir = Self { directory: store.join(flavor).join("sha256"), links: store.join("l") };
-        for directory in [&layer_dir.directory, &layer_dir.links] {
-            // Private to this user: images contain setuid programs.
-            let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-            created.map_err(UnpackError::store("create directory", directory))?;
-        }
-        Ok(layer_dir)
+        let directory = store.join(flavor).join("sha256");
+        // Private to this user: images contain setuid programs.
+        let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+        created.map_err(UnpackError::store("create directory", &directory))?;
+        Ok(Self { directory })
     }
 
     /// Locks the layer of this name, if it is complete and valid.
     pub(super) fn take(&self, name: &str) -> Result<Option<LockedLayer>, UnpackError> {
         let directory = self.directory.join(name);
-        let io_error = |error| UnpackError::store("lock", &directory)(error);
+        let io_error = UnpackError::store("lock", &directory);
         loop {
             let Some(file) = open_dir(&directory).map_err(io_error)? else { return Ok(None) };
             lock(&file, FlockOperation::LockShared).map_err(io_error)?;
@@ -83,7 +78,7 @@ impl LayerDir {
     /// then the layer may exist, or the caller must try again.
     pub(super) fn begin(&self, name: &str, waiting: &dyn Fn()) -> Result<Option<PartialLayer>, UnpackError> {
         let directory = self.directory.join(format!("{name}.{PARTIAL}"));
-        let io_error = |error| UnpackError::store("unpack into", &directory)(error);
+        let io_error = UnpackError::store("unpack into", &directory);
         match fs::DirBuilder::new().mode(0o700).create(&directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(io_error(error)),
             _ => {}
@@ -115,7 +110,7 @@ impl LayerDir {
     /// Removes an unused layer; false if it is in use or does not exist.
     pub(super) fn discard(&self, name: &str) -> Result<bool, UnpackError> {
         let directory = self.directory.join(name);
-        let io_error = |error| UnpackError::store("remove", &directory)(error);
+        let io_error = UnpackError::store("remove", &directory);
         let Some(file) = open_dir(&directory).map_err(io_error)? else { return Ok(false) };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
             || !is_still_there(&file, &directory)
@@ -125,14 +120,13 @@ impl LayerDir {
         let gone = self.directory.join(format!("{name}.{GONE}"));
         remove_tree(&gone).map_err(io_error)?;
         fs::rename(&directory, &gone).map_err(io_error)?;
-        let _ = fs::remove_file(self.links.join(short_name(name)));
         remove_tree(&gone).map_err(io_error)?;
         Ok(true)
     }
 
     /// The names of complete layers, and of leftovers of killed processes.
     pub(super) fn names(&self) -> Result<(Vec<String>, Vec<String>), UnpackError> {
-        let io_error = |error| UnpackError::store("list", &self.directory)(error);
+        let io_error = UnpackError::store("list", &self.directory);
         let (mut complete, mut left) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(&self.directory).map_err(io_error)? {
             let Ok(name) = entry.map_err(io_error)?.file_name().into_string() else { continue };
@@ -151,7 +145,7 @@ impl LayerDir {
     pub(super) fn sweep(&self) -> Result<(), UnpackError> {
         for name in self.names()?.1 {
             let directory = self.directory.join(name);
-            let io_error = |error| UnpackError::store("remove", &directory)(error);
+            let io_error = UnpackError::store("remove", &directory);
             let Some(file) = open_dir(&directory).map_err(io_error)? else { continue };
             if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
                 && is_still_there(&file, &directory)
@@ -173,18 +167,6 @@ impl LayerDir {
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
-
-    /// The short path of a layer, relative to the store; none if there is none.
-    pub(super) fn short(&self, files: &Path) -> Option<PathBuf> {
-        let name = files.parent()?.file_name()?.to_str()?;
-        let link = self.links.join(short_name(name));
-        let leads = fs::canonicalize(&link).ok()?;
-        (leads == fs::canonicalize(files).ok()?).then(|| Path::new("l").join(short_name(name)))
-    }
-}
-
-fn short_name(name: &str) -> String {
-    sha256_hex(name.as_bytes()).chars().take(10).collect()
 }
 
 /// A layer being unpacked. Removed on drop unless completed.
@@ -208,7 +190,7 @@ impl PartialLayer {
     /// Renames the layer to its final name and keeps it locked. If another process was faster, its layer is used.
     pub(super) fn complete(mut self, name: &str, record: LayerRecord) -> Result<LockedLayer, UnpackError> {
         let target = self.layer_dir.directory.join(name);
-        let io_error = |error| UnpackError::store("write", &target)(error);
+        let io_error = UnpackError::store("write", &target);
         let _ = fs::remove_dir(self.spare());
         record.write(&self.directory).map_err(io_error)?;
         match fs::rename(&self.directory, &target) {
@@ -227,13 +209,6 @@ impl PartialLayer {
             Err(error) => return Err(io_error(error)),
         }
         self.complete = true;
-        let link = self.layer_dir.links.join(short_name(name));
-        let _ = fs::remove_file(&link);
-        // Relative, so that the store can be moved. If it fails, mounts use the full path.
-        if let Some(flavor) = self.layer_dir.directory.parent().and_then(Path::file_name) {
-            let target = Path::new("..").join(flavor).join("sha256").join(name).join(FILES);
-            let _ = std::os::unix::fs::symlink(target, link);
-        }
         lock(&self.file, FlockOperation::LockShared).map_err(io_error)?;
         if !is_still_there(&self.file, &target) {
             return Err(UnpackError::Gone(target));

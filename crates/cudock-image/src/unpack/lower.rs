@@ -22,7 +22,6 @@ const MAX_TARGET: usize = 4096;
 /// A removal from the layers below.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Removal {
-    /// Removes this name.
     Name(Vec<u8>),
     /// Removes everything in this directory.
     Contents(Vec<u8>),
@@ -36,7 +35,6 @@ pub(super) enum PathKind {
     Other,
 }
 
-/// The merged view of lower layers.
 pub(super) struct LowerLayers {
     /// The uppermost first.
     layers: Vec<ConfinedRoot>,
@@ -87,14 +85,14 @@ impl LowerLayers {
 
     /// The names and directories to hide, in no particular order, without those inside of others.
     pub(super) fn hidden(&mut self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-        let covered = |path: &[u8]| {
-            ancestors(path)
-                .any(|directory| self.removed.contains(directory) || self.emptied.contains(directory))
-        };
-        let names = self.removed.iter().filter(|path| !covered(path)).cloned().collect();
-        let is_removed = |path: &[u8]| covered(path) || self.removed.contains(path);
+        let names = self.removed.iter().filter(|path| !self.is_inside_removed(path)).cloned().collect();
+        let is_removed = |path: &[u8]| self.is_inside_removed(path) || self.removed.contains(path);
         let directories = self.emptied.iter().filter(|path| !is_removed(path)).cloned().collect();
         (names, directories)
+    }
+
+    fn is_inside_removed(&self, path: &[u8]) -> bool {
+        ancestors(path).any(|directory| self.removed.contains(directory) || self.emptied.contains(directory))
     }
 
     /// What is at a path without symlinks.
@@ -119,10 +117,7 @@ impl LowerLayers {
 
     /// Finds a path in the uppermost layer that has it.
     pub(super) fn find(&self, path: &[u8]) -> io::Result<Option<LowerEntry>> {
-        let gone = self.removed.contains(path)
-            || ancestors(path)
-                .any(|directory| self.removed.contains(directory) || self.emptied.contains(directory));
-        if gone || path.is_empty() {
+        if path.is_empty() || self.removed.contains(path) || self.is_inside_removed(path) {
             return Ok(None);
         }
         for layer in &self.layers {
@@ -170,7 +165,6 @@ impl LowerLayers {
 
 pub(super) struct LowerEntry {
     pub(super) stat: Stat,
-    /// The directory that contains it.
     pub(super) directory: OwnedFd,
 }
 

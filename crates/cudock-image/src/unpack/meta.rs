@@ -19,7 +19,6 @@ use crate::layer::{EntryDetails, Time};
 const MAX_XATTR_NAME: usize = 255;
 const MAX_XATTR: usize = 64 << 10;
 
-/// Metadata of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileMeta {
     pub(super) mode: u32,

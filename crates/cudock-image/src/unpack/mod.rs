@@ -28,7 +28,7 @@ mod unpacked;
 mod upper;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -42,11 +42,12 @@ pub use options::{Ownership, StoreOptions, WhiteoutForm};
 pub use prune::Pruned;
 pub use unpacked::{RootMeta, Unpacked};
 
+use crate::error::ImageError;
 use crate::open::Image;
 use job::{LayerJob, find};
 use layer_dir::{LayerDir, LockedLayer};
 use scheduler::Scheduler;
-use stream::{read_hashed, sha256_hex};
+use stream::read_hashed;
 
 /// The number of layers that overlayfs supports.
 pub(crate) const MAX_LAYERS: usize = 500;
@@ -54,30 +55,19 @@ pub(crate) const MAX_LAYERS: usize = 500;
 /// A directory of unpacked layers, shared by any number of processes.
 #[derive(Debug, Clone)]
 pub struct LayerStore {
-    directory: PathBuf,
     layer_dir: LayerDir,
     options: StoreOptions,
 }
 
 impl LayerStore {
     /// Opens a store with the options for this process, and creates its directories if necessary.
-    pub fn open(directory: impl Into<PathBuf>) -> Result<Self, UnpackError> {
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self, UnpackError> {
         Self::open_with(directory, StoreOptions::for_process())
     }
 
     /// Opens a store with the given options. Layers unpacked with other options are not used.
-    pub fn open_with(directory: impl Into<PathBuf>, options: StoreOptions) -> Result<Self, UnpackError> {
-        let directory = directory.into();
-        let layer_dir = LayerDir::open(&directory, &options.flavor())?;
-        Ok(Self { directory, layer_dir, options })
-    }
-
-    pub fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    pub fn options(&self) -> &StoreOptions {
-        &self.options
+    pub fn open_with(directory: impl AsRef<Path>, options: StoreOptions) -> Result<Self, UnpackError> {
+        Ok(Self { layer_dir: LayerDir::open(directory.as_ref(), &options.flavor())?, options })
     }
 
     /// Unpacks the missing layers of an image, and locks all of them.
@@ -100,7 +90,7 @@ impl LayerStore {
             self.layer_dir.sweep()?;
             self.unpack_missing(image, progress, &diffs, &chain_names, found)?
         };
-        Ok(Unpacked::new(&self.directory, &self.layer_dir, &layers, image.config.clone()))
+        Ok(Unpacked::new(&layers, image.config.clone()))
     }
 
     fn unpack_missing(
@@ -111,16 +101,13 @@ impl LayerStore {
         chain_names: &[String],
         found: Vec<Option<Arc<LockedLayer>>>,
     ) -> Result<Vec<Arc<LockedLayer>>, UnpackError> {
-        let missing: Vec<usize> =
-            found.iter().enumerate().filter(|(_, held)| held.is_none()).map(|(index, _)| index).collect();
+        let is_missing: Vec<bool> = found.iter().map(Option::is_none).collect();
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let scheduler = Scheduler::new(found, cores);
         let mut first: HashMap<&Digest, usize> = HashMap::new();
         std::thread::scope(|scope| {
-            for index in missing {
-                let (Some(diff), Some(chain_name)) = (diffs.get(index), chain_names.get(index)) else {
-                    continue;
-                };
+            let layers = diffs.iter().zip(chain_names).zip(is_missing).enumerate();
+            for (index, ((diff, chain_name), _)) in layers.filter(|(_, (_, is_missing))| *is_missing) {
                 let duplicate_of = first.get(diff).copied();
                 first.entry(diff).or_insert(index);
                 let job = LayerJob {
@@ -155,21 +142,18 @@ impl LayerStore {
         }
         if !written.is_empty() {
             let message = format!("{} layers, but {} diff ids", image.layers.len(), written.len());
-            let location = format!("{}: configuration", image.name);
-            return Err(crate::ImageError::Document { location, message }.into());
+            return Err(ImageError::document(&format!("{}: configuration", image.name), message).into());
         }
         let layers = image.layers.iter().enumerate().map(|(index, layer)| {
-            let invalid = |error: std::io::Error| image.layer_error(index, error.to_string());
             let bytes = layer.bytes()?;
             let drained = read_hashed(&bytes, self.options.limits, &AtomicU64::new(0), |mut input| {
                 input.drain().map_err(|error| error::LayerError::Tar(error.into()))
             });
-            let ((), hex) = drained.map_err(|error| match error {
+            let digest = drained.map(|((), digest)| digest).map_err(|error| match error {
                 error::LayerError::Tar(error) => image.layer_error(index, error.to_string()),
-                _ => invalid(std::io::Error::other("cannot read layer")),
-            })?;
-            let digest = format!("sha256:{hex}").parse::<Digest>();
-            digest.map_err(|error| image.layer_error(index, error.to_string()).into())
+                _ => image.layer_error(index, "cannot read layer".to_owned()),
+            });
+            Ok(digest?)
         });
         layers.collect()
     }
@@ -177,14 +161,14 @@ impl LayerStore {
 
 /// The names of layers that depend on those below, which include the chain id of the OCI specification.
 fn chain_names(diffs: &[Digest]) -> Vec<String> {
-    let mut chain: Option<String> = None;
+    let mut chain: Option<Digest> = None;
     let names = diffs.iter().map(|diff| {
         let below = chain.take();
-        let short = |chain: &String| chain.chars().skip("sha256:".len()).take(32).collect();
+        let short = |chain: &Digest| chain.hex().chars().take(32).collect();
         let name = format!("{}-{}", diff.hex(), below.as_ref().map_or_else(|| "bottom".to_owned(), short));
         chain = Some(match below {
-            Some(below) => format!("sha256:{}", sha256_hex(format!("{below} {diff}").as_bytes())),
-            None => diff.to_string(),
+            Some(below) => Digest::sha256_of(format!("{below} {diff}").as_bytes()),
+            None => diff.clone(),
         });
         name
     });

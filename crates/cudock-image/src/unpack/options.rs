@@ -8,13 +8,8 @@ use crate::layer::LayerLimits;
 /// How a store keeps layers on disk.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreOptions {
-    /// The form of opaque directories.
     pub whiteouts: WhiteoutForm,
-    /// The owner of unpacked files.
     pub ownership: Ownership,
-    /// Whether to create device nodes. By default they are skipped with a note: a container gets its own `/dev`, and nodes
-    /// elsewhere only help an attacker.
-    pub devices: bool,
     pub limits: LayerLimits,
 }
 
@@ -63,24 +58,15 @@ impl StoreOptions {
         Self {
             whiteouts: if uid == 0 && is_machine { WhiteoutForm::Trusted } else { WhiteoutForm::User },
             ownership: if may_give { Ownership::Keep } else { Ownership::CurrentUser },
-            devices: false,
             limits: LayerLimits::default(),
         }
     }
 
     /// The name of the directory for layers kept this way: different options give different files.
     pub(super) fn flavor(&self) -> String {
-        let mut name = "layers".to_owned();
-        if self.whiteouts == WhiteoutForm::User {
-            name.push_str("-user");
-        }
-        if self.ownership == Ownership::CurrentUser {
-            name.push_str("-ours");
-        }
-        if self.devices {
-            name.push_str("-devices");
-        }
-        name
+        let user = if self.whiteouts == WhiteoutForm::User { "-user" } else { "" };
+        let ours = if self.ownership == Ownership::CurrentUser { "-ours" } else { "" };
+        format!("layers{user}{ours}")
     }
 }
 

@@ -11,7 +11,6 @@ use super::error::UnpackError;
 /// The result of [`LayerStore::prune`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// The number of removed layers.
     pub layers: usize,
     /// The size of their files.
     pub bytes: u64,
@@ -46,8 +45,8 @@ impl LayerStore {
             return Ok(());
         }
         let directory = self.layer_dir.directory();
-        let io_error = |error| UnpackError::store("sync", directory)(error);
-        syncfs(File::open(directory).map_err(io_error)?).map_err(|error| io_error(error.into()))?;
+        let io_error = UnpackError::store("sync", directory);
+        syncfs(File::open(directory).map_err(io_error)?).map_err(UnpackError::store("sync", directory))?;
         for (name, mut record) in unsynced {
             record.synced = true;
             // A layer that was removed meanwhile needs no record.

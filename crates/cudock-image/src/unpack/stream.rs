@@ -2,17 +2,15 @@
 //!
 //! Blocks are passed from thread to thread and reused, so that memory use does not depend on the size of a layer.
 
-use std::fmt::Write as _;
 use std::io::{self, BufRead, Read};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-use sha2::{Digest as _, Sha256};
+use cudock_base::{Algorithm, Digest, Hasher};
 
 use super::error::LayerError;
 use crate::layer::{Codec, LayerInput, LayerLimits};
 
-/// The size of a block.
 const BLOCK: usize = 512 << 10;
 /// Blocks queued between two threads.
 const WAITING: usize = 4;
@@ -24,7 +22,7 @@ pub(super) fn read_hashed<T>(
     limits: LayerLimits,
     consumed: &AtomicU64,
     read: impl FnOnce(LayerInput<'_>) -> Result<T, LayerError>,
-) -> Result<(T, String), LayerError> {
+) -> Result<(T, Digest), LayerError> {
     if Codec::detect(bytes) == Codec::Plain {
         return read_hashed_in_place(bytes, limits, consumed, read);
     }
@@ -48,11 +46,11 @@ fn read_hashed_in_place<T>(
     limits: LayerLimits,
     consumed: &AtomicU64,
     read: impl FnOnce(LayerInput<'_>) -> Result<T, LayerError>,
-) -> Result<(T, String), LayerError> {
+) -> Result<(T, Digest), LayerError> {
     let failed = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let hash = scope.spawn(|| {
-            let mut hash = Sha256::new();
+            let mut hash = Hasher::new(Algorithm::Sha256);
             for block in bytes.chunks(BLOCK) {
                 if failed.load(Ordering::Relaxed) {
                     break;
@@ -60,7 +58,7 @@ fn read_hashed_in_place<T>(
                 hash.update(block);
                 consumed.fetch_add(block.len() as u64, Ordering::Relaxed);
             }
-            hex(hash)
+            hash.digest()
         });
         let input = LayerInput::new(bytes, limits).map_err(|error| LayerError::Tar(error.into()))?;
         let result = read(input).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
@@ -98,8 +96,8 @@ fn decode(bytes: &[u8], consumed: &AtomicU64, to: &SyncSender<Block>, unused: &R
     }
 }
 
-fn hash_blocks(from: &Receiver<Block>, to: &SyncSender<Block>) -> String {
-    let mut hash = Sha256::new();
+fn hash_blocks(from: &Receiver<Block>, to: &SyncSender<Block>) -> Digest {
+    let mut hash = Hasher::new(Algorithm::Sha256);
     while let Ok(block) = from.recv() {
         if let Ok(bytes) = &block {
             hash.update(bytes);
@@ -108,21 +106,7 @@ fn hash_blocks(from: &Receiver<Block>, to: &SyncSender<Block>) -> String {
             break;
         }
     }
-    hex(hash)
-}
-
-fn hex(hash: Sha256) -> String {
-    let mut digits = String::with_capacity(64);
-    for byte in hash.finalize() {
-        // Writing to a String cannot fail.
-        let _ = write!(digits, "{byte:02x}");
-    }
-    digits
-}
-
-/// The SHA-256 digest in hex.
-pub(super) fn sha256_hex(bytes: &[u8]) -> String {
-    hex(Sha256::new_with_prefix(bytes))
+    hash.digest()
 }
 
 /// Reads blocks as one stream.
@@ -181,7 +165,7 @@ impl BufRead for CountingReader<'_> {
 mod tests {
     use super::*;
 
-    fn drained(bytes: &[u8]) -> Result<(u64, String), LayerError> {
+    fn drained(bytes: &[u8]) -> Result<(u64, Digest), LayerError> {
         let consumed = AtomicU64::new(0);
         let result = read_hashed(bytes, LayerLimits::default(), &consumed, |mut input| {
             let mut total = 0;
@@ -200,11 +184,11 @@ mod tests {
     #[test]
     fn decoded_bytes_are_hashed_whatever_the_compression() {
         let plain: Vec<u8> = (0..3_000_000_u32).flat_map(|number| (number / 7).to_le_bytes()).collect();
-        let expected = (plain.len() as u64, sha256_hex(&plain));
+        let expected = (plain.len() as u64, Digest::sha256_of(&plain));
         for form in [plain.clone(), zstd::encode_all(plain.as_slice(), 1).unwrap(), gzip(&plain)] {
             assert_eq!(drained(&form).unwrap(), expected);
         }
-        assert_eq!(drained(b"").unwrap(), (0, sha256_hex(b"")));
+        assert_eq!(drained(b"").unwrap(), (0, Digest::sha256_of(b"")));
     }
 
     #[test]

@@ -1,14 +1,12 @@
 //! An unpacked image, ready to be mounted.
 
-use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Gid, Mode, Timespec, Timestamps, Uid, chmodat, chownat, utimensat};
 
-use super::layer_dir::{LayerDir, LockedLayer};
+use super::layer_dir::LockedLayer;
 use super::meta::FileMeta;
 use crate::manifest::ImageConfig;
 
@@ -17,26 +15,20 @@ use crate::manifest::ImageConfig;
 pub struct Unpacked {
     /// The directories of the layers, uppermost first, as in overlayfs's `lowerdir`.
     pub layers: Vec<PathBuf>,
-    /// The configuration of the image.
     pub config: ImageConfig,
     /// Metadata of the image's root. overlayfs takes it from the uppermost directory, which is the container's own: see
     /// [`RootMeta::apply`].
     pub root: RootMeta,
     /// What was skipped on purpose.
     pub notes: Vec<String>,
-    /// The store, and short paths of the layers below it.
-    short: (PathBuf, Vec<PathBuf>),
     _locks: Vec<Arc<LockedLayer>>,
 }
 
 /// Owner, mode and time of the image's root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RootMeta {
-    /// Permission bits.
     pub mode: u32,
-    /// The owner.
     pub uid: u32,
-    /// The group.
     pub gid: u32,
     /// The modification time, in seconds since the epoch.
     pub changed: i64,
@@ -46,14 +38,8 @@ impl RootMeta {
     /// Applies the metadata to a directory, such as a container's `upperdir`. Without permission to change the owner, it is
     /// kept.
     pub fn apply(&self, directory: &Path) -> io::Result<()> {
-        let given = chownat(
-            CWD,
-            directory,
-            Some(Uid::from_raw(self.uid)),
-            Some(Gid::from_raw(self.gid)),
-            AtFlags::SYMLINK_NOFOLLOW,
-        );
-        match given {
+        let (uid, gid) = (Some(Uid::from_raw(self.uid)), Some(Gid::from_raw(self.gid)));
+        match chownat(CWD, directory, uid, gid, AtFlags::SYMLINK_NOFOLLOW) {
             Err(error) if (self.uid, self.gid) == (0, 0) => return Err(error.into()),
             _ => {}
         }
@@ -65,12 +51,7 @@ impl RootMeta {
 }
 
 impl Unpacked {
-    pub(super) fn new(
-        directory: &Path,
-        layer_dir: &LayerDir,
-        layers: &[Arc<LockedLayer>],
-        config: ImageConfig,
-    ) -> Self {
+    pub(super) fn new(layers: &[Arc<LockedLayer>], config: ImageConfig) -> Self {
         let notes = layers.iter().enumerate().flat_map(|(index, layer)| {
             let notes = layer.record.counters.notes().into_iter();
             notes.map(move |note| format!("layer {}: {note}", index + 1))
@@ -81,27 +62,7 @@ impl Unpacked {
         let described = seen().find_map(|layer| layer.record.root.clone());
         let FileMeta { mode, uid, gid, mtime, .. } = described.unwrap_or_else(FileMeta::default_dir);
         let root = RootMeta { mode, uid, gid, changed: mtime.seconds };
-        let paths: Vec<PathBuf> = seen().map(|layer| layer.path.clone()).collect();
-        let short = paths.iter().map(|path| layer_dir.short(path).unwrap_or_else(|| path.clone())).collect();
-        let locks = seen().cloned().collect();
-        Self { layers: paths, config, root, notes, short: (directory.to_owned(), short), _locks: locks }
+        let paths = seen().map(|layer| layer.path.clone()).collect();
+        Self { layers: paths, config, root, notes, _locks: seen().cloned().collect() }
     }
-
-    /// The value of the mount option `lowerdir`, and the directory that must be the working directory when mounting: paths
-    /// relative to it are short, because all mount options together must fit in a page.
-    pub fn lowerdir(&self) -> (&Path, OsString) {
-        let escaped: Vec<Vec<u8>> = self.short.1.iter().map(|path| escaped(path.as_os_str())).collect();
-        (&self.short.0, OsString::from_vec(escaped.join(&b':')))
-    }
-}
-
-/// Escapes the separators of overlayfs and of mount options.
-fn escaped(path: &OsStr) -> Vec<u8> {
-    let bytes = path.as_bytes().iter();
-    bytes
-        .flat_map(|byte| match byte {
-            b':' | b',' | b'\\' => vec![b'\\', *byte],
-            other => vec![*other],
-        })
-        .collect()
 }

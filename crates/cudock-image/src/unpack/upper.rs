@@ -46,7 +46,6 @@ pub(super) struct UpperLayer<'j> {
     pub(super) removals: Vec<Removal>,
     /// Whether it hides all layers below.
     pub(super) hides_all: bool,
-    /// Whether an entry describes the root.
     pub(super) root_is_described: bool,
     below: &'j mut OpenLower<'j>,
     lower: Option<LowerLayers>,
@@ -128,7 +127,6 @@ impl<'j> UpperLayer<'j> {
         self.lower()
     }
 
-    /// Adds a removal.
     pub(super) fn removes(&mut self, removal: Removal) -> Result<(), LayerError> {
         match &removal {
             Removal::Contents(path) if path.is_empty() => self.hides_all = true,
@@ -140,12 +138,10 @@ impl<'j> UpperLayer<'j> {
 
     pub(super) fn count_path(&mut self, length: usize) -> Result<(), LayerError> {
         self.path_memory += length + size_of::<UpperDir>();
-        if self.path_memory > MAX_PATH_MEMORY {
-            return Err(LayerError::rejected(format!(
-                "paths take more than {MAX_PATH_MEMORY} bytes of memory"
-            )));
+        if self.path_memory <= MAX_PATH_MEMORY {
+            return Ok(());
         }
-        Ok(())
+        Err(LayerError::rejected(format!("paths take more than {MAX_PATH_MEMORY} bytes of memory")))
     }
 
     /// The directory for an entry, and its name there.
@@ -229,28 +225,17 @@ impl<'j> UpperLayer<'j> {
         }
         for directory in missing.into_iter().rev() {
             let replaced = self.clear(directory)?;
-            let inherited = self.is_lower_hidden(split_path(directory).0);
-            let hides_lower = replaced || inherited;
-            let meta = if hides_lower {
+            let meta = if replaced || self.is_lower_hidden(split_path(directory).0) {
                 None
             } else {
                 self.lower()?.dir_meta(directory).map_err(LayerError::write(path))?
             };
-            self.create_dir(directory, meta.unwrap_or_else(FileMeta::default_dir), replaced)?;
+            let (parent, name) = split_path(directory);
+            let handle = self.root.dir(parent).map_err(LayerError::write(directory))?;
+            mkdirat(&handle, name, Mode::RWXU).map_err(LayerError::write(directory))?;
+            self.record_dir(directory, meta.unwrap_or_else(FileMeta::default_dir), replaced)?;
         }
         Ok(())
-    }
-
-    pub(super) fn create_dir(
-        &mut self,
-        real: &[u8],
-        meta: FileMeta,
-        replaces: bool,
-    ) -> Result<(), LayerError> {
-        let (parent, name) = split_path(real);
-        let handle = self.root.dir(parent).map_err(LayerError::write(real))?;
-        mkdirat(&handle, name, Mode::RWXU).map_err(|error| LayerError::write(real)(error.into()))?;
-        self.record_dir(real, meta, replaces)
     }
 
     /// Records a directory that was created.
@@ -281,15 +266,14 @@ impl<'j> UpperLayer<'j> {
         if self.directories.contains_key(real) {
             let whole = self.root.readable_dir(real).map_err(LayerError::write(real))?;
             remove_contents(&whole).map_err(LayerError::write(real))?;
-            let gone = |error: Errno| LayerError::write(real)(error.into());
-            unlinkat(&handle, name, AtFlags::REMOVEDIR).map_err(gone)?;
+            unlinkat(&handle, name, AtFlags::REMOVEDIR).map_err(LayerError::write(real))?;
             self.forget(real);
             return Ok(true);
         }
         match unlinkat(&handle, name, AtFlags::empty()) {
             Ok(()) => Ok(true),
             Err(Errno::NOENT) => Ok(skipped),
-            Err(error) => Err(LayerError::write(real)(error.into())),
+            Err(error) => Err(LayerError::write(real)(error)),
         }
     }
 
@@ -298,15 +282,8 @@ impl<'j> UpperLayer<'j> {
         self.last = None;
         self.directories.remove(real);
         let (from, to) = ([real, b"/"].concat(), [real, b"0"].concat());
-        let below: Vec<Vec<u8>> =
-            self.directories.range(from.clone()..to.clone()).map(|(path, _)| path.clone()).collect();
-        for path in below {
-            self.directories.remove(&path);
-        }
-        let skipped: Vec<Vec<u8>> = self.skipped.range(from..to).cloned().collect();
-        for path in skipped {
-            self.skipped.remove(&path);
-        }
+        self.directories.extract_if(from.clone()..to.clone(), |_, _| true).for_each(drop);
+        self.skipped.extract_if(from..to, |_| true).for_each(drop);
     }
 }
 
@@ -322,10 +299,8 @@ fn check_length(path: &[u8], length: usize) -> Result<(), LayerError> {
     if length <= MAX_PATH {
         return Ok(());
     }
-    Err(LayerError::rejected(format!(
-        "`{}` is a path of {length} bytes, Linux supports {MAX_PATH}",
-        printable(path)
-    )))
+    let path = printable(path);
+    Err(LayerError::rejected(format!("`{path}` is a path of {length} bytes, Linux supports {MAX_PATH}")))
 }
 
 /// Rejects a path that Linux does not support.
@@ -333,10 +308,9 @@ pub(super) fn check_path(path: &[u8]) -> Result<(), LayerError> {
     check_text(path)?;
     let longest = path.split(|byte| *byte == b'/').map(<[u8]>::len).max().unwrap_or(0);
     if longest > MAX_NAME {
-        let printable = printable(path);
-        return Err(LayerError::rejected(format!(
-            "`{printable}` has a name of {longest} bytes, Linux supports {MAX_NAME}"
-        )));
+        let message =
+            format!("`{}` has a name of {longest} bytes, Linux supports {MAX_NAME}", printable(path));
+        return Err(LayerError::rejected(message));
     }
     Ok(())
 }

@@ -136,13 +136,17 @@ fn mounted(unpacked: &Unpacked, form: WhiteoutForm) -> Vec<String> {
     for name in ["upper", "work", "merged"] {
         fs::create_dir(scratch.path().join(name)).unwrap();
     }
-    let (from, lowerdir) = unpacked.lowerdir();
+    // Short names, because all options together must fit in a page.
+    let names: Vec<String> = (0..unpacked.layers.len()).map(|n| n.to_string()).collect();
+    for (name, layer) in names.iter().zip(&unpacked.layers) {
+        std::os::unix::fs::symlink(layer, scratch.path().join(name)).unwrap();
+    }
     let upper = scratch.path().join("upper");
     unpacked.root.apply(&upper).unwrap();
     let user = if form == WhiteoutForm::User { ",userxattr" } else { "" };
     let mounting = format!(
         "lowerdir={},upperdir={},workdir={}{user}",
-        lowerdir.to_str().unwrap(),
+        names.join(":"),
         upper.display(),
         scratch.path().join("work").display(),
     );
@@ -152,7 +156,7 @@ fn mounted(unpacked: &Unpacked, form: WhiteoutForm) -> Vec<String> {
         .arg(&merged)
         // `fsconfig` does not accept options of more than 255 bytes.
         .env("LIBMOUNT_FORCE_MOUNT2", "always")
-        .current_dir(from)
+        .current_dir(scratch.path())
         .output()
         .unwrap();
     assert!(output.status.success(), "{mounting}: {}", String::from_utf8_lossy(&output.stderr));

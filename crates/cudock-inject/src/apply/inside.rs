@@ -20,11 +20,8 @@ pub(crate) struct Inside {
 impl Inside {
     pub(crate) fn open(root: &Path) -> Result<Self, InjectError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(root, flags, Mode::empty()).map_err(|error| InjectError::File {
-            action: "open",
-            path: root.to_owned(),
-            source: error.into(),
-        })?;
+        let directory = rustix::fs::open(root, flags, Mode::empty());
+        let directory = directory.map_err(InjectError::file("open", root))?;
         Ok(Self { root: root.to_owned(), directory })
     }
 
@@ -121,11 +118,8 @@ impl Inside {
     fn parent<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), InjectError> {
         let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
         let name = path.file_name().filter(|_| plain).ok_or_else(|| {
-            self.wrong(
-                "make",
-                path,
-                io::Error::new(io::ErrorKind::InvalidInput, "not an absolute path without dots"),
-            )
+            let why = io::Error::new(io::ErrorKind::InvalidInput, "not an absolute path without dots");
+            self.wrong("make", path, why)
         })?;
         let directory = path.parent().unwrap_or(Path::new("/"));
         Ok((self.directory(directory).map_err(|error| self.wrong("make", directory, error))?, name))
@@ -146,12 +140,8 @@ impl Inside {
                 Ok(found) => found,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     rustix::fs::mkdirat(&here, name, Mode::from_raw_mode(0o755))?;
-                    rustix::fs::openat(
-                        &here,
-                        name,
-                        flags | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-                        Mode::empty(),
-                    )?
+                    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                    rustix::fs::openat(&here, name, flags, Mode::empty())?
                 }
                 Err(error) => return Err(error),
             };

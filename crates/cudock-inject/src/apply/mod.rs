@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cudock_facts::version::DriverVersion;
+use cudock_host::ld_cache::Cache;
 use cudock_host::{Files, Root};
 
 use crate::InjectError;
 use crate::edits::{Edits, Library, Link, Text};
-use crate::ld_cache::Cache;
+use crate::ld_cache::with_driver;
 
 pub(crate) use inside::Inside;
 
@@ -19,15 +20,8 @@ const CACHE: &str = "/etc/ld.so.cache";
 const MOST_CACHE: u64 = 16 << 20;
 const MOST_PATHS: u64 = 1 << 16;
 /// Directories that any `ldconfig` looks into.
-const STANDARD: [&str; 7] = [
-    "/lib",
-    "/usr/lib",
-    "/lib64",
-    "/usr/lib64",
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/lib/i386-linux-gnu",
-];
+const STANDARD: &str = "/lib /usr/lib /lib64 /usr/lib64 /usr/lib/x86_64-linux-gnu /usr/lib/aarch64-linux-gnu \
+    /usr/lib/i386-linux-gnu";
 /// Where the C library of this name looks by itself.
 const MUSL_DIRECTORIES: [&str; 3] = ["/lib", "/usr/local/lib", "/usr/lib"];
 
@@ -87,11 +81,9 @@ pub(crate) fn teach_loader(
     }
     let existing = inside.read(CACHE, MOST_CACHE).and_then(|bytes| Cache::parse(&bytes)).unwrap_or_default();
     let too_large = || std::io::Error::other("the cache would be too large");
-    let bytes = existing.with_driver(libraries, arch).to_bytes();
-    inside.write(
-        Path::new(CACHE),
-        &bytes.ok_or_else(|| inside.wrong("write", Path::new(CACHE), too_large()))?,
-    )?;
+    let bytes = with_driver(existing, libraries, arch).to_bytes();
+    let bytes = bytes.ok_or_else(|| inside.wrong("write", Path::new(CACHE), too_large()))?;
+    inside.write(Path::new(CACHE), &bytes)?;
     remember(inside, libraries)
 }
 
@@ -99,7 +91,7 @@ pub(crate) fn teach_loader(
 fn remember(inside: &Inside, libraries: &[Library]) -> Result<(), InjectError> {
     let odd: BTreeSet<PathBuf> = directories(libraries)
         .into_iter()
-        .filter(|directory| !STANDARD.iter().any(|known| Path::new(known) == directory))
+        .filter(|directory| !STANDARD.split(' ').any(|known| Path::new(known) == directory))
         .collect();
     if odd.is_empty() {
         return Ok(());
@@ -139,11 +131,7 @@ fn directories(libraries: &[Library]) -> BTreeSet<PathBuf> {
 
 /// The directory in which an image's loader looks for libraries of this machine: where a driver's go.
 pub fn library_directory(root: &Path) -> Result<PathBuf, InjectError> {
-    let files = Root::tree(root).map_err(|error| InjectError::File {
-        action: "read",
-        path: error.path,
-        source: error.source,
-    })?;
+    let files = Root::tree(root).map_err(|error| InjectError::file("read", &error.path)(error.source))?;
     let triplet = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     let directory =
         [triplet.as_str(), "/usr/lib64"].into_iter().find(|directory| Files::is_dir(&files, directory));

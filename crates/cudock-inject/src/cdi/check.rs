@@ -18,24 +18,18 @@ use crate::driver::Driver;
 const VERSIONS: [&str; 10] =
     ["0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"];
 
-/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// Information.
     Note,
     /// Containers do not start, or get the wrong files.
     Problem,
 }
 
-/// A problem with a specification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The specification.
     pub path: String,
-    /// The severity.
     pub level: Level,
-    /// The problem.
     pub message: String,
     pub fix: String,
 }
@@ -66,24 +60,18 @@ pub fn check_directories(target: &CheckTarget<'_>, directories: &[&str]) -> (Vec
             }
             let path = format!("{directory}/{name}");
             let Some(text) = Files::text(target.root, &path) else {
-                findings.push(Finding {
-                    path: path.clone(),
-                    level: Level::Problem,
-                    message: "cannot be read: not a regular file, too large, or no permission".to_owned(),
-                    fix: "remove it, or run as a user who may read it".to_owned(),
-                });
+                let message = "cannot be read: not a regular file, too large, or no permission".to_owned();
+                let fix = "remove it, or run as a user who may read it".to_owned();
+                findings.push(Finding { path: path.clone(), level: Level::Problem, message, fix });
                 paths.push(path);
                 continue;
             };
             findings.extend(check(target, &path, &text));
             for device in devices(&text) {
                 if let Some(other) = owners.insert(device.clone(), path.clone()) {
-                    findings.push(Finding {
-                        path: path.clone(),
-                        level: Level::Problem,
-                        message: format!("{device} is also in {other}: engines reject duplicate devices"),
-                        fix: "remove one of the two files".to_owned(),
-                    });
+                    let message = format!("{device} is also in {other}: engines reject duplicate devices");
+                    let fix = "remove one of the two files".to_owned();
+                    findings.push(Finding { path: path.clone(), level: Level::Problem, message, fix });
                 }
             }
             paths.push(path);
@@ -97,7 +85,6 @@ fn devices(text: &str) -> Vec<String> {
     spec.devices.iter().map(|device| format!("{}={}", spec.kind, device.name)).collect()
 }
 
-/// Checks one specification.
 pub fn check(target: &CheckTarget<'_>, path: &str, text: &str) -> Vec<Finding> {
     let mut checker =
         SpecChecker { path, fix: format!("regenerate it: cudock cdi --output {path}"), findings: Vec::new() };
@@ -146,6 +133,13 @@ impl SpecChecker<'_> {
         let (path, fix) = (self.path.to_owned(), self.fix.clone());
         self.findings.push(Finding { path, level: Level::Problem, message, fix });
     }
+
+    /// Reports names, if there are any.
+    fn problem_with(&mut self, what: &str, names: &[String]) {
+        if !names.is_empty() {
+            self.problem(format!("{what}: {}", listed(names)));
+        }
+    }
 }
 
 fn is_nvidia(edits: &super::ContainerEdits) -> bool {
@@ -161,9 +155,8 @@ fn version(checker: &mut SpecChecker<'_>, spec: &Specification) {
             checker.problem(format!("unknown CDI version `{version}`: engines reject the file"));
         }
         Some(index) if Some(index) < order(needed) => {
-            checker.problem(format!(
-                "it declares CDI {declared} but has fields of {needed}: engines reject the file"
-            ));
+            let fields = format!("it declares CDI {declared} but has fields of {needed}");
+            checker.problem(format!("{fields}: engines reject the file"));
         }
         Some(_) => {}
     }
@@ -185,18 +178,10 @@ fn files(checker: &mut SpecChecker<'_>, target: &CheckTarget<'_>, spec: &Specifi
         paths.into_iter().filter(|path| !Files::exists(target.root, path)).cloned().collect()
     };
     let mounts = spec.edits().flat_map(|edits| &edits.mounts).map(|mount| &mount.host_path);
-    let missing = gone(mounts.collect());
-    if !missing.is_empty() {
-        checker.problem(format!(
-            "mounted files not found, so containers with it do not start: {}",
-            listed(&missing)
-        ));
-    }
+    let what = "mounted files not found, so containers with it do not start";
+    checker.problem_with(what, &gone(mounts.collect()));
     let hooks = spec.edits().flat_map(|edits| &edits.hooks).map(|hook| &hook.path);
-    let missing = gone(hooks.collect());
-    if !missing.is_empty() {
-        checker.problem(format!("programs of its hooks not found: {}", listed(&missing)));
-    }
+    checker.problem_with("programs of its hooks not found", &gone(hooks.collect()));
 }
 
 fn nodes(checker: &mut SpecChecker<'_>, target: &CheckTarget<'_>, spec: &Specification) {
@@ -211,14 +196,8 @@ fn nodes(checker: &mut SpecChecker<'_>, target: &CheckTarget<'_>, spec: &Specifi
             Some(there) => moved.extend(changed(node, path, there)),
         }
     }
-    if !missing.is_empty() {
-        let missing: Vec<String> = missing.into_iter().collect();
-        checker.problem(format!("device nodes not found: {}", listed(&missing)));
-    }
-    if !moved.is_empty() {
-        let moved: Vec<String> = moved.into_iter().collect();
-        checker.problem(format!("device numbers have changed: {}", listed(&moved)));
-    }
+    checker.problem_with("device nodes not found", &Vec::from_iter(missing));
+    checker.problem_with("device numbers have changed", &Vec::from_iter(moved));
 }
 
 /// The numbers of a character device, if it exists.
@@ -280,14 +259,9 @@ fn gpus(checker: &mut SpecChecker<'_>, driver: &Driver, spec: &Specification) {
         _ => true,
     };
     let written: BTreeSet<&str> = spec.devices.iter().map(|device| device.name.as_str()).collect();
-    let gone: Vec<String> = written
-        .iter()
-        .filter(|name| judged(name) && !known.contains(**name))
-        .map(|name| (*name).to_owned())
-        .collect();
-    if !gone.is_empty() {
-        checker.problem(format!("GPUs or MIG devices that no longer exist: {}", listed(&gone)));
-    }
+    let gone = written.iter().filter(|name| judged(name) && !known.contains(**name));
+    let gone: Vec<String> = gone.map(|name| (*name).to_owned()).collect();
+    checker.problem_with("GPUs or MIG devices that no longer exist", &gone);
     let unknown: Vec<String> =
         written.iter().filter(|name| !judged(name)).map(|name| (*name).to_owned()).collect();
     if !unknown.is_empty() {
@@ -317,7 +291,7 @@ fn gpus(checker: &mut SpecChecker<'_>, driver: &Driver, spec: &Specification) {
         }
     }
     // A file with `all` alone is complete.
-    if !missing.is_empty() && written.iter().any(|name| *name != "all") {
-        checker.problem(format!("GPUs or MIG devices missing from it: {}", listed(&missing)));
+    if written.iter().any(|name| *name != "all") {
+        checker.problem_with("GPUs or MIG devices missing from it", &missing);
     }
 }

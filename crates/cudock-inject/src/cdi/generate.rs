@@ -17,7 +17,6 @@ pub struct CdiOptions {
     pub class: String,
     /// The driver capabilities that every device gets.
     pub capabilities: Capabilities,
-    /// Optional parts.
     pub extras: Extras,
     /// The program that hooks call.
     pub program: PathBuf,
@@ -79,7 +78,6 @@ pub fn specification(
     Ok((specification, common.warnings))
 }
 
-/// Checks vendor and class.
 fn check_names(options: &CdiOptions) -> Result<(), InjectError> {
     let fits = |name: &str, more: &str| {
         let inner = |c: char| c.is_ascii_alphanumeric() || more.contains(c);
@@ -89,12 +87,9 @@ fn check_names(options: &CdiOptions) -> Result<(), InjectError> {
     };
     for (option, name) in [("--vendor", &options.vendor), ("--class", &options.class)] {
         if !fits(name, if option == "--vendor" { "_-." } else { "_-" }) {
-            return Err(InjectError::BadRequest {
-                wherein: option.to_owned(),
-                text: name.clone(),
-                why: "invalid characters for a CDI kind",
-                hint: "begin with a letter and use letters, digits, `-` and `_`, as in nvidia.com and gpu",
-            });
+            let why = "invalid characters for a CDI kind";
+            let hint = "begin with a letter and use letters, digits, `-` and `_`, as in nvidia.com and gpu";
+            return Err(InjectError::bad_request(option, name, why, hint));
         }
     }
     Ok(())

@@ -102,11 +102,7 @@ struct ConfigDevice {
 pub fn run(call: &Call, called_at: Stage, state: impl Read) -> Result<(), InjectError> {
     let state: State = document(state, MAX_STATE, "the container's state on standard input")?;
     let path = state.bundle.join("config.json");
-    let file = fs::File::open(&path).map_err(|source| InjectError::File {
-        action: "read",
-        path: path.clone(),
-        source,
-    })?;
+    let file = fs::File::open(&path).map_err(InjectError::file("read", &path))?;
     let config: Config = document(file, MAX_CONFIG, &path.display().to_string())?;
     if called_at == Stage::Runtime {
         join(state.pid)?;
@@ -153,11 +149,10 @@ fn cover(inside: &Inside, bundle: &Path, covered: &Path, contents: &str) -> Resu
         return Err(wrong(std::io::Error::other("it is not on procfs")));
     }
     let path = bundle.join("cudock-nvidia-params");
-    let unwritten = |source| InjectError::File { action: "write", path: path.clone(), source };
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o444).custom_flags(NOFOLLOW);
-    let mut source = options.open(&path).map_err(unwritten)?;
-    source.write_all(contents.as_bytes()).map_err(unwritten)?;
+    let mut source = options.open(&path).map_err(InjectError::file("write", &path))?;
+    source.write_all(contents.as_bytes()).map_err(InjectError::file("write", &path))?;
     let fd_path = |fd: i32| format!("/proc/self/fd/{fd}");
     mount_bind(fd_path(source.as_raw_fd()), fd_path(target.as_raw_fd()))
         .map_err(|error| wrong(error.into()))?;

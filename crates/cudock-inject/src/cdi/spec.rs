@@ -14,11 +14,9 @@ use crate::InjectError;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Specification {
-    /// The version of the format.
     pub cdi_version: String,
     /// nvidia.com/gpu
     pub kind: String,
-    /// Notes for people and tools.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// What can be asked for.
@@ -34,10 +32,8 @@ pub struct Specification {
 pub struct CdiDevice {
     /// 0, GPU-5a… or all
     pub name: String,
-    /// Notes for people and tools.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// What it needs.
     #[serde(default)]
     pub container_edits: ContainerEdits,
 }
@@ -56,7 +52,6 @@ pub struct ContainerEdits {
     pub hooks: Vec<Hook>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<CdiMount>,
-    /// Groups of the first process.
     #[serde(default, rename = "additionalGids", skip_serializing_if = "Vec::is_empty")]
     pub additional_gids: Vec<u32>,
 }
@@ -65,7 +60,6 @@ pub struct ContainerEdits {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CdiNode {
-    /// Where it goes.
     pub path: String,
     /// Where it is, if elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,18 +70,15 @@ pub struct CdiNode {
     pub minor: Option<i64>,
 }
 
-/// A program to run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hook {
     /// When: `createRuntime`.
     pub hook_name: String,
-    /// The program.
     pub path: String,
     /// Its arguments, its own name first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Its variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
 }
@@ -99,13 +90,11 @@ pub struct CdiMount {
     pub container_path: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    /// Of which kind of file system.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 }
 
 impl ContainerEdits {
-    /// Whether nothing is to be done.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -118,7 +107,6 @@ impl Specification {
         Ok(format!("---\n{text}"))
     }
 
-    /// As JSON, likewise.
     pub fn to_json(&self) -> Result<String, InjectError> {
         let text = serde_json::to_string_pretty(self).map_err(|error| wrong(&error))?;
         Ok(format!("{text}\n"))

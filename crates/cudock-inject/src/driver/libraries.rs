@@ -5,13 +5,13 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use cudock_facts::version::DriverVersion;
+use cudock_host::ld_cache::Cache;
 use cudock_host::loader;
 
 use super::tree::DriverTree;
 use super::{DRIVER_CONTAINER, LibraryFile};
 use crate::edits::ElfClass;
 use crate::elf;
-use crate::ld_cache;
 
 /// Directories below those the loader searches in which distributions keep one driver beside another.
 const CURRENT: [&str; 2] = ["nvidia/current", "nvidia"];
@@ -73,10 +73,8 @@ pub(super) fn find(tree: &DriverTree, kernel: Option<DriverVersion>) -> Option<D
         for below in BELOW {
             let first = below.split('/').next().unwrap_or(below);
             if directory.names.iter().any(|name| name == first) {
-                let inner = Directory {
-                    path: directory.path.clone(),
-                    names: tree.names(&format!("{}/{below}", directory.path)),
-                };
+                let names = tree.names(&format!("{}/{below}", directory.path));
+                let inner = Directory { path: directory.path.clone(), names };
                 collect(tree, &inner, Some(below), &suffix, &mut seen, &mut libraries);
             }
         }
@@ -90,8 +88,7 @@ pub(super) fn find(tree: &DriverTree, kernel: Option<DriverVersion>) -> Option<D
 /// Every directory that may hold the driver, without links, in the loader's order; directories of files that links in them
 /// lead to come right behind them, which is how a Nix store is found.
 fn candidates(tree: &DriverTree) -> Vec<String> {
-    let arch = tree.arch();
-    let searched = loader::directories(tree.files(), &BTreeMap::new(), &arch);
+    let searched = loader::directories(tree.files(), &BTreeMap::new(), tree.arch());
     let mut directories: Vec<String> = Vec::new();
     let mut add = |real: String| {
         if !is_foreign(&real) && !directories.contains(&real) && tree.files().is_dir(&real) {
@@ -121,13 +118,12 @@ fn candidates(tree: &DriverTree) -> Vec<String> {
     for directory in MORE {
         look(directory);
     }
-    if let Some(bytes) = tree.host("/etc/ld.so.cache").and_then(|path| ld_cache::read_file(&path)) {
-        for entry in ld_cache::Cache::parse(&bytes).map(|cache| cache.entries).unwrap_or_default() {
-            if (entry.name.starts_with("libcuda.so.") || entry.name.starts_with("libnvidia-ml.so."))
-                && let Some((directory, _)) = entry.path.rsplit_once('/')
-            {
-                look(directory);
-            }
+    let cache = tree.host("/etc/ld.so.cache").and_then(|path| Cache::read(&path)).unwrap_or_default();
+    for entry in cache.entries {
+        if (entry.name.starts_with("libcuda.so.") || entry.name.starts_with("libnvidia-ml.so."))
+            && let Some((directory, _)) = entry.path.rsplit_once('/')
+        {
+            look(directory);
         }
     }
     directories
@@ -196,15 +192,8 @@ fn collect(
         let elf = File::open(&host).ok().and_then(|file| elf::read(&file));
         let class = elf.as_ref().map_or_else(|| class_of(&at), |elf| elf.class);
         let soname = elf.and_then(|elf| elf.soname).or_else(|| soname_of(name, &links));
-        libraries.push(LibraryFile {
-            file: name.clone(),
-            directory: directory.path.clone(),
-            below,
-            host,
-            soname,
-            class,
-            links,
-        });
+        let (file, directory) = (name.clone(), directory.path.clone());
+        libraries.push(LibraryFile { file, directory, below, host, soname, class, links });
     }
 }
 

@@ -36,7 +36,6 @@ pub struct DriverRoots {
 }
 
 impl DriverRoots {
-    /// Everything in one root.
     pub fn one(root: Root) -> Self {
         Self::two(root.clone(), root)
     }
@@ -51,16 +50,13 @@ impl DriverRoots {
         }
     }
 
-    /// The driver's files in one, its devices in another.
     pub fn two(files: Root, devices: Root) -> Self {
         Self { files, devices, mps: MPS.to_owned() }
     }
 }
 
-/// Whose driver it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriverKind {
-    /// Linux's.
     Linux,
     /// Windows', seen from WSL2.
     Wsl,
@@ -69,7 +65,6 @@ pub enum DriverKind {
 /// A driver with all its parts that were found.
 #[derive(Debug, Clone)]
 pub struct Driver {
-    /// Whose it is.
     pub kind: DriverKind,
     /// Its version; none under WSL2, where no file name tells it.
     pub version: Option<DriverVersion>,
@@ -77,13 +72,10 @@ pub struct Driver {
     pub suffix: String,
     /// `x86_64` or aarch64.
     pub arch: String,
-    /// Where its files were found.
     pub root: PathBuf,
     /// Its libraries, in the order of the directories they were found in.
     pub libraries: Vec<LibraryFile>,
-    /// Its other files.
     pub files: Vec<HostFile>,
-    /// Its GPUs, by index.
     pub gpus: Vec<DriverGpu>,
     /// Device nodes by their path in `/dev`, those of GPUs and all that may be asked for beside them.
     pub nodes: BTreeMap<String, HostNode>,
@@ -179,9 +171,7 @@ pub struct HostNode {
     pub host: PathBuf,
     pub major: u32,
     pub minor: u32,
-    /// Its permission bits.
     pub mode: u32,
-    /// Its group.
     pub gid: u32,
 }
 
@@ -198,12 +188,11 @@ impl Driver {
         let kernel = kernel_version(&devices);
         let mut files = DriverTree::new(&roots.files);
         let mut found = libraries::find(&files, kernel);
-        if found.is_none() {
-            let inner = files.below(DRIVER_CONTAINER);
-            if let Some(inner) = inner {
-                found = libraries::find(&inner, kernel);
-                files = inner;
-            }
+        if found.is_none()
+            && let Some(inner) = files.below(DRIVER_CONTAINER)
+        {
+            found = libraries::find(&inner, kernel);
+            files = inner;
         }
         let Some(found) = found else {
             return Err(InjectError::NoDriver { root: roots.files.base().to_owned() });
@@ -224,7 +213,7 @@ impl Driver {
             version,
             files: files::find(&files, &devices, &found, &roots.mps),
             suffix: found.suffix,
-            arch: files.arch(),
+            arch: files.arch().to_owned(),
             root: files.base().to_owned(),
             libraries: found.libraries,
             gpus: gpus::read(&devices),

@@ -79,12 +79,7 @@ impl DriverTree {
         self.metadata(path).is_some_and(|metadata| metadata.is_file() && metadata.len() > 0)
     }
 
-    /// The architecture: this machine's, or that of the tree's dynamic loader.
-    pub(super) fn arch(&self) -> String {
-        if self.root.is_live() {
-            return std::env::consts::ARCH.to_owned();
-        }
-        let arm = ["/lib/ld-linux-aarch64.so.1", "/usr/lib/aarch64-linux-gnu"];
-        if arm.iter().any(|path| self.exists(path)) { "aarch64" } else { "x86_64" }.to_owned()
+    pub(super) fn arch(&self) -> &'static str {
+        self.root.cpu_arch()
     }
 }

@@ -6,56 +6,23 @@ use crate::driver::{Driver, DriverKind, LibraryFile};
 use crate::request::{Capabilities, Capability, GpuRequest};
 
 /// Which capability brings which library. What is not here comes with `all` only.
-const BY_CAPABILITY: [(Capability, &[&str]); 5] = [
-    (Capability::Utility, &["libnvidia-ml", "libnvidia-cfg", "libnvidia-nscq"]),
+const BY_CAPABILITY: [(Capability, &str); 5] = [
+    (Capability::Utility, "libnvidia-ml libnvidia-cfg libnvidia-nscq"),
     (
         Capability::Compute,
-        &[
-            "libcuda",
-            "libcudadebugger",
-            "libnvidia-opencl",
-            "libnvidia-gpucomp",
-            "libnvidia-ptxjitcompiler",
-            "libnvidia-fatbinaryloader",
-            "libnvidia-allocator",
-            "libnvidia-compiler",
-            "libnvidia-pkcs11",
-            "libnvidia-pkcs11-openssl3",
-            "libnvidia-nvvm",
-            "libnvidia-nvvm70",
-            "libnvidia-tileiras",
-            "libnvidia-sandboxutils",
-        ],
+        "libcuda libcudadebugger libnvidia-opencl libnvidia-gpucomp libnvidia-ptxjitcompiler \
+         libnvidia-fatbinaryloader libnvidia-allocator libnvidia-compiler libnvidia-pkcs11 libnvidia-pkcs11-openssl3 \
+         libnvidia-nvvm libnvidia-nvvm70 libnvidia-tileiras libnvidia-sandboxutils",
     ),
-    (Capability::Video, &["libvdpau_nvidia", "libnvidia-encode", "libnvidia-opticalflow", "libnvcuvid"]),
+    (Capability::Video, "libvdpau_nvidia libnvidia-encode libnvidia-opticalflow libnvcuvid"),
     (
         Capability::Graphics,
-        &[
-            "libnvidia-eglcore",
-            "libnvidia-glcore",
-            "libnvidia-tls",
-            "libnvidia-glsi",
-            "libnvidia-fbc",
-            "libnvidia-ifr",
-            "libnvidia-rtcore",
-            "libnvoptix",
-            "libGLX_nvidia",
-            "libEGL_nvidia",
-            "libGLESv2_nvidia",
-            "libGLESv1_CM_nvidia",
-            "libnvidia-glvkspirv",
-            "libnvidia-cbl",
-            "libnvidia-gpucomp",
-            "libnvidia-allocator",
-            "libnvidia-egl-gbm",
-            "libnvidia-egl-wayland",
-            "libnvidia-egl-wayland2",
-            "libnvidia-egl-xcb",
-            "libnvidia-egl-xlib",
-            "libnvidia-vulkan-producer",
-        ],
+        "libnvidia-eglcore libnvidia-glcore libnvidia-tls libnvidia-glsi libnvidia-fbc libnvidia-ifr libnvidia-rtcore \
+         libnvoptix libGLX_nvidia libEGL_nvidia libGLESv2_nvidia libGLESv1_CM_nvidia libnvidia-glvkspirv \
+         libnvidia-cbl libnvidia-gpucomp libnvidia-allocator libnvidia-egl-gbm libnvidia-egl-wayland \
+         libnvidia-egl-wayland2 libnvidia-egl-xcb libnvidia-egl-xlib libnvidia-vulkan-producer",
     ),
-    (Capability::Ngx, &["libnvidia-ngx"]),
+    (Capability::Ngx, "libnvidia-ngx"),
 ];
 
 /// Modules of an X server.
@@ -123,9 +90,8 @@ pub(super) fn add(
         }
         let narrow = taken.iter().any(|library| library.class == ElfClass::Bits32);
         if capabilities.has(Capability::Compat32) && !capabilities.is_all() && !narrow {
-            edits
-                .warnings
-                .push("the driver has no 32-bit libraries: 32-bit programs do not find the GPU".to_owned());
+            let missing = "the driver has no 32-bit libraries: 32-bit programs do not find the GPU";
+            edits.warnings.push(missing.to_owned());
         }
     }
     Ok(libcuda)
@@ -136,8 +102,8 @@ fn wanted(library: &LibraryFile, capabilities: &Capabilities) -> bool {
         return false;
     }
     let stem = library.stem();
-    let by_name = |(capability, stems): &(Capability, &[&str])| {
-        stems.contains(&stem)
+    let by_name = |(capability, stems): &(Capability, &str)| {
+        stems.split(' ').any(|known| known == stem)
             && (capabilities.has(*capability)
                 || *capability == Capability::Graphics && capabilities.has(Capability::Display))
     };
@@ -182,11 +148,8 @@ fn links(edits: &mut Edits, library: &LibraryFile, directory: &Path) {
         }
     }
     if library.below.is_none() {
-        edits.libraries.push(Library {
-            soname: soname.to_owned(),
-            path: at.join(soname),
-            class: library.class,
-        });
+        let (path, class) = (at.join(soname), library.class);
+        edits.libraries.push(Library { soname: soname.to_owned(), path, class });
     }
 }
 

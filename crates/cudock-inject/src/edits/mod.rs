@@ -17,11 +17,8 @@ use crate::request::{Capability, GpuRequest};
 /// All that must be done. The order of what is in it does not depend on chance.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Edits {
-    /// Device nodes to make, and to allow.
     pub devices: Vec<DeviceNode>,
-    /// Files and directories to mount.
     pub mounts: Vec<Mount>,
-    /// Links to make.
     pub links: Vec<Link>,
     /// Files to write, or to mount over others where they are below `/proc`.
     pub texts: Vec<Text>,
@@ -37,21 +34,16 @@ pub struct Edits {
     pub warnings: Vec<String>,
 }
 
-/// A character device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeviceNode {
     pub host: PathBuf,
-    /// Where it goes.
     pub container: PathBuf,
     pub major: u32,
     pub minor: u32,
-    /// Its permission bits.
     pub mode: u32,
-    /// Its group.
     pub gid: u32,
 }
 
-/// A bind mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mount {
     pub host: PathBuf,
@@ -59,10 +51,8 @@ pub struct Mount {
     pub options: Vec<String>,
 }
 
-/// A symbolic link.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Link {
-    /// Where it is made.
     pub path: PathBuf,
     pub target: PathBuf,
 }
@@ -89,10 +79,8 @@ pub struct Library {
 /// For programs of how many bits a library is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum ElfClass {
-    /// 32
     #[serde(rename = "32")]
     Bits32,
-    /// 64
     #[serde(rename = "64")]
     Bits64,
 }

@@ -1,38 +1,15 @@
 //! `--gpus`, in this command's words and in docker's.
 
-use super::{Capabilities, DeviceName, Devices, GpuRequest};
+use super::{Capabilities, DeviceName, Devices};
 use crate::InjectError;
 
 const FORMS: &str =
     "write `all`, `none`, a count such as 2, a list such as 0,1 or GPU-… or 0:1, or `device=0`";
 
-/// What `--gpus` said. Capabilities it did not mention are left to the image.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Flag {
-    pub(super) devices: Devices,
-    pub(super) capabilities: Option<Capabilities>,
-}
-
-impl GpuRequest {
-    /// Reads `--gpus` alone: capabilities it does not mention are the default ones.
-    pub fn from_flag(text: &str) -> Result<Self, InjectError> {
-        let flag = parse(text)?;
-        Ok(Self {
-            devices: flag.devices,
-            capabilities: flag.capabilities.unwrap_or_default(),
-            ..Self::default()
-        })
-    }
-}
-
-/// A lone number is a count, as docker has it; a list, even of one with `device=` before it, names GPUs.
-pub(super) fn parse(text: &str) -> Result<Flag, InjectError> {
-    let wrong = |why| InjectError::BadRequest {
-        wherein: "--gpus".to_owned(),
-        text: text.to_owned(),
-        why,
-        hint: FORMS,
-    };
+/// Reads `--gpus`. Capabilities it does not mention are left to the image. A lone number is a count, as docker has it; a
+/// list, even of one with `device=` before it, names GPUs.
+pub(super) fn parse(text: &str) -> Result<(Devices, Option<Capabilities>), InjectError> {
+    let wrong = |why| InjectError::bad_request("--gpus", text, why, FORMS);
     let fields = fields(text).ok_or_else(|| wrong("a quote that is not closed"))?;
     let mut devices: Option<Devices> = None;
     let mut names: Vec<DeviceName> = Vec::new();
@@ -60,12 +37,8 @@ pub(super) fn parse(text: &str) -> Result<Flag, InjectError> {
             None if field == "all" => set(Devices::All)?,
             None if field == "none" => set(Devices::None)?,
             None if field == "0" && fields.len() == 1 => {
-                return Err(InjectError::BadRequest {
-                    wherein: "--gpus".to_owned(),
-                    text: text.to_owned(),
-                    why: "a count of no GPU",
-                    hint: "write `device=0` for the first GPU, or `none`",
-                });
+                let hint = "write `device=0` for the first GPU, or `none`";
+                return Err(InjectError::bad_request("--gpus", text, "a count of no GPU", hint));
             }
             // docker's `2,capabilities=utility`: a number that no other name follows is a count.
             None if at == 0
@@ -85,7 +58,7 @@ pub(super) fn parse(text: &str) -> Result<Flag, InjectError> {
         (None, true) if capabilities.is_some() => Devices::Count(1),
         (None, true) => return Err(wrong("empty request")),
     };
-    Ok(Flag { devices, capabilities })
+    Ok((devices, capabilities))
 }
 
 fn count(text: &str) -> Option<Devices> {
@@ -123,7 +96,7 @@ mod tests {
     use crate::request::Capability;
 
     fn devices(text: &str) -> Devices {
-        parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).devices
+        parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).0
     }
 
     #[test]
@@ -144,15 +117,16 @@ mod tests {
 
     #[test]
     fn dockers_quoted_list_goes_with_capabilities() {
-        let flag = parse("\"device=0,GPU-5a\",capabilities=utility").unwrap();
         let names = vec![DeviceName::Index(0), DeviceName::Uuid("GPU-5a".to_owned())];
-        assert_eq!(flag.devices, Devices::Listed(names));
-        assert_eq!(flag.capabilities, Some(Capabilities::of(&[Capability::Utility])));
+        let utility = Capabilities::of(&[Capability::Utility]);
+        assert_eq!(
+            parse("\"device=0,GPU-5a\",capabilities=utility").unwrap(),
+            (Devices::Listed(names), Some(utility))
+        );
         let flag = parse("all,\"capabilities=compute,utility\"").unwrap();
-        assert_eq!(flag.devices, Devices::All);
-        assert_eq!(flag.capabilities, Some(Capabilities::default()));
-        assert_eq!(parse("2,capabilities=gpu").unwrap().devices, Devices::Count(2));
-        assert_eq!(parse("capabilities=video").unwrap().devices, Devices::Count(1));
+        assert_eq!(flag, (Devices::All, Some(Capabilities::default())));
+        assert_eq!(devices("2,capabilities=gpu"), Devices::Count(2));
+        assert_eq!(devices("capabilities=video"), Devices::Count(1));
     }
 
     #[test]

@@ -23,20 +23,14 @@ impl GpuRequest {
         image_may_ask: bool,
     ) -> Result<Option<Self>, InjectError> {
         let (devices, capabilities) = match flag {
-            Some(text) => {
-                let flag = flag::parse(text)?;
-                (flag.devices, flag.capabilities)
-            }
+            Some(text) => flag::parse(text)?,
             None if image_may_ask => match devices_of(environment)? {
                 Some(devices) => (devices, None),
                 None => return Ok(None),
             },
             None => return Ok(None),
         };
-        let capabilities = match capabilities {
-            Some(capabilities) => capabilities,
-            None => capabilities_of(environment)?,
-        };
+        let capabilities = capabilities.map_or_else(|| capabilities_of(environment), Ok)?;
         let on = |name: &str, value: &str| environment.get(name).is_some_and(|found| found == value);
         let extras = Extras {
             gds: on("NVIDIA_GDS", "enabled"),
@@ -57,12 +51,8 @@ pub(crate) fn is_legacy(environment: &BTreeMap<String, String>) -> bool {
 }
 
 fn devices_of(environment: &BTreeMap<String, String>) -> Result<Option<Devices>, InjectError> {
-    let wrong = |text: &str| InjectError::BadRequest {
-        wherein: DEVICES.to_owned(),
-        text: text.to_owned(),
-        why: "no name of a GPU",
-        hint: "it lists indices, UUIDs, MIG devices such as 0:1, or is `all`, `none` or `void`",
-    };
+    let hint = "it lists indices, UUIDs, MIG devices such as 0:1, or is `all`, `none` or `void`";
+    let wrong = |text: &str| InjectError::bad_request(DEVICES, text, "no name of a GPU", hint);
     match environment.get(DEVICES).map(|value| value.trim()) {
         None if is_legacy(environment) => Ok(Some(Devices::All)),
         None | Some("" | "void") => Ok(None),
@@ -95,12 +85,8 @@ fn channels_of(environment: &BTreeMap<String, String>) -> Result<Vec<u32>, Injec
     let text = environment.get(CHANNELS).map(String::as_str).unwrap_or_default();
     let channel = |word: &str| {
         let number = word.parse().ok().filter(|channel| *channel < MOST_CHANNELS);
-        number.ok_or_else(|| InjectError::BadRequest {
-            wherein: CHANNELS.to_owned(),
-            text: word.to_owned(),
-            why: "no number of a channel",
-            hint: "it lists numbers below 1048576",
-        })
+        let hint = "it lists numbers below 1048576";
+        number.ok_or_else(|| InjectError::bad_request(CHANNELS, word, "no number of a channel", hint))
     };
     text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(channel).collect()
 }

@@ -49,7 +49,6 @@ pub enum DeviceName {
 pub struct Extras {
     /// `GPUDirect` Storage.
     pub gds: bool,
-    /// `GDRCopy`.
     pub gdrcopy: bool,
     /// `InfiniBand` verbs.
     pub mofed: bool,

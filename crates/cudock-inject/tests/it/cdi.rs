@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cudock_host::Root;
+use cudock_host::ld_cache::Cache;
 use cudock_inject::cdi::hook::{self, Call, Stage};
 use cudock_inject::cdi::{
     CdiOptions, CheckTarget, Finding, Level, Specification, check, check_directories, specification,
 };
-use cudock_inject::ld_cache::Cache;
 use cudock_inject::{Capabilities, Driver, Extras, InjectError};
 use cudock_testkit::driver_tree::{DEBIAN, Tree, VERSION, WIDE, can_make_devices, debian};
 

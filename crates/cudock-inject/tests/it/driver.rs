@@ -3,7 +3,7 @@
 use cudock_base::Report as _;
 use cudock_host::Root;
 use cudock_inject::driver::DriverKind;
-use cudock_inject::{Driver, DriverGpu, DriverRoots, ElfClass, InjectError, MigDevice, requirements};
+use cudock_inject::{Driver, DriverGpu, DriverRoots, ElfClass, InjectError, MigDevice};
 use cudock_testkit::driver_tree::{
     DEBIAN, NARROW, Tree, UTILITY, VERSION, WIDE, can_make_devices, debian, two_gpus,
 };
@@ -237,20 +237,6 @@ fn a_card_that_was_never_used_has_no_name_yet() {
         .gpu("0000:01:00.0", 0, "GPU-????????-????-????-????-????????????")
         .libraries(DEBIAN, &["libcuda"]);
     assert_eq!(tree.driver().gpus[0].uuid, None);
-}
-
-#[test]
-fn the_driver_alone_tells_whether_its_cuda_suffices() {
-    if !can_make_devices() {
-        return;
-    }
-    let facts = cudock_facts::Facts::embedded();
-    let host = requirements::host_of_driver(&facts, &debian().driver());
-    let asked = |text: &str| [("NVIDIA_REQUIRE_CUDA".to_owned(), text.to_owned())].into_iter().collect();
-    assert_eq!(requirements::check(&asked("cuda>=12.4"), &host).unwrap(), None);
-    assert!(requirements::check(&asked("cuda>=99.0"), &host).is_err());
-    let by_card = requirements::check(&asked("cuda>=99.0 brand=tesla,driver>=535"), &host).unwrap();
-    assert!(by_card.unwrap().contains("brand"), "only the card can decide that");
 }
 
 #[test]

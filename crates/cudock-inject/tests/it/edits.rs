@@ -1,6 +1,6 @@
 //! What a container gets, for every kind of request and driver.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use cudock_base::Report as _;
@@ -14,8 +14,13 @@ use cudock_testkit::driver_tree::{
 
 use crate::support::DriverOf;
 
+/// The request of `--gpus` alone.
+fn resolve(flag: &str) -> Result<GpuRequest, InjectError> {
+    GpuRequest::resolve(Some(flag), &BTreeMap::new(), false).map(Option::unwrap_or_default)
+}
+
 fn request(flag: &str) -> GpuRequest {
-    GpuRequest::from_flag(flag).unwrap()
+    resolve(flag).unwrap()
 }
 
 fn with(capabilities: &str) -> GpuRequest {
@@ -247,7 +252,7 @@ fn a_gpu_that_is_not_here_is_refused_with_those_that_are() {
     }
     let driver = debian().driver();
     for flag in ["device=2", "GPU-cccc", "GPU-", "0:0", "MIG-1"] {
-        let Ok(request) = GpuRequest::from_flag(flag) else { continue };
+        let Ok(request) = resolve(flag) else { continue };
         let error = edits(&driver, &request, &image()).unwrap_err();
         assert!(matches!(error, InjectError::UnknownGpu { .. }), "{flag}: {error}");
         assert!(error.hints()[0].starts_with("there are: 0 (GPU-aaaaaaaa"), "{:?}", error.hints());

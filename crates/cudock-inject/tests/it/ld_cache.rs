@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cudock_inject::ld_cache::{Cache, CacheEntry, Hwcap, compare_names, flags};
+use cudock_host::ld_cache::{Cache, CacheEntry, Hwcap, compare_names};
+use cudock_inject::ld_cache::{flags, with_driver};
 use cudock_inject::{ElfClass, Library};
 use proptest::prelude::*;
 
@@ -78,7 +79,7 @@ fn the_driver_stands_in_front_of_others_of_its_name() {
         ],
     };
     let driver = [library("libcuda.so.1", "/usr/lib64/libcuda.so.1", ElfClass::Bits64)];
-    let bytes = existing.with_driver(&driver, ARCH).to_bytes().unwrap();
+    let bytes = with_driver(existing, &driver, ARCH).to_bytes().unwrap();
     let cache = Cache::parse(&bytes).unwrap();
     let of = |name: &str| -> Vec<&str> {
         cache.entries.iter().filter(|entry| entry.name == name).map(|entry| entry.path.as_str()).collect()
@@ -104,7 +105,7 @@ fn both_words_of_a_library_are_kept_apart() {
         library("libcuda.so.1", "/usr/lib/libcuda.so.1", ElfClass::Bits32),
         library("libcuda.so.1", "/elsewhere/libcuda.so.1", ElfClass::Bits64),
     ];
-    let cache = Cache::default().with_driver(&driver, "x86_64");
+    let cache = with_driver(Cache::default(), &driver, "x86_64");
     let found: Vec<(u32, &str)> =
         cache.entries.iter().map(|entry| (entry.flags, entry.path.as_str())).collect();
     assert_eq!(found, [(0x303, "/usr/lib64/libcuda.so.1"), (3, "/usr/lib/libcuda.so.1")]);
@@ -174,7 +175,7 @@ fn a_real_program_finds_its_library_through_the_cache() {
     assert_eq!(before.status.code(), Some(127), "without the cache the library is not found");
     // Among hundreds of other names, so that the loader's search by halves is what finds it.
     let driver = [library("libcudock-test.so.1", "/driver/libcudock-test.so.1", ElfClass::Bits64)];
-    let cache = libc.clone().with_driver(&driver, ARCH);
+    let cache = with_driver(libc.clone(), &driver, ARCH);
     fs::write(at("/etc/ld.so.cache"), cache.to_bytes().unwrap()).unwrap();
     let after = start().unwrap();
     assert_eq!(after.status.code(), Some(42), "{}", String::from_utf8_lossy(&after.stderr));

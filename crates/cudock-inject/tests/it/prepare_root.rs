@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use cudock_inject::ld_cache::Cache;
+use cudock_host::ld_cache::Cache;
 use cudock_inject::{Edits, ElfClass, Library, Link, Text, library_directory, prepare_root};
 use cudock_testkit::driver_tree::{DEBIAN, Tree};
 

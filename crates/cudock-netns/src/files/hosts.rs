@@ -6,11 +6,9 @@ use std::net::IpAddr;
 use super::hostname;
 use crate::{NetnsError, Result};
 
-/// An `--add-host`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddHost {
     pub name: String,
-    /// The address it resolves to.
     pub address: IpAddr,
 }
 
@@ -51,8 +49,6 @@ impl AddHost {
 pub struct Hosts<'a> {
     /// The container's own name.
     pub hostname: &'a str,
-    /// The address of its own name; localhost by default, where published ports are served.
-    pub address: Option<IpAddr>,
     /// The `--add-host` values in order; resolvers use the first match.
     pub added: &'a [AddHost],
     /// The host's own file, if the container shares the host's network.
@@ -82,10 +78,10 @@ pub fn hosts(contents: &Hosts<'_>) -> String {
         text.push('\n');
     }
     if !contents.hostname.is_empty() && !names(&text).any(|name| name == contents.hostname) {
-        let address = contents.address.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+        // Published ports are served on localhost.
         let short =
             contents.hostname.split_once('.').map(|(short, _)| format!(" {short}")).unwrap_or_default();
-        let _ = writeln!(text, "{address}\t{}{short}", contents.hostname);
+        let _ = writeln!(text, "127.0.0.1\t{}{short}", contents.hostname);
     }
     text
 }
@@ -126,16 +122,14 @@ mod tests {
     #[test]
     fn errors_in_add_host_name_the_column() {
         for (text, expected) in [
-            ("db", "cannot add host `db`: missing colon and address, at column 3"),
-            ("db:x", "cannot add host `db:x`: `x` is not an IP address, at column 4"),
-            ("d b:1.1.1.1", "cannot add host `d b:1.1.1.1`: character ` ` is not allowed, at column 2"),
-            (":1.1.1.1", "cannot add host `:1.1.1.1`: name is empty, at column 1"),
-            (
-                "db:host-gateway",
-                "cannot add host `db:host-gateway`: the host has no address in this network, at column 4",
-            ),
+            ("db", "missing colon and address, at column 3"),
+            ("db:x", "`x` is not an IP address, at column 4"),
+            ("d b:1.1.1.1", "character ` ` is not allowed, at column 2"),
+            (":1.1.1.1", "name is empty, at column 1"),
+            ("db:host-gateway", "the host has no address in this network, at column 4"),
         ] {
-            assert_eq!(AddHost::parse(text, None).unwrap_err().to_string(), expected);
+            let error = AddHost::parse(text, None).unwrap_err().to_string();
+            assert_eq!(error, format!("cannot add host `{text}`: {expected}"));
         }
     }
 
@@ -144,16 +138,15 @@ mod tests {
         let text = hosts(&Hosts { hostname: "web", ..Hosts::default() });
         assert!(text.starts_with("127.0.0.1\tlocalhost\n"), "{text}");
         assert!(text.ends_with("127.0.0.1\tweb\n"), "{text}");
-        let address = Some("192.0.2.7".parse().unwrap());
-        let text = hosts(&Hosts { hostname: "web.example.org", address, ..Hosts::default() });
-        assert!(text.ends_with("192.0.2.7\tweb.example.org web\n"), "{text}");
+        let text = hosts(&Hosts { hostname: "web.example.org", ..Hosts::default() });
+        assert!(text.ends_with("127.0.0.1\tweb.example.org web\n"), "{text}");
     }
 
     #[test]
     fn added_hosts_take_precedence_over_the_hosts_file() {
         let added = [added("db:10.0.0.1")];
         let host_file = Some("127.0.0.1 localhost\n10.9.9.9 db # old");
-        let text = hosts(&Hosts { hostname: "old", added: &added, host_file, ..Hosts::default() });
+        let text = hosts(&Hosts { hostname: "old", added: &added, host_file });
         assert_eq!(text, "10.0.0.1\tdb\n127.0.0.1 localhost\n10.9.9.9 db # old\n127.0.0.1\told\n");
     }
 

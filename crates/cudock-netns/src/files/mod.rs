@@ -8,4 +8,4 @@ mod resolv_conf;
 
 pub use hostname::hostname;
 pub use hosts::{AddHost, Hosts, hosts};
-pub use resolv_conf::{Dns, ResolvConf, host_resolv_conf, resolv_conf};
+pub use resolv_conf::{Dns, host_resolv_conf, resolv_conf};

@@ -18,21 +18,6 @@ pub struct Dns {
     pub forwarder: Option<IpAddr>,
     /// `--dns`: replaces the host's.
     pub servers: Vec<IpAddr>,
-    /// `--dns-search`: replaces the host's; a single `.` means none.
-    pub search: Vec<String>,
-    /// `--dns-option`: replaces the host's.
-    pub options: Vec<String>,
-}
-
-/// The contents of the file, and the name servers in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResolvConf {
-    /// The contents of the file.
-    pub text: String,
-    pub servers: Vec<IpAddr>,
-    /// Name servers of the host that the container cannot reach. If there are some, and no other servers, names do not
-    /// resolve, and the user should be warned.
-    pub dropped: Vec<String>,
 }
 
 /// Renders the file from the host's.
@@ -40,46 +25,28 @@ pub struct ResolvConf {
 /// Requested name servers replace the host's. Otherwise the host's are used; in an own namespace, without those on a
 /// loopback device or behind a device of the host, and with the forwarder, if any, first. If none is left, no public
 /// server is substituted: names of internal networks would leak.
-pub fn resolv_conf(host: &str, dns: &Dns) -> ResolvConf {
+pub fn resolv_conf(host: &str, dns: &Dns) -> String {
     let read = read(host);
-    let mut dropped = Vec::new();
     let mut servers = dns.servers.clone();
     if servers.is_empty() {
         servers.extend(dns.forwarder.filter(|_| dns.own_namespace));
-        for server in &read.servers {
-            match server.parse::<IpAddr>() {
-                Ok(address) if !(dns.own_namespace && is_host_only(address)) => servers.push(address),
-                _ => dropped.push((*server).to_owned()),
-            }
+        let addresses = read.servers.iter().filter_map(|server| server.parse().ok());
+        servers.extend(addresses.filter(|address| !(dns.own_namespace && is_host_only(*address))));
+    }
+    let mut unique = Vec::new();
+    for server in servers {
+        if !unique.contains(&server) && unique.len() < MAX_NAME_SERVERS {
+            unique.push(server);
         }
     }
-    let mut seen = Vec::new();
-    servers.retain(|address| {
-        !seen.contains(address) && seen.len() < MAX_NAME_SERVERS && {
-            seen.push(*address);
-            true
-        }
-    });
-    let search: Vec<&str> = match dns.search.as_slice() {
-        [] => read.search,
-        [only] if only == "." => Vec::new(),
-        requested => requested.iter().map(String::as_str).collect(),
-    };
-    let options: Vec<&str> = match dns.options.as_slice() {
-        [] => read.options,
-        requested => requested.iter().map(String::as_str).collect(),
-    };
-    let mut text = String::new();
-    for server in &servers {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "nameserver {server}");
-    }
-    for (key, values) in [("search", search), ("options", options)] {
+    let mut text: String = unique.iter().map(|server| format!("nameserver {server}\n")).collect();
+    for (key, values) in [("search", read.search), ("options", read.options)] {
         if !values.is_empty() {
+            // Writing to a String cannot fail.
             let _ = writeln!(text, "{key} {}", values.join(" "));
         }
     }
-    ResolvConf { text, servers, dropped }
+    text
 }
 
 /// Reads the host's file. If it only refers to systemd-resolved's stub, which listens on the loopback device, the file
@@ -149,52 +116,45 @@ options edns0 trust-ad
     #[test]
     fn the_hosts_network_keeps_the_hosts_servers() {
         let made = resolv_conf("nameserver 127.0.0.53\nsearch a\n", &Dns::default());
-        assert_eq!(made.text, "nameserver 127.0.0.53\nsearch a\n");
-        assert!(made.dropped.is_empty());
+        assert_eq!(made, "nameserver 127.0.0.53\nsearch a\n");
     }
 
     #[test]
-    fn unreachable_servers_are_dropped_and_reported() {
-        let made = resolv_conf(HOST, &own());
+    fn unreachable_servers_are_dropped() {
         assert_eq!(
-            made.text,
+            resolv_conf(HOST, &own()),
             "nameserver 192.0.2.53\nsearch example.org corp.example.org\noptions edns0 trust-ad\n"
         );
-        assert_eq!(made.dropped, ["127.0.0.53", "fe80::1%eth0"]);
     }
 
     #[test]
     fn no_server_is_substituted() {
-        let made = resolv_conf("nameserver ::1\n", &own());
-        assert_eq!(made.text, "");
-        assert_eq!(made.dropped, ["::1"]);
+        assert_eq!(resolv_conf("nameserver ::1\n", &own()), "");
     }
 
     #[test]
     fn the_forwarder_comes_first() {
         let forwarder = Some("169.254.1.1".parse().unwrap());
         let made = resolv_conf(HOST, &Dns { forwarder, ..own() });
-        assert!(made.text.starts_with("nameserver 169.254.1.1\nnameserver 192.0.2.53\n"), "{}", made.text);
+        assert!(made.starts_with("nameserver 169.254.1.1\nnameserver 192.0.2.53\n"), "{made}");
     }
 
     #[test]
-    fn requested_settings_replace_the_hosts() {
+    fn requested_servers_replace_the_hosts() {
         let requested = Dns {
             servers: vec!["9.9.9.9".parse().unwrap(), "127.0.0.1".parse().unwrap()],
-            search: vec![".".to_owned()],
-            options: vec!["ndots:2".to_owned()],
             forwarder: Some("169.254.1.1".parse().unwrap()),
             ..own()
         };
         let made = resolv_conf(HOST, &requested);
-        assert_eq!(made.text, "nameserver 9.9.9.9\nnameserver 127.0.0.1\noptions ndots:2\n");
+        assert!(made.starts_with("nameserver 9.9.9.9\nnameserver 127.0.0.1\nsearch "), "{made}");
     }
 
     #[test]
     fn servers_are_unique_and_limited_to_what_resolvers_use() {
         let host = "nameserver 1.0.0.1\nnameserver 1.0.0.1\nnameserver 1.0.0.2\nnameserver 1.0.0.3\nnameserver 1.0.0.4";
         let made = resolv_conf(host, &own());
-        assert_eq!(made.text, "nameserver 1.0.0.1\nnameserver 1.0.0.2\nnameserver 1.0.0.3\n");
+        assert_eq!(made, "nameserver 1.0.0.1\nnameserver 1.0.0.2\nnameserver 1.0.0.3\n");
     }
 
     #[test]
@@ -217,8 +177,9 @@ options edns0 trust-ad
         #[test]
         fn loopback_servers_are_never_passed_on(text in "(nameserver [0-9a-f:.%]{0,20}[ \n]|search \\PC{0,9}\n){0,8}") {
             let made = resolv_conf(&text, &own());
-            prop_assert!(made.servers.iter().all(|address| !address.is_loopback()));
-            prop_assert!(made.servers.len() <= MAX_NAME_SERVERS);
+            let servers: Vec<IpAddr> = read(&made).servers.iter().map(|address| address.parse().unwrap()).collect();
+            prop_assert!(servers.iter().all(|address| !address.is_loopback()));
+            prop_assert!(servers.len() <= MAX_NAME_SERVERS);
         }
     }
 }

@@ -19,10 +19,7 @@ const UNLIMITED: usize = 1 << 20;
 pub(super) struct DescriptorBudget(Arc<Semaphore>);
 
 /// Descriptors in use, returned on drop.
-#[derive(Debug)]
-pub(super) struct DescriptorPermit {
-    _permit: OwnedSemaphorePermit,
-}
+pub(super) type DescriptorPermit = OwnedSemaphorePermit;
 
 impl DescriptorBudget {
     /// The budget for a limit on open files and a number of listeners, each of which may have a connection waiting. It always
@@ -35,18 +32,12 @@ impl DescriptorBudget {
 
     /// Waits until `count` descriptors are available.
     pub(super) async fn acquire(&self, count: u32) -> Option<DescriptorPermit> {
-        self.0.clone().acquire_many_owned(count).await.ok().map(DescriptorPermit::of)
+        self.0.clone().acquire_many_owned(count).await.ok()
     }
 
     /// Acquires `count` descriptors if they are available now.
     pub(super) fn try_acquire(&self, count: u32) -> Option<DescriptorPermit> {
-        self.0.clone().try_acquire_many_owned(count).ok().map(DescriptorPermit::of)
-    }
-}
-
-impl DescriptorPermit {
-    fn of(permit: OwnedSemaphorePermit) -> Self {
-        Self { _permit: permit }
+        self.0.clone().try_acquire_many_owned(count).ok()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -41,7 +41,6 @@ impl Forwarder {
         Ok(Self { process, mappings })
     }
 
-    /// The process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
@@ -54,10 +53,5 @@ impl Forwarder {
     /// Waits up to `time`; returns whether the process has exited.
     pub fn ends_within(&self, time: Duration) -> bool {
         self.process.ends_within(time)
-    }
-
-    /// Terminates it; returns the exit status unless it was already collected.
-    pub fn stop(mut self) -> Option<ExitStatus> {
-        self.process.stop()
     }
 }

@@ -8,53 +8,48 @@ use std::fmt::Write as _;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use socket2::{SockRef, Type};
+use socket2::SockRef;
 
 use super::{ForwardOptions, Listeners, Protocol, RelayMode};
 use crate::{Namespace, NetnsError, Result, sys};
 
-/// The version of this format.
 const VERSION: &str = "1";
 
 /// Describes what a forwarder inherits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handover {
     /// The process it works for, and ends with.
-    pub parent: u32,
-    /// The file descriptor of the container's namespace.
-    pub namespace: RawFd,
-    pub options: ForwardOptions,
-    pub listeners: Vec<ListenerSpec>,
+    pub(super) parent: u32,
+    namespace: RawFd,
+    pub(super) options: ForwardOptions,
+    listeners: Vec<ListenerSpec>,
 }
 
-/// Describes one listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ListenerSpec {
-    pub protocol: Protocol,
-    /// The file descriptor.
-    pub descriptor: RawFd,
-    pub container_port: u16,
+pub(super) struct ListenerSpec {
+    pub(super) protocol: Protocol,
+    descriptor: RawFd,
+    pub(super) container_port: u16,
 }
 
 /// The inherited descriptors, validated.
 #[derive(Debug)]
-pub(crate) struct InheritedDescriptors {
-    pub(crate) namespace: Namespace,
-    pub(crate) listeners: Vec<(OwnedFd, ListenerSpec)>,
+pub(super) struct InheritedDescriptors {
+    pub(super) namespace: Namespace,
+    pub(super) listeners: Vec<(OwnedFd, ListenerSpec)>,
 }
 
 impl Handover {
     /// Describes listeners for a process that is about to be started.
     pub(crate) fn of(listeners: &Listeners, namespace: RawFd, options: ForwardOptions) -> Self {
-        let listeners = listeners.iter().map(|one| ListenerSpec {
-            protocol: one.mapping().protocol,
-            descriptor: rustix::fd::AsFd::as_fd(one).as_raw_fd(),
-            container_port: one.mapping().container_port,
+        let listeners = listeners.all.iter().map(|one| ListenerSpec {
+            protocol: one.mapping.protocol,
+            descriptor: one.socket.as_raw_fd(),
+            container_port: one.mapping.container_port,
         });
         Self { parent: std::process::id(), namespace, options, listeners: listeners.collect() }
     }
 
-    /// All file descriptors.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
         self.listeners.iter().map(|one| one.descriptor).chain([self.namespace]).collect()
     }
@@ -81,7 +76,7 @@ impl Handover {
     }
 
     /// Takes ownership of the descriptors and validates them.
-    pub(crate) fn adopt(&self) -> Result<InheritedDescriptors> {
+    pub(super) fn adopt(&self) -> Result<InheritedDescriptors> {
         let invalid = |reason: String| NetnsError::Handover { text: self.encode(), reason };
         let mut seen = HashSet::new();
         if let Some(twice) = self.descriptors().into_iter().find(|number| !seen.insert(*number)) {
@@ -93,15 +88,9 @@ impl Handover {
         let mut listeners = Vec::with_capacity(self.listeners.len());
         for &spec in &self.listeners {
             let socket = adopt(spec.descriptor)?;
-            let kind = match spec.protocol {
-                Protocol::Tcp => Type::STREAM,
-                Protocol::Udp => Type::DGRAM,
-            };
-            if !SockRef::from(&socket).r#type().is_ok_and(|found| found == kind) {
-                return Err(invalid(format!(
-                    "descriptor {} is not a {} socket",
-                    spec.descriptor, spec.protocol
-                )));
+            if !SockRef::from(&socket).r#type().is_ok_and(|found| found == spec.protocol.socket_type()) {
+                let ListenerSpec { descriptor, protocol, .. } = spec;
+                return Err(invalid(format!("descriptor {descriptor} is not a {protocol} socket")));
             }
             listeners.push((socket, spec));
         }

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, Socket};
 
 use super::{PortMapping, PortOwner, Protocol};
 use crate::{NetnsError, Result};
@@ -16,14 +16,15 @@ const BACKLOG: i32 = 4096;
 /// Bound ports of the host, with their mappings. Nothing is accepted yet.
 #[derive(Debug, Default)]
 pub struct Listeners {
-    all: Vec<Listener>,
+    pub(super) all: Vec<Listener>,
 }
 
 /// One bound port of the host.
 #[derive(Debug)]
-pub struct Listener {
-    mapping: PortMapping,
-    socket: OwnedFd,
+pub(super) struct Listener {
+    /// With the host port actually bound.
+    pub(super) mapping: PortMapping,
+    pub(super) socket: OwnedFd,
 }
 
 impl Listeners {
@@ -50,27 +51,8 @@ impl Listeners {
         self.all.iter().map(|one| one.mapping).collect()
     }
 
-    /// Whether there is nothing to forward.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
-    }
-
-    /// All listeners.
-    pub fn iter(&self) -> impl Iterator<Item = &Listener> {
-        self.all.iter()
-    }
-}
-
-impl Listener {
-    /// The port mapping, with the host port actually bound.
-    pub fn mapping(&self) -> PortMapping {
-        self.mapping
-    }
-}
-
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 }
 
@@ -103,12 +85,8 @@ const NO_FAMILY: i32 = rustix::io::Errno::AFNOSUPPORT.raw_os_error();
 const NO_ADDRESS: i32 = rustix::io::Errno::ADDRNOTAVAIL.raw_os_error();
 
 fn open(mapping: &PortMapping, address: IpAddr, one_family: bool) -> io::Result<Socket> {
-    let kind = match mapping.protocol {
-        Protocol::Tcp => Type::STREAM,
-        Protocol::Udp => Type::DGRAM,
-    };
     let to = SocketAddr::new(address, mapping.host_port);
-    let socket = Socket::new(Domain::for_address(to), kind, None)?;
+    let socket = Socket::new(Domain::for_address(to), mapping.protocol.socket_type(), None)?;
     socket.set_nonblocking(true)?;
     if address.is_ipv6() {
         socket.set_only_v6(one_family)?;

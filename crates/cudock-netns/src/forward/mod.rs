@@ -24,8 +24,8 @@ mod tcp;
 mod udp;
 
 pub use forwarder::Forwarder;
-pub use handover::{Handover, ListenerSpec};
-pub use listeners::{Listener, Listeners};
+pub use handover::Handover;
+pub use listeners::Listeners;
 pub use port_mapping::{PortMapping, Protocol};
 pub use port_owner::PortOwner;
 pub use relay::RelayMode;
@@ -33,12 +33,10 @@ pub use serve::serve;
 
 use std::time::Duration;
 
-/// Options of a forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForwardOptions {
     /// How long a UDP client is kept without traffic in either direction.
     pub udp_idle: Duration,
-    /// How the bytes of a connection are copied.
     pub relay_mode: RelayMode,
 }
 

@@ -7,12 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::{NetnsError, Result};
 
-/// A transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     Tcp,
     Udp,
+}
+
+impl Protocol {
+    pub(super) fn socket_type(self) -> socket2::Type {
+        match self {
+            Self::Tcp => socket2::Type::STREAM,
+            Self::Udp => socket2::Type::DGRAM,
+        }
+    }
 }
 
 impl fmt::Display for Protocol {
@@ -130,12 +138,10 @@ fn read(whole: Span<'_>) -> ParseResult<Vec<PortMapping>> {
 }
 
 fn read_protocol(name: Span<'_>) -> ParseResult<Protocol> {
-    if name.text.eq_ignore_ascii_case("tcp") {
-        Ok(Protocol::Tcp)
-    } else if name.text.eq_ignore_ascii_case("udp") {
-        Ok(Protocol::Udp)
-    } else {
-        name.invalid(format!("`{}` is neither tcp nor udp", name.text))
+    match name.text.to_ascii_lowercase().as_str() {
+        "tcp" => Ok(Protocol::Tcp),
+        "udp" => Ok(Protocol::Udp),
+        _ => name.invalid(format!("`{}` is neither tcp nor udp", name.text)),
     }
 }
 
@@ -239,38 +245,26 @@ mod tests {
     #[test]
     fn errors_name_the_column() {
         for (text, expected) in [
-            ("8O80:80", "cannot publish `8O80:80`: `8O80` is not a port (0 to 65535), at column 1"),
-            ("8080:", "cannot publish `8080:`: missing port, at column 6"),
-            ("", "cannot publish ``: missing port, at column 1"),
-            ("80:65536", "cannot publish `80:65536`: `65536` is not a port (0 to 65535), at column 4"),
-            ("80:+1", "cannot publish `80:+1`: `+1` is not a port (0 to 65535), at column 4"),
-            ("80:80/sctp", "cannot publish `80:80/sctp`: `sctp` is neither tcp nor udp, at column 7"),
-            ("80:0", "cannot publish `80:0`: the container port cannot be 0, at column 4"),
-            (
-                "localhost:80:80",
-                "cannot publish `localhost:80:80`: `localhost` is not an IP address, at column 1",
-            ),
-            ("::1:80:80", "cannot publish `::1:80:80`: an IPv6 address must be in brackets, at column 1"),
-            ("[::1:80:80", "cannot publish `[::1:80:80`: missing closing bracket, at column 1"),
-            ("[::g]:80:80", "cannot publish `[::g]:80:80`: `::g` is not an IPv6 address, at column 2"),
-            (
-                "[::1]80:80",
-                "cannot publish `[::1]80:80`: expected a colon and a port after the address, at column 6",
-            ),
-            (
-                "[::1]:80",
-                "cannot publish `[::1]:80`: missing container port after the host port, at column 7",
-            ),
-            (
-                "1-3:5-6",
-                "cannot publish `1-3:5-6`: cannot map 3 host ports to 2 container ports, at column 1",
-            ),
-            ("5-3:1", "cannot publish `5-3:1`: the range ends before it starts (5-3), at column 1"),
-            ("0-1:1-2", "cannot publish `0-1:1-2`: a range cannot start with port 0, at column 1"),
-            ("ü:80", "cannot publish `ü:80`: `ü` is not a port (0 to 65535), at column 1"),
-            ("80:ü:80", "cannot publish `80:ü:80`: `80` is not an IP address, at column 1"),
+            ("8O80:80", "`8O80` is not a port (0 to 65535), at column 1"),
+            ("8080:", "missing port, at column 6"),
+            ("", "missing port, at column 1"),
+            ("80:65536", "`65536` is not a port (0 to 65535), at column 4"),
+            ("80:+1", "`+1` is not a port (0 to 65535), at column 4"),
+            ("80:80/sctp", "`sctp` is neither tcp nor udp, at column 7"),
+            ("80:0", "the container port cannot be 0, at column 4"),
+            ("localhost:80:80", "`localhost` is not an IP address, at column 1"),
+            ("::1:80:80", "an IPv6 address must be in brackets, at column 1"),
+            ("[::1:80:80", "missing closing bracket, at column 1"),
+            ("[::g]:80:80", "`::g` is not an IPv6 address, at column 2"),
+            ("[::1]80:80", "expected a colon and a port after the address, at column 6"),
+            ("[::1]:80", "missing container port after the host port, at column 7"),
+            ("1-3:5-6", "cannot map 3 host ports to 2 container ports, at column 1"),
+            ("5-3:1", "the range ends before it starts (5-3), at column 1"),
+            ("0-1:1-2", "a range cannot start with port 0, at column 1"),
+            ("ü:80", "`ü` is not a port (0 to 65535), at column 1"),
+            ("80:ü:80", "`80` is not an IP address, at column 1"),
         ] {
-            assert_eq!(parsed(text), expected);
+            assert_eq!(parsed(text), format!("cannot publish `{text}`: {expected}"));
         }
     }
 

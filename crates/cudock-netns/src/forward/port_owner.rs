@@ -9,7 +9,6 @@ use super::Protocol;
 /// A process that uses a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortOwner {
-    /// The process id.
     pub pid: u32,
     /// The name, as shown by `ps`.
     pub name: String,

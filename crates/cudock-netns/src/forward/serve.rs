@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::budget::DescriptorBudget;
 use super::handover::{Handover, InheritedDescriptors, ListenerSpec};
 use super::{ForwardOptions, Protocol, tcp, udp};
-use crate::{NetnsError, Result, sys};
+use crate::{NetnsError, Result};
 
 /// Forwards connections until `SIGTERM`, which is also sent when the parent ends.
 ///
@@ -23,7 +23,7 @@ pub fn serve(handover: &Handover) -> Result<()> {
     let InheritedDescriptors { namespace, listeners } = handover.adopt()?;
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))
         .map_err(|error| failed("cannot set the parent death signal")(error.into()))?;
-    let parent = sys::parent().map_or(0, |pid| pid.as_raw_nonzero().get());
+    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     if u32::try_from(parent) != Ok(handover.parent) {
         return Ok(());
     }
@@ -55,12 +55,8 @@ async fn run(
                 let listener = std::net::TcpListener::from(socket);
                 listener.set_nonblocking(true)?;
                 let listener = TcpListener::from_std(listener)?;
-                drop(tokio::spawn(tcp::forward(
-                    listener,
-                    container_port,
-                    options.relay_mode,
-                    budget.clone(),
-                )));
+                let mode = options.relay_mode;
+                drop(tokio::spawn(tcp::forward(listener, container_port, mode, budget.clone())));
             }
             Protocol::Udp => {
                 let listener = std::net::UdpSocket::from(socket);

@@ -25,7 +25,6 @@ use super::tcp::INSIDE;
 /// The number of clients of a port; otherwise spoofed addresses could exhaust all descriptors.
 const MAX_CLIENTS: usize = 1024;
 
-/// A known client.
 struct Client {
     /// Distinguishes it from an earlier client with the same address.
     number: u64,

@@ -9,13 +9,12 @@
 //! a port in use is reported by name; they also work without outbound connections; and a service only needs to listen on
 //! the container's localhost.
 //!
-//! Services on the host's loopback device are not reachable from inside unless requested
-//! ([`OutboundOptions::host_loopback`]), because they often trust local clients.
+//! Services on the host's loopback device are not reachable from inside, because they often trust local clients.
 
 mod pasta;
 mod slirp;
 mod start;
 mod tool;
 
-pub use start::{Outbound, OutboundOptions};
+pub use start::Outbound;
 pub use tool::{OutboundTool, Tool};

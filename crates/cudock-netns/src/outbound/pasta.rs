@@ -4,8 +4,6 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use super::OutboundOptions;
-
 /// The address at which pasta forwards to the host's name server. Link-local, so that it hides no reachable address; podman
 /// uses the same.
 pub(super) const NAME_SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1));
@@ -19,9 +17,9 @@ const READY: &str = "/proc/self/fd/1";
 /// stays root, but without capabilities, in an empty file system and with a seccomp filter, which pasta sets up itself.
 ///
 /// It must not watch the path of the namespace, which it may not see from there: it ends with its parent.
-pub(super) fn arguments(namespace: &Path, options: OutboundOptions, root: bool) -> Vec<OsString> {
+pub(super) fn arguments(namespace: &Path, root: bool) -> Vec<OsString> {
     let mut all: Vec<OsString> =
-        ["--foreground", "--quiet", "--config-net", "--no-netns-quit", "--pid", READY]
+        ["--foreground", "--quiet", "--config-net", "--no-map-gw", "--no-netns-quit", "--pid", READY]
             .map(OsString::from)
             .into();
     // Forward no ports, in either direction.
@@ -30,9 +28,6 @@ pub(super) fn arguments(namespace: &Path, options: OutboundOptions, root: bool) 
     }
     all.push("--dns-forward".into());
     all.push(NAME_SERVER.to_string().into());
-    if !options.host_loopback {
-        all.push("--no-map-gw".into());
-    }
     if root {
         all.extend(["--runas", "0"].map(OsString::from));
     }
@@ -46,15 +41,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hosts_loopback_is_mapped_only_on_request() {
-        let with = |host_loopback| arguments(Path::new("/n"), OutboundOptions { host_loopback }, true);
-        assert!(with(false).contains(&OsString::from("--no-map-gw")));
-        assert!(!with(true).contains(&OsString::from("--no-map-gw")));
-    }
-
-    #[test]
-    fn no_ports_are_forwarded_in_any_direction() {
-        let all = arguments(Path::new("/n"), OutboundOptions::default(), false);
+    fn neither_the_hosts_loopback_nor_a_port_is_forwarded() {
+        let all = arguments(Path::new("/n"), false);
+        assert!(all.contains(&OsString::from("--no-map-gw")));
         assert_eq!(all.iter().filter(|word| *word == "none").count(), 4);
     }
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -22,18 +22,8 @@ use crate::{Namespace, NetnsError, Result, sys};
 /// The time limit for connecting the namespace; it usually takes milliseconds.
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The TUN device.
-const TUN: &str = "/dev/net/tun";
-
 /// The amount of error output to keep.
 const MAX_OUTPUT: u64 = 4096;
-
-/// Options for outbound connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OutboundOptions {
-    /// Makes services on the host's loopback device reachable, at the address of the gateway.
-    pub host_loopback: bool,
-}
 
 /// A process that connects a namespace to the host's networks. Killed on drop.
 #[derive(Debug)]
@@ -46,35 +36,34 @@ pub struct Outbound {
 
 impl Outbound {
     /// Starts the tool for a namespace, and waits until the namespace is connected. It ends with the calling thread.
-    pub fn start(tool: &OutboundTool, namespace: &Namespace, options: OutboundOptions) -> Result<Self> {
+    pub fn start(tool: &OutboundTool, namespace: &Namespace) -> Result<Self> {
         // The tools report a missing device in different ways, and not always by name.
-        File::options().read(true).write(true).open(TUN).map_err(|source| NetnsError::Tun { source })?;
-        let program = tool.path.display().to_string();
-        let failed =
-            |source: rustix::io::Errno| NetnsError::Start { program: program.clone(), source: source.into() };
-        let (is_ready, ready) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
-        let (exit, alive) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
-        let mut stderr = File::from(rustix::fs::memfd_create("stderr", MemfdFlags::CLOEXEC).map_err(failed)?);
+        let tun = File::options().read(true).write(true).open("/dev/net/tun");
+        tun.map_err(|source| NetnsError::Tun { source })?;
+        let failed = |source| NetnsError::Start { program: tool.path.display().to_string(), source };
+        let no_pipe = |error: rustix::io::Errno| failed(error.into());
+        let (is_ready, ready) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(no_pipe)?;
+        let (exit, alive) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(no_pipe)?;
+        let mut stderr =
+            File::from(rustix::fs::memfd_create("stderr", MemfdFlags::CLOEXEC).map_err(no_pipe)?);
         let mut command = Command::new(&tool.path);
-        let started = |source| NetnsError::Start { program: program.clone(), source };
         // Both tools drop privileges before they open the namespace, and newer versions of pasta close all inherited
         // descriptors except the standard streams. So the namespace is passed as standard input.
-        command.stdin(namespace.as_fd().try_clone_to_owned().map_err(started)?);
-        command.stdout(Stdio::null()).stderr(stderr.try_clone().map_err(started)?).process_group(0);
+        command.stdin(namespace.as_fd().try_clone_to_owned().map_err(failed)?);
+        command.stdout(Stdio::null()).stderr(stderr.try_clone().map_err(failed)?).process_group(0);
         let path = Path::new("/proc/self/fd/0");
         let ready_number = ready.as_raw_fd();
         let mut ready = Some(ready);
         let mut keep = Vec::new();
         match tool.tool {
             Tool::Pasta => {
-                let root = rustix::process::geteuid().is_root();
-                command.args(pasta::arguments(path, options, root));
+                command.args(pasta::arguments(path, rustix::process::geteuid().is_root()));
                 if let Some(ready) = ready.take() {
                     command.stdout(ready);
                 }
             }
             Tool::Slirp4netns => {
-                command.args(slirp::arguments(path, options, ready_number, exit.as_raw_fd()));
+                command.args(slirp::arguments(path, ready_number, exit.as_raw_fd()));
                 keep.extend([ready_number, exit.as_raw_fd()]);
             }
         }
@@ -93,11 +82,6 @@ impl Outbound {
         })
     }
 
-    pub fn tool(&self) -> Tool {
-        self.tool
-    }
-
-    /// The process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
@@ -113,11 +97,6 @@ impl Outbound {
     /// Waits up to `time`; returns whether the process has exited.
     pub fn ends_within(&self, time: Duration) -> bool {
         self.process.ends_within(time)
-    }
-
-    /// Terminates it; returns the exit status unless it was already collected.
-    pub fn stop(mut self) -> Option<ExitStatus> {
-        self.process.stop()
     }
 }
 

@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use crate::{NetnsError, Result};
 
@@ -26,11 +25,9 @@ impl fmt::Display for Tool {
     }
 }
 
-/// An installed tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboundTool {
     pub tool: Tool,
-    /// The path of the executable.
     pub path: PathBuf,
 }
 
@@ -45,7 +42,6 @@ impl OutboundTool {
         Self::search_in(&directories)
     }
 
-    /// Searches only these directories.
     fn search_in(directories: &[PathBuf]) -> Result<Self> {
         let of = |tool: Tool| {
             let candidates = directories.iter().map(|directory| directory.join(tool.to_string()));
@@ -53,27 +49,10 @@ impl OutboundTool {
         };
         of(Tool::Pasta).or_else(|| of(Tool::Slirp4netns)).ok_or(NetnsError::NoOutbound)
     }
-
-    /// The version: the first line of `--version`, without the name. Debian's pasta reports an unknown version.
-    pub fn version(&self) -> Result<String> {
-        let output = Command::new(&self.path)
-            .arg("--version")
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|source| NetnsError::Start { program: self.path.display().to_string(), source })?;
-        Ok(read_version(self.tool, &String::from_utf8_lossy(&output.stdout)))
-    }
 }
 
 fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-}
-
-/// Parses `pasta 0.0~git20230309…` or `slirp4netns version 1.2.0`.
-fn read_version(tool: Tool, output: &str) -> String {
-    let line = output.lines().next().unwrap_or_default().trim();
-    let named = line.strip_prefix(&tool.to_string()).unwrap_or(line).trim_start();
-    named.strip_prefix("version ").unwrap_or(named).to_owned()
 }
 
 #[cfg(test)]
@@ -81,16 +60,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-
-    #[test]
-    fn the_version_follows_the_name() {
-        assert_eq!(
-            read_version(Tool::Pasta, "pasta 0.0~git20230309.7c7625d-1\nCopyright\n"),
-            "0.0~git20230309.7c7625d-1"
-        );
-        assert_eq!(read_version(Tool::Slirp4netns, "slirp4netns version 1.2.0\ncommit: x\n"), "1.2.0");
-        assert_eq!(read_version(Tool::Pasta, ""), "");
-    }
 
     #[test]
     fn pasta_is_preferred_and_files_that_are_not_executable_are_ignored() {

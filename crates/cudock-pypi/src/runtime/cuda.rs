@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use cudock_facts::Facts;
-use cudock_host::{Files, ld_cache, loader};
+use cudock_host::ld_cache::Cache;
+use cudock_host::{Files, loader};
 use serde::Serialize;
 
 use super::RuntimeLibrary;
@@ -149,11 +150,10 @@ impl LoaderSearch {
         let directories = loader::directories(files, &machine.variables(), &machine.cpu).into_iter();
         let searched =
             directories.filter(|directory| directory.found_by != cudock_host::host::FoundBy::NotSearched);
-        let cache = std::fs::read(machine.root.base().join("etc/ld.so.cache")).unwrap_or_default();
-        let cached = ld_cache::parse(&cache).unwrap_or_default();
+        let cached = Cache::read(&machine.root.base().join("etc/ld.so.cache")).unwrap_or_default();
         Self {
             directories: searched.map(|directory| directory.path).collect(),
-            cached: cached.into_iter().map(|entry| entry.name.to_owned()).collect(),
+            cached: cached.entries.into_iter().map(|entry| entry.name).collect(),
         }
     }
 

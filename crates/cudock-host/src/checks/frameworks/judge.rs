@@ -10,7 +10,21 @@ pub(super) struct Judgment {
     pub(super) verdict: Verdict,
     pub(super) error: Option<u16>,
     pub(super) reason: String,
-    pub(super) finding: Option<(CheckStatus, &'static str, String)>,
+    pub(super) finding: Option<JudgedFinding>,
+}
+
+/// The status, the code and the fix.
+type JudgedFinding = (CheckStatus, &'static str, String);
+
+impl Judgment {
+    pub(super) fn new(
+        verdict: Verdict,
+        error: Option<u16>,
+        reason: impl Into<String>,
+        finding: Option<JudgedFinding>,
+    ) -> Self {
+        Self { verdict, error, reason: reason.into(), finding }
+    }
 }
 
 /// The driver is checked first, then GPU code: the first failure is what the user sees.
@@ -18,26 +32,22 @@ pub(super) fn judge(context: &CheckContext<'_>, build: &Build) -> Judgment {
     let min_driver = min_driver(context, build);
     if !context.has_gpu() {
         let needs = min_driver.map_or_else(String::new, |driver| format!("; needs driver {driver} or newer"));
-        let reason = format!("no GPU available{needs}");
-        return Judgment { verdict: Verdict::Unknown, error: None, reason, finding: None };
+        return Judgment::new(Verdict::Unknown, None, format!("no GPU available{needs}"), None);
     }
     if let (Some(driver), Some(minimum)) = (context.driver, min_driver)
         && driver < minimum
         && context.cuda.is_none_or(|cuda| build.cuda_major.is_none_or(|major| cuda.major() < major))
     {
         let reason = format!("driver {driver} is too old, {minimum} is needed (error 35)");
-        let finding = Some((
-            CheckStatus::Problem,
-            codes::DRIVER_TOO_OLD,
-            build.fix_for_old_driver(context.facts, Some(minimum), context.driver),
-        ));
-        return Judgment { verdict: Verdict::Fails, error: Some(35), reason, finding };
+        let fix = build.fix_for_old_driver(context.facts, Some(minimum), context.driver);
+        let finding = (CheckStatus::Problem, codes::DRIVER_TOO_OLD, fix);
+        return Judgment::new(Verdict::Fails, Some(35), reason, Some(finding));
     }
     let judgment = code(context, build);
     match context.blocked_by {
         Some(code) if matches!(judgment.verdict, Verdict::Works | Verdict::Jit) => {
             let reason = format!("fits the GPU, but cannot use it until {code} is fixed");
-            Judgment { verdict: Verdict::Fails, error: None, reason, finding: None }
+            Judgment::new(Verdict::Fails, None, reason, None)
         }
         _ => judgment,
     }
@@ -46,14 +56,9 @@ pub(super) fn judge(context: &CheckContext<'_>, build: &Build) -> Judgment {
 fn code(context: &CheckContext<'_>, build: &Build) -> Judgment {
     let fix_for_no_code = build.fix_for_no_code(context.facts, &context.capabilities(), context.driver);
     let Some(sass) = build.sass.as_deref() else {
-        let reason = "its GPU code is not in the tables".to_owned();
         let fix = "run a small kernel to find out; newer tables can be added with --facts".to_owned();
-        return Judgment {
-            verdict: Verdict::Unknown,
-            error: None,
-            reason,
-            finding: Some((CheckStatus::Note, codes::BUILD_UNKNOWN, fix)),
-        };
+        let finding = Some((CheckStatus::Note, codes::BUILD_UNKNOWN, fix));
+        return Judgment::new(Verdict::Unknown, None, "its GPU code is not in the tables", finding);
     };
     let ptx = build.ptx.as_deref().unwrap_or_default();
     let ptx_version = build.ptx_isa;
@@ -71,12 +76,10 @@ fn code(context: &CheckContext<'_>, build: &Build) -> Judgment {
                 let reason = format!(
                     "only PTX {ptx_version} fits capability {capability}, but the driver supports {supported} (error 222)"
                 );
-                let finding = Some((
-                    CheckStatus::Problem,
-                    codes::PTX_TOO_NEW,
-                    build.fix_for_old_driver(context.facts, min_driver(context, build), context.driver),
-                ));
-                return Judgment { verdict: Verdict::Fails, error: Some(222), reason, finding };
+                let minimum = min_driver(context, build);
+                let fix = build.fix_for_old_driver(context.facts, minimum, context.driver);
+                let finding = Some((CheckStatus::Problem, codes::PTX_TOO_NEW, fix));
+                return Judgment::new(Verdict::Fails, Some(222), reason, finding);
             }
             compiled = Some((true, code.to_string()));
             continue;
@@ -84,32 +87,24 @@ fn code(context: &CheckContext<'_>, build: &Build) -> Judgment {
         if build.ptx.is_none() {
             let reason = format!("no SASS for capability {capability}, and the tables do not list its PTX");
             let finding = Some((CheckStatus::Warning, codes::BUILD_UNKNOWN, fix_for_no_code.clone()));
-            return Judgment { verdict: Verdict::Unknown, error: None, reason, finding };
+            return Judgment::new(Verdict::Unknown, None, reason, finding);
         }
         let list: Vec<String> = sass.iter().map(ToString::to_string).collect();
         let reason = format!("no code for capability {capability}, it has {} (error 209)", list.join(" "));
         let finding = Some((CheckStatus::Problem, codes::NO_CODE_FOR_GPU, fix_for_no_code.clone()));
-        return Judgment { verdict: Verdict::Fails, error: Some(209), reason, finding };
+        return Judgment::new(Verdict::Fails, Some(209), reason, finding);
     }
     match compiled {
-        Some((true, code)) => Judgment {
-            verdict: Verdict::Jit,
-            error: None,
-            reason: format!("runs after the driver compiles its {code} PTX; the first start takes minutes"),
-            finding: Some((CheckStatus::Note, codes::JIT_ONLY, fix_for_no_code.clone())),
-        },
-        Some((false, code)) => Judgment {
-            verdict: Verdict::Works,
-            error: None,
-            reason: format!("will use the GPU with its {code} code"),
-            finding: None,
-        },
-        None => Judgment {
-            verdict: Verdict::Unknown,
-            error: None,
-            reason: "the GPU's compute capability is unknown".to_owned(),
-            finding: None,
-        },
+        Some((true, code)) => {
+            let reason =
+                format!("runs after the driver compiles its {code} PTX; the first start takes minutes");
+            let finding = Some((CheckStatus::Note, codes::JIT_ONLY, fix_for_no_code));
+            Judgment::new(Verdict::Jit, None, reason, finding)
+        }
+        Some((false, code)) => {
+            Judgment::new(Verdict::Works, None, format!("will use the GPU with its {code} code"), None)
+        }
+        None => Judgment::new(Verdict::Unknown, None, "the GPU's compute capability is unknown", None),
     }
 }
 
@@ -131,5 +126,5 @@ pub(super) fn cpu_only(
     fix: String,
 ) -> Judgment {
     let finding = context.has_gpu().then_some((status, code, fix));
-    Judgment { verdict: Verdict::Cpu, error: None, reason: reason.to_owned(), finding }
+    Judgment::new(Verdict::Cpu, None, reason, finding)
 }

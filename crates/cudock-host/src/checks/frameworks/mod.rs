@@ -13,12 +13,7 @@ pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) -> Vec<
     let mut reports = Vec::new();
     for build in builds(context.facts, python, &context.host.system.cpu_arch) {
         let judgment = judgment(context, python, &build);
-        push_report(
-            checks,
-            &mut reports,
-            (&build.name, build.version.clone(), build.label.clone()),
-            judgment,
-        );
+        push_report(checks, &mut reports, build, judgment);
     }
     torch::check(python, checks);
     two_onnxruntimes(python, checks);
@@ -42,12 +37,8 @@ fn judgment(context: &CheckContext<'_>, python: &PythonEnvironment, build: &Buil
             return cpu_only(context, reason, codes::BUILT_FOR_ROCM, CheckStatus::Problem, fix.clone());
         }
         Support::NotInTables { fix } => {
-            return Judgment {
-                verdict: Verdict::Unknown,
-                error: None,
-                reason: "this release is not in the tables".to_owned(),
-                finding: Some((CheckStatus::Note, codes::BUILD_UNKNOWN, fix.clone())),
-            };
+            let finding = Some((CheckStatus::Note, codes::BUILD_UNKNOWN, fix.clone()));
+            return Judgment::new(Verdict::Unknown, None, "this release is not in the tables", finding);
         }
     }
     let MissingLibraryEffect::UsesCpu { fix, how, loads_first } = &build.without else {
@@ -74,7 +65,7 @@ fn two_onnxruntimes(python: &PythonEnvironment, checks: &mut Vec<Check>) {
     );
     let fix = "pip uninstall onnxruntime onnxruntime-gpu, then pip install onnxruntime-gpu";
     checks.push(
-        Check::new(Area::Frameworks, CheckStatus::Warning, codes::PACKAGES_COLLIDE, message, fix)
+        Check::warning(Area::Frameworks, codes::PACKAGES_COLLIDE, message, fix)
             .with_evidence(&cpu.path, "installed")
             .with_evidence(&gpu.path, "installed"),
     );
@@ -83,11 +74,12 @@ fn two_onnxruntimes(python: &PythonEnvironment, checks: &mut Vec<Check>) {
 fn push_report(
     checks: &mut Vec<Check>,
     reports: &mut Vec<FrameworkReport>,
-    (name, version, build): (&str, String, String),
+    build: Build,
     judgment: Judgment,
 ) {
     let Judgment { verdict, error, reason, finding } = judgment;
-    let message = format!("{name} {version}, {build}: {reason}");
+    let Build { name, version, label, .. } = build;
+    let message = format!("{name} {version}, {label}: {reason}");
     checks.push(match finding {
         None => Check {
             status: if verdict == Verdict::Works { CheckStatus::Ok } else { CheckStatus::Note },
@@ -95,7 +87,7 @@ fn push_report(
         },
         Some((status, code, fix)) => Check::new(Area::Frameworks, status, code, message, fix),
     });
-    reports.push(FrameworkReport { name: name.to_owned(), version, build, verdict, error, reason });
+    reports.push(FrameworkReport { name, version, build: label, verdict, error, reason });
 }
 
 /// Whether the loader or NVIDIA's wheels have a library.
@@ -120,7 +112,7 @@ fn library_path(context: &CheckContext<'_>, python: &PythonEnvironment, checks: 
         );
         let fix = "unset LD_LIBRARY_PATH for programs that get CUDA from wheels";
         checks.push(
-            Check::new(Area::Frameworks, CheckStatus::Warning, codes::LIBRARY_PATH_SHADOWS, message, fix)
+            Check::warning(Area::Frameworks, codes::LIBRARY_PATH_SHADOWS, message, fix)
                 .with_evidence(found, "found first"),
         );
     }

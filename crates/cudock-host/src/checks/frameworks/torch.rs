@@ -3,7 +3,7 @@
 use cudock_facts::lookup::without_local;
 use pep440_rs::Version;
 
-use crate::checks::{Area, Check, CheckStatus, codes};
+use crate::checks::{Area, Check, codes};
 use crate::host::{Distribution, PythonEnvironment};
 
 pub(super) fn check(python: &PythonEnvironment, checks: &mut Vec<Check>) {
@@ -34,7 +34,7 @@ fn companions(python: &PythonEnvironment, torch: &Version, checks: &mut Vec<Chec
             without_local(torch)
         );
         checks.push(
-            Check::new(Area::Frameworks, CheckStatus::Warning, codes::TORCHVISION_DIFFERS, message, fix)
+            Check::warning(Area::Frameworks, codes::TORCHVISION_DIFFERS, message, fix)
                 .with_evidence(&companion.path, format!("requires torch=={wanted}")),
         );
     }
@@ -73,20 +73,14 @@ fn requirements(unmet: &[Unmet], framework: &str, checks: &mut Vec<Check>) {
                     "{framework} needs {}{wanted}, which is not installed: import fails",
                     library.name
                 );
-                Check::new(Area::Frameworks, CheckStatus::Problem, codes::LIBRARY_NOT_INSTALLED, message, fix)
+                Check::problem(Area::Frameworks, codes::LIBRARY_NOT_INSTALLED, message, fix)
             }
             Some(installed) => {
                 let message = format!(
                     "{framework} was built with {}{wanted}, but {installed} is installed",
                     library.name
                 );
-                Check::new(
-                    Area::Frameworks,
-                    CheckStatus::Warning,
-                    codes::LIBRARY_OF_OTHER_VERSION,
-                    message,
-                    fix,
-                )
+                Check::warning(Area::Frameworks, codes::LIBRARY_OF_OTHER_VERSION, message, fix)
             }
         });
     }

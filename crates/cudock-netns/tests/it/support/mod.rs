@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,6 +24,12 @@ pub(crate) fn namespace() -> Option<Namespace> {
             None
         }
     }
+}
+
+/// The inode number, which identifies a namespace: the number in `net:[…]`.
+pub(crate) fn number(namespace: &Namespace) -> u64 {
+    let file = std::fs::File::from(namespace.as_fd().try_clone_to_owned().unwrap());
+    file.metadata().unwrap().ino()
 }
 
 /// Runs a function in a namespace, on its own thread.
