@@ -6,6 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
+use crate::text::is_digits;
+
 /// A calendar day. Facts age by days, so neither time of day nor time zone matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Date {
@@ -105,7 +107,7 @@ impl FromStr for Date {
     fn from_str(text: &str) -> Result<Self, DateError> {
         let field = |range| {
             let digits: &str = text.get(range)?;
-            digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+            digits.parse().ok().filter(|_| is_digits(digits))
         };
         let dashes = text.len() == 10 && text.get(4..5) == Some("-") && text.get(7..8) == Some("-");
         match (dashes, field(0..4), field(5..7), field(8..10)) {

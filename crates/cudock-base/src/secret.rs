@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct Secret<T = String>(T);
 
 impl<T> Secret<T> {
-    /// Hides a value.
     pub fn new(value: impl Into<T>) -> Self {
         Self(value.into())
     }

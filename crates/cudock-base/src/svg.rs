@@ -28,7 +28,6 @@ pub enum Anchor {
 }
 
 impl Svg {
-    /// Creates a document of that size.
     pub fn new(width: f64, height: f64, title: &str) -> Self {
         let mut styles = String::new();
         for (number, color) in COLORS.iter().enumerate() {
@@ -93,7 +92,6 @@ impl Svg {
         let _ = writeln!(self.out, "<path class=\"{class}\" d=\"{path}\"/>");
     }
 
-    /// Returns the document.
     pub fn finish(mut self) -> String {
         self.out.push_str("</svg>\n");
         self.out
@@ -113,17 +111,8 @@ pub fn round_values(low: f64, high: f64) -> Vec<f64> {
 }
 
 fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for ch in text.chars() {
-        match ch {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            ch if ch.is_control() => out.push(' '),
-            ch => out.push(ch),
-        }
-    }
-    out
+    let text = text.replace(char::is_control, " ").replace('&', "&amp;");
+    text.replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -51,7 +51,6 @@ pub enum Part<'t> {
 }
 
 impl Part<'_> {
-    /// The bytes of the part.
     pub fn span(&self) -> Range<usize> {
         match self {
             Self::Literal { span, .. }

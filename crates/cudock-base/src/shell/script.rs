@@ -10,7 +10,6 @@ use super::{Part, Word};
 pub struct Command<'t> {
     /// The program and its arguments, with assignments before them and without redirections.
     pub words: Vec<Word<'t>>,
-    /// Its redirections.
     pub redirects: Vec<Redirect<'t>>,
 }
 
@@ -45,7 +44,6 @@ pub struct Script<'t> {
 }
 
 impl<'t> Script<'t> {
-    /// Starts at the first command.
     pub fn new(text: &'t str) -> Self {
         Self { lexer: Lexer::new(text, 0, Style::Script), here_docs: None }
     }
