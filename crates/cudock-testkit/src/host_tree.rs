@@ -40,9 +40,9 @@ impl HostTree {
     ) -> Self {
         let at = format!("/sys/bus/pci/devices/{address}");
         let tree = self
-            .file(&format!("{at}/vendor"), &format!("{vendor}\n"))
-            .file(&format!("{at}/device"), &format!("{device}\n"))
-            .file(&format!("{at}/class"), &format!("{class}\n"));
+            .file(&format!("{at}/vendor"), format!("{vendor}\n"))
+            .file(&format!("{at}/device"), format!("{device}\n"))
+            .file(&format!("{at}/class"), format!("{class}\n"));
         match driver {
             Some(driver) => tree.link(&format!("{at}/driver"), &format!("../../../bus/pci/drivers/{driver}")),
             None => tree,
@@ -58,7 +58,7 @@ impl HostTree {
         let card = format!("Model: \t\t {model}\nIRQ:   \t\t 30\nDevice Minor: \t 0\n");
         self.file("/proc/driver/nvidia/version", &line)
             .file("/proc/driver/nvidia/gpus/0000:01:00.0/information", &card)
-            .file("/sys/module/nvidia/version", &format!("{version}\n"))
+            .file("/sys/module/nvidia/version", format!("{version}\n"))
             .file("/proc/modules", "nvidia_uvm 1 0 - Live 0x0\nnvidia 1 1 nvidia_uvm, Live 0x0\n")
             .file("/dev/nvidiactl", "")
             .file("/dev/nvidia-uvm", "")
