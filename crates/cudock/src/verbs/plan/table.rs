@@ -209,7 +209,9 @@ pub(super) fn rejected(view: &View<'_>, all: bool, fits: bool) {
     let how = if all { "" } else { "; list them with --all, explain one with --why SIZE" };
     line(format!("\n{}{}", styled(BOLD, "Rejected"), styled(DIM, how)));
     if all {
-        rejected.iter().for_each(|rejection| print_rejection(&subject(rejection), rejection));
+        for rejection in rejected {
+            print_rejection(&subject(rejection), rejection);
+        }
         return;
     }
     rejected_services(view, fits);
@@ -283,7 +285,9 @@ pub(super) fn no_fit(view: &View<'_>, relaxed: &[Relaxed]) {
     let nearest = view.plan.nearest();
     if !nearest.is_empty() {
         line(styled(BOLD, "Nearest"));
-        nearest.iter().take(5).for_each(|rejection| print_rejection(&subject(rejection), rejection));
+        for rejection in nearest.iter().take(5) {
+            print_rejection(&subject(rejection), rejection);
+        }
     }
     if relaxed.is_empty() {
         line("more than two needs or constraints would have to be relaxed");
