@@ -15,7 +15,6 @@ pub struct Date {
     days: i32,
 }
 
-/// A text that is not a date.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{input}` is not a date (such as 2026-11-14)")]
 pub struct DateError {

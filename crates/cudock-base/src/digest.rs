@@ -42,7 +42,6 @@ pub struct Digest {
     hex: String,
 }
 
-/// An invalid digest.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DigestError {
     #[error("digest `{0}` has no algorithm before its digits, as in `sha256:…`")]

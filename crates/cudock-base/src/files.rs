@@ -28,7 +28,6 @@ impl FileError {
         move |source| Self { action, path, source }
     }
 
-    /// Whether the disk is full.
     pub fn is_storage_full(&self) -> bool {
         self.source.kind() == io::ErrorKind::StorageFull
     }

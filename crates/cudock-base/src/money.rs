@@ -30,10 +30,8 @@ pub enum UsdError {
     NotANumber,
     #[error("is negative")]
     Negative,
-    /// A billion dollars or more.
     #[error("is larger than any price")]
     TooLarge,
-    /// Digits beyond a billionth of a dollar.
     #[error("has more than nine decimals")]
     TooPrecise,
 }
@@ -121,7 +119,6 @@ impl Usd {
         self.nanos.saturating_add(NANOS_PER_CENT / 2) / NANOS_PER_CENT
     }
 
-    /// `count` times the amount.
     #[inline]
     #[must_use]
     pub const fn times(self, count: u64) -> Self {

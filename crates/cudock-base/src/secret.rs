@@ -22,7 +22,6 @@ impl<T> Secret<T> {
 }
 
 impl Secret {
-    /// Whether there is nothing to hide.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

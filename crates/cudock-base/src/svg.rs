@@ -4,7 +4,6 @@
 
 use std::fmt::Write as _;
 
-/// Number of distinguishable line styles.
 pub const LINE_STYLES: usize = 9;
 
 /// Colors that are distinguishable on white and on near black, also with most kinds of color blindness. Every other
@@ -12,7 +11,6 @@ pub const LINE_STYLES: usize = 9;
 const COLORS: [&str; LINE_STYLES] =
     ["#2f80c0", "#d55e00", "#009e73", "#9467bd", "#cc79a7", "#3a9fd8", "#8a8f00", "#8c6d5a", "#7f8c99"];
 
-/// An SVG document under construction.
 #[derive(Debug)]
 pub struct Svg {
     out: String,
@@ -22,7 +20,6 @@ pub struct Svg {
 #[derive(Clone, Copy, Debug)]
 pub enum Anchor {
     Start,
-    /// It is centered there.
     Middle,
     End,
 }

@@ -20,7 +20,6 @@ use crate::url::{self, is_loopback, is_same_origin};
 const MAX_REDIRECTS: usize = 6;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How requests are made.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
     /// A bundle of certificates to trust; Mozilla's are trusted where there is none.

@@ -23,17 +23,14 @@ pub enum HttpErrorKind {
     Transient,
     /// The network failed in a way that another attempt does not change, such as an unknown host.
     Permanent,
-    /// The server's certificate is not trusted.
     Certificate,
     /// The URL is plain http, which anybody on the way can alter.
     PlainHttp,
     /// The response breaks the protocol, or leads where the client does not go.
     Refused,
-    /// The body is larger than the caller allows.
     TooLarge,
     /// The body is not what was requested, such as JSON of the right form.
     Malformed,
-    /// The status is not a success.
     Status(u16),
 }
 

@@ -103,7 +103,6 @@ impl PartialFile {
         }
     }
 
-    /// Drops all that is written.
     pub fn restart(&mut self) -> Result<(), FileError> {
         self.file
             .set_len(0)

@@ -61,7 +61,6 @@ pub enum PypiError {
     Digest(#[from] DigestError),
 }
 
-/// A source that did not provide the wheel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedSource {
     /// A URL without credentials and query, or a directory.
@@ -81,7 +80,6 @@ pub enum SourceErrorKind {
     Protocol,
     /// It uses plain http and is not trusted.
     Insecure,
-    /// Its certificate is not trusted.
     Certificate,
     /// It requires credentials, or rejects them.
     SignIn,

@@ -26,7 +26,6 @@ pub(crate) struct Fetcher<'a> {
     pub(crate) offline: bool,
 }
 
-/// A possible source of the wheel.
 enum WheelSource<'a> {
     File(PathBuf),
     /// A page of links.
@@ -219,7 +218,6 @@ impl IndexRequest<'_> {
         })
     }
 
-    /// Finds the wheel on the page.
     fn find_on(&self, page: &DisplaySafeUrl) -> Result<Option<index::Listed>, SourceError> {
         let request = self.request(page).accept(index::ACCEPT);
         let found = self.retries.run(&**self.fetcher.progress, "page", || {

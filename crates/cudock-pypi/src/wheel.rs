@@ -11,7 +11,6 @@ use zip::result::ZipError;
 
 use crate::error::PypiError;
 
-/// The limit for members of a wheel.
 const MAX_MEMBERS: usize = 100_000;
 const CHUNK: usize = 256 * 1024;
 

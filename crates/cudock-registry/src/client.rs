@@ -24,7 +24,6 @@ const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, application/vnd.o
                       application/vnd.docker.distribution.manifest.list.v2+json, \
                       application/vnd.docker.distribution.manifest.v2+json";
 
-/// All that a [`Client`] depends on.
 pub struct Options {
     pub store: BlobStore,
     pub mirrors: Mirrors,

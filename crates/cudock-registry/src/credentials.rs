@@ -18,7 +18,6 @@ const MAX_CONFIG: u64 = 1 << 20;
 /// What `docker login` without a host signs in to, and stores its credential under.
 const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
 
-/// A credential for one registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Credential {
     Password {

@@ -72,7 +72,6 @@ pub enum Error {
         "registry {registry} is marked insecure in {file}, and images are not fetched over connections that anybody can alter"
     )]
     Insecure { registry: String, file: PathBuf },
-    /// registries.conf forbids this image.
     #[error("{name} is blocked by {file}")]
     Blocked {
         /// Registry and repository.

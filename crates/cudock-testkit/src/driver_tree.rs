@@ -65,7 +65,6 @@ impl DriverTree {
         }
     }
 
-    /// Several libraries in one directory.
     pub fn libraries(self, directory: &str, stems: &[&str]) -> Self {
         stems.iter().fold(self, |tree, stem| tree.library(directory, stem, VERSION))
     }
@@ -159,7 +158,6 @@ pub fn can_make_devices() -> bool {
     made.is_ok()
 }
 
-/// Libraries for computing.
 pub const COMPUTE: [&str; 8] = [
     "libcuda",
     "libcudadebugger",
@@ -170,11 +168,8 @@ pub const COMPUTE: [&str; 8] = [
     "libnvidia-nvvm",
     "libnvidia-pkcs11-openssl3",
 ];
-/// Libraries of management tools.
 pub const UTILITY: [&str; 2] = ["libnvidia-ml", "libnvidia-cfg"];
-/// Libraries for video.
 pub const VIDEO: [&str; 3] = ["libnvidia-encode", "libnvidia-opticalflow", "libnvcuvid"];
-/// Libraries for graphics.
 pub const GRAPHICS: [&str; 8] = [
     "libnvidia-eglcore",
     "libnvidia-glcore",

@@ -44,7 +44,6 @@ pub fn record(key: &str, value: &[u8]) -> Vec<u8> {
     [format!("{length} {key}=").as_bytes(), value, b"\n"].concat()
 }
 
-/// A tar file builder.
 #[must_use]
 #[derive(Debug, Clone, Default)]
 pub struct Tar(

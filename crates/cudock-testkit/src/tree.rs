@@ -18,7 +18,6 @@ impl<K> Tree<K> {
         Self { directory: tempfile::tempdir().unwrap(), kind: PhantomData }
     }
 
-    /// The root of the tree.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }

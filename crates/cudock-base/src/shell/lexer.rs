@@ -11,10 +11,11 @@ const MAX_IN_SNIPPET: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// A POSIX script.
     Script,
     /// A command in another text, in any shell, and the quote around it. Quotes that are not closed are apostrophes.
-    Snippet { quote: Option<u8> },
+    Snippet {
+        quote: Option<u8>,
+    },
 }
 
 #[derive(Debug)]
@@ -43,7 +44,6 @@ impl<'t> Lexer<'t> {
         self.text
     }
 
-    /// The remaining text.
     pub(super) fn rest(&self) -> &'t str {
         self.text.get(self.at..self.limit).unwrap_or_default()
     }

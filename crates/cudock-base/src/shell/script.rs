@@ -26,7 +26,6 @@ pub struct Redirect<'t> {
     pub here_doc: Option<HereDoc>,
 }
 
-/// The text of a here-document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HereDoc {
     /// The lines, without the delimiter. With `<<-` they still have their tabs.

@@ -47,7 +47,6 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Only the public index.
     pub fn public() -> Self {
         Self {
             indexes: DisplaySafeUrl::parse(DEFAULT_INDEX).map(PackageSource::Remote).into_iter().collect(),
@@ -118,7 +117,6 @@ fn config_files(environment: &Environment) -> Result<Vec<(PathBuf, Ini)>, PypiEr
     Ok(read)
 }
 
-/// The value of a setting, and its origin.
 struct ConfigValue {
     text: String,
     origin: String,

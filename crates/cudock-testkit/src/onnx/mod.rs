@@ -30,7 +30,6 @@ pub struct OnnxModel {
     graph: proto::Graph,
 }
 
-/// An attribute of a node.
 #[derive(Clone, Debug)]
 pub enum Attribute<'name> {
     Int(&'name str, i64),
@@ -110,7 +109,6 @@ impl OnnxModel {
         self
     }
 
-    /// The encoded file.
     pub fn bytes(&self) -> Vec<u8> {
         proto::Model {
             ir_version: IR_VERSION,
