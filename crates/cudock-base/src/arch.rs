@@ -17,7 +17,6 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// Every architecture.
     pub const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
 
     /// The architecture this program was built for.

@@ -6,6 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
+use crate::text::is_digits;
+
 /// A calendar day. Facts age by days, so neither time of day nor time zone matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Date {
@@ -13,7 +15,6 @@ pub struct Date {
     days: i32,
 }
 
-/// A text that is not a date.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{input}` is not a date (such as 2026-11-14)")]
 pub struct DateError {
@@ -105,7 +106,7 @@ impl FromStr for Date {
     fn from_str(text: &str) -> Result<Self, DateError> {
         let field = |range| {
             let digits: &str = text.get(range)?;
-            digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+            digits.parse().ok().filter(|_| is_digits(digits))
         };
         let dashes = text.len() == 10 && text.get(4..5) == Some("-") && text.get(7..8) == Some("-");
         match (dashes, field(0..4), field(5..7), field(8..10)) {

@@ -17,7 +17,6 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The name before the colon.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sha256 => "sha256",
@@ -43,26 +42,17 @@ pub struct Digest {
     hex: String,
 }
 
-/// An invalid digest.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DigestError {
-    /// There is no colon between algorithm and digits.
     #[error("digest `{0}` has no algorithm before its digits, as in `sha256:…`")]
     NoAlgorithm(String),
-    /// The algorithm is not supported.
     #[error("digest algorithm `{0}` is not supported, only sha256 and sha512 are")]
     UnknownAlgorithm(String),
-    /// There are too few or too many digits, or they are not lower-case hexadecimal.
     #[error("digest `{text}` does not have {wanted} lower-case hexadecimal digits after its colon")]
-    Digits {
-        text: String,
-        /// The number of digits of this algorithm.
-        wanted: usize,
-    },
+    Digits { text: String, wanted: usize },
 }
 
 impl Digest {
-    /// The SHA-256 digest of these bytes.
     pub fn sha256_of(bytes: &[u8]) -> Self {
         Self::of(Algorithm::Sha256, bytes)
     }
@@ -73,7 +63,6 @@ impl Digest {
         hasher.digest()
     }
 
-    /// The hash function.
     pub const fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -126,14 +115,11 @@ impl From<Digest> for String {
 /// An incremental hash, to verify bytes while they are read.
 #[derive(Clone)]
 pub enum Hasher {
-    /// SHA-256.
     Sha256(Sha256),
-    /// SHA-512.
     Sha512(Sha512),
 }
 
 impl Hasher {
-    /// A hash of no bytes.
     pub fn new(algorithm: Algorithm) -> Self {
         match algorithm {
             Algorithm::Sha256 => Self::Sha256(Sha256::new()),
@@ -141,7 +127,6 @@ impl Hasher {
         }
     }
 
-    /// Adds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match self {
             Self::Sha256(hash) => hash.update(bytes),

@@ -36,12 +36,10 @@ impl Environment {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
-    /// The value of a variable as a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(PathBuf::from)
     }
 
-    /// The user's home directory.
     pub fn home(&self) -> Option<PathBuf> {
         self.path("HOME")
     }

@@ -18,7 +18,6 @@ pub struct FileError {
     /// What was tried: `read`, `write`, `create directory`.
     pub action: &'static str,
     pub path: PathBuf,
-    /// Why it failed.
     pub source: io::Error,
 }
 
@@ -29,7 +28,6 @@ impl FileError {
         move |source| Self { action, path, source }
     }
 
-    /// Whether the disk is full.
     pub fn is_storage_full(&self) -> bool {
         self.source.kind() == io::ErrorKind::StorageFull
     }
@@ -106,6 +104,16 @@ pub fn read_optional(path: &Path, limit: u64) -> io::Result<Option<String>> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {limit} bytes")));
     }
     Ok(Some(text))
+}
+
+/// Reads the next bytes into `buffer`, and returns them; none at the end.
+pub fn read_some<'b>(from: &mut impl Read, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
+    loop {
+        match from.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            count => return Ok(buffer.get(..count?).unwrap_or_default()),
+        }
+    }
 }
 
 /// Removes a file that may not exist.

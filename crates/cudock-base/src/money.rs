@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use crate::arithmetic::mul_div_ceil;
+use crate::text::is_digits;
 
 /// Decimals that a billionth of a dollar has.
 const DECIMALS: u32 = 9;
@@ -25,22 +26,17 @@ pub struct Usd {
 /// Why a text is not an amount; shown after the text itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UsdError {
-    /// Not a decimal number.
     #[error("is not a number")]
     NotANumber,
-    /// Below zero.
     #[error("is negative")]
     Negative,
-    /// A billion dollars or more.
     #[error("is larger than any price")]
     TooLarge,
-    /// Digits beyond a billionth of a dollar.
     #[error("has more than nine decimals")]
     TooPrecise,
 }
 
 impl Usd {
-    /// No money.
     pub const ZERO: Self = Self { nanos: 0 };
 
     /// From billionths of a dollar.
@@ -67,10 +63,8 @@ impl Usd {
     /// Reads a number as JSON writes it (`0.658`, `3.4E-05`), rounded half up to `decimals` places; nine are kept at most.
     /// Also returns whether digits were rounded away.
     pub fn parse_rounded(text: &str, decimals: u32) -> Result<(Self, bool), UsdError> {
-        let (negative, text) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, text),
-        };
+        let negative = text.starts_with('-');
+        let text = text.strip_prefix('-').unwrap_or(text);
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)?),
             None => (text, 0),
@@ -125,7 +119,6 @@ impl Usd {
         self.nanos.saturating_add(NANOS_PER_CENT / 2) / NANOS_PER_CENT
     }
 
-    /// `count` times the amount.
     #[inline]
     #[must_use]
     pub const fn times(self, count: u64) -> Self {
@@ -159,10 +152,6 @@ impl Usd {
         let first = digits.find(|digit| digit != '0').unwrap_or(0);
         format!("0.{}", digits.get(..first + 2).unwrap_or(&digits))
     }
-}
-
-fn is_digits(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// An exponent; one that no number of digits makes up for is clamped.
@@ -238,13 +227,11 @@ pub mod usd_text {
     use super::Usd;
     use crate::text::truncate;
 
-    /// Writes the text.
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
     pub fn serialize<S: Serializer>(amount: &Usd, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(amount)
     }
 
-    /// Reads the text.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usd, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(|error| {

@@ -30,11 +30,9 @@ impl ErrorKind {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Excerpt<'a> {
-    /// The whole text.
     pub text: &'a str,
     /// The bytes that are wrong.
     pub span: &'a Range<usize>,
-    /// The name of the file.
     pub path: &'a std::path::Path,
 }
 

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct Secret<T = String>(T);
 
 impl<T> Secret<T> {
-    /// Hides a value.
     pub fn new(value: impl Into<T>) -> Self {
         Self(value.into())
     }
@@ -23,7 +22,6 @@ impl<T> Secret<T> {
 }
 
 impl Secret {
-    /// Whether there is nothing to hide.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

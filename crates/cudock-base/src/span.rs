@@ -11,14 +11,12 @@ pub struct Span {
     pub line: usize,
     /// The column of the first byte, from 1, in characters.
     pub column: usize,
-    /// The first byte.
     pub start: usize,
     /// The byte after the last.
     pub end: usize,
 }
 
 impl Span {
-    /// The start of the file.
     pub const START: Self = Self { line: 1, column: 1, start: 0, end: 0 };
 
     pub fn bytes(self) -> Range<usize> {

@@ -4,7 +4,6 @@
 
 use std::fmt::Write as _;
 
-/// Number of distinguishable line styles.
 pub const LINE_STYLES: usize = 9;
 
 /// Colors that are distinguishable on white and on near black, also with most kinds of color blindness. Every other
@@ -12,7 +11,6 @@ pub const LINE_STYLES: usize = 9;
 const COLORS: [&str; LINE_STYLES] =
     ["#2f80c0", "#d55e00", "#009e73", "#9467bd", "#cc79a7", "#3a9fd8", "#8a8f00", "#8c6d5a", "#7f8c99"];
 
-/// An SVG document under construction.
 #[derive(Debug)]
 pub struct Svg {
     out: String,
@@ -22,13 +20,11 @@ pub struct Svg {
 #[derive(Clone, Copy, Debug)]
 pub enum Anchor {
     Start,
-    /// It is centered there.
     Middle,
     End,
 }
 
 impl Svg {
-    /// Creates a document of that size.
     pub fn new(width: f64, height: f64, title: &str) -> Self {
         let mut styles = String::new();
         for (number, color) in COLORS.iter().enumerate() {
@@ -93,7 +89,6 @@ impl Svg {
         let _ = writeln!(self.out, "<path class=\"{class}\" d=\"{path}\"/>");
     }
 
-    /// Returns the document.
     pub fn finish(mut self) -> String {
         self.out.push_str("</svg>\n");
         self.out
@@ -113,17 +108,8 @@ pub fn round_values(low: f64, high: f64) -> Vec<f64> {
 }
 
 fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for ch in text.chars() {
-        match ch {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            ch if ch.is_control() => out.push(' '),
-            ch => out.push(ch),
-        }
-    }
-    out
+    let text = text.replace(char::is_control, " ").replace('&', "&amp;");
+    text.replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

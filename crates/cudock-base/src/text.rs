@@ -4,31 +4,27 @@ use std::error::Error;
 
 /// Replaces control characters, and truncates to `max` characters.
 pub fn truncate(text: &str, max: usize) -> String {
-    let mut shown: String = text.chars().take(max).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(max).is_some() {
-        shown.push('…');
-    }
-    shown
+    let printable = text.chars().take(max).map(|c| if c.is_control() { ' ' } else { c });
+    printable.chain(ellipsis(text, max)).collect()
 }
 
 /// Escapes control characters and quotes as in Rust, and truncates to `max` characters.
 pub fn escape(text: &str, max: usize) -> String {
-    let mut shown: String = text.chars().take(max).flat_map(char::escape_debug).collect();
-    if text.chars().nth(max).is_some() {
-        shown.push('…');
-    }
-    shown
+    text.chars().take(max).flat_map(char::escape_debug).chain(ellipsis(text, max)).collect()
+}
+
+fn ellipsis(text: &str, max: usize) -> Option<char> {
+    text.chars().nth(max).map(|_| '…')
+}
+
+pub(crate) fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// An error and its causes on one line.
 pub fn error_chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::Date;
+use crate::text::is_digits;
 
 const MILLIS_PER_DAY: i64 = 86_400_000;
 
@@ -15,7 +16,6 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// The current time.
     pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { millis: i64::try_from(since.as_millis()).unwrap_or(i64::MAX) }
@@ -71,10 +71,6 @@ impl Timestamp {
         let millis = ((hour * 60 + minute - offset) * 60 + second) * 1000 + fraction;
         Some(Self { millis: Self::start_of(day).millis.checked_add(millis)? })
     }
-}
-
-fn is_digits(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn two_digits(text: &str, max: i64) -> Option<i64> {

@@ -13,12 +13,10 @@ pub struct UsageError {
 }
 
 impl UsageError {
-    /// An error without hints.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hints: Vec::new() }
     }
 
-    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());

@@ -11,32 +11,26 @@ use crate::retry::{Retry, Retryable};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct HttpError {
-    /// What kind of failure it is.
     pub kind: HttpErrorKind,
-    /// What happened.
     pub reason: String,
     /// How long the server asks to wait.
     pub retry_after: Option<Duration>,
 }
 
-/// Kinds of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpErrorKind {
     /// The network failed; another attempt may succeed.
     Transient,
     /// The network failed in a way that another attempt does not change, such as an unknown host.
     Permanent,
-    /// The server's certificate is not trusted.
     Certificate,
     /// The URL is plain http, which anybody on the way can alter.
     PlainHttp,
     /// The response breaks the protocol, or leads where the client does not go.
     Refused,
-    /// The body is larger than the caller allows.
     TooLarge,
     /// The body is not what was requested, such as JSON of the right form.
     Malformed,
-    /// The status is not a success.
     Status(u16),
 }
 
@@ -57,20 +51,16 @@ impl HttpError {
     pub(crate) fn refused(reason: impl Into<String>) -> Self {
         Self::new(HttpErrorKind::Refused, reason)
     }
-
-    /// Whether another attempt may succeed.
-    pub const fn is_transient(&self) -> bool {
-        match self.kind {
-            HttpErrorKind::Transient => true,
-            HttpErrorKind::Status(status) => matches!(status, 408 | 429 | 500 | 502..=504),
-            _ => false,
-        }
-    }
 }
 
 impl Retryable for HttpError {
     fn retry(&self) -> Retry {
-        if self.is_transient() { Retry::After(self.retry_after) } else { Retry::Never }
+        match self.kind {
+            HttpErrorKind::Transient | HttpErrorKind::Status(408 | 429 | 500 | 502..=504) => {
+                Retry::After(self.retry_after)
+            }
+            _ => Retry::Never,
+        }
     }
 }
 

@@ -6,32 +6,21 @@ use std::time::Duration;
 /// should return quickly. `what` is a digest, an image's name or a file's name.
 pub trait Progress: Send + Sync {
     /// A transfer begins; `already` bytes are there from an earlier run. `size` is `None` if the server does not tell it.
-    fn started(&self, what: &str, size: Option<u64>, already: u64) {
-        let _ = (what, size, already);
-    }
+    fn started(&self, _what: &str, _size: Option<u64>, _already: u64) {}
 
     /// This many bytes are there now. The number falls when a server makes the transfer start over.
-    fn at(&self, what: &str, bytes: u64) {
-        let _ = (what, bytes);
-    }
+    fn at(&self, _what: &str, _bytes: u64) {}
 
     /// Another process writes the same file, and this one waits for it.
-    fn waiting(&self, what: &str) {
-        let _ = what;
-    }
+    fn waiting(&self, _what: &str) {}
 
     /// An attempt failed and another follows after `wait`.
-    fn retrying(&self, what: &str, reason: &str, wait: Duration) {
-        let _ = (what, reason, wait);
-    }
+    fn retrying(&self, _what: &str, _reason: &str, _wait: Duration) {}
 
     /// The transfer is complete and verified.
-    fn finished(&self, what: &str) {
-        let _ = what;
-    }
+    fn finished(&self, _what: &str) {}
 }
 
-/// Observes nothing.
 pub struct NoProgress;
 
 impl Progress for NoProgress {}

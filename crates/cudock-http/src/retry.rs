@@ -24,7 +24,6 @@ impl Default for RetryPolicy {
     }
 }
 
-/// Whether to try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// Another attempt would fail the same way.
@@ -35,7 +34,6 @@ pub enum Retry {
 
 /// An error that knows whether another attempt may succeed.
 pub trait Retryable: Display {
-    /// Whether to try again.
     fn retry(&self) -> Retry;
 }
 

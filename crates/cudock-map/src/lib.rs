@@ -15,11 +15,9 @@ mod shared;
 pub use heap::return_large_blocks;
 pub use shared::{Mapping, SharedMemory};
 
-/// An error while mapping a file.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}", path.display())]
 pub struct MapError {
-    /// The file.
     pub path: PathBuf,
     pub source: io::Error,
 }

@@ -28,7 +28,6 @@ pub struct SharedMemory {
 pub struct Mapping(MmapRaw);
 
 impl Mapping {
-    /// The address of the first byte.
     #[must_use]
     pub fn address(&self) -> *mut u8 {
         self.0.as_mut_ptr()
@@ -104,7 +103,6 @@ impl SharedMemory {
         Ok(())
     }
 
-    /// All bytes.
     #[must_use]
     #[allow(unsafe_code, reason = "a mapping is a raw pointer")]
     pub fn bytes(&self) -> &[u8] {
@@ -114,7 +112,6 @@ impl SharedMemory {
         unsafe { std::slice::from_raw_parts(self.mapping.address(), self.mapping.size()) }
     }
 
-    /// All bytes, mutable.
     #[allow(unsafe_code, reason = "a mapping is a raw pointer")]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `bytes`; the mapping is writable, and `&mut self` excludes all other slices of it.

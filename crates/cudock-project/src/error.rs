@@ -7,28 +7,19 @@ use cudock_base::{ErrorKind, LineIndex, Report};
 /// A `cudock.toml` that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
-    /// It cannot be read.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// It is invalid.
+    Read { path: PathBuf, source: std::io::Error },
     #[error(
         "{}:{line}:{column}: {problem}{}",
         path.display(),
         suggestion.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
     )]
     Parse {
-        /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// From 1.
         line: usize,
-        /// The column, from 1, in characters.
+        /// From 1, in characters.
         column: usize,
-        /// What is wrong.
         problem: String,
         /// The known name that is nearest to the unknown one.
         suggestion: Option<String>,

@@ -30,7 +30,6 @@ pub const FILE_NAME: &str = "cudock.toml";
 pub struct Project {
     /// The directory of the file; paths in the file are relative to it.
     pub directory: PathBuf,
-    /// The content of the file.
     pub manifest: Manifest,
     /// The text of the file, for errors.
     pub text: ManifestText,

@@ -36,7 +36,6 @@ impl ManifestText {
         Self { path: path.to_owned(), text: text.to_owned(), keys }
     }
 
-    /// Whether the file has a key.
     pub fn has(&self, key: &str) -> bool {
         self.find(key).is_some()
     }

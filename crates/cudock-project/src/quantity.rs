@@ -9,23 +9,10 @@ use serde::{Deserialize, Deserializer, de};
 /// A text that is not a time, size or rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// It cannot be parsed.
     #[error("invalid {what} `{text}`: expected {example}")]
-    Unreadable {
-        text: String,
-        /// What was expected.
-        what: &'static str,
-        /// How that is written.
-        example: &'static str,
-    },
-    /// It is a number without a unit.
+    Unreadable { text: String, what: &'static str, example: &'static str },
     #[error("`{text}` has no unit; write {suggestion}")]
-    NoUnit {
-        text: String,
-        /// The same with units.
-        suggestion: String,
-    },
-    /// It is less than zero.
+    NoUnit { text: String, suggestion: String },
     #[error("`{text}` is negative; {what} must not be")]
     Negative {
         text: String,
@@ -39,15 +26,15 @@ impl QuantityError {
         Self::Unreadable { text: text.to_owned(), what, example }
     }
 
-    /// The error of a number without a unit, if it is one, with units that may be meant.
-    fn no_unit(text: &str, units: &[&str]) -> Option<Self> {
+    /// Rejects a number without a unit, with units that may be meant.
+    fn require_unit(text: &str, units: &[&str]) -> Result<(), Self> {
         let number = text.trim();
         let digits = |byte: u8| byte.is_ascii_digit() || byte == b'.';
         if !number.bytes().all(digits) || number.parse::<f64>().is_err() {
-            return None;
+            return Ok(());
         }
         let written: Vec<String> = units.iter().map(|unit| format!("{number}{unit}")).collect();
-        Some(Self::NoUnit { text: text.to_owned(), suggestion: written.join(" or ") })
+        Err(Self::NoUnit { text: text.to_owned(), suggestion: written.join(" or ") })
     }
 
     pub(crate) fn negative(text: &str, what: &'static str) -> Self {
@@ -113,9 +100,18 @@ fn compound(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     (sum.is_finite() && before.is_finite()).then_some(sum)
 }
 
-/// Whether it would be a quantity, were it not for the sign before it.
-fn is_negative(text: &str, units: &[(&str, f64)]) -> bool {
-    text.trim().strip_prefix(['-', '\u{2212}']).is_some_and(|rest| compound(rest, units).is_some())
+/// Rejects what would be a quantity, were it not for the sign before it or the missing unit.
+fn reject_sign_or_bare_number(
+    text: &str,
+    units: &[(&str, f64)],
+    plural: &'static str,
+    suggested: &[&str],
+) -> Result<(), QuantityError> {
+    let unsigned = text.trim().strip_prefix(['-', '\u{2212}']);
+    if unsigned.is_some_and(|rest| compound(rest, units).is_some()) {
+        return Err(QuantityError::negative(text, plural));
+    }
+    QuantityError::require_unit(text, suggested)
 }
 
 impl FromStr for TimeSpan {
@@ -123,12 +119,7 @@ impl FromStr for TimeSpan {
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         const EXAMPLE: &str = "a number and a unit, such as 50ms, 1.5s, 2h or 5h30m";
-        if is_negative(text, TIMES) {
-            return Err(QuantityError::negative(text, "times"));
-        }
-        if let Some(error) = QuantityError::no_unit(text, &["s", "m", "h"]) {
-            return Err(error);
-        }
+        reject_sign_or_bare_number(text, TIMES, "times", &["s", "m", "h"])?;
         compound(text, TIMES)
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .map(Self)
@@ -141,12 +132,7 @@ impl FromStr for ByteSize {
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         const EXAMPLE: &str = "a number and a unit, such as 512MiB or 4GiB";
-        if is_negative(text, SIZES) {
-            return Err(QuantityError::negative(text, "sizes"));
-        }
-        if let Some(error) = QuantityError::no_unit(text, &["GB", "GiB"]) {
-            return Err(error);
-        }
+        reject_sign_or_bare_number(text, SIZES, "sizes", &["GB", "GiB"])?;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
         measured(text, SIZES)
             .filter(|bytes| *bytes < 1e18)
@@ -161,9 +147,7 @@ impl FromStr for ByteRate {
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         let wrong = || QuantityError::unreadable(text, "rate", "a size per second, such as 200MB/s");
         let bare = text.trim().strip_suffix("/s").unwrap_or(text);
-        if let Some(error) = QuantityError::no_unit(bare, &["MB/s", "GB/s"]) {
-            return Err(error);
-        }
+        QuantityError::require_unit(bare, &["MB/s", "GB/s"])?;
         let size = text.trim().strip_suffix("/s").ok_or_else(wrong)?;
         match size.parse::<ByteSize>() {
             Ok(size) => Ok(Self(size.0)),
@@ -277,9 +261,9 @@ mod tests {
 
     #[test]
     fn a_negative_quantity_has_an_error_of_its_own() {
-        for (text, what) in [("-1s", "times"), ("- 2h", "times"), ("\u{2212}5m", "times")] {
+        for text in ["-1s", "- 2h", "\u{2212}5m"] {
             let error = text.parse::<TimeSpan>().unwrap_err().to_string();
-            assert_eq!(error, format!("`{text}` is negative; {what} must not be"));
+            assert_eq!(error, format!("`{text}` is negative; times must not be"));
         }
         let error = "-4GiB".parse::<ByteSize>().unwrap_err().to_string();
         assert_eq!(error, "`-4GiB` is negative; sizes must not be");

@@ -6,9 +6,7 @@ pub const CUDOCK_ONNXRUNTIME: &str = "CUDOCK_ONNXRUNTIME";
 pub const ORT_DYLIB_PATH: &str = "ORT_DYLIB_PATH";
 /// A configuration file that pip reads instead of the user's own.
 pub const PIP_CONFIG_FILE: &str = "PIP_CONFIG_FILE";
-/// The active virtual environment.
 pub const VIRTUAL_ENV: &str = "VIRTUAL_ENV";
-/// The active conda environment.
 pub const CONDA_PREFIX: &str = "CONDA_PREFIX";
 
 pub(crate) const NETRC: &str = "NETRC";

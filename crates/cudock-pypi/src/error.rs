@@ -11,73 +11,40 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PypiError {
-    /// A configuration file is invalid.
     #[error("{}: {reason}", file.display())]
     Config {
         file: PathBuf,
         /// The reason, without the file's content.
         reason: String,
     },
-    /// A setting has an invalid value.
     #[error("{name}: {reason}")]
     Setting {
         /// The variable, or the file and the key.
         name: String,
-        /// What is wrong with it.
         reason: String,
     },
     /// A variable names a library that does not exist.
     #[error("{variable} is {}, {reason}", path.display())]
-    Named {
-        variable: &'static str,
-        /// What it names.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// The tables have no wheel for this processor.
+    Named { variable: &'static str, path: PathBuf, reason: &'static str },
     #[error("no known wheel of {package} for {cpu}")]
-    NoWheel {
-        package: String,
-        /// The processor.
-        cpu: String,
-    },
+    NoWheel { package: String, cpu: String },
     /// It is not in the cache and the network may not be used.
     #[error("{file} is not in the cache, and --offline is set")]
     Offline {
-        /// The wheel.
         file: String,
         /// `onnxruntime==1.31.1`
         requirement: String,
     },
-    /// No source is configured.
     #[error("no source for {file}: pip is configured to use no index")]
-    NoSource {
-        /// The wheel.
-        file: String,
-    },
-    /// No source provided the wheel.
+    NoSource { file: String },
     #[error("cannot get {file}: {}", listed(.tried))]
-    Unavailable {
-        /// The wheel.
-        file: String,
-        /// The sources, and why each failed.
-        tried: Vec<FailedSource>,
-    },
+    Unavailable { file: String, tried: Vec<FailedSource> },
     /// The wheel has the right hash, but cannot be unpacked.
     #[error("{file}: {reason}")]
-    Archive {
-        /// The wheel.
-        file: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The disk is full.
+    Archive { file: String, reason: String },
     #[error("not enough space in {}: {free} bytes free, {needed} needed", path.display())]
     Space {
-        /// The directory.
         path: PathBuf,
-        /// Free bytes.
         free: u64,
         /// The size of the wheel and its libraries.
         needed: u64,
@@ -85,10 +52,8 @@ pub enum PypiError {
     /// The cache cannot be read or written.
     #[error(transparent)]
     Store(#[from] FileError),
-    /// There is no cache directory.
     #[error("no cache directory: neither CUDOCK_CACHE nor HOME is set")]
     NoCache,
-    /// A certificate bundle is invalid.
     #[error(transparent)]
     Certificates(#[from] CertificateError),
     /// The tables have a wheel with an invalid hash.
@@ -96,7 +61,6 @@ pub enum PypiError {
     Digest(#[from] DigestError),
 }
 
-/// A source that did not provide the wheel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedSource {
     /// A URL without credentials and query, or a directory.
@@ -116,7 +80,6 @@ pub enum SourceErrorKind {
     Protocol,
     /// It uses plain http and is not trusted.
     Insecure,
-    /// Its certificate is not trusted.
     Certificate,
     /// It requires credentials, or rejects them.
     SignIn,
@@ -141,23 +104,22 @@ impl FailedSource {
 
     /// Classifies a failed request. `signed_in` is whether credentials were sent.
     pub(crate) fn from_http(source: &str, error: &HttpError, signed_in: bool) -> Self {
-        let (kind, reason) = match error.kind {
-            HttpErrorKind::Status(401) if signed_in => {
-                (SourceErrorKind::SignIn, "does not accept the credentials".to_owned())
-            }
-            HttpErrorKind::Status(401) => (SourceErrorKind::SignIn, "requires credentials".to_owned()),
-            HttpErrorKind::Status(403) => (SourceErrorKind::SignIn, "access denied (403)".to_owned()),
-            HttpErrorKind::Status(status @ (404 | 410)) => {
-                (SourceErrorKind::NotListed, format!("not found ({status})"))
-            }
-            HttpErrorKind::Status(_) | HttpErrorKind::Transient | HttpErrorKind::Permanent => {
-                (SourceErrorKind::Unreachable, error.reason.clone())
-            }
-            HttpErrorKind::Certificate => (SourceErrorKind::Certificate, error.reason.clone()),
-            HttpErrorKind::PlainHttp => (SourceErrorKind::Insecure, error.reason.clone()),
-            HttpErrorKind::Refused | HttpErrorKind::TooLarge | HttpErrorKind::Malformed => {
-                (SourceErrorKind::Protocol, error.reason.clone())
-            }
+        use HttpErrorKind as Http;
+        let kind = match error.kind {
+            Http::Status(401 | 403) => SourceErrorKind::SignIn,
+            Http::Status(404 | 410) => SourceErrorKind::NotListed,
+            Http::Status(_) | Http::Transient | Http::Permanent => SourceErrorKind::Unreachable,
+            Http::Certificate => SourceErrorKind::Certificate,
+            Http::PlainHttp => SourceErrorKind::Insecure,
+            Http::Refused | Http::TooLarge | Http::Malformed => SourceErrorKind::Protocol,
+        };
+        let reason = match error.kind {
+            Http::Status(401) if signed_in => "does not accept the credentials",
+            Http::Status(401) => "requires credentials",
+            Http::Status(403) => "access denied (403)",
+            Http::Status(404) => "not found (404)",
+            Http::Status(410) => "not found (410)",
+            _ => error.reason.as_str(),
         };
         Self::new(source, kind, reason)
     }

@@ -1,16 +1,16 @@
 //! Fetches a wheel from the first source that has it with the right hash.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cudock_base::{Digest, FileError, Secret};
+use cudock_base::{Digest, FileError, Secret, files};
 use cudock_facts::tables::RuntimeWheel;
 use cudock_http::url::is_loopback;
 use cudock_http::{
     Blob, BlobStore, Client, ClientOptions, Download, DownloadError, Finished, HttpError, HttpErrorKind,
-    PartialFile, Progress, Request, Response, RetryPolicy,
+    PartialFile, Progress, Request, RetryPolicy,
 };
 
 use crate::error::{FailedSource, PypiError, SourceErrorKind};
@@ -26,7 +26,6 @@ pub(crate) struct Fetcher<'a> {
     pub(crate) offline: bool,
 }
 
-/// A possible source of the wheel.
 enum WheelSource<'a> {
     File(PathBuf),
     /// A page of links.
@@ -52,11 +51,11 @@ impl Fetcher<'_> {
         if let Some(path) = self.store.path_of(&digest) {
             return Ok(path);
         }
-        let (mut sources, skipped) = self.sources(wheel);
+        let sources = self.sources(wheel);
         let count = sources.len();
         let mut client = None;
         let mut tried = Vec::new();
-        for (index, source) in sources.drain(..).enumerate() {
+        for (index, source) in sources.into_iter().enumerate() {
             let retries = if index + 1 < count { self.retries.for_mirror() } else { self.retries };
             let result = match source {
                 WheelSource::File(path) => self.copy(wheel, &digest, &path),
@@ -75,7 +74,7 @@ impl Fetcher<'_> {
             }
         }
         let file = wheel.file.clone();
-        if self.offline && skipped {
+        if self.offline {
             let requirement = format!("{}=={}", wheel.package, wheel.version);
             return Err(PypiError::Offline { file, requirement });
         }
@@ -86,8 +85,8 @@ impl Fetcher<'_> {
         })
     }
 
-    /// The sources, local directories first; and whether network sources were skipped.
-    fn sources(&self, wheel: &RuntimeWheel) -> (Vec<WheelSource<'_>>, bool) {
+    /// The sources, local directories first; only those with `offline`.
+    fn sources(&self, wheel: &RuntimeWheel) -> Vec<WheelSource<'_>> {
         let (mut here, mut there) = (Vec::new(), Vec::new());
         for index in &self.settings.indexes {
             match index {
@@ -108,11 +107,10 @@ impl Fetcher<'_> {
                 PackageSource::Remote(url) => there.push(WheelSource::Page(url, url.clone())),
             }
         }
-        let skipped = self.offline;
         if !self.offline {
             here.append(&mut there);
         }
-        (here, skipped)
+        here
     }
 
     fn client(&self) -> Result<Client, PypiError> {
@@ -130,45 +128,34 @@ impl Fetcher<'_> {
 
     /// Copies a local file, so that it cannot change between verification and use.
     fn copy(&self, wheel: &RuntimeWheel, digest: &Digest, path: &Path) -> Result<PathBuf, SourceError> {
-        let source = || path.parent().unwrap_or(path).display().to_string();
-        let mut file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Err(SourceError::Source(FailedSource::new(
-                    source(),
-                    SourceErrorKind::NotListed,
-                    "not found",
-                )));
-            }
-            Err(error) => {
-                return Err(SourceError::Source(FailedSource::new(
-                    source(),
-                    SourceErrorKind::Unreachable,
-                    error.to_string(),
-                )));
-            }
+        let failed = |kind, reason: String| {
+            let source = path.parent().unwrap_or(path).display().to_string();
+            SourceError::Source(FailedSource::new(source, kind, reason))
         };
+        let mut file = File::open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                failed(SourceErrorKind::NotListed, "not found".to_owned())
+            }
+            _ => failed(SourceErrorKind::Unreachable, error.to_string()),
+        })?;
         let mut partial = match self.begin(wheel, digest)? {
             Blob::Complete(path) => return Ok(path),
             Blob::Partial(partial) => partial,
         };
         partial.restart()?;
         let wrong = |partial: &mut PartialFile, reason: String| match partial.restart() {
-            Ok(()) => SourceError::Source(FailedSource::new(source(), SourceErrorKind::WrongBytes, reason)),
+            Ok(()) => failed(SourceErrorKind::WrongBytes, reason),
             Err(error) => error.into(),
         };
         let mut buffer = vec![0; 256 * 1024];
         loop {
-            match file.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => {
-                    if !partial.append(buffer.get(..count).unwrap_or_default())? {
-                        let reason = format!("the file has more than {} bytes", wheel.size);
-                        return Err(wrong(&mut partial, reason));
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(FileError::at("read", path)(error).into()),
+            let bytes = files::read_some(&mut file, &mut buffer).map_err(FileError::at("read", path))?;
+            if bytes.is_empty() {
+                break;
+            }
+            if !partial.append(bytes)? {
+                let reason = format!("the file has more than {} bytes", wheel.size);
+                return Err(wrong(&mut partial, reason));
             }
         }
         match partial.finish()? {
@@ -231,22 +218,17 @@ impl IndexRequest<'_> {
         })
     }
 
-    /// Finds the wheel on the page.
     fn find_on(&self, page: &DisplaySafeUrl) -> Result<Option<index::Listed>, SourceError> {
         let request = self.request(page).accept(index::ACCEPT);
         let found = self.retries.run(&**self.fetcher.progress, "page", || {
             let mut response = self.client.send(&request)?.error_for_status()?;
             let bytes = response.bytes(index::MAX_PAGE)?;
-            self.find_in(&bytes, &response)
+            let page = DisplaySafeUrl::of(response.url().clone());
+            let media_type = response.header("content-type");
+            index::find(&bytes, media_type, &page, &self.wheel.file, &self.wheel.sha256)
+                .map_err(|reason| HttpError::new(HttpErrorKind::Malformed, reason))
         });
         found.map_err(|error| self.failed(page, &error))
-    }
-
-    fn find_in(&self, bytes: &[u8], response: &Response) -> Result<Option<index::Listed>, HttpError> {
-        let (media_type, page) =
-            (response.header("content-type"), DisplaySafeUrl::of(response.url().clone()));
-        index::find(bytes, media_type, &page, &self.wheel.file, &self.wheel.sha256)
-            .map_err(|reason| HttpError::new(HttpErrorKind::Malformed, reason))
     }
 
     fn request(&self, url: &DisplaySafeUrl) -> Request {

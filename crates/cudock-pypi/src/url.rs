@@ -33,10 +33,15 @@ impl PackageSource {
         if text.contains("://") {
             return DisplaySafeUrl::parse(text).map(Self::Remote);
         }
-        Ok(Self::Local(match (text.strip_prefix("~/"), home) {
-            (Some(rest), Some(home)) => home.join(rest),
-            _ => PathBuf::from(text),
-        }))
+        Ok(Self::Local(expand_home(text, home)))
+    }
+}
+
+/// `~` is the user's home.
+pub(crate) fn expand_home(path: &str, home: Option<PathBuf>) -> PathBuf {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
     }
 }
 
@@ -75,7 +80,6 @@ impl DisplaySafeUrl {
         Ok(Self { url, authorization })
     }
 
-    /// The URL of a response.
     pub(crate) fn of(url: Uri) -> Self {
         Self { url, authorization: None }
     }
@@ -107,12 +111,10 @@ impl DisplaySafeUrl {
         self.url.authority().map_or("", |authority| authority.as_str())
     }
 
-    /// The credentials of the URL.
     pub(crate) fn authorization(&self) -> Option<&Secret> {
         self.authorization.as_ref()
     }
 
-    /// Whether both have the same scheme, host and port.
     pub(crate) fn is_same_origin(&self, other: &Self) -> bool {
         url::is_same_origin(&self.url, &other.url)
     }

@@ -1,17 +1,16 @@
 //! Unpacks named files from a wheel, and nothing else.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use cudock_base::FileError;
+use cudock_base::{FileError, files};
 use cudock_facts::tables::{RuntimeWheel, WheelMember};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
 use crate::error::PypiError;
 
-/// The limit for members of a wheel.
 const MAX_MEMBERS: usize = 100_000;
 const CHUNK: usize = 256 * 1024;
 
@@ -55,26 +54,21 @@ enum UnpackError {
 
 /// Writes one member. Its header is not trusted: it must have the size in the table.
 fn write(content: &mut impl Read, member: &WheelMember, directory: &Path) -> Result<(), UnpackError> {
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(directory.join(member.name()))
-        .map_err(UnpackError::Disk)?;
+    let mut file = File::create_new(directory.join(member.name())).map_err(UnpackError::Disk)?;
     let mut buffer = vec![0; CHUNK];
     let mut written = 0_u64;
     loop {
-        let count = match content.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            // A corrupt stream, or a checksum mismatch.
-            Err(error) => return Err(UnpackError::Archive(error.to_string())),
-        };
-        written = written.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        // An error is a corrupt stream, or a checksum mismatch.
+        let bytes = files::read_some(content, &mut buffer)
+            .map_err(|error| UnpackError::Archive(error.to_string()))?;
+        if bytes.is_empty() {
+            break;
+        }
+        written = written.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         if written > member.size {
             return Err(UnpackError::Archive(format!("unpacks to more than {} bytes", member.size)));
         }
-        file.write_all(buffer.get(..count).unwrap_or_default()).map_err(UnpackError::Disk)?;
+        file.write_all(bytes).map_err(UnpackError::Disk)?;
     }
     if written != member.size {
         return Err(UnpackError::Archive(format!("unpacks to {written} bytes, not {}", member.size)));

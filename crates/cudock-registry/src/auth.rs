@@ -1,10 +1,10 @@
 //! Signing in: from a challenge and a credential to the header that answers it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use cudock_base::{Secret, percent};
+use cudock_base::{Secret, lock, percent};
 use cudock_http::url::{self, is_loopback};
 use cudock_http::{Client, HttpError, HttpErrorKind, Method, Request, Response, basic_authorization};
 use serde::Deserialize;
@@ -51,8 +51,7 @@ impl Authorizations {
 
     /// The authorization of an earlier request, if it has not expired.
     pub(crate) fn cached(&self, source: &Source) -> Option<Authorization> {
-        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache
+        lock(&self.cache)
             .get(&key(source))
             .filter(|authorization| authorization.expires.is_none_or(|expires| Instant::now() < expires))
             .cloned()
@@ -101,8 +100,7 @@ impl Authorizations {
                 authorization.expires = Some(Instant::now() + lifetime);
             }
         }
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.insert(key(source), authorization.clone());
+        lock(&self.cache).insert(key(source), authorization.clone());
         Ok(authorization)
     }
 }

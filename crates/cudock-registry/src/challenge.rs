@@ -15,10 +15,8 @@ pub(crate) fn best<'a>(headers: impl IntoIterator<Item = &'a str>) -> Option<Cha
     for header in headers {
         for (scheme, parameters) in challenges(header) {
             let find = |name: &str| {
-                parameters
-                    .iter()
-                    .find(|(key, _)| key.eq_ignore_ascii_case(name))
-                    .map(|(_, value)| value.clone())
+                let found = parameters.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+                found.map(|(_, value)| value.clone())
             };
             if scheme.eq_ignore_ascii_case("bearer") {
                 if let Some(realm) = find("realm") {
@@ -40,16 +38,12 @@ fn challenges(header: &str) -> Vec<(String, Parameters)> {
     let mut found: Vec<(String, Parameters)> = Vec::new();
     let mut rest = header;
     loop {
-        rest = rest.trim_start_matches([' ', '\t', ',']);
+        rest = rest.trim_start_matches(|c| !is_token(c));
         if rest.is_empty() {
             return found;
         }
         let end = rest.find(|c: char| !is_token(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
-        if word.is_empty() {
-            rest = skip_one(rest);
-            continue;
-        }
         if let Some(value) = after.trim_start().strip_prefix('=') {
             let (value, after) = parameter_value(value.trim_start());
             if let Some((_, parameters)) = found.last_mut() {
@@ -79,12 +73,6 @@ fn parameter_value(text: &str) -> (String, &str) {
         }
     }
     (value, "")
-}
-
-fn skip_one(text: &str) -> &str {
-    let mut characters = text.chars();
-    characters.next();
-    characters.as_str()
 }
 
 fn is_token(c: char) -> bool {

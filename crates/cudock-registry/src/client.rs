@@ -24,22 +24,17 @@ const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, application/vnd.o
                       application/vnd.docker.distribution.manifest.list.v2+json, \
                       application/vnd.docker.distribution.manifest.v2+json";
 
-/// All that a [`Client`] depends on.
 pub struct Options {
     pub store: BlobStore,
-    /// Where images are fetched from.
     pub mirrors: Mirrors,
-    /// Where credentials are stored.
     pub credentials: Credentials,
     /// A bundle of certificates to trust; Mozilla's are trusted where there is none.
     pub certificates: Option<PathBuf>,
-    /// Who observes transfers.
     pub progress: Option<Arc<dyn Progress>>,
     /// Never use the network.
     pub offline: bool,
     /// Use what a tag stood for when it was last fetched, and ask the registry only if it never was.
     pub prefer_kept_tags: bool,
-    /// How failures are repeated.
     pub retries: RetryPolicy,
     /// How long a registry may be silent.
     pub timeout: Duration,
@@ -80,7 +75,6 @@ pub fn user_store(environment: &Environment) -> Result<BlobStore, Error> {
 /// A manifest or index: its bytes exactly as the registry has them, since their digest is the image's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// The digest of the bytes.
     pub digest: Digest,
     /// Its media type without parameters; `application/octet-stream` where the registry sends none.
     pub media_type: String,
@@ -118,7 +112,6 @@ impl Client {
         })
     }
 
-    /// The store that blobs are fetched into.
     pub fn store(&self) -> &BlobStore {
         &self.store
     }

@@ -14,11 +14,10 @@ use crate::error::Error;
 use crate::helper::{self, Helpers};
 
 /// A configuration file of another program is not larger.
-pub(crate) const MAX_CONFIG: u64 = 1 << 20;
+const MAX_CONFIG: u64 = 1 << 20;
 /// What `docker login` without a host signs in to, and stores its credential under.
 const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
 
-/// A credential for one registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Credential {
     Password {
@@ -200,18 +199,17 @@ impl Entry {
 }
 
 fn read(file: &Path) -> Result<Option<FileForm>, Error> {
-    let wrong = |reason: String| Error::Config { file: file.to_owned(), reason };
-    let text =
-        files::read_optional(file, MAX_CONFIG).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    let Some(text) = text else { return Ok(None) };
-    if text.trim().is_empty() {
-        return Ok(None);
-    }
+    let Some(text) = read_config(file)?.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
     // serde_json quotes the value that does not fit, which may be a password: only its position is shown.
-    let form = serde_json::from_str(&text).map_err(|error| {
-        wrong(format!("not a credentials file: line {}, column {}", error.line(), error.column()))
-    })?;
-    Ok(Some(form))
+    serde_json::from_str(&text).map(Some).map_err(|error| {
+        let reason = format!("not a credentials file: line {}, column {}", error.line(), error.column());
+        Error::Config { file: file.to_owned(), reason }
+    })
+}
+
+pub(crate) fn read_config(file: &Path) -> Result<Option<String>, Error> {
+    files::read_optional(file, MAX_CONFIG)
+        .map_err(|error| Error::Config { file: file.to_owned(), reason: format!("cannot be read: {error}") })
 }
 
 #[cfg(test)]

@@ -24,24 +24,21 @@ fn auths(entries: &[(&str, &str)]) -> String {
 
 #[test]
 fn the_most_specific_key_wins() {
-    let json = auths(&[("q.io", "u:host"), ("q.io/a", "u:space"), ("q.io/a/b", "u:repository")]);
-    assert_eq!(found(&json, "q.io", "a/b").unwrap(), Some(password("u", "repository")));
-    assert_eq!(found(&json, "q.io", "a/c").unwrap(), Some(password("u", "space")));
-    assert_eq!(found(&json, "q.io", "c/b").unwrap(), Some(password("u", "host")));
-    assert_eq!(found(&json, "q.io.example.com", "a").unwrap(), None);
-}
-
-#[test]
-fn docker_hub_is_found_under_its_old_url() {
-    let json = auths(&[("https://index.docker.io/v1/", "u:p:with:colons")]);
-    assert_eq!(found(&json, "docker.io", "library/a").unwrap(), Some(password("u", "p:with:colons")));
-    assert_eq!(found(&json, "other.io", "library/a").unwrap(), None);
-}
-
-#[test]
-fn a_key_for_a_part_of_a_host_is_not_one_for_the_host() {
-    let json = auths(&[("https://q.io/a/b", "u:p")]);
-    assert_eq!(found(&json, "q.io", "c").unwrap(), None);
+    let own = [("q.io", "u:host"), ("q.io/a", "u:space"), ("q.io/a/b", "u:repository")];
+    // Docker Hub's old URL stands for it; a key for a part of a host is not one for the host.
+    let urls = [("https://index.docker.io/v1/", "u:p:with:colons"), ("https://r.io/a/b", "u:p")];
+    for (keys, registry, repository, expected) in [
+        (&own[..], "q.io", "a/b", Some("repository")),
+        (&own, "q.io", "a/c", Some("space")),
+        (&own, "q.io", "c/b", Some("host")),
+        (&own, "q.io.example.com", "a", None),
+        (&urls, "docker.io", "library/a", Some("p:with:colons")),
+        (&urls, "other.io", "library/a", None),
+        (&urls, "r.io", "c", None),
+    ] {
+        let credential = found(&auths(keys), registry, repository).unwrap();
+        assert_eq!(credential, expected.map(|secret| password("u", secret)), "{registry}/{repository}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Images of a docker or podman daemon on this machine, over the API on its unix socket.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -84,14 +84,12 @@ fn copy(response: Response, file: &mut File, mut at: impl FnMut(u64)) -> Result<
     let mut buffer = vec![0; 128 * 1024];
     let mut total = 0;
     loop {
-        let count = match body.read(&mut buffer) {
-            Ok(0) => return file.sync_all().map_err(CopyError::Write),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(CopyError::Read(error)),
-        };
-        file.write_all(buffer.get(..count).unwrap_or_default()).map_err(CopyError::Write)?;
-        total += u64::try_from(count).unwrap_or_default();
+        let bytes = files::read_some(&mut body, &mut buffer).map_err(CopyError::Read)?;
+        if bytes.is_empty() {
+            return file.sync_all().map_err(CopyError::Write);
+        }
+        file.write_all(bytes).map_err(CopyError::Write)?;
+        total += u64::try_from(bytes.len()).unwrap_or_default();
         at(total);
     }
 }

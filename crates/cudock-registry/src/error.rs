@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use cudock_base::{Digest, DigestError, ErrorKind, FileError, Report};
+use cudock_base::{Digest, ErrorKind, FileError, Report};
 use cudock_http::{CertificateError, HttpError, HttpErrorKind, Retry, Retryable};
 
 use crate::reference::ReferenceError;
@@ -20,8 +20,7 @@ pub struct Resource {
 
 impl Resource {
     pub(crate) fn new(registry: &str, repository: &str, item: &str) -> Self {
-        let (registry, repository, item) = (registry.to_owned(), repository.to_owned(), item.to_owned());
-        Self { registry, repository, item }
+        Self { registry: registry.to_owned(), repository: repository.to_owned(), item: item.to_owned() }
     }
 }
 
@@ -36,16 +35,11 @@ impl fmt::Display for Resource {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Not an image name.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
-    /// Not a digest.
-    #[error(transparent)]
-    Digest(#[from] DigestError),
     /// 401: the registry wants credentials, or does not accept ours.
     #[error("{resource}: {}", if *.signed_in { "the registry does not accept the credentials" } else { "the registry requires authentication" })]
     Unauthorized {
-        /// What was requested.
         resource: Box<Resource>,
         /// Whether credentials were found and sent.
         signed_in: bool,
@@ -54,73 +48,34 @@ pub enum Error {
     },
     /// 403: the user, or nobody, may have this.
     #[error("{resource}: access denied{}", suffix(.message.as_deref()))]
-    Forbidden {
-        /// What was requested.
-        resource: Box<Resource>,
-        /// The registry's message.
-        message: Option<String>,
-    },
+    Forbidden { resource: Box<Resource>, message: Option<String> },
     /// 404, and the registry has no such repository.
     #[error("{resource}: repository not found")]
-    NameUnknown {
-        /// What was requested.
-        resource: Box<Resource>,
-    },
+    NameUnknown { resource: Box<Resource> },
     /// 404, and the repository has no such tag, manifest or blob.
     #[error("{resource}: not found{}", suffix(.message.as_deref()))]
-    NotFound {
-        /// What was requested.
-        resource: Box<Resource>,
-        /// The registry's message.
-        message: Option<String>,
-    },
+    NotFound { resource: Box<Resource>, message: Option<String> },
     /// Any other failure of a request, after all attempts.
     #[error("{resource}: {error}")]
-    Http {
-        /// What was requested.
-        resource: Box<Resource>,
-        /// What happened.
-        error: Box<HttpError>,
-    },
+    Http { resource: Box<Resource>, error: Box<HttpError> },
     /// The bytes are not those that were requested.
     #[error("{resource}: digest mismatch: expected {expected}, got {actual}")]
-    WrongDigest {
-        /// What was requested.
-        resource: Box<Resource>,
-        /// The digest that was requested.
-        expected: Box<Digest>,
-        /// The digest of what came.
-        actual: Box<Digest>,
-    },
+    WrongDigest { resource: Box<Resource>, expected: Box<Digest>, actual: Box<Digest> },
     /// There are more or fewer bytes than the manifest says.
     #[error("{resource}: {reason}")]
-    WrongSize {
-        /// What was requested.
-        resource: Box<Resource>,
-        /// Which size, against which.
-        reason: String,
-    },
+    WrongSize { resource: Box<Resource>, reason: String },
     /// It is not in the cache and the network may not be used.
     #[error("{resource}: not in the cache (--offline)")]
-    Offline {
-        /// What was requested.
-        resource: Box<Resource>,
-    },
+    Offline { resource: Box<Resource> },
     /// Plain http to another machine.
     #[error(
         "registry {registry} is marked insecure in {file}, and images are not fetched over connections that anybody can alter"
     )]
-    Insecure {
-        registry: String,
-        /// The file that marks it.
-        file: PathBuf,
-    },
-    /// registries.conf forbids this image.
+    Insecure { registry: String, file: PathBuf },
     #[error("{name} is blocked by {file}")]
     Blocked {
         /// Registry and repository.
         name: String,
-        /// The file that blocks it.
         file: PathBuf,
     },
     /// A file of registries or credentials cannot be used.
@@ -130,41 +85,19 @@ pub enum Error {
         /// What is wrong, without the file's content.
         reason: String,
     },
-    /// A bundle of certificates cannot be used.
     #[error(transparent)]
     Certificates(#[from] CertificateError),
     /// The cache cannot be read or written.
     #[error(transparent)]
     Store(#[from] FileError),
-    /// There is no directory for a cache.
     #[error("no cache directory: neither CUDOCK_CACHE nor HOME is set")]
     NoCache,
-    /// No daemon's socket is there.
     #[error("image {name}: no docker or podman daemon listens on {}", listed(.sockets))]
-    NoDaemon {
-        /// The image.
-        name: String,
-        /// Where one was looked for.
-        sockets: Vec<PathBuf>,
-    },
-    /// A daemon is there and has no such image.
+    NoDaemon { name: String, sockets: Vec<PathBuf> },
     #[error("image {name}: not found on the daemon at {}", socket.display())]
-    NotInDaemon {
-        /// The image.
-        name: String,
-        /// The daemon's socket.
-        socket: PathBuf,
-    },
-    /// A daemon failed.
+    NotInDaemon { name: String, socket: PathBuf },
     #[error("image {name}: the daemon at {}: {reason}", socket.display())]
-    Daemon {
-        /// The image.
-        name: String,
-        /// The daemon's socket.
-        socket: PathBuf,
-        /// What happened.
-        reason: String,
-    },
+    Daemon { name: String, socket: PathBuf, reason: String },
 }
 
 fn suffix(message: Option<&str>) -> String {
@@ -250,7 +183,6 @@ impl Report for Error {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Reference(_)
-            | Self::Digest(_)
             | Self::NameUnknown { .. }
             | Self::NotFound { .. }
             | Self::NotInDaemon { .. }

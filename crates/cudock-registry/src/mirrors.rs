@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cudock_base::{Environment, files};
+use cudock_base::Environment;
 use cudock_http::url::is_loopback;
 use serde::Deserialize;
 
-use crate::credentials::MAX_CONFIG;
+use crate::credentials::read_config;
 use crate::env::CONTAINERS_REGISTRIES_CONF;
 use crate::error::Error;
 use crate::reference::{Reference, check_registry, check_repository};
@@ -21,26 +21,9 @@ pub struct Mirrors {
     rules: BTreeMap<String, Rule>,
 }
 
-#[derive(Debug, Clone)]
-struct Rule {
-    file: PathBuf,
-    location: Option<String>,
-    insecure: bool,
-    blocked: bool,
-    mirrors: Vec<Mirror>,
-}
-
-#[derive(Debug, Clone)]
-struct Mirror {
-    location: String,
-    insecure: bool,
-    pulls: Pulls,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Pulls {
-    #[default]
     All,
     DigestOnly,
     TagOnly,
@@ -49,12 +32,15 @@ enum Pulls {
 #[derive(Deserialize)]
 struct FileForm {
     #[serde(default)]
-    registry: Vec<RegistryForm>,
+    registry: Vec<Rule>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct RegistryForm {
+struct Rule {
+    /// Where it was read from.
+    #[serde(skip)]
+    file: PathBuf,
     prefix: Option<String>,
     location: Option<String>,
     #[serde(default)]
@@ -64,12 +50,12 @@ struct RegistryForm {
     #[serde(default)]
     mirror_by_digest_only: bool,
     #[serde(default)]
-    mirror: Vec<MirrorForm>,
+    mirror: Vec<Mirror>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct MirrorForm {
+struct Mirror {
     location: String,
     #[serde(default)]
     insecure: bool,
@@ -119,9 +105,7 @@ impl Mirrors {
     }
 
     fn add_optional(&mut self, file: &Path) -> Result<bool, Error> {
-        let unreadable =
-            |error| Error::Config { file: file.to_owned(), reason: format!("cannot be read: {error}") };
-        match files::read_optional(file, MAX_CONFIG).map_err(unreadable)? {
+        match read_config(file)? {
             Some(text) => self.add(file, &text).map(|()| true),
             None => Ok(false),
         }
@@ -131,32 +115,19 @@ impl Mirrors {
         let wrong = |reason: String| Error::Config { file: file.to_owned(), reason };
         let form: FileForm =
             toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
-        for table in form.registry {
-            let Some(prefix) =
-                table.prefix.clone().or_else(|| table.location.clone()).filter(|p| !p.is_empty())
-            else {
+        for mut rule in form.registry {
+            let prefix = rule.prefix.as_ref().or(rule.location.as_ref()).filter(|prefix| !prefix.is_empty());
+            let Some(prefix) = prefix.cloned() else {
                 return Err(wrong("a [[registry]] has neither prefix nor location".to_owned()));
             };
-            if prefix.starts_with("*.") && table.location.is_some() {
+            if prefix.starts_with("*.") && rule.location.is_some() {
                 return Err(wrong(format!("prefix `{prefix}` has a wildcard, and cannot have a location")));
             }
-            for location in table.location.iter().chain(table.mirror.iter().map(|mirror| &mirror.location)) {
+            for location in rule.location.iter().chain(rule.mirror.iter().map(|mirror| &mirror.location)) {
                 check_location(location)
                     .map_err(|reason| wrong(format!("location `{location}`: {reason}")))?;
             }
-            let by_default = if table.mirror_by_digest_only { Pulls::DigestOnly } else { Pulls::All };
-            let mirrors = table.mirror.into_iter().map(|mirror| Mirror {
-                location: mirror.location,
-                insecure: mirror.insecure,
-                pulls: mirror.pull_from_mirror.unwrap_or(by_default),
-            });
-            let rule = Rule {
-                file: file.to_owned(),
-                location: table.location,
-                insecure: table.insecure,
-                blocked: table.blocked,
-                mirrors: mirrors.collect(),
-            };
+            file.clone_into(&mut rule.file);
             self.rules.insert(prefix, rule);
         }
         Ok(())
@@ -180,9 +151,10 @@ impl Mirrors {
             return Err(Error::Blocked { name, file: rule.file.clone() });
         }
         let below = name.get(length..).unwrap_or_default();
+        let by_default = if rule.mirror_by_digest_only { Pulls::DigestOnly } else { Pulls::All };
         let mut sources = Vec::new();
-        for mirror in &rule.mirrors {
-            let asked = match mirror.pulls {
+        for mirror in &rule.mirror {
+            let asked = match mirror.pull_from_mirror.unwrap_or(by_default) {
                 Pulls::All => true,
                 Pulls::DigestOnly => by_digest,
                 Pulls::TagOnly => !by_digest,
@@ -191,10 +163,8 @@ impl Mirrors {
                 sources.push(rule.source(&format!("{}{below}", mirror.location), mirror.insecure, true)?);
             }
         }
-        sources.push(match &rule.location {
-            Some(location) => rule.source(&format!("{location}{below}"), rule.insecure, false)?,
-            None => rule.source(&name, rule.insecure, false)?,
-        });
+        let location = rule.location.as_ref().map_or(name.clone(), |location| format!("{location}{below}"));
+        sources.push(rule.source(&location, rule.insecure, false)?);
         Ok(sources)
     }
 }

@@ -27,29 +27,20 @@ location = "nvidia.example.com"
 "#;
 
 #[test]
-fn without_a_rule_only_the_origin_is_asked() {
-    assert_eq!(sources("", "nvcr.io/a/b").unwrap(), ["nvcr.io/a/b"]);
-}
-
-#[test]
-fn mirrors_come_first_and_the_origin_last() {
-    assert_eq!(
-        sources(HUB, "ubuntu").unwrap(),
-        ["mirror.example.com/hub/library/ubuntu", "docker.io/library/ubuntu"]
-    );
-}
-
-#[test]
-fn a_mirror_for_digests_is_asked_for_digests_only() {
-    let name = format!("ubuntu@{}", cudock_base::Digest::sha256_of(b""));
-    let sources = sources(HUB, &name).unwrap();
-    assert_eq!(sources.get(1).map(String::as_str), Some("digests.example.com/library/ubuntu"));
-}
-
-#[test]
-fn the_longest_prefix_wins_and_ends_at_a_slash() {
-    assert_eq!(sources(HUB, "nvidia/cuda").unwrap(), ["nvidia.example.com/cuda"]);
-    assert!(sources(HUB, "nvidiax/cuda").unwrap().contains(&"docker.io/nvidiax/cuda".to_owned()));
+fn mirrors_come_first_the_origin_last_and_the_longest_prefix_wins() {
+    let by_digest = format!("ubuntu@{}", cudock_base::Digest::sha256_of(b""));
+    let [mirror, digests] = ["mirror.example.com/hub/library/ubuntu", "digests.example.com/library/ubuntu"];
+    for (conf, name, expected) in [
+        ("", "nvcr.io/a/b", &["nvcr.io/a/b"][..]),
+        (HUB, "ubuntu", &[mirror, "docker.io/library/ubuntu"]),
+        // Only digests are fetched from the second mirror.
+        (HUB, &by_digest, &[mirror, digests, "docker.io/library/ubuntu"]),
+        (HUB, "nvidia/cuda", &["nvidia.example.com/cuda"]),
+        // A prefix ends at a slash.
+        (HUB, "nvidiax/cuda", &["mirror.example.com/hub/nvidiax/cuda", "docker.io/nvidiax/cuda"]),
+    ] {
+        assert_eq!(sources(conf, name).unwrap(), expected, "{name}");
+    }
 }
 
 #[test]

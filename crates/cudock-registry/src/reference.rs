@@ -28,47 +28,13 @@ pub struct Reference {
 /// Which part of an image's name is wrong, and how.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
-    /// Nothing was given.
     #[error("the image name is empty")]
     Empty,
-    /// The part before the first slash is no host.
-    #[error("`{part}` in image name `{name}` is not a registry's host: {reason}")]
-    Registry {
-        /// The whole name.
-        name: String,
-        /// The wrong part.
-        part: String,
-        /// What is wrong.
-        reason: &'static str,
-    },
-    /// A part of the repository breaks the rules.
-    #[error("`{part}` in image name `{name}` is not a repository's name: {reason}")]
-    Repository {
-        /// The whole name.
-        name: String,
-        /// The wrong part.
-        part: String,
-        /// What is wrong.
-        reason: &'static str,
-    },
-    /// The tag breaks the rules.
-    #[error("`{part}` in image name `{name}` is not a tag: {reason}")]
-    Tag {
-        /// The whole name.
-        name: String,
-        /// The wrong part.
-        part: String,
-        /// What is wrong.
-        reason: &'static str,
-    },
-    /// The digest cannot be read.
+    /// A part breaks the rules of what it is for: a registry's host, a repository's name or a tag.
+    #[error("`{part}` in image name `{name}` is not {expected}: {reason}")]
+    Part { name: String, part: String, expected: &'static str, reason: &'static str },
     #[error("image name `{name}`: {source}")]
-    Digest {
-        /// The whole name.
-        name: String,
-        /// What is wrong.
-        source: DigestError,
-    },
+    Digest { name: String, source: DigestError },
 }
 
 impl Reference {
@@ -132,25 +98,19 @@ impl FromStr for Reference {
             Some((first, below)) if is_host_like(first) => (first, below),
             _ => (DOCKER_HUB, rest),
         };
-        let wrong = |part: &str| (shown.clone(), text::truncate(part, 100));
-        check_registry(registry).map_err(|reason| {
-            let (name, part) = wrong(registry);
-            ReferenceError::Registry { name, part, reason }
-        })?;
+        let wrong = |expected, part, reason| {
+            let (name, part) = (shown.clone(), text::truncate(part, 100));
+            ReferenceError::Part { name, part, expected, reason }
+        };
+        check_registry(registry).map_err(|reason| wrong("a registry's host", registry, reason))?;
         let (path, tag) = match rest.split_once(':') {
             Some((path, tag)) => (path, Some(tag)),
             None => (rest, None),
         };
         if let Some(tag) = tag {
-            check_tag(tag).map_err(|reason| {
-                let (name, part) = wrong(tag);
-                ReferenceError::Tag { name, part, reason }
-            })?;
+            check_tag(tag).map_err(|reason| wrong("a tag", tag, reason))?;
         }
-        check_repository(path).map_err(|(part, reason)| {
-            let (name, part) = wrong(part);
-            ReferenceError::Repository { name, part, reason }
-        })?;
+        check_repository(path).map_err(|(part, reason)| wrong("a repository's name", part, reason))?;
         let registry = if registry == "index.docker.io" { DOCKER_HUB } else { registry };
         let repository = if registry == DOCKER_HUB && !path.contains('/') {
             format!("library/{path}")

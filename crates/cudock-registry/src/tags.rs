@@ -19,7 +19,6 @@ use crate::reference::Reference;
 pub struct KeptTag {
     /// The image's name, with its registry and its tag.
     pub reference: Reference,
-    /// The document it stood for.
     pub digest: Digest,
     /// When that was, in seconds since 1970.
     pub fetched: u64,

@@ -1,10 +1,12 @@
 //! Directory trees that stand for machines with a driver, and for images.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use rustix::fs::{FileType, Mode};
+
+use crate::tree::Tree;
 
 /// The version of the driver in all trees.
 pub const VERSION: &str = "580.159.04";
@@ -36,67 +38,16 @@ const SONAMES: [(&str, &str); 16] = [
     ("libvdpau_nvidia", "1"),
 ];
 
-/// A tree in a temporary directory.
-#[must_use]
+/// What a [`DriverTree`] stands for.
 #[derive(Debug)]
-pub struct Tree {
-    directory: tempfile::TempDir,
-}
+pub enum Driver {}
 
-impl Tree {
+pub type DriverTree = Tree<Driver>;
+
+impl DriverTree {
     /// A tree with a kernel and nothing else.
     pub fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap() }
-            .file("/proc/sys/kernel/osrelease", "6.8.0-90-generic\n")
-    }
-
-    /// The root of the tree.
-    pub fn path(&self) -> &Path {
-        self.directory.path()
-    }
-
-    pub fn at(&self, path: &str) -> PathBuf {
-        self.directory.path().canonicalize().unwrap().join(path.trim_start_matches('/'))
-    }
-
-    fn made(&self, path: &str) -> PathBuf {
-        let at = self.at(path);
-        fs::create_dir_all(at.parent().unwrap()).unwrap();
-        at
-    }
-
-    /// Adds a file, and the directories it is in.
-    pub fn file(self, path: &str, contents: impl AsRef<[u8]>) -> Self {
-        fs::write(self.made(path), contents).unwrap();
-        self
-    }
-
-    /// Adds a symbolic link.
-    pub fn link(self, path: &str, target: &str) -> Self {
-        symlink(target, self.made(path)).unwrap();
-        self
-    }
-
-    /// Adds a directory.
-    pub fn directory(self, path: &str) -> Self {
-        fs::create_dir_all(self.at(path)).unwrap();
-        self
-    }
-
-    /// Adds an executable file.
-    pub fn program(self, path: &str) -> Self {
-        let at = self.made(path);
-        fs::write(&at, "#!/bin/sh\n").unwrap();
-        fs::set_permissions(at, fs::Permissions::from_mode(0o755)).unwrap();
-        self
-    }
-
-    /// Removes a file or a directory.
-    pub fn without(self, path: &str) -> Self {
-        let at = self.at(path);
-        let removed = if at.is_dir() { fs::remove_dir_all(at) } else { fs::remove_file(at) };
-        removed.unwrap();
-        self
+        Self::empty().file("/proc/sys/kernel/osrelease", "6.8.0-90-generic\n")
     }
 
     /// A library with the links that `ldconfig` and packages make.
@@ -114,23 +65,13 @@ impl Tree {
         }
     }
 
-    /// Several libraries in one directory.
     pub fn libraries(self, directory: &str, stems: &[&str]) -> Self {
         stems.iter().fold(self, |tree, stem| tree.library(directory, stem, VERSION))
     }
 
-    /// Adds a character device.
     pub fn device(self, path: &str, major: u32, minor: u32, mode: u32) -> Self {
         let at = self.made(path);
-        let device = rustix::fs::makedev(major, minor);
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &at,
-            FileType::CharacterDevice,
-            Mode::from_raw_mode(mode),
-            device,
-        )
-        .unwrap();
+        make_device(&at, major, minor, mode).unwrap();
         fs::set_permissions(at, fs::Permissions::from_mode(mode)).unwrap();
         self
     }
@@ -156,12 +97,9 @@ impl Tree {
         let text = format!(
             "Model: \t\t NVIDIA H200\nIRQ:   \t\t 30\nGPU UUID: \t {uuid}\nBus Location: \t {bus}\nDevice Minor: \t {minor}\n"
         );
-        self.file(&format!("/proc/driver/nvidia/gpus/{bus}/information"), text).device(
-            &format!("/dev/nvidia{minor}"),
-            195,
-            minor,
-            0o666,
-        )
+        let node = format!("/dev/nvidia{minor}");
+        self.file(&format!("/proc/driver/nvidia/gpus/{bus}/information"), text)
+            .device(&node, 195, minor, 0o666)
     }
 
     /// A GPU's nodes of the direct rendering infrastructure.
@@ -205,24 +143,21 @@ impl Tree {
     }
 }
 
+fn make_device(path: &Path, major: u32, minor: u32, mode: u32) -> rustix::io::Result<()> {
+    let (mode, device) = (Mode::from_raw_mode(mode), rustix::fs::makedev(major, minor));
+    rustix::fs::mknodat(rustix::fs::CWD, path, FileType::CharacterDevice, mode, device)
+}
+
 /// Whether device nodes can be made here; says why not.
 pub fn can_make_devices() -> bool {
     let directory = tempfile::tempdir().unwrap();
-    let device = rustix::fs::makedev(195, 0);
-    let made = rustix::fs::mknodat(
-        rustix::fs::CWD,
-        directory.path().join("node"),
-        FileType::CharacterDevice,
-        Mode::from_raw_mode(0o600),
-        device,
-    );
+    let made = make_device(&directory.path().join("node"), 195, 0, 0o600);
     if let Err(error) = made {
         crate::missing("device-nodes", format_args!("device nodes cannot be made here: {error}"));
     }
     made.is_ok()
 }
 
-/// Libraries for computing.
 pub const COMPUTE: [&str; 8] = [
     "libcuda",
     "libcudadebugger",
@@ -233,11 +168,8 @@ pub const COMPUTE: [&str; 8] = [
     "libnvidia-nvvm",
     "libnvidia-pkcs11-openssl3",
 ];
-/// Libraries of management tools.
 pub const UTILITY: [&str; 2] = ["libnvidia-ml", "libnvidia-cfg"];
-/// Libraries for video.
 pub const VIDEO: [&str; 3] = ["libnvidia-encode", "libnvidia-opticalflow", "libnvcuvid"];
-/// Libraries for graphics.
 pub const GRAPHICS: [&str; 8] = [
     "libnvidia-eglcore",
     "libnvidia-glcore",
@@ -250,8 +182,8 @@ pub const GRAPHICS: [&str; 8] = [
 ];
 
 /// The module and two GPUs whose minors are not their indices.
-pub fn two_gpus() -> Tree {
-    Tree::new().module(VERSION).gpu("0000:01:00.0", 1, "GPU-aaaaaaaa-0000-0000-0000-000000000000").gpu(
+pub fn two_gpus() -> DriverTree {
+    DriverTree::new().module(VERSION).gpu("0000:01:00.0", 1, "GPU-aaaaaaaa-0000-0000-0000-000000000000").gpu(
         "0000:41:00.0",
         0,
         "GPU-bbbbbbbb-0000-0000-0000-000000000000",
@@ -259,7 +191,7 @@ pub fn two_gpus() -> Tree {
 }
 
 /// Everything a driver brings, in one directory.
-pub fn with_everything(tree: Tree, directory: &str) -> Tree {
+pub fn with_everything(tree: DriverTree, directory: &str) -> DriverTree {
     tree.libraries(directory, &COMPUTE)
         .libraries(directory, &UTILITY)
         .libraries(directory, &VIDEO)
@@ -277,6 +209,6 @@ pub fn with_everything(tree: Tree, directory: &str) -> Tree {
 }
 
 /// A Debian machine with two GPUs.
-pub fn debian() -> Tree {
+pub fn debian() -> DriverTree {
     with_everything(two_gpus(), DEBIAN)
 }

@@ -1,66 +1,21 @@
-//! Directory trees that represent machines.
+//! Directory trees that stand for machines to diagnose.
 
-use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use crate::tree::Tree;
 
-/// A tree in a temporary directory.
-#[must_use]
+/// What a [`HostTree`] stands for.
 #[derive(Debug)]
-pub struct Tree {
-    directory: tempfile::TempDir,
-}
+pub enum Host {}
 
-impl Tree {
+pub type HostTree = Tree<Host>;
+
+impl HostTree {
     /// An Ubuntu machine without a GPU.
     pub fn new() -> Self {
-        let tree = Self { directory: tempfile::tempdir().unwrap() };
-        tree.file("/etc/os-release", "PRETTY_NAME=\"Ubuntu 24.04.3 LTS\"\n")
+        Self::empty()
+            .file("/etc/os-release", "PRETTY_NAME=\"Ubuntu 24.04.3 LTS\"\n")
             .file("/proc/sys/kernel/osrelease", "6.8.0-90-generic\n")
             .file("/etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n")
             .file("/proc/self/environ", "PATH=/usr/local/bin:/usr/bin:/bin\0HOME=/root\0")
-    }
-
-    /// The root of the tree.
-    pub fn path(&self) -> &Path {
-        self.directory.path()
-    }
-
-    fn at(&self, path: &str) -> PathBuf {
-        let path = self.directory.path().join(path.trim_start_matches('/'));
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        path
-    }
-
-    /// Adds a file, and the directories it is in.
-    pub fn file(self, path: &str, content: &str) -> Self {
-        fs::write(self.at(path), content).unwrap();
-        self
-    }
-
-    /// Adds a symbolic link.
-    pub fn link(self, path: &str, target: &str) -> Self {
-        symlink(target, self.at(path)).unwrap();
-        self
-    }
-
-    /// Adds an executable file.
-    pub fn program(self, path: &str) -> Self {
-        let at = self.at(path);
-        fs::write(&at, "#!/bin/sh\n").unwrap();
-        fs::set_permissions(at, fs::Permissions::from_mode(0o755)).unwrap();
-        self
-    }
-
-    /// Removes a file or a directory.
-    pub fn without(self, path: &str) -> Self {
-        let at = self.at(path);
-        if at.is_dir() {
-            fs::remove_dir_all(at).unwrap();
-        } else {
-            fs::remove_file(at).unwrap();
-        }
-        self
     }
 
     /// Sets the environment of the calling process.
@@ -85,9 +40,9 @@ impl Tree {
     ) -> Self {
         let at = format!("/sys/bus/pci/devices/{address}");
         let tree = self
-            .file(&format!("{at}/vendor"), &format!("{vendor}\n"))
-            .file(&format!("{at}/device"), &format!("{device}\n"))
-            .file(&format!("{at}/class"), &format!("{class}\n"));
+            .file(&format!("{at}/vendor"), format!("{vendor}\n"))
+            .file(&format!("{at}/device"), format!("{device}\n"))
+            .file(&format!("{at}/class"), format!("{class}\n"));
         match driver {
             Some(driver) => tree.link(&format!("{at}/driver"), &format!("../../../bus/pci/drivers/{driver}")),
             None => tree,
@@ -103,7 +58,7 @@ impl Tree {
         let card = format!("Model: \t\t {model}\nIRQ:   \t\t 30\nDevice Minor: \t 0\n");
         self.file("/proc/driver/nvidia/version", &line)
             .file("/proc/driver/nvidia/gpus/0000:01:00.0/information", &card)
-            .file("/sys/module/nvidia/version", &format!("{version}\n"))
+            .file("/sys/module/nvidia/version", format!("{version}\n"))
             .file("/proc/modules", "nvidia_uvm 1 0 - Live 0x0\nnvidia 1 1 nvidia_uvm, Live 0x0\n")
             .file("/dev/nvidiactl", "")
             .file("/dev/nvidia-uvm", "")
@@ -154,8 +109,8 @@ impl Tree {
 }
 
 /// A server with an H200 and a driver of branch 580, with Docker configured.
-pub fn healthy() -> Tree {
-    Tree::new()
+pub fn healthy() -> HostTree {
+    HostTree::new()
         .pci("0000:01:00.0", "0x2335", Some("nvidia"))
         .module("580.159.04", true, "NVIDIA H200")
         .libraries("580.159.04")
@@ -183,21 +138,21 @@ containerEdits:
 ";
 
 /// A GPU on the bus without a driver.
-pub fn no_driver() -> Tree {
-    Tree::new().pci("0000:01:00.0", "0x1eb8", None)
+pub fn no_driver() -> HostTree {
+    HostTree::new().pci("0000:01:00.0", "0x1eb8", None)
 }
 
 /// Libraries upgraded while the old module is loaded.
-pub fn mismatch() -> Tree {
-    Tree::new()
+pub fn mismatch() -> HostTree {
+    HostTree::new()
         .pci("0000:01:00.0", "0x1eb8", Some("nvidia"))
         .module("535.161.08", false, "Tesla T4")
         .libraries("535.183.01")
 }
 
 /// WSL2 with the Windows driver.
-pub fn wsl2() -> Tree {
-    Tree::new()
+pub fn wsl2() -> HostTree {
+    HostTree::new()
         .file("/proc/sys/kernel/osrelease", "5.15.167.4-microsoft-standard-WSL2\n")
         .file("/dev/dxg", "")
         .file("/usr/lib/wsl/lib/libcuda.so.1.1", "\x7fELF")
@@ -207,8 +162,8 @@ pub fn wsl2() -> Tree {
 }
 
 /// A container on a GPU host, started without the GPU.
-pub fn container_without_toolkit() -> Tree {
-    Tree::new()
+pub fn container_without_toolkit() -> HostTree {
+    HostTree::new()
         .file("/.dockerenv", "")
         .pci("0000:01:00.0", "0x2335", Some("nvidia"))
         .file("/sys/module/nvidia/version", "580.159.04\n")
@@ -217,13 +172,13 @@ pub fn container_without_toolkit() -> Tree {
 }
 
 /// A healthy machine whose PyTorch is a build for the CPU.
-pub fn torch_cpu_build() -> Tree {
+pub fn torch_cpu_build() -> HostTree {
     healthy().torch("2.11.0+cpu", None)
 }
 
 /// PyTorch from PyPI has no code for Volta since 2.11.
-pub fn torch_too_new_for_the_card() -> Tree {
-    Tree::new()
+pub fn torch_too_new_for_the_card() -> HostTree {
+    HostTree::new()
         .pci("0000:01:00.0", "0x1db6", Some("nvidia"))
         .module("580.95.05", false, "Tesla V100-SXM2-32GB")
         .libraries("580.95.05")

@@ -12,12 +12,10 @@ use std::time::Duration;
 /// A request as it came over the wire; header names are lower case.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// `GET`, `POST`, …
     pub method: String,
     /// The path with its query, as sent.
     pub path: String,
     pub headers: BTreeMap<String, String>,
-    /// The body, without the framing of chunks.
     pub body: Vec<u8>,
 }
 
@@ -27,7 +25,6 @@ impl Request {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
     }
@@ -56,11 +53,9 @@ pub enum Then {
 #[must_use]
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
-    /// The status code.
     pub status: u16,
     /// Headers beyond those of the framing.
     pub headers: Vec<(String, String)>,
-    /// The whole body.
     pub body: Vec<u8>,
     /// If not empty, written instead of a status line, headers and a body, piece by piece.
     pub pieces: Vec<Vec<u8>>,
@@ -68,7 +63,6 @@ pub struct Reply {
     pub delay: Duration,
     /// Close the connection after this many bytes of the body.
     pub cut_after: Option<usize>,
-    /// What becomes of the connection.
     pub then: Then,
     /// Send the body in chunks, without its length.
     pub chunked: bool,
@@ -80,7 +74,6 @@ impl Reply {
         Self { status, body: body.into(), ..Self::default() }
     }
 
-    /// Adds a header.
     pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));
         self
@@ -92,7 +85,6 @@ impl Reply {
         self
     }
 
-    /// Waits before the reply.
     pub fn after(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
@@ -175,7 +167,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server at a free port.
     pub fn start(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         Self::start_at(ANY_PORT, handler)
     }
@@ -201,12 +192,10 @@ impl Server {
         listen(ANY_PORT, Arc::default(), handler).0
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Host and port.
     pub fn host(&self) -> String {
         self.address.to_string()
     }
@@ -288,24 +277,9 @@ fn read_next(reader: &mut impl BufRead) -> Option<Request> {
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
-    let mut body = Vec::new();
-    if headers.get("transfer-encoding").is_some_and(|encoding| encoding == "chunked") {
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).ok()?;
-            let length = usize::from_str_radix(line.trim(), 16).ok()?;
-            let mut chunk = vec![0; length + 2];
-            reader.read_exact(&mut chunk).ok()?;
-            if length == 0 {
-                break;
-            }
-            body.extend(&chunk[..length]);
-        }
-    } else {
-        let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
-        body.resize(length, 0);
-        reader.read_exact(&mut body).ok()?;
-    }
+    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
     Some(Request { method, path, headers, body })
 }
 

@@ -17,6 +17,7 @@ pub mod host_tree;
 pub mod http;
 pub mod process;
 pub mod tar;
+mod tree;
 
 pub mod onnx;
 
@@ -41,16 +42,6 @@ pub fn missing(prerequisite: &str, reason: impl Display) {
         "`{prerequisite}` is required by {REQUIRE}: {reason}"
     );
     eprintln!("skipped: {reason}");
-}
-
-/// Whether the tests run as root.
-#[track_caller]
-pub fn require_root() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        missing("root", "not root");
-    }
-    is_root
 }
 
 /// The path of a program, which is also the prerequisite's name.

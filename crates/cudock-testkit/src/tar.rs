@@ -44,7 +44,6 @@ pub fn record(key: &str, value: &[u8]) -> Vec<u8> {
     [format!("{length} {key}=").as_bytes(), value, b"\n"].concat()
 }
 
-/// A tar file builder.
 #[must_use]
 #[derive(Debug, Clone, Default)]
 pub struct Tar(
@@ -60,39 +59,32 @@ impl Tar {
         self
     }
 
-    /// Appends an entry of any type.
     pub fn entry(self, name: impl AsRef<[u8]>, kind: u8, link: &str, content: &[u8]) -> Self {
         self.raw(&header(name.as_ref(), kind, content.len() as u64, link.as_bytes())).raw(content)
     }
 
-    /// Appends an entry of any type and mode.
     pub fn entry_with_mode(self, name: &str, kind: u8, mode: u32, content: &[u8]) -> Self {
         let mut block = header(name.as_bytes(), kind, content.len() as u64, b"");
         set_number(&mut block, 100, mode.into());
         self.raw(&block).raw(content)
     }
 
-    /// Appends a file that is not executable.
     pub fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
         self.entry_with_mode(name, b'0', 0o644, content.as_ref())
     }
 
-    /// Appends an executable file.
     pub fn program(self, name: &str, content: impl AsRef<[u8]>) -> Self {
         self.entry(name, b'0', "", content.as_ref())
     }
 
-    /// Appends a directory.
     pub fn directory(self, name: &str) -> Self {
         self.entry(format!("{name}/"), b'5', "", b"")
     }
 
-    /// Appends a symbolic link.
     pub fn symlink(self, name: &str, target: &str) -> Self {
         self.entry(name, b'2', target, b"")
     }
 
-    /// Appends a hard link.
     pub fn hard_link(self, name: &str, target: &str) -> Self {
         self.entry(name, b'1', target, b"")
     }
@@ -106,14 +98,11 @@ impl Tar {
         self.raw(&block)
     }
 
-    /// Appends a whiteout.
     pub fn whiteout(self, path: &str) -> Self {
-        let (directory, name) =
-            path.rsplit_once('/').map_or(("", path), |(directory, name)| (directory, name));
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         self.file(format!("{directory}/.wh.{name}").trim_start_matches('/'), "")
     }
 
-    /// Appends an opaque whiteout.
     pub fn opaque(self, directory: &str) -> Self {
         self.file(format!("{directory}/.wh..wh..opq").trim_start_matches('/'), "")
     }

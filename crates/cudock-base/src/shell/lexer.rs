@@ -11,11 +11,9 @@ const MAX_IN_SNIPPET: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// A POSIX script.
     Script,
-    /// A command in another text, in any shell. Quotes that are not closed are apostrophes.
+    /// A command in another text, in any shell, and the quote around it. Quotes that are not closed are apostrophes.
     Snippet {
-        /// The quote around the command.
         quote: Option<u8>,
     },
 }
@@ -46,7 +44,6 @@ impl<'t> Lexer<'t> {
         self.text
     }
 
-    /// The remaining text.
     pub(super) fn rest(&self) -> &'t str {
         self.text.get(self.at..self.limit).unwrap_or_default()
     }
@@ -128,7 +125,8 @@ impl<'t> Lexer<'t> {
                 Some(part) => parts.push(part),
                 None if self.byte(0).is_none() => {}
                 None => {
-                    let length = self.plain_length();
+                    let ends = |byte: &u8| b" \t\r\n'\"$`\\^".contains(byte) || self.is_operator(*byte);
+                    let length = self.length_until(ends);
                     let literal = self.literal(length);
                     parts.push(literal);
                 }
@@ -137,12 +135,11 @@ impl<'t> Lexer<'t> {
         Word { parts, span: start..self.at }
     }
 
-    /// The length of literal text; at least one character.
-    fn plain_length(&self) -> usize {
+    /// The length of literal text up to a byte that ends it; at least one character.
+    fn length_until(&self, ends: impl Fn(&u8) -> bool) -> usize {
         let rest = self.rest();
         let first = rest.chars().next().map_or(0, char::len_utf8);
-        let is_plain = |byte: &u8| !b" \t\r\n'\"$`\\^".contains(byte) && !self.is_operator(*byte);
-        first + rest.bytes().skip(first).take_while(is_plain).count()
+        first + rest.bytes().skip(first).take_while(|byte| !ends(byte)).count()
     }
 
     fn literal(&mut self, length: usize) -> Part<'t> {
@@ -154,11 +151,10 @@ impl<'t> Lexer<'t> {
     /// The quoted part at this position; `None` for an unclosed quote in a snippet.
     fn quoted(&mut self, quote: u8) -> Option<Part<'t>> {
         let start = self.at + 1;
-        let end = match (self.closing(quote), self.style) {
-            (Some(end), _) => Some(end),
-            (None, Style::Script) => None,
-            (None, Style::Snippet { .. }) => return None,
-        };
+        let end = self.closing(quote);
+        if end.is_none() && !self.is_script() {
+            return None;
+        }
         self.at = start;
         let limit = self.limit;
         self.limit = end.unwrap_or(limit);
@@ -207,10 +203,8 @@ impl<'t> Lexer<'t> {
                 _ => {
                     let part = if matches!(byte, b'$' | b'`') { self.substitution() } else { None };
                     let part = part.unwrap_or_else(|| {
-                        let rest = self.rest();
-                        let first = rest.chars().next().map_or(0, char::len_utf8);
-                        let more = rest.bytes().skip(first).take_while(|byte| !b"\\$`".contains(byte));
-                        self.literal(first + more.count())
+                        let length = self.length_until(|byte| b"\\$`".contains(byte));
+                        self.literal(length)
                     });
                     parts.push(part);
                 }

@@ -12,7 +12,6 @@ use std::ops::Range;
 use lexer::{Lexer, Style};
 pub use script::{Command, HereDoc, Redirect, Script};
 
-/// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Word<'t> {
     /// Its parts; empty for `''`.
@@ -27,7 +26,6 @@ pub enum Part<'t> {
     Literal {
         /// Without the backslash.
         text: &'t str,
-        /// The bytes of the text.
         span: Range<usize>,
     },
     Quoted {
@@ -38,20 +36,13 @@ pub enum Part<'t> {
         /// The bytes between the quotes.
         span: Range<usize>,
     },
-    /// `$NAME`, `${NAME:-default}`, `$1`, `$@`.
-    Variable {
-        /// All of it, from the `$` on.
-        span: Range<usize>,
-    },
-    /// `$(command)`, `$((1 + 1))`, `` `command` ``.
-    Substitution {
-        /// All of it, from the `$` on.
-        span: Range<usize>,
-    },
+    /// `$NAME`, `${NAME:-default}`, `$1`, `$@`: all of it.
+    Variable { span: Range<usize> },
+    /// `$(command)`, `$((1 + 1))`, `` `command` ``: all of it.
+    Substitution { span: Range<usize> },
 }
 
 impl Part<'_> {
-    /// The bytes of the part.
     pub fn span(&self) -> Range<usize> {
         match self {
             Self::Literal { span, .. }

@@ -10,7 +10,6 @@ use super::{Part, Word};
 pub struct Command<'t> {
     /// The program and its arguments, with assignments before them and without redirections.
     pub words: Vec<Word<'t>>,
-    /// Its redirections.
     pub redirects: Vec<Redirect<'t>>,
 }
 
@@ -27,7 +26,6 @@ pub struct Redirect<'t> {
     pub here_doc: Option<HereDoc>,
 }
 
-/// The text of a here-document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HereDoc {
     /// The lines, without the delimiter. With `<<-` they still have their tabs.
@@ -45,7 +43,6 @@ pub struct Script<'t> {
 }
 
 impl<'t> Script<'t> {
-    /// Starts at the first command.
     pub fn new(text: &'t str) -> Self {
         Self { lexer: Lexer::new(text, 0, Style::Script), here_docs: None }
     }

@@ -1,6 +1,6 @@
 //! Container engines and the container toolkit.
 
-use cudock_testkit::host_tree::{self as tree, Tree};
+use cudock_testkit::host_tree::{self as tree, HostTree};
 
 use crate::support::{message, problems, warnings};
 
@@ -11,7 +11,7 @@ fn a_container_without_the_gpu_is_reported() {
 
 #[test]
 fn docker_without_the_container_toolkit_is_a_warning() {
-    let tree = Tree::new()
+    let tree = HostTree::new()
         .pci("0000:01:00.0", "0x2335", Some("nvidia"))
         .module("580.159.04", true, "NVIDIA H200")
         .libraries("580.159.04")

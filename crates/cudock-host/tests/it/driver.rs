@@ -1,7 +1,7 @@
 //! The kernel module, its nodes, and the GPUs it supports.
 
 use cudock_host::CheckStatus;
-use cudock_testkit::host_tree::{self as tree, Tree};
+use cudock_testkit::host_tree::{self as tree, HostTree};
 
 use crate::support::{codes, diagnose, message, problems, warnings};
 
@@ -22,7 +22,7 @@ fn libraries_newer_than_the_module_are_a_mismatch() {
 #[test]
 fn nouveau_on_the_card_is_named() {
     assert_eq!(
-        problems(&Tree::new().pci("0000:01:00.0", "0x1eb8", Some("nouveau"))).first(),
+        problems(&HostTree::new().pci("0000:01:00.0", "0x1eb8", Some("nouveau"))).first(),
         Some(&"CD0102")
     );
 }
@@ -75,7 +75,7 @@ fn nvswitches_need_a_fabric_manager() {
 
 #[test]
 fn a_branch_past_its_end_is_a_warning() {
-    let tree = Tree::new()
+    let tree = HostTree::new()
         .pci("0000:01:00.0", "0x1eb8", Some("nvidia"))
         .module("550.163.01", true, "Tesla T4")
         .libraries("550.163.01");
@@ -84,7 +84,7 @@ fn a_branch_past_its_end_is_a_warning() {
 
 #[test]
 fn a_card_the_branch_has_dropped_is_named() {
-    let tree = Tree::new()
+    let tree = HostTree::new()
         .pci("0000:01:00.0", "0x1db6", Some("nvidia"))
         .module("595.91.07", false, "Tesla V100-SXM2-32GB")
         .libraries("595.91.07");
@@ -92,8 +92,8 @@ fn a_card_the_branch_has_dropped_is_named() {
 }
 
 /// The driver is installed, but its module has no GPU, because the branch does not support it.
-fn left_by_the_module(device: &str, driver: &str) -> Tree {
-    Tree::new()
+fn left_by_the_module(device: &str, driver: &str) -> HostTree {
+    HostTree::new()
         .pci("0000:01:00.0", device, None)
         .module(driver, false, "NVIDIA H200")
         .without("/proc/driver/nvidia/gpus/0000:01:00.0/information")
@@ -126,7 +126,7 @@ fn old_data_center_gpus_are_known_by_pci_id_with_their_last_driver() {
 
 #[test]
 fn a_dropped_card_beside_one_that_works_is_named() {
-    let tree = Tree::new()
+    let tree = HostTree::new()
         .pci("0000:01:00.0", "0x1eb8", Some("nvidia"))
         .pci("0000:02:00.0", "0x1db4", None)
         .module("595.91.07", true, "Tesla T4")
@@ -137,7 +137,7 @@ fn a_dropped_card_beside_one_that_works_is_named() {
 
 #[test]
 fn a_model_missing_in_the_tables_is_known_by_its_pci_id() {
-    let tree = Tree::new()
+    let tree = HostTree::new()
         .pci("0000:01:00.0", "0x1db6", Some("nvidia"))
         .module("595.91.07", false, "Graphics Device")
         .libraries("595.91.07");
@@ -147,7 +147,7 @@ fn a_model_missing_in_the_tables_is_known_by_its_pci_id() {
 
 #[test]
 fn blackwell_with_the_proprietary_module_is_named() {
-    let tree = Tree::new()
+    let tree = HostTree::new()
         .pci("0000:01:00.0", "0x2901", Some("nvidia"))
         .module("580.159.04", false, "NVIDIA B200")
         .libraries("580.159.04");

@@ -2,7 +2,7 @@
 
 use cudock_facts::Facts;
 use cudock_host::{CheckStatus, Verdict, checks};
-use cudock_testkit::host_tree::{self as tree, Tree};
+use cudock_testkit::host_tree::{self as tree, HostTree};
 
 use crate::support::{codes, diagnose, problems, warnings};
 
@@ -27,7 +27,7 @@ fn a_torch_without_code_for_the_card_fails_with_209() {
 
 #[test]
 fn a_driver_too_old_for_torch_fails_with_35() {
-    let tree = Tree::new()
+    let tree = HostTree::new()
         .pci("0000:01:00.0", "0x20b5", Some("nvidia"))
         .module("570.211.01", true, "NVIDIA A100 80GB PCIe")
         .libraries("570.211.01")
@@ -40,7 +40,7 @@ fn a_driver_too_old_for_torch_fails_with_35() {
 
 #[test]
 fn an_older_torch_runs_on_the_same_driver() {
-    let tree = Tree::new()
+    let tree = HostTree::new()
         .pci("0000:01:00.0", "0x20b5", Some("nvidia"))
         .module("570.211.01", true, "NVIDIA A100 80GB PCIe")
         .libraries("570.211.01")
@@ -65,7 +65,7 @@ fn no_fix_names_a_torch_build_that_fails() {
         for (device, model, capability) in gpus {
             for (torch, cuda) in [("2.15.0+cu130", "13.0"), ("2.5.1+cu121", "12.1"), ("1.13.1+cu117", "11.7")]
             {
-                let tree = Tree::new()
+                let tree = HostTree::new()
                     .pci("0000:01:00.0", device, Some("nvidia"))
                     .module(&driver, true, model)
                     .libraries(&driver)
@@ -128,7 +128,7 @@ fn torchvision_of_another_torch_is_a_warning() {
 
 #[test]
 fn tensorflow_without_its_cuda_libraries_falls_back_to_the_cpu() {
-    let tree = Tree::new()
+    let tree = HostTree::new()
         .pci("0000:01:00.0", "0x2335", Some("nvidia"))
         .module("580.159.04", true, "NVIDIA H200")
         .libraries("580.159.04")
@@ -149,7 +149,7 @@ fn tensorflow_without_its_cuda_libraries_falls_back_to_the_cpu() {
 fn tensorflow_reaches_blackwell_by_jit_where_its_ptx_is_not_for_hopper_alone() {
     let packages = "/opt/venv/lib/python3.12/site-packages/nvidia";
     for (version, verdict) in [("2.19.0", Verdict::Fails), ("2.21.0", Verdict::Jit)] {
-        let tree = Tree::new()
+        let tree = HostTree::new()
             .pci("0000:01:00.0", "0x2b85", Some("nvidia"))
             .module("580.159.04", true, "NVIDIA GeForce RTX 5090")
             .libraries("580.159.04")
@@ -180,7 +180,7 @@ fn onnxruntime_for_the_cpu_is_only_a_note() {
 
 #[test]
 fn onnxruntime_gpu_without_code_for_b200_fails_with_209() {
-    let mut tree = Tree::new()
+    let mut tree = HostTree::new()
         .pci("0000:01:00.0", "0x2901", Some("nvidia"))
         .module("580.159.04", true, "NVIDIA B200")
         .libraries("580.159.04")
@@ -210,7 +210,7 @@ fn a_rocm_build_beside_an_nvidia_gpu_is_named() {
 
 #[test]
 fn ptx_newer_than_the_driver_fails_with_222() {
-    let mut tree = Tree::new()
+    let mut tree = HostTree::new()
         .pci("0000:01:00.0", "0x2901", Some("nvidia"))
         .module("565.57.01", true, "NVIDIA B200")
         .libraries("565.57.01")

@@ -2,7 +2,7 @@
 
 use cudock_facts::Facts;
 use cudock_host::{CheckStatus, Verdict, checks};
-use cudock_testkit::host_tree::{self as tree, Tree};
+use cudock_testkit::host_tree::{self as tree, HostTree};
 
 use crate::support::{codes, diagnose, problems};
 
@@ -44,7 +44,7 @@ fn a_linux_driver_inside_wsl2_is_named() {
 
 #[test]
 fn a_machine_without_a_gpu_says_so_once() {
-    let diagnosis = diagnose(&Tree::new());
+    let diagnosis = diagnose(&HostTree::new());
     assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0101"]);
     assert_eq!(diagnosis.checks.len(), 1, "no GPU means nothing else to look at: {:#?}", diagnosis.checks);
 }
@@ -52,7 +52,7 @@ fn a_machine_without_a_gpu_says_so_once() {
 #[test]
 fn an_amd_gpu_alone_is_not_an_nvidia_gpu() {
     assert_eq!(
-        problems(&Tree::new().pci_of("0000:03:00.0", "0x1002", "0x74a1", "0x120000", Some("amdgpu"))),
+        problems(&HostTree::new().pci_of("0000:03:00.0", "0x1002", "0x74a1", "0x120000", Some("amdgpu"))),
         ["CD0105"]
     );
 }

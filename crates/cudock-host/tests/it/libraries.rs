@@ -1,7 +1,7 @@
 //! Which libcuda and which CUDA libraries the loader finds.
 
 use cudock_host::CheckStatus;
-use cudock_testkit::host_tree::{self as tree, Tree};
+use cudock_testkit::host_tree::{self as tree, HostTree};
 
 use crate::support::{diagnose, message, problems, warnings};
 
@@ -40,7 +40,7 @@ fn an_older_compat_libcuda_that_comes_first_is_803() {
 
 #[test]
 fn a_compat_libcuda_on_a_geforce_is_804() {
-    let tree = Tree::new()
+    let tree = HostTree::new()
         .pci("0000:01:00.0", "0x2684", Some("nvidia"))
         .module("535.309.01", true, "NVIDIA GeForce RTX 4090")
         .libraries("535.309.01")
@@ -61,7 +61,7 @@ fn a_compat_libcuda_that_is_not_on_the_path_is_ignored() {
 
 #[test]
 fn a_driver_the_loader_does_not_search_is_named() {
-    let tree = Tree::new()
+    let tree = HostTree::new()
         .pci("0000:01:00.0", "0x2335", Some("nvidia"))
         .module("580.159.04", true, "NVIDIA H200")
         .file("/usr/local/nvidia/lib64/libcuda.so.580.159.04", "\x7fELF")

@@ -3,12 +3,12 @@
 use cudock_facts::Facts;
 use cudock_host::host::{NvmlGpu, NvmlReport, NvmlResult};
 use cudock_host::{CheckStatus, Diagnosis, examine};
-use cudock_testkit::host_tree::{self as tree, Tree};
+use cudock_testkit::host_tree::{self as tree, HostTree};
 
 use crate::support::{codes, day, read};
 
 /// Adds NVML data, as on a live machine.
-fn with_nvml(tree: &Tree, change: impl Fn(&mut NvmlGpu)) -> Diagnosis {
+fn with_nvml(tree: &HostTree, change: impl Fn(&mut NvmlGpu)) -> Diagnosis {
     let mut host = read(tree);
     let mut gpu = NvmlGpu {
         name: "NVIDIA H200".into(),

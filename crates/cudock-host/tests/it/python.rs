@@ -1,7 +1,7 @@
 //! Which Python environment is active.
 
 use cudock_host::Verdict;
-use cudock_testkit::host_tree::{self as tree, Tree};
+use cudock_testkit::host_tree::{self as tree, HostTree};
 
 use crate::support::{diagnose, read};
 
@@ -38,7 +38,7 @@ fn an_environment_that_is_not_on_the_path_is_not_active() {
 
 #[test]
 fn the_version_selected_by_pyenv_is_read() {
-    let tree = Tree::new()
+    let tree = HostTree::new()
         .program("/root/.pyenv/shims/python3")
         .file("/root/.pyenv/version", "3.12.1\n")
         .program("/root/.pyenv/versions/3.12.1/bin/python3")

@@ -3,17 +3,17 @@
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 use cudock_host::{CheckStatus, Diagnosis, Host, Root, examine, probe};
-use cudock_testkit::host_tree::Tree;
+use cudock_testkit::host_tree::HostTree;
 
 pub(crate) fn day() -> Date {
     "2026-11-15".parse().unwrap()
 }
 
-pub(crate) fn read(tree: &Tree) -> Host {
+pub(crate) fn read(tree: &HostTree) -> Host {
     probe::read(&Root::tree(tree.path()).unwrap(), &|_| panic!("a tree has no NVML"))
 }
 
-pub(crate) fn diagnose(tree: &Tree) -> Diagnosis {
+pub(crate) fn diagnose(tree: &HostTree) -> Diagnosis {
     examine(&read(tree), &Facts::embedded(), day())
 }
 
@@ -21,15 +21,15 @@ pub(crate) fn codes(diagnosis: &Diagnosis, status: CheckStatus) -> Vec<&'static 
     diagnosis.checks.iter().filter(|check| check.status == status).filter_map(|check| check.code).collect()
 }
 
-pub(crate) fn problems(tree: &Tree) -> Vec<&'static str> {
+pub(crate) fn problems(tree: &HostTree) -> Vec<&'static str> {
     codes(&diagnose(tree), CheckStatus::Problem)
 }
 
-pub(crate) fn warnings(tree: &Tree) -> Vec<&'static str> {
+pub(crate) fn warnings(tree: &HostTree) -> Vec<&'static str> {
     codes(&diagnose(tree), CheckStatus::Warning)
 }
 
-pub(crate) fn message(tree: &Tree, code: &str) -> String {
+pub(crate) fn message(tree: &HostTree, code: &str) -> String {
     let diagnosis = diagnose(tree);
     diagnosis.checks.iter().find(|check| check.code == Some(code)).map(|check| check.message.clone()).unwrap()
 }

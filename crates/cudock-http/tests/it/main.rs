@@ -8,10 +8,8 @@
 )]
 
 mod downloads;
-mod operations;
 mod probes;
 mod requests;
-mod uploads;
 
 use std::time::Duration;
 

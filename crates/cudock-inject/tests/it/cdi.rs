@@ -11,7 +11,7 @@ use cudock_inject::cdi::{
     CdiOptions, CheckTarget, Finding, Level, Specification, check, check_directories, specification,
 };
 use cudock_inject::{Capabilities, Driver, Extras, InjectError};
-use cudock_testkit::driver_tree::{DEBIAN, Tree, VERSION, WIDE, can_make_devices, debian};
+use cudock_testkit::driver_tree::{DEBIAN, DriverTree, VERSION, WIDE, can_make_devices, debian};
 
 use crate::support::DriverOf;
 
@@ -75,7 +75,7 @@ fn windows_driver_is_one_device() {
     if !can_make_devices() {
         return;
     }
-    let tree = Tree::new()
+    let tree = DriverTree::new()
         .device("/dev/dxg", 10, 125, 0o666)
         .file("/usr/lib/wsl/lib/libdxcore.so", WIDE)
         .file("/usr/lib/wsl/drivers/nv.inf/libcuda.so.1.1", WIDE);
@@ -189,14 +189,14 @@ fn fewer_capabilities_and_extras_can_be_written() {
 }
 
 /// Names as a specification on the machine itself has them: without the tree in front.
-fn on_the_machine(tree: &Tree, spec: &Specification) -> String {
+fn on_the_machine(tree: &DriverTree, spec: &Specification) -> String {
     spec.to_yaml()
         .unwrap()
         .replace(tree.at("/").to_str().unwrap(), "/")
         .replace("hostPath: //", "hostPath: /")
 }
 
-fn findings(tree: &Tree, text: &str) -> Vec<Finding> {
+fn findings(tree: &DriverTree, text: &str) -> Vec<Finding> {
     let root = Root::tree(tree.path()).unwrap();
     let driver = tree.find().ok();
     check(&CheckTarget { root: &root, driver: driver.as_ref() }, "/etc/cdi/nvidia.yaml", text)
@@ -227,7 +227,7 @@ fn what_changed_since_it_was_written_is_found() {
     let updated =
         tree().without(&format!("{DEBIAN}/libcuda.so.{VERSION}")).library("/usr/lib64", "libcuda", "590.10");
     let updated = updated.without("/proc/driver/nvidia/version");
-    let cases: [(Tree, &str, &str); 6] = [
+    let cases: [(DriverTree, &str, &str); 6] = [
         (tree().without("/usr/bin/nvidia-smi"), &text, "mounted files not found"),
         (updated, &text, "it is for driver 580.159.04, but 590.10 is running"),
         (tree().without("/proc/driver/nvidia/gpus/0000:41:00.0"), &text, "no longer exist: 1, GPU-bbbbbbbb"),
@@ -299,8 +299,10 @@ fn what_engines_refuse_is_found() {
 #[test]
 fn a_device_in_two_files_of_a_folder_is_found() {
     let one = "cdiVersion: 0.3.0\nkind: a.b/c\ndevices:\n- name: x\n  containerEdits: {env: [A=1]}\n";
-    let tree =
-        Tree::new().file("/etc/cdi/a.yaml", one).file("/etc/cdi/b.json", one).file("/etc/cdi/c.txt", one);
+    let tree = DriverTree::new()
+        .file("/etc/cdi/a.yaml", one)
+        .file("/etc/cdi/b.json", one)
+        .file("/etc/cdi/c.txt", one);
     let tree = tree.file("/run/cdi/a.yaml", one).link("/var/run", "/run");
     let root = Root::tree(tree.path()).unwrap();
     let machine = CheckTarget { root: &root, driver: None };
@@ -313,14 +315,14 @@ fn a_device_in_two_files_of_a_folder_is_found() {
     assert_eq!(messages(&findings), "a.b/c=x is also in /etc/cdi/a.yaml: engines reject duplicate devices\n");
 }
 
-fn bundle(root: &str) -> Tree {
+fn bundle(root: &str) -> DriverTree {
     let config = format!(
         "{{\"ociVersion\": \"1.0.2\", \"root\": {{\"path\": \"{root}\"}}, \"linux\": {{\"devices\": [{{\"path\": \"/dev/nvidia3\", \"type\": \"c\"}}, {{\"path\": \"/dev/nvidiactl\"}}]}}}}"
     );
-    Tree::new().file("/config.json", config).directory("/rootfs/usr/lib64")
+    DriverTree::new().file("/config.json", config).directory("/rootfs/usr/lib64")
 }
 
-fn state(tree: &Tree) -> String {
+fn state(tree: &DriverTree) -> String {
     format!(
         "{{\"ociVersion\": \"1.0.2\", \"id\": \"x\", \"status\": \"creating\", \"bundle\": \"{}\"}}",
         tree.at("/").display()
@@ -355,7 +357,7 @@ fn hooks_work_on_the_root_of_the_bundle() {
 
 #[test]
 fn a_hook_refuses_what_is_no_state() {
-    let tree = Tree::new();
+    let tree = DriverTree::new();
     for text in ["", "{}", "[]", &state(&tree)] {
         let error =
             hook::run(&Call::UpdateApplicationProfile, Stage::Container, text.as_bytes()).unwrap_err();

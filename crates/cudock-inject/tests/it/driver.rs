@@ -5,7 +5,7 @@ use cudock_host::Root;
 use cudock_inject::driver::DriverKind;
 use cudock_inject::{Driver, DriverGpu, DriverRoots, ElfClass, InjectError, MigDevice};
 use cudock_testkit::driver_tree::{
-    DEBIAN, NARROW, Tree, UTILITY, VERSION, WIDE, can_make_devices, debian, two_gpus,
+    DEBIAN, DriverTree, NARROW, UTILITY, VERSION, WIDE, can_make_devices, debian, two_gpus,
 };
 
 use crate::support::DriverOf;
@@ -109,7 +109,7 @@ fn files_and_devices_may_come_from_two_roots() {
     if !can_make_devices() {
         return;
     }
-    let files = Tree::new().libraries("/usr/lib64", &["libcuda"]);
+    let files = DriverTree::new().libraries("/usr/lib64", &["libcuda"]);
     let devices = two_gpus();
     let places = DriverRoots::two(Root::tree(files.path()).unwrap(), Root::tree(devices.path()).unwrap());
     let driver = Driver::find(&places).unwrap();
@@ -145,9 +145,9 @@ fn windows_driver_is_found_in_its_store() {
     assert_eq!(driver.nodes.keys().collect::<Vec<_>>(), ["/dev/dxg"]);
 }
 
-fn wsl() -> Tree {
+fn wsl() -> DriverTree {
     let store = "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_1";
-    Tree::new()
+    DriverTree::new()
         .device("/dev/dxg", 10, 125, 0o666)
         .file("/usr/lib/wsl/lib/libdxcore.so", WIDE)
         .file(&format!("{store}/libcuda.so.1.1"), WIDE)
@@ -232,7 +232,7 @@ fn a_card_that_was_never_used_has_no_name_yet() {
     if !can_make_devices() {
         return;
     }
-    let tree = Tree::new()
+    let tree = DriverTree::new()
         .module(VERSION)
         .gpu("0000:01:00.0", 0, "GPU-????????-????-????-????-????????????")
         .libraries(DEBIAN, &["libcuda"]);
@@ -248,7 +248,7 @@ fn a_program_is_preferred_to_a_script_of_its_name() {
         .libraries("/usr/local/nvidia/lib64", &["libcuda"])
         .program("/usr/bin/nvidia-smi")
         .program("/usr/local/nvidia/bin/nvidia-smi");
-    let smi = |tree: &Tree| {
+    let smi = |tree: &DriverTree| {
         let driver = tree.driver();
         driver.files.iter().find(|file| file.inside.ends_with("/nvidia-smi")).unwrap().inside.clone()
     };

@@ -8,7 +8,7 @@ use cudock_inject::{
     Capabilities, Driver, DriverRoots, Edits, ElfClass, Extras, GpuRequest, InjectError, Placement, edits,
 };
 use cudock_testkit::driver_tree::{
-    COMPUTE, DEBIAN, NARROW, Tree, UTILITY, VERSION, WIDE, can_make_devices, debian, two_gpus,
+    COMPUTE, DEBIAN, DriverTree, NARROW, UTILITY, VERSION, WIDE, can_make_devices, debian, two_gpus,
     with_everything,
 };
 
@@ -267,7 +267,7 @@ fn a_beginning_that_two_uuids_share_names_neither() {
         return;
     }
     let tree =
-        Tree::new().module(VERSION).gpu("0000:01:00.0", 0, "GPU-aa1").gpu("0000:02:00.0", 1, "GPU-aa2");
+        DriverTree::new().module(VERSION).gpu("0000:01:00.0", 0, "GPU-aa1").gpu("0000:02:00.0", 1, "GPU-aa2");
     let driver = tree.libraries(DEBIAN, &COMPUTE).driver();
     assert!(edits(&driver, &request("GPU-aa"), &image()).is_err());
     assert!(edits(&driver, &request("GPU-aa2"), &image()).is_ok());
@@ -399,7 +399,7 @@ fn windows_driver_stays_in_its_store_and_has_one_node() {
         return;
     }
     let store = "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_1";
-    let tree = Tree::new()
+    let tree = DriverTree::new()
         .device("/dev/dxg", 10, 125, 0o666)
         .file("/usr/lib/wsl/lib/libdxcore.so", WIDE)
         .file(&format!("{store}/libcuda.so.1.1"), WIDE)
@@ -427,7 +427,7 @@ fn what_makes_a_container_useless_is_an_error_with_a_way_out() {
     if !can_make_devices() {
         return;
     }
-    let refused = |tree: Tree, flag: &str| edits(&tree.driver(), &request(flag), &image()).unwrap_err();
+    let refused = |tree: DriverTree, flag: &str| edits(&tree.driver(), &request(flag), &image()).unwrap_err();
     for (tree, flag, message) in [
         (debian().without("/dev/nvidiactl"), "all", "/dev/nvidiactl is missing"),
         (debian().without("/dev/nvidia-uvm"), "all", "/dev/nvidia-uvm is missing"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cudock_host::ld_cache::Cache;
 use cudock_inject::{Edits, ElfClass, Library, Link, Text, library_directory, prepare_root};
-use cudock_testkit::driver_tree::{DEBIAN, Tree};
+use cudock_testkit::driver_tree::{DEBIAN, DriverTree};
 
 const ARCH: &str = std::env::consts::ARCH;
 
@@ -31,7 +31,7 @@ fn edits(folder: &str) -> Edits {
     }
 }
 
-fn cached(tree: &Tree) -> Vec<(String, String)> {
+fn cached(tree: &DriverTree) -> Vec<(String, String)> {
     let bytes = fs::read(tree.at("/etc/ld.so.cache")).unwrap();
     Cache::parse(&bytes).unwrap().entries.into_iter().map(|entry| (entry.name, entry.path)).collect()
 }
@@ -50,7 +50,7 @@ fn names(path: &Path) -> Vec<String> {
 
 #[test]
 fn links_texts_and_cache_are_made() {
-    let tree = Tree::new().directory(DEBIAN);
+    let tree = DriverTree::new().directory(DEBIAN);
     prepare_root(tree.path(), &edits(DEBIAN)).unwrap();
     assert_eq!(
         fs::read_link(tree.at(&format!("{DEBIAN}/libcuda.so.1"))).unwrap(),
@@ -69,7 +69,7 @@ fn links_texts_and_cache_are_made() {
 
 #[test]
 fn doing_it_again_changes_nothing() {
-    let tree = Tree::new().directory(DEBIAN);
+    let tree = DriverTree::new().directory(DEBIAN);
     prepare_root(tree.path(), &edits(DEBIAN)).unwrap();
     let before = fs::read(tree.at("/etc/ld.so.cache")).unwrap();
     prepare_root(tree.path(), &edits(DEBIAN)).unwrap();
@@ -78,7 +78,7 @@ fn doing_it_again_changes_nothing() {
 
 #[test]
 fn what_the_image_had_in_the_cache_stays_behind_the_driver() {
-    let tree = Tree::new().directory(DEBIAN);
+    let tree = DriverTree::new().directory(DEBIAN);
     prepare_root(tree.path(), &edits("/opt/old")).unwrap();
     prepare_root(tree.path(), &edits(DEBIAN)).unwrap();
     assert_eq!(cached(&tree), [libcuda(DEBIAN), libcuda("/opt/old")]);
@@ -86,7 +86,7 @@ fn what_the_image_had_in_the_cache_stays_behind_the_driver() {
 
 #[test]
 fn a_folder_of_its_own_is_remembered_for_ldconfig() {
-    let tree = Tree::new();
+    let tree = DriverTree::new();
     prepare_root(tree.path(), &edits("/usr/local/nvidia/lib64")).unwrap();
     let line = fs::read_to_string(tree.at("/etc/ld.so.conf.d/00-cudock.conf")).unwrap();
     assert_eq!(line, "/usr/local/nvidia/lib64\n");
@@ -97,23 +97,23 @@ fn a_folder_of_its_own_is_remembered_for_ldconfig() {
 fn musls_list_of_folders_grows_and_keeps_what_it_had() {
     let path = format!("/etc/ld-musl-{ARCH}.path");
     let loader = format!("/lib/ld-musl-{ARCH}.so.1");
-    let tree = Tree::new().file(&loader, "loader");
+    let tree = DriverTree::new().file(&loader, "loader");
     prepare_root(tree.path(), &edits("/usr/lib64")).unwrap();
     assert_eq!(fs::read_to_string(tree.at(&path)).unwrap(), "/lib\n/usr/local/lib\n/usr/lib\n/usr/lib64\n");
     assert!(!tree.at("/etc/ld.so.cache").exists(), "no loader here reads one");
 
-    let tree = Tree::new().file(&loader, "loader").file(&path, "/lib:/opt/lib\n/usr/lib64");
+    let tree = DriverTree::new().file(&loader, "loader").file(&path, "/lib:/opt/lib\n/usr/lib64");
     prepare_root(tree.path(), &edits("/usr/lib64")).unwrap();
     assert_eq!(fs::read_to_string(tree.at(&path)).unwrap(), "/lib:/opt/lib\n/usr/lib64", "it knew already");
 
-    let tree = Tree::new().file(&loader, "loader");
+    let tree = DriverTree::new().file(&loader, "loader");
     prepare_root(tree.path(), &edits("/usr/lib")).unwrap();
     assert!(!tree.at(&path).exists(), "it looks there by itself");
 }
 
 #[test]
 fn files_of_the_image_in_the_way_are_replaced() {
-    let tree = Tree::new()
+    let tree = DriverTree::new()
         .file(&format!("{DEBIAN}/libcuda.so.1"), "baked in")
         .link(&format!("{DEBIAN}/libcuda.so"), "/nowhere")
         .file("/etc/ld.so.cache", "not a cache");
@@ -128,7 +128,7 @@ fn files_of_the_image_in_the_way_are_replaced() {
 
 #[test]
 fn a_folder_in_the_way_is_an_error_with_its_place() {
-    let tree = Tree::new().directory(&format!("{DEBIAN}/libcuda.so.1"));
+    let tree = DriverTree::new().directory(&format!("{DEBIAN}/libcuda.so.1"));
     let error = prepare_root(tree.path(), &edits(DEBIAN)).unwrap_err();
     assert!(error.to_string().starts_with(&format!("cannot link {DEBIAN}/libcuda.so.1 in ")), "{error}");
 }
@@ -142,7 +142,7 @@ fn no_link_leads_out_of_the_root() {
     let up = format!("{}{}", "../".repeat(40), out.trim_start_matches('/'));
     for target in [out, up.as_str()] {
         for place in ["/etc", "/usr", "/usr/lib", DEBIAN, "/etc/nvidia", "/etc/ld.so.conf.d"] {
-            let tree = Tree::new().link(place, target);
+            let tree = DriverTree::new().link(place, target);
             // It may fail, since the target is not in the root; it must not get out.
             prepare_root(tree.path(), &edits(DEBIAN)).ok();
             prepare_root(tree.path(), &edits("/usr/local/odd")).ok();
@@ -150,7 +150,7 @@ fn no_link_leads_out_of_the_root() {
         }
         let file = format!("{target}/keep");
         for place in ["/etc/ld.so.cache", "/etc/nvidia/profile.conf", "/etc/ld.so.conf.d/00-cudock.conf"] {
-            let tree = Tree::new().link(place, &file);
+            let tree = DriverTree::new().link(place, &file);
             prepare_root(tree.path(), &edits("/usr/local/odd")).unwrap();
             assert_eq!(fs::read_to_string(outside.path().join("keep")).unwrap(), "mine", "{place} -> {file}");
             assert!(!tree.at(place).is_symlink(), "the link itself is replaced");
@@ -160,7 +160,7 @@ fn no_link_leads_out_of_the_root() {
 
 #[test]
 fn an_absolute_link_is_followed_inside_the_root() {
-    let tree = Tree::new()
+    let tree = DriverTree::new()
         .directory("/data/etc")
         .link("/etc", "/data/etc")
         .directory("/usr/lib64")
@@ -172,7 +172,7 @@ fn an_absolute_link_is_followed_inside_the_root() {
 
 #[test]
 fn a_pipe_for_a_cache_does_not_hang() {
-    let tree = Tree::new().directory("/etc");
+    let tree = DriverTree::new().directory("/etc");
     rustix::fs::mknodat(
         rustix::fs::CWD,
         tree.at("/etc/ld.so.cache"),
@@ -187,7 +187,7 @@ fn a_pipe_for_a_cache_does_not_hang() {
 
 #[test]
 fn dots_in_edits_are_refused() {
-    let tree = Tree::new();
+    let tree = DriverTree::new();
     let edits = Edits {
         links: vec![Link { path: PathBuf::from("/usr/../../x"), target: PathBuf::from("y") }],
         ..Edits::default()
@@ -199,17 +199,20 @@ fn dots_in_edits_are_refused() {
 fn the_images_own_library_directory_is_chosen() {
     let triplet = format!("/usr/lib/{ARCH}-linux-gnu");
     assert_eq!(
-        library_directory(Tree::new().directory(&triplet).directory("/usr/lib64").path()).unwrap(),
+        library_directory(DriverTree::new().directory(&triplet).directory("/usr/lib64").path()).unwrap(),
         Path::new(&triplet)
     );
     assert_eq!(
-        library_directory(Tree::new().directory("/usr/lib64").path()).unwrap(),
+        library_directory(DriverTree::new().directory("/usr/lib64").path()).unwrap(),
         Path::new("/usr/lib64")
     );
-    assert_eq!(library_directory(Tree::new().directory("/usr/lib").path()).unwrap(), Path::new("/usr/lib"));
-    assert_eq!(library_directory(Tree::new().path()).unwrap(), Path::new("/usr/lib"));
+    assert_eq!(
+        library_directory(DriverTree::new().directory("/usr/lib").path()).unwrap(),
+        Path::new("/usr/lib")
+    );
+    assert_eq!(library_directory(DriverTree::new().path()).unwrap(), Path::new("/usr/lib"));
     let outside = tempfile::tempdir().unwrap();
-    let hostile = Tree::new().link("/usr/lib64", outside.path().to_str().unwrap());
+    let hostile = DriverTree::new().link("/usr/lib64", outside.path().to_str().unwrap());
     assert_eq!(
         library_directory(hostile.path()).unwrap(),
         Path::new("/usr/lib"),
@@ -245,7 +248,7 @@ fn library_with(section: &str, contents: &[u8]) -> Vec<u8> {
 }
 
 /// The libcuda that a root with this cuda-compat has first in its cache, under driver 535.161.08.
-fn first_with_compat(tree: Tree) -> String {
+fn first_with_compat(tree: DriverTree) -> String {
     let tree = tree.directory(DEBIAN);
     let edits = Edits { driver: "535.161.08".parse().ok(), ..edits(DEBIAN) };
     prepare_root(tree.path(), &edits).unwrap();
@@ -270,15 +273,15 @@ fn a_newer_libcuda_of_the_image_goes_first_where_it_is_made_for_the_driver() {
         ("550.54.14", plain.clone(), &compat, "without a note, of a newer branch"),
         ("535.200.01", plain.clone(), &driver, "without a note, of the same branch"),
     ] {
-        let tree = Tree::new().library_of("/usr/local/cuda-12.4/compat", "libcuda", version, &bytes);
+        let tree = DriverTree::new().library_of("/usr/local/cuda-12.4/compat", "libcuda", version, &bytes);
         let tree = tree.link("/usr/local/cuda", "cuda-12.4");
         assert_eq!(&first_with_compat(tree), first, "{why}");
     }
-    let two = Tree::new().library_of(place, "libcuda", "550.54.14", &plain);
+    let two = DriverTree::new().library_of(place, "libcuda", "550.54.14", &plain);
     let two = two.file(&format!("{place}/libcuda.so.560.28.03"), &plain);
     assert_eq!(first_with_compat(two), driver, "of two neither is taken");
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("libcuda.so.550.54.14"), &plain).unwrap();
-    let hostile = Tree::new().link(place, outside.path().to_str().unwrap());
+    let hostile = DriverTree::new().link(place, outside.path().to_str().unwrap());
     assert_eq!(first_with_compat(hostile), driver, "outside the root nothing is looked at");
 }

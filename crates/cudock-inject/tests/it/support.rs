@@ -2,7 +2,7 @@
 
 use cudock_host::Root;
 use cudock_inject::{Driver, DriverRoots, InjectError};
-use cudock_testkit::driver_tree::Tree;
+use cudock_testkit::driver_tree::DriverTree;
 
 /// The driver that is installed in a tree.
 pub(crate) trait DriverOf {
@@ -17,7 +17,7 @@ pub(crate) trait DriverOf {
     }
 }
 
-impl DriverOf for Tree {
+impl DriverOf for DriverTree {
     fn places(&self) -> DriverRoots {
         DriverRoots::one(Root::tree(self.path()).unwrap())
     }

@@ -27,11 +27,9 @@ pub use workload::{Workload, WorkloadKind};
 pub struct Manifest {
     /// Name of the project; that of the directory if absent.
     pub name: Option<String>,
-    /// What runs.
     pub workload: Workload,
     /// What it needs; found by inspection where absent.
     pub needs: Needs,
-    /// The data it reads.
     pub data: Data,
     /// What a start costs.
     pub start: Start,

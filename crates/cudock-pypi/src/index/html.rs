@@ -126,37 +126,22 @@ mod tests {
     #[test]
     fn links_are_read_in_all_spellings() {
         let hash = "0123456789abcdef".repeat(4);
-        let https = |path: &str| format!("https://index.example/{path}");
-        for (text, file, url, hashed) in [
+        for (text, file, path, hashed) in [
             (
-                format!("<a href=\"a.whl#sha256={hash}\" data-requires-python=\"&gt;=3.11\">a</a>"),
+                "<a href=\"a.whl#sha256=HASH\" data-requires-python=\"&gt;=3.11\">a</a>",
                 "a.whl",
-                https("simple/a/a.whl"),
+                "simple/a/a.whl",
                 true,
             ),
-            (
-                format!("<A class='x' HREF='../../p/a.whl#egg=a&amp;sha256={hash}'>"),
-                "a.whl",
-                https("p/a.whl"),
-                true,
-            ),
-            ("<a\n  data-x\n  href=/p/a%2B1.whl>".to_owned(), "a+1.whl", https("p/a%2B1.whl"), false),
-            ("<a/href=\"a.whl?x=1&#38;y=2\"/>".to_owned(), "a.whl", https("simple/a/a.whl"), false),
-            ("<a title='a > b' href = \"a.whl#md5=1\">".to_owned(), "a.whl", https("simple/a/a.whl"), false),
-            (
-                "<head><base href='/root/'></head><a href='a.whl'>".to_owned(),
-                "a.whl",
-                https("root/a.whl"),
-                false,
-            ),
-            (
-                "<!-- <a href='no.whl'> --><a href='a.whl'>".to_owned(),
-                "a.whl",
-                https("simple/a/a.whl"),
-                false,
-            ),
+            ("<A class='x' HREF='../../p/a.whl#egg=a&amp;sha256=HASH'>", "a.whl", "p/a.whl", true),
+            ("<a\n  data-x\n  href=/p/a%2B1.whl>", "a+1.whl", "p/a%2B1.whl", false),
+            ("<a/href=\"a.whl?x=1&#38;y=2\"/>", "a.whl", "simple/a/a.whl", false),
+            ("<a title='a > b' href = \"a.whl#md5=1\">", "a.whl", "simple/a/a.whl", false),
+            ("<head><base href='/root/'></head><a href='a.whl'>", "a.whl", "root/a.whl", false),
+            ("<!-- <a href='no.whl'> --><a href='a.whl'>", "a.whl", "simple/a/a.whl", false),
         ] {
-            assert_eq!(links(&text), [(file.to_owned(), url, hashed)], "{text}");
+            let url = format!("https://index.example/{path}");
+            assert_eq!(links(&text.replace("HASH", &hash)), [(file.to_owned(), url, hashed)], "{text}");
         }
     }
 

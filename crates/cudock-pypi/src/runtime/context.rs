@@ -11,9 +11,7 @@ use crate::env::{CONDA_PREFIX, LD_LIBRARY_PATH, PATH, PYENV_ROOT, VIRTUAL_ENV};
 /// The variables, file system and directories that are searched.
 #[derive(Debug, Clone)]
 pub struct SearchContext {
-    /// The environment variables.
     pub environment: Environment,
-    /// The file system.
     pub root: Root,
     /// The project directory, whose `.venv` is searched.
     pub project: Option<PathBuf>,
@@ -75,4 +73,28 @@ impl SearchContext {
 
 pub(super) fn text_of(path: &Path) -> Option<String> {
     path.to_str().filter(|path| path.starts_with('/')).map(str::to_owned)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Writes files of these names in a directory.
+    pub(in crate::runtime) fn put(root: &Path, directory: &str, names: &[&str]) {
+        std::fs::create_dir_all(root.join(directory)).unwrap();
+        for name in names {
+            std::fs::write(root.join(directory).join(name), "x").unwrap();
+        }
+    }
+
+    /// A machine whose files are below `root`.
+    pub(in crate::runtime) fn machine(root: &Path, variables: &[(&str, &str)]) -> SearchContext {
+        SearchContext {
+            environment: Environment::of(root, variables.iter().copied()),
+            root: Root::tree(root).unwrap(),
+            project: Some(PathBuf::from("/project")),
+            cache: Some(PathBuf::from("/cache/runtimes")),
+            cpu: "x86_64".to_owned(),
+        }
+    }
 }

@@ -22,9 +22,7 @@ pub struct CudaLibraries {
     /// Directories for `LD_LIBRARY_PATH`, without those that the loader searches by default.
     #[serde(rename = "folders")]
     pub directories: Vec<PathBuf>,
-    /// Libraries that were not found.
     pub missing: Vec<MissingLibrary>,
-    /// Whether the driver's library was found.
     pub driver: bool,
 }
 

@@ -1,10 +1,7 @@
-use std::fs;
 use std::path::Path;
 
-use cudock_base::Environment;
-use cudock_host::Root;
-
 use super::*;
+use crate::runtime::context::tests::{machine, put};
 use crate::runtime::{FoundBy, Package};
 
 const SITE: &str = "venv/lib/python3.12/site-packages";
@@ -17,21 +14,7 @@ const ALL: [&str; 6] = [
     "libcurand.so.10",
 ];
 
-fn put(directory: &Path, below: &str, names: &[&str]) {
-    fs::create_dir_all(directory.join(below)).unwrap();
-    for name in names {
-        fs::write(directory.join(below).join(name), "x").unwrap();
-    }
-}
-
 fn libraries(directory: &Path, version: &str, variables: &[(&str, &str)]) -> (CudaLibraries, RuntimeLibrary) {
-    let machine = SearchContext {
-        environment: Environment::of(directory, variables.iter().copied()),
-        root: Root::tree(directory).unwrap(),
-        project: None,
-        cache: None,
-        cpu: "x86_64".to_owned(),
-    };
     let found = RuntimeLibrary {
         package: Package::OnnxruntimeGpu,
         version: Some(version.to_owned()),
@@ -40,7 +23,7 @@ fn libraries(directory: &Path, version: &str, variables: &[(&str, &str)]) -> (Cu
         found_by: FoundBy::Cache,
         usable: true,
     };
-    (cuda_libraries(&machine, &found, &Facts::embedded()), found)
+    (cuda_libraries(&machine(directory, variables), &found, &Facts::embedded()), found)
 }
 
 fn missing(libraries: &CudaLibraries) -> Vec<&str> {

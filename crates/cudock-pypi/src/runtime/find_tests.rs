@@ -1,32 +1,12 @@
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
-
-use cudock_base::Environment;
-use cudock_host::Root;
 
 use super::*;
+use crate::runtime::context::tests::{machine, put};
 
 const SITE: &str = "lib/python3.12/site-packages/onnxruntime/capi";
 const GPU: [&str; 3] =
     ["libonnxruntime.so.1.31.1", "libonnxruntime_providers_cuda.so", "libonnxruntime_providers_shared.so"];
-
-fn put(directory: &Path, below: &str, names: &[&str]) {
-    fs::create_dir_all(directory.join(below)).unwrap();
-    for name in names {
-        fs::write(directory.join(below).join(name), "x").unwrap();
-    }
-}
-
-fn machine(directory: &Path, variables: &[(&str, &str)]) -> SearchContext {
-    SearchContext {
-        environment: Environment::of(directory, variables.iter().copied()),
-        root: Root::tree(directory).unwrap(),
-        project: Some(PathBuf::from("/project")),
-        cache: Some(PathBuf::from("/cache/runtimes")),
-        cpu: "x86_64".to_owned(),
-    }
-}
 
 fn library(found: Option<RuntimeLibrary>) -> Option<String> {
     found.map(|found| found.library.display().to_string())
@@ -42,17 +22,14 @@ fn locations_are_searched_in_order() {
         ("CUDOCK_ONNXRUNTIME", "/a/libonnxruntime.so"),
     ];
     // From the lowest to the highest precedence: each is found once it exists.
-    for (below, path) in [
-        ("usr/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu/libonnxruntime.so.1.31.1".to_owned()),
-        (&format!("her/.local/{SITE}"), format!("/her/.local/{SITE}/libonnxruntime.so.1.31.1")),
-        (&format!("usr/{SITE}"), format!("/usr/{SITE}/libonnxruntime.so.1.31.1")),
-        (&format!("project/.venv/{SITE}"), format!("/project/.venv/{SITE}/libonnxruntime.so.1.31.1")),
-        ("conda/lib", "/conda/lib/libonnxruntime.so.1.31.1".to_owned()),
-        (&format!("venv/{SITE}"), format!("/venv/{SITE}/libonnxruntime.so.1.31.1")),
-        (
-            "cache/runtimes/onnxruntime-1.31.1-x86_64",
-            "/cache/runtimes/onnxruntime-1.31.1-x86_64/libonnxruntime.so.1.31.1".to_owned(),
-        ),
+    for below in [
+        "usr/lib/x86_64-linux-gnu",
+        &format!("her/.local/{SITE}"),
+        &format!("usr/{SITE}"),
+        &format!("project/.venv/{SITE}"),
+        "conda/lib",
+        &format!("venv/{SITE}"),
+        "cache/runtimes/onnxruntime-1.31.1-x86_64",
     ] {
         if below.starts_with("usr/lib/python3") {
             put(directory.path(), "usr/bin", &["python3"]);
@@ -61,7 +38,7 @@ fn locations_are_searched_in_order() {
         }
         put(directory.path(), below, &["libonnxruntime.so.1.31.1"]);
         let found = find(Package::Onnxruntime, &machine(directory.path(), &variables[..3])).unwrap();
-        assert_eq!(library(found), Some(path));
+        assert_eq!(library(found), Some(format!("/{below}/libonnxruntime.so.1.31.1")));
     }
     put(directory.path(), "a", &["libonnxruntime.so"]);
     let found = find(Package::Onnxruntime, &machine(directory.path(), &variables)).unwrap();

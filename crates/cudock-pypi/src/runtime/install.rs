@@ -25,13 +25,10 @@ const SPARE: u64 = 16 << 20;
 
 /// Installs runtimes into the cache. Concurrent processes are allowed: one does the work, the others wait.
 pub struct Installer {
-    /// The sources of packages.
     pub settings: Settings,
-    /// The cache.
     pub store: BlobStore,
     /// Never use the network.
     pub offline: bool,
-    /// The observer of transfers.
     pub progress: Arc<dyn Progress>,
     pub retries: RetryPolicy,
 }
@@ -113,7 +110,6 @@ impl Installer {
     }
 }
 
-/// The directory in the cache.
 const RUNTIMES: &str = "runtimes";
 
 /// Finds the library for a package, or installs it. The installer needs a writable cache, so it is only created then.

@@ -53,20 +53,16 @@ impl FromStr for Package {
     }
 }
 
-/// How a library was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "how")]
 pub enum FoundBy {
-    /// A variable names it.
     Variable {
         /// `CUDOCK_ONNXRUNTIME` or `ORT_DYLIB_PATH`.
         name: &'static str,
     },
     /// cudock installed it.
     Cache,
-    /// It is in a Python environment.
     Environment {
-        /// The environment's directory.
         prefix: String,
         /// `VIRTUAL_ENV`, `CONDA_PREFIX`, `.venv`, `PATH` or `pip install --user`.
         by: &'static str,
@@ -86,7 +82,6 @@ impl fmt::Display for FoundBy {
     }
 }
 
-/// ONNX Runtime's library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RuntimeLibrary {
     /// The build: the GPU build if there is a CUDA provider in its directory.

@@ -17,7 +17,7 @@ use crate::env::{
 };
 use crate::error::PypiError;
 use crate::netrc::Netrc;
-use crate::url::{DisplaySafeUrl, PackageSource};
+use crate::url::{DisplaySafeUrl, PackageSource, expand_home};
 use ini::Ini;
 
 /// The public index, which is the default.
@@ -42,14 +42,11 @@ pub struct Settings {
     pub trusted_hosts: Vec<String>,
     /// The proxy, unless the usual variables apply.
     pub proxy: Option<Secret>,
-    /// The read timeout.
     pub timeout: Duration,
-    /// Credentials by host.
     pub netrc: Netrc,
 }
 
 impl Settings {
-    /// Only the public index.
     pub fn public() -> Self {
         Self {
             indexes: DisplaySafeUrl::parse(DEFAULT_INDEX).map(PackageSource::Remote).into_iter().collect(),
@@ -62,7 +59,6 @@ impl Settings {
         }
     }
 
-    /// Reads the settings of an environment.
     pub fn from_environment(environment: &Environment) -> Result<Self, PypiError> {
         let config = PipConfig { environment, files: config_files(environment)? };
         let mut indexes = Vec::new();
@@ -73,8 +69,8 @@ impl Settings {
             }
             indexes.extend(config.sources("extra-index-url")?);
         }
-        let home = || environment.home();
-        let certificates = config.value("cert").map(|value| expanded(value.text.trim(), home()));
+        let certificates =
+            config.value("cert").map(|value| expand_home(value.text.trim(), environment.home()));
         let of_python =
             [REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE].iter().find_map(|variable| environment.path(variable));
         Ok(Self {
@@ -121,7 +117,6 @@ fn config_files(environment: &Environment) -> Result<Vec<(PathBuf, Ini)>, PypiEr
     Ok(read)
 }
 
-/// The value of a setting, and its origin.
 struct ConfigValue {
     text: String,
     origin: String,
@@ -179,13 +174,6 @@ impl PipConfig<'_> {
             Some(seconds) => Ok(Some(seconds)),
             None => Err(PypiError::Setting { name: origin, reason: "is not a number of seconds".to_owned() }),
         }
-    }
-}
-
-fn expanded(path: &str, home: Option<PathBuf>) -> PathBuf {
-    match (path.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => PathBuf::from(path),
     }
 }
 

@@ -30,12 +30,9 @@ pub struct OnnxModel {
     graph: proto::Graph,
 }
 
-/// An attribute of a node.
 #[derive(Clone, Debug)]
 pub enum Attribute<'name> {
-    /// An integer.
     Int(&'name str, i64),
-    /// A list of integers.
     Ints(&'name str, Vec<i64>),
     Float(&'name str, f32),
     /// The body of a loop or condition.
@@ -43,7 +40,6 @@ pub enum Attribute<'name> {
 }
 
 impl OnnxModel {
-    /// Creates an empty model.
     pub fn new(name: &str) -> Self {
         Self { graph: proto::Graph { name: name.to_owned(), ..proto::Graph::default() } }
     }
@@ -51,60 +47,44 @@ impl OnnxModel {
     /// Adds an input. A dimension without a size is dynamic; the first such is called `rows`.
     #[must_use]
     pub fn input(mut self, name: &str, dtype: DType, shape: &[Option<usize>]) -> Self {
-        self.graph.input.push(value_info(name, dtype, shape));
+        self.graph.input.push(value_info(name, dtype, Some(shape)));
         self
     }
 
     /// Adds an input without a shape: it accepts tensors of any rank.
     #[must_use]
     pub fn unranked_input(mut self, name: &str, dtype: DType) -> Self {
-        let tensor_type = Some(proto::TensorType { elem_type: onnx_type(dtype), shape: None });
-        let value = proto::ValueInfo { name: name.to_owned(), r#type: Some(proto::Type { tensor_type }) };
-        self.graph.input.push(value);
+        self.graph.input.push(value_info(name, dtype, None));
         self
     }
 
-    /// Adds an output.
     #[must_use]
     pub fn output(mut self, name: &str, dtype: DType, shape: &[Option<usize>]) -> Self {
-        self.graph.output.push(value_info(name, dtype, shape));
+        self.graph.output.push(value_info(name, dtype, Some(shape)));
         self
     }
 
     /// Adds a constant: `data` is little endian.
     #[must_use]
     pub fn constant(mut self, name: &str, dtype: DType, shape: &[usize], data: Vec<u8>) -> Self {
-        self.graph.initializer.push(proto::Tensor {
-            dims: shape.iter().map(|&size| as_i64(size)).collect(),
-            data_type: onnx_type(dtype),
-            name: name.to_owned(),
-            raw_data: data,
-            ..proto::Tensor::default()
-        });
+        self.graph.initializer.push(proto::Tensor { raw_data: data, ..tensor(name, dtype, shape) });
         self
     }
 
     /// Adds a constant whose data is in an external file.
     #[must_use]
     pub fn external(mut self, name: &str, dtype: DType, shape: &[usize], file: &str) -> Self {
-        self.graph.initializer.push(proto::Tensor {
-            dims: shape.iter().map(|&size| as_i64(size)).collect(),
-            data_type: onnx_type(dtype),
-            name: name.to_owned(),
-            external_data: vec![proto::StringEntry { key: "location".to_owned(), value: file.to_owned() }],
-            data_location: 1,
-            ..proto::Tensor::default()
-        });
+        let location = proto::StringEntry { key: "location".to_owned(), value: file.to_owned() };
+        let (external_data, tensor) = (vec![location], tensor(name, dtype, shape));
+        self.graph.initializer.push(proto::Tensor { external_data, data_location: 1, ..tensor });
         self
     }
 
-    /// Adds a constant of floats.
     #[must_use]
     pub fn floats(self, name: &str, shape: &[usize], data: &[f32]) -> Self {
         self.constant(name, DType::F32, shape, data.iter().flat_map(|value| value.to_le_bytes()).collect())
     }
 
-    /// Adds a constant of integers.
     #[must_use]
     pub fn integers(self, name: &str, shape: &[usize], data: &[i64]) -> Self {
         self.constant(name, DType::I64, shape, data.iter().flat_map(|value| value.to_le_bytes()).collect())
@@ -129,7 +109,6 @@ impl OnnxModel {
         self
     }
 
-    /// The encoded file.
     pub fn bytes(&self) -> Vec<u8> {
         proto::Model {
             ir_version: IR_VERSION,
@@ -142,31 +121,30 @@ impl OnnxModel {
 }
 
 fn attribute(attribute: &Attribute<'_>) -> proto::Attribute {
-    let empty = proto::Attribute::default();
-    match attribute {
-        Attribute::Float(name, value) => {
-            proto::Attribute { name: (*name).to_owned(), f: Some(*value), r#type: 1, ..empty }
-        }
-        Attribute::Int(name, value) => {
-            proto::Attribute { name: (*name).to_owned(), i: Some(*value), r#type: 2, ..empty }
-        }
-        Attribute::Graph(name, body) => {
-            proto::Attribute { name: (*name).to_owned(), g: Some(body.graph.clone()), r#type: 5, ..empty }
-        }
-        Attribute::Ints(name, values) => {
-            proto::Attribute { name: (*name).to_owned(), ints: values.clone(), r#type: 7, ..empty }
-        }
-    }
+    use proto::Attribute as Proto;
+    let empty = Proto::default();
+    let (name, value) = match attribute {
+        Attribute::Float(name, value) => (name, Proto { f: Some(*value), r#type: 1, ..empty }),
+        Attribute::Int(name, value) => (name, Proto { i: Some(*value), r#type: 2, ..empty }),
+        Attribute::Graph(name, body) => (name, Proto { g: Some(body.graph.clone()), r#type: 5, ..empty }),
+        Attribute::Ints(name, values) => (name, Proto { ints: values.clone(), r#type: 7, ..empty }),
+    };
+    Proto { name: (*name).to_owned(), ..value }
 }
 
-fn value_info(name: &str, dtype: DType, shape: &[Option<usize>]) -> proto::ValueInfo {
+fn tensor(name: &str, dtype: DType, shape: &[usize]) -> proto::Tensor {
+    let dims = shape.iter().map(|&size| as_i64(size)).collect();
+    proto::Tensor { dims, data_type: onnx_type(dtype), name: name.to_owned(), ..proto::Tensor::default() }
+}
+
+fn value_info(name: &str, dtype: DType, shape: Option<&[Option<usize>]>) -> proto::ValueInfo {
     let dimension = |(index, size): (usize, &Option<usize>)| match size {
         Some(size) => proto::Dimension { dim_value: Some(as_i64(*size)), dim_param: None },
         None if index == 0 => proto::Dimension { dim_value: None, dim_param: Some("rows".to_owned()) },
         None => proto::Dimension { dim_value: None, dim_param: Some(format!("{name}_{index}")) },
     };
-    let shape = proto::Shape { dim: shape.iter().enumerate().map(dimension).collect() };
-    let tensor_type = Some(proto::TensorType { elem_type: onnx_type(dtype), shape: Some(shape) });
+    let shape = shape.map(|shape| proto::Shape { dim: shape.iter().enumerate().map(dimension).collect() });
+    let tensor_type = Some(proto::TensorType { elem_type: onnx_type(dtype), shape });
     proto::ValueInfo { name: name.to_owned(), r#type: Some(proto::Type { tensor_type }) }
 }
 

@@ -23,11 +23,8 @@ pub fn mlp() -> Vec<u8> {
     let dense = |model: OnnxModel, number: u64, from: u16, to: u16| {
         let (weight, bias) = (format!("w{number}"), format!("b{number}"));
         let (from, to, inputs) = (usize::from(from), usize::from(to), from);
-        model.floats(&weight, &[from, to], &weights(number, from * to, inputs)).floats(
-            &bias,
-            &[to],
-            &weights(number + 100, to, inputs),
-        )
+        let model = model.floats(&weight, &[from, to], &weights(number, from * to, inputs));
+        model.floats(&bias, &[to], &weights(number + 100, to, inputs))
     };
     let model = OnnxModel::new("mlp").input("input", DType::F32, &[None, Some(512)]);
     let model = dense(dense(dense(model, 1, 512, 1024), 2, 1024, 1024), 3, 1024, 10);

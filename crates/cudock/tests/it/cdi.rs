@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cudock_testkit::driver_tree::{DEBIAN, Tree, can_make_devices, debian};
+use cudock_testkit::driver_tree::{DEBIAN, DriverTree, can_make_devices, debian};
 
 use crate::support::{code, json, run, run_with_input, shown};
 
@@ -46,7 +46,7 @@ fn a_file_is_written_whole_in_the_form_its_name_asks_for() {
 
 #[test]
 fn no_driver_is_the_outsides_fault_and_a_bad_word_the_callers() {
-    let empty = Tree::new();
+    let empty = DriverTree::new();
     let root = empty.path().to_str().unwrap();
     let none = run(&["cdi", "--root", root, "--dev-root", root]);
     assert_eq!(code(&none), 3, "{}", shown(&none));
@@ -113,7 +113,7 @@ fn a_file_that_is_not_a_regular_one_is_reported_and_not_waited_for() {
 
 #[test]
 fn the_hook_reads_the_containers_state_from_standard_input() {
-    let bundle = Tree::new()
+    let bundle = DriverTree::new()
         .file("/config.json", r#"{"root": {"path": "rootfs"}}"#)
         .directory(&format!("/rootfs{DEBIAN}"));
     let state = format!(r#"{{"ociVersion": "1.0.2", "id": "x", "bundle": "{}"}}"#, bundle.at("/").display());

@@ -3,7 +3,7 @@
 use crate::support::{code, json, run, shown};
 use cudock_testkit::host_tree as tree;
 
-fn doctor(tree: &tree::Tree, words: &[&str]) -> std::process::Output {
+fn doctor(tree: &tree::HostTree, words: &[&str]) -> std::process::Output {
     run(&[&["doctor", "--root", tree.path().to_str().unwrap()], words].concat())
 }
 

@@ -141,6 +141,16 @@ pub(crate) struct EngineArgs {
     pub(crate) engine: EngineChoice,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ContainersArgs {
+    /// The containers
+    #[arg(required = true)]
+    pub(crate) containers: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineChoice {
     /// cudock itself
@@ -455,16 +465,12 @@ pub(crate) struct ExecArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock stop api\n  cudock stop --time 60 trainer")]
 pub(crate) struct StopArgs {
-    /// The containers
-    #[arg(required = true)]
-    pub(crate) containers: Vec<String>,
-
     /// Kill them this many seconds after the stop signal; by default the container's own setting
     #[arg(long, short, value_name = "SECONDS")]
     pub(crate) time: Option<u32>,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub(crate) on: ContainersArgs,
 }
 
 /// Remove containers and their files
@@ -511,10 +517,6 @@ pub(crate) struct WaitArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock inspect-container api | jq .status")]
 pub(crate) struct InspectContainerArgs {
-    /// The containers
-    #[arg(required = true)]
-    pub(crate) containers: Vec<String>,
-
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub(crate) on: ContainersArgs,
 }

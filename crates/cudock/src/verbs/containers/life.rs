@@ -10,16 +10,16 @@ use serde_json::json;
 use super::image::{platform, progress};
 use super::life_args::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
 use super::print::ago;
-use super::{JsonReport, builtin, engine_of};
+use super::{builtin, engine_of, engine_of_all, print_json};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json as print_json, line, status, warning};
+use crate::output::{Format, line, status, warning};
 use crate::table::TextTable;
 use cudock_base::format::fixed_bytes;
 
 /// `cudock kill`.
 pub(crate) fn kill(args: &KillArgs) -> Result<Outcome, Failure> {
-    let engine = engine_of(&args.engine, args.containers.first())?;
-    for container in &args.containers {
+    let engine = engine_of_all(&args.on)?;
+    for container in &args.on.containers {
         engine.kill(container, &args.signal)?;
         line(container);
     }
@@ -29,11 +29,11 @@ pub(crate) fn kill(args: &KillArgs) -> Result<Outcome, Failure> {
 /// `cudock start`.
 pub(crate) fn start(args: &StartArgs) -> Result<Outcome, Failure> {
     let given = flags::variables(&args.env, &args.env_file)?;
-    if args.attach && args.containers.len() > 1 {
+    if args.attach && args.on.containers.len() > 1 {
         return Err(Failure::input("--attach is for one container").hint("cudock start -a NAME"));
     }
-    let engine = engine_of(&args.engine, None)?;
-    for container in &args.containers {
+    let engine = engine_of(&args.on.engine, None)?;
+    for container in &args.on.containers {
         let code = engine.start(container, &given, args.attach)?;
         if args.attach {
             return Ok(Outcome::Program(code));
@@ -45,8 +45,8 @@ pub(crate) fn start(args: &StartArgs) -> Result<Outcome, Failure> {
 
 /// `cudock restart`.
 pub(crate) fn restart(args: &RestartArgs) -> Result<Outcome, Failure> {
-    let engine = engine_of(&args.engine, args.containers.first())?;
-    for container in &args.containers {
+    let engine = engine_of_all(&args.on)?;
+    for container in &args.on.containers {
         engine.restart(container, args.time)?;
         line(container);
     }
@@ -95,7 +95,7 @@ pub(crate) fn cp(args: &CpArgs) -> Result<Outcome, Failure> {
 pub(crate) fn top(args: &TopArgs, format: Format) -> Result<Outcome, Failure> {
     let processes = engine_of(&args.engine, Some(&args.container))?.processes(&args.container)?;
     if format != Format::Text {
-        print_json(&JsonReport::of(json!({ "processes": processes })));
+        print_json(json!({ "processes": processes }));
         return Ok(Outcome::Yes);
     }
     let rows = processes.iter().map(|process| {
@@ -122,15 +122,9 @@ pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failu
             let rows = images.iter().map(|image| {
                 let size = image.bytes.map_or_else(|| "-".to_owned(), fixed_bytes);
                 let digest: String = image.tag.digest.hex().chars().take(12).collect();
-                let state = if image.complete { "complete" } else { "partial" };
+                let state = if image.complete { "complete" } else { "partial" }.to_owned();
                 let fetched = ago(now().saturating_sub(image.tag.fetched.saturating_mul(1000)));
-                vec![
-                    image.tag.reference.to_string(),
-                    digest,
-                    size,
-                    state.to_owned(),
-                    format!("{fetched} ago"),
-                ]
+                vec![image.tag.reference.to_string(), digest, size, state, format!("{fetched} ago")]
             });
             TextTable::list(&["IMAGE", "DIGEST", "SIZE", "LAYERS", "FETCHED"], rows.collect()).print();
         }
@@ -144,7 +138,7 @@ pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failu
                     "fetched": image.tag.fetched,
                 })
             });
-            print_json(&JsonReport::of(json!({ "images": rows.collect::<Vec<_>>() })));
+            print_json(json!({ "images": rows.collect::<Vec<_>>() }));
         }
     }
     Ok(Outcome::Yes)
@@ -165,7 +159,7 @@ pub(crate) fn pull(args: &PullArgs, format: Format) -> Result<Outcome, Failure> 
         pulled.push(json!({"image": opened.name, "layers": opened.layers.len(), "bytes": bytes}));
     }
     if format != Format::Text {
-        print_json(&JsonReport::of(json!({ "images": pulled })));
+        print_json(json!({ "images": pulled }));
     }
     Ok(Outcome::Yes)
 }

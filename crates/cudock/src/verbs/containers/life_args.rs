@@ -4,22 +4,18 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::args::EngineArgs;
+use super::args::{ContainersArgs, EngineArgs};
 
 /// Send a signal to containers
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock kill api\n  cudock kill --signal HUP api")]
 pub(crate) struct KillArgs {
-    /// The containers
-    #[arg(required = true)]
-    pub(crate) containers: Vec<String>,
-
     /// Send this signal: a name such as HUP or RTMIN+3, or a number
     #[arg(long, short, default_value = "KILL")]
     pub(crate) signal: String,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub(crate) on: ContainersArgs,
 }
 
 /// Start containers that have exited
@@ -28,10 +24,6 @@ pub(crate) struct KillArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock start trainer\n  cudock start -a -e API_TOKEN trainer")]
 pub(crate) struct StartArgs {
-    /// The containers
-    #[arg(required = true)]
-    pub(crate) containers: Vec<String>,
-
     /// Attach the output, and exit with its exit code
     #[arg(long, short)]
     pub(crate) attach: bool,
@@ -45,23 +37,19 @@ pub(crate) struct StartArgs {
     pub(crate) env_file: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub(crate) on: ContainersArgs,
 }
 
 /// Stop containers and start them again
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock restart api\n  cudock restart --time 60 trainer")]
 pub(crate) struct RestartArgs {
-    /// The containers
-    #[arg(required = true)]
-    pub(crate) containers: Vec<String>,
-
     /// Wait this many seconds before killing [default: the container's --stop-timeout]
     #[arg(long, short, value_name = "SECONDS")]
     pub(crate) time: Option<u32>,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub(crate) on: ContainersArgs,
 }
 
 /// Copy files between a container and this machine

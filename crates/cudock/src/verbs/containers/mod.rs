@@ -12,6 +12,7 @@ mod request;
 mod stats;
 mod volume;
 
+use cudock_base::format::fixed_bytes;
 use cudock_image::{Access, Pull};
 use cudock_runtime::RuntimeError;
 use cudock_runtime::engine::builtin::Builtin;
@@ -20,10 +21,11 @@ use cudock_runtime::exec::ExecRequest;
 use cudock_runtime::flags;
 use cudock_runtime::group::GroupDir;
 use cudock_runtime::{cgroup_warmup, rootless};
+use serde_json::{Value, json};
 
 pub(crate) use self::args::{
-    EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, NetworkChoice, PruneArgs, PsArgs,
-    RmArgs, RunArgs, StopArgs, WaitArgs,
+    ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, NetworkChoice,
+    PruneArgs, PsArgs, RmArgs, RunArgs, StopArgs, WaitArgs,
 };
 pub(crate) use self::hidden::{EnterCli, JoinArgs, MonitorArgs, MonitorCli, enter, forward, join, monitor};
 pub(crate) use self::home::home;
@@ -36,21 +38,17 @@ pub(crate) use self::print::ago;
 pub(crate) use self::stats::stats;
 pub(crate) use self::volume::volume;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json, line};
-use cudock_base::format::fixed_bytes;
+use crate::output::{Format, line};
 
-/// JSON output with the version of its schema.
-#[derive(serde::Serialize)]
-struct JsonReport {
-    schema: u32,
-    #[serde(flatten)]
-    rest: serde_json::Value,
-}
-
-impl JsonReport {
-    fn of(rest: serde_json::Value) -> Self {
-        Self { schema: 1, rest }
+/// Prints JSON with the version of its schema.
+fn print_json(rest: Value) {
+    #[derive(serde::Serialize)]
+    struct JsonReport {
+        schema: u32,
+        #[serde(flatten)]
+        rest: Value,
     }
+    crate::output::json(&JsonReport { schema: 1, rest });
 }
 
 /// The chosen engine.
@@ -101,6 +99,10 @@ fn engine_of(args: &EngineArgs, container: Option<&String>) -> Result<Box<dyn En
     plain_engine(args)
 }
 
+fn engine_of_all(args: &ContainersArgs) -> Result<Box<dyn Engine>, Failure> {
+    engine_of(&args.engine, args.containers.first())
+}
+
 /// `cudock run`.
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let platform = platform(args.platform.as_deref())?;
@@ -120,7 +122,7 @@ pub(crate) fn ps(args: &PsArgs, format: Format) -> Result<Outcome, Failure> {
     match format {
         Format::Text if args.quiet => containers.iter().for_each(|container| line(&container.id)),
         Format::Text => print::list(&containers),
-        Format::Json => json(&JsonReport::of(serde_json::json!({ "containers": containers }))),
+        Format::Json => print_json(json!({ "containers": containers })),
     }
     Ok(Outcome::Yes)
 }
@@ -173,8 +175,8 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<Outcome, Failure> {
 
 /// `cudock stop`.
 pub(crate) fn stop(args: &StopArgs) -> Result<Outcome, Failure> {
-    let engine = engine_of(&args.engine, args.containers.first())?;
-    each(&args.containers, engine.stop_all(&args.containers, args.time))
+    let containers = &args.on.containers;
+    each(containers, engine_of_all(&args.on)?.stop_all(containers, args.time))
 }
 
 /// `cudock rm`.
@@ -216,9 +218,9 @@ pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
                 line(format!("removed control groups of {groups} containers"));
             }
         }
-        Format::Json => json(&JsonReport::of(serde_json::json!({
+        Format::Json => print_json(json!({
             "layers": pruned.layers, "bytes": pruned.bytes, "control_groups": groups,
-        }))),
+        })),
     }
     Ok(Outcome::Yes)
 }
@@ -238,22 +240,18 @@ pub(crate) fn wait(args: &WaitArgs, format: Format) -> Result<Outcome, Failure> 
         ended.insert(container.clone(), code.into());
     }
     if format != Format::Text {
-        json(&JsonReport::of(serde_json::json!({ "exit_codes": ended })));
+        print_json(json!({ "exit_codes": ended }));
     }
     Ok(Outcome::Yes)
 }
 
 /// `cudock inspect-container`.
 pub(crate) fn inspect(args: &InspectContainerArgs) -> Result<Outcome, Failure> {
-    let engine = engine_of(&args.engine, args.containers.first())?;
-    let known: Result<Vec<_>, _> = args.containers.iter().map(|name| engine.inspect(name)).collect();
-    let mut known = known?;
-    match (known.pop(), known.is_empty()) {
-        (Some(only), true) => json(&JsonReport::of(only)),
-        (last, _) => {
-            known.extend(last);
-            json(&JsonReport::of(serde_json::json!({ "containers": known })));
-        }
-    }
+    let engine = engine_of_all(&args.on)?;
+    let known: Result<Vec<_>, _> = args.on.containers.iter().map(|name| engine.inspect(name)).collect();
+    print_json(match <[_; 1]>::try_from(known?) {
+        Ok([only]) => only,
+        Err(several) => json!({ "containers": several }),
+    });
     Ok(Outcome::Yes)
 }

@@ -6,7 +6,6 @@ use cudock_runtime::status::now;
 
 use crate::output::{BOLD, line, styled, width};
 
-/// Prints a table.
 pub(super) fn list(containers: &[Summary]) {
     let heads = ["ID", "NAME", "IMAGE", "COMMAND", "STATE", "GPUS", "PORTS"];
     let rows: Vec<[String; 7]> = containers.iter().map(row).collect();
@@ -38,7 +37,7 @@ fn row(container: &Summary) -> [String; 7] {
         container.command.clone(),
         state(container),
         container.gpus.clone().unwrap_or_else(|| "-".to_owned()),
-        if container.ports.is_empty() { "-".to_owned() } else { container.ports.join(", ") },
+        joined_or_dash(&container.ports),
     ]
 }
 
@@ -54,6 +53,10 @@ fn state(container: &Summary) -> String {
         (state, Some(code)) => format!("{state} ({code})"),
         (state, None) => state.to_owned(),
     }
+}
+
+pub(super) fn joined_or_dash(names: &[String]) -> String {
+    if names.is_empty() { "-".to_owned() } else { names.join(", ") }
 }
 
 /// A length of time in its largest unit.

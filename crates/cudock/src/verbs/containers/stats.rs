@@ -13,9 +13,9 @@ use serde_json::json;
 
 use super::args::EngineChoice;
 use super::life_args::StatsArgs;
-use super::{JsonReport, home};
+use super::{home, print_json};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json as print_json, line, warning};
+use crate::output::{Format, line, warning};
 use crate::table::TextTable;
 use cudock_base::format::fixed_bytes;
 
@@ -95,7 +95,7 @@ fn gpu_processes(warned: &mut bool) -> Option<Vec<GpuProcess>> {
 
 fn print(used: &[Usage], once: bool, format: Format) {
     if format != Format::Text {
-        print_json(&JsonReport::of(json!({ "containers": used })));
+        print_json(json!({ "containers": used }));
         return;
     }
     if !once && std::io::stdout().is_terminal() {

@@ -5,10 +5,10 @@ use cudock_runtime::status::now;
 use serde_json::json;
 
 use super::life_args::{VolumeArgs, VolumeVerb};
-use super::print::ago;
-use super::{JsonReport, home};
+use super::print::{ago, joined_or_dash};
+use super::{home, print_json};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json as print_json, line};
+use crate::output::{Format, line};
 use crate::table::TextTable;
 
 /// `cudock volume`.
@@ -22,16 +22,12 @@ pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failu
                 Format::Text if *quiet => volumes.iter().for_each(|volume| line(&volume.name)),
                 Format::Text => {
                     let rows = volumes.iter().map(|volume| {
-                        let users = if volume.used_by.is_empty() {
-                            "-".to_owned()
-                        } else {
-                            volume.used_by.join(", ")
-                        };
-                        vec![volume.name.clone(), users, ago(now().saturating_sub(volume.created))]
+                        let age = ago(now().saturating_sub(volume.created));
+                        vec![volume.name.clone(), joined_or_dash(&volume.used_by), age]
                     });
                     TextTable::list(&["NAME", "USED BY", "AGE"], rows.collect()).print();
                 }
-                Format::Json => print_json(&JsonReport::of(json!({ "volumes": volumes }))),
+                Format::Json => print_json(json!({ "volumes": volumes })),
             }
         }
         VolumeVerb::Create { name } => {
@@ -48,7 +44,7 @@ pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failu
                     })
                 })
                 .collect();
-            print_json(&JsonReport::of(json!({ "volumes": found? })));
+            print_json(json!({ "volumes": found? }));
         }
         VolumeVerb::Rm { names } => {
             for name in names {

@@ -27,19 +27,19 @@ pub(super) fn print(view: &View<'_>, placements: &[Listed]) {
         placement.region,
         table::price(view, placement)
     );
-    let headline = output::wrapped(BEST, &headline);
-    line(headline.replacen(BEST, &styled(BOLD, BEST), 1));
+    table::print_labeled(BOLD, BEST, BEST, &headline);
     line("");
     table::rows(view, placements);
     line("");
     print_notes(placements);
     print_assumptions(view);
     let rejected = view.plan.considered().saturating_sub(view.plan.ranked().len());
+    let dates = price_dates(placements).map(|dates| format!("Prices of {dates} (cudock prices refresh)."));
     let text = format!(
         "{} offers fit, {} do not; reasons: --why SIZE, all: --verbose. {}",
         thousands(&view.plan.ranked().len().to_string()),
         thousands(&rejected.to_string()),
-        price_dates(placements)
+        dates.unwrap_or_default()
     );
     line(styled(DIM, &output::wrapped("", text.trim_end())));
 }
@@ -85,11 +85,9 @@ fn print_assumptions(view: &View<'_>) {
     line(output::wrapped("Assumed: ", &format!("{}{more}.", values.join(", "))));
 }
 
-fn price_dates(placements: &[Listed]) -> String {
+/// The day of the prices of some placements, or the first and the last.
+pub(super) fn price_dates(placements: &[Listed]) -> Option<String> {
     let dates: BTreeSet<Date> = placements.iter().filter_map(|listed| listed.placement.price_date).collect();
-    match (dates.first(), dates.last()) {
-        (Some(first), Some(last)) if first == last => format!("Prices of {first} (cudock prices refresh)."),
-        (Some(first), Some(last)) => format!("Prices of {first} to {last} (cudock prices refresh)."),
-        _ => String::new(),
-    }
+    let (first, last) = (dates.first()?, dates.last()?);
+    Some(if first == last { first.to_string() } else { format!("{first} to {last}") })
 }

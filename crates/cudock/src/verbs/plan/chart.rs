@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cudock_plan::{Chart, Plan};
+use cudock_plan::{Breakpoint, Chart, Plan};
 
 use crate::failure::Failure;
 use crate::output::{self, BOLD, DIM, line, styled};
@@ -33,14 +33,18 @@ pub(super) fn print(chart: &Chart, file: Option<&Path>) {
         None => print_chart(chart),
         Some(file) => line(format!("chart written to {}", file.display())),
     }
-    line(format!("\n{}", styled(BOLD, "Where the cheapest service changes")));
-    for breakpoint in &chart.breakpoints {
+    print_breakpoints("Where the cheapest service changes", &chart.breakpoints, &chart.unchanged());
+    line(styled(DIM, "  each service by its cheapest offer for the requested workload"));
+}
+
+pub(super) fn print_breakpoints(title: &str, breakpoints: &[Breakpoint], if_none: &str) {
+    line(format!("\n{}", styled(BOLD, title)));
+    for breakpoint in breakpoints {
         line(output::wrapped("  ", &breakpoint.describe()));
     }
-    if chart.breakpoints.is_empty() {
-        line(output::wrapped("  ", &chart.unchanged()));
+    if breakpoints.is_empty() {
+        line(output::wrapped("  ", if_none));
     }
-    line(styled(DIM, "  each service by its cheapest offer for the requested workload"));
 }
 
 fn print_chart(chart: &Chart) {

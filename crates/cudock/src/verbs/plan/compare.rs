@@ -6,6 +6,7 @@ use cudock_plan::compare::{Candidate, label};
 use cudock_plan::{Breakpoint, PartKind, Placement, Plan, Scan, format};
 use serde::Serialize;
 
+use super::chart::print_breakpoints;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, DIM, RED, line, styled};
 use crate::table::{Align, TextTable};
@@ -22,13 +23,7 @@ pub(super) fn text(plan: &Plan<'_>, names: &[String]) -> Result<Outcome, Failure
     }
     let scan = Scan::new(plan.workload());
     let breakpoints = plan.candidate_breakpoints(&scan, &candidates);
-    line(format!("\n{}", styled(BOLD, "Where the cheaper one changes")));
-    for breakpoint in &breakpoints {
-        line(output::wrapped("  ", &breakpoint.describe()));
-    }
-    if breakpoints.is_empty() {
-        line("  nowhere");
-    }
+    print_breakpoints("Where the cheaper one changes", &breakpoints, "nowhere");
     let (low, high) = scan.bounds();
     let range = format!("  searched from {} to {}", scan.describe(low), scan.describe(high));
     line(styled(DIM, &range));

@@ -28,7 +28,6 @@ use crate::verbs::other_verb;
 /// A plan and the title of its report.
 struct View<'a> {
     plan: &'a Plan<'a>,
-    /// The name of the workload.
     title: &'a str,
     /// The day the report is for.
     today: Date,
@@ -126,9 +125,6 @@ fn report(view: &View<'_>, args: &PlanArgs, format: PlanFormat) -> Result<Outcom
                 table::unlisted(view, &unlisted);
                 line("\nUse --verbose for the workload, assumptions and all reasons.");
             }
-            if let Some(chart) = &chart {
-                chart::print(chart, file.flatten());
-            }
         }
         PlanFormat::Text => {
             workload::print(view, &placements);
@@ -141,10 +137,10 @@ fn report(view: &View<'_>, args: &PlanArgs, format: PlanFormat) -> Result<Outcom
             }
             table::unlisted(view, &unlisted);
             table::rejected(view, args.all, fits);
-            if let Some(chart) = &chart {
-                chart::print(chart, file.flatten());
-            }
         }
+    }
+    if let (PlanFormat::Text, Some(chart)) = (format, &chart) {
+        chart::print(chart, file.flatten());
     }
     Ok(if fits { Outcome::Yes } else { Outcome::No })
 }

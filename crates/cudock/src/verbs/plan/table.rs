@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use anstyle::Style;
 use cudock_base::Usd;
 use cudock_base::format::{count, duration, thousands};
 use cudock_facts::finding::Finding;
@@ -108,22 +109,18 @@ pub(super) fn choices(view: &View<'_>, placements: &[Listed]) {
     line("");
     for choice in ["cheapest", "fastest", "least management"] {
         if let Some(shown) = placements.iter().find(|shown| shown.best_at.contains(&choice)) {
-            let how = match choice {
-                "fastest" if view.plan.compares_published() => {
-                    " (by published GPU throughput; nothing was measured)"
-                }
-                _ => "",
-            };
+            let is_published = choice == "fastest" && view.plan.compares_published();
+            let how = if is_published { " (by published GPU throughput; nothing was measured)" } else { "" };
             let (name, price) = (describe(&shown.placement), price(view, &shown.placement));
             let text = format!("#{} {name}: {price}{how}", shown.rank);
-            let wrapped = output::wrapped(&" ".repeat(18), &text);
-            line(format!(
-                "{}  {}",
-                styled(GREEN, &format!("{choice:16}")),
-                wrapped.get(18..).unwrap_or_default()
-            ));
+            print_labeled(GREEN, choice, &format!("{choice:16}  "), &text);
         }
     }
+}
+
+/// Prints a text that starts with `first`, in which the label gets a style.
+pub(super) fn print_labeled(style: Style, label: &str, first: &str, text: &str) {
+    line(output::wrapped(first, text).replacen(label, &styled(style, label), 1));
 }
 
 /// Size, service, region, and whether it is Spot.
@@ -136,9 +133,8 @@ fn describe(placement: &Placement) -> String {
 pub(super) fn price(view: &View<'_>, placement: &Placement) -> String {
     let total = format::dollars(placement.cost.total);
     if view.plan.serves() {
-        let million = placement
-            .per_million
-            .map_or_else(String::new, |money| format!(" ({} per million requests)", format::dollars(money)));
+        let million = placement.per_million.map(format::dollars);
+        let million = million.map(|money| format!(" ({money} per million requests)")).unwrap_or_default();
         let wait = match wait(placement).as_str() {
             "none" => "always up".to_owned(),
             wait => format!("cold starts of {wait}"),
@@ -174,9 +170,7 @@ pub(super) fn warnings(placements: &[Listed]) {
         let alike = if messages.len() > 1 { " (and similar)" } else { "" };
         let text = format!("{}{alike} [{code}; #{}]", first.message, runs(&ranks));
         let (style, label) = severity_label(severity.0);
-        let blank = " ".repeat(8_usize.saturating_sub(label.len()));
-        let wrapped = output::wrapped(&" ".repeat(10), &text);
-        line(format!("  {}{blank}{}", styled(style, label), wrapped.get(10..).unwrap_or_default()));
+        print_labeled(style, label, &format!("  {label:8}"), &text);
         let evidence = findings.iter().flat_map(|(_, finding)| &finding.evidence);
         let details: BTreeSet<&str> = evidence.map(|evidence| evidence.detail.as_str()).collect();
         for detail in details.iter().take(DETAILS) {
@@ -216,10 +210,7 @@ pub(super) fn rejected(view: &View<'_>, all: bool, fits: bool) {
     line(format!("\n{}{}", styled(BOLD, "Rejected"), styled(DIM, how)));
     if all {
         for rejection in rejected {
-            line(output::wrapped(
-                "  ",
-                &format!("{}: {} [{}]", subject(rejection), rejection.reason, rejection.code),
-            ));
+            print_rejection(&subject(rejection), rejection);
         }
         return;
     }
@@ -256,18 +247,16 @@ fn rejected_services(view: &View<'_>, fits: bool) {
         let whole = of_service().find(|rejection| rejection.size.is_none());
         let nearest = || of_service().min_by_key(|rejection| rejection.distance).filter(|_| fits);
         let Some(rejection) = whole.or_else(nearest) else { continue };
-        let size = rejection
-            .size
-            .as_ref()
-            .map_or_else(String::new, |size| format!("no size fits; nearest {size}: "));
-        line(output::wrapped(
-            "  ",
-            &format!("{}: {size}{} [{}]", service.name(), rejection.reason, rejection.code),
-        ));
+        let size = rejection.size.as_ref().map(|size| format!(": no size fits; nearest {size}"));
+        print_rejection(&format!("{}{}", service.name(), size.unwrap_or_default()), rejection);
     }
 }
 
-pub(super) fn subject(rejection: &Rejection) -> String {
+fn print_rejection(subject: &str, rejection: &Rejection) {
+    line(output::wrapped("  ", &format!("{subject}: {} [{}]", rejection.reason, rejection.code)));
+}
+
+fn subject(rejection: &Rejection) -> String {
     let mut text = match (&rejection.size, rejection.service) {
         (Some(size), Some(service)) => format!("{size} on {}", service.id()),
         (Some(size), None) => size.clone(),
@@ -297,10 +286,7 @@ pub(super) fn no_fit(view: &View<'_>, relaxed: &[Relaxed]) {
     if !nearest.is_empty() {
         line(styled(BOLD, "Nearest"));
         for rejection in nearest.iter().take(5) {
-            line(output::wrapped(
-                "  ",
-                &format!("{}: {} [{}]", subject(rejection), rejection.reason, rejection.code),
-            ));
+            print_rejection(&subject(rejection), rejection);
         }
     }
     if relaxed.is_empty() {

@@ -5,6 +5,7 @@ use cudock_facts::finding::Finding;
 use cudock_plan::{Placement, Plan, RuleLine, SizeReport, format, shared_rules};
 use serde::Serialize;
 
+use super::table::print_labeled;
 use crate::failure::{Failure, Outcome};
 use crate::findings::text::severity_label;
 use crate::output::{self, BOLD, DIM, GREEN, RED, line, styled};
@@ -106,9 +107,8 @@ fn print_placement(plan: &Plan<'_>, placement: &Placement) {
 
 fn print_warning(warning: &Finding) {
     let (style, label) = severity_label(warning.severity);
-    let indent = " ".repeat(8 + label.len() + 2);
     let details: Vec<&str> = warning.evidence.iter().map(|one| one.detail.as_str()).collect();
     let details = if details.is_empty() { String::new() } else { format!(": {}", details.join("; ")) };
-    let text = output::wrapped(&indent, &format!("{}{details} [{}]", warning.message, warning.code));
-    line(format!("        {}  {}", styled(style, label), text.get(indent.len()..).unwrap_or_default()));
+    let text = format!("{}{details} [{}]", warning.message, warning.code);
+    print_labeled(style, label, &format!("        {label}  "), &text);
 }

@@ -1,12 +1,10 @@
 //! The workload as it was understood, and its assumptions.
 
-use std::collections::BTreeSet;
-
 use cudock_base::format::{bytes, duration, thousands};
-use cudock_facts::version::Date;
 use cudock_plan::{Access, Listed, PerSecond, Priority, Work, format};
 
 use super::View;
+use super::brief::price_dates;
 use crate::output::{self, BOLD, DIM, line, styled};
 
 pub(super) fn print(view: &View<'_>, placements: &[Listed]) {
@@ -161,13 +159,8 @@ fn constraints(view: &View<'_>) -> String {
 /// The age of the prices in the table, and of those that are shown.
 fn prices(view: &View<'_>, placements: &[Listed]) -> String {
     let as_of = view.plan.facts().prices().newest();
-    let dates: BTreeSet<Date> = placements.iter().filter_map(|shown| shown.placement.price_date).collect();
-    let read = match (dates.first(), dates.last()) {
-        (Some(first), Some(last)) if first == last => format!("; those below are of {first}"),
-        (Some(first), Some(last)) => format!("; those below are of {first} to {last}"),
-        _ => String::new(),
-    };
+    let read = price_dates(placements).map(|dates| format!("; those below are of {dates}"));
     let age = view.today.days_since(as_of);
     let days = if age == 1 { "day" } else { "days" };
-    format!("USD without tax, newest of {as_of} ({age} {days} old){read}")
+    format!("USD without tax, newest of {as_of} ({age} {days} old){}", read.unwrap_or_default())
 }
