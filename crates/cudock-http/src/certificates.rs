@@ -21,7 +21,9 @@ const SYSTEM_BUNDLES: [&str; 4] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", file.display())]
 pub struct CertificateError {
+    /// The bundle.
     pub file: PathBuf,
+    /// What is wrong with it.
     pub reason: String,
 }
 

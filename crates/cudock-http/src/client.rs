@@ -1,15 +1,17 @@
 //! Requests over the network: which hosts may be contacted how, and where a redirect may lead.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use cudock_base::Secret;
+use serde::de::DeserializeOwned;
 use ureq::config::ConfigBuilder;
 use ureq::http::{HeaderValue, Request as HttpRequest, Uri};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::typestate::AgentScope;
-use ureq::{Agent, Proxy};
+use ureq::{Agent, Proxy, SendBody};
 
 use crate::certificates::{CertificateError, read_bundle};
 use crate::connect;
@@ -48,6 +50,15 @@ pub struct Client {
     /// For trusted hosts, whose certificates are not verified.
     unverified: Agent,
     trusted_hosts: Vec<String>,
+}
+
+/// The response to [`Client::send_if_changed`].
+#[derive(Debug)]
+pub enum Conditional {
+    /// 304: the resource still has the version that the caller knows.
+    NotModified,
+    /// Any other response.
+    Modified(Box<Response>),
 }
 
 impl Client {
@@ -131,17 +142,52 @@ impl Client {
             self.check(&url, from_loopback)?;
             let is_from_origin = is_same_origin(&url, &first);
             let response = match &request.body {
-                Some(bytes) => self.exchange(request, url, is_from_origin, bytes.as_slice())?,
-                None => self.exchange(request, url, is_from_origin, ())?,
+                Some(bytes) => self.exchange(request, url, is_from_origin, bytes.as_slice(), None)?,
+                None => self.exchange(request, url, is_from_origin, (), None)?,
             };
             if !request.follow_redirects || !matches!(response.status(), 301 | 302 | 303 | 307 | 308) {
                 return Ok(response);
             }
-            let location = response.header("location");
-            let location = location.ok_or_else(|| HttpError::refused("redirect without a location"))?;
-            url = url::parse(&url::join(&response.url, location))?;
+            let target = response.linked_url("location");
+            url = url::parse(&target.ok_or_else(|| HttpError::refused("redirect without a location"))?)?;
         }
         Err(HttpError::refused("too many redirects"))
+    }
+
+    /// Sends a request whose body is read from `body`: `length` bytes, or in chunks to its end. Redirects are returned,
+    /// since what was read cannot be sent again.
+    pub fn send_stream(
+        &self,
+        request: &Request,
+        body: &mut dyn Read,
+        length: Option<u64>,
+    ) -> Result<Response, HttpError> {
+        let url = url::parse(&request.url)?;
+        self.check(&url, is_loopback(url.host().unwrap_or_default()))?;
+        match length {
+            Some(length) => {
+                let mut body = body.take(length);
+                self.exchange(request, url, true, SendBody::from_reader(&mut body), Some(length))
+            }
+            None => self.exchange(request, url, true, SendBody::from_reader(body), None),
+        }
+    }
+
+    /// Sends a request and reads a successful response as JSON of at most `limit` bytes.
+    pub fn send_for_json<T: DeserializeOwned>(&self, request: &Request, limit: u64) -> Result<T, HttpError> {
+        self.send(request)?.error_for_status()?.json(limit)
+    }
+
+    /// Sends a request unless the resource still has this `ETag`.
+    pub fn send_if_changed(&self, request: &Request, etag: Option<&str>) -> Result<Conditional, HttpError> {
+        let response = match etag {
+            Some(etag) => self.send(&request.clone().header("If-None-Match", etag))?,
+            None => self.send(request)?,
+        };
+        Ok(match response.status() {
+            304 => Conditional::NotModified,
+            _ => Conditional::Modified(Box::new(response)),
+        })
     }
 
     fn exchange(
@@ -150,6 +196,7 @@ impl Client {
         url: Uri,
         is_from_origin: bool,
         body: impl ureq::AsSendBody,
+        length: Option<u64>,
     ) -> Result<Response, HttpError> {
         let agent = self.agent_for(&url);
         // Hashes are of the bytes as they are, so that nothing may compress them on the way.
@@ -159,6 +206,9 @@ impl Client {
             .header("Accept-Encoding", "identity");
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
+        }
+        if let Some(length) = length {
+            builder = builder.header("Content-Length", length);
         }
         let authorization = request.authorization.as_ref().filter(|_| is_from_origin);
         if let Some(authorization) = authorization {

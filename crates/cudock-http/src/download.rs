@@ -1,8 +1,9 @@
 //! A download into a [`PartialFile`]: continued where an earlier process ended, over connections that break.
 
+use std::io::{self, Read};
 use std::path::PathBuf;
 
-use cudock_base::{Digest, FileError, files};
+use cudock_base::{Digest, FileError};
 
 use crate::error::{HttpError, HttpErrorKind};
 use crate::partial::{Finished, PartialFile};
@@ -18,6 +19,7 @@ const PROGRESS: u64 = 1 << 20;
 /// Why a download failed. `E` is the error of the caller's requests.
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadError<E: std::error::Error + 'static> {
+    /// A request failed.
     #[error(transparent)]
     Request(E),
     /// The response broke off, or is not for the requested range.
@@ -28,7 +30,13 @@ pub enum DownloadError<E: std::error::Error + 'static> {
     WrongSize(String),
     /// The bytes are not those that were requested.
     #[error("digest mismatch: expected {expected}, got {actual}")]
-    WrongDigest { expected: Box<Digest>, actual: Box<Digest> },
+    WrongDigest {
+        /// The digest that was requested.
+        expected: Box<Digest>,
+        /// The digest of what came.
+        actual: Box<Digest>,
+    },
+    /// The file cannot be written.
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -43,10 +51,13 @@ impl<E: Retryable + std::error::Error + 'static> Retryable for DownloadError<E> 
     }
 }
 
+/// How a file is downloaded.
 pub struct Download<'a> {
     /// The name under which progress is reported.
     pub name: &'a str,
+    /// Who observes it.
     pub progress: &'a dyn Progress,
+    /// How failures are repeated.
     pub retries: RetryPolicy,
 }
 
@@ -130,14 +141,16 @@ impl Download<'_> {
         let mut body = response.into_reader();
         let mut buffer = vec![0; CHUNK];
         loop {
-            let bytes = files::read_some(&mut body, &mut buffer).map_err(|error| {
-                let (written, reason) = (partial.written(), describe_read_error(&error));
-                broken_off(format!("after {written} of {size} bytes: {reason}"))
-            })?;
-            if bytes.is_empty() {
-                break;
-            }
-            if !partial.append(bytes)? {
+            let count = match body.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    let (written, reason) = (partial.written(), describe_read_error(&error));
+                    return Err(broken_off(format!("after {written} of {size} bytes: {reason}")));
+                }
+            };
+            if !partial.append(buffer.get(..count).unwrap_or_default())? {
                 // What came before cannot be trusted either.
                 partial.restart()?;
                 return Err(DownloadError::WrongSize(format!(

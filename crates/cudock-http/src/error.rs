@@ -11,12 +11,15 @@ use crate::retry::{Retry, Retryable};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct HttpError {
+    /// What kind of failure it is.
     pub kind: HttpErrorKind,
+    /// What happened.
     pub reason: String,
     /// How long the server asks to wait.
     pub retry_after: Option<Duration>,
 }
 
+/// Kinds of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpErrorKind {
     /// The network failed; another attempt may succeed.
@@ -51,16 +54,20 @@ impl HttpError {
     pub(crate) fn refused(reason: impl Into<String>) -> Self {
         Self::new(HttpErrorKind::Refused, reason)
     }
+
+    /// Whether another attempt may succeed.
+    pub const fn is_transient(&self) -> bool {
+        match self.kind {
+            HttpErrorKind::Transient => true,
+            HttpErrorKind::Status(status) => matches!(status, 408 | 429 | 500 | 502..=504),
+            _ => false,
+        }
+    }
 }
 
 impl Retryable for HttpError {
     fn retry(&self) -> Retry {
-        match self.kind {
-            HttpErrorKind::Transient | HttpErrorKind::Status(408 | 429 | 500 | 502..=504) => {
-                Retry::After(self.retry_after)
-            }
-            _ => Retry::Never,
-        }
+        if self.is_transient() { Retry::After(self.retry_after) } else { Retry::Never }
     }
 }
 

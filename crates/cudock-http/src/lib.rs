@@ -1,17 +1,16 @@
-//! An HTTP client for registries, package indexes and price lists.
+//! An HTTP client for registries, package indexes, price lists and cloud APIs.
 //!
 //! It blocks, since its callers move files and wait for answers anyway. [`Client`] decides which hosts may be contacted
 //! and where a redirect may lead; [`RetryPolicy`] repeats what failed; [`Download`] fills a file of a [`BlobStore`] over
-//! connections that break. Errors describe the exchange only. What was requested, and what to do about it, is for the
-//! caller to add.
+//! connections that break, and [`Upload`] sends one in chunks; [`Polling`] waits for a long-running operation. Errors
+//! describe the exchange only. What was requested, and what to do about it, is for the caller to add.
 //!
 //! ```no_run
 //! use cudock_http::{Client, ClientOptions, HttpError, NoProgress, Request, RetryPolicy};
 //!
 //! fn versions(client: &Client) -> Result<Vec<String>, HttpError> {
 //!     let request = Request::get("https://example.com/versions.json");
-//!     RetryPolicy::default()
-//!         .run(&NoProgress, "versions", || client.send(&request)?.error_for_status()?.json(1 << 20))
+//!     RetryPolicy::default().run(&NoProgress, "versions", || client.send_for_json(&request, 1 << 20))
 //! }
 //!
 //! let client = Client::new(&ClientOptions::default())?;
@@ -25,23 +24,27 @@ mod client;
 mod connect;
 mod download;
 mod error;
+mod operation;
 mod partial;
 mod progress;
 mod request;
 mod response;
 mod retry;
 mod store;
+mod upload;
 pub mod url;
 
 pub use authorization::{basic_authorization, redact};
 pub use certificates::{CertificateError, SSL_CERT_FILE, trusted_certificates};
-pub use client::{Client, ClientOptions, observe_requests};
+pub use client::{Client, ClientOptions, Conditional, observe_requests};
 pub use download::{Download, DownloadError};
 pub use error::{HttpError, HttpErrorKind};
+pub use operation::{OperationError, Polling};
 pub use partial::{Finished, PartialFile};
 pub use progress::{NoProgress, Progress};
 pub use request::Request;
 pub use response::{ErrorMessage, Response, describe_read_error};
 pub use retry::{Retry, RetryPolicy, Retryable};
 pub use store::{Blob, BlobStore};
+pub use upload::{ContentRange, Upload, UploadError, UploadSession, UploadTarget};
 pub use ureq::http::{Method, Uri};

@@ -1,7 +1,7 @@
 //! A file that is being written, by this process or by one that was killed.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,10 @@ pub enum Finished {
     /// Verified and renamed to its final path.
     Complete(PathBuf),
     /// Emptied, since its digest is `actual`.
-    WrongDigest { actual: Digest },
+    WrongDigest {
+        /// The digest of what was written.
+        actual: Digest,
+    },
 }
 
 /// A file of known size and digest that is being written beside its final path.
@@ -67,14 +70,17 @@ impl PartialFile {
         }
     }
 
+    /// The digest it shall have.
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
 
+    /// The size it shall have.
     pub fn size(&self) -> u64 {
         self.size
     }
 
+    /// How many bytes are there.
     pub fn written(&self) -> u64 {
         self.written
     }
@@ -93,13 +99,14 @@ impl PartialFile {
         }
         let mut buffer = vec![0; 256 * 1024];
         loop {
-            let read = files::read_some(&mut self.file, &mut buffer);
-            let bytes = read.map_err(FileError::at("read", &self.path))?;
-            if bytes.is_empty() {
-                return Ok(self);
-            }
-            self.hasher.update(bytes);
-            self.written += u64::try_from(bytes.len()).unwrap_or_default();
+            let count = match self.file.read(&mut buffer) {
+                Ok(0) => return Ok(self),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(FileError::at("read", &self.path)(error)),
+            };
+            self.hasher.update(buffer.get(..count).unwrap_or_default());
+            self.written += u64::try_from(count).unwrap_or_default();
         }
     }
 

@@ -6,21 +6,32 @@ use std::time::Duration;
 /// should return quickly. `what` is a digest, an image's name or a file's name.
 pub trait Progress: Send + Sync {
     /// A transfer begins; `already` bytes are there from an earlier run. `size` is `None` if the server does not tell it.
-    fn started(&self, _what: &str, _size: Option<u64>, _already: u64) {}
+    fn started(&self, what: &str, size: Option<u64>, already: u64) {
+        let _ = (what, size, already);
+    }
 
     /// This many bytes are there now. The number falls when a server makes the transfer start over.
-    fn at(&self, _what: &str, _bytes: u64) {}
+    fn at(&self, what: &str, bytes: u64) {
+        let _ = (what, bytes);
+    }
 
     /// Another process writes the same file, and this one waits for it.
-    fn waiting(&self, _what: &str) {}
+    fn waiting(&self, what: &str) {
+        let _ = what;
+    }
 
     /// An attempt failed and another follows after `wait`.
-    fn retrying(&self, _what: &str, _reason: &str, _wait: Duration) {}
+    fn retrying(&self, what: &str, reason: &str, wait: Duration) {
+        let _ = (what, reason, wait);
+    }
 
     /// The transfer is complete and verified.
-    fn finished(&self, _what: &str) {}
+    fn finished(&self, what: &str) {
+        let _ = what;
+    }
 }
 
+/// Observes nothing.
 pub struct NoProgress;
 
 impl Progress for NoProgress {}

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use cudock_base::{Secret, percent};
+use serde::Serialize;
 use ureq::http::Method;
+
+use crate::error::{HttpError, HttpErrorKind};
 
 /// A request, which may be sent any number of times.
 #[derive(Debug, Clone)]
@@ -18,6 +21,7 @@ pub struct Request {
 }
 
 impl Request {
+    /// A request with this method and no body.
     pub fn new(method: Method, url: impl Into<String>) -> Self {
         let follow_redirects = matches!(method, Method::GET | Method::HEAD);
         let (headers, url) = (Vec::new(), url.into());
@@ -28,12 +32,14 @@ impl Request {
         Self::new(Method::GET, url)
     }
 
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
+    /// The media types that are understood.
     #[must_use]
     pub fn accept(self, media_types: &str) -> Self {
         self.header("Accept", media_types)
@@ -55,12 +61,22 @@ impl Request {
         }
     }
 
+    /// Sends these bytes.
     #[must_use]
     pub fn body(mut self, content_type: &str, bytes: impl Into<Vec<u8>>) -> Self {
         self.body = Some(bytes.into());
         self.header("Content-Type", content_type)
     }
 
+    /// Sends a value as JSON.
+    pub fn json(self, value: &impl Serialize) -> Result<Self, HttpError> {
+        let bytes = serde_json::to_vec(value).map_err(|error| {
+            HttpError::new(HttpErrorKind::Malformed, format!("cannot write JSON: {error}"))
+        })?;
+        Ok(self.body("application/json", bytes))
+    }
+
+    /// Sends the fields of a form.
     #[must_use]
     pub fn form(self, fields: &[(&str, &str)]) -> Self {
         let fields: Vec<String> = fields

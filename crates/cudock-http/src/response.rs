@@ -11,6 +11,7 @@ use ureq::http::{Response as HttpResponse, Uri};
 
 use crate::authorization::redact;
 use crate::error::{HttpError, HttpErrorKind};
+use crate::url;
 
 /// No more of an error's body is read.
 const MAX_ERROR_BODY: u64 = 64 << 10;
@@ -27,18 +28,28 @@ pub struct Response {
 }
 
 /// What error bodies look like: Azure's `error`, the registries' `errors`, docker's `message`.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct ErrorBody {
-    error: Option<ErrorMessage>,
+    error: Option<ErrorDetail>,
     #[serde(default)]
-    errors: Vec<ErrorMessage>,
+    errors: Vec<ErrorDetail>,
     message: Option<String>,
 }
 
-/// A server's explanation of an error, which is safe to show.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+struct ErrorDetail {
+    #[serde(default)]
+    code: Option<String>,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+/// A server's explanation of an error.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ErrorMessage {
+    /// A code, where the server has one.
     pub code: Option<String>,
+    /// A text that is safe to show.
     pub message: Option<String>,
 }
 
@@ -79,13 +90,23 @@ impl Response {
     }
 
     /// The size of the body, where it is known.
-    pub(crate) fn content_length(&self) -> Option<u64> {
+    pub fn content_length(&self) -> Option<u64> {
         self.inner.body().content_length()
+    }
+
+    /// The version of the resource, for [`Client::send_if_changed`](crate::Client::send_if_changed).
+    pub fn etag(&self) -> Option<&str> {
+        self.header("etag")
     }
 
     /// How long the server asks to wait. Dates are ignored: clocks differ, and the usual delay serves.
     pub fn retry_after(&self) -> Option<Duration> {
         self.header("retry-after")?.trim().parse().ok().map(Duration::from_secs)
+    }
+
+    /// The URL in a header such as `Location`, made absolute.
+    pub fn linked_url(&self, name: &str) -> Option<String> {
+        self.header(name).map(|reference| url::join(&self.url, reference))
     }
 
     /// Reads the whole body; an error if it is larger than `limit`.
@@ -127,14 +148,17 @@ impl Response {
 
     /// The server's explanation of an error, as far as it can be read. Authorization that it echoes is left out.
     pub fn error_message(&mut self) -> ErrorMessage {
+        let is_web_page = self.is_web_page();
         let mut bytes = Vec::new();
         // A message that cannot be read is as good as none.
         let _ = self.inner.body_mut().as_reader().take(MAX_ERROR_BODY).read_to_end(&mut bytes);
-        let only = |message| ErrorMessage { code: None, message };
-        let error = match serde_json::from_slice::<ErrorBody>(&bytes) {
-            Ok(body) => body.error.or_else(|| body.errors.into_iter().next()).unwrap_or(only(body.message)),
-            Err(_) if self.is_web_page() => only(None),
-            Err(_) => only(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        let (code, message) = match serde_json::from_slice::<ErrorBody>(&bytes) {
+            Ok(body) => match body.error.or_else(|| body.errors.into_iter().next()) {
+                Some(detail) => (detail.code, detail.message),
+                None => (None, body.message),
+            },
+            Err(_) if is_web_page => (None, None),
+            Err(_) => (None, Some(String::from_utf8_lossy(&bytes).into_owned())),
         };
         let shown = |text: String| {
             // Both the header and what follows its scheme.
@@ -146,7 +170,7 @@ impl Response {
             let text = redact(&text, &credentials.chain(self.authorization.clone()).collect::<Vec<_>>());
             Some(text::truncate(text.trim(), MAX_MESSAGE)).filter(|text| !text.is_empty())
         };
-        ErrorMessage { code: error.code.and_then(shown), message: error.message.and_then(shown) }
+        ErrorMessage { code: code.and_then(shown), message: message.and_then(shown) }
     }
 
     /// The response if its status is from 200 to 299; else an error with the server's message.

@@ -24,6 +24,7 @@ impl Default for RetryPolicy {
     }
 }
 
+/// Whether to try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// Another attempt would fail the same way.
@@ -34,6 +35,7 @@ pub enum Retry {
 
 /// An error that knows whether another attempt may succeed.
 pub trait Retryable: Display {
+    /// Whether to try again.
     fn retry(&self) -> Retry;
 }
 

@@ -8,8 +8,10 @@
 )]
 
 mod downloads;
+mod operations;
 mod probes;
 mod requests;
+mod uploads;
 
 use std::time::Duration;
 

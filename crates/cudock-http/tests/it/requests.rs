@@ -1,4 +1,4 @@
-//! Methods, bodies, headers and redirects.
+//! Methods, bodies, headers, redirects, conditions.
 
 use std::io::Read;
 use std::os::unix::net::UnixListener;
@@ -6,21 +6,16 @@ use std::thread;
 use std::time::Duration;
 
 use cudock_base::Secret;
-use cudock_http::{Client, HttpError, HttpErrorKind, Method, NoProgress, Request, describe_read_error};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use cudock_http::{Client, Conditional, HttpErrorKind, Method, NoProgress, Request, describe_read_error};
+use serde::{Deserialize, Serialize};
 
 use crate::{QUICK, client, url};
 use cudock_testkit::http::{Reply, Server, Then, noise, read_request, secret};
 
-#[derive(Debug, PartialEq, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Size {
     name: String,
     cores: u32,
-}
-
-fn send_for_json<T: DeserializeOwned>(request: &Request, limit: u64) -> Result<T, HttpError> {
-    client().send(request)?.error_for_status()?.json(limit)
 }
 
 #[test]
@@ -41,18 +36,21 @@ fn every_method_is_sent_with_its_body() {
 }
 
 #[test]
-fn json_is_read_within_a_limit() {
+fn json_goes_both_ways_within_a_limit() {
     let server = Server::start(|request| match request.path.as_str() {
-        "/size" => Reply::new(201, "{\"name\":\"NC4as_T4_v3\",\"cores\":4}"),
+        "/echo" => Reply::new(201, request.body.clone()),
         "/cut" => Reply::new(200, "{\"name\":\"x\","),
         "/other" => Reply::new(200, "{\"name\":\"swordfish\",\"cores\":\"swordfish\"}"),
         _ => Reply::new(200, format!("{{\"name\":\"{}\",\"cores\":1}}", "x".repeat(2000))).chunked(),
     });
     let size = Size { name: "NC4as_T4_v3".to_owned(), cores: 4 };
-    let get = |path: &str| send_for_json::<Size>(&Request::get(url(&server, path)), 1000);
-    assert_eq!(get("/size").unwrap(), size);
+    let request = Request::new(Method::PUT, url(&server, "/echo")).json(&size).unwrap();
+    assert_eq!(client().send_for_json::<Size>(&request, 1000).unwrap(), size);
+    let sent = server.requests().pop().unwrap();
+    assert_eq!(sent.header("content-type"), Some("application/json"));
     let kind = |path: &str| {
-        let error = get(path).unwrap_err();
+        let result = client().send_for_json::<Size>(&Request::get(url(&server, path)), 1000);
+        let error = result.unwrap_err();
         assert!(!error.to_string().contains("swordfish"), "{error}");
         error.kind
     };
@@ -72,11 +70,46 @@ fn a_form_is_encoded() {
 }
 
 #[test]
+fn bodies_are_streamed_up_and_down() {
+    let content = noise(3_000_000);
+    let server = Server::start(|request| Reply::new(200, request.body.clone()).chunked());
+    for length in [Some(3_000_000), None] {
+        let request = Request::new(Method::PUT, url(&server, "/")).header("X-Test", "1");
+        let response = client().send_stream(&request, &mut content.as_slice(), length).unwrap();
+        let mut echoed = Vec::new();
+        response.into_reader().read_to_end(&mut echoed).unwrap();
+        assert_eq!(echoed, content);
+        let sent = server.requests().pop().unwrap();
+        assert_eq!(sent.header("content-length").is_some(), length.is_some());
+    }
+    // Not a byte more than the length is sent.
+    let request = Request::new(Method::PUT, url(&server, "/"));
+    client().send_stream(&request, &mut content.as_slice(), Some(10)).unwrap();
+    assert_eq!(server.requests().pop().unwrap().body, &content[..10]);
+}
+
+#[test]
 fn a_stream_that_ends_early_is_an_error() {
+    let server = Server::start(|_| Reply::new(200, ""));
+    let request = Request::new(Method::PUT, url(&server, "/")).deadline(Duration::from_secs(2));
+    assert!(client().send_stream(&request, &mut b"123".as_slice(), Some(10)).is_err());
     let server = Server::start(|_| Reply::new(200, noise(10_000)).cut_after(100));
     let response = client().send(&Request::get(url(&server, "/"))).unwrap();
     let error = response.into_reader().read_to_end(&mut Vec::new()).unwrap_err();
     assert!(!describe_read_error(&error).is_empty());
+}
+
+#[test]
+fn what_has_not_changed_is_not_sent_again() {
+    let server = Server::start(|request| match request.header("if-none-match") {
+        Some("\"v1\"") => Reply::new(304, ""),
+        _ => Reply::new(200, "content").with("ETag", "\"v1\""),
+    });
+    let request = Request::get(url(&server, "/"));
+    let Conditional::Modified(response) = client().send_if_changed(&request, None).unwrap() else { panic!() };
+    let etag = response.etag().unwrap().to_owned();
+    assert!(matches!(client().send_if_changed(&request, Some(&etag)).unwrap(), Conditional::NotModified));
+    assert!(matches!(client().send_if_changed(&request, Some("\"v0\"")).unwrap(), Conditional::Modified(_)));
 }
 
 #[test]
@@ -163,7 +196,7 @@ fn a_request_is_repeated_until_the_server_is_back() {
         }
     });
     let request = Request::get(url(&server, "/"));
-    let read: Vec<u32> = QUICK.run(&NoProgress, "list", || send_for_json(&request, 100)).unwrap();
+    let read: Vec<u32> = QUICK.run(&NoProgress, "list", || client().send_for_json(&request, 100)).unwrap();
     assert_eq!((read, server.requests().len()), (vec![1], 3));
 }
 
