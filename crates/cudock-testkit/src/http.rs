@@ -277,9 +277,24 @@ fn read_next(reader: &mut impl BufRead) -> Option<Request> {
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
-    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
+    let mut body = Vec::new();
+    if headers.get("transfer-encoding").is_some_and(|encoding| encoding == "chunked") {
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).ok()?;
+            let length = usize::from_str_radix(line.trim(), 16).ok()?;
+            let mut chunk = vec![0; length + 2];
+            reader.read_exact(&mut chunk).ok()?;
+            if length == 0 {
+                break;
+            }
+            body.extend(&chunk[..length]);
+        }
+    } else {
+        let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        body.resize(length, 0);
+        reader.read_exact(&mut body).ok()?;
+    }
     Some(Request { method, path, headers, body })
 }
 
