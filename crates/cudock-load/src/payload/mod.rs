@@ -34,7 +34,6 @@ impl BenchProtocol {
         }
     }
 
-    /// The content type of the body.
     fn content_type(self) -> &'static str {
         match self {
             Self::Predict | Self::Oip => "application/json",
@@ -48,9 +47,7 @@ impl BenchProtocol {
 #[derive(Clone, Debug)]
 pub struct Recipe<'a> {
     pub target: &'a ServerUrl,
-    /// The request path.
     pub path: &'a str,
-    /// How the model is asked.
     pub protocol: BenchProtocol,
     pub inputs: &'a [ModelInput],
     /// Row counts of the requests; with several, as many requests of each.
@@ -59,7 +56,6 @@ pub struct Recipe<'a> {
     pub bodies: usize,
     /// Additional headers.
     pub headers: &'a [(String, String)],
-    /// Seed of the numbers.
     pub seed: u64,
 }
 
