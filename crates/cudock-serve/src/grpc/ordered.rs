@@ -5,7 +5,6 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Futures that run concurrently and whose results come in order.
 pub(crate) struct OrderedFutures<'work, T> {
     slots: VecDeque<FutureSlot<'work, T>>,
 }
@@ -16,7 +15,6 @@ enum FutureSlot<'work, T> {
 }
 
 impl<'work, T> OrderedFutures<'work, T> {
-    /// Creates an empty queue.
     pub(crate) fn new() -> Self {
         Self { slots: VecDeque::new() }
     }
@@ -26,7 +24,6 @@ impl<'work, T> OrderedFutures<'work, T> {
         self.slots.push_back(FutureSlot::Running(Box::pin(work)));
     }
 
-    /// Number of outstanding results.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }

@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use bytes::Bytes;
 use cudock_server::Reservation;
-use hyper::body::Body;
+use hyper::body::Incoming;
 use prost::Message;
 
 use super::call::Call;
@@ -27,44 +26,30 @@ static FILES: LazyLock<Vec<ProtoFile>> = LazyLock::new(|| {
 });
 
 /// Answers requests until the client or the server ends the stream.
-pub(crate) async fn serve<B>(
+pub(crate) async fn serve(
     service: Arc<ModelService>,
     call: Call,
-    mut messages: MessageStream<B>,
+    mut messages: MessageStream<Incoming>,
     sink: MessageSink,
-) -> GrpcStatus
-where
-    B: Body<Data = Bytes>,
-    B::Error: std::fmt::Display,
-{
+) -> GrpcStatus {
     let mut answering = async || -> Result<(), GrpcStatus> {
         loop {
             let mut held = Reservation::new(&service.resources.budget);
             let next = messages.next(&mut held, || service.is_draining());
-            let Some(message) = until_drained(&service, next).await? else { return Ok(()) };
+            let message = tokio::select! {
+                message = next => message?,
+                () = service.resources.drain.begun() => return Err(ServeError::Draining.into()),
+            };
+            let Some(message) = message else { return Ok(()) };
+            let workers = &service.resources.workers;
             let (message, _held) =
-                decode_message(&service.resources.workers, message, call.encoding, super::SMALL, held)
-                    .await?;
+                decode_message(workers, message, call.encoding, super::SMALL, held).await?;
             let request = super::decode::<ServerReflectionRequest>(message)?;
             let response = response(request).encode_to_vec();
-            sink.put(
-                encode_message(&service.resources.workers, vec![response.into()], call.response_encoding)
-                    .await?,
-            );
+            sink.put(encode_message(workers, vec![response.into()], call.response_encoding).await?);
         }
     };
     answering().await.err().unwrap_or(GrpcStatus::OK)
-}
-
-/// Awaits the future, unless the server starts to drain first.
-async fn until_drained<T>(
-    service: &ModelService,
-    next: impl Future<Output = Result<T, GrpcStatus>>,
-) -> Result<T, GrpcStatus> {
-    tokio::select! {
-        next = next => next,
-        () = service.resources.drain.begun() => Err(ServeError::Draining.into()),
-    }
 }
 
 fn response(request: ServerReflectionRequest) -> ServerReflectionResponse {
@@ -93,9 +78,8 @@ fn response(request: ServerReflectionRequest) -> ServerReflectionResponse {
         }
         Some(MessageRequest::ListServices(_)) => {
             let names = FILES.iter().flat_map(|file| &file.services);
-            MessageResponse::Services(ListServiceResponse {
-                service: names.map(|name| ServiceResponse { name: name.clone() }).collect(),
-            })
+            let service = names.map(|name| Named { name: name.clone() }).collect();
+            MessageResponse::Services(ListServiceResponse { service })
         }
         None => not_found("request"),
     };
@@ -160,7 +144,7 @@ struct FileDescriptor {
     #[prost(message, repeated, tag = "4")]
     message_type: Vec<MessageDescriptor>,
     #[prost(message, repeated, tag = "5")]
-    enum_type: Vec<NamedDescriptor>,
+    enum_type: Vec<Named>,
     #[prost(message, repeated, tag = "6")]
     service: Vec<ServiceDescriptor>,
 }
@@ -172,7 +156,7 @@ struct MessageDescriptor {
     #[prost(message, repeated, tag = "3")]
     nested_type: Vec<MessageDescriptor>,
     #[prost(message, repeated, tag = "4")]
-    enum_type: Vec<NamedDescriptor>,
+    enum_type: Vec<Named>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -180,11 +164,12 @@ struct ServiceDescriptor {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(message, repeated, tag = "2")]
-    method: Vec<NamedDescriptor>,
+    method: Vec<Named>,
 }
 
+/// A descriptor of which only the name is read, and a service in a list.
 #[derive(Clone, PartialEq, Message)]
-struct NamedDescriptor {
+struct Named {
     #[prost(string, tag = "1")]
     name: String,
 }
@@ -250,13 +235,7 @@ struct FileDescriptorResponse {
 #[derive(Clone, PartialEq, Message)]
 struct ListServiceResponse {
     #[prost(message, repeated, tag = "1")]
-    service: Vec<ServiceResponse>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ServiceResponse {
-    #[prost(string, tag = "1")]
-    name: String,
+    service: Vec<Named>,
 }
 
 #[derive(Clone, PartialEq, Message)]

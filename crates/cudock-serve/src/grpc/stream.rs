@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use cudock_server::Reservation;
-use hyper::body::Body;
+use hyper::body::Incoming;
 
 use super::call::Call;
 use super::frames::RawMessage;
@@ -27,16 +27,12 @@ const PAUSE: Duration = Duration::from_millis(10);
 const DRAIN_GRACE: Duration = Duration::from_millis(500);
 
 /// Serves a stream until the client ends it, a message is invalid, or the server shuts down.
-pub(crate) async fn serve<B>(
+pub(crate) async fn serve(
     service: Arc<ModelService>,
     call: Call,
-    mut messages: MessageStream<B>,
+    mut messages: MessageStream<Incoming>,
     sink: MessageSink,
-) -> GrpcStatus
-where
-    B: Body<Data = Bytes>,
-    B::Error: std::fmt::Display,
-{
+) -> GrpcStatus {
     let mut held = Reservation::new(&service.resources.budget);
     let mut running = OrderedFutures::new();
     let mut draining: Option<Instant> = None;
@@ -103,7 +99,7 @@ async fn run(
     info: &mut RequestInfo,
 ) -> Result<(Vec<Bytes>, Reservation), GrpcStatus> {
     let received = Instant::now();
-    let limit = service.limits().body;
+    let limit = service.settings.limits.body;
     let (message, held) =
         decode_message(&service.resources.workers, message, call.encoding, limit, held).await?;
     let (completed, held) = infer::run(service, message, held, call.deadline, received, info).await?;

@@ -9,7 +9,6 @@ use crate::service::{LoadError, ModelService};
 /// An error that prevents the server from running.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The HTTP server cannot run.
     #[error(transparent)]
     Http(#[from] cudock_server::ServerError),
     /// There is nothing to serve.
@@ -17,7 +16,6 @@ pub enum ServerError {
     Load(#[from] LoadError),
 }
 
-/// A listening server.
 pub struct Server {
     service: Arc<ModelService>,
     http: cudock_server::Server,
@@ -30,7 +28,6 @@ impl Server {
         Ok(Self { service, http })
     }
 
-    /// The bound addresses.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.http.addresses()
     }
