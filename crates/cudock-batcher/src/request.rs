@@ -11,7 +11,6 @@ pub struct Ticket(pub u64);
 /// A request to be admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The number of the request.
     pub ticket: Ticket,
     /// Rows that it adds to a batch.
     pub rows: usize,
@@ -22,7 +21,6 @@ pub struct Arrival {
     pub bytes: usize,
     /// Priority; smaller values run first. Values from [`crate::LEVELS`] − 1 on are equal.
     pub priority: u32,
-    /// Time after which its response is useless.
     pub deadline: Option<Time>,
 }
 
@@ -45,11 +43,9 @@ pub enum AdmissionError {
 pub struct Batch {
     /// Identifier for [`crate::Batcher::on_finished`].
     pub id: u64,
-    /// The bucket of all its requests.
     pub bucket: u64,
     /// Its requests, in row order.
     pub tickets: Vec<Ticket>,
-    /// Total rows of its requests.
     pub rows: usize,
     /// Rows that the engine runs: `rows`, or more if batches are padded.
     pub padded_rows: usize,
