@@ -13,7 +13,6 @@ use crate::{EngineError, OutputView};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     pub shape: Vec<usize>,
-    /// The size in bytes.
     pub bytes: usize,
 }
 
@@ -27,7 +26,6 @@ impl Extent {
 
 /// The memory of a lane, in signature order. It grows with the batches and is reused by the next one.
 pub struct LaneMemory {
-    /// Inputs and outputs of the model.
     pub signature: Arc<Signature>,
     pub inputs: Vec<SharedMemory>,
     pub outputs: Vec<SharedMemory>,
@@ -103,7 +101,6 @@ impl LaneMemory {
         Err(EngineError::Failed(text))
     }
 
-    /// The bytes of an input.
     pub fn input_mut(&mut self, index: usize) -> &mut [u8] {
         let bytes = self.batch.get(index).map_or(0, |extent| extent.bytes);
         self.inputs.get_mut(index).and_then(|memory| memory.bytes_mut().get_mut(..bytes)).unwrap_or_default()
@@ -118,7 +115,6 @@ impl LaneMemory {
         memory.grow(bytes).map_err(|source| EngineError::OutOfMemory(bytes, source))
     }
 
-    /// Stores an output.
     pub fn write_output(
         &mut self,
         index: usize,
@@ -133,7 +129,6 @@ impl LaneMemory {
         Ok(has_moved)
     }
 
-    /// The outputs of the batch.
     pub fn output_views(&self) -> Result<Vec<OutputView<'_>>, EngineError> {
         let outputs = self.signature.outputs.iter().zip(&self.results).zip(&self.outputs);
         outputs

@@ -155,9 +155,8 @@ mod tests {
         let mut packet = Vec::new();
         write_failure(&mut packet, &"ä".repeat(PACKET), true);
         assert!(packet.len() < PACKET);
-        assert!(
-            matches!(read_reply(&packet, &mut []), Ok(BatchReply::Broken(text)) if text.starts_with('ä'))
-        );
+        let reply = read_reply(&packet, &mut []);
+        assert!(matches!(reply, Ok(BatchReply::Broken(text)) if text.starts_with('ä')));
         write_failure(&mut packet, "index out of range", false);
         assert_eq!(read_reply(&packet, &mut []), Ok(BatchReply::Failed("index out of range".to_owned())));
     }
