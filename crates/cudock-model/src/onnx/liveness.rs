@@ -12,20 +12,16 @@ use super::wire::Fields;
 /// A graph with more nodes or values is rejected.
 const MAX_ITEMS: usize = 5_000_000;
 
-/// The number of peaks to keep.
 const MAX_PEAKS: usize = 64;
 
 /// Bytes of values: a constant part, and a part for each row of a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct LiveBytes {
-    /// Independent of the batch size.
     fixed: u64,
-    /// For each row.
     per_row: u64,
 }
 
 impl LiveBytes {
-    /// The total for a batch size.
     const fn with_rows(self, rows: u32) -> u64 {
         self.fixed.saturating_add(self.per_row.saturating_mul(rows as u64))
     }
@@ -50,7 +46,6 @@ impl LiveBytes {
 pub struct Activations {
     /// Peaks of live bytes, each of which is the largest for some batch size.
     peaks: Vec<LiveBytes>,
-    /// All values together.
     all: LiveBytes,
     /// The number of values with a known size.
     pub known: u64,
