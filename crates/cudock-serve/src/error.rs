@@ -25,7 +25,6 @@ pub(crate) enum ServeError {
     /// The model cannot run requests at the moment.
     #[error("model `{name}` is not ready: {reason}")]
     NotReady { name: String, reason: String },
-    /// The request does not match the model.
     #[error(transparent)]
     RequestError(#[from] RequestError),
     /// The response cannot be written in the requested format.

@@ -153,7 +153,6 @@ impl ModelService {
         self.retire(|model| !is_present(model.name(), model.version()));
     }
 
-    /// Forgets failures of files that are gone.
     fn forget_failures(&self, is_there: impl Fn(&str, &str) -> bool) {
         lock(&self.failures).retain(|(name, version), _| is_there(name, version));
     }
@@ -308,10 +307,8 @@ impl ModelService {
 /// There is nothing to serve.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The model directory cannot be used.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
-    /// No model could be loaded.
     #[error("no model could be loaded\n{0}")]
     None(String),
 }

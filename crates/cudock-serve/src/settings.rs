@@ -42,7 +42,6 @@ pub type ReadDevices = Arc<dyn Fn() -> Vec<DeviceReading> + Send + Sync>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceReading {
     pub name: String,
-    /// Its index.
     pub gpu: u32,
     /// Bytes in use, by all processes.
     pub memory_used: u64,

@@ -11,12 +11,10 @@ use super::status::GrpcStatus;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    /// When the headers arrived.
     pub(crate) received: Instant,
     pub(crate) deadline: Deadline,
     /// Compression of the client's messages that are marked as compressed.
     pub(crate) encoding: GrpcEncoding,
-    /// Compression of responses.
     pub(crate) response_encoding: GrpcEncoding,
     /// Whether the first error ends a stream with its status, as Triton's clients may request; otherwise errors are
     /// messages of the stream.

@@ -18,7 +18,6 @@ mod infer;
 mod message_encode;
 mod message_stream;
 mod messages;
-mod ordered;
 mod reflection;
 mod status;
 mod stream;

@@ -20,8 +20,7 @@ pub(crate) const SERVICES: [&str; 2] =
 
 /// The descriptors of all services, compiled by `reflection/make`.
 static FILES: LazyLock<Vec<ProtoFile>> = LazyLock::new(|| {
-    let set =
-        FileDescriptorSet::decode(&include_bytes!("reflection/descriptors.bin")[..]).unwrap_or_default();
+    let set = FileDescriptors::decode(&include_bytes!("reflection/descriptors.bin")[..]).unwrap_or_default();
     set.file.into_iter().map(ProtoFile::read).collect()
 });
 
@@ -60,9 +59,7 @@ fn response(request: ServerReflectionRequest) -> ServerReflectionResponse {
         })
     };
     let file = |found: Option<&ProtoFile>, what: &str| match found {
-        Some(file) => {
-            MessageResponse::Files(FileDescriptorResponse { file_descriptor_proto: vec![file.bytes.clone()] })
-        }
+        Some(file) => MessageResponse::Files(FileDescriptors { file: vec![file.bytes.clone()] }),
         None => not_found(what),
     };
     let response = match &request.message_request {
@@ -90,7 +87,6 @@ fn response(request: ServerReflectionRequest) -> ServerReflectionResponse {
     }
 }
 
-/// A descriptor file.
 struct ProtoFile {
     name: String,
     bytes: Vec<u8>,
@@ -129,8 +125,9 @@ impl MessageDescriptor {
 
 // The part of `google.protobuf.FileDescriptorSet` that is read.
 
+/// `FileDescriptorSet`, and `FileDescriptorResponse`, which has the same field.
 #[derive(Clone, PartialEq, Message)]
-struct FileDescriptorSet {
+struct FileDescriptors {
     #[prost(bytes = "vec", repeated, tag = "1")]
     file: Vec<Vec<u8>>,
 }
@@ -219,17 +216,11 @@ struct ServerReflectionResponse {
 #[derive(Clone, PartialEq, prost::Oneof)]
 enum MessageResponse {
     #[prost(message, tag = "4")]
-    Files(FileDescriptorResponse),
+    Files(FileDescriptors),
     #[prost(message, tag = "6")]
     Services(ListServiceResponse),
     #[prost(message, tag = "7")]
     Error(ErrorResponse),
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct FileDescriptorResponse {
-    #[prost(bytes = "vec", repeated, tag = "1")]
-    file_descriptor_proto: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]

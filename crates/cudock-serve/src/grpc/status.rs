@@ -38,7 +38,6 @@ impl GrpcStatus {
         Self { code, message: message.into(), ..Self::OK }
     }
 
-    /// An invalid request.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(GrpcCode::InvalidArgument, message)
     }

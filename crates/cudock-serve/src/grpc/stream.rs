@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use cudock_server::Reservation;
+use futures_util::stream::{FuturesOrdered, StreamExt};
 use hyper::body::Incoming;
 
 use super::call::Call;
@@ -12,7 +13,6 @@ use super::frames::RawMessage;
 use super::infer::{self, RequestInfo, error_in_stream};
 use super::message_encode::{encode_message, hold_until_sent};
 use super::message_stream::{MessageStream, decode_message};
-use super::ordered::OrderedFutures;
 use super::status::GrpcStatus;
 use super::stream_body::MessageSink;
 use crate::ServeError;
@@ -34,7 +34,7 @@ pub(crate) async fn serve(
     sink: MessageSink,
 ) -> GrpcStatus {
     let mut held = Reservation::new(&service.resources.budget);
-    let mut running = OrderedFutures::new();
+    let mut running = FuturesOrdered::new();
     let mut draining: Option<Instant> = None;
     let mut end: Option<GrpcStatus> = None;
     loop {
@@ -42,7 +42,7 @@ pub(crate) async fn serve(
             end.get_or_insert_with(|| ServeError::Draining.into());
         }
         match end {
-            Some(end) if running.len() == 0 => return end,
+            Some(end) if running.is_empty() => return end,
             _ => {}
         }
         let reads = end.is_none() && running.len() < MAX_IN_FLIGHT;
@@ -52,13 +52,13 @@ pub(crate) async fn serve(
                 match message {
                     Ok(Some(message)) => {
                         let held = std::mem::replace(&mut held, Reservation::new(&service.resources.budget));
-                        running.push(response(&service, call, message, held));
+                        running.push_back(response(&service, call, message, held));
                     }
                     Ok(None) => end = Some(GrpcStatus::OK),
                     Err(status) => end = Some(status),
                 }
             }
-            outcome = running.next() => match outcome {
+            Some(outcome) = running.next() => match outcome {
                 Ok(pieces) => sink.put(pieces),
                 Err(status) => return status,
             },

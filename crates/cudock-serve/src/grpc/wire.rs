@@ -5,7 +5,6 @@
 
 use prost::encoding::{WireType, encode_key, encode_varint};
 
-/// An invalid protobuf message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum WireError {
     #[error("field {number} runs beyond the end of its message")]
@@ -15,7 +14,6 @@ pub(crate) enum WireError {
     Varint { at: usize },
     #[error("invalid field tag at byte {at}")]
     Key { at: usize },
-    /// A field of another wire type than declared.
     #[error("field {number} is not {expected}")]
     Kind { number: u32, expected: &'static str },
     #[error("field {number} is not UTF-8")]

@@ -9,35 +9,21 @@ use crate::ServeError;
 /// The target of a request. Names are percent-decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// `POST /predict[/NAME[/VERSION]]`
     Predict(Option<ModelName>),
-    /// `GET /health`
     Health,
-    /// `GET /ready`, `/v2/health/ready`
     Ready,
-    /// `GET /live`, `/v2/health/live`
     Live,
-    /// `GET /metrics`
     Metrics,
-    /// `GET /status`
     Status,
-    /// `GET /` and `/assets/…`
     Page,
-    /// `GET /v2`
     ServerMetadata,
-    /// `GET /v2/models/NAME[/versions/VERSION]`
     ModelMetadata(ModelName),
-    /// `GET …/ready`
     ModelReady(ModelName),
-    /// `GET …/config`
     ModelConfig(ModelName),
     /// `GET …/stats`, and `GET /v2/models/stats` of all models
     ModelStatistics(Option<ModelName>),
-    /// `POST …/infer`
     Infer(ModelName),
-    /// `POST /v2/repository/index`
     RepositoryIndex,
-    /// `POST /v2/repository/models/NAME/load`
     Load(String),
 }
 

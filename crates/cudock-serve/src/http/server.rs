@@ -11,7 +11,6 @@ use crate::service::{LoadError, ModelService};
 pub enum ServerError {
     #[error(transparent)]
     Http(#[from] cudock_server::ServerError),
-    /// There is nothing to serve.
     #[error(transparent)]
     Load(#[from] LoadError),
 }

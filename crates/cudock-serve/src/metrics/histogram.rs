@@ -8,7 +8,6 @@ const BUCKETS_LOG2: u32 = 3;
 const OCTAVES: u32 = 27;
 const BUCKETS: usize = ((OCTAVES - BUCKETS_LOG2 + 1) << BUCKETS_LOG2) as usize;
 
-/// The counts of all buckets.
 #[derive(Clone)]
 pub(crate) struct Histogram {
     buckets: Box<[u64; BUCKETS]>,

@@ -46,7 +46,6 @@ struct Batches {
     recent: [SecondBucket; WINDOW],
 }
 
-/// Times of requests by stage.
 #[derive(Clone, Default)]
 pub(crate) struct Stages {
     /// From the request's first byte to the forming of its batch.
@@ -79,9 +78,7 @@ pub(crate) struct Latencies {
 pub(crate) struct RequestCounts {
     /// Successful.
     pub(crate) requests: u64,
-    /// Rows of the successful requests.
     pub(crate) rows: u64,
-    /// Batches the engine finished.
     pub(crate) batches: u64,
     /// Rejected because the queue was full or the server was shutting down.
     #[serde(rename = "refused")]
@@ -105,7 +102,6 @@ pub(crate) struct BatchSize {
     pub(crate) nanos: u64,
 }
 
-/// A snapshot of all counters.
 #[derive(Clone, Default)]
 pub(crate) struct ModelTotals {
     pub(crate) counts: RequestCounts,

@@ -30,7 +30,6 @@ const RESTART_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Durati
 /// Interval at which an engine's process is checked.
 const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// An engine with warmed-up lanes.
 pub(crate) struct WarmEngine {
     engine: Box<dyn Engine>,
     lanes: Vec<Box<dyn Lane>>,
@@ -96,7 +95,6 @@ impl EngineManager {
         Ok(shares)
     }
 
-    /// Logs an event of this model.
     fn log_event(&self, name: &str, fields: &[(&str, &str)]) {
         let model = [("model", &*self.file.name), ("version", &self.file.version)];
         self.log.event(name, &[&model[..], fields].concat());

@@ -29,9 +29,7 @@ struct RunningEngine {
 
 #[derive(Clone, Debug)]
 pub(crate) struct HealthSnapshot {
-    /// Devices of its engines.
     pub(crate) devices: Vec<DeviceInfo>,
-    /// Process ids of its engines.
     pub(crate) processes: Vec<u32>,
     /// Why an engine is missing, if one is.
     pub(crate) engine_lost: Option<String>,

@@ -265,7 +265,6 @@ impl Queue {
         state
     }
 
-    /// Reports that a lane has filled its batch.
     pub(crate) fn filled(&self, id: u64) {
         let now = self.now();
         lock(&self.state).batcher.on_filled(now, id);
@@ -333,7 +332,6 @@ impl Queue {
         self.lanes.notify_all();
     }
 
-    /// Fails all queued requests with this error.
     pub(crate) fn fail_all(&self, error: &ServeError) {
         let mut state = lock(&self.state);
         let tickets: Vec<_> =

@@ -45,10 +45,8 @@ pub(crate) struct RepositoryScan {
 /// The model directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryError {
-    /// It cannot be read.
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// It contains no model.
     #[error(
         "no model found in {}: expected NAME.onnx, NAME/model.onnx or NAME/VERSION/model.onnx",
         path.display()

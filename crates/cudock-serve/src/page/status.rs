@@ -21,14 +21,12 @@ pub(crate) struct StatusReport {
     pub(crate) devices: Vec<DeviceStatus>,
 }
 
-/// The process as a whole.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ServerStatus {
     pub(crate) version: String,
     /// Seconds since the start.
     pub(crate) uptime_s: f64,
     pub(crate) state: ServerState,
-    /// The reason why it is not healthy.
     pub(crate) reason: Option<String>,
 }
 
@@ -85,11 +83,9 @@ impl ModelStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ModelState {
-    /// It accepts requests.
     Ready,
     /// Its engine failed and is being replaced.
     Restarting,
-    /// It cannot be loaded.
     #[default]
     Failed,
 }

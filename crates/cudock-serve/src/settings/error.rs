@@ -8,7 +8,6 @@ use cudock_project::ProjectError;
 /// Settings with which nothing can be served.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// A count is beyond any machine.
     #[error("--{flag} {value} is too large")]
     TooLarge { flag: &'static str, value: usize, max: usize },
     #[error("preferred size {rows} exceeds the batch limit of {max_batch} rows")]
@@ -16,7 +15,6 @@ pub enum SettingsError {
     /// CUDA graphs are requested without sizes to capture.
     #[error("CUDA graphs need preferred sizes, and none are set")]
     GraphsWithoutSizes,
-    /// The model is not an ONNX model.
     #[error("cannot serve {}: it is {name}, and serve runs ONNX models", path.display())]
     ForeignFormat {
         path: PathBuf,
@@ -29,7 +27,6 @@ pub enum SettingsError {
     /// `cudock.toml` names a model that does not exist.
     #[error("model {} not found", model.display())]
     ModelNotFound { model: PathBuf, project_file: PathBuf },
-    /// `cudock.toml` cannot be used.
     #[error(transparent)]
     Project(#[from] ProjectError),
 }

@@ -8,7 +8,6 @@ use cudock_project::{FILE_NAME, Manifest, Project, ServeOptions};
 
 use super::SettingsError;
 
-/// Location of the models.
 #[derive(Clone, Debug)]
 pub enum ModelSource {
     /// One file, served under this name.
