@@ -29,7 +29,6 @@ impl CancelState {
 }
 
 impl Canceler {
-    /// Starts the next batch.
     pub(crate) fn next_batch(&self) {
         lock(&self.state).batch += 1;
     }

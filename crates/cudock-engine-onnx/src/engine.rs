@@ -155,7 +155,7 @@ fn open_first_usable(
     let mut skipped_providers = Vec::new();
     for &provider in settings.providers.iter().filter(|provider| provider.is_gpu()) {
         match open_on_gpu(environment, settings, provider) {
-            Ok((first, config, notes)) => return Ok(OpenedModel { first, config, skipped_providers, notes }),
+            Ok(opened) => return Ok(OpenedModel { skipped_providers, ..opened }),
             Err(reason) => skipped_providers.push((provider, reason)),
         }
     }
@@ -169,7 +169,7 @@ fn open_on_gpu(
     environment: &Environment,
     settings: &OnnxEngineSettings,
     provider: Provider,
-) -> Result<(Arc<SharedSession>, SessionConfig, Vec<String>), String> {
+) -> Result<OpenedModel, String> {
     let gpu = CudaGpu::open(settings.gpu)?;
     let mut notes = Vec::new();
     let mut config = SessionConfig { provider, graphs: !settings.kind.graphs.is_empty(), gpu: Some(gpu) };
@@ -182,15 +182,15 @@ fn open_on_gpu(
         config.graphs = false;
         notes.push("CUDA graphs need the CUDA provider and I/O binding".to_owned());
     }
-    if config.graphs {
-        match config.open(environment, settings) {
-            Ok(first) => return Ok((first, config, notes)),
-            Err(reason) => notes.push(format!("CUDA graphs are disabled: {reason}")),
-        }
+    let mut first = config.open(environment, settings);
+    if config.graphs
+        && let Err(reason) = &first
+    {
+        notes.push(format!("CUDA graphs are disabled: {reason}"));
         config.graphs = false;
+        first = config.open(environment, settings);
     }
-    let first = config.open(environment, settings)?;
-    Ok((first, config, notes))
+    Ok(OpenedModel { first: first?, config, skipped_providers: Vec::new(), notes })
 }
 
 fn can_pin(gpu: Option<&Arc<CudaGpu>>) -> Result<(), String> {

@@ -25,7 +25,6 @@ use crate::signature::element_type;
 /// A result with the error message of the engine.
 pub(crate) type Result<T> = std::result::Result<T, String>;
 
-/// A tensor of the engine.
 pub(crate) struct OrtTensor {
     value: NonNull<OrtValue>,
     _memory: TensorMemory,

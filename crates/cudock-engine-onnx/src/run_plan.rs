@@ -45,7 +45,6 @@ pub(crate) struct RunPlanInputs<'lane> {
     pub(crate) signature: &'lane Signature,
     pub(crate) inputs: &'lane [SharedMemory],
     pub(crate) outputs: &'lane [SharedMemory],
-    /// The extent of each input.
     pub(crate) batch: &'lane [Extent],
     /// The extent of each output, if known.
     pub(crate) extents: Vec<Option<Extent>>,

@@ -49,7 +49,6 @@ pub(crate) fn send_message(control: &mut UnixStream, message: &impl Serialize) -
     control.write_all(&text)
 }
 
-/// Waits for a message on the control stream.
 pub(crate) fn receive_message<T: DeserializeOwned>(control: &mut UnixStream) -> io::Result<T> {
     let mut length = [0; 4];
     control.read_exact(&mut length)?;

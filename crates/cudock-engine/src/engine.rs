@@ -35,7 +35,6 @@ pub struct EngineSettings<Kind> {
     pub threads: usize,
     /// Lanes: most batches in the engine at once, each with its own buffers.
     pub lanes: usize,
-    /// Most bytes of device memory.
     pub gpu_memory: Option<u64>,
     pub kind: Kind,
 }
@@ -79,7 +78,6 @@ pub struct DeviceInfo {
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The engine's library cannot be used.
     #[error("cannot use the engine library {}: {reason}", library.display())]
     Library { library: PathBuf, reason: String },
     #[error("cannot load {}: {reason}", model.display())]
@@ -93,7 +91,6 @@ pub enum EngineError {
     /// The engine timed out and was killed; all its lanes are unusable.
     #[error("the engine timed out after {} ms and was killed", .0.as_millis())]
     TimedOut(Duration),
-    /// There is no memory for the batch.
     #[error("cannot allocate memory for a batch of {0} bytes")]
     OutOfMemory(usize, #[source] std::io::Error),
 }
@@ -129,7 +126,6 @@ pub trait Lane: Send {
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Vec<OutputView<'_>>, EngineError>;
 
-    /// Runs the batch to its end.
     fn run(&mut self, limit: Duration) -> Result<Vec<OutputView<'_>>, EngineError> {
         self.run_while(limit, &|| true)
     }

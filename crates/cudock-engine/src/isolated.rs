@@ -119,7 +119,6 @@ const MAX_RETAINED: usize = 8 << 20;
 
 struct IsolatedLane {
     number: usize,
-    /// Number of batches sent.
     batches: u64,
     /// Whether the device accesses the lane's memory directly; such memory must not move.
     is_gpu: bool,

@@ -9,7 +9,6 @@ use cudock_tensor::{DType, Signature, TensorSpec, elements};
 
 use crate::{EngineError, OutputView};
 
-/// A tensor's shape and size in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     pub shape: Vec<usize>,
@@ -29,9 +28,7 @@ pub struct LaneMemory {
     pub signature: Arc<Signature>,
     pub inputs: Vec<SharedMemory>,
     pub outputs: Vec<SharedMemory>,
-    /// Extents of the batch's inputs.
     pub batch: Vec<Extent>,
-    /// Extents of the batch's outputs.
     pub results: Vec<Extent>,
 }
 

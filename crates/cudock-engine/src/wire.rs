@@ -14,7 +14,6 @@ const DONE: u8 = 0;
 const FAILED: u8 = 1;
 const BROKEN: u8 = 2;
 
-/// The result of a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BatchReply {
     /// The outputs are in the lane's memory; their extents were read.
@@ -42,7 +41,6 @@ pub(crate) fn read_request(packet: &[u8], inputs: &mut [Extent]) -> Result<(), I
         .and_then(|reply| if reply == BatchReply::Done { Ok(()) } else { Err(InvalidPacket(0)) })
 }
 
-/// Appends extents to a packet.
 fn put_extents(packet: &mut Vec<u8>, extents: &[Extent]) {
     for extent in extents {
         put_number(packet, extent.bytes);
