@@ -177,21 +177,15 @@ mod tests {
     #[test]
     fn estimates_follow_the_curve() {
         assert_eq!(BatchTimeModel::new(&[]).estimate(1), None, "nothing is known before the first batch");
-        let cases: [(&str, &[usize], &[(usize, u64)], &[(usize, f64)]); 6] = [
-            (
-                "straight between and beyond known sizes",
-                &[],
-                &[(4, 400), (16, 1000)],
-                &[(4, 400.0), (10, 700.0), (16, 1000.0), (32, 1800.0), (1, 250.0)],
-            ),
-            ("a larger batch takes no less", &[], &[(4, 1000), (16, 800)], &[(4, 800.0), (64, 800.0)]),
-            ("nor more than its rows", &[], &[(4, 100), (8, 1000)], &[(16, 2000.0), (1, 25.0)]),
-            ("half of a single time is for the batch", &[], &[(1, 200)], &[(3, 400.0)]),
-            ("and half for its rows", &[], &[(8, 800)], &[(1, 450.0)]),
-            ("preferred sizes stand alone", &[8], &[(8, 100), (7, 900), (16, 1000)], &[(8, 100.0)]),
-        ];
-        for (rule, preferred_rows, times, expected) in cases {
-            let model = trained(preferred_rows, times);
+        let straight = [(4, 400.0), (10, 700.0), (16, 1000.0), (32, 1800.0), (1, 250.0)];
+        for (rule, model, expected) in [
+            ("straight between and beyond known sizes", trained(&[], &[(4, 400), (16, 1000)]), &straight[..]),
+            ("no less for more rows", trained(&[], &[(4, 1000), (16, 800)]), &[(4, 800.0), (64, 800.0)]),
+            ("no more than row by row", trained(&[], &[(4, 100), (8, 1000)]), &[(16, 2000.0), (1, 25.0)]),
+            ("half of a single time is for the batch", trained(&[], &[(1, 200)]), &[(3, 400.0)]),
+            ("and half for its rows", trained(&[], &[(8, 800)]), &[(1, 450.0)]),
+            ("preferred sizes", trained(&[8], &[(8, 100), (7, 900), (16, 1000)]), &[(8, 100.0)]),
+        ] {
             for &(rows, nanos) in expected {
                 let estimate = model.estimate(rows).unwrap();
                 assert!((estimate - nanos).abs() < 1.0, "{rule}: {rows} rows take {estimate}, not {nanos}");

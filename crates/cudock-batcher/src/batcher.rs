@@ -61,7 +61,6 @@ pub struct Batcher {
     spare_times: Vec<Vec<u64>>,
 }
 
-/// A batch in the engine.
 #[derive(Debug)]
 struct Running {
     id: u64,
@@ -71,7 +70,6 @@ struct Running {
     handed_over: u64,
     /// Its estimated time when it started.
     expected: Option<f64>,
-    /// When its requests were admitted.
     admitted_at: Vec<u64>,
     /// Whether no other batch may run at the same time.
     isolated: bool,
@@ -106,7 +104,6 @@ impl Batcher {
         }
     }
 
-    /// Queues a request, or rejects it.
     pub fn admit(&mut self, now: Time, arrival: Arrival) -> Result<(), AdmissionError> {
         let now = self.tick(now);
         self.arrivals.on_offered(now);

@@ -24,7 +24,6 @@ pub(crate) struct QueuedRequest {
     pub(crate) arrived: u64,
     /// `u64::MAX` if it has none.
     pub(crate) deadline: u64,
-    /// The caller's hash of its bucket.
     pub(crate) bucket_hash: u64,
     bytes: usize,
     level: usize,

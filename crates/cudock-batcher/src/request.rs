@@ -8,7 +8,6 @@ use crate::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// A request to be admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub ticket: Ticket,
@@ -24,7 +23,6 @@ pub struct Arrival {
     pub deadline: Option<Time>,
 }
 
-/// The reason why a request was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdmissionError {
     /// The queue has reached one of its limits.
@@ -54,7 +52,6 @@ pub struct Batch {
 /// What a free lane does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaneAction {
-    /// Run this batch now.
     Run(Batch),
     /// Ask again at this time, or earlier if a request is admitted, a batch finishes or the reads are drained.
     WaitUntil(Time),

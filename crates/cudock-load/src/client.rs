@@ -9,7 +9,6 @@ use cudock_tensor::DType;
 use crate::response::ResponseReader;
 use crate::{Expected, LoadError, LoadRequest, ServerUrl};
 
-/// A complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpResponse {
     pub status: u16,

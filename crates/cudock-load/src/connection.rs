@@ -18,12 +18,10 @@ pub(crate) struct Exchange {
     pub(crate) check: bool,
 }
 
-/// The state of an exchange after an event.
 #[derive(Debug)]
 pub(crate) enum ExchangeState {
     Waiting,
     Completed(CompletedResponse),
-    /// The connection failed.
     Broken(String),
 }
 
@@ -31,7 +29,6 @@ pub(crate) enum ExchangeState {
 pub(crate) struct Connection {
     stream: TcpStream,
     connected: bool,
-    /// Number of request bytes sent.
     written: usize,
     reader: ResponseReader,
     pub(crate) exchange: Option<Exchange>,

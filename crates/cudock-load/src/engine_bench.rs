@@ -11,7 +11,6 @@ use serde::Serialize;
 use crate::error::LoadError;
 use crate::payload::{self, BenchProtocol, ModelInput, ShapeOfRow};
 
-/// The longest a batch may take.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
@@ -25,7 +24,6 @@ pub struct EngineBench<'a> {
     pub seed: u64,
     /// The warm-up of each size.
     pub warm_up: Duration,
-    /// The measuring time of each size.
     pub duration: Duration,
 }
 
@@ -37,7 +35,6 @@ impl EngineBench<'_> {
 #[derive(Debug, Serialize)]
 pub struct EngineReport {
     pub device: DeviceInfo,
-    /// One for each size of batch.
     pub runs: Vec<BatchRun>,
     /// The size of the fastest run.
     pub best_batch: usize,
@@ -75,7 +72,6 @@ impl JsonCost {
     }
 }
 
-/// An error in measuring an engine.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineBenchError {
     /// Inputs cannot be generated.

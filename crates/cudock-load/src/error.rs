@@ -6,7 +6,6 @@ use cudock_base::UsageError;
 
 use crate::response::BadResponse;
 
-/// An error of the load generator.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The user's arguments cannot be used.
@@ -14,10 +13,8 @@ pub enum LoadError {
     Usage(#[from] UsageError),
     #[error("invalid server URL `{url}`: {reason}")]
     Url { url: String, reason: &'static str },
-    /// The host name cannot be resolved.
     #[error("cannot resolve `{name}`")]
     Name { name: String, source: io::Error },
-    /// The server does not accept connections.
     #[error("cannot connect to {server}")]
     Connect {
         /// Host and port.
@@ -30,7 +27,6 @@ pub enum LoadError {
     /// The response to a single request is not HTTP.
     #[error("invalid response from {server} to {path}")]
     Response { server: String, path: String, source: BadResponse },
-    /// The server rejected the first request.
     #[error("the server rejected the first request to {path}: {status} {message}")]
     Refused { path: String, status: u16, message: String },
     #[error("invalid model metadata: {0}")]
@@ -41,7 +37,6 @@ pub enum LoadError {
     /// A system call of the generator failed.
     #[error("cannot {what}")]
     Machine { what: &'static str, source: io::Error },
-    /// A thread of the generator ended early.
     #[error("a thread of the load generator panicked")]
     Thread,
 }

@@ -5,7 +5,6 @@ use serde::Deserialize;
 
 use crate::{HttpClient, LoadError, LoadRequest, ServerUrl};
 
-/// Inputs and outputs of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelMetadata {
     pub name: String,

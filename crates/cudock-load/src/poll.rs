@@ -24,7 +24,6 @@ pub(crate) struct Poll {
     armed: Option<Instant>,
 }
 
-/// An event on a socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) token: u64,

@@ -29,12 +29,10 @@ pub struct RequestOptions<'a> {
     /// Headers as `Name: value`.
     pub headers: &'a [String],
     pub rows: &'a [usize],
-    /// The number of different bodies.
     pub bodies: usize,
     pub seed: u64,
 }
 
-/// Prepared requests and their server.
 #[derive(Debug)]
 pub struct Prepared {
     pub address: SocketAddr,

@@ -10,7 +10,6 @@ const KEPT_LIMIT: usize = 64 << 20;
 /// Most header lines.
 const HEADER_LINES: usize = 96;
 
-/// An invalid HTTP/1.1 response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadResponse {
     #[error("the head of the response is not HTTP/1.1")]
@@ -27,7 +26,6 @@ pub enum BadResponse {
     Cut,
 }
 
-/// The end of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CompletedResponse {
     pub(crate) status: u16,
@@ -35,7 +33,6 @@ pub(crate) struct CompletedResponse {
     pub(crate) close: bool,
 }
 
-/// The next part of the response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ResponsePart {
     #[default]

@@ -5,17 +5,14 @@ use std::path::{Path, PathBuf};
 
 use cudock_map::MapError;
 
-/// An error while reading a model.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("{}: {problem}", path.display())]
     Invalid { path: PathBuf, problem: String },
-    /// The file type is not supported.
     #[error("{} is neither an ONNX nor a safetensors file", path.display())]
     Unknown { path: PathBuf },
-    /// A directory contains no model.
     #[error("no ONNX or safetensors file found in {}", path.display())]
     NoModel { path: PathBuf },
 }

@@ -18,7 +18,6 @@ pub struct Estimate {
     pub terms: Vec<EstimateTerm>,
 }
 
-/// One part of the memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EstimateTerm {
     pub kind: TermKind,
@@ -29,7 +28,6 @@ pub struct EstimateTerm {
     pub basis: String,
 }
 
-/// The purpose of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TermKind {
     /// Weights; for training, also gradients and optimizer states.

@@ -27,7 +27,6 @@ pub use tensor_stats::{FormatStats, TensorInfo, TensorStats};
 
 use crate::onnx::Activations;
 
-/// The contents of model files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     pub kind: FileKind,
@@ -39,7 +38,6 @@ pub struct Model {
     pub activations: Option<Activations>,
 }
 
-/// A model file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     Onnx,

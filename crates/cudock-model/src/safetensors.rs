@@ -22,7 +22,6 @@ const MAX_HEADER: u64 = 100_000_000;
 /// The longest index of a sharded model.
 const MAX_INDEX: u64 = 100_000_000;
 
-/// Whether the bytes look like a safetensors file.
 pub(crate) fn is_safetensors(bytes: &[u8]) -> bool {
     header_of(bytes).is_ok_and(|(header, _)| header.first() == Some(&b'{'))
 }
@@ -156,7 +155,6 @@ struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-/// Reads all files of an index.
 pub(crate) fn read_index(path: &Path) -> Result<Model, ModelError> {
     let invalid = |problem: String| ModelError::invalid(path, problem);
     let mut text = Vec::new();
@@ -186,7 +184,6 @@ pub(crate) fn read_index(path: &Path) -> Result<Model, ModelError> {
     read_files(&files)
 }
 
-/// Reads several files of one model.
 pub(crate) fn read_files(files: &[PathBuf]) -> Result<Model, ModelError> {
     let mut model = Model {
         kind: FileKind::Safetensors,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::format::NumberFormat;
 
-/// Statistics of the tensors of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TensorStats {
     pub tensors: u64,
@@ -13,7 +12,6 @@ pub struct TensorStats {
     pub largest: Option<TensorInfo>,
 }
 
-/// The totals of one number format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FormatStats {
     pub elements: u64,
@@ -33,7 +31,6 @@ pub struct TensorInfo {
     pub name: String,
     pub format: NumberFormat,
     pub elements: u64,
-    /// The size in bytes.
     pub bytes: u64,
 }
 
@@ -68,7 +65,6 @@ impl TensorStats {
         self.sum(|_, share| share.bytes)
     }
 
-    /// The format with the most bytes.
     pub fn main_format(&self) -> Option<NumberFormat> {
         self.by_format.iter().max_by_key(|(_, share)| share.bytes).map(|(format, _)| *format)
     }

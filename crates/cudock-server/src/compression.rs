@@ -25,7 +25,6 @@ pub enum ContentEncoding {
 pub enum InflateError {
     Corrupt(io::Error),
     TooLong,
-    /// The memory budget is exhausted.
     NoMemory(HttpRejection),
 }
 

@@ -13,7 +13,6 @@ pub enum HttpRejection {
     /// The request violates the protocol.
     #[error("{0}")]
     BadRequest(String),
-    /// The API key is missing or wrong.
     #[error("API key required: send `Authorization: Bearer KEY` or `X-API-Key: KEY`")]
     Unauthorized,
     #[error("the body did not arrive in time")]

@@ -44,7 +44,6 @@ pub enum ServerError {
     /// Threads, signals or timers are not available.
     #[error("cannot set the server up")]
     System(#[from] io::Error),
-    /// Certificate or key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }

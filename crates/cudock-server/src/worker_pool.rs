@@ -16,7 +16,6 @@ use tokio::sync::oneshot;
 pub const MAX_INLINE_PARSE: usize = 64 << 10;
 /// Largest copy that is made on the I/O thread, in bytes.
 pub const MAX_INLINE_COPY: usize = 1 << 20;
-/// Nice value of the worker threads.
 const NICE: i32 = 10;
 
 type Job = Box<dyn FnOnce() + Send>;

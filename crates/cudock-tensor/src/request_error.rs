@@ -13,10 +13,8 @@ pub enum RequestError {
         offset: usize,
         message: String,
     },
-    /// The request does not match the model.
     #[error("{0}")]
     Mismatch(String),
-    /// The request exceeds a limit.
     #[error("{path}{}more than the {most} {what} allowed", if path.is_empty() { "" } else { ": " })]
     TooLarge {
         /// The field of the request; empty for the whole request.

@@ -8,7 +8,6 @@ use super::{BenchProtocol, ModelInput};
 use crate::LoadError;
 use crate::rng::Rng;
 
-/// The limit for elements of one body.
 const MAX_ELEMENTS: usize = 256 << 20;
 /// Most dimensions of a numpy array.
 const MAX_NPY_RANK: usize = 64;

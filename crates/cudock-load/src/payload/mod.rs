@@ -9,7 +9,6 @@ pub use input::{InputShape, ModelInput, ShapeOfRow};
 use crate::rng::Rng;
 use crate::{LoadError, LoadRequest, ServerUrl};
 
-/// The protocol of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BenchProtocol {

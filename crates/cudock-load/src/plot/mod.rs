@@ -23,7 +23,6 @@ const LATENCY: (f64, f64) = (60.0, 330.0);
 const RATE: (f64, f64) = (410.0, 620.0);
 const LINE_HEIGHT: f64 = 18.0;
 
-/// Renders the chart as SVG.
 pub fn render(title: &str, series: &[Series<'_>]) -> String {
     #[allow(clippy::cast_precision_loss, reason = "a few runs")]
     let legend = LATENCY.0 + (series.len() + 1) as f64 * LINE_HEIGHT;
@@ -43,7 +42,6 @@ pub fn render(title: &str, series: &[Series<'_>]) -> String {
     svg.finish()
 }
 
-/// The line style of a series.
 fn look(series: usize) -> String {
     format!("line l{}", series % LINE_STYLES)
 }

@@ -41,7 +41,6 @@ impl LiveBytes {
     }
 }
 
-/// Memory of intermediate values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Activations {
     /// Peaks of live bytes, each of which is the largest for some batch size.
@@ -49,7 +48,6 @@ pub struct Activations {
     all: LiveBytes,
     /// The number of values with a known size.
     pub known: u64,
-    /// The number of all values.
     pub values: u64,
 }
 
@@ -115,7 +113,6 @@ impl GraphParts<'_> {
     }
 }
 
-/// The description of a value.
 struct ValueInfo<'a> {
     name: &'a [u8],
     /// The first dimension if it is dynamic: its name, or none if it has none.
@@ -229,7 +226,6 @@ fn is_constant(node: &[u8]) -> Result<bool, String> {
     names(node, 4).next().map_or(Ok(false), |name| Ok(name? == b"Constant"))
 }
 
-/// Reads name, element type and shape of a value.
 fn value_info(message: &[u8]) -> Result<ValueInfo<'_>, String> {
     let mut value = ValueInfo { name: &[], dynamic_first: None, bytes: None };
     for field in Fields::new(message) {

@@ -21,7 +21,6 @@ use crate::{FileKind, Model};
 /// The limit of nested graphs, which are the bodies of conditions and loops.
 const MAX_DEPTH: u32 = 32;
 
-/// The contents of a model file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OnnxGraph {
     /// Statistics of its tensors: weights, and constants of nodes.
@@ -82,7 +81,6 @@ pub fn open(path: &Path) -> Option<OnnxGraph> {
     read(&cudock_map::map(path).ok()?).ok()
 }
 
-/// The files with external weights of a model file.
 pub fn external_files(path: &Path) -> Vec<PathBuf> {
     let directory = path.parent().unwrap_or(Path::new(""));
     let files = open(path).map(|graph| graph.external).unwrap_or_default();

@@ -40,7 +40,6 @@ impl<'text> Cursor<'text> {
         eaten
     }
 
-    /// Consumes this byte, or returns an error.
     pub(crate) fn expect(&mut self, byte: u8, path: &dyn Display) -> Result<(), RequestError> {
         if self.eat(byte) { Ok(()) } else { Err(self.unexpected(path, &format!("`{}`", char::from(byte)))) }
     }
@@ -165,7 +164,6 @@ impl<'text> Cursor<'text> {
         Ok(first..self.at)
     }
 
-    /// Skips any value.
     pub fn skip(&mut self, path: &dyn Display) -> Result<(), RequestError> {
         // Open brackets, as the bytes that close them.
         let mut open: Vec<u8> = Vec::new();

@@ -90,14 +90,12 @@ fn read_kind(text: &mut Cursor<'_>) -> Result<NpyKind, RequestError> {
         return Err(error_at(at, format!("'{descr}' is big endian; save array.astype('<{name}')")));
     }
     let name = descr.strip_prefix(['<', '|', '=']).unwrap_or(&descr);
-    let strings: [(char, fn(usize) -> NpyKind); 2] = [('S', NpyKind::Bytes), ('U', NpyKind::Text)];
-    for (letter, kind) in strings {
-        match name.strip_prefix(letter).map(str::parse) {
-            // With no width a file of a few bytes could claim any number of strings.
-            Some(Ok(0_u32)) => return Err(error_at(at, "strings without length")),
-            Some(Ok(width)) => return Ok(kind(width as usize)),
-            _ => {}
-        }
+    match name.strip_prefix(['S', 'U']).map(str::parse) {
+        // With no width a file of a few bytes could claim any number of strings.
+        Some(Ok(0_u32)) => return Err(error_at(at, "strings without length")),
+        Some(Ok(width)) if name.starts_with('S') => return Ok(NpyKind::Bytes(width as usize)),
+        Some(Ok(width)) => return Ok(NpyKind::Text(width as usize)),
+        _ => {}
     }
     dtype_of(name)
         .map(NpyKind::Plain)
