@@ -13,7 +13,6 @@ const WINDOW: u32 = 16;
 /// Uncertainty of every gap, in nanoseconds.
 const JITTER: f64 = 5_000.0;
 
-/// Learned timing of arrivals.
 #[derive(Debug, Default)]
 pub(crate) struct ArrivalModel {
     last_arrival: u64,

@@ -31,8 +31,10 @@ pub(crate) struct BatchTimeModel {
     /// One class per preferred size, then one per power of two up to the largest one seen.
     sizes: Vec<SizeClass>,
     curve: Vec<CurvePoint>,
-    learned_at: Option<u64>,
-    known_since: Option<u64>,
+    /// Time of the latest measurement.
+    pub(crate) learned_at: Option<u64>,
+    /// Time of the first measurement.
+    pub(crate) known_since: Option<u64>,
 }
 
 impl BatchTimeModel {
@@ -45,16 +47,6 @@ impl BatchTimeModel {
             learned_at: None,
             known_since: None,
         }
-    }
-
-    /// Time of the latest measurement.
-    pub(crate) fn learned_at(&self) -> Option<u64> {
-        self.learned_at
-    }
-
-    /// Time of the first measurement.
-    pub(crate) fn known_since(&self) -> Option<u64> {
-        self.known_since
     }
 
     /// Records that a batch of `rows` took `nanos`.
@@ -70,7 +62,7 @@ impl BatchTimeModel {
         }
         let Some(sizes) = self.sizes.get_mut(class) else { return };
         if sizes.time.learn(ns_to_f64(nanos)) {
-            let share = if sizes.time.samples() == 1 { 1.0 } else { 0.125 };
+            let share = if sizes.time.samples == 1 { 1.0 } else { 0.125 };
             sizes.rows += (to_f64(rows) - sizes.rows) * share;
             sizes.updated = now;
             self.learned_at = Some(now);
@@ -105,11 +97,8 @@ impl BatchTimeModel {
 
     fn rebuild_curve(&mut self, now: u64) {
         self.curve.clear();
-        for sizes in &self.sizes {
-            if let Some(nanos) = sizes.time.value() {
-                self.curve.push(CurvePoint { rows: sizes.rows, nanos });
-            }
-        }
+        let point = |sizes: &SizeClass| Some(CurvePoint { rows: sizes.rows, nanos: sizes.time.value()? });
+        self.curve.extend(self.sizes.iter().filter_map(point));
         self.curve.sort_by(|one, other| one.rows.total_cmp(&other.rows));
         self.drop_stale_points(now);
         // Outliers are too long, so the shorter one of two contradicting times is believed.
@@ -123,8 +112,7 @@ impl BatchTimeModel {
     /// A large batch that was slow once, because the machine was, would never be tried again under a latency target. So
     /// times beyond the largest size seen recently count only if they are no worse than the rest suggests.
     fn drop_stale_points(&mut self, now: u64) {
-        let fresh =
-            |sizes: &&SizeClass| sizes.time.samples() > 0 && now.saturating_sub(sizes.updated) <= STALE;
+        let fresh = |sizes: &&SizeClass| sizes.time.samples > 0 && now.saturating_sub(sizes.updated) <= STALE;
         let largest = self.sizes.iter().filter(fresh).map(|sizes| sizes.rows).fold(0.0, f64::max);
         let known = self.curve.partition_point(|point| point.rows <= largest);
         if known < 2 {
@@ -186,46 +174,23 @@ mod tests {
         model
     }
 
-    fn assert_estimate(model: &BatchTimeModel, rows: usize, nanos: f64) {
-        let estimate = model.estimate(rows).unwrap();
-        assert!((estimate - nanos).abs() < 1.0, "{rows} rows take {estimate}, not {nanos}");
-    }
-
     #[test]
-    fn nothing_is_estimated_before_the_first_batch() {
-        assert_eq!(BatchTimeModel::new(&[]).estimate(1), None);
-    }
-
-    #[test]
-    fn between_and_beyond_known_sizes_the_curve_is_straight() {
-        let model = trained(&[], &[(4, 400), (16, 1000)]);
-        for (rows, nanos) in [(4, 400.0), (10, 700.0), (16, 1000.0), (32, 1800.0), (1, 250.0)] {
-            assert_estimate(&model, rows, nanos);
+    fn estimates_follow_the_curve() {
+        assert_eq!(BatchTimeModel::new(&[]).estimate(1), None, "nothing is known before the first batch");
+        let straight = [(4, 400.0), (10, 700.0), (16, 1000.0), (32, 1800.0), (1, 250.0)];
+        for (rule, model, expected) in [
+            ("straight between and beyond known sizes", trained(&[], &[(4, 400), (16, 1000)]), &straight[..]),
+            ("no less for more rows", trained(&[], &[(4, 1000), (16, 800)]), &[(4, 800.0), (64, 800.0)]),
+            ("no more than row by row", trained(&[], &[(4, 100), (8, 1000)]), &[(16, 2000.0), (1, 25.0)]),
+            ("half of a single time is for the batch", trained(&[], &[(1, 200)]), &[(3, 400.0)]),
+            ("and half for its rows", trained(&[], &[(8, 800)]), &[(1, 450.0)]),
+            ("preferred sizes", trained(&[8], &[(8, 100), (7, 900), (16, 1000)]), &[(8, 100.0)]),
+        ] {
+            for &(rows, nanos) in expected {
+                let estimate = model.estimate(rows).unwrap();
+                assert!((estimate - nanos).abs() < 1.0, "{rule}: {rows} rows take {estimate}, not {nanos}");
+            }
         }
-    }
-
-    #[test]
-    fn no_batch_takes_less_for_being_larger_or_more_than_its_rows_one_by_one() {
-        let falling = trained(&[], &[(4, 1000), (16, 800)]);
-        assert_estimate(&falling, 4, 800.0);
-        assert_estimate(&falling, 64, 800.0);
-        let steep = trained(&[], &[(4, 100), (8, 1000)]);
-        assert_estimate(&steep, 16, 2000.0);
-        assert_estimate(&steep, 1, 25.0);
-    }
-
-    #[test]
-    fn with_one_size_known_half_of_its_time_is_for_the_batch() {
-        let model = trained(&[], &[(1, 200)]);
-        assert_estimate(&model, 3, 400.0);
-        let model = trained(&[], &[(8, 800)]);
-        assert_estimate(&model, 1, 450.0);
-    }
-
-    #[test]
-    fn a_preferred_size_is_not_grouped_with_its_neighbors() {
-        let model = trained(&[8], &[(8, 100), (7, 900), (16, 1000)]);
-        assert_estimate(&model, 8, 100.0);
     }
 
     #[test]

@@ -31,7 +31,7 @@ const MIN_AGING: u64 = 10_000_000;
 /// let mut batcher = Batcher::new(BatcherSettings::default());
 /// for ticket in 0..3 {
 ///     let arrival = Arrival { ticket: Ticket(ticket), rows: 1, bucket: 0, bytes: 64, priority: 0, deadline: None };
-///     batcher.admit(Time::ZERO, arrival).unwrap();
+///     batcher.admit(Time(0), arrival).unwrap();
 /// }
 /// batcher.on_reads_drained(Time(1));
 /// let LaneAction::Run(batch) = batcher.next_action(Time(1)) else { unreachable!("the device is idle") };
@@ -50,7 +50,6 @@ pub struct Batcher {
     running: Vec<Running>,
     running_requests: usize,
     batches: u64,
-    /// The latest time seen.
     clock: u64,
     /// When the device last finished a batch.
     last_finish: u64,
@@ -62,7 +61,6 @@ pub struct Batcher {
     spare_times: Vec<Vec<u64>>,
 }
 
-/// A batch in the engine.
 #[derive(Debug)]
 struct Running {
     id: u64,
@@ -72,7 +70,6 @@ struct Running {
     handed_over: u64,
     /// Its estimated time when it started.
     expected: Option<f64>,
-    /// When its requests were admitted.
     admitted_at: Vec<u64>,
     /// Whether no other batch may run at the same time.
     isolated: bool,
@@ -107,7 +104,6 @@ impl Batcher {
         }
     }
 
-    /// Queues a request, or rejects it.
     pub fn admit(&mut self, now: Time, arrival: Arrival) -> Result<(), AdmissionError> {
         let now = self.tick(now);
         self.arrivals.on_offered(now);
@@ -145,16 +141,11 @@ impl Batcher {
     }
 
     /// Moves out the requests that will not run because their deadline has passed, or will pass before they could
-    /// finish. Call it after [`Self::next_action`] and at [`Self::next_deadline`].
+    /// finish. Call it with every [`Self::next_action`].
     pub fn take_expired(&mut self, now: Time, out: &mut Vec<Ticket>) {
         let now = self.tick(now);
         self.expire(now);
         out.append(&mut self.expired);
-    }
-
-    /// Time at which [`Self::take_expired`] will return a request, if nothing else happens.
-    pub fn next_deadline(&self) -> Option<Time> {
-        if self.expired.is_empty() { self.queue.next_deadline().map(Time) } else { Some(Time(self.clock)) }
     }
 
     /// Reports that the lane has copied the batch into the engine's buffers. Optional: the batcher learns from it how
@@ -182,11 +173,8 @@ impl Batcher {
             let began = running.handed_over.max(self.last_finish);
             self.batch_time.learn(now, running.padded_rows, now.saturating_sub(began));
             if let Some(target) = &mut self.target {
-                target.record_responses(
-                    now,
-                    &running.admitted_at,
-                    self.batch_time.known_since().unwrap_or(now),
-                );
+                let planned_since = self.batch_time.known_since.unwrap_or(now);
+                target.record_responses(now, &running.admitted_at, planned_since);
                 target.usual_rows =
                     self.batch_time.rows_within(target.planned() / 2.0, self.settings.max_rows);
             }
@@ -226,16 +214,11 @@ impl Batcher {
     }
 
     pub fn queued_rows(&self) -> usize {
-        self.queue.rows()
+        self.queue.rows
     }
 
     pub fn queued_requests(&self) -> usize {
         self.queue.requests()
-    }
-
-    /// Number of batches in the engine.
-    pub fn running_batches(&self) -> usize {
-        self.running.len()
     }
 
     /// Estimated time of a batch of `rows` rows, padding included; `None` before the first measurement.

@@ -6,7 +6,6 @@ pub(crate) fn to_f64(count: usize) -> f64 {
     count as f64
 }
 
-/// Converts nanoseconds.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 pub(crate) fn ns_to_f64(nanos: u64) -> f64 {
     nanos as f64

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map with `u64` keys.
 pub(crate) type U64Map<V> = HashMap<u64, V, BuildHasherDefault<U64Hasher>>;
 
 /// A hasher of one multiplication: tickets are consecutive numbers and buckets are hashes already, so there is no

@@ -16,9 +16,9 @@
 //! no more to read, and [`Batcher::cancel`] when a client disconnects. A free lane calls [`Batcher::next_action`] and
 //! sleeps until the returned time or until it is woken, which happens after a request was admitted, after the reads
 //! were drained, and after another lane finished. It reports [`Batcher::on_filled`] when its buffers are full and
-//! [`Batcher::on_finished`] when the engine is done. At [`Batcher::next_deadline`], the requests of
-//! [`Batcher::take_expired`] are to be failed. [`Batcher::record_batch_time`] passes in what was measured while a model
-//! was warmed up, so that the first clients do not pay for the learning.
+//! [`Batcher::on_finished`] when the engine is done. Each time, the requests of [`Batcher::take_expired`] are to be
+//! failed. [`Batcher::record_batch_time`] passes in what was measured while a model was warmed up, so that the first
+//! clients do not pay for the learning.
 
 mod arrivals;
 mod batch_time;

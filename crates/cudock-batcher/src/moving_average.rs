@@ -11,7 +11,7 @@ const SHARE: f64 = 0.125;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MovingAverage {
     value: f64,
-    samples: u32,
+    pub(crate) samples: u32,
     suspected: bool,
 }
 
@@ -20,21 +20,14 @@ impl MovingAverage {
         (self.samples > 0).then_some(self.value)
     }
 
-    pub(crate) fn samples(&self) -> u32 {
-        self.samples
-    }
-
     /// Adds a value; returns whether it was believed.
     pub(crate) fn learn(&mut self, value: f64) -> bool {
-        if self.samples == 0 {
-            *self = Self { value, samples: 1, suspected: false };
-            return true;
+        let is_outlier = self.samples > 0 && value > self.value * OUTLIER;
+        if is_outlier && !self.suspected {
+            self.suspected = true;
+            return false;
         }
-        if value > self.value * OUTLIER {
-            if !self.suspected {
-                self.suspected = true;
-                return false;
-            }
+        if is_outlier || self.samples == 0 {
             *self = Self { value, samples: 1, suspected: false };
             return true;
         }
@@ -50,38 +43,25 @@ impl MovingAverage {
 mod tests {
     use super::MovingAverage;
 
-    fn after(values: &[f64]) -> f64 {
+    fn after(values: &[f64]) -> Option<f64> {
         let mut average = MovingAverage::default();
         for &value in values {
             average.learn(value);
         }
-        average.value().unwrap()
+        average.value()
     }
 
     #[test]
-    fn there_is_no_value_before_the_first_sample() {
-        assert_eq!(MovingAverage::default().value(), None);
-    }
-
-    #[test]
-    fn the_first_values_have_equal_weight() {
-        assert!((after(&[1.0, 2.0, 3.0]) - 2.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn one_outlier_changes_nothing() {
-        assert!((after(&[10.0, 10.0, 10.0, 900.0, 10.0]) - 10.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn consecutive_outliers_replace_the_mean() {
-        assert!((after(&[10.0, 10.0, 900.0, 900.0]) - 900.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_slow_first_value_is_forgotten_quickly() {
-        let mut values = vec![1_000_000.0];
-        values.extend([100.0; 24]);
-        assert!(after(&values) < 130.0);
+    fn one_outlier_is_ignored_and_the_second_believed() {
+        assert_eq!(after(&[]), None);
+        for (rule, values, expected) in [
+            ("the first values have equal weight", &[1.0, 2.0, 3.0][..], 2.0),
+            ("one outlier changes nothing", &[10.0, 10.0, 10.0, 900.0, 10.0], 10.0),
+            ("consecutive outliers replace the mean", &[10.0, 10.0, 900.0, 900.0], 900.0),
+        ] {
+            assert!((after(values).unwrap() - expected).abs() < 1e-9, "{rule}");
+        }
+        let slow_start = [&[1_000_000.0][..], &[100.0; 24]].concat();
+        assert!(after(&slow_start).unwrap() < 130.0, "a slow first value is forgotten quickly");
     }
 }

@@ -15,7 +15,6 @@ use crate::{Arrival, Ticket};
 /// A slab key that is never in use.
 const NONE: usize = usize::MAX;
 
-/// Number of priority levels.
 pub const LEVELS: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +24,6 @@ pub(crate) struct QueuedRequest {
     pub(crate) arrived: u64,
     /// `u64::MAX` if it has none.
     pub(crate) deadline: u64,
-    /// The caller's hash of its bucket.
     pub(crate) bucket_hash: u64,
     bytes: usize,
     level: usize,
@@ -56,7 +54,6 @@ struct Bucket {
     rank: Option<(u64, u64)>,
 }
 
-/// All queued requests.
 #[derive(Debug)]
 pub(crate) struct Queue {
     /// Delay of the arrival that one priority level counts as.
@@ -72,8 +69,8 @@ pub(crate) struct Queue {
     deadlines: BTreeSet<(u64, usize)>,
     rows_by_level: [usize; LEVELS],
     sequence: u64,
-    rows: usize,
-    bytes: usize,
+    pub(crate) rows: usize,
+    pub(crate) bytes: usize,
 }
 
 impl Queue {
@@ -94,14 +91,6 @@ impl Queue {
         }
     }
 
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     pub(crate) fn requests(&self) -> usize {
         self.tickets.len()
     }
@@ -119,7 +108,6 @@ impl Queue {
         self.deadlines.first().map(|&(deadline, _)| deadline)
     }
 
-    /// Adds a request.
     pub(crate) fn push(&mut self, now: u64, arrival: &Arrival) {
         let bucket = self.bucket_key(arrival.bucket);
         self.link(now, arrival, bucket);
@@ -143,12 +131,6 @@ impl Queue {
         Some((key, self.slots.get(key)?))
     }
 
-    /// Removes the request with the key that [`Self::peek`] returned. The order of buckets is stale until
-    /// [`Self::update_rank`] is called.
-    pub(crate) fn pop(&mut self, key: usize) -> Option<QueuedRequest> {
-        self.unlink(key)
-    }
-
     /// Updates the rank of a bucket after requests were removed from it.
     pub(crate) fn update_rank(&mut self, bucket: usize) {
         let head = self.head_of(bucket).map(|(rank, sequence, _)| (rank, sequence));
@@ -168,9 +150,8 @@ impl Queue {
         }
     }
 
-    /// Removes the first isolated request.
     pub(crate) fn pop_isolated(&mut self) -> Option<QueuedRequest> {
-        self.unlink(self.isolated.head)
+        self.pop(self.isolated.head)
     }
 
     pub(crate) fn has_isolated(&self) -> bool {
@@ -179,19 +160,17 @@ impl Queue {
 
     /// Removes a request from any position.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<QueuedRequest> {
-        let key = *self.tickets.get(&ticket.0)?;
-        let entry = self.unlink(key)?;
-        self.update_rank(entry.bucket);
-        Some(entry)
+        self.take(*self.tickets.get(&ticket.0)?)
     }
 
     /// Removes a request whose deadline has passed, if there is one.
     pub(crate) fn pop_expired(&mut self, now: u64) -> Option<QueuedRequest> {
         let &(deadline, key) = self.deadlines.first()?;
-        if deadline > now {
-            return None;
-        }
-        let entry = self.unlink(key)?;
+        if deadline > now { None } else { self.take(key) }
+    }
+
+    fn take(&mut self, key: usize) -> Option<QueuedRequest> {
+        let entry = self.pop(key)?;
         self.update_rank(entry.bucket);
         Some(entry)
     }
@@ -199,13 +178,8 @@ impl Queue {
     fn bucket_key(&mut self, hash: u64) -> usize {
         let buckets = &mut self.buckets;
         *self.bucket_keys.entry(hash).or_insert_with(|| {
-            buckets.insert(Bucket {
-                hash,
-                rows: 0,
-                requests: 0,
-                levels: [RequestList::EMPTY; LEVELS],
-                rank: None,
-            })
+            let levels = [RequestList::EMPTY; LEVELS];
+            buckets.insert(Bucket { hash, rows: 0, requests: 0, levels, rank: None })
         })
     }
 
@@ -263,22 +237,28 @@ impl Queue {
         if entry.deadline != u64::MAX {
             self.deadlines.insert((entry.deadline, key));
         }
-        self.rows = self.rows.saturating_add(entry.rows);
-        self.bytes = self.bytes.saturating_add(entry.bytes);
-        if let Some(rows) = self.rows_by_level.get_mut(level) {
-            *rows = rows.saturating_add(entry.rows);
-        }
-        if let Some(bucket) = self.buckets.get_mut(bucket) {
-            bucket.rows = bucket.rows.saturating_add(entry.rows);
-            bucket.requests += 1;
-        }
+        self.count(&entry, usize::saturating_add);
         // Only the first of its level can change the head of its bucket.
         if tail == NONE {
             self.update_rank(bucket);
         }
     }
 
-    fn unlink(&mut self, key: usize) -> Option<QueuedRequest> {
+    /// Adds a request to the totals, or subtracts it from them.
+    fn count(&mut self, entry: &QueuedRequest, change: impl Fn(usize, usize) -> usize) {
+        self.rows = change(self.rows, entry.rows);
+        self.bytes = change(self.bytes, entry.bytes);
+        if let Some(rows) = self.rows_by_level.get_mut(entry.level) {
+            *rows = change(*rows, entry.rows);
+        }
+        if let Some(bucket) = self.buckets.get_mut(entry.bucket) {
+            bucket.rows = change(bucket.rows, entry.rows);
+            bucket.requests = change(bucket.requests, 1);
+        }
+    }
+
+    /// Removes the request with that key. The order of buckets is stale until [`Self::update_rank`] is called.
+    pub(crate) fn pop(&mut self, key: usize) -> Option<QueuedRequest> {
         let entry = self.slots.try_remove(key)?;
         if let Some(prev) = self.slots.get_mut(entry.prev) {
             prev.next = entry.next;
@@ -298,15 +278,7 @@ impl Queue {
         if entry.deadline != u64::MAX {
             self.deadlines.remove(&(entry.deadline, key));
         }
-        self.rows = self.rows.saturating_sub(entry.rows);
-        self.bytes = self.bytes.saturating_sub(entry.bytes);
-        if let Some(rows) = self.rows_by_level.get_mut(entry.level) {
-            *rows = rows.saturating_sub(entry.rows);
-        }
-        if let Some(bucket) = self.buckets.get_mut(entry.bucket) {
-            bucket.rows = bucket.rows.saturating_sub(entry.rows);
-            bucket.requests = bucket.requests.saturating_sub(1);
-        }
+        self.count(&entry, usize::saturating_sub);
         Some(entry)
     }
 }

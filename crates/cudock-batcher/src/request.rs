@@ -8,10 +8,8 @@ use crate::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// A request to be admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The number of the request.
     pub ticket: Ticket,
     /// Rows that it adds to a batch.
     pub rows: usize,
@@ -22,11 +20,9 @@ pub struct Arrival {
     pub bytes: usize,
     /// Priority; smaller values run first. Values from [`crate::LEVELS`] − 1 on are equal.
     pub priority: u32,
-    /// Time after which its response is useless.
     pub deadline: Option<Time>,
 }
 
-/// The reason why a request was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdmissionError {
     /// The queue has reached one of its limits.
@@ -45,11 +41,9 @@ pub enum AdmissionError {
 pub struct Batch {
     /// Identifier for [`crate::Batcher::on_finished`].
     pub id: u64,
-    /// The bucket of all its requests.
     pub bucket: u64,
     /// Its requests, in row order.
     pub tickets: Vec<Ticket>,
-    /// Total rows of its requests.
     pub rows: usize,
     /// Rows that the engine runs: `rows`, or more if batches are padded.
     pub padded_rows: usize,
@@ -58,7 +52,6 @@ pub struct Batch {
 /// What a free lane does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaneAction {
-    /// Run this batch now.
     Run(Batch),
     /// Ask again at this time, or earlier if a request is admitted, a batch finishes or the reads are drained.
     WaitUntil(Time),

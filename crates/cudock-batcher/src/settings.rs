@@ -19,7 +19,6 @@ pub struct BatcherSettings {
     /// Most queued rows, and most queued requests, since requests may have no rows. A larger request is admitted into
     /// an empty queue.
     pub max_queued_rows: usize,
-    /// Most queued bytes.
     pub max_queued_bytes: usize,
     /// Reject requests that would be queued for longer than this, as far as batch times are known.
     pub max_queue_time: Duration,

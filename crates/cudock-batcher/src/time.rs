@@ -6,11 +6,6 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 
-impl Time {
-    /// The epoch.
-    pub const ZERO: Self = Self(0);
-}
-
 /// Converts a duration to nanoseconds, saturating at 584 years.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)

@@ -1,7 +1,8 @@
 //! Cancels a batch that no client waits for.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use cudock_base::lock;
 use ort::session::RunOptions;
 
 /// Cancels batches of one lane from another thread. Batches are numbered from one, on both sides of the lane's socket.
@@ -20,15 +21,21 @@ struct CancelState {
     running: Option<Arc<RunOptions>>,
 }
 
+impl CancelState {
+    /// Whether the current batch was canceled.
+    fn is_canceled(&self) -> bool {
+        self.canceled >= self.batch && self.batch > 0
+    }
+}
+
 impl Canceler {
-    /// Starts the next batch.
     pub(crate) fn next_batch(&self) {
-        self.state().batch += 1;
+        lock(&self.state).batch += 1;
     }
 
     /// Cancels a batch: now if it runs, or as soon as it starts. A finished batch is ignored.
     pub(crate) fn cancel(&self, batch: u64) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.canceled = state.canceled.max(batch);
         if let Some(options) = state.running.as_ref().filter(|_| state.batch == batch) {
             // The run then fails, which is the reply.
@@ -43,23 +50,19 @@ impl Canceler {
         run: impl FnOnce() -> Result<T, String>,
     ) -> Result<T, String> {
         {
-            let mut state = self.state();
-            if state.canceled >= state.batch && state.batch > 0 {
+            let mut state = lock(&self.state);
+            if state.is_canceled() {
                 return Err("the batch was canceled".to_owned());
             }
             state.running = Some(Arc::clone(options));
         }
         let result = run();
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.running = None;
-        if state.canceled >= state.batch && state.batch > 0 {
+        if state.is_canceled() {
             // The next batch of the same shape uses the same options.
             options.unterminate().map_err(|error| error.to_string())?;
         }
         result
-    }
-
-    fn state(&self) -> MutexGuard<'_, CancelState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

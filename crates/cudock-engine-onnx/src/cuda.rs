@@ -6,7 +6,6 @@
 #![allow(unsafe_code, reason = "the driver is a C library")]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use cudock_map::Mapping;
@@ -25,15 +24,8 @@ const WITHOUT_TIMES: c_uint = 2;
 /// Pinned memory that every context may access.
 const PORTABLE: c_uint = 1;
 
-/// A driver error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CudaError(pub(crate) String);
-
-impl fmt::Display for CudaError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
+/// A result with the error message of the driver.
+type Result<T> = std::result::Result<T, String>;
 
 /// Opens `libcuda.so.1` and looks up each function once.
 macro_rules! driver {
@@ -44,7 +36,7 @@ macro_rules! driver {
         }
 
         impl CudaDriver {
-            fn open() -> Result<Self, String> {
+            fn open() -> Result<Self> {
                 // SAFETY: the driver's library has no other side effect when loaded than to set itself up, and is
                 // made for being opened by any program.
                 let library = unsafe { Library::new("libcuda.so.1") }.map_err(|error| error.to_string())?;
@@ -84,7 +76,7 @@ driver! {
 }
 
 impl CudaDriver {
-    fn check(&self, what: &str, code: CudaResult) -> Result<(), CudaError> {
+    fn check(&self, what: &str, code: CudaResult) -> Result<()> {
         if code == 0 {
             return Ok(());
         }
@@ -97,13 +89,13 @@ impl CudaDriver {
         } else {
             "unknown error".into()
         };
-        Err(CudaError(format!("{what}: {message} (CUDA error {code})")))
+        Err(format!("{what}: {message} (CUDA error {code})"))
     }
 }
 
-fn driver() -> Result<&'static CudaDriver, CudaError> {
-    static DRIVER: OnceLock<Result<CudaDriver, String>> = OnceLock::new();
-    DRIVER.get_or_init(CudaDriver::open).as_ref().map_err(|error| CudaError(error.clone()))
+fn driver() -> Result<&'static CudaDriver> {
+    static DRIVER: OnceLock<Result<CudaDriver>> = OnceLock::new();
+    DRIVER.get_or_init(CudaDriver::open).as_ref().map_err(Clone::clone)
 }
 
 pub(crate) struct CudaGpu {
@@ -119,9 +111,9 @@ unsafe impl Sync for CudaGpu {}
 
 impl CudaGpu {
     /// Opens the GPU with that index. Its context stays until the process ends, as ONNX Runtime's does.
-    pub(crate) fn open(number: u32) -> Result<Arc<Self>, CudaError> {
+    pub(crate) fn open(number: u32) -> Result<Arc<Self>> {
         let driver = driver()?;
-        let number = c_int::try_from(number).map_err(|_| CudaError(format!("invalid GPU index {number}")))?;
+        let number = c_int::try_from(number).map_err(|_| format!("invalid GPU index {number}"))?;
         let (mut device, mut context) = (0, std::ptr::null_mut());
         let mut name = [0_u8; 128];
         // SAFETY: every pointer is to a local of the type the driver writes; the name's length is passed along and
@@ -129,10 +121,8 @@ impl CudaGpu {
         unsafe {
             driver.check("cannot initialize the driver", (driver.init)(0))?;
             driver.check("cannot find the GPU", (driver.device_get)(&raw mut device, number))?;
-            driver.check(
-                "cannot read the GPU's name",
-                (driver.device_name)(name.as_mut_ptr().cast(), 127, device),
-            )?;
+            let code = (driver.device_name)(name.as_mut_ptr().cast(), 127, device);
+            driver.check("cannot read the GPU's name", code)?;
             driver.check("cannot use the GPU", (driver.retain)(&raw mut context, device))?;
         }
         let name = CStr::from_bytes_until_nul(&name)
@@ -142,7 +132,7 @@ impl CudaGpu {
     }
 
     /// Makes its context current in this thread, which every other call relies on.
-    pub(crate) fn enter(&self) -> Result<(), CudaError> {
+    pub(crate) fn enter(&self) -> Result<()> {
         // SAFETY: the context was retained and is never released.
         self.driver
             .check("cannot enter the GPU's context", unsafe { (self.driver.set_current)(self.context) })
@@ -156,7 +146,7 @@ pub(crate) struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    pub(crate) fn new(gpu: &Arc<CudaGpu>, size: usize) -> Result<Arc<Self>, CudaError> {
+    pub(crate) fn new(gpu: &Arc<CudaGpu>, size: usize) -> Result<Arc<Self>> {
         gpu.enter()?;
         let mut address = 0;
         // SAFETY: the driver writes an address into a local.
@@ -191,7 +181,7 @@ pub(crate) struct PinnedMemory {
 }
 
 impl PinnedMemory {
-    pub(crate) fn new(gpu: &Arc<CudaGpu>, mapping: Arc<Mapping>) -> Result<Self, CudaError> {
+    pub(crate) fn new(gpu: &Arc<CudaGpu>, mapping: Arc<Mapping>) -> Result<Self> {
         gpu.enter()?;
         // SAFETY: the range is mapped, and stays so while `self` holds the mapping; `Drop` takes it back before.
         let code = unsafe { (gpu.driver.host_register)(mapping.address().cast(), mapping.size(), PORTABLE) };
@@ -222,7 +212,7 @@ unsafe impl Send for CudaStream {}
 unsafe impl Sync for CudaStream {}
 
 impl CudaStream {
-    pub(crate) fn new(gpu: &Arc<CudaGpu>) -> Result<Self, CudaError> {
+    pub(crate) fn new(gpu: &Arc<CudaGpu>) -> Result<Self> {
         gpu.enter()?;
         let (mut stream, mut event) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the driver writes handles into locals.
@@ -247,7 +237,7 @@ impl CudaStream {
     }
 
     /// Enqueues a copy of the first `bytes` of host memory to the device.
-    pub(crate) fn copy_in(&self, from: &Mapping, to: &DeviceMemory, bytes: usize) -> Result<(), CudaError> {
+    pub(crate) fn copy_in(&self, from: &Mapping, to: &DeviceMemory, bytes: usize) -> Result<()> {
         let Some(bytes) = checked(bytes, from, to)? else { return Ok(()) };
         // SAFETY: both ranges are valid for `bytes`, as just checked. They live until the copy is over: the
         // caller waits for the stream before it releases either.
@@ -258,7 +248,7 @@ impl CudaStream {
     }
 
     /// Enqueues a copy of the first `bytes` of device memory to the host.
-    pub(crate) fn copy_out(&self, from: &DeviceMemory, to: &Mapping, bytes: usize) -> Result<(), CudaError> {
+    pub(crate) fn copy_out(&self, from: &DeviceMemory, to: &Mapping, bytes: usize) -> Result<()> {
         let Some(bytes) = checked(bytes, to, from)? else { return Ok(()) };
         // SAFETY: as in `copy_in`.
         let code =
@@ -267,7 +257,7 @@ impl CudaStream {
     }
 
     /// Makes everything enqueued here from now on wait for everything enqueued on the other stream until now.
-    pub(crate) fn wait_for(&self, other: &Self) -> Result<(), CudaError> {
+    pub(crate) fn wait_for(&self, other: &Self) -> Result<()> {
         let driver = self.gpu.driver;
         // SAFETY: all handles are alive and of the same context.
         unsafe {
@@ -277,13 +267,13 @@ impl CudaStream {
     }
 
     /// Waits until the stream is empty.
-    pub(crate) fn finish(&self) -> Result<(), CudaError> {
+    pub(crate) fn finish(&self) -> Result<()> {
         // SAFETY: the handle is alive.
         self.gpu.driver.check("the GPU failed", unsafe { (self.gpu.driver.stream_synchronize)(self.stream) })
     }
 
     /// A sticky error: the context is corrupt, and every later call of this process will fail.
-    pub(crate) fn sticky_error(&self) -> Option<CudaError> {
+    pub(crate) fn sticky_error(&self) -> Option<String> {
         if let Err(error) = self.gpu.enter() {
             return Some(error);
         }
@@ -306,9 +296,9 @@ impl Drop for CudaStream {
 }
 
 /// The number of bytes to copy, if there are any.
-fn checked(bytes: usize, host: &Mapping, device: &DeviceMemory) -> Result<Option<usize>, CudaError> {
+fn checked(bytes: usize, host: &Mapping, device: &DeviceMemory) -> Result<Option<usize>> {
     if bytes > host.size() || bytes > device.size {
-        return Err(CudaError(format!("a copy of {bytes} bytes is out of bounds")));
+        return Err(format!("a copy of {bytes} bytes is out of bounds"));
     }
     Ok((bytes > 0).then_some(bytes))
 }

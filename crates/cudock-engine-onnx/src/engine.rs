@@ -1,15 +1,16 @@
 //! ONNX Runtime in this process.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
 
+use cudock_base::lock;
 use cudock_engine::{DeviceInfo, Engine, EngineError, Lane, LaneMemory, Provider, SharedEngine, SharedLane};
 use cudock_map::SharedMemory;
 use cudock_tensor::Signature;
 use ort::environment::Environment;
 use ort::logging::LogLevel;
 
-use crate::cuda::{CudaError, CudaGpu, CudaStream, PinnedMemory};
+use crate::cuda::{CudaGpu, CudaStream, PinnedMemory};
 use crate::gpu::LaneGpu;
 use crate::graph_capture::block_capture;
 use crate::ort_tensor::{TensorNames, library_version};
@@ -41,14 +42,13 @@ impl OnnxEngine {
         let unranked =
             cudock_model::onnx::open(&settings.model).map(|graph| graph.unranked).unwrap_or_default();
         let (signature, names) = {
-            let session = opened.first.session.lock().unwrap_or_else(PoisonError::into_inner);
+            let session = lock(&opened.first.session);
             let signature = signature(session.inputs(), session.outputs(), &unranked).map_err(load_error)?;
             (signature, TensorNames::new(session.inputs(), session.outputs()).map_err(load_error)?)
         };
         let mut sessions = vec![opened.first];
         for _ in 1..settings.kind.sessions.max(1).min(settings.lanes.max(1)) {
-            let session = opened.config.open(&environment, settings).map_err(load_error)?;
-            sessions.push(session);
+            sessions.push(opened.config.open(&environment, settings).map_err(load_error)?);
         }
         let graphs = if opened.config.graphs { settings.kind.graphs.clone() } else { Vec::new() };
         let version =
@@ -73,7 +73,6 @@ impl OnnxEngine {
 
     fn lane(&self, number: usize, memory: LaneMemory) -> Result<Runner, EngineError> {
         let _held = block_capture();
-        let failed = |error: CudaError| EngineError::Failed(error.to_string());
         let session = self
             .sessions
             .get(number % self.sessions.len().max(1))
@@ -82,7 +81,8 @@ impl OnnxEngine {
             Some(gpu) => {
                 let tensors = memory.inputs.len() + memory.outputs.len();
                 let pinned = self.settings.kind.pinned;
-                let mut lane = LaneGpu::new(gpu, self.settings.gpu, tensors, pinned).map_err(failed)?;
+                let mut lane =
+                    LaneGpu::new(gpu, self.settings.gpu, tensors, pinned).map_err(EngineError::Failed)?;
                 for (tensor, memory) in memory.inputs.iter().chain(&memory.outputs).enumerate() {
                     lane.pin(tensor, memory);
                 }
@@ -133,12 +133,8 @@ impl SessionConfig {
         environment: &Environment,
         settings: &OnnxEngineSettings,
     ) -> Result<Arc<SharedSession>, String> {
-        let stream = match &self.gpu {
-            Some(gpu) if settings.kind.io_binding => {
-                Some(CudaStream::new(gpu).map_err(|error| error.to_string())?)
-            }
-            _ => None,
-        };
+        let gpu = self.gpu.as_ref().filter(|_| settings.kind.io_binding);
+        let stream = gpu.map(CudaStream::new).transpose()?;
         let session = providers::open(environment, settings, self.provider, self.graphs, stream.as_ref())
             .map_err(|error| error.to_string())?;
         Ok(Arc::new(SharedSession { session: Mutex::new(session), stream }))
@@ -159,7 +155,7 @@ fn open_first_usable(
     let mut skipped_providers = Vec::new();
     for &provider in settings.providers.iter().filter(|provider| provider.is_gpu()) {
         match open_on_gpu(environment, settings, provider) {
-            Ok((first, config, notes)) => return Ok(OpenedModel { first, config, skipped_providers, notes }),
+            Ok(opened) => return Ok(OpenedModel { skipped_providers, ..opened }),
             Err(reason) => skipped_providers.push((provider, reason)),
         }
     }
@@ -173,8 +169,8 @@ fn open_on_gpu(
     environment: &Environment,
     settings: &OnnxEngineSettings,
     provider: Provider,
-) -> Result<(Arc<SharedSession>, SessionConfig, Vec<String>), String> {
-    let gpu = CudaGpu::open(settings.gpu).map_err(|error| error.to_string())?;
+) -> Result<OpenedModel, String> {
+    let gpu = CudaGpu::open(settings.gpu)?;
     let mut notes = Vec::new();
     let mut config = SessionConfig { provider, graphs: !settings.kind.graphs.is_empty(), gpu: Some(gpu) };
     if settings.kind.pinned
@@ -186,21 +182,20 @@ fn open_on_gpu(
         config.graphs = false;
         notes.push("CUDA graphs need the CUDA provider and I/O binding".to_owned());
     }
-    if config.graphs {
-        match config.open(environment, settings) {
-            Ok(first) => return Ok((first, config, notes)),
-            Err(reason) => notes.push(format!("CUDA graphs are disabled: {reason}")),
-        }
+    let mut first = config.open(environment, settings);
+    if config.graphs
+        && let Err(reason) = &first
+    {
+        notes.push(format!("CUDA graphs are disabled: {reason}"));
         config.graphs = false;
+        first = config.open(environment, settings);
     }
-    let first = config.open(environment, settings)?;
-    Ok((first, config, notes))
+    Ok(OpenedModel { first: first?, config, skipped_providers: Vec::new(), notes })
 }
 
 fn can_pin(gpu: Option<&Arc<CudaGpu>>) -> Result<(), String> {
     let memory = SharedMemory::new(0).map_err(|error| error.to_string())?;
     gpu.map_or(Ok(()), |gpu| PinnedMemory::new(gpu, memory.mapping()).map(drop))
-        .map_err(|error| error.to_string())
 }
 
 /// The environment of this process, created with the library that is requested first. Public for measurements of `ort`
@@ -209,7 +204,7 @@ pub fn environment(settings: &OnnxEngineSettings) -> Result<Environment, EngineE
     static FIRST: OnceLock<(PathBuf, Environment)> = OnceLock::new();
     static MAKING: Mutex<()> = Mutex::new(());
     let library_error = |reason| EngineError::Library { library: settings.kind.library.clone(), reason };
-    let _one_at_a_time = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one_at_a_time = lock(&MAKING);
     if let Some((library, environment)) = FIRST.get() {
         if *library != settings.kind.library {
             return Err(library_error(format!("this process already uses {}", library.display())));
@@ -237,19 +232,12 @@ fn preload(settings: &OnnxEngineSettings) {
     if !settings.providers.iter().any(|provider| provider.is_gpu()) {
         return;
     }
-    let searched: Vec<PathBuf> = std::env::var_os("LD_LIBRARY_PATH")
-        .map(|path| std::env::split_paths(&path).collect())
-        .unwrap_or_default();
-    let directories: Vec<&Path> = settings
-        .library_path
-        .iter()
-        .filter(|directory| !searched.contains(directory))
-        .map(PathBuf::as_path)
-        .collect();
+    let searched = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let searched: Vec<PathBuf> = std::env::split_paths(&searched).collect();
+    let directories = settings.library_path.iter().filter(|directory| !searched.contains(directory));
     for name in ort::ep::cuda::CUDA_DYLIBS.iter().chain(ort::ep::cuda::CUDNN_DYLIBS) {
-        if let Some(library) =
-            directories.iter().map(|directory| directory.join(name)).find(|library| library.is_file())
-        {
+        let mut libraries = directories.clone().map(|directory| directory.join(name));
+        if let Some(library) = libraries.find(|library| library.is_file()) {
             let _ = ort::util::preload_dylib(library);
         }
     }

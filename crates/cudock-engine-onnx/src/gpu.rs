@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use cudock_map::SharedMemory;
 
-use crate::cuda::{CudaError, CudaGpu, CudaStream, DeviceMemory, PinnedMemory};
+use crate::cuda::{CudaGpu, CudaStream, DeviceMemory, PinnedMemory};
 
-/// The GPU resources of a lane.
 pub(crate) struct LaneGpu {
     pub(crate) gpu: Arc<CudaGpu>,
     /// The GPU's index for ONNX Runtime.
@@ -23,7 +22,7 @@ pub(crate) struct LaneGpu {
 
 impl LaneGpu {
     /// Creates the resources for `tensors` inputs and outputs.
-    pub(crate) fn new(gpu: &Arc<CudaGpu>, number: u32, tensors: usize, pin: bool) -> Result<Self, CudaError> {
+    pub(crate) fn new(gpu: &Arc<CudaGpu>, number: u32, tensors: usize, pin: bool) -> Result<Self, String> {
         Ok(Self {
             gpu: Arc::clone(gpu),
             number,
@@ -45,7 +44,7 @@ impl LaneGpu {
 
     /// A tensor's device buffer of at least `bytes`. It does not move until more is requested; references to an earlier
     /// buffer stay valid.
-    pub(crate) fn buffer(&mut self, tensor: usize, bytes: usize) -> Result<Arc<DeviceMemory>, CudaError> {
+    pub(crate) fn buffer(&mut self, tensor: usize, bytes: usize) -> Result<Arc<DeviceMemory>, String> {
         let known = self.buffers.get(tensor).cloned().flatten().filter(|buffer| buffer.size() >= bytes);
         if let Some(buffer) = known {
             return Ok(buffer);

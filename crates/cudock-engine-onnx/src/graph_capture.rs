@@ -45,14 +45,11 @@ mod tests {
 
     #[test]
     fn only_batches_that_differ_in_rows_are_capturable() {
-        let spec = |shape: &[Option<usize>]| TensorSpec {
-            name: "x".into(),
-            dtype: DType::F32,
-            shape: shape.into(),
-            any_rank: false,
-        };
         let batch = |shape: &[usize]| [Extent { shape: shape.into(), bytes: 0 }];
-        let model = |shape| Signature { inputs: vec![spec(shape)], outputs: vec![], batched: true };
+        let model = |shape: &[Option<usize>]| {
+            let inputs = vec![TensorSpec::new("x", DType::F32, shape)];
+            Signature { inputs, outputs: vec![], batched: true }
+        };
         let fixed = model(&[None, Some(4)]);
         assert!(is_capturable(&fixed, &batch(&[7, 4])));
         assert!(!is_capturable(&fixed, &batch(&[7, 5])));

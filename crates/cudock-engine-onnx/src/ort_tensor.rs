@@ -16,17 +16,15 @@ use cudock_tensor::DType;
 use ort::AsPointer;
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::{RunOptions, Session};
-use ort::sys::{
-    ONNXTensorElementDataType as Element, OrtApiBase, OrtStatusPtr, OrtTensorTypeAndShapeInfo, OrtValue,
-};
+use ort::sys::{OrtApiBase, OrtStatusPtr, OrtTensorTypeAndShapeInfo, OrtValue};
 use ort::value::Outlet;
 
 use crate::cuda::DeviceMemory;
+use crate::signature::element_type;
 
 /// A result with the error message of the engine.
 pub(crate) type Result<T> = std::result::Result<T, String>;
 
-/// A tensor of the engine.
 pub(crate) struct OrtTensor {
     value: NonNull<OrtValue>,
     _memory: TensorMemory,
@@ -87,7 +85,7 @@ impl OrtTensor {
                 bytes,
                 shape.as_ptr(),
                 shape.len(),
-                element(dtype),
+                element_type(dtype).into(),
                 &raw mut value,
             )
         };
@@ -111,7 +109,7 @@ impl OrtTensor {
                 allocator.ptr_mut(),
                 shape.as_ptr(),
                 shape.len(),
-                element(DType::String),
+                element_type(DType::String).into(),
                 &raw mut value,
             )
         };
@@ -306,23 +304,4 @@ fn dimensions(shape: &[usize]) -> Result<Vec<i64>> {
 fn check(status: OrtStatusPtr) -> Result<()> {
     // SAFETY: the status came from a call of the engine and is passed on once.
     unsafe { ort::Error::result_from_status(status) }.map_err(|error| error.to_string())
-}
-
-fn element(dtype: DType) -> Element {
-    match dtype {
-        DType::Bool => Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL,
-        DType::U8 => Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8,
-        DType::U16 => Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16,
-        DType::U32 => Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32,
-        DType::U64 => Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64,
-        DType::I8 => Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8,
-        DType::I16 => Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16,
-        DType::I32 => Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
-        DType::I64 => Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64,
-        DType::F16 => Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16,
-        DType::BF16 => Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16,
-        DType::F32 => Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
-        DType::F64 => Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE,
-        DType::String => Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING,
-    }
 }

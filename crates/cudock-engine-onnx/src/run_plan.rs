@@ -45,7 +45,6 @@ pub(crate) struct RunPlanInputs<'lane> {
     pub(crate) signature: &'lane Signature,
     pub(crate) inputs: &'lane [SharedMemory],
     pub(crate) outputs: &'lane [SharedMemory],
-    /// The extent of each input.
     pub(crate) batch: &'lane [Extent],
     /// The extent of each output, if known.
     pub(crate) extents: Vec<Option<Extent>>,
@@ -58,7 +57,8 @@ pub(crate) struct RunPlanInputs<'lane> {
 impl RunPlan {
     /// A plan with all tensors in host memory.
     pub(crate) fn on_host(parts: RunPlanInputs<'_>) -> Result<Self, String> {
-        let inputs = host_inputs(&parts)?;
+        let inputs = (0..parts.signature.inputs.len()).map(|index| host_input(&parts, index));
+        let inputs = inputs.collect::<Result<_, String>>()?;
         let outputs = parts
             .extents
             .iter()
@@ -92,29 +92,17 @@ impl RunPlan {
                 inputs.push(host_input(&parts, index)?);
                 buffers.inputs.push(None);
             } else {
-                let buffer = gpu.buffer(index, extent.bytes).map_err(|error| error.to_string())?;
-                inputs.push(OrtTensor::on_device(
-                    Arc::clone(&buffer),
-                    gpu.number,
-                    spec.dtype,
-                    &extent.shape,
-                )?);
+                let (tensor, buffer) = device_tensor(gpu, index, spec.dtype, extent)?;
+                inputs.push(tensor);
                 buffers.inputs.push(Some(buffer));
             }
         }
         let mut outputs = Vec::new();
         for (index, (spec, extent)) in parts.signature.outputs.iter().zip(&parts.extents).enumerate() {
-            let buffer = extent
-                .as_ref()
-                .map(|extent| gpu.buffer(parts.inputs.len() + index, extent.bytes))
-                .transpose()
-                .map_err(|error| error.to_string())?;
-            outputs.push(match (&buffer, extent) {
-                (Some(buffer), Some(extent)) => {
-                    Some(OrtTensor::on_device(Arc::clone(buffer), gpu.number, spec.dtype, &extent.shape)?)
-                }
-                _ => None,
-            });
+            let number = parts.inputs.len() + index;
+            let made = extent.as_ref().map(|extent| device_tensor(gpu, number, spec.dtype, extent));
+            let (tensor, buffer) = made.transpose()?.unzip();
+            outputs.push(tensor);
             buffers.outputs.push(buffer);
         }
         let all_on_device = buffers.inputs.iter().chain(&buffers.outputs).all(Option::is_some);
@@ -134,6 +122,17 @@ impl RunPlan {
     }
 }
 
+/// A tensor in the lane's device buffer with that number, and the buffer.
+fn device_tensor(
+    gpu: &mut LaneGpu,
+    number: usize,
+    dtype: DType,
+    extent: &Extent,
+) -> Result<(OrtTensor, Arc<DeviceMemory>), String> {
+    let buffer = gpu.buffer(number, extent.bytes)?;
+    Ok((OrtTensor::on_device(Arc::clone(&buffer), gpu.number, dtype, &extent.shape)?, buffer))
+}
+
 /// If no output is in host memory, the lane itself waits for the device later. Otherwise everything must be done when
 /// the run returns.
 fn device_options(all_on_device: bool, graph_id: Option<u32>, uses_graphs: bool) -> ort::Result<RunOptions> {
@@ -145,10 +144,6 @@ fn device_options(all_on_device: bool, graph_id: Option<u32>, uses_graphs: bool)
         options.set("gpu_graph_id", graph_id.map_or("-1".to_owned(), |number| number.to_string()))?;
     }
     Ok(options)
-}
-
-fn host_inputs(parts: &RunPlanInputs<'_>) -> Result<Vec<OrtTensor>, String> {
-    (0..parts.signature.inputs.len()).map(|index| host_input(parts, index)).collect()
 }
 
 fn host_input(parts: &RunPlanInputs<'_>, index: usize) -> Result<OrtTensor, String> {
@@ -181,7 +176,7 @@ mod tests {
     use super::known_extent;
 
     fn spec(dtype: DType, shape: &[Option<usize>]) -> TensorSpec {
-        TensorSpec { name: "y".to_owned(), dtype, shape: shape.to_vec(), any_rank: false }
+        TensorSpec::new("y", dtype, shape)
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Runs batches in a lane's memory.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cudock_base::lock;
 use cudock_engine::{CancelBatch, EngineError, Extent, Lane, LaneMemory, OutputView, SharedLane};
 use cudock_tensor::{DType, Signature};
 use ort::session::Session;
@@ -50,7 +51,6 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// Creates a lane over existing or empty memory.
     pub(crate) fn new(
         number: u32,
         model: Arc<LoadedModel>,
@@ -81,12 +81,11 @@ impl Runner {
             .collect();
         let has_strings = self.model.signature.inputs.iter().any(|spec| spec.dtype == DType::String);
         let known = self.plans.remove(&key);
-        let (mut plan, will_capture) = {
+        let mut plan = {
             let _held = block_capture();
-            let plan = known.map_or_else(|| self.plan(), Ok)?;
-            let will_capture = plan.will_capture();
-            (plan, will_capture)
+            known.map_or_else(|| self.plan(), Ok)?
         };
+        let will_capture = plan.will_capture();
         let result = if will_capture {
             let _alone = exclusive_capture();
             self.run_plan(&plan).map_err(|error| capture_failed(&error))
@@ -108,21 +107,21 @@ impl Runner {
 
     fn run_plan(&mut self, plan: &RunPlan) -> Result<(), EngineError> {
         if let Some(gpu) = &self.gpu {
-            gpu.gpu.enter().map_err(failed)?;
+            gpu.gpu.enter().map_err(EngineError::Failed)?;
         }
         self.copy_in(plan)?;
         let made = {
-            let mut session = self.session.session.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut session = lock(&self.session.session);
             let streams = plan.buffers.as_ref().and(self.gpu.as_ref()).zip(self.session.stream.as_ref());
             if let Some((gpu, stream)) = streams {
-                stream.wait_for(&gpu.stream).map_err(failed)?;
+                stream.wait_for(&gpu.stream).map_err(EngineError::Failed)?;
             }
             let run = || {
                 ort_tensor::run(&mut session, &plan.options, &self.model.names, &plan.inputs, &plan.outputs)
             };
             let made = self.canceler.run(&plan.options, run).map_err(EngineError::Failed)?;
             if let Some((gpu, stream)) = streams {
-                gpu.stream.wait_for(stream).map_err(failed)?;
+                gpu.stream.wait_for(stream).map_err(EngineError::Failed)?;
             }
             made
         };
@@ -145,7 +144,7 @@ impl Runner {
             buffers.inputs.iter().zip(&self.memory.inputs).zip(&self.memory.batch)
         {
             if let Some(buffer) = buffer {
-                gpu.stream.copy_in(&memory.mapping(), buffer, extent.bytes).map_err(failed)?;
+                gpu.stream.copy_in(&memory.mapping(), buffer, extent.bytes).map_err(EngineError::Failed)?;
             }
         }
         Ok(())
@@ -162,10 +161,10 @@ impl Runner {
             buffers.outputs.iter().zip(&self.memory.outputs).zip(&self.memory.results)
         {
             if let Some(buffer) = buffer {
-                gpu.stream.copy_out(buffer, &memory.mapping(), result.bytes).map_err(failed)?;
+                gpu.stream.copy_out(buffer, &memory.mapping(), result.bytes).map_err(EngineError::Failed)?;
             }
         }
-        gpu.stream.finish().map_err(failed)
+        gpu.stream.finish().map_err(EngineError::Failed)
     }
 
     /// Copies an output that the engine allocated into the lane's memory.
@@ -309,8 +308,4 @@ impl Lane for Runner {
 /// only text.
 fn is_about_output_shapes(text: &str) -> bool {
     text.contains("The output OrtValue provided for output") || text.contains("shape verification failed")
-}
-
-fn failed(error: impl std::fmt::Display) -> EngineError {
-    EngineError::Failed(error.to_string())
 }

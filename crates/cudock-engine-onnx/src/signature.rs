@@ -50,23 +50,27 @@ fn spec(what: &str, outlet: &Outlet, unranked: &BTreeSet<String>) -> Result<Tens
 }
 
 fn dtype(element: TensorElementType) -> Option<DType> {
-    Some(match element {
-        TensorElementType::Bool => DType::Bool,
-        TensorElementType::Uint8 => DType::U8,
-        TensorElementType::Uint16 => DType::U16,
-        TensorElementType::Uint32 => DType::U32,
-        TensorElementType::Uint64 => DType::U64,
-        TensorElementType::Int8 => DType::I8,
-        TensorElementType::Int16 => DType::I16,
-        TensorElementType::Int32 => DType::I32,
-        TensorElementType::Int64 => DType::I64,
-        TensorElementType::Float16 => DType::F16,
-        TensorElementType::Bfloat16 => DType::BF16,
-        TensorElementType::Float32 => DType::F32,
-        TensorElementType::Float64 => DType::F64,
-        TensorElementType::String => DType::String,
-        _ => return None,
-    })
+    DType::ALL.into_iter().find(|dtype| element_type(*dtype) == element)
+}
+
+/// The engine's name of a type.
+pub(crate) fn element_type(dtype: DType) -> TensorElementType {
+    match dtype {
+        DType::Bool => TensorElementType::Bool,
+        DType::U8 => TensorElementType::Uint8,
+        DType::U16 => TensorElementType::Uint16,
+        DType::U32 => TensorElementType::Uint32,
+        DType::U64 => TensorElementType::Uint64,
+        DType::I8 => TensorElementType::Int8,
+        DType::I16 => TensorElementType::Int16,
+        DType::I32 => TensorElementType::Int32,
+        DType::I64 => TensorElementType::Int64,
+        DType::F16 => TensorElementType::Float16,
+        DType::BF16 => TensorElementType::Bfloat16,
+        DType::F32 => TensorElementType::Float32,
+        DType::F64 => TensorElementType::Float64,
+        DType::String => TensorElementType::String,
+    }
 }
 
 #[cfg(test)]
@@ -79,21 +83,20 @@ mod tests {
 
     fn tensor(name: &str, ty: TensorElementType, shape: &[i64]) -> Outlet {
         let dimension_symbols = SymbolicDimensions::empty(shape.len());
-        Outlet::new(
-            name,
-            ValueType::Tensor { ty, shape: Shape::new(shape.iter().copied()), dimension_symbols },
-        )
+        let shape = Shape::new(shape.iter().copied());
+        Outlet::new(name, ValueType::Tensor { ty, shape, dimension_symbols })
+    }
+
+    fn floats(name: &str, shape: &[i64]) -> Outlet {
+        tensor(name, TensorElementType::Float32, shape)
     }
 
     #[test]
     fn a_model_is_batched_if_every_first_dimension_is_dynamic() {
-        let open = [
-            tensor("a", TensorElementType::Float32, &[-1, 3]),
-            tensor("b", TensorElementType::String, &[-1]),
-        ];
+        let open = [floats("a", &[-1, 3]), tensor("b", TensorElementType::String, &[-1])];
         assert!(signature(&open, &open, &BTreeSet::new()).unwrap().batched);
         for fixed in [&[1, 3][..], &[4], &[]] {
-            let fixed = [tensor("y", TensorElementType::Float32, fixed)];
+            let fixed = [floats("y", fixed)];
             assert!(!signature(&open, &fixed, &BTreeSet::new()).unwrap().batched);
             assert!(!signature(&fixed, &open, &BTreeSet::new()).unwrap().batched);
         }
@@ -105,9 +108,8 @@ mod tests {
         let text = signature(&odd, &[], &BTreeSet::new()).unwrap_err();
         assert!(text.starts_with("input \"z\""), "{text}");
         let list = [Outlet::new("s", ValueType::Sequence(Box::new(odd.first().unwrap().dtype().clone())))];
-        assert!(
-            signature(&[], &list, &BTreeSet::new()).unwrap_err().starts_with("output \"s\" is not a tensor")
-        );
+        let text = signature(&[], &list, &BTreeSet::new()).unwrap_err();
+        assert!(text.starts_with("output \"s\" is not a tensor"), "{text}");
     }
 
     #[test]
@@ -119,7 +121,7 @@ mod tests {
             Outlet::new(name, ValueType::Tensor { ty, shape, dimension_symbols })
         };
         let none = BTreeSet::new();
-        let output = [tensor("y", TensorElementType::Float32, &[-1, 4])];
+        let output = [floats("y", &[-1, 4])];
         let batched = |inputs: &[Outlet]| signature(inputs, &output, &none).unwrap().batched;
         assert!(batched(&[named("a", "batch"), named("b", "batch")]));
         assert!(batched(&[named("a", "batch"), named("b", "")]), "an unnamed dimension matches any name");
@@ -128,13 +130,12 @@ mod tests {
 
     #[test]
     fn an_input_without_a_shape_is_of_any_rank_and_not_a_scalar() {
-        let model = [tensor("x", TensorElementType::Float32, &[])];
+        let model = [floats("x", &[])];
         let unranked = BTreeSet::from(["x".to_owned()]);
         let found = signature(&model, &model, &unranked).unwrap();
         assert!(found.inputs.iter().all(|spec| spec.any_rank) && !found.batched);
-        assert!(
-            !signature(&model, &model, &BTreeSet::new()).unwrap().inputs.iter().any(|spec| spec.any_rank)
-        );
+        let scalar = signature(&model, &model, &BTreeSet::new()).unwrap();
+        assert!(!scalar.inputs.iter().any(|spec| spec.any_rank));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cudock_tensor::Signature;
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg, send, sendmsg, socketpair,
@@ -49,7 +49,6 @@ pub(crate) fn send_message(control: &mut UnixStream, message: &impl Serialize) -
     control.write_all(&text)
 }
 
-/// Waits for a message on the control stream.
 pub(crate) fn receive_message<T: DeserializeOwned>(control: &mut UnixStream) -> io::Result<T> {
     let mut length = [0; 4];
     control.read_exact(&mut length)?;
@@ -78,14 +77,13 @@ pub(crate) fn send_descriptors(control: &UnixStream, descriptors: &[BorrowedFd<'
     Ok(())
 }
 
-/// Receives `count` file descriptors.
 pub(crate) fn receive_descriptors(control: &UnixStream, count: usize) -> io::Result<Vec<OwnedFd>> {
     let mut descriptors = Vec::new();
     while descriptors.len() < count {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut byte = [0];
-        let received = rustix::io::retry_on_intr(|| {
+        let received = retry_on_intr(|| {
             recvmsg(control, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
         })?;
         if received.bytes == 0 {
@@ -103,13 +101,7 @@ pub(crate) fn receive_descriptors(control: &UnixStream, count: usize) -> io::Res
 /// Waits until the other side has sent something or is gone; returns whether it is still there.
 pub(crate) fn wait(control: &UnixStream) -> bool {
     let mut byte = [0];
-    loop {
-        match recv(control, &mut byte, RecvFlags::PEEK) {
-            Err(Errno::INTR) => {}
-            Ok((_, bytes)) => return bytes > 0,
-            Err(_) => return false,
-        }
-    }
+    retry_on_intr(|| recv(control, &mut byte, RecvFlags::PEEK)).is_ok_and(|(_, bytes)| bytes > 0)
 }
 
 /// One end of a lane's socket.
@@ -120,7 +112,6 @@ pub(crate) struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Creates both ends.
     pub(crate) fn pair() -> io::Result<(Self, Self)> {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -132,32 +123,20 @@ impl PacketSocket {
     }
 
     pub(crate) fn send(&self, packet: &[u8]) -> io::Result<()> {
-        loop {
-            match send(&self.socket, packet, SendFlags::NOSIGNAL) {
-                Err(Errno::INTR) => {}
-                sent => return Ok(sent.map(drop)?),
-            }
-        }
+        Ok(retry_on_intr(|| send(&self.socket, packet, SendFlags::NOSIGNAL)).map(drop)?)
     }
 
     /// Waits for a packet and returns its length: 0 if the other side is gone. `WouldBlock` if nothing arrives within
     /// the limit.
     pub(crate) fn receive(&mut self, packet: &mut [u8], limit: Option<Duration>) -> io::Result<usize> {
         if limit != self.limit {
-            let shortest = Duration::from_millis(1);
-            sockopt::set_socket_timeout(
-                &self.socket,
-                sockopt::Timeout::Recv,
-                limit.map(|limit| limit.max(shortest)),
-            )?;
+            let timeout = limit.map(|limit| limit.max(Duration::from_millis(1)));
+            sockopt::set_socket_timeout(&self.socket, sockopt::Timeout::Recv, timeout)?;
             self.limit = limit;
         }
-        loop {
-            match recv(&self.socket, &mut *packet, RecvFlags::empty()) {
-                Err(Errno::INTR) => {}
-                Err(Errno::CONNRESET) => return Ok(0),
-                received => return Ok(received?.1),
-            }
+        match retry_on_intr(|| recv(&self.socket, &mut *packet, RecvFlags::empty())) {
+            Err(Errno::CONNRESET) => Ok(0),
+            received => Ok(received?.1),
         }
     }
 }
@@ -190,8 +169,8 @@ mod tests {
             })
             .collect();
         send_descriptors(&ours, &files.iter().map(AsFd::as_fd).collect::<Vec<_>>()).unwrap();
-        for (number, descriptor) in receive_descriptors(&theirs, files.len()).unwrap().into_iter().enumerate()
-        {
+        let received = receive_descriptors(&theirs, files.len()).unwrap();
+        for (number, descriptor) in received.into_iter().enumerate() {
             let mut byte = [0];
             std::fs::File::from(descriptor).read_exact(&mut byte).unwrap();
             assert_eq!(usize::from(byte[0]), number);
@@ -199,20 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_claims_too_much_is_rejected() {
-        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
-        ours.write_all(&u32::MAX.to_le_bytes()).unwrap();
-        let error = receive_message::<LoadReply>(&mut theirs).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-    }
-
-    #[test]
-    fn a_truncated_message_is_an_error() {
-        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
-        ours.write_all(&8_u32.to_le_bytes()).unwrap();
-        ours.write_all(b"12").unwrap();
-        drop(ours);
-        assert!(receive_message::<u32>(&mut theirs).is_err());
+    fn a_message_that_claims_too_much_or_is_truncated_is_rejected() {
+        for (length, kind) in [(u32::MAX, io::ErrorKind::InvalidData), (8, io::ErrorKind::UnexpectedEof)] {
+            let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+            ours.write_all(&length.to_le_bytes()).unwrap();
+            ours.write_all(b"12").unwrap();
+            drop(ours);
+            assert_eq!(receive_message::<u32>(&mut theirs).unwrap_err().kind(), kind);
+        }
     }
 
     #[test]

@@ -34,7 +34,6 @@ pub fn serve_child<Kind: DeserializeOwned + Send + 'static>(load: LoadEngine<Kin
     }
 }
 
-/// Loads an engine in this process.
 type LoadEngine<Kind> = fn(EngineSettings<Kind>) -> Result<Box<dyn SharedEngine>, EngineError>;
 
 fn serve<Kind: DeserializeOwned + Send + 'static>(load: LoadEngine<Kind>) -> io::Result<()> {

@@ -17,7 +17,6 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// Whether it runs on a GPU.
     pub fn is_gpu(self) -> bool {
         self != Self::Cpu
     }
@@ -26,19 +25,16 @@ impl Provider {
 /// Settings for loading a model. `Kind` holds what only one kind of engine needs.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct EngineSettings<Kind> {
-    /// The model file.
     pub model: PathBuf,
     /// Directories of shared libraries that the engine process needs, such as those of CUDA.
     pub library_path: Vec<PathBuf>,
     /// Providers to try, in order. One that cannot be used is skipped and the reason stored in [`DeviceInfo`].
     pub providers: Vec<Provider>,
-    /// Index of the GPU.
     pub gpu: u32,
     /// Threads for operators; 0 leaves the choice to the engine.
     pub threads: usize,
     /// Lanes: most batches in the engine at once, each with its own buffers.
     pub lanes: usize,
-    /// Most bytes of device memory.
     pub gpu_memory: Option<u64>,
     pub kind: Kind,
 }
@@ -71,7 +67,6 @@ pub struct DeviceInfo {
     pub provider: Provider,
     /// "cpu", or the GPU's name.
     pub name: String,
-    /// The GPU's index.
     pub gpu: Option<u32>,
     /// Requested providers that are not used, with the reason.
     pub skipped_providers: Vec<(Provider, String)>,
@@ -83,20 +78,10 @@ pub struct DeviceInfo {
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The engine's library cannot be used.
     #[error("cannot use the engine library {}: {reason}", library.display())]
-    Library {
-        library: PathBuf,
-        /// The loader's message.
-        reason: String,
-    },
-    /// The model cannot be loaded.
+    Library { library: PathBuf, reason: String },
     #[error("cannot load {}: {reason}", model.display())]
-    Load {
-        model: PathBuf,
-        /// The engine's message.
-        reason: String,
-    },
+    Load { model: PathBuf, reason: String },
     /// The batch failed; the engine can run the next one.
     #[error("the engine failed: {0}")]
     Failed(String),
@@ -106,7 +91,6 @@ pub enum EngineError {
     /// The engine timed out and was killed; all its lanes are unusable.
     #[error("the engine timed out after {} ms and was killed", .0.as_millis())]
     TimedOut(Duration),
-    /// There is no memory for the batch.
     #[error("cannot allocate memory for a batch of {0} bytes")]
     OutOfMemory(usize, #[source] std::io::Error),
 }
@@ -121,7 +105,6 @@ impl EngineError {
 /// One output of a batch, in memory that the lane's next batch will reuse.
 #[derive(Clone, Debug)]
 pub struct OutputView<'lane> {
-    /// The type of the elements.
     pub dtype: DType,
     pub shape: Vec<usize>,
     /// Its bytes, in the layout of [`cudock_tensor::Tensor`].
@@ -143,7 +126,6 @@ pub trait Lane: Send {
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Vec<OutputView<'_>>, EngineError>;
 
-    /// Runs the batch to its end.
     fn run(&mut self, limit: Duration) -> Result<Vec<OutputView<'_>>, EngineError> {
         self.run_while(limit, &|| true)
     }
@@ -154,7 +136,6 @@ pub trait Lane: Send {
 
 /// A loaded model.
 pub trait Engine: Send {
-    /// Its inputs and outputs.
     fn signature(&self) -> &Signature;
 
     fn device(&self) -> &DeviceInfo;

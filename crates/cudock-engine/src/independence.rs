@@ -17,10 +17,8 @@ const ROWS: usize = 2;
 /// cause less, mixed rows far more.
 const TOLERANCE: f64 = 0.02;
 
-/// The result of the check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowCheck {
-    /// Rows do not depend on each other.
     Independent,
     /// Rows depend on each other, or outputs have no rows; which output shows it.
     Dependent(String),

@@ -18,9 +18,7 @@ use crate::channel::{
 };
 use crate::process::EngineProcess;
 use crate::wire::{BatchReply, PACKET, read_reply, write_extents};
-use crate::{
-    DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, Extent, Lane, LaneMemory, OutputView,
-};
+use crate::{DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, Lane, LaneMemory, OutputView};
 
 /// The environment variable in which the engine process finds CUDA's libraries.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
@@ -69,17 +67,14 @@ impl IsolatedEngine {
                 return Err(load_error(format!("timed out after {} s", limit.as_secs_f32())));
             }
             Err(_) => {
-                return Err(load_error(format!(
-                    "the engine died while loading ({})",
-                    process.wait_for_exit()
-                )));
+                let reason = process.wait_for_exit();
+                return Err(load_error(format!("the engine died while loading ({reason})")));
             }
         };
         let process = Arc::new(process);
+        let is_gpu = device.provider.is_gpu();
         let lanes = (0..settings.lanes.max(1))
-            .map(|number| {
-                IsolatedLane::open(number, &process, &signature, &control, device.provider.is_gpu())
-            })
+            .map(|number| IsolatedLane::open(number, &process, &signature, &control, is_gpu))
             .collect::<io::Result<_>>()
             .map_err(start_error)?;
         Ok(Self { process, signature, device, lanes })
@@ -100,7 +95,7 @@ impl Engine for IsolatedEngine {
     }
 
     fn process(&self) -> Option<u32> {
-        Some(self.process.id())
+        Some(self.process.id)
     }
 
     fn exit_check(&self) -> Option<ExitCheck> {
@@ -124,7 +119,6 @@ const MAX_RETAINED: usize = 8 << 20;
 
 struct IsolatedLane {
     number: usize,
-    /// Number of batches sent.
     batches: u64,
     /// Whether the device accesses the lane's memory directly; such memory must not move.
     is_gpu: bool,
@@ -213,12 +207,12 @@ impl IsolatedLane {
         let LaneMemory { signature, outputs, results, .. } = &mut self.memory;
         let invalid =
             signature.outputs.iter().zip(outputs).zip(results).find_map(|((spec, memory), result)| {
-                let checked = if result.fits(spec.dtype) {
-                    memory.follow(result.bytes).map(drop)
+                let reason = if result.fits(spec.dtype) {
+                    memory.follow(result.bytes).err()?.to_string()
                 } else {
-                    Err(size_mismatch(result))
+                    format!("{:?} in {} bytes", result.shape, result.bytes)
                 };
-                checked.err().map(|reason| format!("output {:?}: {reason}", spec.name))
+                Some(format!("output {:?}: {reason}", spec.name))
             });
         invalid.map_or(Ok(()), |reason| Err(self.kill_untrusted(&reason)))
     }
@@ -261,9 +255,4 @@ impl Lane for IsolatedLane {
             }
         }
     }
-}
-
-fn size_mismatch(result: &Extent) -> io::Error {
-    let text = format!("{:?} in {} bytes", result.shape, result.bytes);
-    io::Error::new(io::ErrorKind::InvalidData, text)
 }

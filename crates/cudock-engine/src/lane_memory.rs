@@ -9,11 +9,9 @@ use cudock_tensor::{DType, Signature, TensorSpec, elements};
 
 use crate::{EngineError, OutputView};
 
-/// A tensor's shape and size in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     pub shape: Vec<usize>,
-    /// The size in bytes.
     pub bytes: usize,
 }
 
@@ -27,13 +25,10 @@ impl Extent {
 
 /// The memory of a lane, in signature order. It grows with the batches and is reused by the next one.
 pub struct LaneMemory {
-    /// Inputs and outputs of the model.
     pub signature: Arc<Signature>,
     pub inputs: Vec<SharedMemory>,
     pub outputs: Vec<SharedMemory>,
-    /// Extents of the batch's inputs.
     pub batch: Vec<Extent>,
-    /// Extents of the batch's outputs.
     pub results: Vec<Extent>,
 }
 
@@ -103,7 +98,6 @@ impl LaneMemory {
         Err(EngineError::Failed(text))
     }
 
-    /// The bytes of an input.
     pub fn input_mut(&mut self, index: usize) -> &mut [u8] {
         let bytes = self.batch.get(index).map_or(0, |extent| extent.bytes);
         self.inputs.get_mut(index).and_then(|memory| memory.bytes_mut().get_mut(..bytes)).unwrap_or_default()
@@ -118,7 +112,6 @@ impl LaneMemory {
         memory.grow(bytes).map_err(|source| EngineError::OutOfMemory(bytes, source))
     }
 
-    /// Stores an output.
     pub fn write_output(
         &mut self,
         index: usize,
@@ -133,7 +126,6 @@ impl LaneMemory {
         Ok(has_moved)
     }
 
-    /// The outputs of the batch.
     pub fn output_views(&self) -> Result<Vec<OutputView<'_>>, EngineError> {
         let outputs = self.signature.outputs.iter().zip(&self.results).zip(&self.outputs);
         outputs

@@ -3,9 +3,10 @@
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use cudock_base::lock;
 use rustix::io::Errno;
 
 use crate::channel::{CancelRequest, send_message};
@@ -17,7 +18,7 @@ const EXIT_POLLS: usize = 500;
 /// A process that is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct EngineProcess {
-    id: u32,
+    pub(crate) id: u32,
     state: Mutex<ProcessState>,
     /// Its end of the control stream sees this one close, too.
     control: Mutex<UnixStream>,
@@ -38,24 +39,19 @@ impl EngineProcess {
         }
     }
 
-    pub(crate) fn id(&self) -> u32 {
-        self.id
-    }
-
     /// How it exited, if it is known to have.
     pub(crate) fn exit_reason(&self) -> Option<String> {
-        self.state().exit_reason.clone()
+        lock(&self.state).exit_reason.clone()
     }
 
     /// Asks it to cancel a batch. A process that is exiting need not receive it.
     pub(crate) fn cancel(&self, request: &CancelRequest) {
-        let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = send_message(&mut control, request);
+        let _ = send_message(&mut lock(&self.control), request);
     }
 
     /// Whether it has exited. An error other than "no such child" does not mean that it has.
     pub(crate) fn has_exited(&self) -> bool {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.exit_reason.is_some() {
             return true;
         }
@@ -72,7 +68,7 @@ impl EngineProcess {
 
     /// Kills it, unless it has exited, and returns how it exited: by itself, or for `reason`.
     pub(crate) fn stop(&self, reason: &str) -> String {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if let Some(exit_reason) = &state.exit_reason {
             return exit_reason.clone();
         }
@@ -84,27 +80,20 @@ impl EngineProcess {
             wait_briefly(&mut state.child);
             reason.to_owned()
         };
-        state.exit_reason = Some(exit_reason.clone());
-        exit_reason
+        state.exit_reason.insert(exit_reason).clone()
     }
 
     /// Waits for a process that has closed a lane, which means that it is exiting, and returns how it did.
     pub(crate) fn wait_for_exit(&self) -> String {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if let Some(exit_reason) = &state.exit_reason {
             return exit_reason.clone();
         }
         if let Some(status) = wait_briefly(&mut state.child) {
-            let exit_reason = describe_exit(status);
-            state.exit_reason = Some(exit_reason.clone());
-            return exit_reason;
+            return state.exit_reason.insert(describe_exit(status)).clone();
         }
         drop(state);
         self.stop("it closed a lane and did not exit")
-    }
-
-    fn state(&self) -> MutexGuard<'_, ProcessState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -177,7 +166,7 @@ mod tests {
         assert_eq!(running.exit_reason(), None);
         assert_eq!(running.stop("it hung"), "it hung");
         assert_eq!(running.stop("another"), "it hung");
-        let zombie = std::path::Path::new("/proc").join(running.id().to_string()).join("exe");
+        let zombie = std::path::Path::new("/proc").join(running.id.to_string()).join("exe");
         assert!(!zombie.exists());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_tensor::{DType, Signature, elements};
+use cudock_tensor::{Signature, elements};
 
 use crate::{EngineError, Lane};
 
@@ -40,7 +40,7 @@ fn run_zeros(
         let shape: Vec<usize> =
             spec.shape.iter().enumerate().map(|(index, size)| size.unwrap_or_else(|| open(index))).collect();
         // An empty string is four bytes of length, all zero.
-        let size = spec.dtype.size().unwrap_or_else(|| if spec.dtype == DType::String { 4 } else { 0 });
+        let size = spec.dtype.size().unwrap_or(4);
         let bytes = elements(&shape).and_then(|elements| elements.checked_mul(size)).ok_or_else(|| {
             EngineError::Failed(format!("input {:?} of {shape:?} cannot be counted", spec.name))
         })?;
@@ -85,13 +85,8 @@ mod tests {
     }
 
     fn signature(batched: bool) -> Signature {
-        let input = |name: &str, dtype, shape: &[Option<usize>]| TensorSpec {
-            name: name.into(),
-            dtype,
-            shape: shape.into(),
-            any_rank: false,
-        };
-        let inputs = vec![input("x", DType::F32, &[None, Some(3), None]), input("s", DType::String, &[None])];
+        let floats = TensorSpec::new("x", DType::F32, [None, Some(3), None]);
+        let inputs = vec![floats, TensorSpec::new("s", DType::String, [None])];
         Signature { inputs, outputs: vec![], batched }
     }
 
@@ -113,10 +108,8 @@ mod tests {
     #[test]
     fn an_engine_that_dies_is_an_error_at_once() {
         let mut lane = MockLane { dies: true, ..MockLane::default() };
-        assert!(matches!(
-            warm_up(&mut lane, &signature(true), &[1, 2], Duration::ZERO),
-            Err(EngineError::Died(_))
-        ));
+        let outcome = warm_up(&mut lane, &signature(true), &[1, 2], Duration::ZERO);
+        assert!(matches!(outcome, Err(EngineError::Died(_))));
         assert_eq!(lane.runs, 1);
     }
 }

@@ -14,7 +14,6 @@ const DONE: u8 = 0;
 const FAILED: u8 = 1;
 const BROKEN: u8 = 2;
 
-/// The result of a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BatchReply {
     /// The outputs are in the lane's memory; their extents were read.
@@ -42,7 +41,6 @@ pub(crate) fn read_request(packet: &[u8], inputs: &mut [Extent]) -> Result<(), I
         .and_then(|reply| if reply == BatchReply::Done { Ok(()) } else { Err(InvalidPacket(0)) })
 }
 
-/// Appends extents to a packet.
 fn put_extents(packet: &mut Vec<u8>, extents: &[Extent]) {
     for extent in extents {
         put_number(packet, extent.bytes);
@@ -155,9 +153,8 @@ mod tests {
         let mut packet = Vec::new();
         write_failure(&mut packet, &"ä".repeat(PACKET), true);
         assert!(packet.len() < PACKET);
-        assert!(
-            matches!(read_reply(&packet, &mut []), Ok(BatchReply::Broken(text)) if text.starts_with('ä'))
-        );
+        let reply = read_reply(&packet, &mut []);
+        assert!(matches!(reply, Ok(BatchReply::Broken(text)) if text.starts_with('ä')));
         write_failure(&mut packet, "index out of range", false);
         assert_eq!(read_reply(&packet, &mut []), Ok(BatchReply::Failed("index out of range".to_owned())));
     }

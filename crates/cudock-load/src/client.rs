@@ -9,7 +9,6 @@ use cudock_tensor::DType;
 use crate::response::ResponseReader;
 use crate::{Expected, LoadError, LoadRequest, ServerUrl};
 
-/// A complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpResponse {
     pub status: u16,
@@ -19,7 +18,6 @@ pub struct HttpResponse {
 }
 
 impl HttpResponse {
-    /// Whether the request was done.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -56,11 +54,10 @@ impl HttpClient {
         Self { target: target.clone(), address, timeout, stream: None }
     }
 
-    /// Sends a request and waits for its response.
     pub fn send(&mut self, request: &LoadRequest) -> Result<HttpResponse, LoadError> {
         let server = self.target.authority();
         let broken =
-            |source| LoadError::Exchange { server: server.clone(), path: request.path().to_owned(), source };
+            |source| LoadError::Exchange { server: server.clone(), path: request.path.clone(), source };
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => TcpStream::connect_timeout(&self.address, self.timeout)
@@ -68,8 +65,8 @@ impl HttpClient {
         };
         stream.set_nodelay(true).map_err(broken)?;
         stream.set_read_timeout(Some(self.timeout)).map_err(broken)?;
-        stream.write_all(request.bytes()).map_err(broken)?;
-        let mut reader = ResponseReader::new();
+        stream.write_all(&request.bytes).map_err(broken)?;
+        let mut reader = ResponseReader::default();
         reader.begin(true);
         let mut buffer = [0; 16 << 10];
         let completed = loop {
@@ -82,12 +79,9 @@ impl HttpClient {
                 None | Some([]) => reader.closed().map(Some),
                 Some(bytes) => reader.feed(bytes),
             };
-            let step = step.map_err(|source| LoadError::Response {
-                server: server.clone(),
-                path: request.path().to_owned(),
-                source,
-            })?;
-            if let Some(completed) = step {
+            let invalid =
+                |source| LoadError::Response { server: server.clone(), path: request.path.clone(), source };
+            if let Some(completed) = step.map_err(invalid)? {
                 break completed;
             }
         };
@@ -112,13 +106,10 @@ pub fn record_expected(
     for request in requests {
         let response = client.send(request)?;
         if !response.is_success() {
-            return Err(LoadError::Refused {
-                path: request.path().to_owned(),
-                status: response.status,
-                message: response.message(),
-            });
+            let (path, message) = (request.path.clone(), response.message());
+            return Err(LoadError::Refused { path, status: response.status, message });
         }
-        request.expect(Expected::new(response, elements));
+        request.expected = Some(Expected::new(response, elements));
     }
     Ok(())
 }

@@ -4,14 +4,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::response::{CompletedResponse, ResponseReader};
 
-/// A request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exchange {
-    /// Its intended send time.
     pub(crate) intended: Instant,
     /// Its index in the pool.
     pub(crate) request: usize,
@@ -19,13 +18,10 @@ pub(crate) struct Exchange {
     pub(crate) check: bool,
 }
 
-/// The state of an exchange after an event.
 #[derive(Debug)]
 pub(crate) enum ExchangeState {
-    /// It waits for the server.
     Waiting,
     Completed(CompletedResponse),
-    /// The connection failed.
     Broken(String),
 }
 
@@ -33,7 +29,6 @@ pub(crate) enum ExchangeState {
 pub(crate) struct Connection {
     stream: TcpStream,
     connected: bool,
-    /// Number of request bytes sent.
     written: usize,
     reader: ResponseReader,
     pub(crate) exchange: Option<Exchange>,
@@ -47,21 +42,13 @@ impl Connection {
         socket.set_tcp_nodelay(true)?;
         let connected = match socket.connect(&address.into()) {
             Ok(()) => true,
-            Err(error)
-                if error.kind() == ErrorKind::WouldBlock
-                    || error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) =>
-            {
-                false
-            }
-            Err(error) => return Err(error),
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::WOULDBLOCK | Errno::INPROGRESS) => false,
+                _ => return Err(error),
+            },
         };
-        Ok(Self {
-            stream: socket.into(),
-            connected,
-            written: 0,
-            reader: ResponseReader::new(),
-            exchange: None,
-        })
+        let reader = ResponseReader::default();
+        Ok(Self { stream: socket.into(), connected, written: 0, reader, exchange: None })
     }
 
     pub(crate) fn stream(&self) -> &TcpStream {

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-/// The measurement window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     pub(crate) start: Instant,
@@ -99,7 +98,6 @@ impl LoadCounters {
         }
     }
 
-    /// Counts a response.
     pub(crate) fn response(&mut self, intended: Instant, now: Instant, status: u16, rows: usize) {
         let success = (200..300).contains(&status);
         if success && self.window.contains(now) {
@@ -125,12 +123,7 @@ impl LoadCounters {
     /// Counts a request that will have no response.
     pub(crate) fn lose(&mut self, intended: Instant, reason: &str) {
         if self.window.contains(intended) {
-            match self.broken.get_mut(reason) {
-                Some(count) => *count += 1,
-                None => {
-                    self.broken.insert(reason.to_owned(), 1);
-                }
-            }
+            *self.broken.entry(reason.to_owned()).or_default() += 1;
         }
     }
 
@@ -141,7 +134,6 @@ impl LoadCounters {
         }
     }
 
-    /// Counts a verified response.
     pub(crate) fn check(&mut self, right: bool) {
         self.checked += 1;
         self.wrong += u64::from(!right);

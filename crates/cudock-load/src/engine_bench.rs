@@ -11,10 +11,8 @@ use serde::Serialize;
 use crate::error::LoadError;
 use crate::payload::{self, BenchProtocol, ModelInput, ShapeOfRow};
 
-/// The longest a batch may take.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The settings of a measurement.
 #[derive(Debug)]
 pub struct EngineBench<'a> {
     /// Batch sizes. A model without a batch dimension runs one request at a time.
@@ -23,26 +21,20 @@ pub struct EngineBench<'a> {
     pub rows: usize,
     /// Shapes of inputs with dynamic sizes.
     pub shapes: &'a [ShapeOfRow],
-    /// The seed of generated values.
     pub seed: u64,
     /// The warm-up of each size.
     pub warm_up: Duration,
-    /// The measuring time of each size.
     pub duration: Duration,
 }
 
 impl EngineBench<'_> {
-    /// The default measuring time.
     pub const DURATION: Duration = Duration::from_secs(1);
-    /// The default warm-up.
     pub const WARM_UP: Duration = Duration::from_millis(200);
 }
 
-/// The measurements.
 #[derive(Debug, Serialize)]
 pub struct EngineReport {
     pub device: DeviceInfo,
-    /// One for each size of batch.
     pub runs: Vec<BatchRun>,
     /// The size of the fastest run.
     pub best_batch: usize,
@@ -67,13 +59,9 @@ pub struct BatchRun {
 /// The cost of the JSON of one request on one thread.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct JsonCost {
-    /// Rows of the request.
     pub rows: usize,
-    /// The length of its body.
     pub body_bytes: usize,
-    /// Time to read it.
     pub read_us: f64,
-    /// Time to write its response.
     pub write_us: f64,
 }
 
@@ -84,16 +72,13 @@ impl JsonCost {
     }
 }
 
-/// An error in measuring an engine.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineBenchError {
     /// Inputs cannot be generated.
     #[error(transparent)]
     Payload(#[from] LoadError),
-    /// It failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// It has no lane to run batches on.
     #[error("the engine has no lane")]
     NoLane,
     /// An output is not a tensor.
@@ -168,23 +153,19 @@ impl EngineBench<'_> {
 
     /// The number of batches that a lane ran, and their time in seconds.
     fn run_lane(&self, lane: &mut dyn Lane, feed: &Feed) -> Result<(u64, f64), EngineError> {
-        let started = Instant::now();
+        let mut run = |least: u64, duration: Duration| {
+            let (started, mut batches) = (Instant::now(), 0);
+            while batches < least || started.elapsed() < duration {
+                black_box(fill_and_run(lane, feed)?);
+                batches += 1;
+            }
+            Ok((batches, started.elapsed().as_secs_f64()))
+        };
         // At least twice: the first run of a size may choose algorithms or record a graph.
-        black_box(fill_and_run(lane, feed)?);
-        black_box(fill_and_run(lane, feed)?);
-        while started.elapsed() < self.warm_up {
-            black_box(fill_and_run(lane, feed)?);
-        }
-        let started = Instant::now();
-        let mut batches = 0;
-        while batches == 0 || started.elapsed() < self.duration {
-            black_box(fill_and_run(lane, feed)?);
-            batches += 1;
-        }
-        Ok((batches, started.elapsed().as_secs_f64()))
+        run(2, self.warm_up)?;
+        run(1, self.duration)
     }
 
-    /// Measures reading a request and writing its response.
     fn json_cost(
         &self,
         signature: &Signature,

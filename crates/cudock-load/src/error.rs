@@ -6,65 +6,29 @@ use cudock_base::UsageError;
 
 use crate::response::BadResponse;
 
-/// An error of the load generator.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The user's arguments cannot be used.
     #[error(transparent)]
     Usage(#[from] UsageError),
-    /// An invalid server URL.
     #[error("invalid server URL `{url}`: {reason}")]
     Url { url: String, reason: &'static str },
-    /// The host name cannot be resolved.
     #[error("cannot resolve `{name}`")]
-    Name {
-        name: String,
-        /// The system error.
-        #[source]
-        source: io::Error,
-    },
-    /// The server does not accept connections.
+    Name { name: String, source: io::Error },
     #[error("cannot connect to {server}")]
     Connect {
         /// Host and port.
         server: String,
-        /// The system error.
-        #[source]
         source: io::Error,
     },
     /// A connection failed during a single request.
     #[error("{server} did not respond to {path}")]
-    Exchange {
-        /// Host and port.
-        server: String,
-        /// What was asked for.
-        path: String,
-        /// The system error.
-        #[source]
-        source: io::Error,
-    },
+    Exchange { server: String, path: String, source: io::Error },
     /// The response to a single request is not HTTP.
     #[error("invalid response from {server} to {path}")]
-    Response {
-        /// Host and port.
-        server: String,
-        /// What was asked for.
-        path: String,
-        /// The reason.
-        #[source]
-        source: BadResponse,
-    },
-    /// The server rejected the first request.
+    Response { server: String, path: String, source: BadResponse },
     #[error("the server rejected the first request to {path}: {status} {message}")]
-    Refused {
-        /// The request path.
-        path: String,
-        /// The status of the response.
-        status: u16,
-        /// The message of the response.
-        message: String,
-    },
-    /// The model metadata is invalid.
+    Refused { path: String, status: u16, message: String },
     #[error("invalid model metadata: {0}")]
     Metadata(String),
     /// Request bodies cannot be generated.
@@ -72,14 +36,7 @@ pub enum LoadError {
     Payload(String),
     /// A system call of the generator failed.
     #[error("cannot {what}")]
-    Machine {
-        /// The operation.
-        what: &'static str,
-        /// The system error.
-        #[source]
-        source: io::Error,
-    },
-    /// A thread of the generator ended early.
+    Machine { what: &'static str, source: io::Error },
     #[error("a thread of the load generator panicked")]
     Thread,
 }

@@ -5,7 +5,6 @@ use serde::Deserialize;
 
 use crate::{HttpClient, LoadError, LoadRequest, ServerUrl};
 
-/// Inputs and outputs of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelMetadata {
     pub name: String,
@@ -44,8 +43,8 @@ impl TryFrom<TensorMetadata> for TensorSpec {
         let dtype = DType::from_protocol_name(&tensor.datatype).ok_or_else(|| {
             LoadError::Metadata(format!("`{}` has the unknown type {}", tensor.name, tensor.datatype))
         })?;
-        let shape = tensor.shape.into_iter().map(|size| usize::try_from(size).ok()).collect();
-        Ok(Self { name: tensor.name, dtype, shape, any_rank: false })
+        let shape: Vec<_> = tensor.shape.into_iter().map(|size| usize::try_from(size).ok()).collect();
+        Ok(Self::new(tensor.name, dtype, shape))
     }
 }
 
@@ -109,13 +108,7 @@ mod tests {
             "outputs":[{"name":"y","datatype":"INT64","shape":[-1]}]}"#;
         let metadata = read(text).unwrap();
         assert_eq!(metadata.name, "m");
-        let x = TensorSpec {
-            name: "x".to_owned(),
-            dtype: DType::F32,
-            shape: vec![None, Some(512)],
-            any_rank: false,
-        };
-        assert_eq!(metadata.inputs, [x]);
+        assert_eq!(metadata.inputs, [TensorSpec::new("x", DType::F32, [None, Some(512)])]);
         assert_eq!(metadata.output_elements(), Some(DType::I64));
     }
 

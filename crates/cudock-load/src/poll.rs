@@ -13,7 +13,6 @@ use crate::LoadError;
 
 /// Shorter waits are spent polling: setting the timer takes about as long.
 const SPIN: Duration = Duration::from_micros(5);
-/// The token of the timer.
 const TIMER: u64 = u64::MAX;
 const MAX_EVENTS: usize = 512;
 
@@ -22,11 +21,9 @@ pub(crate) struct Poll {
     epoll: OwnedFd,
     timer: OwnedFd,
     events: Vec<Event>,
-    /// When the timer expires.
     armed: Option<Instant>,
 }
 
-/// An event on a socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) token: u64,
@@ -80,7 +77,6 @@ impl Poll {
         Ok(())
     }
 
-    /// The event with that index.
     pub(crate) fn event(&mut self, number: usize) -> Option<Ready> {
         let Event { flags, data } = *self.events.get(number)?;
         let token = data.u64();

@@ -25,24 +25,17 @@ pub struct RequestOptions<'a> {
     pub shapes: &'a [ShapeOfRow],
     /// The type of the inputs, as the Open Inference Protocol names it.
     pub dtype: Option<&'a str>,
-    /// A file with the body to send.
     pub body: Option<&'a Path>,
     /// Headers as `Name: value`.
     pub headers: &'a [String],
-    /// Row counts of the requests.
     pub rows: &'a [usize],
-    /// The number of different bodies.
     pub bodies: usize,
-    /// The seed of generated values.
     pub seed: u64,
 }
 
-/// Prepared requests and their server.
 #[derive(Debug)]
 pub struct Prepared {
-    /// The server's address.
     pub address: SocketAddr,
-    /// The path of all requests.
     pub path: String,
     /// The requests, each with its expected response.
     pub requests: Vec<LoadRequest>,
@@ -185,16 +178,14 @@ fn from_file(
 }
 
 fn header(text: &str) -> Result<(String, String), UsageError> {
-    let parts = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
-    match parts {
-        Some((name, value))
-            if !name.is_empty()
-                && name.bytes().all(|byte| byte.is_ascii_graphic())
-                && !value.bytes().any(|byte| byte.is_ascii_control()) =>
-        {
-            Ok((name.to_owned(), value.to_owned()))
-        }
-        _ => Err(UsageError::new(format!("`{}` is not a header", text.escape_debug()))
-            .hint("write it as 'Name: value'")),
-    }
+    let is_valid = |(name, value): &(&str, &str)| {
+        !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_graphic())
+            && !value.bytes().any(|byte| byte.is_ascii_control())
+    };
+    let parts = text.split_once(':').map(|(name, value)| (name.trim(), value.trim())).filter(is_valid);
+    parts.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| {
+        UsageError::new(format!("`{}` is not a header", text.escape_debug()))
+            .hint("write it as 'Name: value'")
+    })
 }

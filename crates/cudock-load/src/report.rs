@@ -6,13 +6,10 @@ use std::time::Duration;
 use crate::counters::{Latencies, LoadCounters, SLOTS};
 use crate::run::{Load, LoadSettings};
 
-/// The report of a run.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct LoadReport {
     pub load: Load,
-    /// Length of the measurement.
     pub seconds: f64,
-    /// Length of the warm-up.
     pub warm_up_seconds: f64,
     /// Requests whose intended send time is in the measurement.
     pub requests: u64,
@@ -28,15 +25,12 @@ pub struct LoadReport {
     pub refused: Latency,
     /// Latency of all other responses.
     pub failed: Latency,
-    /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
     /// Requests without a response because a connection failed, by reason.
     pub broken: BTreeMap<String, u64>,
     /// Requests without a response at the end of the grace period.
     pub unanswered: u64,
-    /// Number of verified responses.
     pub checked: u64,
-    /// Number of wrong responses.
     pub wrong: u64,
     /// How late requests were sent (open loop): time spent waiting for a connection, or for the generator.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,18 +46,12 @@ pub struct LoadReport {
 /// Latency in milliseconds.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Latency {
-    /// Number of responses.
     pub count: u64,
     pub mean_ms: f64,
-    /// 50th percentile.
     pub p50_ms: f64,
-    /// 90th percentile.
     pub p90_ms: f64,
-    /// 99th percentile.
     pub p99_ms: f64,
-    /// 99.9th percentile.
     pub p999_ms: f64,
-    /// Maximum.
     pub max_ms: f64,
     /// Shares of the responses and what they took at most, for a curve.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -73,9 +61,7 @@ pub struct Latency {
 /// A rate over time.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Timeline {
-    /// Length of a slot in seconds.
     pub slot_seconds: f64,
-    /// Rate per slot.
     pub per_second: Vec<f64>,
 }
 
@@ -112,7 +98,6 @@ impl LoadReport {
         }
     }
 
-    /// Number of requests lost because connections failed.
     pub fn broken_count(&self) -> u64 {
         self.broken.values().sum()
     }

@@ -8,12 +8,12 @@ use crate::verify::Expected;
 /// A request as sent over the wire, and what is known about it.
 #[derive(Clone, Debug)]
 pub struct LoadRequest {
-    bytes: Vec<u8>,
-    /// Bytes of its body.
-    length: usize,
-    path: String,
-    rows: usize,
-    expected: Option<Expected>,
+    pub(crate) bytes: Vec<u8>,
+    pub body_length: usize,
+    pub(crate) path: String,
+    pub(crate) rows: usize,
+    /// The expected response, if known.
+    pub(crate) expected: Option<Expected>,
 }
 
 impl LoadRequest {
@@ -27,40 +27,12 @@ impl LoadRequest {
     ) -> Self {
         let mut bytes = head("POST", target, path, headers, Some(body.len())).into_bytes();
         bytes.extend_from_slice(body);
-        Self { bytes, length: body.len(), path: path.to_owned(), rows, expected: None }
+        Self { bytes, body_length: body.len(), path: path.to_owned(), rows, expected: None }
     }
 
     pub fn get(target: &ServerUrl, path: &str, headers: &[(String, String)]) -> Self {
         let bytes = head("GET", target, path, headers, None).into_bytes();
-        Self { bytes, length: 0, path: path.to_owned(), rows: 0, expected: None }
-    }
-
-    /// The complete request.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Bytes of its body.
-    pub fn body_length(&self) -> usize {
-        self.length
-    }
-
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// The expected response, if known.
-    pub fn expected(&self) -> Option<&Expected> {
-        self.expected.as_ref()
-    }
-
-    /// Sets the expected response.
-    pub fn expect(&mut self, expected: Expected) {
-        self.expected = Some(expected);
+        Self { bytes, body_length: 0, path: path.to_owned(), rows: 0, expected: None }
     }
 }
 
@@ -93,25 +65,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_written_in_full() {
+    fn a_request_is_written_in_full_and_a_custom_host_header_replaces_the_default() {
         let target = "http://localhost:8000".parse().unwrap();
         let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
-        let request = LoadRequest::post(&target, "/predict", &headers, b"{}", 1);
-        assert_eq!(
-            std::str::from_utf8(request.bytes()).unwrap(),
-            "POST /predict HTTP/1.1\r\nHost: localhost:8000\r\nContent-Type: application/json\r\n\
-             Content-Length: 2\r\n\r\n{}"
-        );
-    }
-
-    #[test]
-    fn a_custom_host_header_replaces_the_default() {
-        let target = "http://localhost:8000".parse().unwrap();
+        let post = LoadRequest::post(&target, "/predict", &headers, b"{}", 1);
         let headers = [("host".to_owned(), "models.example".to_owned())];
-        let request = LoadRequest::get(&target, "/v2", &headers);
-        assert_eq!(
-            std::str::from_utf8(request.bytes()).unwrap(),
-            "GET /v2 HTTP/1.1\r\nhost: models.example\r\n\r\n"
-        );
+        let get = LoadRequest::get(&target, "/v2", &headers);
+        let expected = "POST /predict HTTP/1.1\r\nHost: localhost:8000\r\nContent-Type: application/json\r\n\
+             Content-Length: 2\r\n\r\n{}";
+        assert_eq!(std::str::from_utf8(&post.bytes).unwrap(), expected);
+        let expected = "GET /v2 HTTP/1.1\r\nhost: models.example\r\n\r\n";
+        assert_eq!(std::str::from_utf8(&get.bytes).unwrap(), expected);
     }
 }

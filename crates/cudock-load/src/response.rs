@@ -10,30 +10,22 @@ const KEPT_LIMIT: usize = 64 << 20;
 /// Most header lines.
 const HEADER_LINES: usize = 96;
 
-/// An invalid HTTP/1.1 response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadResponse {
-    /// The head is invalid.
     #[error("the head of the response is not HTTP/1.1")]
     Head,
-    /// The head does not end.
     #[error("the head of the response is longer than {HEAD_LIMIT} bytes")]
     HeadTooLong,
-    /// The length is invalid.
     #[error("the length of the response is not a number")]
     Length,
-    /// The chunks are invalid.
     #[error("the chunks of the response are malformed")]
     Chunk,
-    /// Bytes follow the end of the response.
     #[error("bytes follow the end of the response")]
     Trailing,
-    /// The connection was closed before the end.
     #[error("the connection was closed before the response was complete")]
     Cut,
 }
 
-/// The end of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CompletedResponse {
     pub(crate) status: u16,
@@ -41,9 +33,9 @@ pub(crate) struct CompletedResponse {
     pub(crate) close: bool,
 }
 
-/// The next part of the response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ResponsePart {
+    #[default]
     Head,
     /// This many bytes of the body.
     Sized(u64),
@@ -55,7 +47,7 @@ enum ResponsePart {
 }
 
 /// Parses one response after the other.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ResponseReader {
     part: ResponsePart,
     status: u16,
@@ -69,18 +61,6 @@ pub(crate) struct ResponseReader {
 }
 
 impl ResponseReader {
-    pub(crate) fn new() -> Self {
-        Self {
-            part: ResponsePart::Head,
-            status: 0,
-            close: false,
-            held: Vec::new(),
-            keep: false,
-            body: Vec::new(),
-            json_length: None,
-        }
-    }
-
     /// Prepares for the next response; its body is kept if `keep`.
     pub(crate) fn begin(&mut self, keep: bool) {
         self.part = ResponsePart::Head;
@@ -173,25 +153,21 @@ impl ResponseReader {
 
     /// Parses the head; returns the remaining bytes, or `None` if it is incomplete.
     fn head<'b>(&mut self, bytes: &'b [u8]) -> Result<Option<&'b [u8]>, BadResponse> {
-        let taken = if self.held.is_empty() {
-            let Some(taken) = self.read_head(bytes)? else {
-                self.held.extend_from_slice(bytes);
-                return Ok(None);
-            };
-            taken
+        let mut held = std::mem::take(&mut self.held);
+        let before = held.len();
+        let taken = if before == 0 {
+            self.read_head(bytes)?
         } else {
-            let before = self.held.len();
-            let mut held = std::mem::take(&mut self.held);
             held.extend_from_slice(bytes);
-            let Some(taken) = self.read_head(&held)? else {
-                self.held = held;
-                return Ok(None);
-            };
-            held.clear();
-            self.held = held;
-            taken.saturating_sub(before)
+            self.read_head(&held)?
         };
-        Ok(bytes.get(taken..))
+        match taken {
+            Some(_) => held.clear(),
+            None if before == 0 => held.extend_from_slice(bytes),
+            None => {}
+        }
+        self.held = held;
+        Ok(taken.and_then(|taken| bytes.get(taken.saturating_sub(before)..)))
     }
 
     /// Length of the head, if it is complete.
@@ -279,7 +255,7 @@ mod tests {
     /// Reads a response in pieces of every size; they must agree.
     fn read(text: &str) -> Result<(Option<CompletedResponse>, Vec<u8>), BadResponse> {
         let mut results = (1..=text.len()).map(|size| {
-            let mut reader = ResponseReader::new();
+            let mut reader = ResponseReader::default();
             reader.begin(true);
             let mut completed = None;
             for piece in text.as_bytes().chunks(size) {
@@ -298,26 +274,31 @@ mod tests {
     }
 
     #[test]
-    fn a_response_ends_at_its_length() {
-        let (completed, body) = read("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").unwrap();
-        assert_eq!(completed, Some(done(200, false)));
-        assert_eq!(body, b"hello");
-        assert_eq!(read("HTTP/1.1 429 Slow\r\ncontent-length: 0\r\n\r\n").unwrap().0, Some(done(429, false)));
-        assert_eq!(read("HTTP/1.1 204 No Content\r\n\r\n").unwrap().0, Some(done(204, false)));
-        assert_eq!(read("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell").unwrap().0, None);
-    }
-
-    #[test]
-    fn chunks_are_joined() {
-        let text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\nB\r\n, my\r\nworld\r\n0\r\nX: y\r\n\r\n";
-        let (completed, body) = read(text).unwrap();
-        assert_eq!(completed, Some(done(200, false)));
-        assert_eq!(body, b"hello, my\r\nworld");
+    fn responses_end_at_their_length_and_respect_connection_close() {
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\nB\r\n, my\r\nworld\r\n0\r\nX: y\r\n\r\n";
+        let interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Made\r\nContent-Length: 1\r\n\r\nx";
+        for (text, completed, body) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", Some(done(200, false)), "hello"),
+            ("HTTP/1.1 429 Slow\r\ncontent-length: 0\r\n\r\n", Some(done(429, false)), ""),
+            ("HTTP/1.1 204 No Content\r\n\r\n", Some(done(204, false)), ""),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", None, "hell"),
+            (chunked, Some(done(200, false)), "hello, my\r\nworld"),
+            (interim, Some(done(201, false)), "x"),
+            ("HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 0\r\n\r\n", Some(done(200, true)), ""),
+            ("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", Some(done(200, true)), ""),
+            (
+                "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
+                Some(done(200, false)),
+                "",
+            ),
+        ] {
+            assert_eq!(read(text), Ok((completed, body.as_bytes().to_vec())), "{text}");
+        }
     }
 
     #[test]
     fn a_response_without_a_length_ends_with_the_connection() {
-        let mut reader = ResponseReader::new();
+        let mut reader = ResponseReader::default();
         reader.begin(true);
         assert_eq!(reader.feed(b"HTTP/1.0 200 OK\r\n\r\nall of it").unwrap(), None);
         assert_eq!(reader.closed().unwrap(), CompletedResponse { status: 200, close: true });
@@ -328,43 +309,23 @@ mod tests {
     }
 
     #[test]
-    fn connection_close_is_respected() {
-        assert_eq!(
-            read("HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 0\r\n\r\n").unwrap().0,
-            Some(done(200, true))
-        );
-        assert_eq!(read("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap().0, Some(done(200, true)));
-        assert_eq!(
-            read("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n").unwrap().0,
-            Some(done(200, false))
-        );
-    }
-
-    #[test]
-    fn an_interim_response_is_skipped() {
-        let text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Made\r\nContent-Length: 1\r\n\r\nx";
-        assert_eq!(read(text).unwrap(), (Some(done(201, false)), b"x".to_vec()));
-    }
-
-    #[test]
     fn malformed_responses_are_rejected() {
         assert_eq!(read("SSH-2.0-OpenSSH\r\n"), Err(BadResponse::Head));
         assert_eq!(read("HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n"), Err(BadResponse::Length));
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         assert_eq!(read(&format!("{chunked}x\r\n")), Err(BadResponse::Chunk));
         assert_eq!(read(&format!("{chunked}2\r\nabc\r\n")), Err(BadResponse::Chunk));
-        let mut reader = ResponseReader::new();
         let two = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab";
-        assert_eq!(reader.feed(two), Err(BadResponse::Trailing));
+        assert_eq!(ResponseReader::default().feed(two), Err(BadResponse::Trailing));
         let endless = vec![b'a'; HEAD_LIMIT + 2];
-        let mut reader = ResponseReader::new();
+        let mut reader = ResponseReader::default();
         reader.feed(b"HTTP/1.1 200 OK\r\nX: ").unwrap();
         assert_eq!(reader.feed(&endless), Err(BadResponse::HeadTooLong));
     }
 
     #[test]
     fn the_start_of_the_binary_part_is_parsed() {
-        let mut reader = ResponseReader::new();
+        let mut reader = ResponseReader::default();
         reader.begin(true);
         let text = b"HTTP/1.1 200 OK\r\nInference-Header-Content-Length: 2\r\nContent-Length: 4\r\n\r\n{}ab";
         assert!(reader.feed(text).unwrap().is_some());

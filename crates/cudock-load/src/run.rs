@@ -20,30 +20,24 @@ pub enum Load {
     Open {
         /// Requests per second.
         rate: f64,
-        /// Distribution of arrivals.
         arrivals: Arrivals,
     },
 }
 
-/// Settings of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadSettings {
-    /// The server.
     pub address: SocketAddr,
     pub load: Load,
     /// Warm-up that is not measured.
     pub warm_up: Duration,
-    /// Length of the measurement.
     pub duration: Duration,
     /// How long to wait for responses after that.
     pub grace: Duration,
-    /// Threads of the generator.
     pub threads: usize,
     /// Limit the connections of an open loop.
     pub connections: usize,
     /// Verify every n-th response; 0 for none.
     pub check_every: u64,
-    /// Seed of the arrival times.
     pub seed: u64,
 }
 

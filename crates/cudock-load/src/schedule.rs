@@ -8,7 +8,6 @@ use crate::rng::Rng;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrivals {
-    /// Equal intervals.
     Constant,
     /// Exponentially distributed intervals, as with independent clients.
     Poisson,
@@ -60,7 +59,6 @@ impl Schedule {
         (self.next < self.end).then(|| self.start + Duration::from_secs_f64(self.next))
     }
 
-    /// Advances to the next request.
     pub(crate) fn advance(&mut self) {
         self.passed += 1.0;
         self.next = match self.arrivals {

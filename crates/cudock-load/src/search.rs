@@ -1,13 +1,9 @@
 //! Search for the highest rate within a latency target.
 
-/// Parameters of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateSearch {
-    /// The first rate.
     pub start: f64,
-    /// The highest rate.
     pub ceiling: f64,
-    /// The lowest rate.
     pub floor: f64,
     /// The search ends when the bracket is narrower than this share of the rate.
     pub tolerance: f64,
@@ -33,7 +29,6 @@ impl RateSearch {
 
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct SearchStep {
-    /// The rate tried.
     pub rate: f64,
     /// Whether the server kept up.
     pub met: bool,

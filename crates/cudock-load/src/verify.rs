@@ -38,7 +38,6 @@ impl Expected {
         Self { response, comparison }
     }
 
-    /// Whether a response matches.
     pub fn agrees(&self, body: &[u8], json_length: Option<usize>) -> bool {
         let expected = self.response.body.as_slice();
         if expected == body {
@@ -48,9 +47,10 @@ impl Expected {
             Comparison::Exact => false,
             Comparison::Json => json_agrees(expected, body),
             Comparison::Binary(dtype) => {
-                let (one, other) = (split(expected, self.response.json_length), split(body, json_length));
                 // Heads hold shapes and names, but also ids.
-                one.1.len() == other.1.len() && elements_agree(dtype, one.1, other.1)
+                let one = elements_of(expected, self.response.json_length);
+                let other = elements_of(body, json_length);
+                one.len() == other.len() && elements_agree(dtype, one, other)
             }
         }
     }
@@ -98,8 +98,8 @@ fn same(one: &Value, other: &Value, inside: bool) -> bool {
     }
 }
 
-/// The head of a binary response (JSON of a stated length, or npy's) and its elements.
-fn split(body: &[u8], json_length: Option<usize>) -> (&[u8], &[u8]) {
+/// The elements of a binary response, behind its head: JSON of a stated length, or npy's.
+fn elements_of(body: &[u8], json_length: Option<usize>) -> &[u8] {
     let npy = || {
         let rest = body.strip_prefix(b"\x93NUMPY")?;
         match rest {
@@ -110,7 +110,7 @@ fn split(body: &[u8], json_length: Option<usize>) -> (&[u8], &[u8]) {
             _ => None,
         }
     };
-    body.split_at(json_length.or_else(npy).unwrap_or(0).min(body.len()))
+    body.get(json_length.or_else(npy).unwrap_or(0)..).unwrap_or_default()
 }
 
 fn elements_agree(dtype: DType, one: &[u8], other: &[u8]) -> bool {

@@ -12,7 +12,6 @@ use crate::{LoadError, LoadRequest};
 
 /// Pause of a client of a closed loop after a failure.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Size of the read buffer.
 const READ_AT_ONCE: usize = 128 << 10;
 
 /// What determines when a request is sent.
@@ -62,7 +61,6 @@ struct Worker<'a> {
     counters: LoadCounters,
 }
 
-/// Runs a worker and returns its counters.
 pub(crate) fn work(config: WorkerConfig<'_>) -> Result<LoadCounters, LoadError> {
     let begun = (Instant::now(), thread_time());
     let mut worker = Worker {
@@ -165,7 +163,6 @@ impl Worker<'_> {
         }
     }
 
-    /// Sends the next request of the schedule.
     fn send_scheduled(&mut self, slot: usize) -> Result<(), LoadError> {
         let Some(intended) = self.scheduled() else { return Ok(()) };
         if let LoadSource::Open(schedule, _) = &mut self.config.source {
@@ -196,7 +193,7 @@ impl Worker<'_> {
         self.sent += 1;
         let check = self.config.check_every > 0
             && self.sent.is_multiple_of(self.config.check_every)
-            && prepared.expected().is_some();
+            && prepared.expected.is_some();
         let Some(slot) = self.slots.get_mut(number) else { return Ok(()) };
         if slot.connection.is_none() {
             slot.generation = slot.generation.wrapping_add(1);
@@ -215,20 +212,19 @@ impl Worker<'_> {
         }
         let Some(connection) = &mut slot.connection else { return Ok(()) };
         self.busy += 1;
-        match connection.begin(Exchange { intended, request, check }, prepared.bytes()) {
-            ExchangeState::Broken(reason) => self.broken(number, &reason),
-            ExchangeState::Waiting | ExchangeState::Completed(_) => {}
+        let state = connection.begin(Exchange { intended, request, check }, &prepared.bytes);
+        if let ExchangeState::Broken(reason) = state {
+            self.broken(number, &reason);
         }
         Ok(())
     }
 
-    /// Handles an event on a socket.
     fn advance(&mut self, number: usize, ended: bool) -> Result<(), LoadError> {
         let Some(connection) = self.slots.get_mut(number).and_then(|slot| slot.connection.as_mut()) else {
             return Ok(());
         };
         let request = connection.exchange.and_then(|exchange| self.config.requests.get(exchange.request));
-        let bytes = request.map_or(&[][..], LoadRequest::bytes);
+        let bytes = request.map_or(&[][..], |request| &request.bytes);
         match connection.advance(bytes, &mut self.buffer, ended) {
             ExchangeState::Waiting => Ok(()),
             ExchangeState::Broken(reason) => {
@@ -239,15 +235,11 @@ impl Worker<'_> {
                 let mut now = Instant::now();
                 let Some(exchange) = connection.exchange.take() else { return Ok(()) };
                 self.busy -= 1;
-                self.counters.response(
-                    exchange.intended,
-                    now,
-                    completed.status,
-                    request.map_or(0, LoadRequest::rows),
-                );
+                let rows = request.map_or(0, |request| request.rows);
+                self.counters.response(exchange.intended, now, completed.status, rows);
                 if exchange.check
                     && (200..300).contains(&completed.status)
-                    && let Some(expected) = request.and_then(LoadRequest::expected)
+                    && let Some(expected) = request.and_then(|request| request.expected.as_ref())
                 {
                     let (body, json_length) = connection.response();
                     self.counters.check(expected.agrees(body, json_length));

@@ -16,15 +16,9 @@ pub(crate) fn read(directory: &Path) -> Result<Model, ModelError> {
     if let Some(model) = from_files(&files)? {
         return Ok(model);
     }
-    let mut whole: Option<Model> = None;
-    for inner in directories {
-        let Some(part) = from_files(&entries(&inner)?.0)? else { continue };
-        whole = Some(match whole {
-            None => part,
-            Some(whole) => combine(whole, part),
-        });
-    }
-    whole.ok_or_else(|| ModelError::NoModel { path: directory.to_owned() })
+    let parts = directories.iter().map(|inner| from_files(&entries(inner)?.0));
+    let parts = parts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten();
+    parts.reduce(combine).ok_or_else(|| ModelError::NoModel { path: directory.to_owned() })
 }
 
 /// Files and directories, sorted by name and without hidden ones.
@@ -78,14 +72,11 @@ fn without_variants(files: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Combines two models that are loaded together.
-fn combine(mut one: Model, other: Model) -> Model {
+pub(crate) fn combine(mut one: Model, other: Model) -> Model {
     one.files.extend(other.files);
     one.on_disk = one.on_disk.saturating_add(other.on_disk);
     one.tensors.merge(other.tensors);
-    one.activations = match (one.activations, other.activations) {
-        (Some(one), Some(other)) => Some(one.followed_by(other)),
-        _ => None,
-    };
+    one.activations = one.activations.zip(other.activations).map(|(one, other)| one.followed_by(other));
     one
 }
 

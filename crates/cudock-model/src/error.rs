@@ -5,35 +5,16 @@ use std::path::{Path, PathBuf};
 
 use cudock_map::MapError;
 
-/// An error while reading a model.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// An I/O error on a file.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        source: io::Error,
-    },
-    /// A file is invalid.
+    Read { path: PathBuf, source: io::Error },
     #[error("{}: {problem}", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        problem: String,
-    },
-    /// The file type is not supported.
+    Invalid { path: PathBuf, problem: String },
     #[error("{} is neither an ONNX nor a safetensors file", path.display())]
-    Unknown {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A directory contains no model.
+    Unknown { path: PathBuf },
     #[error("no ONNX or safetensors file found in {}", path.display())]
-    NoModel {
-        /// The directory.
-        path: PathBuf,
-    },
+    NoModel { path: PathBuf },
 }
 
 impl ModelError {

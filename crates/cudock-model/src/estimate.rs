@@ -9,23 +9,18 @@ use crate::format::NumberFormat;
 pub struct EstimateOptions {
     /// The format of its floating point weights; by default as in the file.
     pub precision: Option<NumberFormat>,
-    /// The batch size.
     pub rows: u32,
     pub training: bool,
 }
 
-/// The estimated memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Estimate {
     pub terms: Vec<EstimateTerm>,
 }
 
-/// One part of the memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EstimateTerm {
-    /// The purpose.
     pub kind: TermKind,
-    /// The size in bytes.
     pub bytes: u64,
     /// As text: "102 MB of fp32 weights".
     pub text: String,
@@ -33,7 +28,6 @@ pub struct EstimateTerm {
     pub basis: String,
 }
 
-/// The purpose of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TermKind {
     /// Weights; for training, also gradients and optimizer states.
@@ -45,7 +39,6 @@ pub enum TermKind {
 }
 
 impl Estimate {
-    /// The sum of all terms.
     pub fn total(&self) -> u64 {
         self.terms.iter().fold(0, |sum, term| sum.saturating_add(term.bytes))
     }

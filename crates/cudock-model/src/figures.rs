@@ -6,7 +6,6 @@ pub struct Figure {
     pub meaning: &'static str,
     /// The source; none if it is an assumption.
     pub source: Option<&'static str>,
-    /// The date it was read or assumed.
     pub dated: &'static str,
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-/// A format that is not ONNX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForeignFormat {
     /// What it is: "a PyTorch model".

@@ -2,34 +2,23 @@
 
 use std::fmt;
 
-/// The number format of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NumberFormat {
-    /// 64-bit floating point.
     F64,
-    /// 32-bit floating point.
     F32,
     /// 16-bit floating point with the exponent of F32.
     BF16,
-    /// 16-bit floating point.
     F16,
     /// 8-bit floating point, in any variant.
     F8,
-    /// 6-bit floating point.
     F6,
-    /// 4-bit floating point.
     F4,
-    /// 64-bit integers: shapes and indices, not weights.
+    /// Shapes and indices, not weights.
     I64,
-    /// 32-bit integers.
     I32,
-    /// 16-bit integers.
     I16,
-    /// 8-bit integers.
     I8,
-    /// 4-bit integers.
     I4,
-    /// 2-bit integers.
     I2,
     /// Two 32-bit floating point numbers.
     C64,
@@ -37,9 +26,7 @@ pub enum NumberFormat {
     C128,
     /// Booleans, one byte each.
     Bool,
-    /// Strings.
     Text,
-    /// A format unknown to this program.
     Other,
 }
 
@@ -59,7 +46,6 @@ impl NumberFormat {
         }
     }
 
-    /// The usual name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::F64 => "fp64",
@@ -85,17 +71,12 @@ impl NumberFormat {
 
     /// Parses a name in `needs.precision`. `tf32` is a compute mode: its numbers are stored as `fp32`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "fp64" => Self::F64,
-            "fp32" | "tf32" => Self::F32,
-            "bf16" => Self::BF16,
-            "fp16" => Self::F16,
-            "fp8" => Self::F8,
-            "fp4" => Self::F4,
-            "int8" => Self::I8,
-            "int4" => Self::I4,
-            _ => return None,
-        })
+        const NAMED: [NumberFormat; 8] = {
+            use NumberFormat::{BF16, F4, F8, F16, F32, F64, I4, I8};
+            [F64, F32, BF16, F16, F8, F4, I8, I4]
+        };
+        let name = if name == "tf32" { "fp32" } else { name };
+        NAMED.into_iter().find(|format| format.name() == name)
     }
 
     /// Whether it is a floating point format, which can be converted to another one.

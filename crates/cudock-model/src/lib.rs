@@ -27,22 +27,17 @@ pub use tensor_stats::{FormatStats, TensorInfo, TensorStats};
 
 use crate::onnx::Activations;
 
-/// The contents of model files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// The file format.
     pub kind: FileKind,
     /// The files, including those with external weights.
     pub files: Vec<PathBuf>,
-    /// The total size of the files.
     pub on_disk: u64,
-    /// Statistics of the tensors.
     pub tensors: TensorStats,
     /// Memory of intermediate values, if the file has shapes: ONNX only.
     pub activations: Option<Activations>,
 }
 
-/// A model file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     Onnx,

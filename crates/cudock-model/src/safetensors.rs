@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
+use crate::directory::combine;
 use crate::error::ModelError;
 use crate::format::NumberFormat;
 use crate::tensor_stats::TensorStats;
@@ -21,7 +22,6 @@ const MAX_HEADER: u64 = 100_000_000;
 /// The longest index of a sharded model.
 const MAX_INDEX: u64 = 100_000_000;
 
-/// Whether the bytes look like a safetensors file.
 pub(crate) fn is_safetensors(bytes: &[u8]) -> bool {
     header_of(bytes).is_ok_and(|(header, _)| header.first() == Some(&b'{'))
 }
@@ -155,40 +155,35 @@ struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-/// Reads all files of an index.
 pub(crate) fn read_index(path: &Path) -> Result<Model, ModelError> {
+    let invalid = |problem: String| ModelError::invalid(path, problem);
     let mut text = Vec::new();
     let file = File::open(path).map_err(|source| ModelError::read(path, source))?;
     file.take(MAX_INDEX + 1).read_to_end(&mut text).map_err(|source| ModelError::read(path, source))?;
     if text.len() as u64 > MAX_INDEX {
-        return Err(ModelError::invalid(path, format!("index is longer than {MAX_INDEX} bytes")));
+        return Err(invalid(format!("index is longer than {MAX_INDEX} bytes")));
     }
-    let index: Index = serde_json::from_slice(&text)
-        .map_err(|error| ModelError::invalid(path, format!("not a model index: {error}")))?;
+    let index: Index =
+        serde_json::from_slice(&text).map_err(|error| invalid(format!("not a model index: {error}")))?;
     let names: BTreeSet<String> = index.weight_map.into_values().collect();
     if names.is_empty() {
-        return Err(ModelError::invalid(path, "index lists no files"));
+        return Err(invalid("index lists no files".to_owned()));
     }
     let directory = path.parent().unwrap_or(Path::new(""));
     let mut files: Vec<PathBuf> = Vec::with_capacity(names.len());
     for name in &names {
         if name.contains(['/', '\\']) || name == ".." || name.is_empty() {
-            return Err(ModelError::invalid(
-                path,
-                format!("index lists `{name}`, which is outside its directory"),
-            ));
+            return Err(invalid(format!("index lists `{name}`, which is outside its directory")));
         }
         let file = directory.join(name);
         if !file.is_file() {
-            let problem = format!("{name} not found, one of {} files in the index", names.len());
-            return Err(ModelError::invalid(path, problem));
+            return Err(invalid(format!("{name} not found, one of {} files in the index", names.len())));
         }
         files.push(file);
     }
     read_files(&files)
 }
 
-/// Reads several files of one model.
 pub(crate) fn read_files(files: &[PathBuf]) -> Result<Model, ModelError> {
     let mut model = Model {
         kind: FileKind::Safetensors,
@@ -198,10 +193,7 @@ pub(crate) fn read_files(files: &[PathBuf]) -> Result<Model, ModelError> {
         activations: None,
     };
     for file in files {
-        let part = read_file(file, &cudock_map::map(file)?)?;
-        model.files.extend(part.files);
-        model.on_disk = model.on_disk.saturating_add(part.on_disk);
-        model.tensors.merge(part.tensors);
+        model = combine(model, read_file(file, &cudock_map::map(file)?)?);
     }
     Ok(model)
 }

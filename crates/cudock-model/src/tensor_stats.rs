@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::format::NumberFormat;
 
-/// Statistics of the tensors of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TensorStats {
     pub tensors: u64,
@@ -13,12 +12,17 @@ pub struct TensorStats {
     pub largest: Option<TensorInfo>,
 }
 
-/// The totals of one number format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FormatStats {
     pub elements: u64,
-    /// The size in bytes.
     pub bytes: u64,
+}
+
+impl FormatStats {
+    fn add(&mut self, elements: u64, bytes: u64) {
+        self.elements = self.elements.saturating_add(elements);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +31,6 @@ pub struct TensorInfo {
     pub name: String,
     pub format: NumberFormat,
     pub elements: u64,
-    /// The size in bytes.
     pub bytes: u64,
 }
 
@@ -37,9 +40,7 @@ const MAX_NAME: usize = 200;
 impl TensorStats {
     pub(crate) fn add(&mut self, name: &str, format: NumberFormat, elements: u64, bytes: u64) {
         self.tensors += 1;
-        let share = self.by_format.entry(format).or_default();
-        share.elements = share.elements.saturating_add(elements);
-        share.bytes = share.bytes.saturating_add(bytes);
+        self.by_format.entry(format).or_default().add(elements, bytes);
         if self.largest.as_ref().is_none_or(|largest| bytes > largest.bytes) {
             let name = name.chars().take(MAX_NAME).collect();
             self.largest = Some(TensorInfo { name, format, elements, bytes });
@@ -49,15 +50,10 @@ impl TensorStats {
     pub(crate) fn merge(&mut self, other: TensorStats) {
         self.tensors += other.tensors;
         for (format, share) in other.by_format {
-            let own = self.by_format.entry(format).or_default();
-            own.elements = own.elements.saturating_add(share.elements);
-            own.bytes = own.bytes.saturating_add(share.bytes);
+            self.by_format.entry(format).or_default().add(share.elements, share.bytes);
         }
-        let larger = |one: TensorInfo, other: TensorInfo| if other.bytes > one.bytes { other } else { one };
-        self.largest = match (self.largest.take(), other.largest) {
-            (Some(one), Some(other)) => Some(larger(one, other)),
-            (one, other) => one.or(other),
-        };
+        // Of equal ones the last is taken, which is this one's.
+        self.largest = other.largest.into_iter().chain(self.largest.take()).max_by_key(|tensor| tensor.bytes);
     }
 
     /// The number of parameters: the elements of all tensors, except shapes, indices, flags and strings.
@@ -65,12 +61,10 @@ impl TensorStats {
         self.sum(|format, share| if format.is_weight() { share.elements } else { 0 })
     }
 
-    /// The size of all tensors.
     pub fn bytes(&self) -> u64 {
         self.sum(|_, share| share.bytes)
     }
 
-    /// The format with the most bytes.
     pub fn main_format(&self) -> Option<NumberFormat> {
         self.by_format.iter().max_by_key(|(_, share)| share.bytes).map(|(format, _)| *format)
     }

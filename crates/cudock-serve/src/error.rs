@@ -11,34 +11,20 @@ pub(crate) enum ServeError {
     /// The request is rejected before it is looked at, or for lack of resources.
     #[error(transparent)]
     Rejected(#[from] HttpRejection),
-    /// No model has that name.
     #[error("model `{name}` not found{}", suggestion.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
     ModelNotFound {
-        /// The requested name.
         name: String,
         /// A model with a similar name.
         suggestion: Option<String>,
     },
-    /// The model has no such version.
     #[error("version `{version}` of model `{name}` not found")]
-    VersionNotFound {
-        /// The model.
-        name: String,
-        /// The requested version.
-        version: String,
-    },
+    VersionNotFound { name: String, version: String },
     /// Several models are served and the request does not name one.
     #[error("several models are served; name one: /predict/NAME with one of {0}")]
     AmbiguousModel(String),
     /// The model cannot run requests at the moment.
     #[error("model `{name}` is not ready: {reason}")]
-    NotReady {
-        /// The model.
-        name: String,
-        /// Why not.
-        reason: String,
-    },
-    /// The request does not match the model.
+    NotReady { name: String, reason: String },
     #[error(transparent)]
     RequestError(#[from] RequestError),
     /// The response cannot be written in the requested format.
@@ -50,30 +36,17 @@ pub(crate) enum ServeError {
     /// The client's deadline has passed, or will pass before the response.
     #[error("deadline exceeded")]
     DeadlineExceeded,
-    /// The engine failed.
     #[error("{0}")]
     Engine(String),
-    /// The server is shutting down.
     #[error("the server is shutting down")]
     Draining,
-    /// The path does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// The path does not support the method.
     #[error("method not allowed: {path} supports {allowed}")]
-    MethodNotAllowed {
-        path: String,
-        /// The supported methods.
-        allowed: &'static str,
-    },
+    MethodNotAllowed { path: String, allowed: &'static str },
     /// A model could not be reloaded; the previous one stays.
     #[error("cannot reload `{name}`, still serving the previous model: {reason}")]
-    Reload {
-        /// The model.
-        name: String,
-        /// Why not.
-        reason: String,
-    },
+    Reload { name: String, reason: String },
 }
 
 impl ServeError {

@@ -33,7 +33,6 @@ const COPIES: usize = 3;
 /// A model in the list of models, loaded or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelListing {
-    /// The name under which it is served.
     pub name: String,
     pub version: String,
     /// Whether it accepts requests.

@@ -3,25 +3,9 @@
 //! All files are in the binary and nothing is loaded from elsewhere, so the page works without a network. Script and
 //! style are separate files, so that [`SECURITY_POLICY`] can forbid everything inline.
 //!
-//! The page polls `GET /status` every second, which returns
-//!
-//! ```json
-//! {"schema": 1,
-//!  "server": {"version": "0.1.0", "uptime_s": 12.5, "state": "healthy|degraded|starting|draining", "reason": null},
-//!  "models": [{
-//!    "name": "digits", "version": "1", "state": "ready|restarting|failed",
-//!    "device": "cpu", "provider": "cpu|cuda|tensorrt", "degraded": null, "batched": true,
-//!    "inputs": [{"name": "image", "dtype": "FP32", "shape": [-1, 64]}], "outputs": [],
-//!    "max_batch": 64, "try_range": [0, 16],
-//!    "totals": {"requests": 0, "rows": 0, "batches": 0, "refused": 0, "failed": 0, "cancelled": 0, "expired": 0},
-//!    "queue": {"rows": 0, "requests": 0},
-//!    "latency_ms": {"queue": {"p50": 0.1, "p90": 0.2, "p99": 0.3}, "compute": null, "total": null},
-//!    "batch_sizes": [{"rows": 1, "count": 12}]}],
-//!  "devices": [{"name": "cpu", "memory_used": null, "memory_total": null, "utilisation": null}]}
-//! ```
-//!
-//! and tries models with `POST /predict/{model}/{version}`. [`status`] documents the fields. If either returns 401, the
-//! page asks for an API key and sends it as `Authorization: Bearer`; so the page itself needs no key.
+//! The page polls `GET /status` every second ([`status`] documents the fields) and tries models with
+//! `POST /predict/{model}/{version}`. If either returns 401, the page asks for an API key and sends it as
+//! `Authorization: Bearer`; so the page itself needs no key.
 
 pub(crate) mod status;
 

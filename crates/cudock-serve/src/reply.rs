@@ -20,7 +20,6 @@ use crate::ServeError;
 use crate::model::Queue;
 use crate::read_tracker::ReadTracker;
 
-/// The result of a request.
 pub(crate) type InferenceResult = Result<InferenceResponse, ServeError>;
 
 thread_local! {
@@ -36,7 +35,6 @@ pub(crate) struct ReplyQueue {
     arrived: Notify,
 }
 
-/// A result and its receiver.
 pub(crate) struct Reply {
     slot: Arc<ReplySlot>,
     result: InferenceResult,
@@ -94,7 +92,6 @@ impl ReplyBatch {
         }
     }
 
-    /// Delivers all replies.
     pub(crate) fn deliver(&mut self) {
         for (reply_queue, replies) in &mut self.per_thread {
             if !replies.is_empty() {

@@ -7,13 +7,11 @@ use std::time::Instant;
 
 use cudock_base::{lock, suggest};
 use cudock_server::ServerResources;
-use cudock_tensor::RequestLimits;
 
 use crate::model::{self, FileStamps, Model, ModelFile, RepositoryError};
 use crate::settings::{ModelSource, ServeSettings};
 use crate::{ModelListing, ServeError};
 
-/// The models of a server.
 pub struct ModelService {
     pub(crate) settings: ServeSettings,
     models: RwLock<Arc<Vec<Arc<Model>>>>,
@@ -26,14 +24,12 @@ pub struct ModelService {
     reloading: Mutex<()>,
 }
 
-/// A model that could not be loaded.
 struct LoadFailure {
     reason: String,
     files: FileStamps,
 }
 
 impl ModelService {
-    /// Creates a service without models.
     pub fn new(settings: ServeSettings) -> Self {
         Self {
             resources: ServerResources::new(&settings.server, settings.limits.body),
@@ -59,8 +55,7 @@ impl ModelService {
         }
         self.loading.store(false, Ordering::Release);
         if self.loaded().is_empty() {
-            let failures = lock(&self.failures);
-            let reasons: Vec<String> = failures.values().map(|failure| failure.reason.clone()).collect();
+            let reasons: Vec<String> = self.failures().into_iter().map(|failure| failure.reason).collect();
             return Err(LoadError::None(reasons.join("\n")));
         }
         Ok(())
@@ -80,25 +75,20 @@ impl ModelService {
         let key = (found.name.clone(), found.version.clone());
         let begun = Instant::now();
         let settings = &self.settings;
+        let log = &settings.server.log;
+        let labels = [("model", &*found.name), ("version", &found.version)];
         let loaded = (settings.model_settings)(found.settings_file().as_deref())
             .map_err(|reason| ServeError::NotReady { name: found.name.clone(), reason })
-            .and_then(|model| Model::load(found, &model, &settings.start_engine, &settings.server.log));
+            .and_then(|model| Model::load(found, &model, &settings.start_engine, log));
         match loaded {
             Ok(model) => {
                 let model = Arc::new(model);
                 let took = begun.elapsed().as_millis().to_string();
-                let device = model.device_name();
-                settings.server.log.event(
-                    "model_ready",
-                    &[
-                        ("model", &found.name),
-                        ("version", &found.version),
-                        ("device", &device),
-                        ("after_ms", &took),
-                    ],
-                );
+                let device = model.health.device_name();
+                let outcome = [("device", &*device), ("after_ms", &took)];
+                log.event("model_ready", &[labels, outcome].concat());
                 if let Some(reason) = model.degraded() {
-                    settings.server.log.event("degraded", &[("model", &found.name), ("reason", &reason)]);
+                    log.event("degraded", &[("model", &found.name), ("reason", &reason)]);
                 }
                 lock(&self.failures).remove(&key);
                 self.replace(&model);
@@ -109,10 +99,7 @@ impl ModelService {
                     ServeError::NotReady { reason, .. } => reason.clone(),
                     other => other.to_string(),
                 };
-                settings.server.log.event(
-                    "model_not_loaded",
-                    &[("model", &found.name), ("version", &found.version), ("error", &reason)],
-                );
+                log.event("model_not_loaded", &[&labels[..], &[("error", &reason)]].concat());
                 let failure = LoadFailure { reason: reason.clone(), files: FileStamps::of(found) };
                 lock(&self.failures).insert(key, failure);
                 Err(ServeError::Reload { name: found.name.clone(), reason })
@@ -122,20 +109,8 @@ impl ModelService {
 
     /// Replaces the previous model of the same name and version, which ends once its requests are finished.
     fn replace(&self, model: &Arc<Model>) {
-        let old = {
-            let mut models = self.models.write().unwrap_or_else(PoisonError::into_inner);
-            let (old, mut kept): (Vec<_>, Vec<_>) = models
-                .iter()
-                .cloned()
-                .partition(|other| other.name() == model.name() && other.version() == model.version());
-            kept.push(Arc::clone(model));
-            kept.sort_by(|a, b| {
-                a.name().cmp(b.name()).then_with(|| model::compare_versions(a.version(), b.version()))
-            });
-            *models = Arc::new(kept);
-            old
-        };
-        for old in old {
+        let is_old = |other: &Model| other.file.is(model.name(), model.version());
+        for old in self.remove(is_old, Some(model)) {
             old.succeeded_by(Arc::clone(model));
             old.close();
         }
@@ -155,9 +130,7 @@ impl ModelService {
         if let (true, Some(name)) = (selected.is_empty(), name) {
             return Err(self.no_model(name));
         }
-        let is_present = |name: &str, version: &str| {
-            selected.iter().any(|found| found.name == name && found.version == version)
-        };
+        let is_present = |name: &str, version: &str| selected.iter().any(|found| found.is(name, version));
         self.forget_failures(|name, version| !is_selected(name) || is_present(name, version));
         let outcomes: Vec<_> = selected.iter().map(|found| self.load_one(found).map(drop)).collect();
         self.retire(|model| is_selected(model.name()) && !is_present(model.name(), model.version()));
@@ -168,27 +141,18 @@ impl ModelService {
     pub(crate) fn sync_with_directory(&self) {
         let _one_at_a_time = lock(&self.reloading);
         let Ok(found) = model::find_models(&self.settings.models).map(|found| found.models) else { return };
-        self.forget_failures(|name, version| {
-            found.iter().any(|found| found.name == name && found.version == version)
-        });
+        let is_present = |name: &str, version: &str| found.iter().any(|found| found.is(name, version));
+        self.forget_failures(is_present);
         let loaded = self.loaded();
         for entry in &found {
-            let same = loaded.iter().any(|model| {
-                model.name() == entry.name
-                    && model.version() == entry.version
-                    && model.file() == entry.file
-                    && !model.files_changed()
-            });
+            let same = loaded.iter().any(|model| model.file == *entry && model.stamps.hold());
             if !same && !self.has_failed_unchanged(entry) {
                 let _ = self.load_one(entry);
             }
         }
-        self.retire(|model| {
-            !found.iter().any(|found| found.name == model.name() && found.version == model.version())
-        });
+        self.retire(|model| !is_present(model.name(), model.version()));
     }
 
-    /// Forgets failures of files that are gone.
     fn forget_failures(&self, is_there: impl Fn(&str, &str) -> bool) {
         lock(&self.failures).retain(|(name, version), _| is_there(name, version));
     }
@@ -201,22 +165,23 @@ impl ModelService {
     }
 
     fn retire(&self, is_gone: impl Fn(&Model) -> bool) {
-        let gone = {
-            let mut models = self.models.write().unwrap_or_else(PoisonError::into_inner);
-            let (gone, kept): (Vec<_>, Vec<_>) = models.iter().cloned().partition(|model| is_gone(model));
-            if gone.is_empty() {
-                return;
-            }
-            *models = Arc::new(kept);
-            gone
-        };
-        for model in gone {
-            self.settings
-                .server
-                .log
-                .event("model_retired", &[("model", model.name()), ("version", model.version())]);
+        for model in self.remove(is_gone, None) {
+            let labels = [("model", model.name()), ("version", model.version())];
+            self.settings.server.log.event("model_retired", &labels);
             model.close();
         }
+    }
+
+    /// Removes models from those that take requests and returns them; adds another one, if there is one.
+    fn remove(&self, is_gone: impl Fn(&Model) -> bool, added: Option<&Arc<Model>>) -> Vec<Arc<Model>> {
+        let mut models = self.models.write().unwrap_or_else(PoisonError::into_inner);
+        let (gone, mut kept): (Vec<_>, Vec<_>) = models.iter().cloned().partition(|model| is_gone(model));
+        kept.extend(added.cloned());
+        kept.sort_by(|a, b| {
+            a.name().cmp(b.name()).then_with(|| model::compare_versions(a.version(), b.version()))
+        });
+        *models = Arc::new(kept);
+        gone
     }
 
     /// Reloads a model, or all of them, without blocking the calling thread.
@@ -261,23 +226,16 @@ impl ModelService {
     }
 
     fn nothing_loaded(&self) -> ServeError {
-        let reason = if self.loading.load(Ordering::Acquire) {
-            "models are being loaded"
-        } else {
-            "no model could be loaded"
-        };
+        let reason = if self.is_loading() { "models are being loaded" } else { "no model could be loaded" };
         ServeError::NotReady { name: "default".to_owned(), reason: reason.to_owned() }
     }
 
     fn no_model(&self, name: &str) -> ServeError {
-        if let Some((_, failure)) = lock(&self.failures).iter().find(|((failed, _), _)| failed == name) {
-            return ServeError::NotReady { name: name.to_owned(), reason: failure.reason.clone() };
-        }
-        if self.loading.load(Ordering::Acquire) {
-            return ServeError::NotReady {
-                name: name.to_owned(),
-                reason: "models are being loaded".to_owned(),
-            };
+        let failures = self.failures();
+        let failure = failures.into_iter().find(|failed| failed.name == name).map(|failed| failed.reason);
+        let loading = || self.is_loading().then(|| "models are being loaded".to_owned());
+        if let Some(reason) = failure.or_else(loading) {
+            return ServeError::NotReady { name: name.to_owned(), reason };
         }
         let loaded = self.loaded();
         let suggestion = suggest::closest(name, loaded.iter().map(|model| model.name())).map(str::to_owned);
@@ -293,32 +251,26 @@ impl ModelService {
                 name: model.name().to_owned(),
                 version: model.version().to_owned(),
                 ready: model.is_ready(),
-                reason: model.health().engine_lost.unwrap_or_default(),
+                reason: model.health.snapshot().engine_lost.unwrap_or_default(),
             })
             .collect();
-        for ((name, version), failure) in lock(&self.failures).iter() {
-            if !entries.iter().any(|entry| entry.name == *name && entry.version == *version) {
-                entries.push(ModelListing {
-                    name: name.clone(),
-                    version: version.clone(),
-                    ready: false,
-                    reason: failure.reason.clone(),
-                });
+        for failed in self.failures() {
+            if !loaded.iter().any(|model| model.file.is(&failed.name, &failed.version)) {
+                entries.push(failed);
             }
         }
         entries
     }
 
-    pub(crate) fn failures(&self) -> Vec<(String, String, String)> {
-        let failures = lock(&self.failures);
-        failures
-            .iter()
-            .map(|((name, version), failure)| (name.clone(), version.clone(), failure.reason.clone()))
-            .collect()
-    }
-
-    pub(crate) fn limits(&self) -> &RequestLimits {
-        &self.settings.limits
+    /// Models that could not be loaded.
+    pub(crate) fn failures(&self) -> Vec<ModelListing> {
+        let listing = |((name, version), failure): (&(String, String), &LoadFailure)| ModelListing {
+            name: name.clone(),
+            version: version.clone(),
+            ready: false,
+            reason: failure.reason.clone(),
+        };
+        lock(&self.failures).iter().map(listing).collect()
     }
 
     /// Whether requests can be processed: models are loaded, each has an engine, there is memory for a small request,
@@ -355,10 +307,8 @@ impl ModelService {
 /// There is nothing to serve.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The model directory cannot be used.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
-    /// No model could be loaded.
     #[error("no model could be loaded\n{0}")]
     None(String),
 }

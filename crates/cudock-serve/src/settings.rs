@@ -25,7 +25,6 @@ const MIN_MEMORY: usize = 1 << 20;
 /// An engine that runs models, with the settings that only it has.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum EngineKind {
-    /// ONNX Runtime.
     Onnx(OnnxSettings),
 }
 
@@ -40,33 +39,25 @@ pub type ModelSettingsFor = Arc<dyn Fn(Option<&Path>) -> Result<ModelSettings, S
 /// Reads memory and utilization of the GPUs.
 pub type ReadDevices = Arc<dyn Fn() -> Vec<DeviceReading> + Send + Sync>;
 
-/// A measurement of a GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceReading {
     pub name: String,
-    /// Its index.
     pub gpu: u32,
     /// Bytes in use, by all processes.
     pub memory_used: u64,
-    /// Total bytes.
     pub memory_total: u64,
     /// Share of the last sample period in which a kernel ran, 0 to 1.
     pub utilisation: Option<f64>,
 }
 
-/// Settings of a server.
 pub struct ServeSettings {
-    /// Settings of the HTTP server.
     pub server: ServerSettings,
     pub limits: RequestLimits,
-    /// Location of the models.
     pub models: ModelSource,
-    /// Settings of each model.
     pub model_settings: ModelSettingsFor,
     /// Whether changed model files are reloaded automatically.
     pub watch: bool,
     pub start_engine: StartEngine,
-    /// Reads the GPUs.
     pub read_devices: ReadDevices,
 }
 

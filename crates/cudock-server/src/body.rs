@@ -31,7 +31,6 @@ pub struct RequestBody {
 }
 
 impl ServerResources {
-    /// Reads a whole body.
     pub async fn read_body(
         &self,
         headers: &HeaderMap,

@@ -18,23 +18,17 @@ pub enum ContentEncoding {
     Gzip,
     /// zlib, which HTTP calls deflate.
     Deflate,
-    /// Zstandard.
     Zstd,
 }
 
-/// An error of decompression.
 #[derive(Debug)]
 pub enum InflateError {
-    /// The data is not valid.
     Corrupt(io::Error),
-    /// The result is longer than the limit.
     TooLong,
-    /// The memory budget is exhausted.
     NoMemory(HttpRejection),
 }
 
 impl ContentEncoding {
-    /// Parses the name of an encoding in a header.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         match name {
             "gzip" | "x-gzip" => Some(Self::Gzip),
@@ -44,7 +38,6 @@ impl ContentEncoding {
         }
     }
 
-    /// Its name in headers.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -69,23 +62,17 @@ impl ContentEncoding {
 
     /// Compresses the parts of a body, fast rather than well.
     pub fn compress<'part>(self, parts: impl IntoIterator<Item = &'part [u8]>) -> io::Result<Vec<u8>> {
-        let mut parts = parts.into_iter();
+        fn write<'part, W: Write>(
+            mut encoder: W,
+            parts: impl IntoIterator<Item = &'part [u8]>,
+        ) -> io::Result<W> {
+            parts.into_iter().try_for_each(|part| encoder.write_all(part))?;
+            Ok(encoder)
+        }
         match self {
-            Self::Gzip => {
-                let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-                parts.try_for_each(|part| encoder.write_all(part))?;
-                encoder.finish()
-            }
-            Self::Deflate => {
-                let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
-                parts.try_for_each(|part| encoder.write_all(part))?;
-                encoder.finish()
-            }
-            Self::Zstd => {
-                let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1)?;
-                parts.try_for_each(|part| encoder.write_all(part))?;
-                encoder.finish()
-            }
+            Self::Gzip => write(GzEncoder::new(Vec::new(), Compression::fast()), parts)?.finish(),
+            Self::Deflate => write(ZlibEncoder::new(Vec::new(), Compression::fast()), parts)?.finish(),
+            Self::Zstd => write(zstd::stream::write::Encoder::new(Vec::new(), 1)?, parts)?.finish(),
         }
     }
 

@@ -22,12 +22,10 @@ impl DrainSignal {
         self.0.begun.notify_waiters();
     }
 
-    /// Whether the server is shutting down.
     pub fn has_begun(&self) -> bool {
         self.0.has_begun.load(Ordering::Acquire)
     }
 
-    /// Waits until the server shuts down.
     pub async fn begun(&self) {
         let begun = self.0.begun.notified();
         if !self.has_begun() {

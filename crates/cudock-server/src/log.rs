@@ -7,14 +7,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use cudock_base::lock;
 
-/// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// `ready model=digits device=cpu`.
     Text,
     /// One JSON object per line.
     Json,
-    /// Nothing.
     Off,
 }
 
@@ -32,12 +30,10 @@ impl Log {
         Self { format, requests, out: Arc::new(Mutex::new(out)) }
     }
 
-    /// Whether every request is logged.
     pub(crate) fn logs_requests(&self) -> bool {
         self.requests && self.format != LogFormat::Off
     }
 
-    /// Writes an event.
     pub fn event(&self, name: &str, fields: &[(&str, &str)]) {
         let line = match self.format {
             LogFormat::Off => return,
@@ -47,10 +43,6 @@ impl Log {
         // A failing log must not stop the server.
         let _ = lock(&self.out).write_all(line.as_bytes());
     }
-}
-
-fn seconds() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
 fn text(name: &str, fields: &[(&str, &str)]) -> String {
@@ -65,7 +57,8 @@ fn text(name: &str, fields: &[(&str, &str)]) -> String {
 
 fn json(name: &str, fields: &[(&str, &str)]) -> String {
     let mut object = serde_json::Map::new();
-    object.insert("time".to_owned(), serde_json::json!((seconds() * 1000.0).round() / 1000.0));
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+    object.insert("time".to_owned(), serde_json::json!((seconds * 1000.0).round() / 1000.0));
     object.insert("event".to_owned(), name.into());
     for (key, value) in fields {
         object.insert((*key).to_owned(), (*value).into());
@@ -79,10 +72,8 @@ mod tests {
 
     #[test]
     fn a_value_with_spaces_or_line_breaks_stays_one_field_of_one_line() {
-        assert_eq!(
-            text("engine_lost", &[("error", "a b\nc"), ("model", "x")]),
-            "engine lost error=\"a b\\nc\" model=x\n"
-        );
+        let line = text("engine_lost", &[("error", "a b\nc"), ("model", "x")]);
+        assert_eq!(line, "engine lost error=\"a b\\nc\" model=x\n");
         let line = json("engine_lost", &[("error", "a\nb")]);
         assert!(line.contains("\"error\":\"a\\nb\"") && line.ends_with("}\n"), "{line}");
     }

@@ -27,12 +27,10 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Creates a budget of `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self { limit, held: AtomicUsize::new(0), rejected: AtomicU64::new(0) }
     }
 
-    /// Reserved bytes.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
@@ -72,7 +70,6 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// An empty reservation.
     pub fn new(budget: &Arc<Budget>) -> Self {
         Self { budget: Arc::clone(budget), bytes: 0 }
     }
@@ -141,13 +138,10 @@ mod tests {
         let (mut steps, mut before) = (0, 0);
         for bytes in (0..=64 * MIB).step_by(16 << 10) {
             body.cover(bytes).unwrap();
-            assert!(
-                (bytes..=bytes + bytes / 8 + STEP).contains(&budget.held()),
-                "{bytes}: {}",
-                budget.held()
-            );
-            steps += usize::from(budget.held() != before);
-            before = budget.held();
+            let held = budget.held();
+            assert!((bytes..=bytes + bytes / 8 + STEP).contains(&held), "{bytes}: {held}");
+            steps += usize::from(held != before);
+            before = held;
         }
         assert!(steps < 80, "{steps}");
         drop(body);

@@ -17,7 +17,6 @@ pub struct MonitoredBody<B> {
 }
 
 impl<B> MonitoredBody<B> {
-    /// Wraps the body of a response on that connection.
     pub fn new(body: B, activity: &Arc<ConnectionActivity>) -> Self {
         let waiting = Some(Arc::clone(activity).begin());
         Self { body, activity: Arc::clone(activity), waiting }

@@ -13,41 +13,27 @@ pub enum HttpRejection {
     /// The request violates the protocol.
     #[error("{0}")]
     BadRequest(String),
-    /// The API key is missing or wrong.
     #[error("API key required: send `Authorization: Bearer KEY` or `X-API-Key: KEY`")]
     Unauthorized,
-    /// The body did not arrive in time.
     #[error("the body did not arrive in time")]
     BodyTooSlow,
     #[error("the body is larger than {limit} bytes")]
-    BodyTooLarge {
-        /// The limit in bytes.
-        limit: usize,
-    },
+    BodyTooLarge { limit: usize },
     /// The request needs more memory than the server may ever use for requests.
     #[error("the request needs {needed} bytes of memory, more than the server may hold ({limit})")]
-    MemoryExceeded {
-        /// Bytes that it needs.
-        needed: usize,
-        /// The server's budget.
-        limit: usize,
-    },
+    MemoryExceeded { needed: usize, limit: usize },
     /// The type or encoding of the body is not supported.
     #[error("{0}")]
     UnsupportedMediaType(String),
     /// A queue or the memory budget is full.
     #[error("too many requests are queued; retry in {} ms", retry_after.as_millis())]
-    Overloaded {
-        /// Time after which a retry may succeed.
-        retry_after: Duration,
-    },
+    Overloaded { retry_after: Duration },
     /// The worker thread that processed the request ended.
     #[error(transparent)]
     WorkerLost(#[from] WorkerLost),
 }
 
 impl HttpRejection {
-    /// The status of the response.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::BadRequest(_) => StatusCode::BAD_REQUEST,
@@ -62,10 +48,7 @@ impl HttpRejection {
 
     /// Time after which a retry may succeed, if waiting helps.
     pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Overloaded { retry_after } => Some(*retry_after),
-            _ => None,
-        }
+        if let Self::Overloaded { retry_after } = self { Some(*retry_after) } else { None }
     }
 
     /// Writes the headers that belong to the status.

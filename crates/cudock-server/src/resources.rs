@@ -18,11 +18,9 @@ const WORTH_COMPRESSING: usize = 1024;
 
 /// What the requests of a server share: memory, worker threads, limits, and whether the server shuts down.
 pub struct ServerResources {
-    /// The memory budget.
     pub budget: Arc<Budget>,
     /// Threads for jobs that would block an I/O thread.
     pub workers: WorkerPool,
-    /// Whether the server shuts down.
     pub drain: DrainSignal,
     pub(crate) body_limit: usize,
     pub(crate) client_timeout: Duration,

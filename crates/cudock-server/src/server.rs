@@ -39,22 +39,15 @@ const EVICT_INTERVAL: Duration = Duration::from_millis(20);
 /// An error that prevents the server from running.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// Cannot listen on an address.
     #[error("cannot listen on {address}")]
-    Listen {
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
+    Listen { address: SocketAddr, source: io::Error },
     /// Threads, signals or timers are not available.
     #[error("cannot set the server up")]
     System(#[from] io::Error),
-    /// Certificate or key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
-/// A listening server.
 pub struct Server {
     settings: ServerSettings,
     budget: Arc<Budget>,
@@ -64,7 +57,6 @@ pub struct Server {
     first_reserved: i32,
 }
 
-/// State shared by all threads.
 pub(crate) struct ServerShared<H> {
     pub(crate) handler: H,
     pub(crate) settings: ServerSettings,
@@ -94,7 +86,6 @@ impl Server {
         Ok(Self { settings, budget, drain, listeners, tls, first_reserved })
     }
 
-    /// The bound addresses.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
     }
@@ -184,7 +175,6 @@ impl Server {
     }
 }
 
-/// The signals that a server handles.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,

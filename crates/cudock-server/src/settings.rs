@@ -16,7 +16,6 @@ pub struct ServerSettings {
     /// Memory budget: most bytes that requests and responses hold at once, from the first byte read to the last one
     /// written.
     pub memory: usize,
-    /// Most connections at once.
     pub connections: usize,
     /// Longest time a client may take for the head, for a chunk of the body, and to read its response.
     pub client_timeout: Duration,
@@ -25,14 +24,12 @@ pub struct ServerSettings {
     pub keys: ApiKeys,
     /// Certificate and key, for TLS.
     pub tls: Option<TlsFiles>,
-    /// The event log.
     pub log: Log,
 }
 
 /// Certificate chain and private key, PEM.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
-    /// The chain.
     pub certificate: PathBuf,
     pub key: PathBuf,
 }

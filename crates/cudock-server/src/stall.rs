@@ -27,7 +27,6 @@ pub struct StallDetector {
 }
 
 impl StallDetector {
-    /// Creates a detector with windows of this length.
     pub fn new(window: Duration) -> Self {
         Self { window, started: None, at_start: 0, at_tick: 0, tick: None }
     }
@@ -98,20 +97,15 @@ mod tests {
     #[tokio::test]
     async fn a_trickling_client_is_dropped_and_a_steady_one_is_not() {
         let window = Duration::from_millis(40);
-        let mut trickle = StallDetector::new(window);
-        let mut received = 0;
-        poll_fn(|context| {
-            received += 1;
-            trickle.poll_stalled(context, received, || false)
-        })
-        .await;
-        let mut steady = StallDetector::new(window);
-        let mut received = 0;
-        let watched = poll_fn(|context| {
-            received += 1 << 10;
-            steady.poll_stalled(context, received, || false)
-        });
-        assert!(tokio::time::timeout(window * 5, watched).await.is_err());
+        let watched = |step: usize| {
+            let (mut stall, mut received) = (StallDetector::new(window), 0);
+            poll_fn(move |context| {
+                received += step;
+                stall.poll_stalled(context, received, || false)
+            })
+        };
+        watched(1).await;
+        assert!(tokio::time::timeout(window * 5, watched(1 << 10)).await.is_err());
     }
 
     #[tokio::test]

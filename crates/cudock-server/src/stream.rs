@@ -23,7 +23,6 @@ const LIVENESS_INTERVAL: Duration = Duration::from_millis(20);
 /// What such a client is sent: a live one ignores it, the system of a disconnected one replies with a reset.
 const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// A monitored socket.
 pub(crate) struct MonitoredStream {
     stream: TcpStream,
     activity: Arc<ConnectionActivity>,

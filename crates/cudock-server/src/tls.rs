@@ -13,27 +13,12 @@ use crate::settings::TlsFiles;
 /// An error of certificate or key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The certificate cannot be read.
     #[error("cannot read the certificate {}: {reason}", files.certificate.display())]
-    Certificate {
-        files: TlsFiles,
-        /// Why not.
-        reason: String,
-    },
-    /// The key cannot be read.
+    Certificate { files: TlsFiles, reason: String },
     #[error("cannot read the key {}: {reason}", files.key.display())]
-    Key {
-        files: TlsFiles,
-        /// Why not.
-        reason: String,
-    },
-    /// The certificate does not match the key.
+    Key { files: TlsFiles, reason: String },
     #[error("certificate {} does not match key {}", files.certificate.display(), files.key.display())]
-    Pair {
-        files: TlsFiles,
-        /// Why not.
-        source: rustls::Error,
-    },
+    Pair { files: TlsFiles, source: rustls::Error },
 }
 
 /// A TLS acceptor that follows changes of its files.
@@ -44,13 +29,11 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads certificate and key.
     pub(crate) fn new(files: &TlsFiles) -> Result<Self, TlsError> {
         let stamps = Mutex::new(stamps(files));
         Ok(Self { files: files.clone(), stamps, acceptor: RwLock::new(acceptor(files)?) })
     }
 
-    /// The acceptor for the next connection.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         self.acceptor.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -16,7 +16,6 @@ use tokio::sync::oneshot;
 pub const MAX_INLINE_PARSE: usize = 64 << 10;
 /// Largest copy that is made on the I/O thread, in bytes.
 pub const MAX_INLINE_COPY: usize = 1 << 20;
-/// Nice value of the worker threads.
 const NICE: i32 = 10;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -26,7 +25,6 @@ type Job = Box<dyn FnOnce() + Send>;
 #[error("the request could not be read: its thread ended")]
 pub struct WorkerLost;
 
-/// A pool of worker threads.
 pub struct WorkerPool {
     jobs: Mutex<Sender<Job>>,
 }
@@ -73,6 +71,8 @@ fn run_jobs(waiting: &Mutex<Receiver<Job>>) {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Waker};
+
     use super::*;
 
     #[tokio::test]
@@ -89,18 +89,12 @@ mod tests {
     async fn a_job_whose_caller_is_gone_does_not_run() {
         let workers = WorkerPool::new(1);
         let (release, wait) = std::sync::mpsc::channel::<()>();
-        let first = workers.run(move || wait.recv().is_ok());
-        let mut first = Box::pin(first);
-        assert!(
-            std::future::poll_fn(|cx| std::task::Poll::Ready(first.as_mut().poll(cx))).await.is_pending()
-        );
         let (started, has_started) = std::sync::mpsc::channel();
-        let mut second = Box::pin(workers.run(move || {
-            started.send(()).unwrap();
-        }));
-        assert!(
-            std::future::poll_fn(|cx| std::task::Poll::Ready(second.as_mut().poll(cx))).await.is_pending()
-        );
+        let mut context = Context::from_waker(Waker::noop());
+        let mut first = Box::pin(workers.run(move || wait.recv().is_ok()));
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        let mut second = Box::pin(workers.run(move || started.send(()).unwrap()));
+        assert!(second.as_mut().poll(&mut context).is_pending());
         drop(second);
         release.send(()).unwrap();
         assert!(first.await.unwrap());

@@ -40,8 +40,10 @@ pub fn check<'a>(
 pub(crate) fn check_one(tensor: &Tensor, spec: &TensorSpec, path: &str) -> Result<(), RequestError> {
     check_dtype(tensor.dtype(), spec, path)?;
     if !fits(tensor, spec) {
-        let (given, taken) = (show_shape(tensor.shape()), show_spec(spec));
-        return Err(RequestError::Mismatch(format!("{path}: shape {given}, but the model expects {taken}")));
+        let (given, taken) = (tensor.shape(), show_spec(spec));
+        return Err(RequestError::Mismatch(format!(
+            "{path}: shape {given:?}, but the model expects {taken}"
+        )));
     }
     // Engines may interpret other values in any way.
     if tensor.dtype() == DType::Bool
@@ -65,16 +67,16 @@ pub(crate) fn as_rows(
         check_one(&tensor, spec, path)?;
         return Ok((tensor, false));
     }
-    let shape: Vec<usize> = std::iter::once(1).chain(tensor.shape().iter().copied()).collect();
-    let given = show_shape(tensor.shape());
+    let given = tensor.shape().to_vec();
+    let shape: Vec<usize> = std::iter::once(1).chain(given.iter().copied()).collect();
     let tensor =
-        tensor.reshaped(shape).ok_or_else(|| RequestError::Mismatch(format!("{path}: shape {given}")))?;
+        tensor.reshaped(shape).ok_or_else(|| RequestError::Mismatch(format!("{path}: shape {given:?}")))?;
     check_one(&tensor, spec, path).map_err(|error| {
         if fits(&tensor, spec) {
             return error;
         }
         let row = show_sizes(spec.shape.get(1..).unwrap_or_default());
-        RequestError::Mismatch(format!("{path}: shape {given}, but a row of the model has {row}"))
+        RequestError::Mismatch(format!("{path}: shape {given:?}, but a row of the model has {row}"))
     })?;
     Ok((tensor, true))
 }
@@ -86,15 +88,10 @@ pub(crate) fn row_elements(spec: &TensorSpec) -> usize {
 }
 
 fn fits(tensor: &Tensor, spec: &TensorSpec) -> bool {
-    if spec.any_rank {
-        return true;
-    }
-    tensor.shape().len() == spec.shape.len()
-        && tensor
-            .shape()
-            .iter()
-            .zip(&spec.shape)
-            .all(|(size, fixed)| fixed.is_none_or(|fixed| fixed == *size))
+    let mut sizes = tensor.shape().iter().zip(&spec.shape);
+    spec.any_rank
+        || tensor.shape().len() == spec.shape.len()
+            && sizes.all(|(size, fixed)| fixed.is_none_or(|fixed| fixed == *size))
 }
 
 pub(crate) fn check_dtype(dtype: DType, spec: &TensorSpec, path: &str) -> Result<(), RequestError> {
@@ -120,17 +117,7 @@ impl InferenceRequest {
     /// Creates a checked request with these inputs and defaults for everything else: all outputs, no priority, no
     /// timeout.
     pub fn new(inputs: Vec<Tensor>, signature: &Signature) -> Result<Self, RequestError> {
-        let rows = check(&inputs, signature)?;
-        Ok(Self {
-            id: None,
-            inputs,
-            rows,
-            single: false,
-            outputs: Vec::new(),
-            binary_outputs: false,
-            priority: 0,
-            timeout: None,
-        })
+        Ok(Self { rows: check(&inputs, signature)?, inputs, ..Self::default() })
     }
 
     /// [`InferenceRequest::new`] for named tensors in any order.
@@ -175,12 +162,8 @@ impl<'a> InputSlots<'a> {
 
     /// All tensors, or an error for the first missing one.
     pub(crate) fn finish(self) -> Result<Vec<Tensor>, RequestError> {
-        let specs = &self.signature.inputs;
-        self.tensors
-            .into_iter()
-            .zip(specs)
-            .map(|(tensor, spec)| tensor.ok_or_else(|| missing(spec)))
-            .collect()
+        let slots = self.tensors.into_iter().zip(&self.signature.inputs);
+        slots.map(|(tensor, spec)| tensor.ok_or_else(|| missing(spec))).collect()
     }
 }
 
@@ -193,11 +176,6 @@ pub(crate) fn output_index(name: &str, signature: &Signature) -> Result<usize, R
         let others = alternatives(name, signature.outputs.iter().map(|spec| spec.name.as_str()));
         RequestError::Mismatch(format!("the model has no output `{}`{others}", truncated(name)))
     })
-}
-
-pub(crate) fn show_shape(shape: &[usize]) -> String {
-    let sizes: Vec<String> = shape.iter().map(ToString::to_string).collect();
-    format!("[{}]", sizes.join(", "))
 }
 
 pub(crate) fn show_spec(spec: &TensorSpec) -> String {

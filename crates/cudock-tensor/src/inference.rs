@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::Tensor;
 
 /// A request, checked against the signature of its model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct InferenceRequest {
     /// The client's id.
     pub id: Option<String>,

@@ -20,9 +20,7 @@ use crate::DType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JsonError {
     NotANumber,
-    /// Not a boolean.
     NotABoolean,
-    /// Not a string.
     NotAString,
     /// A number like 007.
     LeadingZero,
@@ -31,15 +29,11 @@ pub(crate) enum JsonError {
     OutOfRange,
     /// A fraction or an exponent in an integer.
     NotWhole,
-    /// A string that does not end.
     Unterminated,
-    /// A control character in a string.
     Control,
-    /// An invalid escape.
     Escape,
     /// Half of a surrogate pair.
     Surrogate,
-    /// A string that is not UTF-8.
     NotUtf8,
     /// A string too long for its length prefix.
     LongString,
@@ -77,8 +71,7 @@ fn is_not_finite(text: &[u8], at: usize) -> bool {
     [&b"NaN"[..], b"nan", b"Inf", b"inf"].iter().any(|word| rest.starts_with(word))
 }
 
-/// Describes what is at `at`.
-pub(crate) fn found(text: &[u8], at: usize) -> String {
+fn found(text: &[u8], at: usize) -> String {
     match text.get(at) {
         None => "the end".to_owned(),
         Some(b'[') => "an array".to_owned(),

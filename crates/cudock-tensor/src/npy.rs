@@ -4,7 +4,7 @@ mod header;
 
 use bytes::Bytes;
 
-use crate::check::{as_rows, check_dtype, check_limits, show_shape};
+use crate::check::{as_rows, check_dtype, check_limits};
 use crate::{
     DType, InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, ResponseError,
     Signature, Tensor, elements,
@@ -35,9 +35,7 @@ pub fn read(
 
 /// Parses a file of versions 1 to 3. Arrays of two-byte voids are bfloat16, as saved by `ml_dtypes`.
 pub fn tensor(body: &Bytes, limits: &RequestLimits) -> Result<Tensor, RequestError> {
-    if body.len() > limits.body {
-        return Err(RequestError::body_too_large(limits));
-    }
+    limits.check_body(body)?;
     let NpyHeader { kind, shape, length } = header::read(body)?;
     check_limits(&shape, limits, ".npy")?;
     let data = body.slice(length.min(body.len())..);
@@ -68,10 +66,8 @@ fn strings(
 ) -> Result<Bytes, RequestError> {
     let expected = elements(shape).and_then(|count| count.checked_mul(width));
     if expected != Some(data.len()) {
-        let (shape, found) = (show_shape(shape), data.len());
-        return Err(RequestError::Mismatch(format!(
-            ".npy: {found} bytes are not {shape} strings of {width}"
-        )));
+        let message = format!(".npy: {} bytes are not {shape:?} strings of {width}", data.len());
+        return Err(RequestError::Mismatch(message));
     }
     let mut out = Vec::new();
     for (index, string) in data.chunks(width.max(1)).enumerate() {
@@ -108,15 +104,17 @@ pub fn write(
     out: &mut Vec<u8>,
 ) -> Result<(), ResponseError> {
     let (name, tensor) = response.only(requested, signature, ".npy")?;
-    let Some(descr) = header::descr(tensor.dtype()) else {
-        return Err(ResponseError::Strings { output: name.to_owned(), form: ".npy" });
-    };
-    header::write(descr, tensor.shape(), out);
+    write_tensor(tensor, out).ok_or_else(|| ResponseError::Strings { output: name.to_owned(), form: ".npy" })
+}
+
+/// Appends a file of version 1, as [`write()`] does; `None` for strings.
+pub fn write_tensor(tensor: &Tensor, out: &mut Vec<u8>) -> Option<()> {
+    header::write(tensor.dtype(), tensor.shape(), out)?;
     if tensor.dtype() == DType::BF16 {
         let (elements, _) = tensor.data().as_chunks::<2>();
         out.extend(elements.iter().flat_map(|[low, high]| [0, 0, *low, *high]));
     } else {
         out.extend_from_slice(tensor.data());
     }
-    Ok(())
+    Some(())
 }

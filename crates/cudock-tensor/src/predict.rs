@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
-use crate::check::{InputSlots, as_rows, check, output_index, row_elements};
+use crate::check::{InputSlots, as_rows, output_index, row_elements};
 use crate::json::{Cursor, SeenKeys, write as text};
+use crate::response_error::append;
 use crate::suggestion::{alternatives, truncated};
 use crate::{
     InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, ResponseError,
@@ -22,20 +23,13 @@ pub fn read(
     signature: &Signature,
     limits: &RequestLimits,
 ) -> Result<InferenceRequest, RequestError> {
-    if body.len() > limits.body {
-        return Err(RequestError::body_too_large(limits));
-    }
+    limits.check_body(body)?;
     let mut given: Option<(Vec<Tensor>, bool)> = None;
     let (mut id, mut outputs, mut parameters) = (None, Vec::new(), Parameters::default());
     let mut keys = SeenKeys::default();
     let mut cursor = Cursor::new(body);
     cursor.object(&"", |cursor, key| {
-        let Some(known) = KEYS.into_iter().find(|known| *known == key) else {
-            return Err(
-                cursor.error(&"", format!("unknown key `{}`{}", truncated(&key), alternatives(&key, KEYS)))
-            );
-        };
-        keys.once(known, cursor, &"")?;
+        let known = known_key(&mut keys, &KEYS, &key, cursor, "")?;
         match known {
             "id" => id = Some(cursor.string(&known)?.into_owned()),
             "outputs" => outputs = read_outputs(cursor, signature)?,
@@ -47,9 +41,23 @@ pub fn read(
     })?;
     cursor.end()?;
     let (inputs, single) = given.ok_or_else(|| RequestError::Mismatch("`input` is missing".to_owned()))?;
-    let rows = check(&inputs, signature)?;
     let Parameters { priority, timeout } = parameters;
-    Ok(InferenceRequest { id, inputs, rows, single, outputs, binary_outputs: false, priority, timeout })
+    let request = InferenceRequest::new(inputs, signature)?;
+    Ok(InferenceRequest { id, single, outputs, priority, timeout, ..request })
+}
+
+/// The key, which must be known and not a duplicate.
+fn known_key(
+    keys: &mut SeenKeys,
+    known: &[&'static str],
+    key: &str,
+    cursor: &Cursor<'_>,
+    path: &'static str,
+) -> Result<&'static str, RequestError> {
+    keys.once(known, key, cursor, &path)?.ok_or_else(|| {
+        let others = alternatives(key, known.iter().copied());
+        cursor.error(&path, format!("unknown key `{}`{others}", truncated(key)))
+    })
 }
 
 /// The tensors, and whether they are one row without the row dimension.
@@ -121,11 +129,7 @@ impl Parameters {
         let mut parameters = Self::default();
         let mut keys = SeenKeys::default();
         cursor.object(&"parameters", |cursor, key| {
-            let Some(known) = PARAMETERS.into_iter().find(|known| *known == key) else {
-                let others = alternatives(&key, PARAMETERS);
-                return Err(cursor.error(&"parameters", format!("unknown key `{}`{others}", truncated(&key))));
-            };
-            keys.once(known, cursor, &"parameters")?;
+            let known = known_key(&mut keys, &PARAMETERS, &key, cursor, "parameters")?;
             let path = format_args!("parameters.{known}");
             if known == "priority" {
                 let priority = cursor.natural(&path)?;
@@ -153,16 +157,28 @@ pub fn write(
     device: &str,
     out: &mut Vec<u8>,
 ) -> Result<(), ResponseError> {
-    let start = out.len();
-    let result = write_prediction(response, signature, single, requested, out);
-    if result.is_err() {
-        out.truncate(start);
-        return result;
-    }
-    out.extend_from_slice(b",\"device\":");
-    text::string(device, out);
-    out.push(b'}');
-    Ok(())
+    append(out, |out| {
+        out.extend_from_slice(b"{\"prediction\":");
+        let outputs = response.requested(requested, signature)?;
+        let named = outputs.len() != 1;
+        for (index, (name, tensor)) in outputs.into_iter().enumerate() {
+            if named {
+                out.push(if index == 0 { b'{' } else { b',' });
+                text::string(name, out);
+                out.push(b':');
+            }
+            let shape = tensor.shape();
+            let shape = if single { shape.strip_prefix(&[1]).unwrap_or(shape) } else { shape };
+            text::nested(tensor, shape, out).map_err(|message| ResponseError::not_text(name, message))?;
+        }
+        if named {
+            out.push(b'}');
+        }
+        out.extend_from_slice(b",\"device\":");
+        text::string(device, out);
+        out.push(b'}');
+        Ok(())
+    })
 }
 
 /// Adds the client's id to a response of [`write()`].
@@ -172,30 +188,4 @@ pub fn add_id(id: &str, out: &mut Vec<u8>) {
         text::string(id, out);
         out.push(b'}');
     }
-}
-
-fn write_prediction(
-    response: &InferenceResponse,
-    signature: &Signature,
-    single: bool,
-    requested: &[RequestedOutput],
-    out: &mut Vec<u8>,
-) -> Result<(), ResponseError> {
-    out.extend_from_slice(b"{\"prediction\":");
-    let outputs: Vec<(&str, &Tensor)> = response.requested(requested, signature)?;
-    let named = outputs.len() != 1;
-    for (index, (name, tensor)) in outputs.into_iter().enumerate() {
-        if named {
-            out.push(if index == 0 { b'{' } else { b',' });
-            text::string(name, out);
-            out.push(b':');
-        }
-        let shape = tensor.shape();
-        let shape = if single { shape.strip_prefix(&[1]).unwrap_or(shape) } else { shape };
-        text::nested(tensor, shape, out).map_err(|message| ResponseError::not_text(name, message))?;
-    }
-    if named {
-        out.push(b'}');
-    }
-    Ok(())
 }

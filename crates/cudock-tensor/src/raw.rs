@@ -15,9 +15,7 @@ pub fn read(
     signature: &Signature,
     limits: &RequestLimits,
 ) -> Result<InferenceRequest, RequestError> {
-    if body.len() > limits.body {
-        return Err(RequestError::body_too_large(limits));
-    }
+    limits.check_body(body)?;
     let [spec] = signature.inputs.as_slice() else {
         let count = signature.inputs.len();
         let message = format!(

@@ -8,26 +8,13 @@ use crate::{InferenceResponse, RequestedOutput, Signature, Tensor};
 pub enum ResponseError {
     /// JSON can hold only text.
     #[error("output `{output}`: string {index} is not UTF-8; request it as binary")]
-    NotText {
-        /// The output's name.
-        output: String,
-        /// The index of the string.
-        index: usize,
-    },
+    NotText { output: String, index: usize },
     /// The format cannot hold strings.
     #[error("output `{output}`: {form} cannot hold strings; request JSON")]
-    Strings {
-        /// The output's name.
-        output: String,
-        form: &'static str,
-    },
+    Strings { output: String, form: &'static str },
     /// The format holds only one output.
     #[error("{form} holds one output, not {count}; request a single output, or JSON")]
-    Several {
-        form: &'static str,
-        /// Number of outputs.
-        count: usize,
-    },
+    Several { form: &'static str, count: usize },
     /// The model returned fewer outputs than its signature has.
     #[error("the model returned no output `{0}`")]
     Missing(String),
@@ -37,6 +24,15 @@ impl ResponseError {
     pub(crate) fn not_text(output: &str, NotText(index): NotText) -> Self {
         Self::NotText { output: output.to_owned(), index }
     }
+}
+
+/// Appends what `write` writes; on error, nothing.
+pub(crate) fn append<T>(
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<T, ResponseError>,
+) -> Result<T, ResponseError> {
+    let start = out.len();
+    write(out).inspect_err(|_| out.truncate(start))
 }
 
 impl InferenceResponse {

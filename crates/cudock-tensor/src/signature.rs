@@ -5,9 +5,7 @@ use crate::DType;
 /// One input or output of a model.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TensorSpec {
-    /// Its name in the model.
     pub name: String,
-    /// The type of its elements.
     pub dtype: DType,
     /// Its dimensions; `None` if dynamic.
     pub shape: Vec<Option<usize>>,
@@ -17,15 +15,18 @@ pub struct TensorSpec {
 }
 
 impl TensorSpec {
+    /// A tensor of a declared shape.
+    pub fn new(name: impl Into<String>, dtype: DType, shape: impl Into<Vec<Option<usize>>>) -> Self {
+        Self { name: name.into(), dtype, shape: shape.into(), any_rank: false }
+    }
+
     /// The shape in the Open Inference Protocol, with -1 for dynamic dimensions.
     pub fn protocol_shape(&self) -> Vec<i64> {
         if self.any_rank {
             return vec![-1];
         }
-        self.shape
-            .iter()
-            .map(|dimension| dimension.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX)))
-            .collect()
+        let size = |size| i64::try_from(size).unwrap_or(i64::MAX);
+        self.shape.iter().map(|dimension| dimension.map_or(-1, size)).collect()
     }
 }
 
@@ -42,12 +43,10 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The index of an input.
     pub fn input(&self, name: &str) -> Option<usize> {
         self.inputs.iter().position(|spec| spec.name == name)
     }
 
-    /// The index of an output.
     pub fn output(&self, name: &str) -> Option<usize> {
         self.outputs.iter().position(|spec| spec.name == name)
     }

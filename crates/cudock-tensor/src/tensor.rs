@@ -12,26 +12,13 @@ pub enum TensorError {
     Uncountable(Vec<usize>),
     /// The number of bytes does not match type and shape.
     #[error("{dtype} {shape:?} takes {expected} bytes, not {found}")]
-    Length {
-        dtype: DType,
-        shape: Vec<usize>,
-        /// Expected bytes.
-        expected: usize,
-        /// Actual bytes.
-        found: usize,
-    },
+    Length { dtype: DType, shape: Vec<usize>, expected: usize, found: usize },
     /// Strings that are not a sequence of lengths and bytes.
     #[error("string {0} of the tensor runs beyond its end")]
     Strings(usize),
     /// The number of strings does not match the shape.
     #[error("shape {shape:?} takes {expected} strings, not {found}")]
-    Count {
-        shape: Vec<usize>,
-        /// Expected strings.
-        expected: usize,
-        /// Actual strings.
-        found: usize,
-    },
+    Count { shape: Vec<usize>, expected: usize, found: usize },
 }
 
 /// A tensor: elements in row-major order, little endian. Strings are each four bytes of length and then their bytes, as
@@ -47,10 +34,10 @@ pub struct Tensor {
 impl Tensor {
     /// Creates a tensor, if type, shape and bytes match.
     pub fn new(dtype: DType, shape: Vec<usize>, data: Bytes) -> Result<Self, TensorError> {
-        let elements = elements(&shape).ok_or_else(|| TensorError::Uncountable(shape.clone()))?;
+        let uncountable = || TensorError::Uncountable(shape.clone());
+        let elements = elements(&shape).ok_or_else(uncountable)?;
         if let Some(size) = dtype.size() {
-            let expected =
-                elements.checked_mul(size).ok_or_else(|| TensorError::Uncountable(shape.clone()))?;
+            let expected = elements.checked_mul(size).ok_or_else(uncountable)?;
             if expected != data.len() {
                 return Err(TensorError::Length { dtype, shape, expected, found: data.len() });
             }
@@ -67,7 +54,6 @@ impl Tensor {
         Ok(Self { dtype, shape, data })
     }
 
-    /// The type of the elements.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
@@ -141,7 +127,6 @@ fn strings(mut data: &[u8]) -> impl Iterator<Item = Result<&[u8], ()>> {
     })
 }
 
-/// The offset of a string by index.
 fn string_offset(data: &[u8], number: usize) -> Option<usize> {
     let mut offset = 0;
     for string in strings(data).take(number) {

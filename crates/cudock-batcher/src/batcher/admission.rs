@@ -12,7 +12,6 @@ use super::Batcher;
 const FRESH: u64 = 1_000_000_000;
 
 impl Batcher {
-    /// Checks whether a request can be admitted.
     pub(super) fn check_admission(&self, now: u64, arrival: &Arrival) -> Result<(), AdmissionError> {
         let settings = &self.settings;
         if arrival.deadline.is_some_and(|deadline| deadline.0 <= now) {
@@ -20,9 +19,9 @@ impl Batcher {
         }
         // A request that is larger than the whole queue may have it to itself.
         if self.queue.requests() > 0
-            && (self.queue.rows().saturating_add(arrival.rows) > settings.max_queued_rows
+            && (self.queue.rows.saturating_add(arrival.rows) > settings.max_queued_rows
                 || self.queue.requests() >= settings.max_queued_rows
-                || self.queue.bytes().saturating_add(arrival.bytes) > settings.max_queued_bytes)
+                || self.queue.bytes.saturating_add(arrival.bytes) > settings.max_queued_bytes)
         {
             return Err(self.queue_full(now));
         }
@@ -50,7 +49,7 @@ impl Batcher {
     }
 
     pub(super) fn queue_full(&self, now: u64) -> AdmissionError {
-        let drained = self.queue_delay(now, self.queue.rows());
+        let drained = self.queue_delay(now, self.queue.rows);
         let retry_after =
             drained.map_or(self.settings.max_queue_time, |nanos| Duration::from_nanos(f64_to_ns(nanos)));
         AdmissionError::QueueFull { retry_after: retry_after.max(Duration::from_millis(1)) }
@@ -70,7 +69,7 @@ impl Batcher {
     /// Whether the latest measurement is recent enough to reject requests for it. If not, the next request is admitted
     /// and measures again: a slow hour must not reject everything for good.
     pub(super) fn is_fresh(&self, now: u64) -> bool {
-        self.batch_time.learned_at().is_some_and(|learned| now.saturating_sub(learned) <= FRESH)
+        self.batch_time.learned_at.is_some_and(|learned| now.saturating_sub(learned) <= FRESH)
     }
 
     /// Time until the device has run its batches. An overdue batch is expected to take as long again.

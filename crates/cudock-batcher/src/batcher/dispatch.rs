@@ -174,12 +174,17 @@ impl Batcher {
         f64_to_ns(lead)
     }
 
+    /// When the device can start the next batch.
+    fn next_start(&self, now: u64) -> u64 {
+        self.device_free().filter(|_| !self.running.is_empty()).unwrap_or(now).max(now)
+    }
+
     /// Number of rows to take from the bucket.
     fn portion(&self, now: u64, bucket: usize, rows: usize) -> usize {
         let mut most = self.settings.max_rows;
         if let Some(target) = &self.target {
             let oldest = self.queue.peek(bucket).map_or(now, |(_, entry)| entry.arrived);
-            let begins = self.device_free().filter(|_| !self.running.is_empty()).unwrap_or(now).max(now);
+            let begins = self.next_start(now);
             // Requests that are left behind will certainly be late, so the batch is cut only if it must be.
             let left = target.planned_at_start() - ns_to_f64(begins.saturating_sub(oldest));
             most = self.batch_time.rows_within(left.max(target.planned() / 2.0), most);
@@ -198,7 +203,7 @@ impl Batcher {
             return take;
         }
         match (self.time_of(take), self.time_of(cut), self.time_of(rest)) {
-            (Some(f64_to_ns), Some(cut_time), Some(rest_time)) if f64_to_ns <= cut_time + rest_time => take,
+            (Some(time), Some(cut_time), Some(rest_time)) if time <= cut_time + rest_time => take,
             (None, _, _) if self.settings.pad => take,
             _ => cut,
         }
@@ -207,7 +212,7 @@ impl Batcher {
     /// Moves requests from the queue into a batch: in order, as many as fit, without those that would be late.
     fn fill(&mut self, now: u64, bucket: usize, rows: usize, batch: &mut Batch, admitted_at: &mut Vec<u64>) {
         let portion = self.portion(now, bucket, rows);
-        let begins = self.device_free().filter(|_| !self.running.is_empty()).unwrap_or(now).max(now);
+        let begins = self.next_start(now);
         let time = if self.is_fresh(now) { self.time_of(portion).unwrap_or(0.0) } else { 0.0 };
         let done = begins.saturating_add(f64_to_ns(time));
         while let Some((number, entry)) = self.queue.peek(bucket) {

@@ -75,12 +75,8 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_target_is_used_while_all_responses_are_on_time() {
+    fn the_whole_target_is_used_until_more_than_one_percent_is_late() {
         assert!(after(20, 0) > 0.999);
-    }
-
-    #[test]
-    fn the_margin_grows_when_more_than_one_percent_is_late() {
         assert!(after(20, 20) < 0.85);
     }
 

@@ -1,6 +1,6 @@
 //! Encodes a body for each protocol.
 
-use cudock_tensor::DType;
+use cudock_tensor::{DType, Tensor, npy};
 use serde_json::json;
 
 use super::element::Element;
@@ -8,8 +8,9 @@ use super::{BenchProtocol, ModelInput};
 use crate::LoadError;
 use crate::rng::Rng;
 
-/// The limit for elements of one body.
 const MAX_ELEMENTS: usize = 256 << 20;
+/// Most dimensions of a numpy array.
+const MAX_NPY_RANK: usize = 64;
 
 /// A body, and where its JSON ends if binary tensors follow.
 pub(super) struct Body {
@@ -142,36 +143,18 @@ fn binary(drawn: &Drawn<'_>) -> Vec<u8> {
 }
 
 fn npy(drawn: &Drawn<'_>) -> Result<Vec<u8>, LoadError> {
-    let kind = match drawn.input.dtype {
-        DType::Bool => "|b1",
-        DType::U8 => "|u1",
-        DType::I8 => "|i1",
-        DType::U16 => "<u2",
-        DType::U32 => "<u4",
-        DType::U64 => "<u8",
-        DType::I16 => "<i2",
-        DType::I32 => "<i4",
-        DType::I64 => "<i8",
-        DType::F16 => "<f2",
-        DType::F32 => "<f4",
-        DType::F64 => "<f8",
-        dtype @ (DType::BF16 | DType::String) => {
-            return Err(LoadError::Payload(format!("npy bodies do not support {dtype}")));
-        }
-    };
-    let shape = drawn.shape.iter().map(|size| format!("{size},")).collect::<String>();
-    let mut head = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
-    // The elements start at a multiple of 64, after magic, version, length and the newline of the head.
-    while !(10 + head.len() + 1).is_multiple_of(64) {
-        head.push(' ');
+    let dtype = drawn.input.dtype;
+    // A file of bfloat16 would hold float32.
+    if matches!(dtype, DType::BF16 | DType::String) {
+        return Err(LoadError::Payload(format!("npy bodies do not support {dtype}")));
     }
-    head.push('\n');
-    let length = u16::try_from(head.len())
-        .map_err(|_| LoadError::Payload("the shape has too many dimensions for npy".to_owned()))?;
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend(length.to_le_bytes());
-    bytes.extend(head.into_bytes());
-    bytes.extend(binary(drawn));
+    if drawn.shape.len() > MAX_NPY_RANK {
+        return Err(LoadError::Payload("the shape has too many dimensions for npy".to_owned()));
+    }
+    let tensor = Tensor::new(dtype, drawn.shape.clone(), binary(drawn).into())
+        .map_err(|error| LoadError::Payload(error.to_string()))?;
+    let mut bytes = Vec::new();
+    npy::write_tensor(&tensor, &mut bytes);
     Ok(bytes)
 }
 
@@ -235,17 +218,10 @@ mod tests {
         let fault = |protocol, inputs: &[ModelInput]| {
             make(protocol, inputs, 1, &mut Rng::new(1)).err().map(|error| error.to_string()).unwrap()
         };
-        assert_eq!(
-            fault(BenchProtocol::Raw, &two),
-            "the model has 2 inputs, but bodies of this kind have one"
-        );
-        assert_eq!(
-            fault(BenchProtocol::Npy, &[input("a", DType::BF16, &[1])]),
-            "npy bodies do not support BF16"
-        );
-        assert!(
-            fault(BenchProtocol::Predict, &[input("a", DType::F32, &[1 << 40, 1 << 40])])
-                .contains("too large")
-        );
+        let (bfloat, large) = (input("a", DType::BF16, &[1]), input("a", DType::F32, &[1 << 40, 1 << 40]));
+        let several = "the model has 2 inputs, but bodies of this kind have one";
+        assert_eq!(fault(BenchProtocol::Raw, &two), several);
+        assert_eq!(fault(BenchProtocol::Npy, &[bfloat]), "npy bodies do not support BF16");
+        assert!(fault(BenchProtocol::Predict, &[large]).contains("too large"));
     }
 }

@@ -6,7 +6,6 @@ use cudock_tensor::DType;
 
 use crate::rng::Rng;
 
-/// One element of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Element {
     Bool(bool),
@@ -15,7 +14,6 @@ pub(super) enum Element {
     Text(&'static str),
 }
 
-/// Texts to draw from.
 const WORDS: [&str; 8] = ["graph", "kernel", "tensor", "warp", "stream", "grid", "lane", "naïve"];
 
 impl Element {

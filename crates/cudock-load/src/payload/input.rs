@@ -9,13 +9,11 @@ use crate::LoadError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelInput {
     pub name: String,
-    /// The type of its elements.
     pub dtype: DType,
     /// The shape of one row, or of the whole input if it has no row dimension.
     pub shape: InputShape,
 }
 
-/// The size of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputShape {
     /// As many rows as a request has, each of this shape.
@@ -98,7 +96,7 @@ mod tests {
     use super::*;
 
     fn spec(shape: &[Option<usize>]) -> TensorSpec {
-        TensorSpec { name: "x".to_owned(), dtype: DType::F32, shape: shape.to_vec(), any_rank: false }
+        TensorSpec::new("x", DType::F32, shape)
     }
 
     #[test]

@@ -9,7 +9,6 @@ pub use input::{InputShape, ModelInput, ShapeOfRow};
 use crate::rng::Rng;
 use crate::{LoadError, LoadRequest, ServerUrl};
 
-/// The protocol of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BenchProtocol {
@@ -34,7 +33,6 @@ impl BenchProtocol {
         }
     }
 
-    /// The content type of the body.
     fn content_type(self) -> &'static str {
         match self {
             Self::Predict | Self::Oip => "application/json",
@@ -48,9 +46,7 @@ impl BenchProtocol {
 #[derive(Clone, Debug)]
 pub struct Recipe<'a> {
     pub target: &'a ServerUrl,
-    /// The request path.
     pub path: &'a str,
-    /// How the model is asked.
     pub protocol: BenchProtocol,
     pub inputs: &'a [ModelInput],
     /// Row counts of the requests; with several, as many requests of each.
@@ -59,7 +55,6 @@ pub struct Recipe<'a> {
     pub bodies: usize,
     /// Additional headers.
     pub headers: &'a [(String, String)],
-    /// Seed of the numbers.
     pub seed: u64,
 }
 

@@ -23,7 +23,6 @@ const LATENCY: (f64, f64) = (60.0, 330.0);
 const RATE: (f64, f64) = (410.0, 620.0);
 const LINE_HEIGHT: f64 = 18.0;
 
-/// Renders the chart as SVG.
 pub fn render(title: &str, series: &[Series<'_>]) -> String {
     #[allow(clippy::cast_precision_loss, reason = "a few runs")]
     let legend = LATENCY.0 + (series.len() + 1) as f64 * LINE_HEIGHT;
@@ -43,7 +42,6 @@ pub fn render(title: &str, series: &[Series<'_>]) -> String {
     svg.finish()
 }
 
-/// The line style of a series.
 fn look(series: usize) -> String {
     format!("line l{}", series % LINE_STYLES)
 }
@@ -140,29 +138,30 @@ fn smoothed(line: &Timeline) -> Timeline {
 
 /// Up to three decimals, without trailing zeros.
 fn short(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    trimmed(&format!("{value:.3}"))
+}
+
+fn trimmed(decimal: &str) -> String {
+    decimal.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn time(milliseconds: f64) -> String {
-    if milliseconds >= 1000.0 {
-        format!("{} s", short(milliseconds / 1000.0))
-    } else {
-        format!("{} ms", short(milliseconds))
-    }
+    let (value, unit) =
+        if milliseconds >= 1000.0 { (milliseconds / 1000.0, "s") } else { (milliseconds, "ms") };
+    format!("{} {unit}", short(value))
 }
 
 fn percent(share: f64) -> String {
-    let text = format!("{:.4}", share * 100.0);
-    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+    format!("{} %", trimmed(&format!("{:.4}", share * 100.0)))
 }
 
 /// Digits in groups of three.
 fn thousands(value: f64) -> String {
     let digits = short(value);
-    let (whole, rest) = digits.split_once('.').unwrap_or((&digits, ""));
-    let text = format::thousands(whole);
-    if rest.is_empty() { text } else { format!("{text}.{rest}") }
+    match digits.split_once('.') {
+        Some((whole, rest)) => format!("{}.{rest}", format::thousands(whole)),
+        None => format::thousands(&digits),
+    }
 }
 
 #[cfg(test)]

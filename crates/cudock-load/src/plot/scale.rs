@@ -12,12 +12,10 @@ pub(super) struct Scale {
     logarithmic: bool,
 }
 
-/// A tick of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
     pub(super) position: f64,
     pub(super) value: f64,
-    /// Whether it has a label.
     pub(super) labelled: bool,
 }
 

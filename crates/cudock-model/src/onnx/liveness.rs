@@ -12,20 +12,16 @@ use super::wire::Fields;
 /// A graph with more nodes or values is rejected.
 const MAX_ITEMS: usize = 5_000_000;
 
-/// The number of peaks to keep.
 const MAX_PEAKS: usize = 64;
 
 /// Bytes of values: a constant part, and a part for each row of a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct LiveBytes {
-    /// Independent of the batch size.
     fixed: u64,
-    /// For each row.
     per_row: u64,
 }
 
 impl LiveBytes {
-    /// The total for a batch size.
     const fn with_rows(self, rows: u32) -> u64 {
         self.fixed.saturating_add(self.per_row.saturating_mul(rows as u64))
     }
@@ -45,16 +41,13 @@ impl LiveBytes {
     }
 }
 
-/// Memory of intermediate values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Activations {
     /// Peaks of live bytes, each of which is the largest for some batch size.
     peaks: Vec<LiveBytes>,
-    /// All values together.
     all: LiveBytes,
     /// The number of values with a known size.
     pub known: u64,
-    /// The number of all values.
     pub values: u64,
 }
 
@@ -120,7 +113,6 @@ impl GraphParts<'_> {
     }
 }
 
-/// The description of a value.
 struct ValueInfo<'a> {
     name: &'a [u8],
     /// The first dimension if it is dynamic: its name, or none if it has none.
@@ -234,7 +226,6 @@ fn is_constant(node: &[u8]) -> Result<bool, String> {
     names(node, 4).next().map_or(Ok(false), |name| Ok(name? == b"Constant"))
 }
 
-/// Reads name, element type and shape of a value.
 fn value_info(message: &[u8]) -> Result<ValueInfo<'_>, String> {
     let mut value = ValueInfo { name: &[], dynamic_first: None, bytes: None };
     for field in Fields::new(message) {

@@ -21,12 +21,10 @@ use crate::{FileKind, Model};
 /// The limit of nested graphs, which are the bodies of conditions and loops.
 const MAX_DEPTH: u32 = 32;
 
-/// The contents of a model file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OnnxGraph {
     /// Statistics of its tensors: weights, and constants of nodes.
     pub tensors: TensorStats,
-    /// Memory of intermediate values.
     pub activations: Activations,
     /// Files with external weights, and the end offset of the data used in each.
     pub external: BTreeMap<String, u64>,
@@ -83,7 +81,6 @@ pub fn open(path: &Path) -> Option<OnnxGraph> {
     read(&cudock_map::map(path).ok()?).ok()
 }
 
-/// The files with external weights of a model file.
 pub fn external_files(path: &Path) -> Vec<PathBuf> {
     let directory = path.parent().unwrap_or(Path::new(""));
     let files = open(path).map(|graph| graph.external).unwrap_or_default();
@@ -117,17 +114,13 @@ impl<'a> GraphWalker<'a> {
                         parts.weights.insert(name);
                     })?;
                 }
-                11 => {
-                    let input = value.bytes()?;
-                    self.note(depth, |parts| parts.inputs.push(input))?;
-                }
-                12 => {
-                    let output = value.bytes()?;
-                    self.note(depth, |parts| parts.outputs.push(output))?;
-                }
-                13 => {
+                11..=13 => {
                     let value_info = value.bytes()?;
-                    self.note(depth, |parts| parts.values.push(value_info))?;
+                    self.note(depth, |parts| match number {
+                        11 => parts.inputs.push(value_info),
+                        12 => parts.outputs.push(value_info),
+                        _ => parts.values.push(value_info),
+                    })?;
                 }
                 15 => self.sparse(value.bytes()?)?,
                 _ => {}
@@ -197,7 +190,8 @@ impl<'a> GraphWalker<'a> {
 
 /// Reads one file, and checks those with its external weights.
 pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<Model, ModelError> {
-    let graph = read(bytes).map_err(|problem| ModelError::invalid(path, problem))?;
+    let invalid = |problem: String| ModelError::invalid(path, problem);
+    let graph = read(bytes).map_err(invalid)?;
     let directory = path.parent().unwrap_or(Path::new(""));
     let mut files = vec![path.to_owned()];
     let mut on_disk = bytes.len() as u64;
@@ -207,19 +201,14 @@ pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<Model, ModelError> 
             relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         if !inside || location.is_empty() {
             let problem = format!("weights are in `{location}`, which is outside the model's directory");
-            return Err(ModelError::invalid(path, problem));
+            return Err(invalid(problem));
         }
         let file = directory.join(relative);
-        let length = match file.metadata() {
-            Ok(about) if about.is_file() => about.len(),
-            _ => {
-                let problem = format!("file {location} with its weights not found");
-                return Err(ModelError::invalid(path, problem));
-            }
-        };
+        let about = file.metadata().ok().filter(std::fs::Metadata::is_file);
+        let about = about.ok_or_else(|| invalid(format!("file {location} with its weights not found")))?;
+        let length = about.len();
         if length < *end {
-            let problem = format!("{location} has {length} bytes, but weights end at {end}");
-            return Err(ModelError::invalid(path, problem));
+            return Err(invalid(format!("{location} has {length} bytes, but weights end at {end}")));
         }
         on_disk = on_disk.saturating_add(length);
         files.push(file);

@@ -13,7 +13,6 @@ pub(super) struct TensorRecord<'a> {
     pub(super) external: Option<ExternalData<'a>>,
 }
 
-/// Data in another file.
 pub(super) struct ExternalData<'a> {
     pub(super) location: &'a [u8],
     /// The end offset.
@@ -176,7 +175,6 @@ impl ShapeProduct {
     }
 }
 
-/// The number format of an ONNX data type.
 pub(super) fn format_from_onnx(number: u64) -> NumberFormat {
     match number {
         1 => NumberFormat::F32,

@@ -2,18 +2,14 @@
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldValue<'a> {
-    /// An integer.
     Varint(u64),
-    /// Eight bytes.
     Fixed64,
     /// Bytes: a string, a message, or packed numbers.
     Bytes(&'a [u8]),
-    /// Four bytes.
     Fixed32,
 }
 
 impl<'a> FieldValue<'a> {
-    /// The bytes, if it is length-delimited.
     pub(super) fn bytes(self) -> Result<&'a [u8], String> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
@@ -21,7 +17,6 @@ impl<'a> FieldValue<'a> {
         }
     }
 
-    /// The number, if it is a varint.
     pub(super) fn number(self) -> Result<u64, String> {
         match self {
             Self::Varint(number) => Ok(number),
@@ -30,7 +25,6 @@ impl<'a> FieldValue<'a> {
     }
 }
 
-/// The fields of a message.
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
 }

@@ -13,15 +13,15 @@ use hyper::{HeaderMap, Response};
 use super::encoding::{ACCEPTED, GrpcEncoding};
 use super::status::GrpcStatus;
 
-/// The body of a response to a gRPC call.
 pub(crate) struct GrpcBody(GrpcBodyKind);
 
 enum GrpcBodyKind {
     /// Empty: the headers contain the status.
     Empty,
-    /// A single message.
-    Message { pieces: VecDeque<Bytes>, trailers: Option<HeaderMap> },
-    /// A stream of messages.
+    Message {
+        pieces: VecDeque<Bytes>,
+        trailers: Option<HeaderMap>,
+    },
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>),
 }
 
@@ -116,8 +116,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_is_followed_by_trailers() {
-        let response =
-            single(GrpcEncoding::Gzip, vec![Bytes::from_static(b"one"), Bytes::from_static(b"two")]);
+        let response = single(GrpcEncoding::Gzip, [&b"one"[..], b"two"].map(Bytes::from_static).into());
         assert_eq!(response.headers()["grpc-encoding"], "gzip");
         assert!(!response.headers().contains_key("grpc-status"));
         assert!(!response.body().is_end_stream());

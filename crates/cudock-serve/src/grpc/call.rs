@@ -7,17 +7,14 @@ use hyper::header::CONTENT_TYPE;
 
 use super::deadline::Deadline;
 use super::encoding::GrpcEncoding;
-use super::status::{GrpcCode, GrpcStatus};
+use super::status::GrpcStatus;
 
-/// The parsed headers of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    /// When the headers arrived.
     pub(crate) received: Instant,
     pub(crate) deadline: Deadline,
     /// Compression of the client's messages that are marked as compressed.
     pub(crate) encoding: GrpcEncoding,
-    /// Compression of responses.
     pub(crate) response_encoding: GrpcEncoding,
     /// Whether the first error ends a stream with its status, as Triton's clients may request; otherwise errors are
     /// messages of the stream.
@@ -33,10 +30,9 @@ impl Call {
         let format = format.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
         if !matches!(format, b"" | b"+proto") {
             let kind = String::from_utf8_lossy(kind);
-            return Err(GrpcStatus::new(
-                GrpcCode::Unimplemented,
-                format!("unsupported content-type {kind:?}; supported: application/grpc with protobuf"),
-            ));
+            return Err(GrpcStatus::unimplemented(format!(
+                "unsupported content-type {kind:?}; supported: application/grpc with protobuf"
+            )));
         }
         let encoding = GrpcEncoding::of_request(header("grpc-encoding"))?;
         Ok(Self {
@@ -55,6 +51,7 @@ mod tests {
 
     use hyper::header::{HeaderName, HeaderValue};
 
+    use super::super::status::GrpcCode;
     use super::*;
 
     fn read(headers: &[(&'static str, &'static str)], received: Instant) -> Result<Call, GrpcStatus> {
@@ -68,17 +65,14 @@ mod tests {
     #[test]
     fn the_headers_of_a_client_are_parsed() {
         let now = Instant::now();
-        let call = read(
-            &[
-                ("content-type", "application/grpc"),
-                ("grpc-timeout", "2S"),
-                ("grpc-encoding", "gzip"),
-                ("grpc-accept-encoding", "identity,gzip"),
-                ("triton_grpc_error", "true"),
-            ],
-            now,
-        )
-        .unwrap();
+        let headers = [
+            ("content-type", "application/grpc"),
+            ("grpc-timeout", "2S"),
+            ("grpc-encoding", "gzip"),
+            ("grpc-accept-encoding", "identity,gzip"),
+            ("triton_grpc_error", "true"),
+        ];
+        let call = read(&headers, now).unwrap();
         assert_eq!((call.encoding, call.response_encoding), (GrpcEncoding::Gzip, GrpcEncoding::Gzip));
         assert_eq!(call.deadline.remaining(now), Ok(Some(Duration::from_secs(2))));
         assert!(call.errors_end_stream);
@@ -91,11 +85,8 @@ mod tests {
             assert!(read(&[("content-type", kind)], now).is_ok(), "{kind}");
         }
         for kind in ["application/grpc+json", "application/grpc-web", "text/plain"] {
-            assert_eq!(
-                read(&[("content-type", kind)], now).unwrap_err().code,
-                GrpcCode::Unimplemented,
-                "{kind}"
-            );
+            let status = read(&[("content-type", kind)], now).unwrap_err();
+            assert_eq!(status.code, GrpcCode::Unimplemented, "{kind}");
         }
     }
 }

@@ -10,7 +10,7 @@ use super::messages::{
     OutputTensor, RepositoryIndexResponse, ServerMetadataResponse, StatisticDuration,
 };
 use crate::ModelListing;
-use crate::metrics::{Histogram, ModelTotals};
+use crate::metrics::{BatchSize, Histogram, ModelTotals};
 use crate::model::Model;
 
 /// The platform name of ONNX models for Triton's clients.
@@ -31,49 +31,43 @@ pub(crate) fn model_metadata<'version>(
     model: &Model,
     versions: impl Iterator<Item = &'version str>,
 ) -> ModelMetadataResponse {
-    metadata(model.name(), versions.map(str::to_owned).collect(), model.signature())
+    metadata(model.name(), versions.map(str::to_owned).collect(), &model.signature)
 }
 
 fn metadata(name: &str, versions: Vec<String>, signature: &Signature) -> ModelMetadataResponse {
-    let tensors = |specs: &[TensorSpec]| {
-        specs
-            .iter()
-            .map(|spec| OutputTensor {
-                name: spec.name.clone(),
-                datatype: spec.dtype.protocol_name().to_owned(),
-                shape: spec.protocol_shape(),
-            })
-            .collect()
+    let tensor = |spec: &TensorSpec| OutputTensor {
+        name: spec.name.clone(),
+        datatype: spec.dtype.protocol_name().to_owned(),
+        shape: spec.protocol_shape(),
     };
     ModelMetadataResponse {
         name: name.to_owned(),
         versions,
         platform: PLATFORM.to_owned(),
-        inputs: tensors(&signature.inputs),
-        outputs: tensors(&signature.outputs),
+        inputs: signature.inputs.iter().map(tensor).collect(),
+        outputs: signature.outputs.iter().map(tensor).collect(),
     }
 }
 
 /// The model as a Triton configuration: dimensions are those of one row if rows share batches.
 pub(crate) fn model_config(model: &Model) -> ModelConfigResponse {
-    let config = config(model.name(), model.signature(), model.max_rows(), model.preferred());
+    let preferred = &model.settings.batcher.preferred_rows;
+    let config = config(model.name(), &model.signature, model.max_rows(), preferred);
     ModelConfigResponse { config: Some(config) }
 }
 
 fn config(name: &str, signature: &Signature, max_rows: usize, preferred: &[usize]) -> ModelConfig {
-    let dims = |spec: &TensorSpec| {
-        let shape = spec.protocol_shape();
-        shape.get(usize::from(signature.batched)..).unwrap_or_default().to_vec()
+    let parts = |spec: &TensorSpec| {
+        let dims = spec.protocol_shape().into_iter().skip(usize::from(signature.batched)).collect();
+        (spec.name.clone(), data_type(spec.dtype), dims)
     };
-    let input = |spec: &TensorSpec| ModelInput {
-        name: spec.name.clone(),
-        data_type: data_type(spec.dtype),
-        dims: dims(spec),
+    let input = |spec| {
+        let (name, data_type, dims) = parts(spec);
+        ModelInput { name, data_type, dims }
     };
-    let output = |spec: &TensorSpec| ModelOutput {
-        name: spec.name.clone(),
-        data_type: data_type(spec.dtype),
-        dims: dims(spec),
+    let output = |spec| {
+        let (name, data_type, dims) = parts(spec);
+        ModelOutput { name, data_type, dims }
     };
     let size = |rows: usize| i32::try_from(rows).unwrap_or(i32::MAX);
     ModelConfig {
@@ -110,33 +104,32 @@ const fn data_type(dtype: DType) -> i32 {
 }
 
 pub(crate) fn statistics(models: &[Arc<Model>]) -> ModelStatisticsResponse {
-    let statistics = |model: &Arc<Model>| model_statistics(model.name(), model.version(), model.totals());
+    let statistics =
+        |model: &Arc<Model>| model_statistics(model.name(), model.version(), &model.queue.metrics.totals());
     ModelStatisticsResponse { model_stats: models.iter().map(statistics).collect() }
 }
 
-fn model_statistics(name: &str, version: &str, totals: ModelTotals) -> ModelStatistics {
+fn model_statistics(name: &str, version: &str, totals: &ModelTotals) -> ModelStatistics {
     let nanoseconds = |histogram: &Histogram| u64::try_from(histogram.sum().as_nanos()).unwrap_or(u64::MAX);
     let (queue, compute) = (nanoseconds(&totals.stages.queue), nanoseconds(&totals.stages.compute));
-    let requests = |ns| Some(StatisticDuration { count: totals.requests, ns });
+    let counts = &totals.counts;
+    let requests = |ns| Some(StatisticDuration { count: counts.requests, ns });
+    let batches = |size: &BatchSize| InferBatchStatistics {
+        batch_size: size.rows as u64,
+        compute_infer: Some(StatisticDuration { count: size.count, ns: size.nanos }),
+    };
     ModelStatistics {
         name: name.to_owned(),
         version: version.to_owned(),
-        inference_count: totals.rows,
-        execution_count: totals.batches,
+        inference_count: counts.rows,
+        execution_count: counts.batches,
         inference_stats: Some(InferStatistics {
             success: requests(queue.saturating_add(compute)),
-            fail: Some(StatisticDuration { count: totals.failed, ns: 0 }),
+            fail: Some(StatisticDuration { count: counts.failed, ns: 0 }),
             queue: requests(queue),
             compute_infer: requests(compute),
         }),
-        batch_stats: totals
-            .sizes
-            .into_iter()
-            .map(|(rows, count, ns)| InferBatchStatistics {
-                batch_size: rows as u64,
-                compute_infer: Some(StatisticDuration { count, ns }),
-            })
-            .collect(),
+        batch_stats: totals.sizes.iter().map(batches).collect(),
     }
 }
 
@@ -159,55 +152,35 @@ mod tests {
 
     use super::super::fixtures;
     use super::*;
+    use crate::metrics::RequestCounts;
 
     #[test]
     fn messages_match_those_of_the_official_classes() {
-        let spec = |name: &str, dtype, shape: &[Option<usize>]| TensorSpec {
-            name: name.to_owned(),
-            dtype,
-            shape: shape.to_vec(),
-            any_rank: false,
-        };
         let signature = Signature {
-            inputs: vec![spec("x", DType::F16, &[None, Some(3), None])],
-            outputs: vec![spec("y", DType::String, &[None, Some(1)])],
+            inputs: vec![TensorSpec::new("x", DType::F16, [None, Some(3), None])],
+            outputs: vec![TensorSpec::new("y", DType::String, [None, Some(1)])],
             batched: true,
         };
         let config = ModelConfigResponse { config: Some(config("model", &signature, 32, &[8, 32])) };
         assert_eq!(config.encode_to_vec(), fixtures::message("config"));
         let metadata = metadata("model", vec!["1".to_owned(), "2".to_owned()], &signature);
         assert_eq!(metadata.encode_to_vec(), fixtures::message("metadata"));
-        let mut totals = ModelTotals {
-            requests: 5,
-            rows: 9,
-            batches: 2,
-            failed: 1,
-            sizes: vec![(4, 1, 400)],
-            ..ModelTotals::default()
-        };
+        let counts = RequestCounts { requests: 5, rows: 9, batches: 2, failed: 1, ..Default::default() };
+        let sizes = vec![BatchSize { rows: 4, count: 1, nanos: 400 }];
+        let mut totals = ModelTotals { counts, sizes, ..ModelTotals::default() };
         totals.stages.queue.record(Duration::from_nanos(100));
         totals.stages.compute.record(Duration::from_nanos(1000));
         let statistics =
-            ModelStatisticsResponse { model_stats: vec![model_statistics("model", "1", totals)] };
+            ModelStatisticsResponse { model_stats: vec![model_statistics("model", "1", &totals)] };
         assert_eq!(statistics.encode_to_vec(), fixtures::message("statistics"));
-        let bad = ModelListing {
-            name: "bad".to_owned(),
-            version: "1".to_owned(),
-            ready: false,
-            reason: "not ONNX".to_owned(),
-        };
-        assert_eq!(index(vec![bad], false).encode_to_vec(), fixtures::message("index"));
+        let index = index(vec![listing("bad", false, "not ONNX")], false);
+        assert_eq!(index.encode_to_vec(), fixtures::message("index"));
     }
 
     #[test]
     fn a_model_without_batching_keeps_its_full_shape() {
-        let input = TensorSpec {
-            name: "x".to_owned(),
-            dtype: DType::F32,
-            shape: vec![Some(1), None],
-            any_rank: false,
-        };
-        let signature = Signature { inputs: vec![input], outputs: Vec::new(), batched: false };
+        let inputs = vec![TensorSpec::new("x", DType::F32, [Some(1), None])];
+        let signature = Signature { inputs, outputs: Vec::new(), batched: false };
         let config = config("model", &signature, 32, &[8]);
         assert_eq!((config.max_batch_size, config.dynamic_batching), (0, None));
         assert_eq!(config.input[0].dims, [1, -1]);
@@ -220,15 +193,13 @@ mod tests {
         assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
     }
 
+    fn listing(name: &str, ready: bool, reason: &str) -> ModelListing {
+        ModelListing { name: name.to_owned(), version: "1".to_owned(), ready, reason: reason.to_owned() }
+    }
+
     #[test]
     fn only_ready_models_are_listed_on_request() {
-        let entry = |name: &str, ready, reason: &str| ModelListing {
-            name: name.to_owned(),
-            version: "1".to_owned(),
-            ready,
-            reason: reason.to_owned(),
-        };
-        let models = || vec![entry("good", true, ""), entry("bad", false, "not ONNX")];
+        let models = || vec![listing("good", true, ""), listing("bad", false, "not ONNX")];
         assert_eq!(index(models(), true).models.len(), 1);
         let all = index(models(), false).models;
         assert_eq!((all[0].state.as_str(), all[0].reason.as_str()), ("READY", ""));

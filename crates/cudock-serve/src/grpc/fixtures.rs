@@ -13,7 +13,6 @@ pub(crate) fn message(name: &str) -> Bytes {
     bytes.collect()
 }
 
-/// All messages.
 pub(crate) fn all() -> Vec<Bytes> {
     MESSAGES.lines().filter_map(|line| line.split_once(' ')).map(|(name, _)| message(name)).collect()
 }

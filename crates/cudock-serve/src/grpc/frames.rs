@@ -3,7 +3,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::encoding::{GrpcEncoding, too_long};
-use super::status::{GrpcCode, GrpcStatus};
+use super::status::GrpcStatus;
 
 const PREFIX: usize = 5;
 /// Largest buffer that is reserved because of a claimed length; beyond that, bytes must arrive.
@@ -13,7 +13,6 @@ const WORTH_COMPRESSING: usize = 1 << 10;
 /// Parts up to this size are copied together; larger ones are sent without a copy.
 const WORTH_COPYING: usize = 16 << 10;
 
-/// A message as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RawMessage {
     pub(crate) compressed: bool,
@@ -30,7 +29,6 @@ pub(crate) struct Deframer {
 }
 
 impl Deframer {
-    /// Creates a deframer for messages of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, chunk: Bytes::new(), partial: BytesMut::new() }
     }
@@ -57,10 +55,7 @@ impl Deframer {
         let bytes: &[u8] = if self.partial.is_empty() { &self.chunk } else { &self.partial };
         let Some((flag, length)) = head(bytes) else { return Ok(None) };
         if flag > 1 {
-            return Err(GrpcStatus::new(
-                GrpcCode::Internal,
-                format!("invalid compression flag {flag}: expected 0 or 1"),
-            ));
+            return Err(GrpcStatus::internal(format!("invalid compression flag {flag}: expected 0 or 1")));
         }
         if length > self.limit {
             return Err(too_long(self.limit));
@@ -108,8 +103,8 @@ pub(crate) fn frame(parts: Vec<Bytes>, encoding: GrpcEncoding) -> Result<Vec<Byt
 }
 
 fn chunks(flag: u8, length: usize, parts: Vec<Bytes>) -> Result<Vec<Bytes>, GrpcStatus> {
-    let length = u32::try_from(length)
-        .map_err(|_| GrpcStatus::new(GrpcCode::Internal, "the response is too long for a message"))?;
+    let length =
+        u32::try_from(length).map_err(|_| GrpcStatus::internal("the response is too long for a message"))?;
     let small: usize = parts.iter().map(Bytes::len).take_while(|&length| length <= WORTH_COPYING).sum();
     let mut open = BytesMut::with_capacity(PREFIX + small);
     open.extend_from_slice(&[flag]);
@@ -133,6 +128,7 @@ fn chunks(flag: u8, length: usize, parts: Vec<Bytes>) -> Result<Vec<Bytes>, Grpc
 
 #[cfg(test)]
 mod tests {
+    use super::super::status::GrpcCode;
     use super::*;
 
     fn framed(message: &[u8]) -> Vec<u8> {
@@ -180,13 +176,6 @@ mod tests {
     }
 
     #[test]
-    fn a_message_longer_than_the_limit_is_rejected_before_it_arrives() {
-        let mut deframer = Deframer::new(99);
-        deframer.push(Bytes::copy_from_slice(&framed(&[7; 100])[..5]));
-        assert_eq!(deframer.next(), Err(too_long(99)));
-    }
-
-    #[test]
     fn the_buffer_of_a_long_message_grows_as_it_arrives() {
         let mut deframer = Deframer::new(usize::MAX);
         deframer.push(Bytes::from_static(&[0, 0xff, 0xff, 0xff, 0xff]));
@@ -198,10 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_compression_flag_is_rejected() {
-        let mut deframer = Deframer::new(99);
-        deframer.push(Bytes::from_static(&[2, 0, 0, 0, 0]));
-        assert_eq!(deframer.next().unwrap_err().code, GrpcCode::Internal);
+    fn a_long_message_and_an_invalid_flag_are_rejected_before_the_message_arrives() {
+        for (head, code) in
+            [([0, 0, 0, 0, 100], GrpcCode::ResourceExhausted), ([2, 0, 0, 0, 0], GrpcCode::Internal)]
+        {
+            let mut deframer = Deframer::new(99);
+            deframer.push(Bytes::copy_from_slice(&head));
+            assert_eq!(deframer.next().unwrap_err().code, code);
+        }
     }
 
     #[test]
@@ -226,12 +219,8 @@ mod tests {
     #[test]
     fn large_parts_are_sent_without_a_copy() {
         let large = Bytes::from(vec![3; WORTH_COPYING + 1]);
-        let parts = vec![
-            Bytes::from_static(b"head"),
-            large.clone(),
-            Bytes::from_static(b"a"),
-            Bytes::from_static(b"b"),
-        ];
+        let [head, a, b] = [&b"head"[..], b"a", b"b"].map(Bytes::from_static);
+        let parts = vec![head, large.clone(), a, b];
         let chunks = frame(parts.clone(), GrpcEncoding::Identity).unwrap();
         assert_eq!(chunks.len(), 3);
         assert_eq!(chunks[1].as_ptr(), large.as_ptr());

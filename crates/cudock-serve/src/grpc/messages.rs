@@ -1,21 +1,13 @@
-//! The messages of the protocol, by their public field numbers. Fields that are never set here are omitted: on the wire
-//! an absent field equals its default. `ModelInferRequest` is parsed by hand, see `infer`. Over HTTP, messages are sent as
-//! JSON with the same field names.
+//! The messages of the protocol, by their public field numbers. Fields that are never set or read here are omitted: on
+//! the wire an absent field equals its default, and unknown ones are skipped. `ModelInferRequest` is parsed by hand, see
+//! `infer`. Over HTTP, messages are sent as JSON with the same field names.
 
 use prost::Message;
 use serde::Serialize;
 
+/// The response of `ServerLive`, `ServerReady` and `ModelReady`, whose fields differ only in name.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Empty {}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ServerLiveResponse {
-    #[prost(bool, tag = "1")]
-    pub(crate) live: bool,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ServerReadyResponse {
+pub(crate) struct ProbeResponse {
     #[prost(bool, tag = "1")]
     pub(crate) ready: bool,
 }
@@ -27,12 +19,6 @@ pub(crate) struct ModelRequest {
     pub(crate) name: String,
     #[prost(string, tag = "2")]
     pub(crate) version: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ModelReadyResponse {
-    #[prost(bool, tag = "1")]
-    pub(crate) ready: bool,
 }
 
 #[derive(Clone, PartialEq, Message, Serialize)]
@@ -203,8 +189,6 @@ pub(crate) struct StatisticDuration {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct RepositoryIndexRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) repository_name: String,
     #[prost(bool, tag = "2")]
     pub(crate) ready: bool,
 }
@@ -229,19 +213,10 @@ pub(crate) struct ModelIndex {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct RepositoryModelLoadRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) repository_name: String,
     #[prost(string, tag = "2")]
     pub(crate) model_name: String,
     #[prost(message, repeated, tag = "3")]
-    pub(crate) parameters: Vec<LoadParameter>,
-}
-
-/// A parameter of a load request; only its name matters.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct LoadParameter {
-    #[prost(string, tag = "1")]
-    pub(crate) key: String,
+    pub(crate) parameters: Vec<ParameterEntry>,
 }
 
 /// The request of `grpc.health.v1.Health`.

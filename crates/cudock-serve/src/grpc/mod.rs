@@ -18,7 +18,6 @@ mod infer;
 mod message_encode;
 mod message_stream;
 mod messages;
-mod ordered;
 mod reflection;
 mod status;
 mod stream;
@@ -30,7 +29,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use cudock_server::{HttpRejection, Reservation};
-use hyper::body::Body;
+use hyper::body::Incoming;
 use hyper::{Request, Response};
 use prost::Message;
 
@@ -40,10 +39,9 @@ use self::infer::RequestInfo;
 use self::message_encode::{encode_message, hold_until_sent};
 use self::message_stream::{MessageStream, MessageTiming, decode_message};
 use self::messages::{
-    Empty, ModelReadyResponse, ModelRequest, RepositoryIndexRequest, RepositoryModelLoadRequest,
-    ServerLiveResponse, ServerReadyResponse,
+    ModelRequest, ParameterEntry, ProbeResponse, RepositoryIndexRequest, RepositoryModelLoadRequest,
 };
-use self::status::{GrpcCode, GrpcStatus};
+use self::status::GrpcStatus;
 use self::stream_body::StreamBody;
 use crate::service::ModelService;
 
@@ -54,11 +52,7 @@ const HEALTH: &str = "grpc.health.v1.Health";
 const SMALL: usize = 1 << 20;
 
 /// Handles a gRPC call. The HTTP status is always 200; the result is in `grpc-status`.
-pub(crate) async fn handle<B>(service: Arc<ModelService>, request: Request<B>) -> Response<GrpcBody>
-where
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+pub(crate) async fn handle(service: Arc<ModelService>, request: Request<Incoming>) -> Response<GrpcBody> {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
     let has_key = service.settings.server.keys.is_authorized(&head.headers);
@@ -70,26 +64,26 @@ where
     outcome.unwrap_or_else(|status| body::error_response(&status))
 }
 
-/// Whether a call needs no API key: probes.
-fn is_public(path: &str) -> bool {
-    let call = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')).unwrap_or_default();
-    matches!(call, (HEALTH, _) | (INFERENCE, "ServerLive" | "ServerReady"))
+/// Service and method of a call.
+fn service_and_method(path: &str) -> (&str, &str) {
+    path.strip_prefix('/').and_then(|path| path.rsplit_once('/')).unwrap_or_default()
 }
 
-async fn route<B>(
+/// Whether a call needs no API key: probes.
+fn is_public(path: &str) -> bool {
+    matches!(service_and_method(path), (HEALTH, _) | (INFERENCE, "ServerLive" | "ServerReady"))
+}
+
+async fn route(
     service: Arc<ModelService>,
     path: &str,
     call: Call,
-    body: B,
+    body: Incoming,
     has_key: bool,
-) -> Result<Response<GrpcBody>, GrpcStatus>
-where
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+) -> Result<Response<GrpcBody>, GrpcStatus> {
     let patience = service.settings.server.client_timeout;
-    let limit = service.limits().body;
-    let (name, method) = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')).unwrap_or_default();
+    let limit = service.settings.limits.body;
+    let (name, method) = service_and_method(path);
     if (name, method) == (INFERENCE, "ModelStreamInfer") {
         let messages = MessageStream::new(body, limit, MessageTiming::Optional, patience);
         let written = StreamBody::by(|sink| stream::serve(service, call, messages, sink));
@@ -111,12 +105,8 @@ where
         let mut info = RequestInfo::default();
         let (completed, held) =
             infer::run(&service, message, held, call.deadline, call.received, &mut info).await?;
-        let pieces = encode_message(
-            &service.resources.workers,
-            completed.response().message()?,
-            call.response_encoding,
-        )
-        .await?;
+        let parts = completed.response().message()?;
+        let pieces = encode_message(&service.resources.workers, parts, call.response_encoding).await?;
         return Ok(body::single(call.response_encoding, hold_until_sent(pieces, held)?));
     }
     drop(held);
@@ -140,13 +130,13 @@ where
 /// The calls about the server and its models.
 async fn inference(service: &Arc<ModelService>, method: &str, message: Bytes) -> Result<Vec<u8>, GrpcStatus> {
     Ok(match method {
-        "ServerLive" => ServerLiveResponse { live: true }.encode_to_vec(),
-        "ServerReady" => ServerReadyResponse { ready: service.is_ready() }.encode_to_vec(),
+        "ServerLive" => ProbeResponse { ready: true }.encode_to_vec(),
+        "ServerReady" => ProbeResponse { ready: service.is_ready() }.encode_to_vec(),
         "ModelReady" => {
             let request: ModelRequest = decode(message)?;
             // A model that does not exist is not ready; Triton's clients expect that instead of an error.
             let model = service.model(&request.name, Some(&request.version));
-            ModelReadyResponse { ready: model.is_ok_and(|model| model.is_ready()) }.encode_to_vec()
+            ProbeResponse { ready: model.is_ok_and(|model| model.is_ready()) }.encode_to_vec()
         }
         "ServerMetadata" => describe::server_metadata().encode_to_vec(),
         "ModelMetadata" => {
@@ -167,17 +157,14 @@ async fn inference(service: &Arc<ModelService>, method: &str, message: Bytes) ->
         }
         "RepositoryModelLoad" => {
             let request: RepositoryModelLoadRequest = decode(message)?;
-            if let Some(parameter) = request.parameters.first() {
-                return Err(GrpcStatus::new(
-                    GrpcCode::Unimplemented,
-                    format!(
-                        "unsupported load parameter `{}`: models are loaded from the model directory",
-                        parameter.key
-                    ),
-                ));
+            if let Some(ParameterEntry { key, .. }) = request.parameters.first() {
+                return Err(GrpcStatus::unimplemented(format!(
+                    "unsupported load parameter `{key}`: models are loaded from the model directory"
+                )));
             }
             service.reload(Some(&request.model_name)).await?;
-            Empty {}.encode_to_vec()
+            // The response has no fields.
+            Vec::new()
         }
         other => return Err(unsupported(other)),
     })
@@ -196,26 +183,18 @@ fn statistics(service: &ModelService, request: &ModelRequest) -> Result<Vec<u8>,
 fn unsupported(method: &str) -> GrpcStatus {
     let hint = match method {
         "RepositoryModelUnload" => "remove the model's file from the model directory to unload it",
-        "SystemSharedMemoryStatus"
-        | "SystemSharedMemoryRegister"
-        | "SystemSharedMemoryUnregister"
-        | "CudaSharedMemoryStatus"
-        | "CudaSharedMemoryRegister"
-        | "CudaSharedMemoryUnregister" => {
+        _ if ["SystemSharedMemory", "CudaSharedMemory"].iter().any(|prefix| method.starts_with(prefix)) => {
             "tensors in memory shared with the client are not supported; send them in the request"
         }
         "TraceSetting" => "tracing is not supported; /metrics has the time of each stage",
         "LogSettings" => "logging is set when the server starts",
         _ => return unknown(method),
     };
-    GrpcStatus::new(GrpcCode::Unimplemented, format!("{method}: {hint}"))
+    GrpcStatus::unimplemented(format!("{method}: {hint}"))
 }
 
 fn unknown(call: &str) -> GrpcStatus {
-    GrpcStatus::new(
-        GrpcCode::Unimplemented,
-        format!("unknown call `{call}`; supported services: {INFERENCE}, {HEALTH}"),
-    )
+    GrpcStatus::unimplemented(format!("unknown call `{call}`; supported services: {INFERENCE}, {HEALTH}"))
 }
 
 fn decode<M: Message + Default>(message: Bytes) -> Result<M, GrpcStatus> {

@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use bytes::Bytes;
 use cudock_server::Reservation;
-use hyper::body::Body;
+use hyper::body::Incoming;
 use prost::Message;
 
 use super::call::Call;
@@ -21,50 +20,35 @@ pub(crate) const SERVICES: [&str; 2] =
 
 /// The descriptors of all services, compiled by `reflection/make`.
 static FILES: LazyLock<Vec<ProtoFile>> = LazyLock::new(|| {
-    let set =
-        FileDescriptorSet::decode(&include_bytes!("reflection/descriptors.bin")[..]).unwrap_or_default();
+    let set = FileDescriptors::decode(&include_bytes!("reflection/descriptors.bin")[..]).unwrap_or_default();
     set.file.into_iter().map(ProtoFile::read).collect()
 });
 
 /// Answers requests until the client or the server ends the stream.
-pub(crate) async fn serve<B>(
+pub(crate) async fn serve(
     service: Arc<ModelService>,
     call: Call,
-    mut messages: MessageStream<B>,
+    mut messages: MessageStream<Incoming>,
     sink: MessageSink,
-) -> GrpcStatus
-where
-    B: Body<Data = Bytes>,
-    B::Error: std::fmt::Display,
-{
+) -> GrpcStatus {
     let mut answering = async || -> Result<(), GrpcStatus> {
         loop {
             let mut held = Reservation::new(&service.resources.budget);
             let next = messages.next(&mut held, || service.is_draining());
-            let Some(message) = until_drained(&service, next).await? else { return Ok(()) };
+            let message = tokio::select! {
+                message = next => message?,
+                () = service.resources.drain.begun() => return Err(ServeError::Draining.into()),
+            };
+            let Some(message) = message else { return Ok(()) };
+            let workers = &service.resources.workers;
             let (message, _held) =
-                decode_message(&service.resources.workers, message, call.encoding, super::SMALL, held)
-                    .await?;
+                decode_message(workers, message, call.encoding, super::SMALL, held).await?;
             let request = super::decode::<ServerReflectionRequest>(message)?;
             let response = response(request).encode_to_vec();
-            sink.put(
-                encode_message(&service.resources.workers, vec![response.into()], call.response_encoding)
-                    .await?,
-            );
+            sink.put(encode_message(workers, vec![response.into()], call.response_encoding).await?);
         }
     };
     answering().await.err().unwrap_or(GrpcStatus::OK)
-}
-
-/// Awaits the future, unless the server starts to drain first.
-async fn until_drained<T>(
-    service: &ModelService,
-    next: impl Future<Output = Result<T, GrpcStatus>>,
-) -> Result<T, GrpcStatus> {
-    tokio::select! {
-        next = next => next,
-        () = service.resources.drain.begun() => Err(ServeError::Draining.into()),
-    }
 }
 
 fn response(request: ServerReflectionRequest) -> ServerReflectionResponse {
@@ -75,9 +59,7 @@ fn response(request: ServerReflectionRequest) -> ServerReflectionResponse {
         })
     };
     let file = |found: Option<&ProtoFile>, what: &str| match found {
-        Some(file) => {
-            MessageResponse::Files(FileDescriptorResponse { file_descriptor_proto: vec![file.bytes.clone()] })
-        }
+        Some(file) => MessageResponse::Files(FileDescriptors { file: vec![file.bytes.clone()] }),
         None => not_found(what),
     };
     let response = match &request.message_request {
@@ -93,9 +75,8 @@ fn response(request: ServerReflectionRequest) -> ServerReflectionResponse {
         }
         Some(MessageRequest::ListServices(_)) => {
             let names = FILES.iter().flat_map(|file| &file.services);
-            MessageResponse::Services(ListServiceResponse {
-                service: names.map(|name| ServiceResponse { name: name.clone() }).collect(),
-            })
+            let service = names.map(|name| Named { name: name.clone() }).collect();
+            MessageResponse::Services(ListServiceResponse { service })
         }
         None => not_found("request"),
     };
@@ -106,7 +87,6 @@ fn response(request: ServerReflectionRequest) -> ServerReflectionResponse {
     }
 }
 
-/// A descriptor file.
 struct ProtoFile {
     name: String,
     bytes: Vec<u8>,
@@ -145,8 +125,9 @@ impl MessageDescriptor {
 
 // The part of `google.protobuf.FileDescriptorSet` that is read.
 
+/// `FileDescriptorSet`, and `FileDescriptorResponse`, which has the same field.
 #[derive(Clone, PartialEq, Message)]
-struct FileDescriptorSet {
+struct FileDescriptors {
     #[prost(bytes = "vec", repeated, tag = "1")]
     file: Vec<Vec<u8>>,
 }
@@ -160,7 +141,7 @@ struct FileDescriptor {
     #[prost(message, repeated, tag = "4")]
     message_type: Vec<MessageDescriptor>,
     #[prost(message, repeated, tag = "5")]
-    enum_type: Vec<NamedDescriptor>,
+    enum_type: Vec<Named>,
     #[prost(message, repeated, tag = "6")]
     service: Vec<ServiceDescriptor>,
 }
@@ -172,7 +153,7 @@ struct MessageDescriptor {
     #[prost(message, repeated, tag = "3")]
     nested_type: Vec<MessageDescriptor>,
     #[prost(message, repeated, tag = "4")]
-    enum_type: Vec<NamedDescriptor>,
+    enum_type: Vec<Named>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -180,11 +161,12 @@ struct ServiceDescriptor {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(message, repeated, tag = "2")]
-    method: Vec<NamedDescriptor>,
+    method: Vec<Named>,
 }
 
+/// A descriptor of which only the name is read, and a service in a list.
 #[derive(Clone, PartialEq, Message)]
-struct NamedDescriptor {
+struct Named {
     #[prost(string, tag = "1")]
     name: String,
 }
@@ -234,7 +216,7 @@ struct ServerReflectionResponse {
 #[derive(Clone, PartialEq, prost::Oneof)]
 enum MessageResponse {
     #[prost(message, tag = "4")]
-    Files(FileDescriptorResponse),
+    Files(FileDescriptors),
     #[prost(message, tag = "6")]
     Services(ListServiceResponse),
     #[prost(message, tag = "7")]
@@ -242,21 +224,9 @@ enum MessageResponse {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct FileDescriptorResponse {
-    #[prost(bytes = "vec", repeated, tag = "1")]
-    file_descriptor_proto: Vec<Vec<u8>>,
-}
-
-#[derive(Clone, PartialEq, Message)]
 struct ListServiceResponse {
     #[prost(message, repeated, tag = "1")]
-    service: Vec<ServiceResponse>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ServiceResponse {
-    #[prost(string, tag = "1")]
-    name: String,
+    service: Vec<Named>,
 }
 
 #[derive(Clone, PartialEq, Message)]

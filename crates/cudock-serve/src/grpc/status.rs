@@ -23,7 +23,6 @@ pub(crate) enum GrpcCode {
     Unauthenticated = 16,
 }
 
-/// A code and its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GrpcStatus {
     pub(crate) code: GrpcCode,
@@ -33,16 +32,22 @@ pub(crate) struct GrpcStatus {
 }
 
 impl GrpcStatus {
-    /// Success.
     pub(crate) const OK: Self = Self { code: GrpcCode::Ok, message: String::new(), pushback: None };
 
     pub(crate) fn new(code: GrpcCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), pushback: None }
+        Self { code, message: message.into(), ..Self::OK }
     }
 
-    /// An invalid request.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(GrpcCode::InvalidArgument, message)
+    }
+
+    pub(crate) fn unimplemented(message: impl Into<String>) -> Self {
+        Self::new(GrpcCode::Unimplemented, message)
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(GrpcCode::Internal, message)
     }
 
     /// Writes it as headers, for trailers and trailers-only responses.
@@ -63,7 +68,6 @@ impl GrpcStatus {
         }
     }
 
-    /// The trailers of a call.
     pub(crate) fn trailers(&self) -> HeaderMap {
         let mut trailers = HeaderMap::with_capacity(3);
         self.write(&mut trailers);
@@ -128,15 +132,13 @@ mod tests {
 
     #[test]
     fn errors_map_to_status_codes() {
+        let overloaded = HttpRejection::Overloaded { retry_after: Duration::from_millis(7) };
         let failures = [
             (ServeError::Draining, GrpcCode::Unavailable),
             (ServeError::DeadlineExceeded, GrpcCode::DeadlineExceeded),
             (HttpRejection::Unauthorized.into(), GrpcCode::Unauthenticated),
             (ServeError::Engine("lost".into()), GrpcCode::Internal),
-            (
-                HttpRejection::Overloaded { retry_after: Duration::from_millis(7) }.into(),
-                GrpcCode::ResourceExhausted,
-            ),
+            (overloaded.into(), GrpcCode::ResourceExhausted),
         ];
         for (error, code) in failures {
             let message = error.to_string();
@@ -149,20 +151,15 @@ mod tests {
     fn an_overload_status_contains_the_retry_delay() {
         let status = GrpcStatus::from(HttpRejection::Overloaded { retry_after: Duration::from_millis(250) });
         assert_eq!(status.trailers()["grpc-retry-pushback-ms"], "250");
-        assert!(
-            !GrpcStatus::from(ServeError::DeadlineExceeded).trailers().contains_key("grpc-retry-pushback-ms")
-        );
+        let late = GrpcStatus::from(ServeError::DeadlineExceeded).trailers();
+        assert!(!late.contains_key("grpc-retry-pushback-ms"));
     }
 
     #[test]
-    fn success_carries_no_message() {
+    fn success_carries_no_message_and_any_other_text_fits_into_a_header() {
         let trailers = GrpcStatus::OK.trailers();
         assert_eq!(trailers["grpc-status"], "0");
         assert_eq!(trailers.len(), 1);
-    }
-
-    #[test]
-    fn a_message_of_any_text_fits_into_a_header() {
         let trailers = GrpcStatus::invalid("100 % of “Ä”\nand more").trailers();
         assert_eq!(trailers["grpc-status"], "3");
         assert_eq!(trailers["grpc-message"], "100 %25 of %E2%80%9C%C3%84%E2%80%9D%0Aand more");

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use cudock_server::Reservation;
-use hyper::body::Body;
+use futures_util::stream::{FuturesOrdered, StreamExt};
+use hyper::body::Incoming;
 
 use super::call::Call;
 use super::frames::RawMessage;
 use super::infer::{self, RequestInfo, error_in_stream};
 use super::message_encode::{encode_message, hold_until_sent};
 use super::message_stream::{MessageStream, decode_message};
-use super::ordered::OrderedFutures;
 use super::status::GrpcStatus;
 use super::stream_body::MessageSink;
 use crate::ServeError;
@@ -27,18 +27,14 @@ const PAUSE: Duration = Duration::from_millis(10);
 const DRAIN_GRACE: Duration = Duration::from_millis(500);
 
 /// Serves a stream until the client ends it, a message is invalid, or the server shuts down.
-pub(crate) async fn serve<B>(
+pub(crate) async fn serve(
     service: Arc<ModelService>,
     call: Call,
-    mut messages: MessageStream<B>,
+    mut messages: MessageStream<Incoming>,
     sink: MessageSink,
-) -> GrpcStatus
-where
-    B: Body<Data = Bytes>,
-    B::Error: std::fmt::Display,
-{
+) -> GrpcStatus {
     let mut held = Reservation::new(&service.resources.budget);
-    let mut running = OrderedFutures::new();
+    let mut running = FuturesOrdered::new();
     let mut draining: Option<Instant> = None;
     let mut end: Option<GrpcStatus> = None;
     loop {
@@ -46,7 +42,7 @@ where
             end.get_or_insert_with(|| ServeError::Draining.into());
         }
         match end {
-            Some(end) if running.len() == 0 => return end,
+            Some(end) if running.is_empty() => return end,
             _ => {}
         }
         let reads = end.is_none() && running.len() < MAX_IN_FLIGHT;
@@ -56,13 +52,13 @@ where
                 match message {
                     Ok(Some(message)) => {
                         let held = std::mem::replace(&mut held, Reservation::new(&service.resources.budget));
-                        running.push(response(&service, call, message, held));
+                        running.push_back(response(&service, call, message, held));
                     }
                     Ok(None) => end = Some(GrpcStatus::OK),
                     Err(status) => end = Some(status),
                 }
             }
-            outcome = running.next() => match outcome {
+            Some(outcome) = running.next() => match outcome {
                 Ok(pieces) => sink.put(pieces),
                 Err(status) => return status,
             },
@@ -103,7 +99,7 @@ async fn run(
     info: &mut RequestInfo,
 ) -> Result<(Vec<Bytes>, Reservation), GrpcStatus> {
     let received = Instant::now();
-    let limit = service.limits().body;
+    let limit = service.settings.limits.body;
     let (message, held) =
         decode_message(&service.resources.workers, message, call.encoding, limit, held).await?;
     let (completed, held) = infer::run(service, message, held, call.deadline, received, info).await?;

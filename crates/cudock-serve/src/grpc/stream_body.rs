@@ -17,7 +17,6 @@ use super::status::GrpcStatus;
 pub(crate) struct MessageSink(Arc<Mutex<VecDeque<Bytes>>>);
 
 impl MessageSink {
-    /// Writes the chunks of a message.
     pub(crate) fn put(&self, pieces: Vec<Bytes>) {
         lock(&self.0).extend(pieces);
     }
@@ -36,7 +35,6 @@ pub(crate) struct StreamBody<T> {
 }
 
 impl<T: Future<Output = GrpcStatus>> StreamBody<T> {
-    /// Creates a body from the task that `task` returns.
     pub(crate) fn by(task: impl FnOnce(MessageSink) -> T) -> Self {
         let sink = MessageSink::default();
         Self { task: Some(Box::pin(task(sink.clone()))), sink, status: None }

@@ -5,27 +5,21 @@
 
 use prost::encoding::{WireType, encode_key, encode_varint};
 
-/// An invalid protobuf message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum WireError {
-    /// A field runs beyond the end of the message.
     #[error("field {number} runs beyond the end of its message")]
     Truncated { number: u32 },
     /// A varint of more than 64 bits, or one that does not end.
     #[error("invalid varint at byte {at}")]
     Varint { at: usize },
-    /// An invalid field number or wire type.
     #[error("invalid field tag at byte {at}")]
     Key { at: usize },
-    /// A field of another wire type than declared.
     #[error("field {number} is not {expected}")]
     Kind { number: u32, expected: &'static str },
-    /// A string that is not UTF-8.
     #[error("field {number} is not UTF-8")]
     Text { number: u32 },
 }
 
-/// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WireValue<'message> {
     Varint(u64),
@@ -184,31 +178,21 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_field_is_rejected() {
-        assert_eq!(fields(&[0x1a, 3, b'h', b'i']), Err(WireError::Truncated { number: 3 }));
-        assert_eq!(fields(&[0x11, 1, 2]), Err(WireError::Truncated { number: 2 }));
-        let endless = [0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-        assert_eq!(fields(&endless), Err(WireError::Truncated { number: 3 }));
-    }
-
-    #[test]
-    fn a_varint_of_more_than_64_bits_is_rejected() {
+    fn truncated_fields_long_varints_groups_and_field_number_zero_are_rejected() {
         let most = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
         assert_eq!(fields(&most).unwrap(), [Field { number: 1, value: WireValue::Varint(u64::MAX) }]);
-        let more = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02];
-        assert_eq!(fields(&more), Err(WireError::Varint { at: 1 }));
-        assert_eq!(fields(&[0x08, 0x80]), Err(WireError::Varint { at: 1 }));
-    }
-
-    #[test]
-    fn groups_and_field_number_zero_are_rejected() {
-        assert_eq!(fields(&[0x0b]), Err(WireError::Key { at: 0 }));
-        assert_eq!(fields(&[0x08, 1, 0x00, 1]), Err(WireError::Key { at: 2 }));
-    }
-
-    #[test]
-    fn parsing_ends_with_the_first_error() {
-        assert_eq!(Fields::of(&[0x1a, 9, 0x08, 1]).count(), 1);
+        for (message, error) in [
+            (&[0x1a, 3, b'h', b'i'][..], WireError::Truncated { number: 3 }),
+            (&[0x11, 1, 2], WireError::Truncated { number: 2 }),
+            (&[&[0x1a], &most[1..]].concat(), WireError::Truncated { number: 3 }),
+            (&[&most[..10], &[0x02]].concat(), WireError::Varint { at: 1 }),
+            (&[0x08, 0x80], WireError::Varint { at: 1 }),
+            (&[0x0b], WireError::Key { at: 0 }),
+            (&[0x08, 1, 0x00, 1], WireError::Key { at: 2 }),
+        ] {
+            assert_eq!(fields(message), Err(error));
+        }
+        assert_eq!(Fields::of(&[0x1a, 9, 0x08, 1]).count(), 1, "parsing ends with the first error");
     }
 
     #[test]
@@ -231,10 +215,8 @@ mod tests {
             let mut message = Vec::new();
             put_block_head(6, length, &mut message);
             message.resize(message.len() + length, 7);
-            assert_eq!(
-                fields(&message).unwrap(),
-                [Field { number: 6, value: WireValue::Block(&vec![7; length]) }]
-            );
+            let field = Field { number: 6, value: WireValue::Block(&vec![7; length]) };
+            assert_eq!(fields(&message).unwrap(), [field]);
         }
     }
 

@@ -17,7 +17,6 @@ use crate::reply::ReplyQueue;
 use crate::service::ModelService;
 use crate::{ServeError, grpc, page};
 
-/// Serves models.
 pub(crate) struct InferenceHandler(pub(crate) Arc<ModelService>);
 
 impl Handler for InferenceHandler {

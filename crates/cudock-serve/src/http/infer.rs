@@ -13,7 +13,7 @@ use cudock_tensor::{
 };
 use hyper::StatusCode;
 use hyper::body::Incoming;
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::{self, HeaderMap};
 use hyper::http::request::Parts;
 
 use super::response::{HttpResponse, full};
@@ -28,6 +28,17 @@ enum BodyFormat {
     Json,
     Raw,
     Npy,
+}
+
+impl BodyFormat {
+    fn of(kind: &str) -> Option<Self> {
+        match kind {
+            JSON => Some(Self::Json),
+            OCTETS => Some(Self::Raw),
+            NPY | "application/npy" => Some(Self::Npy),
+            _ => None,
+        }
+    }
 }
 
 const JSON: &str = "application/json";
@@ -50,8 +61,8 @@ pub(crate) async fn predict(
         None => service.only_model()?,
     };
     let body = service.resources.read_body(&head.headers, body, activity).await?;
-    model.reject_if_full()?;
-    let text = if form == BodyFormat::Json || has_strings(model.signature()) { body.bytes.len() } else { 0 };
+    model.queue.reject_if_full()?;
+    let text = if form == BodyFormat::Json || has_strings(&model.signature) { body.bytes.len() } else { 0 };
     let (mut request, reservation) =
         parse(service, &model, body, text, move |bytes, signature, limits| match form {
             BodyFormat::Json => predict::read(bytes, signature, limits),
@@ -63,10 +74,11 @@ pub(crate) async fn predict(
     let (id, single, outputs) = (request.id.take(), request.single, std::mem::take(&mut request.outputs));
     let response = model.infer(request, received).await?;
     let writing = move |response: &InferenceResponse| {
-        let (signature, mut out) = (model.signature(), Vec::new());
+        let (signature, mut out) = (&model.signature, Vec::new());
         match wanted {
             BodyFormat::Json => {
-                predict::write(response, signature, single, &outputs, &model.device_name(), &mut out)?;
+                let device = model.health.device_name();
+                predict::write(response, signature, single, &outputs, &device, &mut out)?;
                 if let Some(id) = &id {
                     predict::add_id(id, &mut out);
                 }
@@ -97,8 +109,8 @@ pub(crate) async fn infer(
     let model = service.model(&model.name, model.version.as_deref())?;
     let json_length = json_length(&head.headers)?;
     let body = service.resources.read_body(&head.headers, body, activity).await?;
-    model.reject_if_full()?;
-    let text = json_length.filter(|_| !has_strings(model.signature())).unwrap_or(body.bytes.len());
+    model.queue.reject_if_full()?;
+    let text = json_length.filter(|_| !has_strings(&model.signature)).unwrap_or(body.bytes.len());
     let (mut request, reservation) = parse(service, &model, body, text, move |bytes, signature, limits| {
         oip::read(bytes, json_length, signature, limits)
     })
@@ -109,15 +121,16 @@ pub(crate) async fn infer(
     let response = model.infer(request, received).await?;
     let inline = if binary_outputs { MAX_INLINE_COPY } else { MAX_INLINE_PARSE };
     let writing = move |response: &InferenceResponse| {
-        let (signature, mut out) = (model.signature(), Vec::new());
+        let mut out = Vec::new();
         let reply = oip::ResponseOptions { id: id.as_deref(), outputs: &outputs, binary_outputs };
-        let json_length = oip::write(response, signature, &reply, model.name(), model.version(), &mut out)?;
+        let (name, version) = (model.name(), model.version());
+        let json_length = oip::write(response, &model.signature, &reply, name, version, &mut out)?;
         Ok((out.into(), json_length))
     };
     let (bytes, json_length) = write(service, reservation, response, inline, writing).await?;
     let mut response = full(StatusCode::OK, if json_length.is_some() { OCTETS } else { JSON }, bytes);
-    if let Some(length) = json_length.and_then(|length| HeaderValue::from_str(&length.to_string()).ok()) {
-        response.headers_mut().insert(oip::HEADER_LENGTH, length);
+    if let Some(length) = json_length {
+        response.headers_mut().insert(oip::HEADER_LENGTH, length.into());
     }
     Ok(response)
 }
@@ -134,9 +147,9 @@ async fn parse(
     + 'static,
 ) -> Result<(InferenceRequest, Reservation), ServeError> {
     let RequestBody { bytes, mut held } = body;
-    let limits = *service.limits();
+    let limits = service.settings.limits;
     if text <= MAX_INLINE_PARSE {
-        let request = read(&bytes, model.signature(), &limits)?;
+        let request = read(&bytes, &model.signature, &limits)?;
         if bytes.len() > SMALL_BODY {
             // The tensors are slices of the body.
             held.resize(bytes.len() * COPIES)?;
@@ -145,8 +158,8 @@ async fn parse(
     }
     let model = Arc::clone(model);
     let parsing = move || {
-        held.resize(bytes.len() + parsed_size(bytes.get(..text).unwrap_or(&bytes), model.signature()))?;
-        let request = read(&bytes, model.signature(), &limits)?;
+        held.resize(bytes.len() + parsed_size(bytes.get(..text).unwrap_or(&bytes), &model.signature))?;
+        let request = read(&bytes, &model.signature, &limits)?;
         // The text is not needed while the request is queued.
         drop(bytes);
         let tensors: usize = request.inputs.iter().map(|tensor| tensor.data().len()).sum();
@@ -199,12 +212,9 @@ async fn write<T: Send + 'static>(
 
 fn json_length(headers: &HeaderMap) -> Result<Option<usize>, ServeError> {
     let Some(value) = headers.get(oip::HEADER_LENGTH) else { return Ok(None) };
-    let length = value.to_str().ok().and_then(|text| text.trim().parse::<usize>().ok());
-    let Some(length) = length else {
-        let message = format!("header {} is not a number of bytes", oip::HEADER_LENGTH);
-        return Err(HttpRejection::BadRequest(message).into());
-    };
-    Ok(Some(length))
+    let length = value.to_str().ok().and_then(|text| text.trim().parse().ok());
+    let message = || format!("header {} is not a number of bytes", oip::HEADER_LENGTH);
+    length.map(Some).ok_or_else(|| HttpRejection::BadRequest(message()).into())
 }
 
 /// Deadline and priority headers, for clients whose protocol has no fields for them.
@@ -232,35 +242,34 @@ fn apply_headers(headers: &HeaderMap, request: &mut InferenceRequest) -> Result<
 
 fn request_format(headers: &HeaderMap) -> Result<BodyFormat, HttpRejection> {
     let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(BodyFormat::Json) };
-    let kind = kind.to_str().unwrap_or("?");
-    let essence = kind.split(';').next().unwrap_or_default().trim();
-    match essence {
-        // What curl and simple clients send by default.
-        "" | JSON | "text/json" | "text/plain" | "application/x-www-form-urlencoded" => Ok(BodyFormat::Json),
-        OCTETS => Ok(BodyFormat::Raw),
-        NPY | "application/npy" => Ok(BodyFormat::Npy),
-        other => Err(HttpRejection::UnsupportedMediaType(format!(
-            "unsupported content-type `{other}`; supported: {JSON}, {OCTETS}, {NPY}"
-        ))),
-    }
+    let kind = essence(kind.to_str().unwrap_or("?"));
+    // What curl and simple clients send by default.
+    let is_default = matches!(kind, "" | "text/json" | "text/plain" | "application/x-www-form-urlencoded");
+    BodyFormat::of(kind).or(is_default.then_some(BodyFormat::Json)).ok_or_else(|| {
+        HttpRejection::UnsupportedMediaType(format!(
+            "unsupported content-type `{kind}`; supported: {JSON}, {OCTETS}, {NPY}"
+        ))
+    })
+}
+
+/// A media type without its parameters.
+fn essence(media_type: &str) -> &str {
+    media_type.split(';').next().unwrap_or_default().trim()
 }
 
 /// The format that the client accepts; the format of its body by default.
 fn response_format(headers: &HeaderMap, body: BodyFormat) -> Result<BodyFormat, ServeError> {
     let Some(accepted) = headers.get(header::ACCEPT) else { return Ok(body) };
     let accepted = accepted.to_str().unwrap_or("*/*");
-    for item in accepted.split(',') {
-        match item.split(';').next().unwrap_or_default().trim() {
-            "*/*" | "application/*" => return Ok(body),
-            JSON => return Ok(BodyFormat::Json),
-            OCTETS => return Ok(BodyFormat::Raw),
-            NPY | "application/npy" => return Ok(BodyFormat::Npy),
-            _ => {}
-        }
-    }
-    Err(ServeError::NotAcceptable(format!(
-        "cannot respond with `{accepted}`; supported: {JSON}, {OCTETS}, {NPY}"
-    )))
+    let format = accepted.split(',').map(essence).find_map(|kind| match kind {
+        "*/*" | "application/*" => Some(body),
+        kind => BodyFormat::of(kind),
+    });
+    format.ok_or_else(|| {
+        ServeError::NotAcceptable(format!(
+            "cannot respond with `{accepted}`; supported: {JSON}, {OCTETS}, {NPY}"
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -271,23 +280,14 @@ mod tests {
 
     #[test]
     fn the_size_of_tensors_is_bounded_before_they_are_parsed() {
-        let signature = |dtype| Signature {
-            inputs: vec![TensorSpec {
-                name: "x".to_owned(),
-                dtype,
-                shape: vec![None, None],
-                any_rank: false,
-            }],
-            outputs: Vec::new(),
-            batched: true,
-        };
         for (dtype, text) in [
             (DType::F32, r#"{"input": [[1,2,3],[4,5,6]]}"#),
             (DType::I64, r#"{"input": [[0,0,0,0,0,0,0,0]]}"#),
             (DType::Bool, r#"{"input": [[true,false]]}"#),
             (DType::String, r#"{"input": [["","","a"],["b","",""]]}"#),
         ] {
-            let signature = signature(dtype);
+            let inputs = vec![TensorSpec::new("x", dtype, [None, None])];
+            let signature = Signature { inputs, outputs: Vec::new(), batched: true };
             let read = predict::read(text.as_bytes(), &signature, &RequestLimits::default()).unwrap();
             let size: usize = read.inputs.iter().map(|tensor| tensor.data().len()).sum();
             let most = parsed_size(text.as_bytes(), &signature);

@@ -1,22 +1,20 @@
 //! Information about server and models, for probes, the page and the Open Inference Protocol.
 
+use std::sync::Arc;
+
 use cudock_server::HttpRejection;
-use cudock_tensor::TensorSpec;
+use cudock_tensor::{DType, TensorSpec};
 use hyper::StatusCode;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::response::{self, HttpResponse};
 use super::route::ModelName;
-use crate::ServeError;
 use crate::grpc::describe;
-use crate::metrics::Percentiles;
 use crate::model::Model;
-use crate::page::status::{
-    BatchCount, DeviceStatus, Latencies, ModelState, ModelStatus, QueueStatus, RequestTotals, ServerState,
-    ServerStatus, StatusReport,
-};
+use crate::page::status::{DeviceStatus, ModelState, ModelStatus, ServerState, ServerStatus, StatusReport};
 use crate::service::ModelService;
+use crate::{ModelListing, ServeError};
 
 /// The state of the server, and the reason if it is not healthy.
 fn state(service: &ModelService) -> (ServerState, Option<String>) {
@@ -34,8 +32,7 @@ fn state(service: &ModelService) -> (ServerState, Option<String>) {
         .iter()
         .find_map(|model| model.degraded().map(|reason| format!("model `{}`: {reason}", model.name())))
         .or_else(|| {
-            let failures = service.failures();
-            let (name, version, reason) = failures.first()?;
+            let ModelListing { name, version, reason, .. } = service.failures().into_iter().next()?;
             Some(format!("model `{name}` version {version} is not loaded: {reason}"))
         });
     match degraded {
@@ -47,62 +44,55 @@ fn state(service: &ModelService) -> (ServerState, Option<String>) {
 /// `GET /health`: 200 while requests are processed, even if degraded; 503 otherwise.
 pub(crate) fn health(service: &ModelService) -> HttpResponse {
     let (state, reason) = state(service);
-    let models: Vec<Value> = service
-        .loaded()
-        .iter()
-        .map(|model| {
-            let health = model.health();
-            json!({
-                "name": model.name(),
-                "version": model.version(),
-                "ready": model.is_ready(),
-                "device": &*model.device_name(),
-                "provider": health.devices.first().map(|device| device.provider),
-                "engine": health.devices.first().map(|device| device.engine.clone()),
-                "engine_processes": health.processes,
-                "reason": model.degraded(),
-            })
+    let loaded = service.loaded();
+    let describe = |model: &Arc<Model>| {
+        let health = model.health.snapshot();
+        json!({
+            "name": model.name(),
+            "version": model.version(),
+            "ready": model.is_ready(),
+            "device": &*model.health.device_name(),
+            "provider": health.devices.first().map(|device| device.provider),
+            "engine": health.devices.first().map(|device| device.engine.clone()),
+            "engine_processes": health.processes,
+            "reason": model.degraded(),
         })
-        .collect();
+    };
     let readings = (service.settings.read_devices)();
-    let device = service.loaded().first().map(|model| model.device_name().to_string());
     let memory =
         readings.first().map(|reading| json!({"used": reading.memory_used, "total": reading.memory_total}));
-    let gpu_name = service
-        .loaded()
+    let gpu_name = loaded
         .iter()
-        .flat_map(|model| model.health().devices)
+        .flat_map(|model| model.health.snapshot().devices)
         .find(|device| device.provider.is_gpu())
         .map(|device| device.name)
         .or_else(|| readings.first().map(|reading| reading.name.clone()));
-    let status = if service.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let state = match state {
-        ServerState::Healthy => "healthy",
-        ServerState::Degraded if service.is_ready() => "degraded",
-        ServerState::Degraded => "unhealthy",
-        ServerState::Starting => "starting",
-        ServerState::Draining => "draining",
-    };
-    response::json(
-        status,
-        &json!({
-            "status": state, "reason": reason, "device": device, "gpu_available": gpu_name.is_some(),
-            "gpu_name": gpu_name, "gpu_memory": memory, "models": models,
-            "version": env!("CARGO_PKG_VERSION"),
-        }),
-    )
+    let is_ready = service.is_ready();
+    let state = if state == ServerState::Degraded && !is_ready { json!("unhealthy") } else { json!(state) };
+    let report = json!({
+        "status": state, "reason": reason,
+        "device": loaded.first().map(|model| model.health.device_name().to_string()),
+        "gpu_available": gpu_name.is_some(), "gpu_name": gpu_name, "gpu_memory": memory,
+        "models": loaded.iter().map(describe).collect::<Vec<_>>(),
+        "version": env!("CARGO_PKG_VERSION"),
+    });
+    response::json(probe_status(is_ready), &report)
+}
+
+fn probe_status(is_ready: bool) -> StatusCode {
+    if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
 }
 
 /// 200 or 503, for probes.
 pub(crate) fn probe(what: &str, yes: bool) -> HttpResponse {
-    let status = if yes { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    response::json(status, &json!({ what: yes }))
+    response::json(probe_status(yes), &json!({ what: yes }))
 }
 
 /// `GET /status`
 pub(crate) fn status(service: &ModelService) -> HttpResponse {
     let (state, reason) = state(service);
-    let models = service.loaded();
+    let loaded = service.loaded();
+    let models = loaded.iter().map(|model| model_status(model));
     let mut devices: Vec<DeviceStatus> = (service.settings.read_devices)()
         .into_iter()
         .map(|reading| DeviceStatus {
@@ -123,54 +113,30 @@ pub(crate) fn status(service: &ModelService) -> HttpResponse {
             state,
             reason,
         },
-        models: models
-            .iter()
-            .map(|model| model_status(model))
-            .chain(
-                service
-                    .failures()
-                    .into_iter()
-                    .map(|(name, version, reason)| ModelStatus::failed(name, version, reason)),
-            )
-            .collect(),
+        models: models.chain(service.failures().into_iter().map(ModelStatus::failed)).collect(),
         devices,
     };
     response::json(StatusCode::OK, &report)
 }
 
 fn model_status(model: &Model) -> ModelStatus {
-    let health = model.health();
-    let (totals, recent) = (model.totals(), model.recent());
-    let (rows, requests) = model.queued();
-    let stage = |percentiles: Percentiles| (percentiles.p99 > 0.0).then_some(percentiles);
+    let totals = model.queue.metrics.totals();
     ModelStatus {
         name: model.name().to_owned(),
         version: model.version().to_owned(),
         state: if model.is_ready() { ModelState::Ready } else { ModelState::Restarting },
-        device: model.device_name().to_string(),
-        provider: health.devices.first().map(|device| device.provider),
+        device: model.health.device_name().to_string(),
+        provider: model.health.snapshot().devices.first().map(|device| device.provider),
         degraded: model.degraded(),
-        batched: model.signature().batched,
-        inputs: model.signature().inputs.clone(),
-        outputs: model.signature().outputs.clone(),
+        batched: model.signature.batched,
+        inputs: model.signature.inputs.clone(),
+        outputs: model.signature.outputs.clone(),
         max_batch: model.max_rows(),
-        try_range: model.settings().try_range.map(|(low, high)| [low, high]),
-        totals: RequestTotals {
-            requests: totals.requests,
-            rows: totals.rows,
-            batches: totals.batches,
-            rejected: totals.rejected,
-            failed: totals.failed,
-            canceled: totals.canceled,
-            expired: totals.expired,
-        },
-        queue: QueueStatus { rows, requests },
-        latency_ms: Latencies {
-            queue: stage(recent.queue),
-            compute: stage(recent.compute),
-            total: stage(recent.total),
-        },
-        batch_sizes: totals.sizes.iter().map(|&(rows, count, _)| BatchCount { rows, count }).collect(),
+        try_range: model.settings.try_range.map(Into::into),
+        totals: totals.counts,
+        queue: model.queue.status(),
+        latency_ms: model.queue.metrics.recent(model.queue.now()),
+        batch_sizes: totals.sizes,
     }
 }
 
@@ -207,41 +173,29 @@ pub(crate) fn model_metadata(service: &ModelService, model: &ModelName) -> Resul
 pub(crate) fn model_ready(service: &ModelService, model: &ModelName) -> Result<HttpResponse, ServeError> {
     let model = service.model(&model.name, model.version.as_deref())?;
     let ready = model.is_ready() && !service.is_draining();
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    Ok(response::json(status, &json!({"name": model.name(), "ready": ready})))
+    Ok(response::json(probe_status(ready), &json!({"name": model.name(), "ready": ready})))
 }
 
 /// `GET /v2/models/NAME/config`, in Triton's format.
 pub(crate) fn model_config(service: &ModelService, model: &ModelName) -> Result<HttpResponse, ServeError> {
     let model = service.model(&model.name, model.version.as_deref())?;
-    let skip = usize::from(model.signature().batched);
-    let tensors = |specs: &[TensorSpec]| -> Vec<Value> {
-        specs
-            .iter()
-            .map(|spec| {
-                let dims: Vec<i64> = spec.protocol_shape().into_iter().skip(skip).collect();
-                let kind = if spec.dtype == cudock_tensor::DType::String {
-                    "STRING"
-                } else {
-                    spec.dtype.protocol_name()
-                };
-                json!({"name": spec.name, "data_type": format!("TYPE_{kind}"), "dims": dims})
-            })
-            .collect()
+    let (signature, batcher) = (&model.signature, &model.settings.batcher);
+    let tensor = |spec: &TensorSpec| {
+        let dims: Vec<i64> = spec.protocol_shape().into_iter().skip(usize::from(signature.batched)).collect();
+        let kind = if spec.dtype == DType::String { "STRING" } else { spec.dtype.protocol_name() };
+        json!({"name": spec.name, "data_type": format!("TYPE_{kind}"), "dims": dims})
     };
-    let wait = model.settings().batcher.max_wait.as_micros();
-    Ok(response::json(
-        StatusCode::OK,
-        &json!({
-            "name": model.name(), "platform": "onnxruntime_onnx", "backend": "onnxruntime",
-            "max_batch_size": model.max_rows(),
-            "input": tensors(&model.signature().inputs), "output": tensors(&model.signature().outputs),
-            "dynamic_batching": {
-                "preferred_batch_size": model.preferred(),
-                "max_queue_delay_microseconds": u64::try_from(wait).unwrap_or(u64::MAX),
-            },
-        }),
-    ))
+    let config = json!({
+        "name": model.name(), "platform": "onnxruntime_onnx", "backend": "onnxruntime",
+        "max_batch_size": model.max_rows(),
+        "input": signature.inputs.iter().map(tensor).collect::<Vec<_>>(),
+        "output": signature.outputs.iter().map(tensor).collect::<Vec<_>>(),
+        "dynamic_batching": {
+            "preferred_batch_size": batcher.preferred_rows,
+            "max_queue_delay_microseconds": u64::try_from(batcher.max_wait.as_micros()).unwrap_or(u64::MAX),
+        },
+    });
+    Ok(response::json(StatusCode::OK, &config))
 }
 
 /// `GET /v2/models/NAME/stats`, in Triton's format; of all models if none is named.

@@ -16,15 +16,15 @@ type DeviceValue = fn(&DeviceReading) -> Option<f64>;
 
 /// Name, description and value of each counter of a model.
 const COUNTERS: [(&str, &str, ModelCount); 8] = [
-    ("cudock_requests_total", "Successful requests.", |totals| totals.requests),
-    ("cudock_rows_total", "Rows of successful requests.", |totals| totals.rows),
-    ("cudock_batches_total", "Batches run.", |totals| totals.batches),
-    ("cudock_expired_total", "Requests whose deadline passed.", |totals| totals.expired),
-    ("cudock_cancelled_total", "Requests whose client disconnected.", |totals| totals.canceled),
-    ("cudock_failed_total", "Requests that failed in the engine.", |totals| totals.failed),
+    ("cudock_requests_total", "Successful requests.", |totals| totals.counts.requests),
+    ("cudock_rows_total", "Rows of successful requests.", |totals| totals.counts.rows),
+    ("cudock_batches_total", "Batches run.", |totals| totals.counts.batches),
+    ("cudock_expired_total", "Requests whose deadline passed.", |totals| totals.counts.expired),
+    ("cudock_cancelled_total", "Requests whose client disconnected.", |totals| totals.counts.canceled),
+    ("cudock_failed_total", "Requests that failed in the engine.", |totals| totals.counts.failed),
     ("cudock_engine_restarts_total", "Engines restarted.", |totals| totals.restarts),
     (REJECTED, "Requests rejected because the queue or the memory budget was full.", |totals| {
-        totals.rejected
+        totals.counts.rejected
     }),
 ];
 
@@ -42,7 +42,7 @@ const GPU_GAUGES: [(&str, &str, DeviceValue); 3] = [
 pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
     let loaded = service.loaded();
     let models: Vec<(&Arc<Model>, ModelTotals)> =
-        loaded.iter().map(|model| (model, model.totals())).collect();
+        loaded.iter().map(|model| (model, model.queue.metrics.totals())).collect();
     let mut page = Exposition::default();
     for (name, help, count) in COUNTERS {
         page.family(name, "counter", help);
@@ -56,7 +56,7 @@ pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
     }
     page.family("cudock_queue_rows", "gauge", "Queued rows.");
     for (model, _) in &models {
-        page.sample("cudock_queue_rows", &labels(model), model.queued().0 as f64);
+        page.sample("cudock_queue_rows", &labels(model), model.queue.status().rows as f64);
     }
     page.family("cudock_model_ready", "gauge", "Whether an engine runs the model.");
     for (model, _) in &models {

@@ -16,7 +16,6 @@ use crate::grpc::GrpcBody;
 use crate::service::ModelService;
 
 pub(crate) enum ResponseBody {
-    /// A complete body.
     Whole(Option<Bytes>),
     /// gRPC messages and trailers.
     Grpc(GrpcBody),
@@ -109,13 +108,10 @@ pub(crate) async fn compressed(
     response: HttpResponse,
     accepted: &HeaderValue,
 ) -> HttpResponse {
-    let (mut head, body) = response.into_parts();
-    let body = match body {
-        ResponseBody::Whole(Some(bytes)) => {
-            ResponseBody::Whole(Some(service.resources.compress(&mut head, bytes, accepted).await))
-        }
-        other => other,
-    };
+    let (mut head, mut body) = response.into_parts();
+    if let ResponseBody::Whole(Some(bytes)) = &mut body {
+        *bytes = service.resources.compress(&mut head, std::mem::take(bytes), accepted).await;
+    }
     Response::from_parts(head, body)
 }
 
@@ -130,7 +126,9 @@ mod tests {
         let full =
             error(&HttpRejection::Overloaded { retry_after: std::time::Duration::from_millis(40) }.into());
         assert_eq!(full.status(), StatusCode::TOO_MANY_REQUESTS);
-        assert_eq!(full.headers().get("retry-after").map(HeaderValue::as_bytes), Some(&b"1"[..]));
-        assert_eq!(full.headers().get("retry-after-ms").map(HeaderValue::as_bytes), Some(&b"40"[..]));
+        assert_eq!(
+            (&full.headers()["retry-after"], &full.headers()["retry-after-ms"]),
+            (&1.into(), &40.into())
+        );
     }
 }

@@ -9,15 +9,12 @@ use crate::service::{LoadError, ModelService};
 /// An error that prevents the server from running.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The HTTP server cannot run.
     #[error(transparent)]
     Http(#[from] cudock_server::ServerError),
-    /// There is nothing to serve.
     #[error(transparent)]
     Load(#[from] LoadError),
 }
 
-/// A listening server.
 pub struct Server {
     service: Arc<ModelService>,
     http: cudock_server::Server,
@@ -30,7 +27,6 @@ impl Server {
         Ok(Self { service, http })
     }
 
-    /// The bound addresses.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.http.addresses()
     }

@@ -8,7 +8,6 @@ const BUCKETS_LOG2: u32 = 3;
 const OCTAVES: u32 = 27;
 const BUCKETS: usize = ((OCTAVES - BUCKETS_LOG2 + 1) << BUCKETS_LOG2) as usize;
 
-/// The counts of all buckets.
 #[derive(Clone)]
 pub(crate) struct Histogram {
     buckets: Box<[u64; BUCKETS]>,
@@ -16,8 +15,8 @@ pub(crate) struct Histogram {
     sum: Duration,
 }
 
-/// Percentiles in milliseconds; 0 if the histogram is empty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+/// Percentiles in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub(crate) struct Percentiles {
     pub(crate) p50: f64,
     pub(crate) p90: f64,
@@ -61,14 +60,13 @@ impl Histogram {
         self.buckets.iter().take(end).sum()
     }
 
-    pub(crate) fn percentiles(&self) -> Percentiles {
-        Percentiles { p50: self.percentile(50), p90: self.percentile(90), p99: self.percentile(99) }
+    /// `None` if the histogram is empty.
+    pub(crate) fn percentiles(&self) -> Option<Percentiles> {
+        let at = |percent| self.percentile(percent);
+        (self.count > 0).then(|| Percentiles { p50: at(50), p90: at(90), p99: at(99) })
     }
 
     fn percentile(&self, percent: u64) -> f64 {
-        if self.count == 0 {
-            return 0.0;
-        }
         let rank = (self.count * percent).div_ceil(100);
         let mut seen = 0;
         for (bucket, count) in self.buckets.iter().enumerate() {
@@ -112,8 +110,8 @@ mod tests {
         for micros in [1_u64, 7, 8, 9, 63, 100, 777, 12_345, 999_999, 60_000_000] {
             let mut histogram = Histogram::default();
             histogram.record(Duration::from_micros(micros));
-            let (actual, expected) =
-                (histogram.percentiles().p99 * 1000.0, Duration::from_micros(micros).as_secs_f64() * 1e6);
+            let expected = Duration::from_micros(micros).as_secs_f64() * 1e6;
+            let actual = histogram.percentiles().unwrap().p99 * 1000.0;
             assert!((actual - expected).abs() <= expected * 0.1 + 0.5, "{actual} for {expected}");
         }
     }
@@ -124,7 +122,7 @@ mod tests {
         for milliseconds in 1..=100 {
             histogram.record(Duration::from_millis(milliseconds));
         }
-        let percentiles = histogram.percentiles();
+        let percentiles = histogram.percentiles().unwrap();
         assert!((percentiles.p50 - 50.0).abs() < 5.0, "{}", percentiles.p50);
         assert!((percentiles.p99 - 99.0).abs() < 9.0, "{}", percentiles.p99);
     }
@@ -134,6 +132,6 @@ mod tests {
         let mut histogram = Histogram::default();
         histogram.record(Duration::from_secs(100_000));
         assert_eq!(histogram.count(), 1);
-        assert!(histogram.percentiles().p50 > 100_000.0);
+        assert!(histogram.percentiles().unwrap().p50 > 100_000.0);
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use cudock_base::lock;
 use cudock_batcher::Time;
+use serde::Serialize;
 
 pub(crate) use histogram::{Histogram, Percentiles};
 pub(crate) use prometheus::Exposition;
@@ -27,7 +28,6 @@ pub(crate) struct BatchTimes<Received> {
     pub(crate) received: Received,
 }
 
-/// The counters of one model.
 #[derive(Default)]
 pub(crate) struct ModelMetrics {
     rejected: AtomicU64,
@@ -38,18 +38,14 @@ pub(crate) struct ModelMetrics {
     batches: Mutex<Batches>,
 }
 
-/// Sizes and times of batches.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Batches {
-    requests: u64,
-    rows: u64,
-    batches: u64,
+    counts: RequestCounts,
     stages: Stages,
-    sizes: Vec<(usize, u64, u64)>,
+    sizes: Vec<BatchSize>,
     recent: [SecondBucket; WINDOW],
 }
 
-/// Times of requests by stage.
 #[derive(Clone, Default)]
 pub(crate) struct Stages {
     /// From the request's first byte to the forming of its batch.
@@ -66,27 +62,53 @@ struct SecondBucket {
     stages: Stages,
 }
 
-/// Recent percentiles by stage.
-pub(crate) struct RecentStages {
-    pub(crate) queue: Percentiles,
-    pub(crate) compute: Percentiles,
-    pub(crate) total: Percentiles,
+/// Latency by stage, in milliseconds; `None` if nothing finished in the last ten seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Latencies {
+    /// From the request's last byte to the start of its batch.
+    pub(crate) queue: Option<Percentiles>,
+    /// Time in the engine.
+    pub(crate) compute: Option<Percentiles>,
+    /// From the request's last byte to the response's first byte.
+    pub(crate) total: Option<Percentiles>,
 }
 
-/// A snapshot of all counters.
-#[derive(Clone, Default)]
-pub(crate) struct ModelTotals {
+/// Finished requests by result; each one is counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct RequestCounts {
+    /// Successful.
     pub(crate) requests: u64,
     pub(crate) rows: u64,
     pub(crate) batches: u64,
+    /// Rejected because the queue was full or the server was shutting down.
+    #[serde(rename = "refused")]
     pub(crate) rejected: u64,
-    pub(crate) expired: u64,
-    pub(crate) canceled: u64,
+    /// Invalid, or failed in the engine.
     pub(crate) failed: u64,
+    /// The client disconnected.
+    #[serde(rename = "cancelled")]
+    pub(crate) canceled: u64,
+    /// The deadline passed in the queue.
+    pub(crate) expired: u64,
+}
+
+/// Batches with that many rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct BatchSize {
+    pub(crate) rows: usize,
+    pub(crate) count: u64,
+    /// Nanoseconds of compute.
+    #[serde(skip)]
+    pub(crate) nanos: u64,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct ModelTotals {
+    pub(crate) counts: RequestCounts,
     pub(crate) restarts: u64,
     pub(crate) stages: Stages,
-    /// Rows, number of batches, nanoseconds of compute.
-    pub(crate) sizes: Vec<(usize, u64, u64)>,
+    /// In ascending order.
+    pub(crate) sizes: Vec<BatchSize>,
 }
 
 impl ModelMetrics {
@@ -110,22 +132,22 @@ impl ModelMetrics {
         self.restarts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records a batch.
     pub(crate) fn batch(&self, times: &BatchTimes<impl Iterator<Item = Time> + Clone>) {
-        let compute = since(times.begun, times.ended);
+        let nanos = times.ended.0.saturating_sub(times.begun.0);
+        let compute = Duration::from_nanos(nanos);
         let number = times.ended.0 / 1_000_000_000;
         let mut batches = lock(&self.batches);
         let batches = &mut *batches;
-        batches.batches += 1;
-        batches.rows += times.rows as u64;
-        match batches.sizes.binary_search_by_key(&times.rows, |size| size.0) {
+        batches.counts.batches += 1;
+        batches.counts.rows += times.rows as u64;
+        match batches.sizes.binary_search_by_key(&times.rows, |size| size.rows) {
             Ok(index) => {
-                if let Some((_, count, nanoseconds)) = batches.sizes.get_mut(index) {
-                    *count += 1;
-                    *nanoseconds += nanoseconds_of(compute);
+                if let Some(size) = batches.sizes.get_mut(index) {
+                    size.count += 1;
+                    size.nanos += nanos;
                 }
             }
-            Err(index) => batches.sizes.insert(index, (times.rows, 1, nanoseconds_of(compute))),
+            Err(index) => batches.sizes.insert(index, BatchSize { rows: times.rows, count: 1, nanos }),
         }
         let Some(second) = batches.recent.get_mut(usize::try_from(number).unwrap_or(0) % WINDOW) else {
             return;
@@ -134,7 +156,7 @@ impl ModelMetrics {
             *second = SecondBucket { number, stages: Stages::default() };
         }
         for received in times.received.clone() {
-            batches.requests += 1;
+            batches.counts.requests += 1;
             let (queue, total) = (since(received, times.dispatched), since(received, times.ended));
             for stages in [&mut batches.stages, &mut second.stages] {
                 stages.queue.record(queue);
@@ -147,13 +169,13 @@ impl ModelMetrics {
     pub(crate) fn totals(&self) -> ModelTotals {
         let batches = lock(&self.batches);
         ModelTotals {
-            requests: batches.requests,
-            rows: batches.rows,
-            batches: batches.batches,
-            rejected: self.rejected.load(Ordering::Relaxed),
-            expired: self.expired.load(Ordering::Relaxed),
-            canceled: self.canceled.load(Ordering::Relaxed),
-            failed: self.failed.load(Ordering::Relaxed),
+            counts: RequestCounts {
+                rejected: self.rejected.load(Ordering::Relaxed),
+                expired: self.expired.load(Ordering::Relaxed),
+                canceled: self.canceled.load(Ordering::Relaxed),
+                failed: self.failed.load(Ordering::Relaxed),
+                ..batches.counts
+            },
             restarts: self.restarts.load(Ordering::Relaxed),
             stages: batches.stages.clone(),
             sizes: batches.sizes.clone(),
@@ -161,7 +183,7 @@ impl ModelMetrics {
     }
 
     /// Percentiles of the seconds before `now`.
-    pub(crate) fn recent(&self, now: Time) -> RecentStages {
+    pub(crate) fn recent(&self, now: Time) -> Latencies {
         let number = now.0 / 1_000_000_000;
         let batches = lock(&self.batches);
         let mut sum = Stages::default();
@@ -173,7 +195,7 @@ impl ModelMetrics {
             }
         }
         drop(batches);
-        RecentStages {
+        Latencies {
             queue: sum.queue.percentiles(),
             compute: sum.compute.percentiles(),
             total: sum.total.percentiles(),
@@ -183,10 +205,6 @@ impl ModelMetrics {
 
 fn since(earlier: Time, later: Time) -> Duration {
     Duration::from_nanos(later.0.saturating_sub(earlier.0))
-}
-
-fn nanoseconds_of(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -200,34 +218,15 @@ mod tests {
     #[test]
     fn a_batch_counts_once_and_each_of_its_requests_once() {
         let metrics = ModelMetrics::default();
-        let received = [at(0), at(2)];
-        metrics.batch(&BatchTimes {
-            dispatched: at(4),
-            begun: at(4),
-            ended: at(10),
-            rows: 3,
-            received: received.iter().copied(),
-        });
-        let totals = metrics.totals();
-        assert_eq!((totals.batches, totals.requests, totals.rows), (1, 2, 3));
-        assert_eq!(totals.sizes, [(3, 1, 6_000_000)]);
+        let received = [at(0), at(2)].into_iter();
+        metrics.batch(&BatchTimes { dispatched: at(4), begun: at(4), ended: at(10), rows: 3, received });
+        let ModelTotals { counts, sizes, .. } = metrics.totals();
+        assert_eq!((counts.batches, counts.requests, counts.rows), (1, 2, 3));
+        assert_eq!(sizes, [BatchSize { rows: 3, count: 1, nanos: 6_000_000 }]);
         let recent = metrics.recent(at(11));
-        assert!((recent.total.p99 - 10.0).abs() < 1.3, "{}", recent.total.p99);
-        assert!((recent.compute.p50 - 6.0).abs() < 0.8, "{}", recent.compute.p50);
-    }
-
-    #[test]
-    fn old_batches_are_not_recent() {
-        let metrics = ModelMetrics::default();
-        let received = [at(0)];
-        metrics.batch(&BatchTimes {
-            dispatched: at(1),
-            begun: at(1),
-            ended: at(2),
-            rows: 1,
-            received: received.iter().copied(),
-        });
-        assert!(metrics.recent(at(60_000)).total.p50.abs() < f64::EPSILON);
-        assert_eq!(metrics.totals().requests, 1);
+        let (total, compute) = (recent.total.unwrap().p99, recent.compute.unwrap().p50);
+        assert!((total - 10.0).abs() < 1.3, "{total}");
+        assert!((compute - 6.0).abs() < 0.8, "{compute}");
+        assert_eq!(metrics.recent(at(60_000)), Latencies::default(), "a minute ago is not recent");
     }
 }

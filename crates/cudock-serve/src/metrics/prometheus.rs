@@ -14,12 +14,10 @@ pub(crate) struct Exposition {
 }
 
 impl Exposition {
-    /// Starts a family.
     pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// Adds a sample.
     pub(crate) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let _ = writeln!(self.text, "{name}{} {value}", braced(labels, None));
     }

@@ -1,6 +1,5 @@
 //! Keeps an engine running: starts it, warms it up, watches its lanes, and restarts it when it dies.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,13 +11,12 @@ use cudock_tensor::Signature;
 use super::health::ModelHealth;
 use super::lane::LaneContext;
 use super::queue::Queue;
+use super::repository::ModelFile;
 use crate::settings::{ModelSettings, StartEngine};
 
 /// What all engines of a model share.
 pub(crate) struct EngineManager {
-    pub(crate) name: String,
-    pub(crate) version: String,
-    pub(crate) file: PathBuf,
+    pub(crate) file: ModelFile,
     pub(crate) settings: ModelSettings,
     pub(crate) start: StartEngine,
     pub(crate) queue: Arc<Queue>,
@@ -32,7 +30,6 @@ const RESTART_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Durati
 /// Interval at which an engine's process is checked.
 const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// An engine with warmed-up lanes.
 pub(crate) struct WarmEngine {
     engine: Box<dyn Engine>,
     lanes: Vec<Box<dyn Lane>>,
@@ -46,14 +43,13 @@ impl EngineManager {
         gpu: u32,
         first: Option<&Signature>,
     ) -> Result<(WarmEngine, Signature), EngineError> {
-        let mut engine = (self.start)(&self.settings.engine_on(gpu, &self.file))?;
+        let mut engine = (self.start)(&self.settings.engine_on(gpu, &self.file.path))?;
         let mut signature = engine.signature().clone();
         let mut lanes = engine.take_lanes();
-        if let Some(first) = first {
-            signature.batched = first.batched;
-        } else {
-            signature.batched = self.can_share_batches(&mut lanes, &signature)?;
-        }
+        signature.batched = match first {
+            Some(first) => first.batched,
+            None => self.can_share_batches(&mut lanes, &signature)?,
+        };
         let mut sizes = self.settings.batcher.preferred_rows.clone();
         sizes.extend([1, self.settings.batcher.max_rows]);
         sizes.sort_unstable();
@@ -85,24 +81,23 @@ impl EngineManager {
         signature: &Signature,
     ) -> Result<bool, EngineError> {
         let wanted = self.settings.batch.unwrap_or(signature.batched);
-        let lane =
-            lanes.first_mut().filter(|_| wanted && signature.batched && self.settings.batcher.max_rows > 1);
-        let Some(lane) = lane else { return Ok(wanted) };
-        let RowCheck::Dependent(reason) = check_rows(lane.as_mut(), signature, self.settings.engine_timeout)?
-        else {
-            return Ok(wanted);
-        };
+        let has_rows = wanted && signature.batched && self.settings.batcher.max_rows > 1;
+        let Some(lane) = lanes.first_mut().filter(|_| has_rows) else { return Ok(wanted) };
+        let check = check_rows(lane.as_mut(), signature, self.settings.engine_timeout)?;
+        let RowCheck::Dependent(reason) = check else { return Ok(wanted) };
         let shares = self.settings.batch == Some(true);
         let effect = if shares {
             "requests share batches nevertheless because of `batch = true`"
         } else {
             "each request runs alone"
         };
-        self.log.event(
-            "rows_depend",
-            &[("model", &self.name), ("version", &self.version), ("reason", &reason), ("effect", effect)],
-        );
+        self.log_event("rows_depend", &[("reason", &reason), ("effect", effect)]);
         Ok(shares)
+    }
+
+    fn log_event(&self, name: &str, fields: &[(&str, &str)]) {
+        let model = [("model", &*self.file.name), ("version", &self.file.version)];
+        self.log.event(name, &[&model[..], fields].concat());
     }
 
     /// Runs an engine and its successors on a GPU until the queue is closed and empty.
@@ -112,25 +107,15 @@ impl EngineManager {
         mut warm: WarmEngine,
         signature: &Arc<Signature>,
     ) {
-        loop {
-            let failure = self.run(warm, signature);
-            let Some(failure) = failure else { return };
+        while let Some(failure) = self.run(warm, signature) {
+            let failure = failure.to_string();
             self.queue.metrics.restarted();
-            self.health.engine_lost(gpu, &failure.to_string());
-            self.log.event(
-                "engine_lost",
-                &[("model", &self.name), ("version", &self.version), ("error", &failure.to_string())],
-            );
+            self.health.engine_lost(gpu, &failure);
+            self.log_event("engine_lost", &[("error", &failure)]);
             let lost = Instant::now();
-            warm = match self.restart(gpu, signature) {
-                Some(warm) => warm,
-                None => return,
-            };
-            let took = lost.elapsed().as_millis().to_string();
-            self.log.event(
-                "engine_replaced",
-                &[("model", &self.name), ("version", &self.version), ("after_ms", &took)],
-            );
+            let Some(next) = self.restart(gpu, signature) else { return };
+            warm = next;
+            self.log_event("engine_replaced", &[("after_ms", &lost.elapsed().as_millis().to_string())]);
         }
     }
 
@@ -140,7 +125,7 @@ impl EngineManager {
         let number = self.queue.engine_started();
         self.health.engine_started(engine.device(), engine.process());
         let failures = thread::scope(|scope| {
-            let watch_for_exit = engine
+            let watcher = engine
                 .exit_check()
                 .map(|has_exited| scope.spawn(move || self.watch_for_exit(&has_exited, number)));
             let handles: Vec<_> = lanes
@@ -165,13 +150,12 @@ impl EngineManager {
             let mut failures: Vec<_> =
                 handles.into_iter().filter_map(|handle| handle.join().ok().flatten()).collect();
             self.queue.engine_ended(number);
-            if let Some(watch_for_exit) = watch_for_exit {
-                watch_for_exit.thread().unpark();
-                failures.extend(watch_for_exit.join().ok().flatten());
+            if let Some(watcher) = watcher {
+                watcher.thread().unpark();
+                failures.extend(watcher.join().ok().flatten());
             }
             failures
         });
-        self.queue.engine_ended(number);
         failures.into_iter().next()
     }
 
@@ -197,9 +181,9 @@ impl EngineManager {
                 Err(error) => error.to_string(),
             };
             self.health.engine_lost(gpu, &reason);
-            self.log.event("engine_not_started", &[("model", &self.name), ("error", &reason)]);
+            self.log.event("engine_not_started", &[("model", &self.file.name), ("error", &reason)]);
             if self.health.is_closing() {
-                self.queue.fail_all(&crate::ServeError::NotReady { name: self.name.clone(), reason });
+                self.queue.fail_all(&crate::ServeError::NotReady { name: self.file.name.clone(), reason });
                 return None;
             }
             thread::sleep(pause);

@@ -27,19 +27,15 @@ struct RunningEngine {
     process: Option<u32>,
 }
 
-/// A snapshot of a model's health.
 #[derive(Clone, Debug)]
 pub(crate) struct HealthSnapshot {
-    /// Devices of its engines.
     pub(crate) devices: Vec<DeviceInfo>,
-    /// Process ids of its engines.
     pub(crate) processes: Vec<u32>,
     /// Why an engine is missing, if one is.
     pub(crate) engine_lost: Option<String>,
 }
 
 impl ModelHealth {
-    /// Records a running engine.
     pub(crate) fn engine_started(&self, device: &DeviceInfo, process: Option<u32>) {
         let mut engines = lock(&self.engines);
         engines.engine_lost = None;
@@ -48,7 +44,6 @@ impl ModelHealth {
         engines.running.push(RunningEngine { device: device.clone(), process });
     }
 
-    /// Records a lost engine.
     pub(crate) fn engine_lost(&self, gpu: u32, reason: &str) {
         let mut engines = lock(&self.engines);
         engines.engine_lost = Some(reason.to_owned());
@@ -59,7 +54,7 @@ impl ModelHealth {
         lock(&self.engines).name.clone().unwrap_or_else(|| "none".into())
     }
 
-    pub(crate) fn health(&self) -> HealthSnapshot {
+    pub(crate) fn snapshot(&self) -> HealthSnapshot {
         let engines = lock(&self.engines);
         HealthSnapshot {
             devices: engines.running.iter().map(|running| running.device.clone()).collect(),

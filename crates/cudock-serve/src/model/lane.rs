@@ -93,11 +93,7 @@ impl LaneContext {
         let rows = RowShapes::of(&first.inputs, &self.signature, &self.pad_sizes);
         for (index, row_shape) in rows.0.iter().enumerate() {
             let dtype = first.inputs.get(index).map_or(DType::F32, Tensor::dtype);
-            let shape = if self.signature.batched {
-                std::iter::once(batch.padded_rows).chain(row_shape.iter().copied()).collect()
-            } else {
-                row_shape.clone()
-            };
+            let shape = with_rows(batch.padded_rows, row_shape, self.signature.batched);
             let tensors = batch.requests.iter().filter_map(|request| request.inputs.get(index));
             if let Some(size) = dtype.size() {
                 let bytes = elements(&shape).and_then(|count| count.checked_mul(size)).unwrap_or(usize::MAX);
@@ -121,14 +117,12 @@ impl LaneContext {
 
     fn send_replies(&self, requests: Vec<PendingRequest>, outputs: &[Tensor], replies: &mut ReplyBatch) {
         let mut from = 0;
+        let too_few = || ServeError::Engine("the engine's outputs have fewer rows than the batch".to_owned());
         for request in requests {
             let to = from + request.rows;
             let response = self.response(&request, outputs, from, to);
             from = to;
-            let result = response.ok_or_else(|| {
-                ServeError::Engine("the engine's outputs have fewer rows than the batch".to_owned())
-            });
-            replies.add(request.sender, result);
+            replies.add(request.sender, response.ok_or_else(too_few));
         }
     }
 
@@ -179,6 +173,11 @@ fn copy_output(view: &OutputView<'_>) -> Result<Tensor, EngineError> {
         .map_err(|error| EngineError::Failed(format!("the engine returned an invalid tensor: {error}")))
 }
 
+/// The shape of a batch of `rows`, or that of the row itself if the model is not batched.
+fn with_rows(rows: usize, row_shape: &[usize], batched: bool) -> Vec<usize> {
+    batched.then_some(rows).into_iter().chain(row_shape.iter().copied()).collect()
+}
+
 fn fill_numbers<'a>(
     tensors: impl Iterator<Item = &'a Tensor>,
     row_shape: &[usize],
@@ -195,11 +194,7 @@ fn fill_numbers<'a>(
         }
         let rows = if batched { tensor.rows() } else { 1 };
         let bytes = rows * elements(row_shape).unwrap_or(0) * size;
-        let wide: Vec<usize> = if batched {
-            std::iter::once(rows).chain(row_shape.iter().copied()).collect()
-        } else {
-            row_shape.to_vec()
-        };
+        let wide = with_rows(rows, row_shape, batched);
         let room = out.get_mut(at..at + bytes)?;
         room.fill(0);
         shapes::pad_into(tensor, &wide, room)?;

@@ -7,39 +7,36 @@ mod queue;
 mod repository;
 mod shapes;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use cudock_base::{FileStamp, lock};
-use cudock_batcher::Time;
 use cudock_engine::Provider;
 use cudock_server::Log;
 use cudock_tensor::{InferenceRequest, InferenceResponse, Signature, Tensor};
 
 use self::engine_manager::EngineManager;
-use self::health::{HealthSnapshot, ModelHealth};
+use self::health::ModelHealth;
 pub(crate) use self::queue::Queue;
 use self::queue::{PendingRequest, Submission, SubmitError};
 pub use self::repository::RepositoryError;
 pub(crate) use self::repository::{ModelFile, compare_versions, find_models};
 use self::shapes::RowShapes;
 use crate::ServeError;
-use crate::metrics::{ModelMetrics, ModelTotals, RecentStages};
+use crate::metrics::ModelMetrics;
 use crate::read_tracker::ReadTracker;
 use crate::settings::{ModelSettings, StartEngine};
 
 /// A served model: one version of one name. A reload creates a new one.
 pub(crate) struct Model {
-    name: String,
-    version: String,
-    file: PathBuf,
-    files: FileStamps,
-    settings: ModelSettings,
-    signature: Arc<Signature>,
-    queue: Arc<Queue>,
-    health: Arc<ModelHealth>,
+    pub(crate) file: ModelFile,
+    pub(crate) stamps: FileStamps,
+    pub(crate) settings: ModelSettings,
+    pub(crate) signature: Arc<Signature>,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) health: Arc<ModelHealth>,
     engine_threads: Mutex<Vec<JoinHandle<()>>>,
     successor: OnceLock<Arc<Self>>,
 }
@@ -49,14 +46,12 @@ pub(crate) struct Model {
 pub(crate) struct FileStamps(Vec<(PathBuf, Option<FileStamp>)>);
 
 impl FileStamps {
-    /// Reads the stamps of a model's files.
     pub(crate) fn of(found: &ModelFile) -> Self {
-        let weights = cudock_model::onnx::external_files(&found.file);
-        let files = std::iter::once(found.file.clone()).chain(weights).chain(found.settings_file());
+        let weights = cudock_model::onnx::external_files(&found.path);
+        let files = std::iter::once(found.path.clone()).chain(weights).chain(found.settings_file());
         Self(files.map(|file| (file.clone(), FileStamp::of(&file))).collect())
     }
 
-    /// Whether all files are unchanged.
     pub(crate) fn hold(&self) -> bool {
         self.0.iter().all(|(file, stamp)| FileStamp::of(file) == *stamp)
     }
@@ -71,13 +66,11 @@ impl Model {
         log: &Log,
     ) -> Result<Self, ServeError> {
         let not_loaded = |reason: String| ServeError::NotReady { name: found.name.clone(), reason };
-        let files = FileStamps::of(found);
+        let stamps = FileStamps::of(found);
         let queue = Arc::new(Queue::new(settings.batcher.clone(), ModelMetrics::default()));
         let health = Arc::new(ModelHealth::default());
         let manager = Arc::new(EngineManager {
-            name: found.name.clone(),
-            version: found.version.clone(),
-            file: found.file.clone(),
+            file: found.clone(),
             settings: settings.clone(),
             start: Arc::clone(start),
             queue: Arc::clone(&queue),
@@ -103,14 +96,12 @@ impl Model {
             engine_threads.push(handle);
         }
         // The engines report themselves from their threads; the model is ready once they have.
-        while health.health().devices.is_empty() {
+        while health.snapshot().devices.is_empty() {
             thread::sleep(Duration::from_micros(200));
         }
         Ok(Self {
-            name: found.name.clone(),
-            version: found.version.clone(),
-            file: found.file.clone(),
-            files,
+            file: found.clone(),
+            stamps,
             settings: settings.clone(),
             signature,
             queue,
@@ -120,18 +111,12 @@ impl Model {
         })
     }
 
-    /// The name under which it is served.
     pub(crate) fn name(&self) -> &str {
-        &self.name
+        &self.file.name
     }
 
     pub(crate) fn version(&self) -> &str {
-        &self.version
-    }
-
-    /// Its inputs and outputs.
-    pub(crate) fn signature(&self) -> &Signature {
-        &self.signature
+        &self.file.version
     }
 
     /// Most rows of a batch; 0 if requests do not share batches.
@@ -139,32 +124,14 @@ impl Model {
         if self.signature.batched { self.settings.batcher.max_rows } else { 0 }
     }
 
-    /// Preferred row counts of batches.
-    pub(crate) fn preferred(&self) -> &[usize] {
-        &self.settings.batcher.preferred_rows
-    }
-
-    pub(crate) fn settings(&self) -> &ModelSettings {
-        &self.settings
-    }
-
     /// Whether an engine is running.
     pub(crate) fn is_ready(&self) -> bool {
-        !self.health.health().devices.is_empty()
-    }
-
-    pub(crate) fn health(&self) -> HealthSnapshot {
-        self.health.health()
-    }
-
-    /// Its device: "cpu", or the GPU's name.
-    pub(crate) fn device_name(&self) -> Arc<str> {
-        self.health.device_name()
+        !self.health.snapshot().devices.is_empty()
     }
 
     /// Why a requested GPU is not used.
     pub(crate) fn degraded(&self) -> Option<String> {
-        let health = self.health();
+        let health = self.health.snapshot();
         if let Some(reason) = health.engine_lost {
             return Some(reason);
         }
@@ -172,26 +139,9 @@ impl Model {
         if !self.settings.wants_gpu() {
             return None;
         }
-        let reasons: Vec<_> = device
-            .skipped_providers
-            .iter()
-            .map(|(provider, reason)| format!("{provider:?}: {reason}"))
-            .collect();
+        let skipped = device.skipped_providers.iter();
+        let reasons: Vec<_> = skipped.map(|(provider, reason)| format!("{provider:?}: {reason}")).collect();
         Some(format!("a GPU was requested and is not used: {}", reasons.join("; ")))
-    }
-
-    /// Whether the files have changed since the model was loaded.
-    pub(crate) fn files_changed(&self) -> bool {
-        !self.files.hold()
-    }
-
-    pub(crate) fn file(&self) -> &Path {
-        &self.file
-    }
-
-    /// Rejects a request before its body is read if the queue is known to be full.
-    pub(crate) fn reject_if_full(&self) -> Result<(), ServeError> {
-        self.queue.reject_if_full()
     }
 
     /// Runs a request whose first bytes arrived at `received`; its deadline counts from there. Dropping the future
@@ -231,7 +181,7 @@ impl Model {
                     }
                     Some(_) => {
                         let reason = "it was just replaced by a model with other inputs".to_owned();
-                        return Err(ServeError::NotReady { name: self.name.clone(), reason });
+                        return Err(ServeError::NotReady { name: self.file.name.clone(), reason });
                     }
                     None => return Err(ServeError::Draining),
                 },
@@ -261,22 +211,5 @@ impl Model {
             // A thread that panicked has nothing left to run.
             let _ = manager.join();
         }
-    }
-
-    /// Number of queued rows and requests.
-    pub(crate) fn queued(&self) -> (usize, usize) {
-        self.queue.length()
-    }
-
-    pub(crate) fn totals(&self) -> ModelTotals {
-        self.queue.metrics.totals()
-    }
-
-    pub(crate) fn recent(&self) -> RecentStages {
-        self.queue.metrics.recent(self.now())
-    }
-
-    fn now(&self) -> Time {
-        self.queue.now()
     }
 }

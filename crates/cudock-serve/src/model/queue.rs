@@ -15,12 +15,12 @@ use slab::Slab;
 
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
+use crate::page::status::QueueStatus;
 use crate::reply::{self, InferenceResult, ReplyBatch, ReplyReceiver, ReplySender};
 
 /// Time for which one rejection applies to other requests, too, in nanoseconds.
 const REJECTION_VALIDITY: u64 = 1_000_000;
 
-/// The queue of one model.
 pub(crate) struct Queue {
     state: Mutex<QueueState>,
     lanes: Condvar,
@@ -31,7 +31,6 @@ pub(crate) struct Queue {
     submitted: AtomicU64,
     /// Retry delay of the last rejected request, in milliseconds; 0 once a batch has made room.
     retry_after_ms: AtomicU64,
-    /// Time of the last rejection.
     rejected_at: AtomicU64,
     pub(crate) metrics: ModelMetrics,
 }
@@ -48,7 +47,6 @@ struct QueueState {
     next_engine: u64,
 }
 
-/// A request that is queued or running.
 pub(crate) struct PendingRequest {
     pub(crate) inputs: Vec<Tensor>,
     pub(crate) rows: usize,
@@ -78,7 +76,6 @@ impl PendingRequest {
     }
 }
 
-/// Requests that run together.
 pub(crate) struct RunnableBatch {
     pub(crate) id: u64,
     pub(crate) requests: Vec<PendingRequest>,
@@ -89,11 +86,9 @@ pub(crate) struct RunnableBatch {
     pub(crate) expected: Option<Duration>,
 }
 
-/// The reason why a request was not queued.
 pub(crate) enum SubmitError {
     /// The queue is closed because the model was replaced or the server is shutting down. The request is returned.
     Closed(PendingRequest),
-    /// The request was rejected.
     Rejected(ServeError),
 }
 
@@ -143,12 +138,18 @@ impl Queue {
         state.insert_request(ticket, request);
         self.submitted.fetch_add(1, Ordering::Relaxed);
         // A full batch need not wait until the reads are drained.
-        let wake = state.sleeping > 0 && state.batcher.queued_rows() >= self.full_rows;
+        let is_full = state.batcher.queued_rows() >= self.full_rows;
+        self.wake_lane(state, is_full);
+        Ok(())
+    }
+
+    /// Unlocks the state, and wakes a sleeping lane if there is work for it.
+    fn wake_lane(&self, state: MutexGuard<'_, QueueState>, has_work: bool) {
+        let wake = has_work && state.sleeping > 0;
         drop(state);
         if wake {
             self.lanes.notify_one();
         }
-        Ok(())
     }
 
     fn reject(&self, error: AdmissionError) -> ServeError {
@@ -171,21 +172,16 @@ impl Queue {
     /// bodies of a burst. Later requests are judged again, because room may appear without a batch: clients disconnect,
     /// batches end.
     pub(crate) fn reject_if_full(&self) -> Result<(), ServeError> {
-        match self.retry_after_ms.load(Ordering::Relaxed) {
-            0 => Ok(()),
-            _ if self.now().0.saturating_sub(self.rejected_at.load(Ordering::Relaxed))
-                > REJECTION_VALIDITY =>
-            {
-                Ok(())
-            }
-            milliseconds => {
-                self.metrics.rejected();
-                Err(HttpRejection::Overloaded { retry_after: Duration::from_millis(milliseconds) }.into())
-            }
+        let milliseconds = self.retry_after_ms.load(Ordering::Relaxed);
+        let is_valid =
+            || self.now().0.saturating_sub(self.rejected_at.load(Ordering::Relaxed)) <= REJECTION_VALIDITY;
+        if milliseconds == 0 || !is_valid() {
+            return Ok(());
         }
+        self.metrics.rejected();
+        Err(HttpRejection::Overloaded { retry_after: Duration::from_millis(milliseconds) }.into())
     }
 
-    /// Number of submitted requests.
     pub(crate) fn submitted(&self) -> u64 {
         self.submitted.load(Ordering::Relaxed)
     }
@@ -195,11 +191,7 @@ impl Queue {
         let now = self.now();
         let mut state = lock(&self.state);
         state.batcher.on_reads_drained(now);
-        let wake = state.sleeping > 0;
-        drop(state);
-        if wake {
-            self.lanes.notify_one();
-        }
+        self.wake_lane(state, true);
     }
 
     /// Withdraws a request that nothing waits for; returns whether it was still queued.
@@ -273,7 +265,6 @@ impl Queue {
         state
     }
 
-    /// Reports that a lane has filled its batch.
     pub(crate) fn filled(&self, id: u64) {
         let now = self.now();
         lock(&self.state).batcher.on_filled(now, id);
@@ -288,17 +279,13 @@ impl Queue {
         }
     }
 
-    /// Reports a finished batch.
     pub(crate) fn finished(&self, id: u64, ok: bool) {
         let now = self.now();
         let mut state = lock(&self.state);
         state.batcher.on_finished(now, id, ok);
         // Another lane may have waited for this one to finish.
-        let wake = state.sleeping > 0 && state.batcher.queued_requests() > 0;
-        drop(state);
-        if wake {
-            self.lanes.notify_one();
-        }
+        let has_requests = state.batcher.queued_requests() > 0;
+        self.wake_lane(state, has_requests);
     }
 
     /// Queues the requests of a failed batch again, at the front and isolated, except those whose clients disconnected.
@@ -345,7 +332,6 @@ impl Queue {
         self.lanes.notify_all();
     }
 
-    /// Fails all queued requests with this error.
     pub(crate) fn fail_all(&self, error: &ServeError) {
         let mut state = lock(&self.state);
         let tickets: Vec<_> =
@@ -359,10 +345,9 @@ impl Queue {
         reply_all(pending, &Err(error.clone()));
     }
 
-    /// Number of queued rows and requests.
-    pub(crate) fn length(&self) -> (usize, usize) {
+    pub(crate) fn status(&self) -> QueueStatus {
         let state = lock(&self.state);
-        (state.batcher.queued_rows(), state.batcher.queued_requests())
+        QueueStatus { rows: state.batcher.queued_rows(), requests: state.batcher.queued_requests() }
     }
 }
 
@@ -407,7 +392,6 @@ pub(crate) struct Submission {
 }
 
 impl Submission {
-    /// Submits a request.
     pub(crate) fn submit(
         queue: &Arc<Queue>,
         make: impl FnOnce(ReplySender) -> PendingRequest,

@@ -11,12 +11,22 @@ use crate::settings::ModelSource;
 pub(crate) struct ModelFile {
     pub(crate) name: String,
     pub(crate) version: String,
-    pub(crate) file: PathBuf,
+    pub(crate) path: PathBuf,
     /// The directory of its name, where its settings may be; `None` for a file given by path and for `NAME.onnx`.
     pub(crate) directory: Option<PathBuf>,
 }
 
 impl ModelFile {
+    /// A file without a directory of its own.
+    fn single(name: &str, path: PathBuf) -> Self {
+        Self { name: name.to_owned(), version: "1".to_owned(), path, directory: None }
+    }
+
+    /// Whether it is that version of that model.
+    pub(crate) fn is(&self, name: &str, version: &str) -> bool {
+        self.name == name && self.version == version
+    }
+
     pub(crate) fn settings_file(&self) -> Option<PathBuf> {
         self.directory.as_ref().map(|directory| directory.join(SETTINGS_FILE))
     }
@@ -35,23 +45,13 @@ pub(crate) struct RepositoryScan {
 /// The model directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryError {
-    /// It cannot be read.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// The directory.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// It contains no model.
+    Read { path: PathBuf, source: std::io::Error },
     #[error(
         "no model found in {}: expected NAME.onnx, NAME/model.onnx or NAME/VERSION/model.onnx",
         path.display()
     )]
-    Empty {
-        /// The directory.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
 }
 
 /// Finds models, sorted by name and version, oldest first. An entry that cannot be read (`lost+found`, for example)
@@ -59,13 +59,8 @@ pub enum RepositoryError {
 pub(crate) fn find_models(source: &ModelSource) -> Result<RepositoryScan, RepositoryError> {
     let directory = match source {
         ModelSource::File { name, file } => {
-            let model = ModelFile {
-                name: name.clone(),
-                version: "1".to_owned(),
-                file: file.clone(),
-                directory: None,
-            };
-            return Ok(RepositoryScan { models: vec![model], ..RepositoryScan::default() });
+            let models = vec![ModelFile::single(name, file.clone())];
+            return Ok(RepositoryScan { models, ..RepositoryScan::default() });
         }
         ModelSource::Directory(directory) => directory,
     };
@@ -82,12 +77,7 @@ pub(crate) fn find_models(source: &ModelSource) -> Result<RepositoryScan, Reposi
                 Err(error) => found.unreadable.push(error),
             }
         } else if is_model(&entry) {
-            found.models.push(ModelFile {
-                name: stem.to_owned(),
-                version: "1".to_owned(),
-                file: entry,
-                directory: None,
-            });
+            found.models.push(ModelFile::single(stem, entry.clone()));
         }
     }
     found.models.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| compare_versions(&a.version, &b.version)));
@@ -95,21 +85,20 @@ pub(crate) fn find_models(source: &ModelSource) -> Result<RepositoryScan, Reposi
 }
 
 fn versions(directory: &Path, name: &str) -> Result<Vec<ModelFile>, RepositoryError> {
-    let mut found = Vec::new();
-    let model = |version: &str, file: PathBuf| ModelFile {
+    let model = |version: &str, path: PathBuf| ModelFile {
         name: name.to_owned(),
         version: version.to_owned(),
-        file,
+        path,
         directory: Some(directory.to_owned()),
     };
-    if let Some(file) = model_in(directory)? {
-        found.push(model("1", file));
-        return Ok(found);
+    if let Some(path) = model_in(directory)? {
+        return Ok(vec![model("1", path)]);
     }
+    let mut found = Vec::new();
     for entry in entries(directory)? {
         let Some(version) = entry.file_name().and_then(|name| name.to_str()) else { continue };
-        if entry.is_dir() && version.bytes().next().is_some_and(|first| first.is_ascii_digit()) {
-            found.extend(model_in(&entry)?.map(|file| model(version, file)));
+        if entry.is_dir() && version.starts_with(|first: char| first.is_ascii_digit()) {
+            found.extend(model_in(&entry)?.map(|path| model(version, path)));
         }
     }
     Ok(found)
@@ -130,11 +119,10 @@ fn is_model(path: &Path) -> bool {
 }
 
 fn entries(directory: &Path) -> Result<Vec<PathBuf>, RepositoryError> {
-    let read_error = |source| RepositoryError::Read { path: directory.to_owned(), source };
-    let mut entries = Vec::new();
-    for entry in fs::read_dir(directory).map_err(read_error)? {
-        entries.push(entry.map_err(read_error)?.path());
-    }
+    let read =
+        || fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
+    let mut entries =
+        read().map_err(|source| RepositoryError::Read { path: directory.to_owned(), source })?;
     entries.sort();
     Ok(entries)
 }
@@ -164,26 +152,17 @@ mod tests {
 
     #[test]
     fn all_three_layouts_are_found() {
-        assert_eq!(
-            found(&[
-                "flat.onnx",
-                "one/model.onnx",
-                "many/1/model.onnx",
-                "many/10/model.onnx",
-                "many/9/net.onnx",
-                "x.txt"
-            ]),
-            ["flat:1", "many:1", "many:9", "many:10", "one:1"]
-        );
+        let many = ["many/1/model.onnx", "many/10/model.onnx", "many/9/net.onnx"];
+        let files = [&many[..], &["flat.onnx", "one/model.onnx", "x.txt"]].concat();
+        assert_eq!(found(&files), ["flat:1", "many:1", "many:9", "many:10", "one:1"]);
     }
 
     #[test]
-    fn hidden_directories_and_empty_versions_are_not_models() {
-        assert_eq!(found(&[".git/model.onnx", "a/1/readme.md", "b/latest/model.onnx"]), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_directory_with_two_models_of_other_names_is_skipped() {
-        assert_eq!(found(&["a/1/x.onnx", "a/1/y.onnx"]), Vec::<String>::new());
+    fn hidden_directories_empty_versions_and_two_models_in_one_directory_are_skipped() {
+        for files in
+            [&[".git/model.onnx", "a/1/readme.md", "b/latest/model.onnx"][..], &["a/1/x.onnx", "a/1/y.onnx"]]
+        {
+            assert_eq!(found(files), Vec::<String>::new());
+        }
     }
 }

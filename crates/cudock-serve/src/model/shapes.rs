@@ -16,31 +16,18 @@ impl RowShapes {
     /// The shapes of a request's rows with dynamic dimensions padded to the next of `sizes` (sorted; larger ones stay
     /// as they are).
     pub(crate) fn of(inputs: &[Tensor], signature: &Signature, sizes: &[usize]) -> Self {
-        Self(
-            inputs
-                .iter()
-                .zip(&signature.inputs)
-                .map(|(tensor, spec)| {
-                    let row = if signature.batched { tensor.shape().get(1..) } else { Some(tensor.shape()) };
-                    if spec.any_rank {
-                        return row.unwrap_or_default().to_vec();
-                    }
-                    row.unwrap_or_default()
-                        .iter()
-                        .zip(row_spec(spec, signature.batched))
-                        .map(
-                            |(&size, open)| {
-                                if open && tensor.dtype() != DType::String {
-                                    padded(size, sizes)
-                                } else {
-                                    size
-                                }
-                            },
-                        )
-                        .collect()
-                })
-                .collect(),
-        )
+        let shape = |(tensor, spec): (&Tensor, &TensorSpec)| {
+            let row = tensor.shape().get(usize::from(signature.batched)..).unwrap_or_default();
+            if spec.any_rank {
+                return row.to_vec();
+            }
+            let can_pad = tensor.dtype() != DType::String;
+            row.iter()
+                .zip(row_spec(spec, signature.batched))
+                .map(|(&size, open)| if open && can_pad { padded(size, sizes) } else { size })
+                .collect()
+        };
+        Self(inputs.iter().zip(&signature.inputs).map(shape).collect())
     }
 
     /// A hash of the shapes. If two shapes collide, the lane that finds them in one batch runs each request alone.
@@ -167,16 +154,8 @@ mod tests {
 
     #[test]
     fn only_dynamic_dimensions_are_padded() {
-        let signature = Signature {
-            inputs: vec![TensorSpec {
-                name: "x".into(),
-                dtype: DType::U8,
-                shape: vec![None, Some(3), None],
-                any_rank: false,
-            }],
-            outputs: vec![],
-            batched: true,
-        };
+        let inputs = vec![TensorSpec::new("x", DType::U8, [None, Some(3), None])];
+        let signature = Signature { inputs, outputs: vec![], batched: true };
         let shapes = RowShapes::of(&[bytes(&[1, 3, 5])], &signature, &[8, 16]);
         assert_eq!(shapes.0, [[3, 8]]);
         assert_eq!(RowShapes::of(&[bytes(&[1, 3, 20])], &signature, &[8, 16]).0, [[3, 20]]);
@@ -184,23 +163,11 @@ mod tests {
 
     #[test]
     fn a_response_is_cropped_to_the_size_of_the_request() {
-        let spec = |shape: &[Option<usize>]| TensorSpec {
-            name: "x".into(),
-            dtype: DType::U8,
-            shape: shape.to_vec(),
-            any_rank: false,
+        let unpadded = |output: &[usize], spec: &[Option<usize>]| {
+            let spec = TensorSpec::new("x", DType::U8, spec);
+            unpadded_shape(&bytes(output), &spec, &[bytes(&[1, 5])], &RowShapes(vec![vec![8]]), true)
         };
-        let padded = RowShapes(vec![vec![8]]);
-        let shape = unpadded_shape(
-            &bytes(&[1, 8, 2]),
-            &spec(&[None, None, Some(2)]),
-            &[bytes(&[1, 5])],
-            &padded,
-            true,
-        );
-        assert_eq!(shape, Some(vec![1, 5, 2]));
-        let fixed =
-            unpadded_shape(&bytes(&[1, 8]), &spec(&[None, Some(8)]), &[bytes(&[1, 5])], &padded, true);
-        assert_eq!(fixed, None, "a static dimension is not padding");
+        assert_eq!(unpadded(&[1, 8, 2], &[None, None, Some(2)]), Some(vec![1, 5, 2]));
+        assert_eq!(unpadded(&[1, 8], &[None, Some(8)]), None, "a static dimension is not padding");
     }
 }

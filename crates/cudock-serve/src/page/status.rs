@@ -7,9 +7,9 @@ use cudock_engine::Provider;
 use cudock_tensor::TensorSpec;
 use serde::{Serialize, Serializer};
 
-use crate::metrics::Percentiles;
+use crate::ModelListing;
+use crate::metrics::{BatchSize, Latencies, RequestCounts};
 
-/// The whole report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct StatusReport {
     /// Always 1: fields may be added, existing ones keep their name and meaning.
@@ -21,14 +21,12 @@ pub(crate) struct StatusReport {
     pub(crate) devices: Vec<DeviceStatus>,
 }
 
-/// The process as a whole.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ServerStatus {
     pub(crate) version: String,
     /// Seconds since the start.
     pub(crate) uptime_s: f64,
     pub(crate) state: ServerState,
-    /// The reason why it is not healthy.
     pub(crate) reason: Option<String>,
 }
 
@@ -46,7 +44,7 @@ pub(crate) enum ServerState {
 }
 
 /// One version of a model.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct ModelStatus {
     pub(crate) name: String,
     pub(crate) version: String,
@@ -67,91 +65,35 @@ pub(crate) struct ModelStatus {
     pub(crate) max_batch: usize,
     /// Values of background and ink for the page's drawing pad (`range` of `[serve.try]`).
     pub(crate) try_range: Option<[f64; 2]>,
-    pub(crate) totals: RequestTotals,
+    pub(crate) totals: RequestCounts,
     pub(crate) queue: QueueStatus,
     pub(crate) latency_ms: Latencies,
     /// Number of batches by size since the model was loaded.
-    pub(crate) batch_sizes: Vec<BatchCount>,
+    pub(crate) batch_sizes: Vec<BatchSize>,
 }
 
 impl ModelStatus {
     /// A version that cannot be loaded.
-    pub(crate) fn failed(name: String, version: String, reason: String) -> Self {
-        Self {
-            name,
-            version,
-            state: ModelState::Failed,
-            device: String::new(),
-            provider: None,
-            degraded: Some(reason),
-            batched: false,
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            max_batch: 0,
-            try_range: None,
-            totals: RequestTotals::default(),
-            queue: QueueStatus::default(),
-            latency_ms: Latencies::default(),
-            batch_sizes: Vec::new(),
-        }
+    pub(crate) fn failed(model: ModelListing) -> Self {
+        let ModelListing { name, version, reason, .. } = model;
+        Self { name, version, state: ModelState::Failed, degraded: Some(reason), ..Self::default() }
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ModelState {
-    /// It accepts requests.
     Ready,
     /// Its engine failed and is being replaced.
     Restarting,
-    /// It cannot be loaded.
+    #[default]
     Failed,
 }
 
-/// Finished requests by result; each one is counted once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct RequestTotals {
-    /// Successful.
-    pub(crate) requests: u64,
-    /// Rows of the successful requests.
-    pub(crate) rows: u64,
-    /// Batches the engine finished.
-    pub(crate) batches: u64,
-    /// Rejected because the queue was full or the server was shutting down.
-    #[serde(rename = "refused")]
-    pub(crate) rejected: u64,
-    /// Invalid, or failed in the engine.
-    pub(crate) failed: u64,
-    /// The client disconnected.
-    #[serde(rename = "cancelled")]
-    pub(crate) canceled: u64,
-    /// The deadline passed in the queue.
-    pub(crate) expired: u64,
-}
-
-/// The current queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct QueueStatus {
     pub(crate) rows: usize,
     pub(crate) requests: usize,
-}
-
-/// Latency by stage, in milliseconds; `None` if nothing finished in the last ten seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Latencies {
-    /// From the request's last byte to the start of its batch.
-    pub(crate) queue: Option<Percentiles>,
-    /// Time in the engine.
-    pub(crate) compute: Option<Percentiles>,
-    /// From the request's last byte to the response's first byte.
-    pub(crate) total: Option<Percentiles>,
-}
-
-/// Number of batches with this many rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct BatchCount {
-    pub(crate) rows: usize,
-    pub(crate) count: u64,
 }
 
 /// A GPU, or the machine's CPU.
@@ -186,14 +128,10 @@ mod tests {
     use cudock_tensor::DType;
 
     use super::*;
+    use crate::metrics::Percentiles;
 
     fn digits() -> StatusReport {
-        let tensor = |name: &str, row| TensorSpec {
-            name: name.to_owned(),
-            dtype: DType::F32,
-            shape: vec![None, Some(row)],
-            any_rank: false,
-        };
+        let tensor = |name: &str, row| TensorSpec::new(name, DType::F32, [None, Some(row)]);
         let stage = |p50| Some(Percentiles { p50, p90: p50 * 2.0, p99: p50 * 4.0 });
         StatusReport {
             schema: 1,
@@ -215,10 +153,10 @@ mod tests {
                 outputs: vec![tensor("probabilities", 10)],
                 max_batch: 64,
                 try_range: Some([0.0, 16.0]),
-                totals: RequestTotals { requests: 10, rows: 20, batches: 5, ..RequestTotals::default() },
+                totals: RequestCounts { requests: 10, rows: 20, batches: 5, ..RequestCounts::default() },
                 queue: QueueStatus { rows: 3, requests: 2 },
                 latency_ms: Latencies { queue: stage(0.25), compute: stage(1.0), total: None },
-                batch_sizes: vec![BatchCount { rows: 4, count: 5 }],
+                batch_sizes: vec![BatchSize { rows: 4, count: 5, nanos: 1 }],
             }],
             devices: vec![DeviceStatus {
                 name: "cpu".to_owned(),
@@ -271,8 +209,13 @@ mod tests {
 
     #[test]
     fn a_model_that_cannot_be_loaded_has_a_reason_and_no_device() {
-        let model = ModelStatus::failed("m".to_owned(), "2".to_owned(), "no such file".to_owned());
-        let report = serde_json::to_value(model).unwrap();
+        let model = ModelListing {
+            name: "m".to_owned(),
+            version: "2".to_owned(),
+            ready: false,
+            reason: "no such file".to_owned(),
+        };
+        let report = serde_json::to_value(ModelStatus::failed(model)).unwrap();
         assert_eq!(report["state"], "failed");
         assert_eq!(report["degraded"], "no such file");
         assert!(report["provider"].is_null());

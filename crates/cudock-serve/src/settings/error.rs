@@ -8,46 +8,25 @@ use cudock_project::ProjectError;
 /// Settings with which nothing can be served.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// A count is beyond any machine.
     #[error("--{flag} {value} is too large")]
-    TooLarge {
-        /// The flag, without dashes.
-        flag: &'static str,
-        value: usize,
-        /// The largest value.
-        max: usize,
-    },
-    /// A preferred size is larger than any batch.
+    TooLarge { flag: &'static str, value: usize, max: usize },
     #[error("preferred size {rows} exceeds the batch limit of {max_batch} rows")]
-    PreferredTooLarge {
-        /// The preferred size.
-        rows: usize,
-        /// Most rows of a batch.
-        max_batch: usize,
-    },
+    PreferredTooLarge { rows: usize, max_batch: usize },
     /// CUDA graphs are requested without sizes to capture.
     #[error("CUDA graphs need preferred sizes, and none are set")]
     GraphsWithoutSizes,
-    /// The model is not an ONNX model.
     #[error("cannot serve {}: it is {name}, and serve runs ONNX models", path.display())]
     ForeignFormat {
-        /// The model.
         path: PathBuf,
         name: &'static str,
         /// The command or call that exports it.
         export: &'static str,
     },
-    /// There is no such file or directory.
     #[error("{} not found", .0.display())]
     NotFound(PathBuf),
     /// `cudock.toml` names a model that does not exist.
     #[error("model {} not found", model.display())]
-    ModelNotFound {
-        model: PathBuf,
-        /// The `cudock.toml`.
-        project_file: PathBuf,
-    },
-    /// `cudock.toml` cannot be used.
+    ModelNotFound { model: PathBuf, project_file: PathBuf },
     #[error(transparent)]
     Project(#[from] ProjectError),
 }

@@ -8,15 +8,10 @@ use cudock_project::{FILE_NAME, Manifest, Project, ServeOptions};
 
 use super::SettingsError;
 
-/// Location of the models.
 #[derive(Clone, Debug)]
 pub enum ModelSource {
-    /// One file under one name.
-    File {
-        /// The name under which it is served.
-        name: String,
-        file: PathBuf,
-    },
+    /// One file, served under this name.
+    File { name: String, file: PathBuf },
     /// A directory with `NAME.onnx`, `NAME/model.onnx` or `NAME/VERSION/model.onnx`.
     Directory(PathBuf),
 }
@@ -74,11 +69,9 @@ mod tests {
         let path = directory.path();
         let project_file = path.join(FILE_NAME);
         std::fs::write(path.join("m.onnx"), "").unwrap();
-        for (text, name, expected) in [
-            ("name = 'p'\n[workload]\nmodel = 'm.onnx'\n[serve]\nlanes = 2", None, "p"),
-            ("name = 'p'\n[workload]\nmodel = 'm.onnx'\n[serve]\nlanes = 2", Some("other"), "other"),
-        ] {
-            std::fs::write(&project_file, text).unwrap();
+        let project = "name = 'p'\n[workload]\nmodel = 'm.onnx'\n[serve]\nlanes = 2";
+        std::fs::write(&project_file, project).unwrap();
+        for (name, expected) in [(None, "p"), (Some("other"), "other")] {
             for named in [path, &project_file] {
                 let (source, options) = locate_models(named, name).unwrap();
                 let ModelSource::File { name, file } = source else { panic!("{source:?}") };

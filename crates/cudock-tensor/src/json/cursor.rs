@@ -13,54 +13,47 @@ const DEPTH: usize = 64;
 /// A position in a JSON text that only moves forward.
 #[derive(Clone, Debug)]
 pub struct Cursor<'text> {
-    pub(super) text: &'text [u8],
-    pub(super) at: usize,
+    pub(crate) text: &'text [u8],
+    pub(crate) at: usize,
 }
 
 impl<'text> Cursor<'text> {
-    /// Creates a cursor at the start of a text.
     pub fn new(text: &'text [u8]) -> Self {
         Self { text, at: 0 }
     }
 
     /// Creates a cursor at the start of a part of this text. Offsets remain those of the whole text.
-    #[must_use]
-    pub fn part(&self, range: Range<usize>) -> Self {
+    pub(crate) fn part(&self, range: Range<usize>) -> Self {
         Self { text: self.text.get(..range.end).unwrap_or(self.text), at: range.start }
     }
 
-    /// The current offset.
-    pub fn offset(&self) -> usize {
-        self.at
-    }
-
     /// Skips spaces and returns the next byte.
-    pub fn peek(&mut self) -> Option<u8> {
+    pub(crate) fn peek(&mut self) -> Option<u8> {
         self.at = skip_space(self.text, self.at);
         self.text.get(self.at).copied()
     }
 
     /// Consumes this byte, if it is the next one.
-    pub fn eat(&mut self, byte: u8) -> bool {
+    pub(crate) fn eat(&mut self, byte: u8) -> bool {
         let eaten = self.peek() == Some(byte);
         self.at += usize::from(eaten);
         eaten
     }
 
-    /// Consumes this byte, or returns an error.
     pub(crate) fn expect(&mut self, byte: u8, path: &dyn Display) -> Result<(), RequestError> {
-        if self.eat(byte) {
-            return Ok(());
-        }
-        Err(self.error(path, format!("expected `{}`, found {}", char::from(byte), found(self.text, self.at))))
+        if self.eat(byte) { Ok(()) } else { Err(self.unexpected(path, &format!("`{}`", char::from(byte)))) }
     }
 
     /// Checks that nothing follows.
     pub fn end(&mut self) -> Result<(), RequestError> {
         match self.peek() {
             None => Ok(()),
-            Some(_) => Err(self.error(&"", format!("expected the end, found {}", found(self.text, self.at)))),
+            Some(_) => Err(self.unexpected(&"", "the end")),
         }
+    }
+
+    pub(crate) fn unexpected(&self, path: &dyn Display, expected: &str) -> RequestError {
+        self.error(path, format!("expected {expected}, found {}", found(self.text, self.at)))
     }
 
     /// An error at the current offset.
@@ -68,21 +61,28 @@ impl<'text> Cursor<'text> {
         RequestError::Body { path: path.to_string(), offset: self.at, message: message.into() }
     }
 
-    pub(super) fn json_error(&self, path: &dyn Display, message: JsonError) -> RequestError {
+    fn json_error(&self, path: &dyn Display, message: JsonError) -> RequestError {
         self.error(path, message.describe(self.text, self.at, None))
     }
 
-    /// Parses a string. It is borrowed if it has no escapes.
-    pub fn string(&mut self, path: &dyn Display) -> Result<Cow<'text, str>, RequestError> {
+    /// Parses a value with `read`, which returns where it ends.
+    fn value<T>(
+        &mut self,
+        path: &dyn Display,
+        read: impl FnOnce(&'text [u8], usize) -> Result<(T, usize), JsonError>,
+    ) -> Result<T, RequestError> {
         self.peek();
-        let (text, end) =
-            string::read(self.text, self.at).map_err(|message| self.json_error(path, message))?;
+        let (value, end) = read(self.text, self.at).map_err(|message| self.json_error(path, message))?;
         self.at = end;
-        Ok(text)
+        Ok(value)
     }
 
-    /// Parses a boolean.
-    pub fn boolean(&mut self, path: &dyn Display) -> Result<bool, RequestError> {
+    /// Parses a string. It is borrowed if it has no escapes.
+    pub(crate) fn string(&mut self, path: &dyn Display) -> Result<Cow<'text, str>, RequestError> {
+        self.value(path, string::read)
+    }
+
+    pub(crate) fn boolean(&mut self, path: &dyn Display) -> Result<bool, RequestError> {
         for (literal, value) in [(&b"true"[..], true), (b"false", false)] {
             if self.literal(literal) {
                 return Ok(value);
@@ -92,21 +92,16 @@ impl<'text> Cursor<'text> {
     }
 
     /// Consumes a null, if there is one: some clients write it for unused keys.
-    pub fn null(&mut self) -> bool {
+    pub(crate) fn null(&mut self) -> bool {
         self.literal(b"null")
     }
 
-    /// Parses a number.
-    pub fn number(&mut self, path: &dyn Display) -> Result<f64, RequestError> {
-        self.peek();
-        let (value, end) =
-            number::read_f64(self.text, self.at).map_err(|message| self.json_error(path, message))?;
-        self.at = end;
-        Ok(value)
+    pub(crate) fn number(&mut self, path: &dyn Display) -> Result<f64, RequestError> {
+        self.value(path, number::read_f64)
     }
 
     /// Parses a non-negative integer.
-    pub fn natural(&mut self, path: &dyn Display) -> Result<u64, RequestError> {
+    pub(crate) fn natural(&mut self, path: &dyn Display) -> Result<u64, RequestError> {
         self.peek();
         let (value, end) = number::read_integer::<u64>(self.text, self.at).map_err(|message| {
             let found = message.describe(self.text, self.at, None);
@@ -128,24 +123,21 @@ impl<'text> Cursor<'text> {
         mut value: impl FnMut(&mut Self, Cow<'text, str>) -> Result<(), RequestError>,
     ) -> Result<(), RequestError> {
         self.expect(b'{', path)?;
-        if self.eat(b'}') {
-            return Ok(());
-        }
-        loop {
+        let mut more = !self.eat(b'}');
+        while more {
             let key = self.string(path)?;
             self.expect(b':', path)?;
             self.peek();
             value(self, key)?;
-            if self.eat(b',') {
-                continue;
-            }
-            if self.eat(b'}') {
-                return Ok(());
-            }
-            return Err(
-                self.error(path, format!("expected `,` or `}}`, found {}", found(self.text, self.at)))
-            );
+            more = self.more(path, b'}', "`,` or `}`")?;
         }
+        Ok(())
+    }
+
+    /// Consumes the comma before another element, or `close` after the last one; returns whether another one follows.
+    fn more(&mut self, path: &dyn Display, close: u8, expected: &str) -> Result<bool, RequestError> {
+        let more = self.eat(b',');
+        if more || self.eat(close) { Ok(more) } else { Err(self.unexpected(path, expected)) }
     }
 
     /// Parses an array with one call of `value` per element, which must consume it.
@@ -155,31 +147,23 @@ impl<'text> Cursor<'text> {
         mut value: impl FnMut(&mut Self, usize) -> Result<(), RequestError>,
     ) -> Result<(), RequestError> {
         self.expect(b'[', path)?;
-        if self.eat(b']') {
-            return Ok(());
-        }
-        for index in 0.. {
+        let (mut more, mut index) = (!self.eat(b']'), 0);
+        while more {
             value(self, index)?;
-            if self.eat(b',') {
-                continue;
-            }
-            if self.eat(b']') {
-                return Ok(());
-            }
-            return Err(self.error(path, format!("expected `,` or `]`, found {}", found(self.text, self.at))));
+            more = self.more(path, b']', "`,` or `]`")?;
+            index += 1;
         }
         Ok(())
     }
 
     /// Skips any value and returns its span.
-    pub fn span(&mut self, path: &dyn Display) -> Result<Range<usize>, RequestError> {
+    pub(crate) fn span(&mut self, path: &dyn Display) -> Result<Range<usize>, RequestError> {
         self.peek();
         let first = self.at;
         self.skip(path)?;
         Ok(first..self.at)
     }
 
-    /// Skips any value.
     pub fn skip(&mut self, path: &dyn Display) -> Result<(), RequestError> {
         // Open brackets, as the bytes that close them.
         let mut open: Vec<u8> = Vec::new();
@@ -227,7 +211,8 @@ impl<'text> Cursor<'text> {
         self.expect(b':', path)
     }
 
-    fn literal(&mut self, literal: &[u8]) -> bool {
+    /// Consumes these bytes, if they are next.
+    pub(crate) fn literal(&mut self, literal: &[u8]) -> bool {
         self.peek();
         let there = self.text.get(self.at..).is_some_and(|rest| rest.starts_with(literal));
         self.at += if there { literal.len() } else { 0 };
@@ -249,17 +234,19 @@ pub(super) fn skip_space(text: &[u8], mut at: usize) -> usize {
 pub(crate) struct SeenKeys(Vec<&'static str>);
 
 impl SeenKeys {
-    /// Returns an error if the key is a duplicate.
+    /// The key if it is known, which must not be a duplicate.
     pub(crate) fn once(
         &mut self,
-        key: &'static str,
+        known: &[&'static str],
+        key: &str,
         cursor: &Cursor<'_>,
         path: &dyn Display,
-    ) -> Result<(), RequestError> {
+    ) -> Result<Option<&'static str>, RequestError> {
+        let Some(key) = known.iter().copied().find(|known| *known == key) else { return Ok(None) };
         if self.0.contains(&key) {
             return Err(cursor.error(path, format!("`{key}` is given twice")));
         }
         self.0.push(key);
-        Ok(())
+        Ok(Some(key))
     }
 }

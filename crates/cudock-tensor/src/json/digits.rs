@@ -9,7 +9,6 @@ use super::JsonError;
 /// A parsed number: `mantissa` times ten to the `exponent`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DecimalParts {
-    /// Whether it begins with a minus.
     pub(super) negative: bool,
     /// Its digits as one number, if [`DecimalParts::exact`].
     pub(super) mantissa: u64,

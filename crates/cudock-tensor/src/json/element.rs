@@ -3,7 +3,6 @@
 use super::{JsonError, number, string};
 use crate::DType;
 
-/// A parser for elements of one type.
 pub(super) trait Element {
     /// Appends the bytes of the element at `at` and returns where it ends.
     fn read(text: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, JsonError>;

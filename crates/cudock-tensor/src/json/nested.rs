@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::cursor::skip_space;
 use super::element::{self, Element, for_dtype, noun};
-use super::{Cursor, JsonError, found};
+use super::{Cursor, JsonError};
 use crate::{DType, RequestError, RequestLimits, Tensor};
 
 impl Cursor<'_> {
@@ -111,8 +111,7 @@ impl NestedReader<'_> {
         loop {
             let depth = self.indices.len();
             if cursor.peek() != Some(b'[') {
-                let found = found(cursor.text, cursor.at);
-                return Err(cursor.error(&self.path(None), format!("expected an array, found {found}")));
+                return Err(cursor.unexpected(&self.path(None), "an array"));
             }
             if depth >= self.limits.rank {
                 let path = self.name.to_string();
@@ -223,7 +222,6 @@ impl NestedReader<'_> {
 
     #[cold]
     fn no_bracket(&self, cursor: &Cursor<'_>, last: Option<usize>) -> RequestError {
-        let found = found(cursor.text, cursor.at);
-        cursor.error(&self.path(last), format!("expected `,` or `]`, found {found}"))
+        cursor.unexpected(&self.path(last), "`,` or `]`")
     }
 }

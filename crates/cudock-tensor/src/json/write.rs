@@ -111,7 +111,6 @@ fn empty(shape: &[usize], out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// Appends an integer.
 pub fn integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }

@@ -1,6 +1,5 @@
 //! Fields of requests of the Open Inference Protocol.
 
-use crate::check::show_shape;
 use crate::json::Cursor;
 use crate::suggestion::truncated;
 use crate::{DType, RequestError, Tensor, elements};
@@ -10,20 +9,17 @@ pub(super) fn reshape(tensor: Tensor, shape: Vec<usize>, path: &str) -> Result<T
     let found = elements(tensor.shape()).unwrap_or(0);
     let flat = tensor.shape().len() <= 1;
     if flat && elements(&shape) != Some(found) {
-        let (truncated, expected) = (show_shape(&shape), elements(&shape).unwrap_or(usize::MAX));
-        let message = format!("{path}.data: {found} elements where shape {truncated} has {expected}");
+        let expected = elements(&shape).unwrap_or(usize::MAX);
+        let message = format!("{path}.data: {found} elements where shape {shape:?} has {expected}");
         return Err(RequestError::Mismatch(message));
     }
     if !flat && tensor.shape() != shape {
-        let (given, claimed) = (show_shape(tensor.shape()), show_shape(&shape));
-        return Err(RequestError::Mismatch(format!(
-            "{path}.data: nested as {given} where the shape is {claimed}"
-        )));
+        let message = format!("{path}.data: nested as {:?} where the shape is {shape:?}", tensor.shape());
+        return Err(RequestError::Mismatch(message));
     }
     tensor.reshaped(shape).ok_or_else(|| RequestError::Mismatch(format!("{path}.data: not of that shape")))
 }
 
-/// Parses the datatype of an input.
 pub(super) fn read_datatype(cursor: &mut Cursor<'_>, path: &str) -> Result<DType, RequestError> {
     let path = format!("{path}.datatype");
     let name = cursor.string(&path)?;

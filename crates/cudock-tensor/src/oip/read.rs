@@ -1,14 +1,13 @@
 //! Parses requests of the Open Inference Protocol.
 
 use std::borrow::Cow;
-use std::fmt::Display;
 use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::fields::{read_binary_data, read_binary_size, read_datatype, reshape};
-use crate::check::{InputSlots, check, check_dtype, check_limits, check_one, output_index};
+use crate::check::{InputSlots, check_dtype, check_limits, check_one, output_index};
 use crate::json::{Cursor, SeenKeys};
 use crate::suggestion::truncated;
 use crate::{
@@ -25,9 +24,7 @@ pub fn read(
     signature: &Signature,
     limits: &RequestLimits,
 ) -> Result<InferenceRequest, RequestError> {
-    if body.len() > limits.body {
-        return Err(RequestError::body_too_large(limits));
-    }
+    limits.check_body(body)?;
     let length = header_length.unwrap_or(body.len());
     let head = body.get(..length).ok_or_else(|| {
         RequestError::Mismatch(format!(
@@ -49,7 +46,7 @@ pub fn read(
     let mut keys = SeenKeys::default();
     let mut cursor = Cursor::new(head);
     cursor.object(&"", |cursor, key| {
-        match once(&mut keys, &["id", "inputs", "outputs", "parameters"], &key, cursor, &"")? {
+        match keys.once(&["id", "inputs", "outputs", "parameters"], &key, cursor, &"")? {
             Some("inputs") => {
                 cursor.array(&"inputs", |cursor, index| request.input(cursor, &format!("inputs[{index}]")))
             }
@@ -67,21 +64,6 @@ pub fn read(
     })?;
     cursor.end()?;
     request.finish(id)
-}
-
-/// The key if it is known, which must not be a duplicate.
-fn once(
-    keys: &mut SeenKeys,
-    known: &[&'static str],
-    key: &str,
-    cursor: &Cursor<'_>,
-    path: &dyn Display,
-) -> Result<Option<&'static str>, RequestError> {
-    let known = known.iter().copied().find(|known| *known == key);
-    if let Some(key) = known {
-        keys.once(key, cursor, path)?;
-    }
-    Ok(known)
 }
 
 struct RequestParser<'a> {
@@ -121,8 +103,7 @@ impl<'a> RequestParser<'a> {
         let mut datatype: Option<DType> = None;
         let mut keys = SeenKeys::default();
         cursor.object(&path, |cursor, key: Cow<'text, str>| {
-            match once(&mut keys, &["name", "shape", "datatype", "data", "parameters"], &key, cursor, &path)?
-            {
+            match keys.once(&["name", "shape", "datatype", "data", "parameters"], &key, cursor, &path)? {
                 Some("name") => {
                     let index = self.slots.index(&cursor.string(&format_args!("{path}.name"))?)?;
                     (input.index, input.spec) = (Some(index), self.signature.inputs.get(index));
@@ -166,11 +147,8 @@ impl<'a> RequestParser<'a> {
                 return Err(RequestError::Mismatch(format!("{path}: both `data` and `binary_data_size`")));
             }
             (None, None) => return Err(missing("data")),
-            (None, Some(size)) => {
-                let blob = self.blob(size, path)?;
-                Tensor::new(spec.dtype, shape, blob)
-                    .map_err(|error| RequestError::Mismatch(format!("{path}: {error}")))?
-            }
+            (None, Some(size)) => Tensor::new(spec.dtype, shape, self.blob(size, path)?)
+                .map_err(|error| RequestError::Mismatch(format!("{path}: {error}")))?,
             (Some(InputData::Tensor(tensor)), None) => reshape(tensor, shape, path)?,
             (Some(InputData::At(range)), None) => {
                 let likely = elements(&shape).unwrap_or(0);
@@ -209,23 +187,21 @@ impl<'a> RequestParser<'a> {
 
     /// The next bytes after the head.
     fn blob(&mut self, size: usize, path: &str) -> Result<Bytes, RequestError> {
-        let Some(blobs) = &mut self.blobs else {
-            let message = format!("{path}: a binary tensor needs the header {}", super::HEADER_LENGTH);
-            return Err(RequestError::Mismatch(message));
-        };
-        if size > blobs.len() {
-            let message =
-                format!("{path}: {size} bytes of binary data, but the body has {} left", blobs.len());
-            return Err(RequestError::Mismatch(message));
+        let mismatch = |message: String| Err(RequestError::Mismatch(format!("{path}: {message}")));
+        match &mut self.blobs {
+            None => mismatch(format!("a binary tensor needs the header {}", super::HEADER_LENGTH)),
+            Some(blobs) if size > blobs.len() => {
+                mismatch(format!("{size} bytes of binary data, but the body has {} left", blobs.len()))
+            }
+            Some(blobs) => Ok(blobs.split_to(size)),
         }
-        Ok(blobs.split_to(size))
     }
 
     fn output(&mut self, cursor: &mut Cursor<'_>, path: &str) -> Result<(), RequestError> {
         let (mut index, mut binary) = (None, None);
         let mut keys = SeenKeys::default();
         cursor.object(&path, |cursor, key| {
-            match once(&mut keys, &["name", "parameters"], &key, cursor, &path)? {
+            match keys.once(&["name", "parameters"], &key, cursor, &path)? {
                 Some("name") => {
                     let name = cursor.string(&format_args!("{path}.name"))?;
                     index = Some(output_index(&name, self.signature)?);
@@ -267,21 +243,17 @@ impl<'a> RequestParser<'a> {
                 "{left} bytes are left after the last binary tensor"
             )));
         }
-        let inputs = self.slots.finish()?;
-        let rows = check(&inputs, self.signature)?;
         let outputs = self.outputs.iter().map(|(index, binary)| RequestedOutput {
             index: *index,
             binary: binary.unwrap_or(self.binary_outputs),
         });
         Ok(InferenceRequest {
             id,
-            inputs,
-            rows,
-            single: false,
             outputs: outputs.collect(),
             binary_outputs: self.binary_outputs,
             priority: self.priority,
             timeout: self.timeout,
+            ..InferenceRequest::new(self.slots.finish()?, self.signature)?
         })
     }
 }

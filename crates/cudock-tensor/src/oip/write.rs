@@ -1,9 +1,8 @@
 //! Writes responses of the Open Inference Protocol.
 
 use crate::json::write as text;
-use crate::{
-    InferenceRequest, InferenceResponse, RequestedOutput, ResponseError, Signature, Tensor, elements,
-};
+use crate::response_error::append;
+use crate::{InferenceResponse, RequestedOutput, ResponseError, Signature, Tensor, elements};
 
 /// The part of a request on which its response depends.
 #[derive(Clone, Copy, Debug)]
@@ -16,16 +15,6 @@ pub struct ResponseOptions<'a> {
     pub binary_outputs: bool,
 }
 
-impl<'a> From<&'a InferenceRequest> for ResponseOptions<'a> {
-    fn from(inference: &'a InferenceRequest) -> Self {
-        Self {
-            id: inference.id.as_deref(),
-            outputs: &inference.outputs,
-            binary_outputs: inference.binary_outputs,
-        }
-    }
-}
-
 /// Appends the response. If binary tensors follow the JSON head, returns the head's length, for the header
 /// [`super::HEADER_LENGTH`]. NaN and infinities, which JSON lacks, become null. Nothing is appended on error.
 pub fn write(
@@ -36,57 +25,44 @@ pub fn write(
     model_version: &str,
     out: &mut Vec<u8>,
 ) -> Result<Option<usize>, ResponseError> {
-    let start = out.len();
-    let result = write_all(response, signature, options, model_name, model_version, out);
-    if result.is_err() {
-        out.truncate(start);
-    }
-    result
-}
-
-fn write_all(
-    response: &InferenceResponse,
-    signature: &Signature,
-    options: &ResponseOptions<'_>,
-    model_name: &str,
-    model_version: &str,
-    out: &mut Vec<u8>,
-) -> Result<Option<usize>, ResponseError> {
-    let start = out.len();
-    out.extend_from_slice(b"{\"model_name\":");
-    text::string(model_name, out);
-    out.extend_from_slice(b",\"model_version\":");
-    text::string(model_version, out);
-    if let Some(id) = options.id {
-        out.extend_from_slice(b",\"id\":");
-        text::string(id, out);
-    }
-    out.extend_from_slice(b",\"outputs\":[");
-    let mut blobs: Vec<&Tensor> = Vec::new();
-    let mut binary = options.outputs.iter().map(|requested| requested.binary);
-    for (index, (name, tensor)) in response.requested(options.outputs, signature)?.into_iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
+    append(out, |out| {
+        let start = out.len();
+        out.extend_from_slice(b"{\"model_name\":");
+        text::string(model_name, out);
+        out.extend_from_slice(b",\"model_version\":");
+        text::string(model_version, out);
+        if let Some(id) = options.id {
+            out.extend_from_slice(b",\"id\":");
+            text::string(id, out);
         }
-        write_head(name, tensor, out);
-        if binary.next().unwrap_or(options.binary_outputs) {
-            out.extend_from_slice(b",\"parameters\":{\"binary_data_size\":");
-            text::integer(tensor.data().len(), out);
-            out.extend_from_slice(b"}}");
-            blobs.push(tensor);
-        } else {
-            out.extend_from_slice(b",\"data\":");
-            let flat = [elements(tensor.shape()).unwrap_or(0)];
-            text::nested(tensor, &flat, out).map_err(|message| ResponseError::not_text(name, message))?;
-            out.push(b'}');
+        out.extend_from_slice(b",\"outputs\":[");
+        let mut blobs: Vec<&Tensor> = Vec::new();
+        let mut binary = options.outputs.iter().map(|requested| requested.binary);
+        for (index, (name, tensor)) in response.requested(options.outputs, signature)?.into_iter().enumerate()
+        {
+            if index > 0 {
+                out.push(b',');
+            }
+            write_head(name, tensor, out);
+            if binary.next().unwrap_or(options.binary_outputs) {
+                out.extend_from_slice(b",\"parameters\":{\"binary_data_size\":");
+                text::integer(tensor.data().len(), out);
+                out.extend_from_slice(b"}}");
+                blobs.push(tensor);
+            } else {
+                out.extend_from_slice(b",\"data\":");
+                let flat = [elements(tensor.shape()).unwrap_or(0)];
+                text::nested(tensor, &flat, out).map_err(|message| ResponseError::not_text(name, message))?;
+                out.push(b'}');
+            }
         }
-    }
-    out.extend_from_slice(b"]}");
-    let length = out.len() - start;
-    for tensor in &blobs {
-        out.extend_from_slice(tensor.data());
-    }
-    Ok((!blobs.is_empty()).then_some(length))
+        out.extend_from_slice(b"]}");
+        let length = out.len() - start;
+        for tensor in &blobs {
+            out.extend_from_slice(tensor.data());
+        }
+        Ok((!blobs.is_empty()).then_some(length))
+    })
 }
 
 fn write_head(name: &str, tensor: &Tensor, out: &mut Vec<u8>) {

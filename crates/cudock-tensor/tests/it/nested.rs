@@ -1,7 +1,7 @@
 //! Nested arrays become tensors, or an error with the path.
 
 use cudock_tensor::json::{Cursor, write};
-use cudock_tensor::{DType, RequestLimits};
+use cudock_tensor::{DType, RequestError, RequestLimits};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -97,7 +97,7 @@ fn a_row_of_another_length_is_reported() {
     assert!(
         error.to_string().starts_with("input[3][17]: 511 numbers where the rows before have 512 (at byte ")
     );
-    assert_eq!(error.offset(), Some(text.len() - 2));
+    assert!(matches!(error, RequestError::Body { offset, .. } if offset == text.len() - 2));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn nesting_and_elements_have_limits() {
     let limits = RequestLimits { rank: 2, elements: 5, ..RequestLimits::default() };
     let read = |text: &str| Cursor::new(text.as_bytes()).tensor(DType::F32, 1 << 40, &limits, &"input");
     assert_eq!(read("[[[1]]]").unwrap_err().to_string(), "input: more than the 2 dimensions allowed");
-    assert!(read(&"[".repeat(1 << 20)).unwrap_err().is_too_large());
+    assert!(matches!(read(&"[".repeat(1 << 20)), Err(RequestError::TooLarge { .. })));
     assert_eq!(read("[1,2,3,4,5,6]").unwrap_err().to_string(), "input: more than the 5 elements allowed");
     assert_eq!(
         read("[[1,2],[3,4],[5,6]]").unwrap_err().to_string(),
@@ -146,7 +146,7 @@ fn skipped_values_are_validated() {
     for text in ["{}", "[]", "{\"a\":[1,{\"b\":null}],\"c\":\"\"}", "-1.5e3", "true", "[[],{}]"] {
         let mut cursor = Cursor::new(text.as_bytes());
         cursor.skip(&"").unwrap();
-        assert_eq!(cursor.offset(), text.len());
+        cursor.end().unwrap();
     }
     for text in
         ["{1:2}", "[1,]", "{\"a\":1,}", "{\"a\"}", "[1}", "nul", "tru", "01x", "[", "'a'", "{\"a\":1]"]

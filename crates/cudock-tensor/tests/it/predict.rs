@@ -163,7 +163,7 @@ fn a_request_without_rows_is_rejected() {
 fn a_body_over_the_limit_is_not_parsed() {
     let limits = RequestLimits { body: 10, ..RequestLimits::default() };
     let error = predict::read(br#"{"input": [1,2]}"#, &rows_of_two(), &limits).unwrap_err();
-    assert!(error.is_too_large());
+    assert!(matches!(error, RequestError::TooLarge { .. }));
     assert_eq!(error.to_string(), "more than the 10 bytes allowed");
 }
 

@@ -10,7 +10,7 @@ use crate::grpc::wire::{Field, Fields, WireValue};
 ///
 /// The capacity is bounded by what the message can hold, not by what the shape claims.
 pub(crate) fn read(message: &[u8], dtype: DType, elements: usize, name: &str) -> Result<Bytes, GrpcStatus> {
-    let Some(expected) = field_of(dtype) else {
+    let Some((expected, wanted, _)) = FIELDS.iter().find(|(.., dtypes)| dtypes.contains(&dtype)) else {
         return Err(GrpcStatus::invalid(format!(
             "input `{name}`: {dtype} must be sent in raw_input_contents"
         )));
@@ -20,45 +20,28 @@ pub(crate) fn read(message: &[u8], dtype: DType, elements: usize, name: &str) ->
     let mut reader = ContentsReader { dtype, name, elements, found: 0, out: Vec::with_capacity(room) };
     for field in Fields::of(message) {
         let field = field?;
-        match FIELDS.iter().find(|(number, _)| *number == field.number) {
-            Some((number, _)) if *number == expected => reader.take(field)?,
-            Some((_, other)) => {
-                let wanted =
-                    FIELDS.iter().find(|(number, _)| *number == expected).map_or("", |(_, name)| name);
-                return Err(GrpcStatus::invalid(format!(
-                    "input `{name}`: {dtype} must be sent in {wanted}, not in {other}"
-                )));
-            }
-            None => {}
+        if field.number == *expected {
+            reader.take(field)?;
+        } else if let Some((_, other, _)) = FIELDS.iter().find(|(number, ..)| *number == field.number) {
+            return Err(GrpcStatus::invalid(format!(
+                "input `{name}`: {dtype} must be sent in {wanted}, not in {other}"
+            )));
         }
     }
     if reader.found == elements { Ok(reader.out.into()) } else { Err(reader.miscounted()) }
 }
 
-const FIELDS: [(u32, &str); 8] = [
-    (1, "bool_contents"),
-    (2, "int_contents"),
-    (3, "int64_contents"),
-    (4, "uint_contents"),
-    (5, "uint64_contents"),
-    (6, "fp32_contents"),
-    (7, "fp64_contents"),
-    (8, "bytes_contents"),
+/// Number, name and element types of each field.
+const FIELDS: [(u32, &str, &[DType]); 8] = [
+    (1, "bool_contents", &[DType::Bool]),
+    (2, "int_contents", &[DType::I8, DType::I16, DType::I32]),
+    (3, "int64_contents", &[DType::I64]),
+    (4, "uint_contents", &[DType::U8, DType::U16, DType::U32]),
+    (5, "uint64_contents", &[DType::U64]),
+    (6, "fp32_contents", &[DType::F32]),
+    (7, "fp64_contents", &[DType::F64]),
+    (8, "bytes_contents", &[DType::String]),
 ];
-
-const fn field_of(dtype: DType) -> Option<u32> {
-    match dtype {
-        DType::Bool => Some(1),
-        DType::I8 | DType::I16 | DType::I32 => Some(2),
-        DType::I64 => Some(3),
-        DType::U8 | DType::U16 | DType::U32 => Some(4),
-        DType::U64 => Some(5),
-        DType::F32 => Some(6),
-        DType::F64 => Some(7),
-        DType::String => Some(8),
-        DType::F16 | DType::BF16 => None,
-    }
-}
 
 struct ContentsReader<'request> {
     dtype: DType,
@@ -80,33 +63,21 @@ impl ContentsReader<'_> {
 
     /// Numbers of N bytes, compressed or one.
     fn fixed<const N: usize>(&mut self, field: Field<'_>) -> Result<(), GrpcStatus> {
-        match field.value {
-            WireValue::Block(compressed) if compressed.len() % N == 0 => {
-                self.count(compressed.len() / N)?;
-                self.out.extend_from_slice(compressed);
-            }
-            WireValue::Fixed32(number) if N == 4 => {
-                self.count(1)?;
-                self.out.extend_from_slice(&number);
-            }
-            WireValue::Fixed64(number) if N == 8 => {
-                self.count(1)?;
-                self.out.extend_from_slice(&number);
-            }
-            _ => {
-                return Err(GrpcStatus::invalid(format!(
-                    "input `{}`: the contents are not numbers of {N} bytes",
-                    self.name
-                )));
-            }
-        }
+        let bytes = match &field.value {
+            WireValue::Block(packed) if packed.len() % N == 0 => packed,
+            WireValue::Fixed32(number) if N == 4 => &number[..],
+            WireValue::Fixed64(number) if N == 8 => number,
+            _ => return Err(self.invalid(format_args!("the contents are not numbers of {N} bytes"))),
+        };
+        self.count(bytes.len() / N)?;
+        self.out.extend_from_slice(bytes);
         Ok(())
     }
 
     fn string(&mut self, string: &[u8]) -> Result<(), GrpcStatus> {
         self.count(1)?;
-        let length = u32::try_from(string.len())
-            .map_err(|_| GrpcStatus::invalid(format!("input `{}`: a string is too long", self.name)))?;
+        let length =
+            u32::try_from(string.len()).map_err(|_| self.invalid(format_args!("a string is too long")))?;
         self.out.put_u32_le(length);
         self.out.extend_from_slice(string);
         Ok(())
@@ -129,15 +100,9 @@ impl ContentsReader<'_> {
             }
         };
         fits.map_err(|_| {
-            let shown = if matches!(self.dtype, DType::U8 | DType::U16 | DType::U32) {
-                number.to_string()
-            } else {
-                signed.to_string()
-            };
-            GrpcStatus::invalid(format!(
-                "input `{}`: element {found} is {shown}, out of range for {}",
-                self.name, self.dtype
-            ))
+            let is_unsigned = matches!(self.dtype, DType::U8 | DType::U16 | DType::U32);
+            let shown = if is_unsigned { number.to_string() } else { signed.to_string() };
+            self.invalid(format_args!("element {found} is {shown}, out of range for {}", self.dtype))
         })
     }
 
@@ -147,11 +112,13 @@ impl ContentsReader<'_> {
     }
 
     fn miscounted(&self) -> GrpcStatus {
-        let (at_least, found) = (if self.found > self.elements { "at least " } else { "" }, self.found);
-        GrpcStatus::invalid(format!(
-            "input `{}`: the shape has {} elements, the contents have {at_least}{found}",
-            self.name, self.elements
-        ))
+        let Self { elements, found, .. } = self;
+        let at_least = if found > elements { "at least " } else { "" };
+        self.invalid(format_args!("the shape has {elements} elements, the contents have {at_least}{found}"))
+    }
+
+    fn invalid(&self, message: std::fmt::Arguments<'_>) -> GrpcStatus {
+        GrpcStatus::invalid(format!("input `{}`: {message}", self.name))
     }
 }
 
@@ -159,12 +126,6 @@ impl ContentsReader<'_> {
 mod tests {
     use super::*;
     use crate::grpc::status::GrpcCode;
-
-    fn rejected(message: &[u8], dtype: DType, elements: usize) -> String {
-        let status = read(message, dtype, elements, "x").unwrap_err();
-        assert_eq!(status.code, GrpcCode::InvalidArgument);
-        status.message
-    }
 
     #[test]
     fn floats_are_parsed_packed_and_unpacked() {
@@ -194,51 +155,27 @@ mod tests {
     }
 
     #[test]
-    fn an_integer_out_of_range_is_rejected_with_its_index() {
-        assert_eq!(
-            rejected(&[0x22, 3, 7, 0x80, 2], DType::U8, 2),
-            "input `x`: element 1 is 256, out of range for UINT8"
-        );
+    fn contents_that_do_not_match_type_and_shape_are_rejected() {
         let minus_129 = [0x10, 0xff, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-        assert_eq!(rejected(&minus_129, DType::I8, 1), "input `x`: element 0 is -129, out of range for INT8");
-    }
-
-    #[test]
-    fn contents_of_another_type_are_rejected() {
-        let message = [&[0x3a, 8][..], &1.0_f64.to_le_bytes()].concat();
-        assert_eq!(
-            rejected(&message, DType::F32, 1),
-            "input `x`: FP32 must be sent in fp32_contents, not in fp64_contents"
-        );
-        assert!(rejected(&message, DType::F16, 1).contains("raw_input_contents"));
-    }
-
-    #[test]
-    fn the_number_of_elements_must_match_the_shape() {
-        let message = [0x0a, 3, 0, 1, 1];
-        assert_eq!(
-            rejected(&message, DType::Bool, 4),
-            "input `x`: the shape has 4 elements, the contents have 3"
-        );
-        assert_eq!(
-            rejected(&message, DType::Bool, 2),
-            "input `x`: the shape has 2 elements, the contents have at least 3"
-        );
-    }
-
-    #[test]
-    fn a_huge_shape_allocates_nothing() {
-        assert_eq!(
-            rejected(&[0x1a, 1, 5], DType::I64, usize::MAX),
-            format!("input `x`: the shape has {} elements, the contents have 1", usize::MAX)
-        );
-    }
-
-    #[test]
-    fn truncated_floats_are_rejected() {
-        assert_eq!(
-            rejected(&[0x32, 3, 0, 0, 0], DType::F32, 1),
-            "input `x`: the contents are not numbers of 4 bytes"
-        );
+        let double = [&[0x3a, 8][..], &1.0_f64.to_le_bytes()].concat();
+        let bools = [0x0a, 3, 0, 1, 1];
+        // A huge shape allocates nothing.
+        let huge = format!("the shape has {} elements, the contents have 1", usize::MAX);
+        for (message, dtype, elements, expected) in [
+            (&[0x22, 3, 7, 0x80, 2][..], DType::U8, 2, "element 1 is 256, out of range for UINT8"),
+            (&minus_129, DType::I8, 1, "element 0 is -129, out of range for INT8"),
+            (&double, DType::F32, 1, "FP32 must be sent in fp32_contents, not in fp64_contents"),
+            (&double, DType::F16, 1, "FP16 must be sent in raw_input_contents"),
+            (&bools, DType::Bool, 4, "the shape has 4 elements, the contents have 3"),
+            (&bools, DType::Bool, 2, "the shape has 2 elements, the contents have at least 3"),
+            (&[0x1a, 1, 5], DType::I64, usize::MAX, huge.as_str()),
+            (&[0x32, 3, 0, 0, 0], DType::F32, 1, "the contents are not numbers of 4 bytes"),
+        ] {
+            let status = read(message, dtype, elements, "x").unwrap_err();
+            assert_eq!(
+                (status.code, status.message),
+                (GrpcCode::InvalidArgument, format!("input `x`: {expected}"))
+            );
+        }
     }
 }

@@ -22,7 +22,6 @@ use crate::COPIES;
 use crate::model::Model;
 use crate::service::ModelService;
 
-/// A finished request.
 pub(crate) struct CompletedInference {
     model: Arc<Model>,
     id: String,
@@ -31,13 +30,12 @@ pub(crate) struct CompletedInference {
 }
 
 impl CompletedInference {
-    /// The response to write.
     pub(crate) fn response(&self) -> InferResponse<'_> {
         InferResponse {
             model: self.model.name(),
             version: self.model.version(),
             id: &self.id,
-            signature: self.model.signature(),
+            signature: &self.model.signature,
             wanted: &self.wanted,
             response: &self.response,
         }
@@ -52,7 +50,6 @@ pub(crate) struct RequestInfo {
     pub(crate) id: String,
 }
 
-/// A request that is ready to run.
 struct PreparedInference {
     model: Arc<Model>,
     inference: InferenceRequest,
@@ -97,7 +94,7 @@ fn prepare(
     received: Instant,
     info: &mut RequestInfo,
 ) -> Result<PreparedInference, GrpcStatus> {
-    let request = InferRequest::read(&message, service.limits().rank)?;
+    let request = InferRequest::read(&message, service.settings.limits.rank)?;
     let length = message.len();
     drop(message);
     *info = RequestInfo {
@@ -108,6 +105,7 @@ fn prepare(
     let model = service.model(&request.model, Some(&request.version))?;
     // Raw tensors are slices of the message; others are parsed into memory of their own.
     held.cover(length.saturating_add(request.typed_size()).saturating_mul(COPIES))?;
-    let inference = request.into_inference(model.signature(), service.limits(), deadline, received)?;
+    let limits = &service.settings.limits;
+    let inference = request.into_inference(&model.signature, limits, deadline, received)?;
     Ok(PreparedInference { model, inference, held })
 }

@@ -1,11 +1,10 @@
-//! Parameters of a request.
+//! Parameters of requests and tensors.
 
 use std::time::Duration;
 
-use crate::grpc::status::{GrpcCode, GrpcStatus};
+use crate::grpc::status::GrpcStatus;
 use crate::grpc::wire::{Field, Fields, WireError};
 
-/// Parameters of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parameters {
     /// Smaller values run first; 0 by default.
@@ -25,10 +24,8 @@ impl Parameters {
                 self.timeout = (microseconds > 0).then(|| Duration::from_micros(microseconds));
             }
             "sequence_id" if !value.is_default() => {
-                return Err(GrpcStatus::new(
-                    GrpcCode::Unimplemented,
-                    "sequences are not supported: models keep no state between requests",
-                ));
+                let message = "sequences are not supported: models keep no state between requests";
+                return Err(GrpcStatus::unimplemented(message));
             }
             _ => {}
         }
@@ -44,9 +41,7 @@ const UNSUPPORTED: [(&str, &str); 2] =
 pub(crate) fn check_of_tensor(entry: Field<'_>, tensor: &str) -> Result<(), GrpcStatus> {
     let (name, value) = read_entry(entry)?;
     match UNSUPPORTED.iter().find(|(unsupported, _)| *unsupported == name && !value.is_default()) {
-        Some((_, what)) => {
-            Err(GrpcStatus::new(GrpcCode::Unimplemented, format!("`{tensor}`: {what} are not supported")))
-        }
+        Some((_, what)) => Err(GrpcStatus::unimplemented(format!("`{tensor}`: {what} are not supported"))),
         None => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 //! `ModelInferRequest`.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use cudock_tensor::{DType, InferenceRequest, RequestLimits, RequestedOutput, Signature, Tensor, elements};
@@ -81,16 +81,18 @@ impl InferRequest {
         received: Instant,
     ) -> Result<InferenceRequest, GrpcStatus> {
         let outputs = self.outputs.iter().map(|name| wanted(name, signature)).collect::<Result<_, _>>()?;
-        let timeout = earlier(deadline.remaining(received)?, self.parameters.timeout);
+        let timeouts = [deadline.remaining(received)?, self.parameters.timeout];
         let tensors = tensors(self.inputs, self.raw, limits)?;
-        let mut inference = InferenceRequest::from_tensors(tensors, signature)
+        let inference = InferenceRequest::from_tensors(tensors, signature)
             .map_err(|malformed| GrpcStatus::from(ServeError::from(malformed)))?;
-        inference.outputs = outputs;
-        inference.binary_outputs = true;
-        inference.priority = self.parameters.priority;
-        inference.timeout = timeout;
-        inference.id = (!self.id.is_empty()).then_some(self.id);
-        Ok(inference)
+        Ok(InferenceRequest {
+            outputs,
+            binary_outputs: true,
+            priority: self.parameters.priority,
+            timeout: timeouts.into_iter().flatten().min(),
+            id: (!self.id.is_empty()).then_some(self.id),
+            ..inference
+        })
     }
 }
 
@@ -120,32 +122,25 @@ impl InferInput {
     /// The tensor, from raw bytes or from its own contents.
     fn into_tensor(self, raw: Option<Bytes>, limits: &RequestLimits) -> Result<(String, Tensor), GrpcStatus> {
         let Self { name, datatype, shape, contents } = self;
+        let invalid = |problem: String| GrpcStatus::invalid(format!("input `{name}`: {problem}"));
         let dtype = DType::from_protocol_name(&datatype)
-            .ok_or_else(|| GrpcStatus::invalid(format!("input `{name}`: unknown datatype {datatype:?}")))?;
+            .ok_or_else(|| invalid(format!("unknown datatype {datatype:?}")))?;
         let shape = shape
             .iter()
             .map(|&dimension| usize::try_from(dimension).ok().filter(|_| dimension.cast_signed() >= 0))
             .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| {
-                GrpcStatus::invalid(format!("input `{name}`: the shape has a negative dimension"))
-            })?;
-        let elements = elements(&shape).filter(|&count| count <= limits.elements).ok_or_else(|| {
-            GrpcStatus::invalid(format!(
-                "input `{name}`: shape {shape:?} has more than {} elements",
-                limits.elements
-            ))
-        })?;
+            .ok_or_else(|| invalid("the shape has a negative dimension".to_owned()))?;
+        let elements = elements(&shape)
+            .filter(|&count| count <= limits.elements)
+            .ok_or_else(|| invalid(format!("shape {shape:?} has more than {} elements", limits.elements)))?;
         let data = match (raw, contents) {
             (Some(raw), None) => raw,
             (Some(_), Some(_)) => {
-                return Err(GrpcStatus::invalid(format!(
-                    "input `{name}`: contents and raw_input_contents are both set"
-                )));
+                return Err(invalid("contents and raw_input_contents are both set".to_owned()));
             }
             (None, contents) => contents::read(&contents.unwrap_or_default(), dtype, elements, &name)?,
         };
-        let tensor = Tensor::new(dtype, shape, data)
-            .map_err(|error| GrpcStatus::invalid(format!("input `{name}`: {error}")))?;
+        let tensor = Tensor::new(dtype, shape, data).map_err(|error| invalid(error.to_string()))?;
         Ok((name, tensor))
     }
 }
@@ -191,17 +186,9 @@ fn wanted(name: &str, signature: &Signature) -> Result<RequestedOutput, GrpcStat
 
 fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), GrpcStatus> {
     if list.len() == MAX_TENSORS {
-        return Err(GrpcStatus::invalid(format!(
-            "the request has more than {MAX_TENSORS} inputs or outputs"
-        )));
+        let message = format!("the request has more than {MAX_TENSORS} inputs or outputs");
+        return Err(GrpcStatus::invalid(message));
     }
     list.push(item);
     Ok(())
-}
-
-fn earlier(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
 }

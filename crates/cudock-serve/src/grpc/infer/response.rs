@@ -5,7 +5,7 @@ use cudock_tensor::{InferenceResponse, RequestedOutput, Signature, Tensor, Tenso
 use prost::Message;
 
 use crate::grpc::messages::{InferParameter, InferResponseHead, OutputTensor, ParameterEntry};
-use crate::grpc::status::{GrpcCode, GrpcStatus};
+use crate::grpc::status::GrpcStatus;
 use crate::grpc::wire::put_block_head;
 
 const RAW_OUTPUT_CONTENTS: u32 = 6;
@@ -15,7 +15,6 @@ const INFER_RESPONSE: u32 = 2;
 /// Largest block header: field tag and length.
 const BLOCK_HEAD: usize = 11;
 
-/// A response to write.
 pub(crate) struct InferResponse<'response> {
     pub(crate) model: &'response str,
     pub(crate) version: &'response str,
@@ -56,9 +55,8 @@ impl InferResponse<'_> {
             outputs: chosen.iter().map(|(spec, tensor)| describe(spec, tensor)).collect(),
         };
         let mut written = BytesMut::with_capacity(head.encoded_len() + BLOCK_HEAD * chosen.len());
-        head.encode(&mut written).map_err(|error| {
-            GrpcStatus::new(GrpcCode::Internal, format!("cannot encode the response: {error}"))
-        })?;
+        head.encode(&mut written)
+            .map_err(|error| GrpcStatus::internal(format!("cannot encode the response: {error}")))?;
         let mut parts = Vec::with_capacity(2 * chosen.len() + 2);
         for (_, tensor) in chosen {
             put_block_head(RAW_OUTPUT_CONTENTS, tensor.data().len(), &mut written);
@@ -71,10 +69,8 @@ impl InferResponse<'_> {
     fn chosen(&self) -> Result<Vec<(&TensorSpec, &Tensor)>, GrpcStatus> {
         let (specs, tensors) = (&self.signature.outputs, &self.response.outputs);
         if specs.len() != tensors.len() {
-            return Err(GrpcStatus::new(
-                GrpcCode::Internal,
-                "the engine returned another number of outputs than the model has",
-            ));
+            let message = "the engine returned another number of outputs than the model has";
+            return Err(GrpcStatus::internal(message));
         }
         let all = specs.iter().zip(tensors);
         if self.wanted.is_empty() {

@@ -63,7 +63,7 @@ pub(super) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> 
         seed: args.seed,
     };
     let plan = prepare(&options, &target).map_err(|error| failure(&error))?;
-    let bytes = plan.requests.iter().map(cudock_load::LoadRequest::body_length).max().unwrap_or_default();
+    let bytes = plan.requests.iter().map(|request| request.body_length).max().unwrap_or_default();
     let text = format == Format::Text;
     progress(&format!(
         "POST http://{}{}, {} ({}), {} bodies",
