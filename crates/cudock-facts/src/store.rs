@@ -12,16 +12,13 @@ use crate::version::Date;
 /// The age at which reports call a table stale.
 pub const STALE_AFTER_DAYS: i32 = 180;
 
-/// Age and size of a table.
 #[derive(Debug, Clone, Serialize)]
 pub struct TableSummary {
-    /// Its name, which is also the name of its file.
     pub name: &'static str,
     /// The day it was last compared with its sources.
     pub as_of: Date,
     pub rows: usize,
     pub sources: usize,
-    /// The overlay file that changed it.
     pub overlay: Option<PathBuf>,
 }
 
@@ -93,7 +90,6 @@ macro_rules! define_facts {
 for_each_table!(define_facts);
 
 impl Facts {
-    /// The tables embedded in this program.
     pub fn embedded() -> Self {
         Self::default()
     }

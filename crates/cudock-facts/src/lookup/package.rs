@@ -10,7 +10,6 @@ use crate::version::CudaVersion;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PackageUse<'a> {
     Gpu(&'a GpuPackage, Option<NamedCuda>),
-    /// It does not.
     NoGpu,
     /// The tables do not have it.
     Unknown,
@@ -19,9 +18,7 @@ pub enum PackageUse<'a> {
 /// The CUDA version in the name of a package: 12 of `cupy-cuda12x`, 11.8 of `spconv-cu118`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedCuda {
-    /// The major version.
     pub major: u8,
-    /// Major and minor version, if the name has both.
     pub version: Option<CudaVersion>,
 }
 
@@ -56,7 +53,6 @@ impl NamedCuda {
     }
 }
 
-/// The packages of the tables by name.
 #[derive(Debug)]
 pub struct PackageIndex<'a>(HashMap<&'a str, Option<&'a GpuPackage>>);
 

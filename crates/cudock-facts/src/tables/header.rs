@@ -82,9 +82,31 @@ macro_rules! row {
 }
 pub(super) use row;
 
-/// Implements [`TableFile`] for a type with a `table` header and the named lists.
+/// Defines a data file: its header, its lists, which a file may leave out, and what lookups derive from them.
 macro_rules! table_file {
-    ($type:ty, $name:literal, [$($list:ident),+ $(,)?]) => {
+    (
+        $(#[$doc:meta])*
+        pub struct $type:ident = $name:literal {
+            $($(#[$list_doc:meta])* pub $list:ident: Vec<$row:ty>,)+
+            $(cache $cache:ident: $cache_type:ty,)?
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $type {
+            pub table: $crate::tables::Header,
+            $(
+                $(#[$list_doc])*
+                #[serde(default)]
+                pub $list: Vec<$row>,
+            )+
+            $(
+                #[serde(skip)]
+                pub(crate) $cache: $cache_type,
+            )?
+        }
+
         impl $crate::tables::TableFile for $type {
             const NAME: &'static str = $name;
 
