@@ -34,7 +34,7 @@ use cudock_plan::{Verdicts, Workload};
 use cudock_project::Project;
 
 use crate::builder::{WorkloadBuilder, flag_or_key};
-pub use crate::flags::{ManagementFlag, WorkloadFlags};
+pub use crate::flags::WorkloadFlags;
 use crate::inputs::Inputs;
 use crate::subject::Inspection;
 
