@@ -2,16 +2,16 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::header::{row, table_file};
+use super::header::table_file;
 use crate::version::{Date, DriverVersion};
 
 table_file! {
     /// `azure_sizes.toml`: virtual machine sizes with a GPU.
     pub struct Sizes = "azure_sizes" {
-        pub size: Vec<Size>,
-        pub outdated: Vec<Outdated>,
+        pub size: Vec<Size> by |row| row.name.clone(),
+        pub outdated: Vec<Outdated> by |row| row.choice.clone(),
         /// Contradictions in the documentation, and which statement was used.
-        pub discrepancy: Vec<Discrepancy>,
+        pub discrepancy: Vec<Discrepancy> by |row| format!("{}: {}", row.size, row.text),
     }
 }
 
@@ -86,7 +86,7 @@ pub enum SizeDriver {
     AmdWindows,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lifecycle {
     Available,
@@ -95,6 +95,7 @@ pub enum Lifecycle {
     Preview,
     PreviewEnded,
     /// Only a price is known.
+    #[default]
     Unknown,
     Announced,
 }
@@ -121,18 +122,21 @@ pub struct Discrepancy {
 table_file! {
     /// `azure_services.toml`: the services that can hold a GPU container.
     pub struct Services = "azure_services" {
-        pub service: Vec<Service>,
-        pub limit: Vec<ServiceLimit>,
-        pub profile: Vec<Profile>,
-        pub driver: Vec<AzureDriver>,
+        pub service: Vec<Service> by |row| row.id.clone(),
+        pub limit: Vec<ServiceLimit> by |row| format!("{}/{}", row.service, row.key),
+        pub profile: Vec<Profile> by |row| row.name.clone(),
+        pub driver: Vec<AzureDriver> by |row| {
+            let version = row.version.map_or_else(String::new, |version| version.to_string());
+            format!("{}/{}/{:?}/{version}", row.service, row.applies_to, row.kind)
+        },
         /// Unexpected behavior.
-        pub behaviour: Vec<Behaviour>,
-        pub startup: Vec<Startup>,
+        pub behaviour: Vec<Behaviour> by |row| format!("{}/{}", row.service, row.id),
+        pub startup: Vec<Startup> by |row| format!("{}/{}", row.service, row.figure),
         /// Which service supports which series.
-        pub support: Vec<Support>,
-        pub region: Vec<Region>,
+        pub support: Vec<Support> by |row| format!("{}/{}", row.service, row.series),
+        pub region: Vec<Region> by |row| row.name.clone(),
         /// Series that are only in some regions.
-        pub series_region: Vec<SeriesRegions>,
+        pub series_region: Vec<SeriesRegions> by |row| row.series.clone(),
     }
 }
 
@@ -306,9 +310,9 @@ pub struct Startup {
 table_file! {
     /// `azure_storage.toml`: kinds of storage.
     pub struct StorageTable = "azure_storage" {
-        pub storage: Vec<Storage>,
-        pub price: Vec<StoragePrice>,
-        pub limit: Vec<StorageLimit>,
+        pub storage: Vec<Storage> by |row| row.id.clone(),
+        pub price: Vec<StoragePrice> by |row| format!("{}/{}/{}", row.storage, row.meter, row.region),
+        pub limit: Vec<StorageLimit> by |row| format!("{}/{}", row.storage, row.key),
     }
 }
 
@@ -359,22 +363,3 @@ pub struct StorageLimit {
     pub note: Option<String>,
     pub source: Vec<String>,
 }
-
-row!(Size, |row| row.name.clone());
-row!(Outdated, |row| row.choice.clone());
-row!(Discrepancy, |row| format!("{}: {}", row.size, row.text));
-row!(Service, |row| row.id.clone());
-row!(ServiceLimit, |row| format!("{}/{}", row.service, row.key));
-row!(Profile, |row| row.name.clone());
-row!(AzureDriver, |row| {
-    let version = row.version.map_or_else(String::new, |version| version.to_string());
-    format!("{}/{}/{:?}/{version}", row.service, row.applies_to, row.kind)
-});
-row!(Behaviour, |row| format!("{}/{}", row.service, row.id));
-row!(Startup, |row| format!("{}/{}", row.service, row.figure));
-row!(Support, |row| format!("{}/{}", row.service, row.series));
-row!(Region, |row| row.name.clone());
-row!(SeriesRegions, |row| row.series.clone());
-row!(Storage, |row| row.id.clone());
-row!(StoragePrice, |row| format!("{}/{}/{}", row.storage, row.meter, row.region));
-row!(StorageLimit, |row| format!("{}/{}", row.storage, row.key));

@@ -1,11 +1,11 @@
 use serde::{Deserialize, Serialize};
 
-use super::header::{row, table_file};
+use super::header::table_file;
 
 table_file! {
     /// `findings.toml`: the page behind each finding code.
     pub struct FindingPages = "findings" {
-        pub finding: Vec<FindingPage>,
+        pub finding: Vec<FindingPage> by |row| row.code.clone(),
     }
 }
 
@@ -30,5 +30,3 @@ impl FindingPage {
         digits.and_then(|digits| digits.parse::<u16>().ok()).is_some_and(|code| (100..1000).contains(&code))
     }
 }
-
-row!(FindingPage, |row| row.code.clone());

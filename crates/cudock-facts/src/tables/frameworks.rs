@@ -1,21 +1,24 @@
 use pep440_rs::Version;
 use serde::{Deserialize, Serialize};
 
-use super::header::{TableRule, row, table_file};
+use super::header::{TableRule, table_file};
 use crate::version::{CudaRelease, CudaVersion, Date, DriverVersion, PtxArch, PtxIsa, SmArch};
 
 table_file! {
     /// `frameworks.toml`: builds of the frameworks, with the CUDA and the GPU code inside them.
     pub struct Frameworks = "frameworks" {
-        pub torch: Vec<TorchRelease>,
+        pub torch: Vec<TorchRelease> by |row| row.version.to_string(),
         /// PyTorch builds by CUDA tag.
-        pub torch_build: Vec<TorchBuild>,
+        pub torch_build: Vec<TorchBuild> by |row| {
+            let versions: Vec<_> = row.versions.iter().map(ToString::to_string).collect();
+            format!("{}+{}", versions.join(","), row.tag)
+        },
         /// Numbers of cubins in PyTorch wheels.
-        pub torch_inventory: Vec<TorchInventory>,
-        pub tensorflow: Vec<TensorflowRelease>,
-        pub onnxruntime_gpu: Vec<OnnxruntimeGpu>,
-        pub jax_plugin: Vec<JaxPlugin>,
-        pub tensorrt: Vec<TensorRt>,
+        pub torch_inventory: Vec<TorchInventory> by |row| row.wheel.clone(),
+        pub tensorflow: Vec<TensorflowRelease> by |row| row.version.to_string(),
+        pub onnxruntime_gpu: Vec<OnnxruntimeGpu> by |row| row.version.to_string(),
+        pub jax_plugin: Vec<JaxPlugin> by |row| format!("{} {}", row.package, row.version),
+        pub tensorrt: Vec<TensorRt> by |row| row.version.to_string(),
         pub rule: Vec<TableRule>,
     }
 }
@@ -165,14 +168,3 @@ pub struct TensorRt {
     pub note: Option<String>,
     pub source: Vec<String>,
 }
-
-row!(TorchRelease, |row| row.version.to_string());
-row!(TorchBuild, |row| {
-    let versions: Vec<_> = row.versions.iter().map(ToString::to_string).collect();
-    format!("{}+{}", versions.join(","), row.tag)
-});
-row!(TorchInventory, |row| row.wheel.clone());
-row!(TensorflowRelease, |row| row.version.to_string());
-row!(OnnxruntimeGpu, |row| row.version.to_string());
-row!(JaxPlugin, |row| format!("{} {}", row.package, row.version));
-row!(TensorRt, |row| row.version.to_string());

@@ -2,15 +2,15 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::header::{row, table_file};
+use super::header::table_file;
 use crate::version::Capability;
 
 table_file! {
     /// `gpus.toml`: GPUs and chips.
     pub struct Gpus = "gpus" {
-        pub gpu: Vec<Gpu>,
+        pub gpu: Vec<Gpu> by |row| row.id.clone(),
         /// Chips with the PCI ids of their boards, for GPUs without a row of their own.
-        pub chip: Vec<Chip>,
+        pub chip: Vec<Chip> by |row| row.id.clone(),
         // Rows derived from `chip` on the first lookup.
         cache of_chips: OnceLock<OfChips>,
     }
@@ -111,6 +111,3 @@ pub enum KernelModule {
     OpenOnly,
     Either,
 }
-
-row!(Gpu, |row| row.id.clone());
-row!(Chip, |row| row.id.clone());

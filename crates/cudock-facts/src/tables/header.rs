@@ -65,29 +65,23 @@ pub struct TableRule {
     pub source: Vec<String>,
 }
 
-/// Implements [`TableRow`] for a type with a `source` field.
-macro_rules! row {
-    ($type:ty, |$row:ident| $key:expr) => {
-        impl $crate::tables::TableRow for $type {
-            fn key(&self) -> String {
-                let $row = self;
-                $key
-            }
+impl TableRow for TableRule {
+    fn key(&self) -> String {
+        self.id.clone()
+    }
 
-            fn sources(&self) -> &[String] {
-                &self.source
-            }
-        }
-    };
+    fn sources(&self) -> &[String] {
+        &self.source
+    }
 }
-pub(super) use row;
 
-/// Defines a data file: its header, its lists, which a file may leave out, and what lookups derive from them.
+/// Defines a data file: its header, its lists, which a file may leave out, with the keys of their rows, and what lookups
+/// derive from them.
 macro_rules! table_file {
     (
         $(#[$doc:meta])*
         pub struct $type:ident = $name:literal {
-            $($(#[$list_doc:meta])* pub $list:ident: Vec<$row:ty>,)+
+            $($(#[$list_doc:meta])* pub $list:ident: Vec<$row:ty> $(by |$it:ident| $key:expr)?,)+
             $(cache $cache:ident: $cache_type:ty,)?
         }
     ) => {
@@ -106,6 +100,19 @@ macro_rules! table_file {
                 pub(crate) $cache: $cache_type,
             )?
         }
+
+        $($(
+            impl $crate::tables::TableRow for $row {
+                fn key(&self) -> String {
+                    let $it = self;
+                    $key
+                }
+
+                fn sources(&self) -> &[String] {
+                    &self.source
+                }
+            }
+        )?)+
 
         impl $crate::tables::TableFile for $type {
             const NAME: &'static str = $name;
@@ -133,5 +140,3 @@ macro_rules! table_file {
     };
 }
 pub(super) use table_file;
-
-row!(TableRule, |row| row.id.clone());

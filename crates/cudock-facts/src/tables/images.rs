@@ -1,23 +1,23 @@
 use pep440_rs::Version;
 use serde::{Deserialize, Serialize};
 
-use super::header::{TableRule, row, table_file};
+use super::header::{TableRule, table_file};
 use crate::version::{CudaRelease, CudaVersion};
 
 table_file! {
     /// `images.toml`: the nvidia/cuda images, and others that Dockerfiles start from.
     pub struct Images = "images" {
-        pub tag: Vec<Tags>,
-        pub deleted: Vec<DeletedTag>,
+        pub tag: Vec<Tags> by |row| row.cuda.to_string(),
+        pub deleted: Vec<DeletedTag> by |row| row.cuda.clone(),
         /// What each image demands of the host before it starts.
-        pub require: Vec<ImageRequirement>,
-        pub brand_set: Vec<BrandSet>,
-        pub library_path: Vec<LibraryPath>,
+        pub require: Vec<ImageRequirement> by |row| row.cuda.to_string(),
+        pub brand_set: Vec<BrandSet> by |row| row.name.clone(),
+        pub library_path: Vec<LibraryPath> by |row| row.from.to_string(),
         /// Repositories of NVIDIA's that are gone.
-        pub renamed: Vec<RenamedImage>,
+        pub renamed: Vec<RenamedImage> by |row| row.repository.clone(),
         /// Images without anything that uses a GPU.
-        pub plain: Vec<PlainImage>,
-        pub framework: Vec<FrameworkImage>,
+        pub plain: Vec<PlainImage> by |row| row.repository.clone(),
+        pub framework: Vec<FrameworkImage> by |row| format!("{}:{}", row.repository, row.tag),
         /// Rules that apply to all rows.
         pub rule: Vec<TableRule>,
     }
@@ -153,9 +153,9 @@ table_file! {
     /// `forward_compat.toml`: newer user-space drivers on older kernel drivers.
     pub struct ForwardCompat = "forward_compat" {
         /// cuda-compat packages and the branches they run on.
-        pub package: Vec<CompatPackage>,
+        pub package: Vec<CompatPackage> by |row| row.cuda.to_string(),
         /// What the libraries say of themselves.
-        pub elf_note: Vec<ElfNote>,
+        pub elf_note: Vec<ElfNote> by |row| row.file.clone(),
         /// Rules that apply to all rows.
         pub rule: Vec<TableRule>,
     }
@@ -187,14 +187,3 @@ pub struct ElfNote {
     pub note: Option<String>,
     pub source: Vec<String>,
 }
-
-row!(Tags, |row| row.cuda.to_string());
-row!(DeletedTag, |row| row.cuda.clone());
-row!(ImageRequirement, |row| row.cuda.to_string());
-row!(BrandSet, |row| row.name.clone());
-row!(RenamedImage, |row| row.repository.clone());
-row!(PlainImage, |row| row.repository.clone());
-row!(FrameworkImage, |row| format!("{}:{}", row.repository, row.tag));
-row!(LibraryPath, |row| row.from.to_string());
-row!(CompatPackage, |row| row.cuda.to_string());
-row!(ElfNote, |row| row.file.clone());

@@ -1,14 +1,14 @@
 use serde::{Deserialize, Serialize};
 
-use super::header::{row, table_file};
+use super::header::table_file;
 
 table_file! {
     /// `messages.toml`: what GPU containers say when they fail.
     pub struct Messages = "messages" {
-        pub message: Vec<Message>,
+        pub message: Vec<Message> by |row| row.id.clone(),
         /// Messages that share a shape. A look-up sees each member as a message of its own.
-        pub family: Vec<Family>,
-        pub cuda_error: Vec<CudaError>,
+        pub family: Vec<Family> by |row| row.id.clone(),
+        pub cuda_error: Vec<CudaError> by |row| row.code.to_string(),
     }
 }
 
@@ -142,7 +142,3 @@ pub struct CudaError {
     pub since: Option<String>,
     pub source: Vec<String>,
 }
-
-row!(Message, |row| row.id.clone());
-row!(Family, |row| row.id.clone());
-row!(CudaError, |row| row.code.to_string());

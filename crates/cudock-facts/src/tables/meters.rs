@@ -1,7 +1,7 @@
 use cudock_base::{Usd, usd_text};
 use serde::{Deserialize, Serialize};
 
-use super::header::{row, table_file};
+use super::header::table_file;
 use crate::version::Date;
 
 table_file! {
@@ -11,20 +11,26 @@ table_file! {
     /// A service is named as `cudock plan` names it (`ml-endpoint`, `container-apps-dedicated`), not as
     /// `azure_services.toml` does; what belongs to none of them is `network`. Megabytes are 10^6 bytes.
     pub struct Meters = "azure_meters" {
-        pub meter: Vec<Meter>,
-        pub billing: Vec<Billing>,
+        pub meter: Vec<Meter> by |row| {
+            let gpu = row.gpu.as_deref().map_or_else(String::new, |gpu| format!("/{gpu}"));
+            let place = row.area.clone().unwrap_or_else(|| row.regions.join(","));
+            let place = if place.is_empty() { place } else { format!("/{place}") };
+            let above = if row.above == 0 { String::new() } else { format!("/above {}", row.above) };
+            format!("{}/{}{gpu}{place}{above}", row.service, row.meter)
+        },
+        pub billing: Vec<Billing> by |row| row.service.clone(),
         /// How long services take to start something.
-        pub start: Vec<StartTimes>,
+        pub start: Vec<StartTimes> by |row| row.service.clone(),
         /// How fast storage is read.
-        pub throughput: Vec<Throughput>,
+        pub throughput: Vec<Throughput> by |row| row.storage.clone(),
         /// Managed disks that are sold by tier.
-        pub disk_tier: Vec<DiskTier>,
+        pub disk_tier: Vec<DiskTier> by |row| format!("{}/{}", row.storage, row.tier),
         /// Sizes that managed online endpoints support.
-        pub endpoint_size: Vec<EndpointSize>,
+        pub endpoint_size: Vec<EndpointSize> by |row| row.size.clone(),
         /// Limits that determine whether a workload fits.
-        pub bound: Vec<Bound>,
+        pub bound: Vec<Bound> by |row| format!("{}/{}", row.service, written(&row.key)),
         /// Which regions lie together, as far as moving data between them is priced.
-        pub area: Vec<Area>,
+        pub area: Vec<Area> by |row| row.id.clone(),
     }
 }
 
@@ -311,18 +317,3 @@ impl std::fmt::Display for MeterKind {
         f.write_str(&written(self))
     }
 }
-
-row!(Meter, |row| {
-    let gpu = row.gpu.as_deref().map_or_else(String::new, |gpu| format!("/{gpu}"));
-    let place = row.area.clone().unwrap_or_else(|| row.regions.join(","));
-    let place = if place.is_empty() { place } else { format!("/{place}") };
-    let above = if row.above == 0 { String::new() } else { format!("/above {}", row.above) };
-    format!("{}/{}{gpu}{place}{above}", row.service, row.meter)
-});
-row!(Billing, |row| row.service.clone());
-row!(StartTimes, |row| row.service.clone());
-row!(Throughput, |row| row.storage.clone());
-row!(DiskTier, |row| format!("{}/{}", row.storage, row.tier));
-row!(EndpointSize, |row| row.size.clone());
-row!(Bound, |row| format!("{}/{}", row.service, written(&row.key)));
-row!(Area, |row| row.id.clone());

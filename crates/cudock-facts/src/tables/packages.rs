@@ -1,18 +1,18 @@
 use pep440_rs::Version;
 use serde::{Deserialize, Serialize};
 
-use super::header::{row, table_file};
+use super::header::table_file;
 use crate::version::{Capability, CudaVersion, PtxArch, SmArch};
 
 table_file! {
     /// `packages.toml`: which Python and conda packages use a GPU, and how.
     pub struct Packages = "packages" {
-        pub gpu: Vec<GpuPackage>,
-        pub no_gpu: Vec<CpuPackages>,
+        pub gpu: Vec<GpuPackage> by |row| row.name.clone(),
+        pub no_gpu: Vec<CpuPackages> by |row| row.area.clone(),
         /// GPU code of conda builds.
-        pub conda_build: Vec<CondaBuild>,
+        pub conda_build: Vec<CondaBuild> by |row| format!("{}::{} {}", row.channel, row.package, row.cuda),
         /// Packages that require one exact version of another.
-        pub pin: Vec<Pins>,
+        pub pin: Vec<Pins> by |row| format!("{} {}", row.package, row.requires),
     }
 }
 
@@ -105,8 +105,3 @@ pub struct Pin {
     pub version: Version,
     pub needs: Version,
 }
-
-row!(GpuPackage, |row| row.name.clone());
-row!(CpuPackages, |row| row.area.clone());
-row!(Pins, |row| format!("{} {}", row.package, row.requires));
-row!(CondaBuild, |row| format!("{}::{} {}", row.channel, row.package, row.cuda));

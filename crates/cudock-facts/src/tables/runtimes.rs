@@ -1,16 +1,16 @@
 use pep440_rs::Version;
 use serde::{Deserialize, Serialize};
 
-use super::header::{row, table_file};
+use super::header::table_file;
 use crate::version::Date;
 
 table_file! {
     /// `runtimes.toml`: wheels of inference libraries, pinned by hash.
     pub struct Runtimes = "runtimes" {
         /// Wheels, the oldest of each package first.
-        pub wheel: Vec<RuntimeWheel>,
+        pub wheel: Vec<RuntimeWheel> by |row| format!("{} {} {}", row.package, row.version, row.cpu),
         /// The packages of CUDA's libraries.
-        pub cuda_library: Vec<CudaLibrary>,
+        pub cuda_library: Vec<CudaLibrary> by |row| row.soname.clone(),
     }
 }
 
@@ -57,6 +57,3 @@ pub struct CudaLibrary {
     pub requirement: String,
     pub source: Vec<String>,
 }
-
-row!(RuntimeWheel, |row| format!("{} {} {}", row.package, row.version, row.cpu));
-row!(CudaLibrary, |row| row.soname.clone());

@@ -2,18 +2,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::header::{row, table_file};
+use super::header::table_file;
 use crate::version::{Capability, CudaRelease, CudaVersion, Date, DriverVersion, PtxIsa, SmArch};
 
 table_file! {
     /// `drivers.toml`: driver branches.
     pub struct Drivers = "drivers" {
-        pub branch: Vec<Branch>,
-        pub minor_compat: Vec<MinorCompat>,
+        pub branch: Vec<Branch> by |row| format!("R{}", row.branch),
+        pub minor_compat: Vec<MinorCompat> by |row| format!("CUDA {}", row.cuda_major),
         /// Architectures with their toolkits and drivers.
-        pub architecture: Vec<Architecture>,
+        pub architecture: Vec<Architecture> by |row| row.name.clone(),
         /// NVML's numbers for brands.
-        pub brand: Vec<Brand>,
+        pub brand: Vec<Brand> by |row| row.number.to_string(),
     }
 }
 
@@ -98,9 +98,9 @@ pub struct Brand {
 table_file! {
     /// `toolkits.toml`: what each CUDA toolkit compiles for and needs.
     pub struct Toolkits = "toolkits" {
-        pub toolkit: Vec<Toolkit>,
-        pub release: Vec<Release>,
-        pub soname: Vec<Soname>,
+        pub toolkit: Vec<Toolkit> by |row| row.cuda.to_string(),
+        pub release: Vec<Release> by |row| row.cuda.to_string(),
+        pub soname: Vec<Soname> by |row| row.library.clone(),
     }
 }
 
@@ -164,7 +164,7 @@ pub struct Soname {
 table_file! {
     /// `components.toml`: which library versions belong to which toolkit release.
     pub struct Components = "components" {
-        pub components: Vec<ComponentSet>,
+        pub components: Vec<ComponentSet> by |row| row.cuda.to_string(),
     }
 }
 
@@ -188,12 +188,3 @@ pub struct ComponentSet {
     pub nvtx: Option<String>,
     pub source: Vec<String>,
 }
-
-row!(Branch, |row| format!("R{}", row.branch));
-row!(MinorCompat, |row| format!("CUDA {}", row.cuda_major));
-row!(Architecture, |row| row.name.clone());
-row!(Brand, |row| row.number.to_string());
-row!(Toolkit, |row| row.cuda.to_string());
-row!(Release, |row| row.cuda.to_string());
-row!(Soname, |row| row.library.clone());
-row!(ComponentSet, |row| row.cuda.to_string());
