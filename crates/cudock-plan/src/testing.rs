@@ -18,6 +18,7 @@ use crate::workload::{
 };
 use cudock_base::Usd;
 
+pub(crate) const T4: &str = "Standard_NC4as_T4_v3";
 pub(crate) const SECOND: u128 = 1000;
 pub(crate) const MINUTE: u128 = 60 * SECOND;
 pub(crate) const HOUR: u128 = 60 * MINUTE;

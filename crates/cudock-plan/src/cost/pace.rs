@@ -7,15 +7,12 @@ use crate::ratio::Ratio;
 /// The speed of an instance, relative to the one that was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pace {
-    /// The speed of the GPU.
     pub(crate) gpu: Ratio,
     /// The speed that the data allows; none if it never limits the work.
     pub(crate) data: Option<Ratio>,
-    /// How the speed of the GPU is known.
     pub(crate) known: SpeedSource,
 }
 
-/// How a speed is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpeedSource {
     /// The workload was measured on it.
@@ -38,7 +35,6 @@ impl Pace {
         Self { gpu: share_of(case, speed), data, known }
     }
 
-    /// The effective speed.
     pub(crate) fn speed(self) -> Ratio {
         self.data.map_or(self.gpu, |data| self.gpu.min(data))
     }

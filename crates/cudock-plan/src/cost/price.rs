@@ -46,13 +46,11 @@ impl Parts {
 /// Unknown prices, which reject a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unpriced {
-    /// Data that leaves Azure.
     Egress,
     /// Data that comes from its own region.
     Transfer,
 }
 
-/// The cost of an offer.
 pub(crate) fn price(case: &Case, offer: &Offer, usage: &Usage) -> Result<Parts, Unpriced> {
     let unknown = RegionCosts::default();
     let region = case.context.region_costs.of(case.context, offer.region).unwrap_or(&unknown);
@@ -146,10 +144,8 @@ fn moved(case: &Case, region: &RegionCosts, usage: &Usage) -> Result<Usd, Unpric
 mod tests {
     use super::*;
     use crate::service::ServiceKind;
-    use crate::testing::{data, job, parts_at_a_dollar, serve};
+    use crate::testing::{T4, data, job, parts_at_a_dollar, serve};
     use crate::workload::{Access, DataNeeds};
-
-    const T4: &str = "Standard_NC4as_T4_v3";
 
     fn nanos(money: Usd) -> u128 {
         money.nanos()

@@ -78,7 +78,6 @@ impl<'a> DataStore<'a> {
         self.row.max_mbps.map(|mbps| (mbps * 1e6) as u64)
     }
 
-    /// Whether its throughput is assumed.
     pub(crate) fn rate_is_assumed(&self) -> bool {
         self.tier.is_none() && self.throughput.is_some_and(|row| row.assumed)
     }

@@ -120,11 +120,9 @@ mod tests {
     use crate::placement::{PartKind, Placement};
     use crate::plan::plan;
     use crate::service::ServiceKind;
-    use crate::testing::{catalog, data, facts, job, serve, spot, workload};
+    use crate::testing::{T4, catalog, data, facts, job, serve, spot, workload};
     use crate::verdict::Verdicts;
     use crate::workload::{DataNeeds, Priority, Work, Workload};
-
-    const T4: &str = "Standard_NC4as_T4_v3";
 
     fn placed(
         workload: &Workload,

@@ -5,11 +5,10 @@ use cudock_base::Arch;
 use super::{SERVICE_RULES, SIZE_RULES, judge};
 use crate::context::{Case, PlanContext};
 use crate::service::ServiceKind;
-use crate::testing::{catalog, data, facts, job, on, workload};
+use crate::testing::{T4, catalog, data, facts, job, on, workload};
 use crate::verdict::{SizeVerdict, Verdicts};
 use crate::workload::{Access, DataNeeds, DayLoad, Image, Management, PerSecond, Work, Workload};
 
-const T4: &str = "Standard_NC4as_T4_v3";
 const H100: &str = "Standard_ND96isr_H100_v5";
 const VM: ServiceKind = ServiceKind::Vm;
 
