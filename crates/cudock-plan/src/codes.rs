@@ -1,17 +1,12 @@
 //! The codes of findings and rejections. A code is never given another meaning.
 
 cudock_facts::codes! {
-    /// Azure has retired the size.
     SIZE_RETIRED = "CD0801";
-    /// The size requires Azure's GRID driver.
     GRID_DRIVER = "CD0802";
-    /// The service has no GPUs.
     SERVICE_WITHOUT_GPUS = "CD0803";
-    /// The GPU has too little memory.
     GPU_MEMORY = "CD0804";
     /// The GPU's compute capability is outside what the program runs on.
     CAPABILITY = "CD0805";
-    /// An instance has too few GPUs.
     GPU_COUNT = "CD0806";
     /// `NVLink` or `InfiniBand` is missing.
     INTERCONNECT = "CD0807";
@@ -27,7 +22,6 @@ cudock_facts::codes! {
     UNDOCUMENTED_SIZE = "CD0812";
     /// The size is retired before the work ends, or soon.
     ENDS_TOO_SOON = "CD0813";
-    /// The GPU is not from NVIDIA.
     NOT_NVIDIA = "CD0814";
     SERVICE_LIMIT = "CD0815";
     /// The service does not offer the size.
@@ -50,7 +44,6 @@ cudock_facts::codes! {
     NOT_IN_REGION = "CD0827";
     /// The service does not install a driver on the size.
     OWN_DRIVER = "CD0829";
-    /// It exceeds the budget.
     OVER_BUDGET = "CD0901";
     MISSES_DEADLINE = "CD0902";
     /// The GPU waits for data.

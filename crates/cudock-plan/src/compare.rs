@@ -9,7 +9,6 @@ use crate::scan::{Breakpoint, CostLine, Scan};
 use crate::service::ServiceKind;
 use crate::workload::Priority;
 
-/// One of the placements to compare.
 pub struct Candidate<'a> {
     /// Its name as typed.
     pub name: &'a str,

@@ -22,7 +22,6 @@ pub(crate) struct PlanContext<'a> {
     pub(crate) store: Option<DataStore<'a>>,
     /// The storage that weights are fetched from.
     pub(crate) weights_store: Option<DataStore<'a>>,
-    /// What each region charges besides machines.
     pub(crate) region_costs: RegionCostCache<'a>,
     /// The scale of the load in thousandths. The load itself has thousandths of a request per second, too coarse to scale.
     pub(crate) load_scale: u64,

@@ -14,7 +14,6 @@ use crate::reject::{RejectReason, RejectedOffer};
 use crate::service::ServiceKind;
 use crate::workload::{Priority, Workload};
 
-/// Collects ranked and rejected offers.
 pub(crate) struct Evaluator<'q, 'a> {
     pub(crate) context: &'q PlanContext<'a>,
     pub(crate) ranked: Vec<Ranked>,
@@ -22,7 +21,6 @@ pub(crate) struct Evaluator<'q, 'a> {
 }
 
 impl Evaluator<'_, '_> {
-    /// Evaluates all offers of a service.
     pub(crate) fn evaluate_service(&mut self, service: ServiceKind) {
         let Some(any) = Case::new(self.context, service, SizeId(0)) else { return };
         if let Some((rule, distance)) = judge(&SERVICE_RULES, &any) {

@@ -15,10 +15,8 @@ use cudock_base::Usd;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Placement {
     pub service: ServiceKind,
-    /// The size, or the workload profile.
     pub size: String,
     pub region: String,
-    /// Regular, or Spot.
     pub priority: Priority,
     /// The id of the GPU in the tables.
     pub gpu: String,
@@ -28,12 +26,9 @@ pub struct Placement {
     pub instances: u32,
     /// What an instance costs per hour.
     pub price_per_hour: Usd,
-    /// The day the price was read.
     pub price_date: Option<Date>,
     pub price_source: Option<String>,
-    /// How much the service manages.
     pub management: Management,
-    /// Durations.
     pub times: Times,
     /// The cost of the whole job, or of a month of serving.
     pub cost: Cost,
@@ -49,11 +44,9 @@ pub struct Placement {
     pub uncertainty: Usd,
     /// Why it fits, in sentences.
     pub reasons: Vec<String>,
-    /// Findings about it.
     pub warnings: Vec<Finding>,
 }
 
-/// How long a placement takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
     /// From the order to the program's first useful work.
@@ -82,7 +75,6 @@ pub struct Cost {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Part {
     pub kind: PartKind,
-    /// The amount.
     pub money: Usd,
     /// The calculation: "3 instances x 0.67 h x $0.526".
     #[serde(rename = "how")]
@@ -101,11 +93,8 @@ pub enum PartKind {
     Idle,
     /// Work lost to evictions.
     Evictions,
-    /// Rounding to the billing unit.
     Rounding,
-    /// Fees of the service.
     Fee,
-    /// The OS disk.
     Disk,
     /// Storing and reading the data.
     Storage,
@@ -114,7 +103,6 @@ pub enum PartKind {
 }
 
 impl PartKind {
-    /// Its name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Compute => "compute",
@@ -154,7 +142,6 @@ pub struct Rejection {
     pub region: Option<String>,
     /// The priority, if only that one is rejected.
     pub priority: Option<Priority>,
-    /// The code of the finding.
     pub code: &'static str,
     /// The reason, in a sentence.
     pub reason: String,

@@ -59,12 +59,10 @@ impl<'a> Plan<'a> {
         self.context.workload
     }
 
-    /// The tables it was planned with.
     pub fn facts(&self) -> &'a Facts {
         self.context.facts
     }
 
-    /// The catalog it was planned with.
     pub fn catalog(&self) -> &'a Catalog {
         self.context.catalog
     }
@@ -186,7 +184,6 @@ impl<'a> Plan<'a> {
         nearest
     }
 
-    /// How many offers were evaluated.
     pub fn considered(&self) -> usize {
         self.context.catalog.offers().len()
     }

@@ -25,7 +25,6 @@ pub struct Ranked {
     pub(crate) mode: ReadMode,
 }
 
-/// The best placements by three criteria.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices<'a> {
     pub cheapest: Option<&'a Ranked>,

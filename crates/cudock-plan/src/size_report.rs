@@ -8,13 +8,11 @@ use crate::plan::{Plan, RuleLine};
 use crate::service::ServiceKind;
 use crate::workload::Priority;
 
-/// How a size fares on one service.
 #[derive(Debug, Serialize)]
 pub struct SizeReport<'a> {
     pub service: ServiceKind,
     /// The cheapest region of each priority.
     pub placements: Vec<Placement>,
-    /// Why it does not fit.
     pub rejections: Vec<&'a Rejection>,
     /// Every rule, in the order of evaluation.
     pub rules: Vec<RuleLine>,

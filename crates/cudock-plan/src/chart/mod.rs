@@ -19,12 +19,10 @@ use cudock_base::Usd;
 #[derive(Debug)]
 pub struct Chart {
     title: String,
-    /// The label of the cost axis.
     cost: &'static str,
     scan: Scan,
     /// The lines, the cheapest at the requested point first.
     pub series: Vec<Series>,
-    /// Where the cheapest changes.
     pub breakpoints: Vec<Breakpoint>,
 }
 
@@ -63,7 +61,6 @@ impl Chart {
         Self { title: title.to_owned(), cost, series, scan, breakpoints }
     }
 
-    /// The two axes.
     pub fn axes(&self) -> String {
         format!("{} by {}", self.cost, self.scan.varied())
     }
