@@ -33,15 +33,12 @@ const LOCK: &str = "azure_prices.lock";
 pub struct RefreshRequest {
     /// The directory of the overlay tables; created if missing.
     pub directory: PathBuf,
-    /// The service.
     pub endpoint: Endpoint,
     /// The regions; all that the tables know if empty.
     pub regions: Vec<String>,
     /// The sizes; all that the tables know, and the meters of services, if empty.
     pub sizes: Vec<String>,
-    /// The day.
     pub today: Date,
-    /// How the service is contacted.
     pub connection: Connection,
 }
 
@@ -53,7 +50,6 @@ pub trait Listener: Send + Sync {
     fn resumed(&self, done: usize, of: usize) {
         let _ = (done, of);
     }
-    /// A region is being requested.
     fn region(&self, index: usize, of: usize, region: &str) {
         let _ = (index, of, region);
     }
@@ -67,7 +63,6 @@ pub trait Listener: Send + Sync {
     }
 }
 
-/// Ignores progress.
 impl Listener for () {}
 
 /// Refreshes prices.
