@@ -16,7 +16,6 @@ pub struct Finding {
     pub severity: Severity,
     /// One sentence.
     pub message: String,
-    /// What it is based on.
     pub evidence: Vec<FindingEvidence>,
     /// What to do; empty if there is nothing to do.
     pub fix: String,
@@ -29,7 +28,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding without evidence and location.
     pub fn new(
         code: &'static str,
         severity: Severity,
@@ -135,7 +133,6 @@ pub struct Suggestion {
     pub edits: Vec<TextEdit>,
 }
 
-/// The replacement of a part of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TextEdit {
     /// What is replaced; an empty region for an insertion.

@@ -60,16 +60,13 @@ macro_rules! define_facts {
             /// A table's age and size, by its name.
             pub fn table(&self, name: &str) -> Option<TableSummary> {
                 Some(match name {
-                    $($file => self.summary(self.$name()),)*
+                    $($file => {
+                        let Header { as_of, sources, .. } = self.$name().header();
+                        self.summary($file, *as_of, self.$name().rows().len(), sources.len())
+                    })*
                     Prices::NAME => {
                         let prices = self.prices();
-                        TableSummary {
-                            name: Prices::NAME,
-                            as_of: prices.newest(),
-                            rows: prices.rows().count(),
-                            sources: prices.sources.len(),
-                            overlay: self.overlay_file(Prices::NAME),
-                        }
+                        self.summary(Prices::NAME, prices.newest(), prices.rows().count(), prices.sources.len())
                     }
                     _ => return None,
                 })
@@ -114,19 +111,9 @@ impl Facts {
         })
     }
 
-    fn summary<T: TableFile>(&self, table: &T) -> TableSummary {
-        let Header { as_of, sources, .. } = table.header();
-        TableSummary {
-            name: T::NAME,
-            as_of: *as_of,
-            rows: table.rows().len(),
-            sources: sources.len(),
-            overlay: self.overlay_file(T::NAME),
-        }
-    }
-
-    fn overlay_file(&self, table: &str) -> Option<PathBuf> {
-        self.overlay.as_ref().and_then(|overlay| overlay.file_of(table))
+    fn summary(&self, name: &'static str, as_of: Date, rows: usize, sources: usize) -> TableSummary {
+        let overlay = self.overlay.as_ref().and_then(|overlay| overlay.file_of(name));
+        TableSummary { name, as_of, rows, sources, overlay }
     }
 }
 

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use super::{RowCheck, TableChecker, is_gpu, is_service, is_storage};
 use crate::store::Facts;
+use crate::tables::written;
 
 const TABLE: &str = "azure_meters";
 
@@ -30,7 +31,9 @@ impl TableChecker {
         self.each(TABLE, "bound", &meters.bound, |row, check| {
             of_service(&row.service, check);
             let unit = row.key.unit();
-            check.require(row.unit == unit, || format!("has the unit `{}`, expected `{unit}`", row.unit));
+            check.require(row.unit == unit, || {
+                format!("has the unit `{}`, expected `{}`", written(&row.unit), written(&unit))
+            });
         });
         self.each(TABLE, "meter", &meters.meter, |row, check| {
             if row.service != "network" {

@@ -6,7 +6,6 @@ use super::framework::without_local;
 use crate::tables::{GpuPackage, Packages};
 use crate::version::CudaVersion;
 
-/// How a package uses a GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PackageUse<'a> {
     Gpu(&'a GpuPackage, Option<NamedCuda>),

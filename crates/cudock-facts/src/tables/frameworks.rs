@@ -8,12 +8,10 @@ table_file! {
     /// `frameworks.toml`: builds of the frameworks, with the CUDA and the GPU code inside them.
     pub struct Frameworks = "frameworks" {
         pub torch: Vec<TorchRelease> by |row| row.version.to_string(),
-        /// PyTorch builds by CUDA tag.
         pub torch_build: Vec<TorchBuild> by |row| {
             let versions: Vec<_> = row.versions.iter().map(ToString::to_string).collect();
             format!("{}+{}", versions.join(","), row.tag)
         },
-        /// Numbers of cubins in PyTorch wheels.
         pub torch_inventory: Vec<TorchInventory> by |row| row.wheel.clone(),
         pub tensorflow: Vec<TensorflowRelease> by |row| row.version.to_string(),
         pub onnxruntime_gpu: Vec<OnnxruntimeGpu> by |row| row.version.to_string(),
@@ -49,15 +47,12 @@ pub struct TorchRelease {
     pub source: Vec<String>,
 }
 
-/// PyTorch built for one CUDA.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TorchBuild {
-    /// The releases of this build.
     pub versions: Vec<Version>,
     pub tag: String,
     pub cuda: CudaVersion,
-    /// Whether this is the build on PyPI.
     pub pypi: bool,
     /// Machine code for every kernel; `None` if unknown.
     pub sass: Option<Vec<SmArch>>,

@@ -18,7 +18,6 @@ table_file! {
         /// Images without anything that uses a GPU.
         pub plain: Vec<PlainImage> by |row| row.repository.clone(),
         pub framework: Vec<FrameworkImage> by |row| format!("{}:{}", row.repository, row.tag),
-        /// Rules that apply to all rows.
         pub rule: Vec<TableRule>,
     }
 }
@@ -61,9 +60,7 @@ pub struct FrameworkImage {
 #[serde(deny_unknown_fields)]
 pub struct Tags {
     pub cuda: CudaRelease,
-    /// Whether NVIDIA still builds them.
     pub status: TagStatus,
-    /// Which flavours there are on which systems.
     pub grid: Vec<TagGrid>,
     /// cuDNN in the cudnn flavours on Ubuntu.
     #[serde(default)]
@@ -152,11 +149,9 @@ pub struct LibraryPath {
 table_file! {
     /// `forward_compat.toml`: newer user-space drivers on older kernel drivers.
     pub struct ForwardCompat = "forward_compat" {
-        /// cuda-compat packages and the branches they run on.
         pub package: Vec<CompatPackage> by |row| row.cuda.to_string(),
         /// What the libraries say of themselves.
         pub elf_note: Vec<ElfNote> by |row| row.file.clone(),
-        /// Rules that apply to all rows.
         pub rule: Vec<TableRule>,
     }
 }
@@ -166,7 +161,6 @@ table_file! {
 pub struct CompatPackage {
     /// 13.0 of cuda-compat-13-0.
     pub cuda: CudaVersion,
-    /// Branches it runs on.
     pub supported: Vec<u16>,
     /// The branch that has this CUDA by itself.
     pub native: Vec<u16>,

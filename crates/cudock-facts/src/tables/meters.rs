@@ -295,7 +295,7 @@ impl BoundKey {
 }
 
 /// The name of a variant in the data file.
-fn written(variant: &impl std::fmt::Debug) -> String {
+pub(crate) fn written(variant: &impl std::fmt::Debug) -> String {
     let mut name = String::new();
     for letter in format!("{variant:?}").chars() {
         if letter.is_ascii_uppercase() && !name.is_empty() {
@@ -304,12 +304,6 @@ fn written(variant: &impl std::fmt::Debug) -> String {
         name.push(letter.to_ascii_lowercase());
     }
     name
-}
-
-impl std::fmt::Display for BoundUnit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&written(self))
-    }
 }
 
 impl std::fmt::Display for MeterKind {

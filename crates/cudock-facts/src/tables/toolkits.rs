@@ -10,7 +10,6 @@ table_file! {
     pub struct Drivers = "drivers" {
         pub branch: Vec<Branch> by |row| format!("R{}", row.branch),
         pub minor_compat: Vec<MinorCompat> by |row| format!("CUDA {}", row.cuda_major),
-        /// Architectures with their toolkits and drivers.
         pub architecture: Vec<Architecture> by |row| row.name.clone(),
         /// NVML's numbers for brands.
         pub brand: Vec<Brand> by |row| row.number.to_string(),
