@@ -47,20 +47,13 @@ pub trait Listener: Send + Sync {
     /// Waiting for another run in the same directory.
     fn waiting(&self) {}
     /// An earlier, unfinished run has read `done` of the regions.
-    fn resumed(&self, done: usize, of: usize) {
-        let _ = (done, of);
-    }
-    fn region(&self, index: usize, of: usize, region: &str) {
-        let _ = (index, of, region);
-    }
+    fn resumed(&self, _done: usize, _of: usize) {}
+    /// A region is being requested.
+    fn region(&self, _index: usize, _of: usize, _region: &str) {}
     /// A region was read and kept.
-    fn done(&self, index: usize, of: usize, region: &RegionPrices) {
-        let _ = (index, of, region);
-    }
+    fn done(&self, _index: usize, _of: usize, _region: &RegionPrices) {}
     /// An attempt failed and another follows after `wait`.
-    fn retrying(&self, reason: &str, wait: Duration) {
-        let _ = (reason, wait);
-    }
+    fn retrying(&self, _reason: &str, _wait: Duration) {}
 }
 
 impl Listener for () {}
