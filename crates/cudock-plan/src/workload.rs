@@ -30,7 +30,6 @@ pub enum Work {
         /// How long it computes when the GPU never waits.
         duration: Duration,
     },
-    /// Independent items, spread over instances.
     Items {
         items: u64,
         /// How long one takes on one instance.
@@ -62,7 +61,7 @@ pub struct DayLoad {
     pub hours: [PerSecond; 24],
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct GpuNeeds {
     /// Memory of each GPU, in bytes.
     pub memory: u64,
@@ -74,9 +73,7 @@ pub struct GpuNeeds {
     pub greatest_capability: Option<Capability>,
     /// Ids of the GPUs that are allowed; empty if all are.
     pub models: Vec<String>,
-    /// Whether the GPUs of an instance must be connected by `NVLink`.
     pub nvlink: bool,
-    /// Whether instances must be connected by `InfiniBand`.
     pub infiniband: bool,
     /// The id of the GPU that was measured; none if times are assumed to hold on any.
     pub measured_on: Option<String>,
@@ -128,7 +125,6 @@ pub struct Start {
     pub weights: u64,
     /// From the start of the program until it is ready, including loading weights into GPU memory.
     pub ready: Duration,
-    /// JIT compilation by the driver.
     pub jit: Duration,
 }
 
@@ -150,7 +146,6 @@ pub struct Spot {
     pub checkpoint_takes: Duration,
 }
 
-/// Constraints on the placement.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Constraints {
     /// Regions allowed; empty if all are.
@@ -185,7 +180,6 @@ pub enum Management {
 }
 
 impl Management {
-    /// Its name in flags and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Own => "own",
@@ -205,7 +199,6 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// Its name in flags and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Regular => "regular",
@@ -214,11 +207,16 @@ impl Priority {
     }
 }
 
-/// A value that was not given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Assumption {
     /// The key of `cudock.toml` that gives it: `needs.gpu_memory`.
     pub about: String,
     pub value: String,
     pub source: String,
+}
+
+impl Assumption {
+    pub fn new(about: &str, value: impl Into<String>, source: impl Into<String>) -> Self {
+        Self { about: about.to_owned(), value: value.into(), source: source.into() }
+    }
 }

@@ -30,7 +30,6 @@ pub(crate) struct WorkloadBuilder<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Flag(&'static str),
-    /// By a key of the file.
     Key(&'static str),
 }
 
@@ -58,11 +57,7 @@ impl<'a> WorkloadBuilder<'a> {
 
     /// Records a value that was inferred or assumed.
     pub(crate) fn assume(&mut self, about: &str, value: impl Into<String>, source: impl Into<String>) {
-        self.assumptions.push(Assumption {
-            about: about.to_owned(),
-            value: value.into(),
-            source: source.into(),
-        });
+        self.assumptions.push(Assumption::new(about, value, source));
     }
 
     pub(crate) fn describe(&self, origin: Origin) -> String {

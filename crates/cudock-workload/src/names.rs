@@ -60,7 +60,6 @@ impl WorkloadBuilder<'_> {
         })
     }
 
-    /// The id of one GPU.
     pub(crate) fn one_gpu(
         &self,
         name: &str,
@@ -78,7 +77,6 @@ impl WorkloadBuilder<'_> {
         }
     }
 
-    /// The id of a kind of storage.
     pub(crate) fn storage(&self, name: &str, given: Origin) -> Result<String, UsageError> {
         let known = || self.facts.storage().storage.iter().map(|row| row.id.as_str());
         let id = known().find(|id| id.eq_ignore_ascii_case(name)).map(str::to_owned);

@@ -71,7 +71,6 @@ impl WorkloadBuilder<'_> {
         specified.then_some(work.kind)
     }
 
-    /// A time above zero.
     fn time(&self, value: Option<(TimeSpan, Origin)>) -> Result<Option<Duration>, UsageError> {
         let value = value.map(|(TimeSpan(time), given)| (time, given));
         self.above_zero(value, "must be longer than zero")
