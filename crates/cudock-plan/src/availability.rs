@@ -22,7 +22,6 @@ pub enum Proof {
     Indirect,
     /// One of the above, in a region with access on request that the workload names.
     Restricted,
-    /// No source names it.
     NotListed,
 }
 
@@ -76,7 +75,6 @@ pub(crate) fn series_support(facts: &Facts, series: Option<&str>) -> [Option<Pro
     })
 }
 
-/// Why a size is not available in a region, on any service.
 pub(crate) fn region_rejection(case: &Case, region: RegionId) -> Option<RejectReason> {
     match case.context.catalog.status(region) {
         RegionStatus::NotPublic => return Some(RejectReason::NotPublic),

@@ -187,14 +187,12 @@ fn best(case: &Case, offer: &Offer, usages: &[Usage]) -> Result<Ranked, RejectRe
     }
 }
 
-/// Whether the work ends before a day.
 fn ends_before(workload: &Workload, usage: &Usage, day: Date) -> bool {
     const DAY: u128 = 86_400_000;
     let left = u128::try_from(day.days_since(workload.begins)).unwrap_or(0);
     usage.lasts.div_ceil(DAY) <= left
 }
 
-/// The usage and cost of a ranked offer.
 pub(crate) fn usage_of(case: &Case, offer: &Offer, mode: ReadMode) -> Option<(Usage, cost::Parts)> {
     let usage = cost::usage(case, offer.priority, mode).ok()?;
     let parts = cost::price(case, offer, &usage).ok()?;

@@ -144,7 +144,6 @@ impl MachineType {
         }
     }
 
-    /// The day it is retired in a region.
     pub(crate) fn ends_on(&self, region: RegionId) -> Option<Date> {
         self.ends_in.iter().find(|(named, _)| *named == region).map(|(_, day)| *day).or(self.ends)
     }
@@ -179,7 +178,6 @@ impl MachineType {
     }
 }
 
-/// Converts 10^12 operations a second to 10^9.
 pub(crate) fn gflops(tflops: f64) -> u64 {
     whole(tflops * 1000.0)
 }

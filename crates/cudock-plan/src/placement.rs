@@ -22,7 +22,6 @@ pub struct Placement {
     pub gpu: String,
     /// GPUs per instance in thousandths: 500 is half a GPU.
     pub gpus_per_instance: u32,
-    /// The most instances at a time.
     pub instances: u32,
     /// What an instance costs per hour.
     pub price_per_hour: Usd,
@@ -34,7 +33,6 @@ pub struct Placement {
     pub cost: Cost,
     /// The cost of a month of 730 hours, for serving.
     pub per_month: Option<Usd>,
-    /// The cost of a million requests, for serving.
     pub per_million: Option<Usd>,
     /// The quota it needs: `Standard NCASv3_T4 Family: 8 vCPU`.
     pub quota: Option<String>,
@@ -42,7 +40,6 @@ pub struct Placement {
     pub proof: Proof,
     /// How much of the cost rests on assumptions: smaller differences mean nothing.
     pub uncertainty: Usd,
-    /// Why it fits, in sentences.
     pub reasons: Vec<String>,
     pub warnings: Vec<Finding>,
 }
@@ -63,7 +60,6 @@ pub struct Times {
     pub total: Duration,
 }
 
-/// A cost and its parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cost {
     /// The sum of the parts, exactly.
@@ -81,7 +77,6 @@ pub struct Part {
     pub arithmetic: String,
 }
 
-/// What money is spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartKind {
@@ -91,7 +86,6 @@ pub enum PartKind {
     ColdStart,
     /// Machines that are up without work.
     Idle,
-    /// Work lost to evictions.
     Evictions,
     Rounding,
     Fee,
@@ -143,11 +137,19 @@ pub struct Rejection {
     /// The priority, if only that one is rejected.
     pub priority: Option<Priority>,
     pub code: &'static str,
-    /// The reason, in a sentence.
     pub reason: String,
     /// How far it is from fitting: the fewer needs are unmet and the smaller the gaps, the lower.
     #[serde(skip)]
     pub distance: u64,
+}
+
+impl Rejection {
+    /// Whether it says something about a size on some services, not about all offers.
+    pub(crate) fn is_about(&self, services: &[ServiceKind], size: &str) -> bool {
+        self.service.is_none_or(|service| services.contains(&service))
+            && self.size.as_deref().is_none_or(|rejected| rejected == size)
+            && (self.service.is_some() || self.size.is_some())
+    }
 }
 
 fn seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

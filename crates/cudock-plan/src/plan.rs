@@ -72,10 +72,8 @@ impl<'a> Plan<'a> {
         self.context.serves()
     }
 
-    /// What would fit if a need or constraint were relaxed.
     pub fn relaxed(&self) -> Vec<Relaxed> {
-        let context = &self.context;
-        relaxed(context.catalog, context.facts, context.workload, context.verdicts)
+        relaxed(&self.context)
     }
 
     /// The documented offers that fit the workload, cheapest first. Costs that differ by less than the uncertainty are
@@ -203,7 +201,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn best_regions(ranked: &[Ranked]) -> Vec<&Ranked> {
+pub(crate) fn best_regions(ranked: &[Ranked]) -> Vec<&Ranked> {
     let mut seen = std::collections::HashSet::new();
     let key = |entry: &Ranked| (entry.offer.service, entry.offer.size, entry.offer.priority);
     ranked.iter().filter(|entry| seen.insert(key(entry))).collect()

@@ -32,9 +32,7 @@ pub(crate) enum RejectReason {
     NoPrice,
     OtherPriority(Priority),
     NoEviction,
-    /// Spot is required and not available.
     NoSpot,
-    /// It does not work out at this priority.
     Unfit(Unfit),
     NotPublic,
     /// The region requires an access request, and the workload does not name it.

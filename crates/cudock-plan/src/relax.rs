@@ -1,9 +1,8 @@
 //! What would fit if a need or constraint were relaxed, for workloads that fit nowhere.
 
 use cudock_base::format::{bytes, duration};
-use cudock_facts::Facts;
 
-use crate::catalog::Catalog;
+use crate::context::PlanContext;
 use crate::format;
 use crate::placement::Placement;
 use crate::plan::plan;
@@ -18,7 +17,6 @@ pub enum Relaxation {
     AnyCapability,
     NoNvlink,
     NoInfiniband,
-    /// Fewer processors, or less main memory.
     SmallerMachine,
     OtherArchitecture,
     OtherRegions,
@@ -30,7 +28,6 @@ pub enum Relaxation {
     MoreTime,
     /// This many billion bytes on each GPU.
     LessMemory(u64),
-    /// This many GPUs in an instance.
     FewerGpus(u32),
     OtherImage,
 }
@@ -73,13 +70,13 @@ impl Relaxation {
 pub struct Relaxed {
     /// The relaxations, all applied at once.
     pub relaxations: Vec<Relaxation>,
-    /// The cheapest placement with them.
     pub placement: Placement,
 }
 
 /// Tries every relaxation alone, and then pairs of those that are not enough alone. Each trial is a plan of a few
 /// milliseconds.
-pub fn relaxed(catalog: &Catalog, facts: &Facts, workload: &Workload, verdicts: &Verdicts) -> Vec<Relaxed> {
+pub(crate) fn relaxed(context: &PlanContext) -> Vec<Relaxed> {
+    let PlanContext { catalog, facts, workload, verdicts, .. } = *context;
     let fitting = |relaxations: &[Relaxation], verdicts: &Verdicts| {
         let other = relaxations.iter().fold(workload.clone(), |work, relaxation| relaxation.apply(work));
         let plan = plan(catalog, facts, &other, verdicts);

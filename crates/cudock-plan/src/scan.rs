@@ -34,7 +34,6 @@ pub struct Scan {
 /// A load or duration at which another offer becomes the cheapest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Breakpoint {
-    /// The load or the duration as text.
     pub at: String,
     /// Seconds, items, or peak requests per second.
     pub value: f64,
@@ -175,7 +174,6 @@ impl Scan {
         }
     }
 
-    /// Whether what is varied is a time.
     pub const fn is_time(&self) -> bool {
         matches!(self.workload.work, Work::Job { .. } | Work::Sweep { .. })
     }

@@ -15,7 +15,6 @@ use crate::scan::{Breakpoint, CostLine, Scan};
 use crate::workload::Priority;
 use cudock_base::Usd;
 
-/// A chart, ready to be drawn.
 #[derive(Debug)]
 pub struct Chart {
     title: String,
@@ -36,7 +35,6 @@ pub struct Series {
 }
 
 impl Chart {
-    /// Scans the best offer of each service.
     pub fn new(plan: &Plan<'_>, title: &str) -> Self {
         let scan = Scan::new(plan.workload());
         let lines: Vec<CostLine> = best_of_each_service(plan.ranked())

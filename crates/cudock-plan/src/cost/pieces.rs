@@ -55,7 +55,6 @@ enum Copies {
     All,
 }
 
-/// Pieces and the workers they are spread over.
 struct Spread {
     pieces: u64,
     each: u128,

@@ -46,7 +46,6 @@ pub(crate) enum Transfer {
     /// It is there already.
     #[default]
     None,
-    /// A price per GB.
     Gb(Usd),
     Unknown,
 }

@@ -91,14 +91,9 @@ mod tests {
     use super::*;
     use crate::service::ServiceKind;
     use crate::testing::{SECOND, data, job, on};
-    use crate::workload::{Access, DataNeeds};
+    use crate::workload::{Access, DataNeeds, Workload};
 
-    fn startup(
-        workload: &crate::workload::Workload,
-        service: ServiceKind,
-        size: &str,
-        mode: ReadMode,
-    ) -> Startup {
+    fn startup(workload: &Workload, service: ServiceKind, size: &str, mode: ReadMode) -> Startup {
         let bytes = workload.data.as_ref().map_or(0, |data| data.bytes);
         on(workload, service, size, |case| Startup::of(case, mode, bytes))
     }
