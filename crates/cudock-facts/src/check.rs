@@ -2,14 +2,14 @@
 //!
 //! Tests check the embedded tables, and an overlay is checked before it is used.
 
+mod azure;
 mod meters;
 mod packages;
-mod support;
 
 use std::collections::BTreeSet;
 
 use crate::store::Facts;
-use crate::tables::{Prices, TableFile, TableRow, Vendor, for_each_table};
+use crate::tables::{TableFile, TableRow, Vendor, for_each_table};
 use crate::version::CudaVersion;
 
 /// An invalid row.
@@ -17,9 +17,7 @@ use crate::version::CudaVersion;
 pub struct Violation {
     pub table: &'static str,
     pub list: &'static str,
-    /// The row.
     pub key: String,
-    /// The problem.
     pub message: String,
 }
 
@@ -28,10 +26,8 @@ pub fn all(facts: &Facts) -> Vec<Violation> {
     let mut checker = TableChecker::default();
     checker.sources_and_keys(facts);
     checker.gpus(facts);
-    checker.chips(facts);
     checker.drivers(facts);
     checker.toolkits(facts);
-    checker.compat(facts);
     checker.images(facts);
     checker.frameworks(facts);
     checker.messages(facts);
@@ -56,24 +52,54 @@ macro_rules! define_common_checks {
 
 for_each_table!(define_common_checks);
 
-fn is_pci_id(id: &str) -> bool {
-    id.len() == 4 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-}
-
 #[derive(Default)]
 struct TableChecker {
     violations: Vec<Violation>,
 }
 
+/// A row that is checked.
+struct RowCheck<'a> {
+    violations: &'a mut Vec<Violation>,
+    table: &'static str,
+    list: &'static str,
+    row: &'a dyn TableRow,
+}
+
+impl RowCheck<'_> {
+    /// Adds a violation unless a condition holds.
+    fn require<M: Into<String>>(&mut self, holds: bool, message: impl FnOnce() -> M) {
+        if !holds {
+            let (table, list, key) = (self.table, self.list, self.row.key());
+            self.violations.push(Violation { table, list, key, message: message().into() });
+        }
+    }
+}
+
 impl TableChecker {
-    fn add(
+    /// Checks each row of a list.
+    fn each<'a, T: TableRow>(
         &mut self,
         table: &'static str,
         list: &'static str,
-        key: &impl ToString,
-        message: impl Into<String>,
+        rows: &'a [T],
+        mut check: impl FnMut(&'a T, &mut RowCheck<'_>),
     ) {
-        self.violations.push(Violation { table, list, key: key.to_string(), message: message.into() });
+        for row in rows {
+            check(row, &mut RowCheck { violations: &mut self.violations, table, list, row });
+        }
+    }
+
+    /// Checks each row of a list and the one before it.
+    fn pairs<T: TableRow>(
+        &mut self,
+        table: &'static str,
+        list: &'static str,
+        rows: &[T],
+        check: impl Fn(&T, &T, &mut RowCheck<'_>),
+    ) {
+        for (before, row) in rows.iter().zip(rows.iter().skip(1)) {
+            check(before, row, &mut RowCheck { violations: &mut self.violations, table, list, row });
+        }
     }
 
     /// Checks that rows are sorted by a column.
@@ -84,86 +110,64 @@ impl TableChecker {
         rows: &[T],
         column: impl Fn(&T) -> K,
     ) {
-        for pair in rows.windows(2) {
-            if let [before, after] = pair
-                && column(before) > column(after)
-            {
-                let message = format!("comes after {}, which is newer", before.key());
-                self.add(table, list, &after.key(), message);
-            }
-        }
+        self.pairs(table, list, rows, |before, row, check| {
+            let message = || format!("comes after {}, which is newer", before.key());
+            check.require(column(before) <= column(row), message);
+        });
     }
 
     fn common<T: TableFile>(&mut self, table: &T) {
         let header = table.header();
         let mut seen = BTreeSet::new();
         for (list, row) in table.rows() {
-            let key = row.key();
-            if row.sources().is_empty() {
-                self.add(T::NAME, list, &key, "has no source");
-            }
+            let mut check = RowCheck { violations: &mut self.violations, table: T::NAME, list, row };
+            check.require(!row.sources().is_empty(), || "has no source");
             for source in row.sources() {
-                if !header.sources.contains_key(source) && !source.starts_with("https://") {
-                    let message = format!("has the source `{source}`, which is not in the header");
-                    self.add(T::NAME, list, &key, message);
-                }
+                let known = header.sources.contains_key(source) || source.starts_with("https://");
+                check.require(known, || format!("has the source `{source}`, which is not in the header"));
             }
-            if !seen.insert((list, key.clone())) {
-                self.add(T::NAME, list, &key, "is duplicated");
-            }
+            check.require(seen.insert((list, row.key())), || "is duplicated");
         }
-        for (name, url) in &header.sources {
-            if url.trim().is_empty() {
-                self.add(T::NAME, "table", &name, "is a source without a URL");
-            }
+        for (name, _) in header.sources.iter().filter(|(_, url)| url.trim().is_empty()) {
+            let (key, message) = (name.clone(), "is a source without a URL".to_owned());
+            self.violations.push(Violation { table: T::NAME, list: "table", key, message });
         }
     }
 
     fn gpus(&mut self, facts: &Facts) {
-        for gpu in &facts.gpus().gpu {
-            let wrong = match (gpu.vendor, gpu.capability) {
-                (Vendor::Nvidia, None) => Some("is from NVIDIA and has no compute capability".to_owned()),
-                (Vendor::Amd, Some(_)) => Some("is not from NVIDIA and has a compute capability".to_owned()),
-                (Vendor::Nvidia, Some(capability))
-                    if facts.drivers().architecture_of(capability).is_none() =>
-                {
-                    Some(format!(
-                        "has capability {capability}, which is not in drivers.toml [[architecture]]"
-                    ))
+        let is_known = |capability| facts.drivers().architecture_of(capability).is_some();
+        self.each("gpus", "gpu", &facts.gpus().gpu, |gpu, check| {
+            match (gpu.vendor, gpu.capability) {
+                (Vendor::Nvidia, None) => {
+                    check.require(false, || "is from NVIDIA and has no compute capability");
                 }
-                _ => None,
-            };
-            if let Some(message) = wrong {
-                self.add("gpus", "gpu", &gpu.id, message);
+                (Vendor::Amd, Some(_)) => {
+                    check.require(false, || "is not from NVIDIA and has a compute capability");
+                }
+                (Vendor::Nvidia, Some(capability)) => check.require(is_known(capability), || {
+                    format!("has capability {capability}, which is not in drivers.toml [[architecture]]")
+                }),
+                (Vendor::Amd, None) => {}
             }
             for figure in [gpu.fp16_tflops, gpu.memory_gb_per_s].into_iter().flatten() {
-                if !figure.is_finite() || figure <= 0.0 {
-                    self.add("gpus", "gpu", &gpu.id, format!("has the throughput {figure}"));
-                }
+                let valid = figure.is_finite() && figure > 0.0;
+                check.require(valid, || format!("has the throughput {figure}"));
             }
             for id in &gpu.pci_ids {
-                if !is_pci_id(id) {
-                    let message =
-                        format!("has the PCI id `{id}`, expected four lower-case hexadecimal digits");
-                    self.add("gpus", "gpu", &gpu.id, message);
-                }
+                let message =
+                    || format!("has the PCI id `{id}`, expected four lower-case hexadecimal digits");
+                check.require(is_lower_hex(id, 4), message);
             }
-        }
-    }
-
-    fn chips(&mut self, facts: &Facts) {
+        });
         let mut seen = BTreeSet::new();
-        for chip in &facts.gpus().chip {
-            if facts.drivers().architecture_of(chip.capability).is_none() {
-                let message = format!("has capability {}, which is not in drivers.toml", chip.capability);
-                self.add("gpus", "chip", &chip.id, message);
-            }
+        self.each("gpus", "chip", &facts.gpus().chip, |chip, check| {
+            let message = || format!("has capability {}, which is not in drivers.toml", chip.capability);
+            check.require(is_known(chip.capability), message);
             for (id, _) in chip.devices() {
-                if !is_pci_id(id) || !seen.insert(id.to_owned()) {
-                    self.add("gpus", "chip", &chip.id, format!("has a malformed or repeated PCI id `{id}`"));
-                }
+                let valid = is_lower_hex(id, 4) && seen.insert(id);
+                check.require(valid, || format!("has a malformed or repeated PCI id `{id}`"));
             }
-        }
+        });
     }
 
     fn drivers(&mut self, facts: &Facts) {
@@ -171,112 +175,78 @@ impl TableChecker {
         self.sorted("drivers", "branch", &drivers.branch, |row| row.branch);
         self.sorted("drivers", "branch", &drivers.branch, |row| row.cuda);
         self.sorted("drivers", "branch", &drivers.branch, |row| row.ptx_isa);
-        for branch in &drivers.branch {
+        self.each("drivers", "branch", &drivers.branch, |branch, check| {
             for latest in [branch.latest_linux, branch.latest_windows].into_iter().flatten() {
-                if drivers.branch_of(latest).is_none_or(|known| known.branch != branch.branch) {
-                    let message = format!("has the release {latest} of another branch");
-                    self.add("drivers", "branch", &branch.key(), message);
-                }
+                let own = drivers.branch_of(latest).is_some_and(|known| known.branch == branch.branch);
+                check.require(own, || format!("has the release {latest} of another branch"));
             }
-            if let (Some(first), Some(end)) = (branch.first_release, branch.end_of_life)
-                && end <= first
-            {
-                self.add("drivers", "branch", &branch.key(), "ends before it begins");
-            }
-            if !drivers.architecture.iter().any(|row| row.name == branch.oldest_architecture) {
-                let message = format!(
-                    "drives `{}`, which is not an architecture of drivers.toml",
-                    branch.oldest_architecture
-                );
-                self.add("drivers", "branch", &branch.key(), message);
-            }
-        }
+            let ends = branch.first_release.zip(branch.end_of_life);
+            check.require(ends.is_none_or(|(first, end)| end > first), || "ends before it begins");
+            let oldest = &branch.oldest_architecture;
+            check.require(drivers.architecture.iter().any(|row| row.name == *oldest), || {
+                format!("drives `{oldest}`, which is not an architecture of drivers.toml")
+            });
+        });
         let mut seen = BTreeSet::new();
-        for row in &drivers.architecture {
+        self.each("drivers", "architecture", &drivers.architecture, |row, check| {
             for capability in &row.capabilities {
-                if !seen.insert(*capability) {
-                    let message = format!("shares {capability} with another");
-                    self.add("drivers", "architecture", &row.name, message);
-                }
+                check.require(seen.insert(*capability), || format!("shares {capability} with another"));
             }
-        }
+        });
         self.sorted("drivers", "minor_compat", &drivers.minor_compat, |row| (row.cuda_major, row.min_linux));
     }
 
     fn toolkits(&mut self, facts: &Facts) {
-        let toolkits = facts.toolkits();
+        let (toolkits, branches) = (facts.toolkits(), &facts.drivers().branch);
         self.sorted("toolkits", "toolkit", &toolkits.toolkit, |row| row.cuda);
         self.sorted("toolkits", "toolkit", &toolkits.toolkit, |row| row.ptx_isa);
         self.sorted("toolkits", "release", &toolkits.release, |row| row.cuda);
         self.sorted("components", "components", &facts.components().components, |row| row.cuda);
-        for toolkit in &toolkits.toolkit {
-            let Some(number) = toolkit.driver_branch else { continue };
-            match facts.drivers().branch.iter().find(|branch| branch.branch == number) {
-                None => self.add(
-                    "toolkits",
-                    "toolkit",
-                    &toolkit.key(),
-                    format!("goes with R{number}, which is not a branch of drivers.toml"),
-                ),
-                Some(branch) if branch.cuda != toolkit.cuda || branch.ptx_isa != toolkit.ptx_isa => {
-                    let message = format!(
-                        "goes with R{number}, which has CUDA {} and PTX {}",
-                        branch.cuda, branch.ptx_isa
-                    );
-                    self.add("toolkits", "toolkit", &toolkit.key(), message);
-                }
-                Some(_) => {}
-            }
-            if toolkit.default_arch.is_some_and(|arch| !toolkit.sass.contains(&arch)) {
-                let message = "has a default target that is not in its list";
-                self.add("toolkits", "toolkit", &toolkit.key(), message);
-            }
-        }
-        for row in &facts.components().components {
-            if !toolkits.release.iter().any(|release| release.cuda == row.cuda) {
-                self.add("components", "components", &row.cuda, "is not a release of toolkits.toml");
-            }
-        }
-    }
-
-    fn compat(&mut self, facts: &Facts) {
-        for package in &facts.forward_compat().package {
-            for branch in &package.supported {
-                let known = facts.drivers().branch.iter().find(|row| row.branch == *branch);
-                if known.is_none_or(|row| row.cuda >= package.cuda) {
-                    let message =
-                        format!("supports R{branch}, which is unknown or has that CUDA version itself");
-                    self.add("forward_compat", "package", &package.cuda, message);
+        self.each("toolkits", "toolkit", &toolkits.toolkit, |toolkit, check| {
+            let Some(number) = toolkit.driver_branch else { return };
+            match branches.iter().find(|branch| branch.branch == number) {
+                None => check
+                    .require(false, || format!("goes with R{number}, which is not a branch of drivers.toml")),
+                Some(branch) => {
+                    let same = (branch.cuda, branch.ptx_isa) == (toolkit.cuda, toolkit.ptx_isa);
+                    check.require(same, || {
+                        let (cuda, ptx) = (branch.cuda, branch.ptx_isa);
+                        format!("goes with R{number}, which has CUDA {cuda} and PTX {ptx}")
+                    });
                 }
             }
-        }
+            let listed = toolkit.default_arch.is_none_or(|arch| toolkit.sass.contains(&arch));
+            check.require(listed, || "has a default target that is not in its list");
+        });
+        self.each("components", "components", &facts.components().components, |row, check| {
+            let known = toolkits.release.iter().any(|release| release.cuda == row.cuda);
+            check.require(known, || "is not a release of toolkits.toml");
+        });
+        self.each("forward_compat", "package", &facts.forward_compat().package, |package, check| {
+            for number in &package.supported {
+                let branch = branches.iter().find(|row| row.branch == *number);
+                check.require(branch.is_some_and(|row| row.cuda < package.cuda), || {
+                    format!("supports R{number}, which is unknown or has that CUDA version itself")
+                });
+            }
+        });
     }
 
     fn images(&mut self, facts: &Facts) {
         let images = facts.images();
         self.sorted("images", "tag", &images.tag, |row| row.cuda);
-        for tags in &images.tag {
-            if tags.grid.is_empty()
-                || tags.grid.iter().any(|grid| grid.flavours.is_empty() || grid.os.is_empty())
-            {
-                self.add("images", "tag", &tags.cuda, "has an empty grid");
-            }
-            if images.deleted.iter().any(|row| row.cuda == tags.cuda.to_string()) {
-                self.add("images", "tag", &tags.cuda, "is listed as existing and as deleted");
-            }
-        }
-        for row in &images.require {
-            if row.minimum != row.cuda.version() {
-                self.add("images", "require", &row.cuda, format!("requires CUDA {}", row.minimum));
-            }
-        }
-        for pair in images.library_path.windows(2) {
-            if let [before, after] = pair
-                && before.to.is_none_or(|to| to >= after.from)
-            {
-                self.add("images", "library_path", &after.from, "overlaps the previous range");
-            }
-        }
+        self.each("images", "tag", &images.tag, |tags, check| {
+            let filled = tags.grid.iter().all(|grid| !grid.flavours.is_empty() && !grid.os.is_empty());
+            check.require(filled && !tags.grid.is_empty(), || "has an empty grid");
+            let deleted = images.deleted.iter().any(|row| row.cuda == tags.cuda.to_string());
+            check.require(!deleted, || "is listed as existing and as deleted");
+        });
+        self.each("images", "require", &images.require, |row, check| {
+            check.require(row.minimum == row.cuda.version(), || format!("requires CUDA {}", row.minimum));
+        });
+        self.pairs("images", "library_path", &images.library_path, |before, row, check| {
+            check.require(before.to.is_some_and(|to| to < row.from), || "overlaps the previous range");
+        });
     }
 
     fn frameworks(&mut self, facts: &Facts) {
@@ -285,158 +255,90 @@ impl TableChecker {
         self.sorted("frameworks", "tensorflow", &frameworks.tensorflow, |row| row.version.clone());
         self.sorted("frameworks", "onnxruntime_gpu", &frameworks.onnxruntime_gpu, |row| row.version.clone());
         self.sorted("frameworks", "tensorrt", &frameworks.tensorrt, |row| row.version.clone());
-        for build in &frameworks.torch_build {
-            let key = build.key();
-            if CudaVersion::from_tag(&build.tag) != Some(build.cuda) {
-                self.add("frameworks", "torch_build", &key, format!("has CUDA {}", build.cuda));
-            }
+        self.each("frameworks", "torch_build", &frameworks.torch_build, |build, check| {
+            let tagged = CudaVersion::from_tag(&build.tag) == Some(build.cuda);
+            check.require(tagged, || format!("has CUDA {}", build.cuda));
             for version in &build.versions {
-                if frameworks.torch(version).is_none() {
-                    let message = format!("is for torch {version}, which has no row");
-                    self.add("frameworks", "torch_build", &key, message);
-                }
+                let message = || format!("is for torch {version}, which has no row");
+                check.require(frameworks.torch(version).is_some(), message);
             }
-        }
-        for release in &frameworks.torch {
-            let on_pypi: Vec<_> =
-                frameworks.torch_builds(&release.version).filter(|build| build.pypi).collect();
-            match on_pypi.as_slice() {
-                [build] if build.tag == release.tag && build.cuda == release.cuda => {}
-                _ => self.add(
-                    "frameworks",
-                    "torch",
-                    &release.version,
-                    "does not have one PyPI build of its tag and CUDA",
-                ),
+        });
+        self.each("frameworks", "torch", &frameworks.torch, |release, check| {
+            let on_pypi = frameworks.torch_builds(&release.version).filter(|build| build.pypi);
+            let one = matches!(on_pypi.collect::<Vec<_>>().as_slice(),
+                [build] if build.tag == release.tag && build.cuda == release.cuda);
+            check.require(one, || "does not have one PyPI build of its tag and CUDA");
+            let major = release.cuda.major();
+            if let Some(minor) = facts.drivers().minor_compat(major) {
+                let (has, needs) = (release.min_driver, minor.min_linux);
+                let message = || format!("requires driver {has}; CUDA {major} requires {needs}");
+                check.require(has == needs, message);
             }
-            if let Some(minor) = facts.drivers().minor_compat(release.cuda.major())
-                && release.min_driver != minor.min_linux
-            {
-                let message = format!(
-                    "requires driver {}; CUDA {} requires {}",
-                    release.min_driver,
-                    release.cuda.major(),
-                    minor.min_linux
-                );
-                self.add("frameworks", "torch", &release.version, message);
-            }
-        }
+        });
     }
 
     fn runtimes(&mut self, facts: &Facts) {
         let runtimes = facts.runtimes();
-        for wheel in &runtimes.wheel {
-            let mut wrong = |message: String| self.add("runtimes", "wheel", &wheel.key(), message);
-            if wheel.sha256.len() != 64
-                || !wheel.sha256.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-            {
-                wrong("has a hash that is not 64 lower-case hexadecimal digits".to_owned());
-            }
-            if !wheel.members.iter().any(|member| member.path == wheel.library) {
-                wrong(format!("does not extract its library `{}`", wheel.library));
-            }
+        self.each("runtimes", "wheel", &runtimes.wheel, |wheel, check| {
+            let message = || "has a hash that is not 64 lower-case hexadecimal digits";
+            check.require(is_lower_hex(&wheel.sha256, 64), message);
+            let extracted = wheel.members.iter().any(|member| member.path == wheel.library);
+            check.require(extracted, || format!("does not extract its library `{}`", wheel.library));
             let mut names = BTreeSet::new();
             for member in &wheel.members {
-                if member.path.split('/').any(|part| matches!(part, "" | "." | ".."))
-                    || !names.insert(member.name())
-                {
-                    wrong(format!("extracts `{}`, whose name is invalid or duplicated", member.path));
-                }
+                let confined = !member.path.split('/').any(|part| matches!(part, "" | "." | ".."));
+                check.require(confined && names.insert(member.name()), || {
+                    format!("extracts `{}`, whose name is invalid or duplicated", member.path)
+                });
             }
             let of_cuda = wheel.needs.iter().chain(&wheel.loads).filter(|soname| *soname != "libcuda.so.1");
-            for soname in of_cuda.filter(|soname| runtimes.requirement_for(soname).is_none()) {
-                wrong(format!("uses {soname}, which has no row in [[cuda_library]]"));
+            for soname in of_cuda {
+                let message = || format!("uses {soname}, which has no row in [[cuda_library]]");
+                check.require(runtimes.requirement_for(soname).is_some(), message);
             }
-        }
+        });
     }
 
     fn messages(&mut self, facts: &Facts) {
         let messages = facts.messages();
-        for row in &messages.message {
+        self.each("messages", "message", &messages.message, |row, check| {
             for general in &row.wins_over {
-                if messages.get(general).is_none() || *general == row.id {
-                    let message = format!("wins over `{general}`, which is not another message");
-                    self.add("messages", "message", &row.id, message);
-                }
+                let message = || format!("wins over `{general}`, which is not another message");
+                check.require(messages.get(general).is_some() && *general != row.id, message);
             }
-            if let Some(code) = row.cuda_code
-                && messages.cuda_error(&code.to_string()).is_none()
-            {
-                let message = format!("has the CUDA error {code}, which has no row");
-                self.add("messages", "message", &row.id, message);
+            if let Some(code) = row.cuda_code {
+                let message = || format!("has the CUDA error {code}, which has no row");
+                check.require(messages.cuda_error(&code.to_string()).is_some(), message);
             }
-            if row.fix.is_empty() {
-                self.add("messages", "message", &row.id, "has no fix");
-            }
-        }
+            check.require(!row.fix.is_empty(), || "has no fix");
+        });
         self.sorted("messages", "cuda_error", &messages.cuda_error, |row| row.code);
     }
 
     fn findings(&mut self, facts: &Facts) {
         let pages = &facts.findings().finding;
         self.sorted("findings", "finding", pages, |row| row.code.clone());
-        for page in pages {
-            if !page.has_valid_code() {
-                self.add("findings", "finding", &page.code, "is not `CD` and four digits of a known group");
-            }
-            if page.fix.is_empty() {
-                self.add("findings", "finding", &page.code, "has no fix");
-            }
-        }
+        self.each("findings", "finding", pages, |page, check| {
+            check.require(page.has_valid_code(), || "is not `CD` and four digits of a known group");
+            check.require(!page.fix.is_empty(), || "has no fix");
+        });
     }
+}
 
-    fn azure(&mut self, facts: &Facts) {
-        let is_gpu = |id: &str| facts.gpus().gpu.iter().any(|gpu| gpu.id == id);
-        for size in &facts.sizes().size {
-            if let Some(gpu) = size.gpu.as_deref().filter(|gpu| !is_gpu(gpu)) {
-                let message = format!("has the GPU `{gpu}`, which is not in gpus.toml");
-                self.add("azure_sizes", "size", &size.name, message);
-            }
-            if size.documented && (size.gpu.is_none() || size.gpu_count.is_none()) {
-                self.add("azure_sizes", "size", &size.name, "is documented and has no GPU");
-            }
-            if !matches!(size.cpu_arch.as_str(), "x86_64" | "aarch64") {
-                let message = format!("has the CPU architecture `{}`", size.cpu_arch);
-                self.add("azure_sizes", "size", &size.name, message);
-            }
-        }
-        let mut seen = BTreeSet::new();
-        for row in facts.prices().rows() {
-            if facts.sizes().find(row.size).one().is_none() {
-                self.add(
-                    Prices::NAME,
-                    "price",
-                    &row.size,
-                    "has a price, but is not a size of azure_sizes.toml",
-                );
-            }
-            if row.price.is_none() && row.spot.is_none() {
-                self.add(Prices::NAME, "price", &row.size, format!("has no price in {}", row.region));
-            }
-            if !seen.insert((row.size.to_owned(), row.region.to_owned())) {
-                self.add(Prices::NAME, "price", &row.size, format!("is duplicated for {}", row.region));
-            }
-        }
-        let services = facts.services();
-        let is_service = |id: &str| services.service.iter().any(|service| service.id == id);
-        for profile in &services.profile {
-            if !is_gpu(&profile.gpu) {
-                let message = format!("has the GPU `{}`", profile.gpu);
-                self.add("azure_services", "profile", &profile.name, message);
-            }
-        }
-        for limit in services.limit.iter().filter(|limit| !is_service(&limit.service)) {
-            let key = limit.key();
-            let message = format!("limits `{}`, which is not a service", limit.service);
-            self.add("azure_services", "limit", &key, message);
-        }
-        self.support(facts);
-        let storage = facts.storage();
-        let is_storage = |id: &str| storage.storage.iter().any(|row| row.id == id);
-        for price in storage.price.iter().filter(|price| !is_storage(&price.storage)) {
-            let key = price.key();
-            let message = format!("prices `{}`, which is not a storage", price.storage);
-            self.add("azure_storage", "price", &key, message);
-        }
-    }
+fn is_lower_hex(text: &str, digits: usize) -> bool {
+    text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether a service has a row; `ml-endpoint` is a part of `ml`.
+fn is_service(facts: &Facts, id: &str) -> bool {
+    let part_of = |whole: &str| id.strip_prefix(whole).is_some_and(|part| part.starts_with('-'));
+    facts.services().service.iter().any(|service| service.id == id || part_of(&service.id))
+}
+
+fn is_storage(facts: &Facts, id: &str) -> bool {
+    facts.storage().storage.iter().any(|row| row.id == id)
+}
+
+fn is_gpu(facts: &Facts, id: &str) -> bool {
+    facts.gpus().gpu.iter().any(|gpu| gpu.id == id)
 }

@@ -13,11 +13,9 @@ use serde::Serialize;
 pub struct Finding {
     /// `CD` and four digits; `cudock explain` has a page for it.
     pub code: &'static str,
-    /// How bad it is.
     pub severity: Severity,
     /// One sentence.
     pub message: String,
-    /// What it is based on.
     pub evidence: Vec<FindingEvidence>,
     /// What to do; empty if there is nothing to do.
     pub fix: String,
@@ -30,7 +28,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding without evidence and location.
     pub fn new(
         code: &'static str,
         severity: Severity,
@@ -48,14 +45,12 @@ impl Finding {
         }
     }
 
-    /// Adds what it is based on.
     #[must_use]
     pub fn with_evidence(mut self, evidence: impl IntoIterator<Item = FindingEvidence>) -> Self {
         self.evidence.extend(evidence);
         self
     }
 
-    /// Sets the text that it is about.
     #[must_use]
     pub fn at(mut self, path: impl Into<String>, region: TextRegion) -> Self {
         self.location = Some(FileLocation { path: path.into(), region });
@@ -70,11 +65,9 @@ impl Finding {
     }
 }
 
-/// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// Worth knowing.
     Note,
     /// May fail.
     Warning,
@@ -83,7 +76,6 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -107,11 +99,9 @@ impl FindingEvidence {
     }
 }
 
-/// A part of a text file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileLocation {
     pub path: String,
-    /// The part.
     #[serde(flatten)]
     pub region: TextRegion,
 }
@@ -122,9 +112,7 @@ pub struct TextRegion {
     /// The bytes, and the line and column of the first one.
     #[serde(flatten)]
     pub span: Span,
-    /// The line of the byte after the last.
     pub end_line: usize,
-    /// The column of the byte after the last.
     pub end_column: usize,
 }
 
@@ -145,7 +133,6 @@ pub struct Suggestion {
     pub edits: Vec<TextEdit>,
 }
 
-/// The replacement of a part of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TextEdit {
     /// What is replaced; an empty region for an insertion.

@@ -7,44 +7,19 @@ use std::path::{Path, PathBuf};
 use crate::check::{self, Violation};
 use crate::store::Facts;
 use crate::tables::{self, Prices, TableFile, for_each_table};
-use cudock_base::{ErrorKind, Excerpt, Report, did_you_mean, suggest};
+use cudock_base::{ErrorKind, Excerpt, LineIndex, Report, did_you_mean, files, suggest};
 
 /// The size limit for a file; the embedded tables together are a tenth of it.
 const MAX_BYTES: u64 = 16 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum OverlayError {
-    /// A file or the directory could not be read.
     #[error("cannot read {}", path.display())]
-    Unreadable {
-        /// The file or directory.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// A file's name is not that of a table.
+    Unreadable { path: PathBuf, source: io::Error },
     #[error("{} is not the name of a table", path.display())]
-    UnknownTable {
-        /// The file.
-        path: PathBuf,
-        /// A similar name.
-        suggestion: Option<String>,
-    },
-    /// A file's content is invalid.
+    UnknownTable { path: PathBuf, suggestion: Option<String> },
     #[error("{}:{line}:{column}: {message}", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// Line, from 1.
-        line: usize,
-        /// Column, from 1.
-        column: usize,
-        message: String,
-        /// The file's text, for an excerpt.
-        text: String,
-        /// The bytes of the error.
-        span: Range<usize>,
-    },
+    Malformed { path: PathBuf, line: usize, column: usize, message: String, text: String, span: Range<usize> },
 }
 
 impl Report for OverlayError {
@@ -53,23 +28,18 @@ impl Report for OverlayError {
     }
 
     fn hints(&self) -> Vec<String> {
-        match self {
+        let near = match self {
+            Self::UnknownTable { suggestion, .. } => did_you_mean(suggestion.as_slice()),
+            _ => None,
+        };
+        let hint = match self {
             Self::Malformed { .. } => {
-                vec![
-                    "correct the table, or omit --facts and CUDOCK_FACTS to use the embedded ones".to_owned(),
-                ]
+                "correct the table, or omit --facts and CUDOCK_FACTS to use the embedded ones"
             }
-            Self::UnknownTable { suggestion, .. } => {
-                let near: Vec<&str> = suggestion.iter().map(String::as_str).collect();
-                did_you_mean(&near)
-                    .into_iter()
-                    .chain(["`cudock facts` lists the tables".to_owned()])
-                    .collect()
-            }
-            Self::Unreadable { .. } => {
-                vec!["pass a readable directory of tables with --facts or CUDOCK_FACTS".to_owned()]
-            }
-        }
+            Self::UnknownTable { .. } => "`cudock facts` lists the tables",
+            Self::Unreadable { .. } => "pass a readable directory of tables with --facts or CUDOCK_FACTS",
+        };
+        near.into_iter().chain([hint.to_owned()]).collect()
     }
 
     fn excerpt(&self) -> Option<Excerpt<'_>> {
@@ -80,7 +50,6 @@ impl Report for OverlayError {
     }
 }
 
-/// One file of the overlay.
 #[derive(Debug, Clone)]
 pub(crate) struct Layer<T> {
     pub(crate) table: T,
@@ -207,18 +176,12 @@ fn span_of_row(text: &str, list: &str, index: usize) -> Option<Range<usize>> {
 
 fn read_text(path: &Path) -> Result<String, OverlayError> {
     let unreadable = |source| OverlayError::Unreadable { path: path.to_owned(), source };
-    let size = std::fs::metadata(path).map_err(unreadable)?.len();
-    if size > MAX_BYTES {
-        let message = format!("{size} bytes is too large for a table (at most {MAX_BYTES})");
-        return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, message)));
-    }
-    std::fs::read_to_string(path).map_err(unreadable)
+    let text = files::read_optional(path, MAX_BYTES).map_err(unreadable)?;
+    text.ok_or_else(|| unreadable(io::ErrorKind::NotFound.into()))
 }
 
 fn malformed(path: &Path, text: &str, span: Range<usize>, message: String) -> OverlayError {
-    let before = text.get(..span.start).unwrap_or_default();
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let (line, column) = LineIndex::new(text).location(span.start);
     OverlayError::Malformed { path: path.to_owned(), line, column, message, text: text.to_owned(), span }
 }
 

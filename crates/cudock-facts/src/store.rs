@@ -12,16 +12,13 @@ use crate::version::Date;
 /// The age at which reports call a table stale.
 pub const STALE_AFTER_DAYS: i32 = 180;
 
-/// Age and size of a table.
 #[derive(Debug, Clone, Serialize)]
 pub struct TableSummary {
-    /// Its name, which is also the name of its file.
     pub name: &'static str,
     /// The day it was last compared with its sources.
     pub as_of: Date,
     pub rows: usize,
     pub sources: usize,
-    /// The overlay file that changed it.
     pub overlay: Option<PathBuf>,
 }
 
@@ -63,16 +60,13 @@ macro_rules! define_facts {
             /// A table's age and size, by its name.
             pub fn table(&self, name: &str) -> Option<TableSummary> {
                 Some(match name {
-                    $($file => self.summary(self.$name()),)*
+                    $($file => {
+                        let Header { as_of, sources, .. } = self.$name().header();
+                        self.summary($file, *as_of, self.$name().rows().len(), sources.len())
+                    })*
                     Prices::NAME => {
                         let prices = self.prices();
-                        TableSummary {
-                            name: Prices::NAME,
-                            as_of: prices.newest(),
-                            rows: prices.rows().count(),
-                            sources: prices.sources.len(),
-                            overlay: self.overlay_file(Prices::NAME),
-                        }
+                        self.summary(Prices::NAME, prices.newest(), prices.rows().count(), prices.sources.len())
                     }
                     _ => return None,
                 })
@@ -93,7 +87,6 @@ macro_rules! define_facts {
 for_each_table!(define_facts);
 
 impl Facts {
-    /// The tables embedded in this program.
     pub fn embedded() -> Self {
         Self::default()
     }
@@ -118,19 +111,9 @@ impl Facts {
         })
     }
 
-    fn summary<T: TableFile>(&self, table: &T) -> TableSummary {
-        let Header { as_of, sources, .. } = table.header();
-        TableSummary {
-            name: T::NAME,
-            as_of: *as_of,
-            rows: table.rows().len(),
-            sources: sources.len(),
-            overlay: self.overlay_file(T::NAME),
-        }
-    }
-
-    fn overlay_file(&self, table: &str) -> Option<PathBuf> {
-        self.overlay.as_ref().and_then(|overlay| overlay.file_of(table))
+    fn summary(&self, name: &'static str, as_of: Date, rows: usize, sources: usize) -> TableSummary {
+        let overlay = self.overlay.as_ref().and_then(|overlay| overlay.file_of(name));
+        TableSummary { name, as_of, rows, sources, overlay }
     }
 }
 

@@ -22,20 +22,16 @@ pub enum Proof {
     Indirect,
     /// One of the above, in a region with access on request that the workload names.
     Restricted,
-    /// No source names it.
     NotListed,
 }
 
-/// The status of a region in the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RegionStatus {
-    /// On the list of public regions.
     Open,
     /// On the list, with access on request.
     Restricted,
     /// Known, and not on the list.
     NotPublic,
-    /// Not in the table.
     Unknown,
 }
 
@@ -45,13 +41,6 @@ pub(crate) struct SeriesRegions {
     pub(crate) regions: Vec<RegionId>,
     /// Whether no other region has it.
     complete: bool,
-}
-
-/// Whether a service supports the sizes of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SeriesSupport {
-    Supported(Proof),
-    Unsupported,
 }
 
 impl RegionStatus {
@@ -73,22 +62,19 @@ impl SeriesRegions {
     }
 }
 
-/// How each service supports a series, by [`ServiceKind::index`].
-pub(crate) fn series_support(facts: &Facts, series: Option<&str>) -> [SeriesSupport; 9] {
+/// How each service supports a series, by [`ServiceKind::index`]; none if it does not.
+pub(crate) fn series_support(facts: &Facts, series: Option<&str>) -> [Option<Proof>; 9] {
     ServiceKind::ALL.map(|kind| {
         let row = series.and_then(|series| facts.services().support_of(kind.id(), series));
         match row.map(|row| (row.value, row.inferred)) {
-            Some((SupportValue::Documented, false)) => SeriesSupport::Supported(Proof::Documented),
-            Some((SupportValue::Documented, true) | (SupportValue::InUse, _)) => {
-                SeriesSupport::Supported(Proof::Indirect)
-            }
-            Some((SupportValue::Refused, _)) => SeriesSupport::Unsupported,
-            Some((SupportValue::NotListed, _)) | None => SeriesSupport::Supported(Proof::NotListed),
+            Some((SupportValue::Documented, false)) => Some(Proof::Documented),
+            Some((SupportValue::Documented, true) | (SupportValue::InUse, _)) => Some(Proof::Indirect),
+            Some((SupportValue::Refused, _)) => None,
+            Some((SupportValue::NotListed, _)) | None => Some(Proof::NotListed),
         }
     })
 }
 
-/// Why a size is not available in a region, on any service.
 pub(crate) fn region_rejection(case: &Case, region: RegionId) -> Option<RejectReason> {
     match case.context.catalog.status(region) {
         RegionStatus::NotPublic => return Some(RejectReason::NotPublic),
@@ -103,10 +89,7 @@ pub(crate) fn region_rejection(case: &Case, region: RegionId) -> Option<RejectRe
 
 /// The evidence that the service has the size in a region that is not rejected.
 pub(crate) fn proof(case: &Case, region: RegionId) -> Proof {
-    let service = match case.series_support() {
-        SeriesSupport::Supported(proof) => proof,
-        SeriesSupport::Unsupported => Proof::NotListed,
-    };
+    let service = case.series_support().unwrap_or(Proof::NotListed);
     let elsewhere = case.machine.sold_in.as_ref().is_some_and(|sold| !sold.regions.contains(&region));
     let here = match case.context.catalog.status(region) {
         RegionStatus::Unknown | RegionStatus::NotPublic => Proof::NotListed,
@@ -118,14 +101,14 @@ pub(crate) fn proof(case: &Case, region: RegionId) -> Proof {
 }
 
 impl<'a> Case<'_, 'a> {
-    /// How the service supports the size.
-    pub(crate) fn series_support(&self) -> SeriesSupport {
+    /// How the service supports the size; none if it does not.
+    pub(crate) fn series_support(&self) -> Option<Proof> {
         // A workload profile exists on its service only.
         if self.machine.profile.is_some() {
-            return SeriesSupport::Supported(Proof::Documented);
+            return Some(Proof::Documented);
         }
         let known = self.machine.series_support.get(usize::from(self.terms.kind.index()));
-        known.copied().unwrap_or(SeriesSupport::Supported(Proof::NotListed))
+        known.copied().unwrap_or(Some(Proof::NotListed))
     }
 
     /// The row of the table about the series on the service.

@@ -1,19 +1,13 @@
 //! The codes of findings and rejections. A code is never given another meaning.
 
 cudock_facts::codes! {
-    /// Azure has retired the size.
     SIZE_RETIRED = "CD0801";
-    /// The size requires Azure's GRID driver.
     GRID_DRIVER = "CD0802";
-    /// The service has no GPUs.
     SERVICE_WITHOUT_GPUS = "CD0803";
-    /// The GPU has too little memory.
     GPU_MEMORY = "CD0804";
     /// The GPU's compute capability is outside what the program runs on.
     CAPABILITY = "CD0805";
-    /// An instance has too few GPUs.
     GPU_COUNT = "CD0806";
-    /// `NVLink` or `InfiniBand` is missing.
     INTERCONNECT = "CD0807";
     /// Too few processors, or too little memory or disk.
     MACHINE_TOO_SMALL = "CD0808";
@@ -21,20 +15,14 @@ cudock_facts::codes! {
     ARCHITECTURE = "CD0809";
     /// The image does not run there, according to `check`.
     IMAGE_DOES_NOT_RUN = "CD0810";
-    /// No price is known in the regions allowed.
     NO_PRICE = "CD0811";
-    /// The size is undocumented: it only has a price.
     UNDOCUMENTED_SIZE = "CD0812";
-    /// The size is retired before the work ends, or soon.
     ENDS_TOO_SOON = "CD0813";
-    /// The GPU is not from NVIDIA.
     NOT_NVIDIA = "CD0814";
     SERVICE_LIMIT = "CD0815";
-    /// The service does not offer the size.
     SIZE_NOT_OFFERED = "CD0816";
     /// Excluded by a constraint of the workload.
     NOT_WANTED = "CD0817";
-    /// The service does not run this kind of work.
     OTHER_KIND_OF_WORK = "CD0818";
     /// The driver that the service installs does not match.
     DRIVER = "CD0819";
@@ -44,16 +32,13 @@ cudock_facts::codes! {
     SPOT_SAVES_NOTHING = "CD0821";
     /// No source lists the size for the service in the region.
     NOT_LISTED = "CD0825";
-    /// The region requires an access request.
     RESTRICTED_REGION = "CD0826";
     /// The region does not have the size, or is not a public one.
     NOT_IN_REGION = "CD0827";
     /// The service does not install a driver on the size.
     OWN_DRIVER = "CD0829";
-    /// It exceeds the budget.
     OVER_BUDGET = "CD0901";
     MISSES_DEADLINE = "CD0902";
-    /// The GPU waits for data.
     DATA_BOUND = "CD0903";
     OLD_PRICE = "CD0904";
     /// Evictions cost more than they save.

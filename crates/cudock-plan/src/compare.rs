@@ -9,7 +9,6 @@ use crate::scan::{Breakpoint, CostLine, Scan};
 use crate::service::ServiceKind;
 use crate::workload::Priority;
 
-/// One of the placements to compare.
 pub struct Candidate<'a> {
     /// Its name as typed.
     pub name: &'a str,
@@ -78,13 +77,9 @@ impl<'p> Plan<'p> {
     /// Why a candidate has no placement: its rejections, or that it is not offered.
     pub fn rejection_reasons(&self, candidate: &Candidate<'_>) -> Vec<String> {
         let about = |rejection: &&Rejection| {
-            let service = rejection.service.is_none_or(|service| candidate.services.contains(&service));
-            let size = rejection.size.as_deref().is_none_or(|size| size == candidate.size);
-            let region = match (&rejection.region, candidate.region) {
-                (Some(rejected), Some(named)) => rejected == named,
-                _ => true,
-            };
-            service && size && region && (rejection.service.is_some() || rejection.size.is_some())
+            let regions = rejection.region.as_deref().zip(candidate.region);
+            rejection.is_about(&candidate.services, candidate.size)
+                && regions.is_none_or(|(rejected, named)| rejected == named)
         };
         let describe = |rejection: &Rejection| {
             let service = rejection.service.map_or("anywhere", ServiceKind::id);

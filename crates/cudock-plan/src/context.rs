@@ -20,9 +20,7 @@ pub(crate) struct PlanContext<'a> {
     pub(crate) verdicts: &'a Verdicts,
     /// The storage of the data; none without data, or if the storage is unknown.
     pub(crate) store: Option<DataStore<'a>>,
-    /// The storage that weights are fetched from.
     pub(crate) weights_store: Option<DataStore<'a>>,
-    /// What each region charges besides machines.
     pub(crate) region_costs: RegionCostCache<'a>,
     /// The scale of the load in thousandths. The load itself has thousandths of a request per second, too coarse to scale.
     pub(crate) load_scale: u64,
@@ -32,7 +30,6 @@ pub(crate) struct PlanContext<'a> {
     allowed: Vec<bool>,
 }
 
-/// How a service bills, starts and limits workloads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms<'a> {
     pub(crate) kind: ServiceKind,
@@ -40,9 +37,11 @@ pub(crate) struct Terms<'a> {
     pub(crate) start: Option<&'a StartTimes>,
     pub(crate) row: Option<&'a cudock_facts::tables::Service>,
     pub(crate) limits: Limits,
-    /// Which drivers the service provides: CUDA, GRID, GRID 20.
+    /// Which of [`DRIVERS`] the service provides.
     drivers: [bool; 3],
 }
+
+const DRIVERS: [SizeDriver; 3] = [SizeDriver::Cuda, SizeDriver::Grid, SizeDriver::GridV20];
 
 /// Limits that cannot be raised, and quota that is reserved.
 #[derive(Debug, Clone, Copy, Default)]
@@ -125,7 +124,6 @@ impl<'a> PlanContext<'a> {
     }
 }
 
-/// How data gets to the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadMode {
     /// Read from its storage.
@@ -165,19 +163,15 @@ impl<'a> Terms<'a> {
                 least_instances: figure(BoundKey::LeastInstances).unwrap_or(0),
                 reserve_percent: figure(BoundKey::QuotaReserve).unwrap_or(0),
             },
-            drivers: [has(SizeDriver::Cuda), has(SizeDriver::Grid), has(SizeDriver::GridV20)],
+            drivers: DRIVERS.map(has),
         }
     }
 
     /// Whether the service provides a driver; a service without any documented driver is assumed to provide all.
     pub(crate) fn provides(&self, driver: SizeDriver) -> bool {
-        let index = match driver {
-            SizeDriver::Cuda => 0,
-            SizeDriver::Grid => 1,
-            SizeDriver::GridV20 => 2,
-            _ => return false,
-        };
-        self.drivers == [false; 3] || self.drivers.get(index).copied().unwrap_or(false)
+        let mut provided = DRIVERS.into_iter().zip(self.drivers);
+        let all = self.drivers == [false; 3];
+        provided.any(|(known, provided)| known == driver && (provided || all))
     }
 
     /// The longest a job may run, in milliseconds.

@@ -17,11 +17,9 @@ pub type PerMille = u64;
 #[derive(Debug, Clone, Copy)]
 pub struct CostCurve<'a> {
     pub catalog: &'a Catalog,
-    /// The tables.
     pub facts: &'a Facts,
     /// The workload at a scale of 1000.
     pub workload: &'a Workload,
-    /// Where its image runs.
     pub verdicts: &'a Verdicts,
 }
 

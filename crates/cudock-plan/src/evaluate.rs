@@ -14,7 +14,6 @@ use crate::reject::{RejectReason, RejectedOffer};
 use crate::service::ServiceKind;
 use crate::workload::{Priority, Workload};
 
-/// Collects ranked and rejected offers.
 pub(crate) struct Evaluator<'q, 'a> {
     pub(crate) context: &'q PlanContext<'a>,
     pub(crate) ranked: Vec<Ranked>,
@@ -22,7 +21,6 @@ pub(crate) struct Evaluator<'q, 'a> {
 }
 
 impl Evaluator<'_, '_> {
-    /// Evaluates all offers of a service.
     pub(crate) fn evaluate_service(&mut self, service: ServiceKind) {
         let Some(any) = Case::new(self.context, service, SizeId(0)) else { return };
         if let Some((rule, distance)) = judge(&SERVICE_RULES, &any) {
@@ -189,14 +187,12 @@ fn best(case: &Case, offer: &Offer, usages: &[Usage]) -> Result<Ranked, RejectRe
     }
 }
 
-/// Whether the work ends before a day.
 fn ends_before(workload: &Workload, usage: &Usage, day: Date) -> bool {
     const DAY: u128 = 86_400_000;
     let left = u128::try_from(day.days_since(workload.begins)).unwrap_or(0);
     usage.lasts.div_ceil(DAY) <= left
 }
 
-/// The usage and cost of a ranked offer.
 pub(crate) fn usage_of(case: &Case, offer: &Offer, mode: ReadMode) -> Option<(Usage, cost::Parts)> {
     let usage = cost::usage(case, offer.priority, mode).ok()?;
     let parts = cost::price(case, offer, &usage).ok()?;

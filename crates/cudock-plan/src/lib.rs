@@ -21,13 +21,9 @@
 //!         memory: 14_000_000_000,
 //!         per_instance: 1,
 //!         instances: 1,
-//!         least_capability: None,
-//!         greatest_capability: None,
 //!         models: vec!["T4".into()],
-//!         nvlink: false,
-//!         infiniband: false,
 //!         measured_on: Some("T4".into()),
-//!         speeds: Default::default(),
+//!         ..GpuNeeds::default()
 //!     },
 //!     machine: MachineNeeds::default(),
 //!     data: None,
@@ -84,7 +80,7 @@ pub use offer::{Offer, RegionId, SizeId, SourceId};
 pub use placement::{Cost, Part, PartKind, Placement, Rejection, Times};
 pub use plan::{Plan, RuleLine, plan};
 pub use rank::{Choices, Ranked};
-pub use relax::{Relaxation, Relaxed, relaxed};
+pub use relax::{Relaxation, Relaxed};
 pub use scan::{Breakpoint, CostLine, Scan};
 pub use service::ServiceKind;
 pub use size_report::{SizeReport, shared_rules};

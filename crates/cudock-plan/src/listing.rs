@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use crate::offer::Offer;
 use crate::placement::Placement;
-use crate::plan::Plan;
+use crate::plan::{Plan, best_regions};
 use crate::rank::Ranked;
 
-/// A placement and its position in the list.
 #[derive(Debug)]
 pub struct Listed {
     /// Its position, from 1.
@@ -24,7 +23,6 @@ fn is_same(a: &Offer, b: &Offer) -> bool {
 }
 
 impl Plan<'_> {
-    /// The best choices by name.
     fn named_choices(&self) -> Vec<(&'static str, &Ranked)> {
         let choices = self.choices();
         [
@@ -39,19 +37,16 @@ impl Plan<'_> {
 
     /// The first `top` placements, followed by those that are best at something.
     pub fn list(&self, top: usize, all_regions: bool) -> Vec<Listed> {
-        let all = self.ranked();
-        let chosen = if all_regions { all.iter().collect() } else { self.best_regions() };
-        self.listed(chosen, all, top, all_regions)
+        self.listed(self.ranked(), top, all_regions)
     }
 
     /// The first `top` of the offers that no source lists, with positions of their own.
     pub fn list_unlisted(&self, top: usize, all_regions: bool) -> Vec<Listed> {
-        let all = self.unlisted();
-        let chosen = if all_regions { all.iter().collect() } else { self.unlisted_best_regions() };
-        self.listed(chosen, all, top, all_regions)
+        self.listed(self.unlisted(), top, all_regions)
     }
 
-    fn listed(&self, chosen: Vec<&Ranked>, all: &[Ranked], top: usize, all_regions: bool) -> Vec<Listed> {
+    fn listed(&self, all: &[Ranked], top: usize, all_regions: bool) -> Vec<Listed> {
+        let chosen = if all_regions { all.iter().collect() } else { best_regions(all) };
         let choices = self.named_choices();
         let mut regions: HashMap<_, usize> = HashMap::new();
         for ranked in all {

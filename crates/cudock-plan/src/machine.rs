@@ -4,31 +4,29 @@ use cudock_facts::Facts;
 use cudock_facts::tables::{Gpu, Lifecycle, Profile, Size, SizeDriver, Vendor};
 use cudock_facts::version::{Capability, Date};
 
-use crate::availability::{Proof, SeriesRegions, SeriesSupport, series_support};
+use crate::availability::{Proof, SeriesRegions, series_support};
 use crate::offer::RegionId;
 
 pub(crate) const GB: u64 = 1_000_000_000;
 pub(crate) const GIB: u64 = 1 << 30;
 
 /// What an instance has. Figures that the tables lack are none.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct MachineType {
     pub(crate) name: String,
     pub(crate) series: Option<String>,
-    /// How each service supports it, by [`ServiceKind::index`](crate::ServiceKind).
-    pub(crate) series_support: [SeriesSupport; 9],
+    /// How each service supports it, by [`ServiceKind::index`](crate::ServiceKind); none if it does not.
+    pub(crate) series_support: [Option<Proof>; 9],
     /// The regions that have it, if only some do.
     pub(crate) sold_in: Option<SeriesRegions>,
     /// Whether it exists as a confidential VM only.
     pub(crate) confidential: bool,
-    /// Container Apps only.
     pub(crate) profile: Option<ProfilePlan>,
     pub(crate) gpu: Option<String>,
     pub(crate) nvidia: Option<bool>,
     pub(crate) capability: Option<Capability>,
     /// Published half-precision throughput, in 10^9 operations a second.
     pub(crate) gflops: Option<u64>,
-    /// GPUs in thousandths.
     pub(crate) gpus: Option<u32>,
     /// Of each GPU or of the share, in bytes.
     pub(crate) gpu_memory: Option<u64>,
@@ -62,7 +60,6 @@ pub(crate) struct MachineType {
     pub(crate) endpoint_exempt: Option<bool>,
 }
 
-/// How a profile is billed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProfilePlan {
     Consumption,
@@ -137,42 +134,16 @@ impl MachineType {
         let row = gpu.and_then(|id| facts.gpus().gpu.iter().find(|row: &&Gpu| row.id == id));
         Self {
             name: name.to_owned(),
-            series: None,
-            series_support: [SeriesSupport::Supported(Proof::NotListed); 9],
-            sold_in: None,
-            confidential: false,
-            profile: None,
+            series_support: [Some(Proof::NotListed); 9],
             gpu: gpu.map(str::to_owned),
             nvidia: row.map(|row| row.vendor == Vendor::Nvidia),
             capability: row.and_then(|row| row.capability),
             gflops: row.and_then(|row| row.fp16_tflops).map(gflops),
-            gpus: None,
-            gpu_memory: None,
-            vcpu: None,
-            ram: None,
-            local_disk: 0,
             local_disks: 1,
-            network: None,
-            network_assumed: false,
-            remote_disks: None,
-            infiniband: None,
-            infiniband_gbps: None,
-            nvlink: None,
-            architecture: String::new(),
-            driver: None,
-            family: None,
-            spot: None,
-            lifecycle: Lifecycle::Unknown,
-            documented: false,
-            replacement: None,
-            ends: None,
-            ends_in: Vec::new(),
-            offered_in: Vec::new(),
-            endpoint_exempt: None,
+            ..Self::default()
         }
     }
 
-    /// The day it is retired in a region.
     pub(crate) fn ends_on(&self, region: RegionId) -> Option<Date> {
         self.ends_in.iter().find(|(named, _)| *named == region).map(|(_, day)| *day).or(self.ends)
     }
@@ -188,7 +159,6 @@ impl MachineType {
         self.gpu.is_some() && self.gpu == other.gpu && figures(self) == figures(other)
     }
 
-    /// Whether it is a fraction of a GPU.
     pub(crate) fn is_share(&self) -> bool {
         self.gpus.is_some_and(|gpus| gpus < 1000)
     }
@@ -203,13 +173,11 @@ impl MachineType {
         }
     }
 
-    /// The id of the GPU, for messages.
     pub(crate) fn gpu_name(&self) -> &str {
         self.gpu.as_deref().unwrap_or("GPU")
     }
 }
 
-/// Converts 10^12 operations a second to 10^9.
 pub(crate) fn gflops(tflops: f64) -> u64 {
     whole(tflops * 1000.0)
 }

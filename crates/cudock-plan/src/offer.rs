@@ -21,7 +21,6 @@ pub struct SourceId(pub u16);
 macro_rules! index {
     ($($id:ty),+) => {
         $(impl $id {
-            /// The position in its table.
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
@@ -35,15 +34,11 @@ index!(SizeId, RegionId, SourceId);
 pub struct Offer {
     /// What an instance costs per hour.
     pub rate: Usd,
-    /// The day the price was read.
     pub date: Date,
-    /// The size or profile.
     pub size: SizeId,
     pub region: RegionId,
-    /// Where the price was read.
     pub source: SourceId,
     pub service: ServiceKind,
-    /// Regular, or Spot.
     pub priority: Priority,
     /// Whether the price was derived from others because none was found.
     pub assumed: bool,

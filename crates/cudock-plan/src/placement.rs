@@ -15,31 +15,24 @@ use cudock_base::Usd;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Placement {
     pub service: ServiceKind,
-    /// The size, or the workload profile.
     pub size: String,
     pub region: String,
-    /// Regular, or Spot.
     pub priority: Priority,
     /// The id of the GPU in the tables.
     pub gpu: String,
     /// GPUs per instance in thousandths: 500 is half a GPU.
     pub gpus_per_instance: u32,
-    /// The most instances at a time.
     pub instances: u32,
     /// What an instance costs per hour.
     pub price_per_hour: Usd,
-    /// The day the price was read.
     pub price_date: Option<Date>,
     pub price_source: Option<String>,
-    /// How much the service manages.
     pub management: Management,
-    /// Durations.
     pub times: Times,
     /// The cost of the whole job, or of a month of serving.
     pub cost: Cost,
     /// The cost of a month of 730 hours, for serving.
     pub per_month: Option<Usd>,
-    /// The cost of a million requests, for serving.
     pub per_million: Option<Usd>,
     /// The quota it needs: `Standard NCASv3_T4 Family: 8 vCPU`.
     pub quota: Option<String>,
@@ -47,13 +40,10 @@ pub struct Placement {
     pub proof: Proof,
     /// How much of the cost rests on assumptions: smaller differences mean nothing.
     pub uncertainty: Usd,
-    /// Why it fits, in sentences.
     pub reasons: Vec<String>,
-    /// Findings about it.
     pub warnings: Vec<Finding>,
 }
 
-/// How long a placement takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
     /// From the order to the program's first useful work.
@@ -70,7 +60,6 @@ pub struct Times {
     pub total: Duration,
 }
 
-/// A cost and its parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cost {
     /// The sum of the parts, exactly.
@@ -82,14 +71,12 @@ pub struct Cost {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Part {
     pub kind: PartKind,
-    /// The amount.
     pub money: Usd,
     /// The calculation: "3 instances x 0.67 h x $0.526".
     #[serde(rename = "how")]
     pub arithmetic: String,
 }
 
-/// What money is spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartKind {
@@ -99,13 +86,9 @@ pub enum PartKind {
     ColdStart,
     /// Machines that are up without work.
     Idle,
-    /// Work lost to evictions.
     Evictions,
-    /// Rounding to the billing unit.
     Rounding,
-    /// Fees of the service.
     Fee,
-    /// The OS disk.
     Disk,
     /// Storing and reading the data.
     Storage,
@@ -114,7 +97,6 @@ pub enum PartKind {
 }
 
 impl PartKind {
-    /// Its name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Compute => "compute",
@@ -154,13 +136,20 @@ pub struct Rejection {
     pub region: Option<String>,
     /// The priority, if only that one is rejected.
     pub priority: Option<Priority>,
-    /// The code of the finding.
     pub code: &'static str,
-    /// The reason, in a sentence.
     pub reason: String,
     /// How far it is from fitting: the fewer needs are unmet and the smaller the gaps, the lower.
     #[serde(skip)]
     pub distance: u64,
+}
+
+impl Rejection {
+    /// Whether it says something about a size on some services, not about all offers.
+    pub(crate) fn is_about(&self, services: &[ServiceKind], size: &str) -> bool {
+        self.service.is_none_or(|service| services.contains(&service))
+            && self.size.as_deref().is_none_or(|rejected| rejected == size)
+            && (self.service.is_some() || self.size.is_some())
+    }
 }
 
 fn seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

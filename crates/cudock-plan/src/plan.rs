@@ -59,12 +59,10 @@ impl<'a> Plan<'a> {
         self.context.workload
     }
 
-    /// The tables it was planned with.
     pub fn facts(&self) -> &'a Facts {
         self.context.facts
     }
 
-    /// The catalog it was planned with.
     pub fn catalog(&self) -> &'a Catalog {
         self.context.catalog
     }
@@ -74,10 +72,8 @@ impl<'a> Plan<'a> {
         self.context.serves()
     }
 
-    /// What would fit if a need or constraint were relaxed.
     pub fn relaxed(&self) -> Vec<Relaxed> {
-        let context = &self.context;
-        relaxed(context.catalog, context.facts, context.workload, context.verdicts)
+        relaxed(&self.context)
     }
 
     /// The documented offers that fit the workload, cheapest first. Costs that differ by less than the uncertainty are
@@ -186,7 +182,6 @@ impl<'a> Plan<'a> {
         nearest
     }
 
-    /// How many offers were evaluated.
     pub fn considered(&self) -> usize {
         self.context.catalog.offers().len()
     }
@@ -206,7 +201,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn best_regions(ranked: &[Ranked]) -> Vec<&Ranked> {
+pub(crate) fn best_regions(ranked: &[Ranked]) -> Vec<&Ranked> {
     let mut seen = std::collections::HashSet::new();
     let key = |entry: &Ranked| (entry.offer.service, entry.offer.size, entry.offer.priority);
     ranked.iter().filter(|entry| seen.insert(key(entry))).collect()

@@ -25,11 +25,9 @@ pub struct Ranked {
     pub(crate) mode: ReadMode,
 }
 
-/// The best placements by three criteria.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices<'a> {
     pub cheapest: Option<&'a Ranked>,
-    /// The fastest; the cheapest of equals.
     pub fastest: Option<&'a Ranked>,
     /// The one with the least management; the cheapest of equals.
     pub least_management: Option<&'a Ranked>,
@@ -84,18 +82,15 @@ pub(crate) fn pareto(ranked: &[Ranked]) -> Vec<&Ranked> {
     order.sort_by_key(|entry| (entry.total, entry.time, Reverse(entry.offer.service.management())));
     let mut kept: Vec<&Ranked> = Vec::new();
     // In this order only an earlier offer can beat a later one, and the fastest of each level represents all before it.
-    let mut fastest = [Duration::MAX; 3];
-    let mut seen = [false; 3];
+    let mut fastest: [Option<Duration>; 3] = [None; 3];
     for entry in order {
         let level = entry.offer.service.management() as usize;
-        let beaten = fastest.iter().zip(seen).skip(level).any(|(time, seen)| seen && *time <= entry.time);
-        if beaten {
+        if fastest.iter().skip(level).flatten().any(|time| *time <= entry.time) {
             continue;
         }
         kept.push(entry);
-        if let (Some(time), Some(seen)) = (fastest.get_mut(level), seen.get_mut(level)) {
-            *time = entry.time;
-            *seen = true;
+        if let Some(time) = fastest.get_mut(level) {
+            *time = Some(entry.time);
         }
     }
     kept

@@ -31,9 +31,12 @@ impl Ratio {
     }
 
     pub(crate) fn min(self, other: Self) -> Self {
-        let (mine, others) =
-            (u128::from(self.num) * u128::from(other.den), u128::from(other.num) * u128::from(self.den));
-        if mine > others { other } else { self }
+        if self.cross(other) > other.cross(self) { other } else { self }
+    }
+
+    /// Its numerator over a common denominator with another, to compare the two.
+    pub(crate) fn cross(self, other: Self) -> u128 {
+        u128::from(self.num) * u128::from(other.den)
     }
 }
 

@@ -23,24 +23,17 @@ pub(crate) struct RejectedOffer {
     pub(crate) distance: u64,
 }
 
-/// The reason of a rejection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RejectReason {
     /// A rule about the service, by its index.
     Service(u8),
     /// A rule about the size, by its index.
     Size(u8),
-    /// No price in the allowed regions.
     NoPrice,
-    /// Another priority is required.
     OtherPriority(Priority),
-    /// The workload does not allow eviction.
     NoEviction,
-    /// Spot is required and not available.
     NoSpot,
-    /// It does not work out at this priority.
     Unfit(Unfit),
-    /// The region is not public.
     NotPublic,
     /// The region requires an access request, and the workload does not name it.
     RestrictedRegion,
@@ -52,7 +45,6 @@ pub(crate) enum RejectReason {
     Ends(Date),
     /// A price that only this workload needs is unknown there.
     Unpriced(Unpriced),
-    /// It exceeds the budget.
     Budget(Usd),
 }
 

@@ -1,9 +1,8 @@
 //! What would fit if a need or constraint were relaxed, for workloads that fit nowhere.
 
 use cudock_base::format::{bytes, duration};
-use cudock_facts::Facts;
 
-use crate::catalog::Catalog;
+use crate::context::PlanContext;
 use crate::format;
 use crate::placement::Placement;
 use crate::plan::plan;
@@ -12,42 +11,28 @@ use crate::workload::{Management, Workload};
 
 const GB: u64 = 1_000_000_000;
 
-/// A need or constraint that is relaxed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relaxation {
-    /// Any GPU, not only those named.
     AnyGpu,
-    /// Any compute capability.
     AnyCapability,
-    /// GPUs without `NVLink`.
     NoNvlink,
-    /// Machines without `InfiniBand`.
     NoInfiniband,
-    /// Fewer processors, or less main memory.
     SmallerMachine,
-    /// The other processor architecture.
     OtherArchitecture,
-    /// Regions that were not named.
     OtherRegions,
-    /// Services that were not named.
     OtherServices,
-    /// Sizes that were not named.
     OtherSizes,
     OtherPriority,
-    /// Services that manage less.
     LessManagement,
     MoreMoney,
     MoreTime,
     /// This many billion bytes on each GPU.
     LessMemory(u64),
-    /// This many GPUs in an instance.
     FewerGpus(u32),
-    /// An image that runs there.
     OtherImage,
 }
 
 impl Relaxation {
-    /// Describes the relaxation for a report.
     pub fn describe(self, workload: &Workload) -> String {
         let (gpu, constraints) = (&workload.gpu, &workload.constraints);
         match self {
@@ -81,18 +66,17 @@ impl Relaxation {
     }
 }
 
-/// What fits with some relaxations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relaxed {
     /// The relaxations, all applied at once.
     pub relaxations: Vec<Relaxation>,
-    /// The cheapest placement with them.
     pub placement: Placement,
 }
 
 /// Tries every relaxation alone, and then pairs of those that are not enough alone. Each trial is a plan of a few
 /// milliseconds.
-pub fn relaxed(catalog: &Catalog, facts: &Facts, workload: &Workload, verdicts: &Verdicts) -> Vec<Relaxed> {
+pub(crate) fn relaxed(context: &PlanContext) -> Vec<Relaxed> {
+    let PlanContext { catalog, facts, workload, verdicts, .. } = *context;
     let fitting = |relaxations: &[Relaxation], verdicts: &Verdicts| {
         let other = relaxations.iter().fold(workload.clone(), |work, relaxation| relaxation.apply(work));
         let plan = plan(catalog, facts, &other, verdicts);
@@ -143,23 +127,7 @@ impl Relaxation {
 
     /// Whether a workload has the need or constraint.
     fn applies_to(self, workload: &Workload) -> bool {
-        let Workload { gpu, machine, constraints, .. } = workload;
-        match self {
-            Self::AnyGpu => !gpu.models.is_empty(),
-            Self::AnyCapability => gpu.least_capability.is_some() || gpu.greatest_capability.is_some(),
-            Self::NoNvlink => gpu.nvlink,
-            Self::NoInfiniband => gpu.infiniband,
-            Self::SmallerMachine => machine.vcpu > 0 || machine.memory > 0,
-            Self::OtherArchitecture => machine.architecture.is_some(),
-            Self::OtherRegions => !constraints.regions.is_empty(),
-            Self::OtherServices => !constraints.services.is_empty(),
-            Self::OtherSizes => !constraints.sizes.is_empty(),
-            Self::OtherPriority => constraints.priority.is_some(),
-            Self::LessManagement => constraints.management != Management::Own,
-            Self::MoreMoney => constraints.budget.is_some(),
-            Self::MoreTime => constraints.deadline.is_some(),
-            Self::LessMemory(_) | Self::FewerGpus(_) | Self::OtherImage => true,
-        }
+        self.apply(workload.clone()) != *workload
     }
 
     fn apply(self, mut workload: Workload) -> Workload {

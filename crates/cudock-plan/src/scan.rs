@@ -34,7 +34,6 @@ pub struct Scan {
 /// A load or duration at which another offer becomes the cheapest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Breakpoint {
-    /// The load or the duration as text.
     pub at: String,
     /// Seconds, items, or peak requests per second.
     pub value: f64,
@@ -48,7 +47,6 @@ pub struct Breakpoint {
 }
 
 impl Breakpoint {
-    /// Describes it in one sentence.
     pub fn describe(&self) -> String {
         let Self { at, below, above, cost, .. } = self;
         format!("below {at}: {below}; above: {above} ({} at that point)", format::dollars(*cost))
@@ -58,7 +56,6 @@ impl Breakpoint {
 /// An offer and its cost at each scale, as far as it can do the work.
 #[derive(Debug)]
 pub struct CostLine {
-    /// Its name in reports.
     pub name: String,
     pub offer: Offer,
     /// Its cost by scale, in rising order.
@@ -73,7 +70,6 @@ impl CostLine {
 }
 
 impl Scan {
-    /// Prepares the scan of a workload.
     pub fn new(workload: &Workload) -> Self {
         let mut workload = workload.clone();
         // Serverless pays off at loads far below a thousandth of what keeps a machine busy, so start from a smaller unit.
@@ -84,7 +80,6 @@ impl Scan {
         Self { workload, requested: 1000 * finer, at: steps(low, HIGH * finer) }
     }
 
-    /// The lowest and the highest scale.
     pub fn bounds(&self) -> (PerMille, PerMille) {
         (self.at.first().copied().unwrap_or(LOW), self.at.last().copied().unwrap_or(HIGH))
     }
@@ -179,7 +174,6 @@ impl Scan {
         }
     }
 
-    /// Whether what is varied is a time.
     pub const fn is_time(&self) -> bool {
         matches!(self.workload.work, Work::Job { .. } | Work::Sweep { .. })
     }

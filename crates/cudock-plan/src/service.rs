@@ -8,28 +8,21 @@ use crate::workload::Management;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServiceKind {
-    /// Container Apps, consumption plan.
     ContainerApps,
     /// Serverless compute of Machine Learning: jobs only.
     MlServerless,
-    /// A pool of Batch.
     Batch,
-    /// A compute cluster of Machine Learning.
     MlCluster,
     /// A managed online endpoint of Machine Learning: serving only.
     MlEndpoint,
-    /// A node pool of a Kubernetes cluster.
     Aks,
-    /// Container Apps, dedicated workload profile.
     ContainerAppsDedicated,
-    /// A virtual machine that the user manages.
     Vm,
     /// Container Instances: no GPU since 2025-07-14.
     Aci,
 }
 
 impl ServiceKind {
-    /// All kinds, in order.
     pub const ALL: [Self; 9] = [
         Self::ContainerApps,
         Self::MlServerless,
@@ -52,7 +45,6 @@ impl ServiceKind {
         !matches!(self, Self::ContainerApps | Self::ContainerAppsDedicated | Self::Aci)
     }
 
-    /// Whether it offers Spot capacity.
     pub const fn has_spot(self) -> bool {
         matches!(self, Self::Vm | Self::Aks | Self::Batch | Self::MlCluster | Self::MlServerless)
     }
@@ -117,7 +109,6 @@ impl ServiceKind {
         }
     }
 
-    /// Its name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Vm => "Virtual Machine",
@@ -132,7 +123,6 @@ impl ServiceKind {
         }
     }
 
-    /// How much the service manages.
     pub const fn management(self) -> Management {
         match self {
             Self::Vm | Self::Aks => Management::Own,

@@ -8,13 +8,11 @@ use crate::plan::{Plan, RuleLine};
 use crate::service::ServiceKind;
 use crate::workload::Priority;
 
-/// How a size fares on one service.
 #[derive(Debug, Serialize)]
 pub struct SizeReport<'a> {
     pub service: ServiceKind,
     /// The cheapest region of each priority.
     pub placements: Vec<Placement>,
-    /// Why it does not fit.
     pub rejections: Vec<&'a Rejection>,
     /// Every rule, in the order of evaluation.
     pub rules: Vec<RuleLine>,
@@ -73,15 +71,10 @@ impl<'p> Plan<'p> {
             let cheapest = [Priority::Regular, Priority::Spot]
                 .into_iter()
                 .filter_map(|priority| self.find(service, size, None, Some(priority)));
-            let about = |rejection: &&Rejection| {
-                rejection.service.is_none_or(|of| of == service)
-                    && rejection.size.as_deref().is_none_or(|of| of == size)
-                    && (rejection.service.is_some() || rejection.size.is_some())
-            };
             SizeReport {
                 service,
                 placements: cheapest.map(|ranked| self.placement(ranked)).collect(),
-                rejections: self.rejected().iter().filter(about).collect(),
+                rejections: self.rejected().iter().filter(|one| one.is_about(&[service], size)).collect(),
                 rules: self.rules(service, size),
             }
         });

@@ -18,6 +18,7 @@ use crate::workload::{
 };
 use cudock_base::Usd;
 
+pub(crate) const T4: &str = "Standard_NC4as_T4_v3";
 pub(crate) const SECOND: u128 = 1000;
 pub(crate) const MINUTE: u128 = 60 * SECOND;
 pub(crate) const HOUR: u128 = 60 * MINUTE;
@@ -40,21 +41,15 @@ pub(crate) fn workload(work: Work) -> Workload {
             memory: 10_000_000_000,
             per_instance: 1,
             instances: 1,
-            least_capability: None,
-            greatest_capability: None,
-            models: Vec::new(),
-            nvlink: false,
-            infiniband: false,
             measured_on: Some("T4".into()),
-            speeds: std::collections::BTreeMap::new(),
+            ..GpuNeeds::default()
         },
         machine: MachineNeeds::default(),
         data: None,
         start: Start {
             image: Some(Image { compressed: 3_000_000_000, unpacked: 6_000_000_000 }),
-            weights: 0,
             ready: Duration::from_secs(5),
-            jit: Duration::ZERO,
+            ..Start::default()
         },
         spot: None,
         constraints: Constraints::default(),

@@ -10,14 +10,12 @@ pub struct Verdicts {
     by_size: HashMap<String, SizeVerdict>,
 }
 
-/// Whether an image runs on a size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SizeVerdict {
     pub runs: bool,
     /// Whether the driver compiles code at first use.
     pub jit: bool,
     pub reason: String,
-    /// The code of the finding.
     pub code: &'static str,
 }
 
@@ -27,7 +25,6 @@ impl Verdicts {
         self.by_size.insert(normalize(size.as_ref()), verdict);
     }
 
-    /// The verdict of a size or profile.
     pub fn of(&self, size: &str) -> Option<&SizeVerdict> {
         if self.by_size.is_empty() {
             return None;

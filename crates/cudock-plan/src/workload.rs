@@ -13,31 +13,23 @@ use cudock_base::Usd;
 pub struct Workload {
     pub work: Work,
     pub gpu: GpuNeeds,
-    /// The machine it needs around the GPUs.
     pub machine: MachineNeeds,
-    /// The data it reads.
     pub data: Option<DataNeeds>,
-    /// What a start involves.
     pub start: Start,
     /// How it handles eviction; none if it must not be evicted.
     pub spot: Option<Spot>,
-    /// Constraints on the placement.
     pub constraints: Constraints,
-    /// The day it begins.
     pub begins: Date,
-    /// Values that were not given.
     pub assumptions: Vec<Assumption>,
 }
 
 /// The work. Times are those of one instance with the GPUs that `GpuNeeds` asks for, measured on `GpuNeeds::measured_on`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
-    /// One run.
     Job {
         /// How long it computes when the GPU never waits.
         duration: Duration,
     },
-    /// Independent items, spread over instances.
     Items {
         items: u64,
         /// How long one takes on one instance.
@@ -46,16 +38,9 @@ pub enum Work {
         at_once: Option<u32>,
     },
     /// Trials of a sweep, a few at a time.
-    Sweep {
-        trials: u32,
-        /// How many at a time.
-        at_once: u32,
-        /// How long one takes.
-        each: Duration,
-    },
+    Sweep { trials: u32, at_once: u32, each: Duration },
     /// A service; costs are per month of 730 hours.
     Serve {
-        /// Requests over the day.
         load: DayLoad,
         /// What one instance answers at full load.
         replica_rate: PerSecond,
@@ -67,34 +52,28 @@ pub enum Work {
 /// A rate in thousandths per second: exact, and fine enough for four requests per hour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct PerSecond {
-    /// Thousandths per second.
     pub millis: u64,
 }
 
 /// Requests per second for each hour of a day (UTC).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayLoad {
-    /// The rate of each hour.
     pub hours: [PerSecond; 24],
 }
 
-/// The GPUs that a workload needs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct GpuNeeds {
     /// Memory of each GPU, in bytes.
     pub memory: u64,
     pub per_instance: u32,
     /// Instances that work together and communicate.
     pub instances: u32,
-    /// The least compute capability.
     pub least_capability: Option<Capability>,
     /// The greatest compute capability: code without PTX runs on its own generation only.
     pub greatest_capability: Option<Capability>,
     /// Ids of the GPUs that are allowed; empty if all are.
     pub models: Vec<String>,
-    /// Whether the GPUs of an instance must be connected by `NVLink`.
     pub nvlink: bool,
-    /// Whether instances must be connected by `InfiniBand`.
     pub infiniband: bool,
     /// The id of the GPU that was measured; none if times are assumed to hold on any.
     pub measured_on: Option<String>,
@@ -102,10 +81,8 @@ pub struct GpuNeeds {
     pub speeds: BTreeMap<String, u64>,
 }
 
-/// The machine that a workload needs around the GPUs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MachineNeeds {
-    /// Virtual processors.
     pub vcpu: u32,
     /// Main memory, in bytes.
     pub memory: u64,
@@ -113,16 +90,13 @@ pub struct MachineNeeds {
     pub architecture: Option<String>,
 }
 
-/// The data that a workload reads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DataNeeds {
-    /// Its size in bytes.
     pub bytes: u64,
     /// The id of its storage in the tables.
     pub storage: String,
     /// Its region; that of the placement if left out.
     pub region: Option<String>,
-    /// How it is read.
     pub access: Access,
     /// Bytes per second that one GPU consumes when it never waits; none if the data never limits the work.
     pub rate_per_gpu: Option<u64>,
@@ -132,7 +106,6 @@ pub struct DataNeeds {
     pub leaves: u64,
 }
 
-/// How data is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Read sequentially from its storage, once per pass.
@@ -152,11 +125,9 @@ pub struct Start {
     pub weights: u64,
     /// From the start of the program until it is ready, including loading weights into GPU memory.
     pub ready: Duration,
-    /// JIT compilation by the driver.
     pub jit: Duration,
 }
 
-/// The sizes of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// Bytes that are fetched.
@@ -172,11 +143,9 @@ pub struct Spot {
     pub evictions_per_hour: u64,
     /// The time between checkpoints; none if work starts over after an eviction.
     pub checkpoint_every: Option<Duration>,
-    /// How long writing one takes.
     pub checkpoint_takes: Duration,
 }
 
-/// Constraints on the placement.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Constraints {
     /// Regions allowed; empty if all are.
@@ -211,7 +180,6 @@ pub enum Management {
 }
 
 impl Management {
-    /// Its name in flags and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Own => "own",
@@ -225,14 +193,12 @@ impl Management {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Priority {
-    /// It cannot.
     Regular,
     /// Azure may evict it at any time.
     Spot,
 }
 
 impl Priority {
-    /// Its name in flags and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Regular => "regular",
@@ -241,11 +207,16 @@ impl Priority {
     }
 }
 
-/// A value that was not given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Assumption {
     /// The key of `cudock.toml` that gives it: `needs.gpu_memory`.
     pub about: String,
     pub value: String,
     pub source: String,
+}
+
+impl Assumption {
+    pub fn new(about: &str, value: impl Into<String>, source: impl Into<String>) -> Self {
+        Self { about: about.to_owned(), value: value.into(), source: source.into() }
+    }
 }

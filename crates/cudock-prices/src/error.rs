@@ -13,50 +13,28 @@ pub enum PricesError {
     /// The service did not send a page, after all attempts.
     #[error("prices of {region}, page {page}: {host}: {error}")]
     Service {
-        /// The region that was requested.
         region: String,
-        /// The page, from 1.
         page: u32,
-        /// The service.
         host: String,
-        /// What happened.
         error: HttpError,
         /// How many of the requested regions are read and kept for another run.
         kept: usize,
     },
-    /// Not the name of a region.
     #[error("`{name}` is not the name of a region, such as westeurope")]
     Region { name: String },
     /// A size that the tables do not have.
     #[error("unknown Azure size `{name}`")]
-    Size {
-        name: String,
-        /// The closest known names.
-        near: Vec<String>,
-    },
-    /// No directory to write the table into.
+    Size { name: String, near: Vec<String> },
     #[error("no directory for the prices: neither --facts, CUDOCK_FACTS, XDG_CONFIG_HOME nor HOME is set")]
     NoDirectory,
     /// The existing table cannot be read, and would be lost.
     #[error("{}: {reason}", path.display())]
-    Overlay {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Overlay { path: PathBuf, reason: String },
     /// The new table does not read back as written. It was not stored.
     #[error("the new {} is invalid: {reason}", path.display())]
-    Check {
-        /// The file that would have been written.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The disk.
+    Check { path: PathBuf, reason: String },
     #[error(transparent)]
     File(#[from] FileError),
-    /// A bundle of certificates cannot be used.
     #[error(transparent)]
     Certificates(#[from] CertificateError),
 }

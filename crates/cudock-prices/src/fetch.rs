@@ -18,14 +18,11 @@ const MAX_PAGE: u64 = 32 << 20;
 /// A region has some ten pages.
 const MAX_PAGES: u32 = 500;
 
-/// How the service is contacted.
 #[derive(Debug, Clone)]
 pub struct Connection {
     /// A bundle of certificates to trust; Mozilla's are trusted where there is none.
     pub certificates: Option<PathBuf>,
-    /// The read timeout.
     pub timeout: Duration,
-    /// How failures are retried.
     pub retries: RetryPolicy,
 }
 
@@ -40,7 +37,6 @@ impl Default for Connection {
     }
 }
 
-/// A page that could not be read.
 #[derive(Debug)]
 pub(crate) struct PageError {
     pub(crate) page: u32,

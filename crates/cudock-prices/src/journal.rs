@@ -30,7 +30,6 @@ pub(crate) struct Run {
     form: u32,
     /// The day it began.
     day: Date,
-    /// The service.
     pub(crate) endpoint: String,
     /// The requested sizes; empty for all that the tables know.
     pub(crate) sizes: Vec<String>,
@@ -41,7 +40,6 @@ pub(crate) struct Run {
 pub struct Unfinished {
     /// The day it began.
     pub day: Date,
-    /// The regions it has read.
     pub regions: Vec<String>,
     /// Whether a run can resume it: it began today or yesterday.
     pub usable: bool,

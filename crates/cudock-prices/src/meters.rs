@@ -8,7 +8,7 @@ use cudock_facts::version::Date;
 use serde::{Deserialize, Serialize};
 
 use crate::page::{PriceListRow, text};
-use crate::rules::{SkipReason, amount, in_force, is_consumption, is_of_region, tier};
+use crate::rules::{amount, in_force, is_consumption, is_of_region, tier};
 
 /// A price of a meter in a region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,13 +16,10 @@ use crate::rules::{SkipReason, amount, in_force, is_consumption, is_of_region, t
 pub struct MeterPrice {
     /// The service, as `azure_meters.toml` names it.
     pub service: String,
-    /// What is counted.
     pub meter: MeterKind,
-    /// The GPU it is about.
     pub gpu: Option<String>,
     /// The count in a month from which it holds.
     pub above: u64,
-    /// How many per month are free.
     pub free: Option<u64>,
     /// The price of one in billionths of a dollar.
     pub nanos: u64,
@@ -43,53 +40,48 @@ const APPS: &str = "Azure Container Apps";
 const KUBERNETES: &str = "Azure Kubernetes Service";
 const BANDWIDTH: &str = "Bandwidth";
 
-/// The services to request.
 pub(crate) const SERVICES: [&str; 3] = [APPS, KUBERNETES, BANDWIDTH];
 
-/// A meter of Container Apps.
-const fn apps(
+const fn known(
     service: &'static str,
     meter: MeterKind,
     gpu: Option<&'static str>,
+    listed: [&'static str; 2],
     name: &'static str,
     units: &'static [&'static str],
 ) -> KnownMeter {
-    KnownMeter { service, meter, gpu, listed: [APPS, APPS], name, units }
+    KnownMeter { service, meter, gpu, listed, name, units }
 }
 
 const SERVERLESS: &str = "container-apps";
 const DEDICATED: &str = "container-apps-dedicated";
+const IN_APPS: [&str; 2] = [APPS, APPS];
+const OUTBOUND: [&str; 2] = [BANDWIDTH, "Rtn Preference: MGN"];
 const HOUR: &[&str] = &["1 Hour"];
 const SECOND: &[&str] = &["1 Second"];
+const GIB_HOUR: &[&str] = &["1 Hour", "1 GiB Hour"];
 
 /// Names and units as other public clients of the list use them. Clients disagree on the name of data transfer between
 /// regions, so it is left out.
 const KNOWN: [KnownMeter; 11] = [
-    apps(SERVERLESS, MeterKind::VcpuSecond, None, "Standard vCPU Active Usage", SECOND),
-    apps(SERVERLESS, MeterKind::GibSecond, None, "Standard Memory Active Usage", &["1 GiB Second"]),
-    apps(SERVERLESS, MeterKind::RequestsMillion, None, "Standard Requests", &["1M"]),
-    apps(SERVERLESS, MeterKind::GpuSecond, Some("T4"), "Standard NC T4 v3 GPU Usage", SECOND),
-    apps(SERVERLESS, MeterKind::GpuSecond, Some("A100-80"), "Standard NC A100 v4 GPU Usage", SECOND),
-    apps(DEDICATED, MeterKind::ProfileVcpuHour, None, "Dedicated vCPU Usage", HOUR),
-    apps(DEDICATED, MeterKind::ProfileGibHour, None, "Dedicated Memory Usage", &["1 Hour", "1 GiB Hour"]),
-    apps(DEDICATED, MeterKind::ProfileGpuHour, Some("A100-80"), "Dedicated GPU Usage", HOUR),
-    apps(DEDICATED, MeterKind::ManagementHour, None, "Dedicated Plan Management", HOUR),
-    KnownMeter {
-        service: "aks",
-        meter: MeterKind::ClusterHour,
-        gpu: None,
-        listed: [KUBERNETES, KUBERNETES],
-        name: "Standard Uptime SLA",
-        units: HOUR,
-    },
-    KnownMeter {
-        service: "network",
-        meter: MeterKind::EgressGb,
-        gpu: None,
-        listed: [BANDWIDTH, "Rtn Preference: MGN"],
-        name: "Standard Data Transfer Out",
-        units: &["1 GB"],
-    },
+    known(SERVERLESS, MeterKind::VcpuSecond, None, IN_APPS, "Standard vCPU Active Usage", SECOND),
+    known(SERVERLESS, MeterKind::GibSecond, None, IN_APPS, "Standard Memory Active Usage", &["1 GiB Second"]),
+    known(SERVERLESS, MeterKind::RequestsMillion, None, IN_APPS, "Standard Requests", &["1M"]),
+    known(SERVERLESS, MeterKind::GpuSecond, Some("T4"), IN_APPS, "Standard NC T4 v3 GPU Usage", SECOND),
+    known(
+        SERVERLESS,
+        MeterKind::GpuSecond,
+        Some("A100-80"),
+        IN_APPS,
+        "Standard NC A100 v4 GPU Usage",
+        SECOND,
+    ),
+    known(DEDICATED, MeterKind::ProfileVcpuHour, None, IN_APPS, "Dedicated vCPU Usage", HOUR),
+    known(DEDICATED, MeterKind::ProfileGibHour, None, IN_APPS, "Dedicated Memory Usage", GIB_HOUR),
+    known(DEDICATED, MeterKind::ProfileGpuHour, Some("A100-80"), IN_APPS, "Dedicated GPU Usage", HOUR),
+    known(DEDICATED, MeterKind::ManagementHour, None, IN_APPS, "Dedicated Plan Management", HOUR),
+    known("aks", MeterKind::ClusterHour, None, [KUBERNETES, KUBERNETES], "Standard Uptime SLA", HOUR),
+    known("network", MeterKind::EgressGb, None, OUTBOUND, "Standard Data Transfer Out", &["1 GB"]),
 ];
 
 /// The name of a meter in the tables.
@@ -115,7 +107,8 @@ impl MeterCollector {
                 && known.units.contains(&unit.as_str())
         };
         let known = KNOWN.iter().find(is_listed);
-        let (Some(known), Ok(start)) = (known, in_use(row, today)) else {
+        let start = is_consumption(row).and_then(|()| in_force(row, today));
+        let (Some(known), Ok(start)) = (known, start) else {
             self.left_out += 1;
             return Ok(());
         };
@@ -153,11 +146,6 @@ impl MeterCollector {
         }
         (prices, self.left_out)
     }
-}
-
-fn in_use(row: &PriceListRow<'_>, today: Date) -> Result<Option<Timestamp>, SkipReason> {
-    is_consumption(row)?;
-    in_force(row, today)
 }
 
 #[cfg(test)]

@@ -15,11 +15,11 @@ use crate::files;
 use crate::journal::Run;
 use crate::meters::MeterPrice;
 use crate::region::RegionPrices;
+use crate::table::{SOURCE, unused_name};
 
 const FILE: &str = "azure_meters.toml";
 /// Distinguishes generated files from those that users write.
 const MARK: &str = "# written by `cudock prices refresh`";
-const SOURCE: &str = "azure-retail-prices";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct MeterChanges {
@@ -106,9 +106,7 @@ fn source_of(address: &str, sources: &BTreeMap<String, String>) -> String {
     if let Some((name, _)) = sources.iter().find(|(_, known)| *known == address) {
         return name.clone();
     }
-    let numbered = (2..).map(|number: u32| format!("{SOURCE}-{number}"));
-    let mut names = std::iter::once(SOURCE.to_owned()).chain(numbered);
-    names.find(|name| !sources.contains_key(name)).unwrap_or_else(|| SOURCE.to_owned())
+    unused_name(SOURCE, |name| sources.contains_key(name))
 }
 
 fn text(rows: &[Meter], sources: &BTreeMap<String, String>, as_of: Date) -> String {
@@ -119,12 +117,8 @@ fn text(rows: &[Meter], sources: &BTreeMap<String, String>, as_of: Date) -> Stri
         let _ = writeln!(text, "{} = {}", quoted(name), quoted(address));
     }
     for row in rows {
-        let _ = write!(
-            text,
-            "\n[[meter]]\nservice = {}\nmeter = {}\n",
-            quoted(&row.service),
-            quoted(&name_of(row.meter))
-        );
+        let (service, meter) = (quoted(&row.service), row.meter);
+        let _ = write!(text, "\n[[meter]]\nservice = {service}\nmeter = \"{meter}\"\n");
         if let Some(gpu) = &row.gpu {
             let _ = writeln!(text, "gpu = {}", quoted(gpu));
         }
@@ -140,11 +134,6 @@ fn text(rows: &[Meter], sources: &BTreeMap<String, String>, as_of: Date) -> Stri
         let _ = write!(text, "as_of = \"{}\"\nsource = [{}]\n", row.as_of, sources.join(", "));
     }
     text
-}
-
-/// The name of a meter in files.
-fn name_of(meter: MeterKind) -> String {
-    serde_json::to_value(meter).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// Quotes a text for TOML, whose strings have the same escapes as JSON.

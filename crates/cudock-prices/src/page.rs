@@ -16,13 +16,11 @@ pub(crate) struct Page<'a> {
     pub(crate) currency: Option<String>,
     #[serde(rename = "Items", borrow)]
     rows: Rows<'a>,
-    /// The URL of the next page.
     #[serde(rename = "NextPageLink", default)]
     pub(crate) next: Option<String>,
 }
 
 impl<'a> Page<'a> {
-    /// Parses a response.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
     }

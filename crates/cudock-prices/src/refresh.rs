@@ -33,15 +33,12 @@ const LOCK: &str = "azure_prices.lock";
 pub struct RefreshRequest {
     /// The directory of the overlay tables; created if missing.
     pub directory: PathBuf,
-    /// The service.
     pub endpoint: Endpoint,
     /// The regions; all that the tables know if empty.
     pub regions: Vec<String>,
     /// The sizes; all that the tables know, and the meters of services, if empty.
     pub sizes: Vec<String>,
-    /// The day.
     pub today: Date,
-    /// How the service is contacted.
     pub connection: Connection,
 }
 
@@ -50,24 +47,15 @@ pub trait Listener: Send + Sync {
     /// Waiting for another run in the same directory.
     fn waiting(&self) {}
     /// An earlier, unfinished run has read `done` of the regions.
-    fn resumed(&self, done: usize, of: usize) {
-        let _ = (done, of);
-    }
+    fn resumed(&self, _done: usize, _of: usize) {}
     /// A region is being requested.
-    fn region(&self, index: usize, of: usize, region: &str) {
-        let _ = (index, of, region);
-    }
+    fn region(&self, _index: usize, _of: usize, _region: &str) {}
     /// A region was read and kept.
-    fn done(&self, index: usize, of: usize, region: &RegionPrices) {
-        let _ = (index, of, region);
-    }
+    fn done(&self, _index: usize, _of: usize, _region: &RegionPrices) {}
     /// An attempt failed and another follows after `wait`.
-    fn retrying(&self, reason: &str, wait: Duration) {
-        let _ = (reason, wait);
-    }
+    fn retrying(&self, _reason: &str, _wait: Duration) {}
 }
 
-/// Ignores progress.
 impl Listener for () {}
 
 /// Refreshes prices.

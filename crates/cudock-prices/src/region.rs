@@ -20,11 +20,8 @@ pub struct RegionPrices {
     pub region: String,
     pub day: Date,
     pub sizes: Vec<SizePrice>,
-    /// Meters of other services.
     pub meters: Vec<MeterPrice>,
-    /// How many pages were read.
     pub pages: u32,
-    /// How many rows were read.
     pub rows: u64,
     /// Rows that were skipped, by reason.
     pub left_out: BTreeMap<SkipReason, u64>,

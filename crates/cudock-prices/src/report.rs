@@ -13,19 +13,15 @@ use crate::region::RegionPrices;
 use crate::rules::SkipReason;
 use crate::table::Changes;
 
-/// The result of a refresh.
 #[derive(Debug, Clone, Serialize)]
 pub struct RefreshReport {
     /// The table; none if no region had a price, and nothing was written.
     pub table: Option<PathBuf>,
-    /// The URL of the price list.
     pub endpoint: String,
     pub day: Date,
-    /// The requested regions.
     pub regions: Vec<RegionSummary>,
     /// How many rows the table has now.
     pub rows: usize,
-    /// How the prices changed.
     pub changes: Changes,
     /// Rows of the list that were skipped, by reason.
     pub left_out: BTreeMap<SkipReason, u64>,
@@ -39,15 +35,12 @@ pub struct RefreshReport {
     pub meters: Option<MeterChanges>,
 }
 
-/// One region of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RegionSummary {
     pub region: String,
     /// How many of the requested sizes have a price there.
     pub sizes: usize,
-    /// How many meters of services.
     pub meters: usize,
-    /// Pages that were read.
     pub pages: u32,
     /// Whether an earlier run had read it.
     pub resumed: bool,
@@ -60,7 +53,6 @@ pub(crate) struct Written {
     pub(crate) meters: Option<MeterChanges>,
 }
 
-/// Builds the report.
 pub(crate) fn report(
     request: &RefreshRequest,
     run: &Run,

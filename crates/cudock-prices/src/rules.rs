@@ -14,7 +14,6 @@ use crate::page::{PriceListRow, text};
 /// The name of the service that sizes belong to.
 pub(crate) const VIRTUAL_MACHINES: &str = "Virtual Machines";
 
-/// Why a row is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
@@ -37,11 +36,8 @@ pub enum SkipReason {
     Tier,
     /// Not by the hour.
     Unit,
-    /// A price of zero.
     Zero,
-    /// A price that has ended.
     Ended,
-    /// A price that has not begun.
     NotYet,
 }
 
@@ -70,15 +66,12 @@ impl Sizes {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RowVerdict<'a> {
-    /// The price of a size.
     Price(Price<'a>),
     /// The price of an unknown size that looks like a GPU size.
     Unknown(&'a str),
-    /// Not relevant.
     Skipped(SkipReason),
 }
 
-/// A price of a size.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Price<'a> {
     pub(crate) size: &'a str,
@@ -102,13 +95,9 @@ pub(crate) fn judge<'a>(
     if known.is_none() && !(sizes.all && looks_like_gpu(name)) {
         return Ok(RowVerdict::Skipped(SkipReason::OtherSize));
     }
-    let spot = match is_spot(row) {
+    let (spot, start) = match is_spot(row).and_then(|spot| Ok((spot, in_force(row, today)?))) {
         Err(reason) => return Ok(RowVerdict::Skipped(reason)),
-        Ok(spot) => spot,
-    };
-    let start = match in_force(row, today) {
-        Err(reason) => return Ok(RowVerdict::Skipped(reason)),
-        Ok(start) => start,
+        Ok(hourly) => hourly,
     };
     let (usd, rounded) = amount(row, 6)?;
     if usd == Usd::ZERO {
@@ -159,13 +148,9 @@ pub(crate) fn is_consumption(row: &PriceListRow<'_>) -> Result<(), SkipReason> {
 
 /// The price of a row, rounded to a number of decimals, and whether rounding changed it.
 pub(crate) fn amount(row: &PriceListRow<'_>, decimals: u32) -> Result<(Usd, bool), String> {
-    let value = row.retail_price.ok_or_else(|| format!("a row of {} has no retailPrice", named(row)))?;
-    Usd::parse_rounded(value.get(), decimals).map_err(|error| format!("{} {error}", raw(row)))
-}
-
-/// The text of the price of a row, with its subject.
-fn raw(row: &PriceListRow<'_>) -> String {
-    format!("the retailPrice {} of {}", quoted(row.retail_price.map_or("", |value| value.get())), named(row))
+    let value = row.retail_price.ok_or_else(|| format!("a row of {} has no retailPrice", named(row)))?.get();
+    Usd::parse_rounded(value, decimals)
+        .map_err(|error| format!("the retailPrice {} of {} {error}", quoted(value), named(row)))
 }
 
 fn named(row: &PriceListRow<'_>) -> String {

@@ -51,6 +51,10 @@ fn a_linux_row_by_the_hour_is_the_price_of_its_size() {
     // Newer series carry the word Linux, and no series' name decides anything.
     assert_judged(&[("productName", "\"NCads A100 v4 Series Linux\"")], "Standard_NC4as_T4_v3 658000");
     assert_judged(&[("productName", "null"), ("skuName", "null")], "Standard_NC4as_T4_v3 658000");
+    assert_judged(&[("tierMinimumUnits", "0")], "Standard_NC4as_T4_v3 658000");
+    assert_judged(&[("effectiveEndDate", "\"2026-12-31T23:59:59Z\"")], "Standard_NC4as_T4_v3 658000");
+    assert_judged(&[("effectiveStartDate", "\"2026-11-15T00:00:00Z\"")], "Standard_NC4as_T4_v3 658000");
+    assert_judged(&[("effectiveStartDate", "null")], "Standard_NC4as_T4_v3 658000");
 }
 
 #[test]
@@ -80,54 +84,43 @@ fn spot_is_known_by_the_end_of_the_meter_s_or_the_sku_s_name() {
 }
 
 #[test]
-fn windows_dedicated_hosts_cloud_services_and_low_priority_are_skipped() {
-    assert_judged(&[("productName", "\"Virtual Machines NCasT4 v3 Series Windows\"")], "Windows");
-    assert_judged(&[("productName", "\"NCasT4 v3 Series Dedicated Host\"")], "Dedicated");
-    assert_judged(&[("productName", "\"NCasT4 v3 Series CloudServices\"")], "CloudServices");
-    assert_judged(&[("productName", "\"NCasT4 v3 Series Cloud Services\"")], "CloudServices");
-    assert_judged(&[("meterName", "\"NC4as T4 v3 Low Priority\"")], "LowPriority");
-    assert_judged(&[("skuName", "\"NC4as T4 v3 Low Priority\"")], "LowPriority");
-    assert_judged(&[("serviceName", "\"Azure Machine Learning\"")], "Other");
-}
-
-#[test]
-fn reservations_and_prices_for_tests_are_skipped() {
-    assert_judged(
-        &[("type", "\"Reservation\""), ("reservationTerm", "\"1 Year\""), ("retailPrice", "3504.0")],
-        "NotConsumption",
-    );
-    assert_judged(&[("type", "\"DevTestConsumption\"")], "NotConsumption");
-    assert_judged(&[("reservationTerm", "\"3 Years\"")], "NotConsumption");
-    assert_judged(&[("type", "null")], "NotConsumption");
-}
-
-#[test]
-fn only_primary_meters_of_the_first_tier_by_the_hour_count() {
-    assert_judged(&[("isPrimaryMeterRegion", "false")], "NotPrimary");
-    assert_judged(&[("isPrimaryMeterRegion", "null")], "NotPrimary");
-    for units in ["100.0", "0.5", "1e3", "\"0\""] {
-        assert_judged(&[("tierMinimumUnits", units)], "Tier");
+fn rows_that_are_not_hourly_prices_of_linux_machines_are_skipped() {
+    for (field, value, expected) in [
+        ("productName", "\"Virtual Machines NCasT4 v3 Series Windows\"", "Windows"),
+        ("productName", "\"NCasT4 v3 Series Dedicated Host\"", "Dedicated"),
+        ("productName", "\"NCasT4 v3 Series CloudServices\"", "CloudServices"),
+        ("productName", "\"NCasT4 v3 Series Cloud Services\"", "CloudServices"),
+        ("meterName", "\"NC4as T4 v3 Low Priority\"", "LowPriority"),
+        ("skuName", "\"NC4as T4 v3 Low Priority\"", "LowPriority"),
+        ("serviceName", "\"Azure Machine Learning\"", "Other"),
+        // Reservations, and prices for tests.
+        ("type", "\"DevTestConsumption\"", "NotConsumption"),
+        ("reservationTerm", "\"3 Years\"", "NotConsumption"),
+        ("type", "null", "NotConsumption"),
+        // Only primary meters of the first tier count.
+        ("isPrimaryMeterRegion", "false", "NotPrimary"),
+        ("isPrimaryMeterRegion", "null", "NotPrimary"),
+        ("tierMinimumUnits", "100.0", "Tier"),
+        ("tierMinimumUnits", "0.5", "Tier"),
+        ("tierMinimumUnits", "1e3", "Tier"),
+        ("tierMinimumUnits", "\"0\"", "Tier"),
+        ("unitOfMeasure", "\"100 Hours\"", "Unit"),
+        ("unitOfMeasure", "\"1/Month\"", "Unit"),
+        ("unitOfMeasure", "\"1 GB\"", "Unit"),
+        ("unitOfMeasure", "null", "Unit"),
+        ("retailPrice", "0", "Zero"),
+        ("retailPrice", "0.0", "Zero"),
+        ("retailPrice", "0E0", "Zero"),
+        ("retailPrice", "0.0000004", "Zero"),
+        // A price counts from its beginning to its end.
+        ("effectiveEndDate", "\"2026-11-14T23:59:59Z\"", "Ended"),
+        ("effectiveStartDate", "\"2026-12-01T00:00:00Z\"", "NotYet"),
+    ] {
+        assert_judged(&[(field, value)], expected);
     }
-    assert_judged(&[("tierMinimumUnits", "0")], "Standard_NC4as_T4_v3 658000");
-    for unit in ["\"100 Hours\"", "\"1/Month\"", "\"1 GB\"", "null"] {
-        assert_judged(&[("unitOfMeasure", unit)], "Unit");
-    }
-}
-
-#[test]
-fn a_price_of_zero_is_skipped() {
-    for zero in ["0", "0.0", "0E0", "0.0000004"] {
-        assert_judged(&[("retailPrice", zero)], "Zero");
-    }
-}
-
-#[test]
-fn a_price_counts_from_its_beginning_to_its_end() {
-    assert_judged(&[("effectiveEndDate", "\"2026-11-14T23:59:59Z\"")], "Ended");
-    assert_judged(&[("effectiveEndDate", "\"2026-12-31T23:59:59Z\"")], "Standard_NC4as_T4_v3 658000");
-    assert_judged(&[("effectiveStartDate", "\"2026-12-01T00:00:00Z\"")], "NotYet");
-    assert_judged(&[("effectiveStartDate", "\"2026-11-15T00:00:00Z\"")], "Standard_NC4as_T4_v3 658000");
-    assert_judged(&[("effectiveStartDate", "null")], "Standard_NC4as_T4_v3 658000");
+    let reservation =
+        [("type", "\"Reservation\""), ("reservationTerm", "\"1 Year\""), ("retailPrice", "3504.0")];
+    assert_judged(&reservation, "NotConsumption");
 }
 
 #[test]

@@ -8,7 +8,6 @@ use cudock_facts::tables::Prices;
 use cudock_facts::version::Date;
 use serde::Serialize;
 
-/// A summary of a price table.
 #[derive(Debug, Serialize)]
 pub struct PriceSummary {
     /// Its file; none if it is embedded.
@@ -18,7 +17,6 @@ pub struct PriceSummary {
     pub as_of: Date,
     /// How many days ago that was.
     pub age_days: i32,
-    /// Whether that is too long ago.
     pub stale: bool,
     pub rows: usize,
     pub sizes: usize,
@@ -32,14 +30,11 @@ pub struct PriceSource {
     pub address: String,
     /// How many prices; pay as you go and Spot are counted separately.
     pub prices: usize,
-    /// The day of the oldest.
     pub oldest: Date,
-    /// The day of the newest.
     pub newest: Date,
 }
 
 impl PriceSummary {
-    /// Summarizes a table on a day.
     pub fn of(prices: &Prices, path: Option<PathBuf>, day: Date) -> Self {
         let mut sources: BTreeMap<&str, (usize, Date, Date)> = BTreeMap::new();
         let mut sizes = BTreeSet::new();

@@ -1,7 +1,6 @@
 //! The new price table: the prices that were read, merged into the existing ones.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use cudock_base::Usd;
 use cudock_facts::STALE_AFTER_DAYS;
@@ -11,13 +10,12 @@ use serde::Serialize;
 
 use crate::journal::Run;
 
-const SOURCE: &str = "azure-retail-prices";
+pub(crate) const SOURCE: &str = "azure-retail-prices";
 const COLUMNS: &str = "size,region,price,spot,price_source,price_date,spot_source,spot_date";
 
 /// How the prices changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Changes {
-    /// Prices that were read.
     pub read: usize,
     /// Of these, those of a size and region that had none before.
     pub new: usize,
@@ -146,11 +144,7 @@ impl PriceTable {
                 }
                 None => ",".to_owned(),
             };
-            let mut row = String::new();
-            // Writing to a String cannot fail.
-            let _ =
-                write!(row, "{size},{region},{},{},{},{}", usd(price), usd(spot), from(price), from(spot));
-            line(row);
+            line(format!("{size},{region},{},{},{},{}", usd(price), usd(spot), from(price), from(spot)));
         }
         text
     }
@@ -164,12 +158,8 @@ impl PriceTable {
                 continue;
             }
             let wanted = self.names.get(&cell.address).map_or(SOURCE, String::as_str);
-            let mut name = wanted.to_owned();
-            let mut number = 2;
-            while !taken.insert(name.clone()) {
-                name = format!("{wanted}-{number}");
-                number += 1;
-            }
+            let name = unused_name(wanted, |name| taken.contains(name));
+            taken.insert(name.clone());
             sources.insert(cell.address.clone(), name);
         }
         sources
@@ -200,6 +190,13 @@ impl PriceTable {
     pub(crate) fn rows(&self) -> usize {
         self.cells.len()
     }
+}
+
+/// A name of a source that is not used: the wanted one, or else with a number behind it.
+pub(crate) fn unused_name(wanted: &str, is_used: impl Fn(&str) -> bool) -> String {
+    let numbered = (2..).map(|number: u32| format!("{wanted}-{number}"));
+    let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
+    names.find(|name| !is_used(name)).unwrap_or_else(|| wanted.to_owned())
 }
 
 fn update_cell(cell: &mut Option<PriceCell>, new: Option<PriceCell>, today: Date, changes: &mut Changes) {

@@ -54,7 +54,6 @@ pub(crate) struct Assumptions {
 static ASSUMPTIONS: LazyLock<Assumptions> =
     LazyLock::new(|| toml::from_str(TABLE).expect("the embedded table is valid"));
 
-/// The embedded table.
 pub(crate) fn assumptions() -> &'static Assumptions {
     &ASSUMPTIONS
 }

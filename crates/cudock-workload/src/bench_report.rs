@@ -34,7 +34,6 @@ struct Device {
     name: String,
 }
 
-/// A measured rate.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Measured {
     pub(crate) rate: f64,
@@ -43,7 +42,6 @@ pub(crate) struct Measured {
     pub(crate) device: Option<String>,
 }
 
-/// The rate that a report gives.
 pub(crate) fn parse(text: &[u8]) -> Result<Measured, String> {
     let report: BenchReport =
         serde_json::from_slice(text).map_err(|error| format!("not a report of `cudock bench`: {error}"))?;

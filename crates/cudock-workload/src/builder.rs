@@ -30,7 +30,6 @@ pub(crate) struct WorkloadBuilder<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Flag(&'static str),
-    /// By a key of the file.
     Key(&'static str),
 }
 
@@ -58,11 +57,7 @@ impl<'a> WorkloadBuilder<'a> {
 
     /// Records a value that was inferred or assumed.
     pub(crate) fn assume(&mut self, about: &str, value: impl Into<String>, source: impl Into<String>) {
-        self.assumptions.push(Assumption {
-            about: about.to_owned(),
-            value: value.into(),
-            source: source.into(),
-        });
+        self.assumptions.push(Assumption::new(about, value, source));
     }
 
     pub(crate) fn describe(&self, origin: Origin) -> String {
@@ -91,10 +86,7 @@ impl<'a> WorkloadBuilder<'a> {
         near: Option<&str>,
     ) -> UsageError {
         match origin {
-            Origin::Flag(flag) => {
-                let near: Vec<&str> = near.into_iter().collect();
-                UsageError::new(format!("{flag}: {problem}")).near(&near)
-            }
+            Origin::Flag(flag) => UsageError::new(format!("{flag}: {problem}")).near(near.as_slice()),
             Origin::Key(key) => {
                 let (text, near) = (&self.project.text, near.map(str::to_owned));
                 let error = match entry {
@@ -103,6 +95,18 @@ impl<'a> WorkloadBuilder<'a> {
                 };
                 UsageError::new(error.to_string())
             }
+        }
+    }
+
+    /// The value, which must not be zero.
+    pub(crate) fn above_zero<T: Default + PartialEq>(
+        &self,
+        given: Option<(T, Origin)>,
+        problem: &str,
+    ) -> Result<Option<T>, UsageError> {
+        match given {
+            Some((value, origin)) if value == T::default() => Err(self.invalid(origin, problem, None)),
+            other => Ok(other.map(|(value, _)| value)),
         }
     }
 
@@ -115,6 +119,21 @@ impl<'a> WorkloadBuilder<'a> {
             }
         }
     }
+}
+
+/// The first of some flags or keys that is given.
+pub(crate) fn first_given(names: &[(&'static str, bool)]) -> Option<&'static str> {
+    names.iter().find(|(_, given)| *given).map(|(name, _)| *name)
+}
+
+/// The names of a flag, or those of the file.
+pub(crate) fn names_of<'n>(
+    flag: &'n [String],
+    flag_name: &'static str,
+    key: &'n [String],
+    key_name: &'static str,
+) -> (&'n [String], Origin) {
+    if flag.is_empty() { (key, Origin::Key(key_name)) } else { (flag, Origin::Flag(flag_name)) }
 }
 
 /// The flag's value, or the file's.

@@ -7,7 +7,7 @@ use cudock_plan::{Constraints, Management, Priority, Spot, Work};
 use cudock_project::{ManagementWanted, SpotUse};
 
 use crate::assumptions::assumptions;
-use crate::builder::{Origin, WorkloadBuilder, flag_or_key};
+use crate::builder::{Origin, WorkloadBuilder, first_given, flag_or_key, names_of};
 
 /// The highest valid budget in dollars: more is a typo.
 const MAX_BUDGET: f64 = 1e12;
@@ -15,11 +15,10 @@ const MAX_BUDGET: f64 = 1e12;
 impl WorkloadBuilder<'_> {
     pub(crate) fn spot(&mut self, work: &Work) -> Result<Option<Spot>, UsageError> {
         let (flags, file) = (self.flags, self.file().deploy.spot);
-        let options = [
+        let option = first_given(&[
             ("--evictions", flags.evictions.is_some()),
             ("--checkpoint-every", flags.checkpoint_every.is_some()),
-        ];
-        let option = options.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag);
+        ]);
         if let (Some(false), Some(flag)) = (flags.allows_spot(), option) {
             return Err(self.incomplete(Origin::Flag(flag), "conflicts with --no-spot"));
         }
@@ -56,32 +55,22 @@ impl WorkloadBuilder<'_> {
 
     pub(crate) fn constraints(&mut self, work: &Work) -> Result<Constraints, UsageError> {
         let (flags, deploy) = (self.flags, &self.file().deploy);
-        let regions = match flags.region.as_slice() {
-            [] => self.regions(&deploy.regions, Origin::Key("deploy.regions"))?,
-            names => self.regions(names, Origin::Flag("--region"))?,
-        };
-        let services = match flags.service.as_slice() {
-            [] => self.services(&deploy.services, Origin::Key("deploy.services"))?,
-            names => self.services(names, Origin::Flag("--service"))?,
-        };
-        let sizes = match flags.size.as_slice() {
-            [] => self.sizes(&deploy.sizes, Origin::Key("deploy.sizes"))?,
-            names => self.sizes(names, Origin::Flag("--size"))?,
-        };
+        let regions = names_of(&flags.region, "--region", &deploy.regions, "deploy.regions");
+        let services = names_of(&flags.service, "--service", &deploy.services, "deploy.services");
+        let sizes = names_of(&flags.size, "--size", &deploy.sizes, "deploy.sizes");
         let only = flags.allows_spot().is_none()
             && deploy.spot.is_some_and(|choice| choice.allowed == SpotUse::Only);
-        let management =
-            flags.management.map(Management::from).or(deploy.management.map(|wanted| match wanted {
-                ManagementWanted::Own => Management::Own,
-                ManagementWanted::Managed => Management::Managed,
-                ManagementWanted::Serverless => Management::Serverless,
-            }));
+        let management = match flags.management.or(deploy.management) {
+            None | Some(ManagementWanted::Own) => Management::Own,
+            Some(ManagementWanted::Managed) => Management::Managed,
+            Some(ManagementWanted::Serverless) => Management::Serverless,
+        };
         Ok(Constraints {
-            regions,
-            services,
-            sizes,
+            regions: self.regions(regions)?,
+            services: self.services(services)?,
+            sizes: self.sizes(sizes)?,
             priority: only.then_some(Priority::Spot),
-            management: management.unwrap_or_default(),
+            management,
             budget: self.budget()?,
             deadline: self
                 .deadline()

@@ -5,7 +5,7 @@ use cudock_plan::{Access, DataNeeds};
 use cudock_project::{ByteSize, DataAccess};
 
 use crate::assumptions::assumptions;
-use crate::builder::{Origin, WorkloadBuilder, flag_or_key};
+use crate::builder::{Origin, WorkloadBuilder, first_given, flag_or_key};
 
 impl WorkloadBuilder<'_> {
     pub(crate) fn data(&mut self) -> Result<Option<DataNeeds>, UsageError> {
@@ -16,17 +16,16 @@ impl WorkloadBuilder<'_> {
         if bytes == 0 {
             return Err(self.invalid(given, "must be larger than zero; omit it without data", None));
         }
-        let storage = if let Some((name, given)) =
-            flag_or_key(flags.storage.as_deref(), "--storage", file.storage.as_deref(), "data.storage")
-        {
-            self.storage(name, given)?
-        } else {
-            self.default(&assumptions().storage)
+        let storage =
+            flag_or_key(flags.storage.as_deref(), "--storage", file.storage.as_deref(), "data.storage");
+        let storage = match storage {
+            Some((name, given)) => self.storage(name, given)?,
+            None => self.default(&assumptions().storage),
         };
         let region =
             flag_or_key(flags.data_region.clone(), "--data-region", file.region.clone(), "data.region");
         let region = match region {
-            Some((name, given)) => self.regions(&[name], given)?.pop(),
+            Some((name, given)) => self.regions((&[name], given))?.pop(),
             None => None,
         };
         let rate = flag_or_key(
@@ -35,9 +34,7 @@ impl WorkloadBuilder<'_> {
             file.rate.map(|rate| rate.0),
             "data.rate",
         );
-        if let Some((0, given)) = rate {
-            return Err(self.invalid(given, "must be larger than zero", None));
-        }
+        let rate = self.above_zero(rate, "must be larger than zero")?;
         let passes = file.passes.unwrap_or(1);
         let access = match file.access.unwrap_or_else(|| self.default(&assumptions().access)) {
             DataAccess::Stream => Access::Stream { passes },
@@ -45,28 +42,20 @@ impl WorkloadBuilder<'_> {
             DataAccess::Either => Access::Either { passes },
         };
         let ByteSize(read_size) = file.read_size.unwrap_or_else(|| self.default(&assumptions().read_size));
-        let rate_per_gpu = match rate {
-            Some((rate, _)) => Some(rate),
-            None => self.default(&assumptions().data_rate),
-        };
+        let rate_per_gpu = rate.or_else(|| self.default(&assumptions().data_rate));
         let leaves = file.leaves.map_or(0, |size| size.0);
         Ok(Some(DataNeeds { bytes, storage, region, access, rate_per_gpu, read_size, leaves }))
     }
 
     /// Reports keys and flags about data that need its size.
     fn data_without_size(&self) -> Result<Option<DataNeeds>, UsageError> {
-        let flags = [
-            ("--storage", self.flags.storage.is_some()),
-            ("--data-rate", self.flags.data_rate.is_some()),
-            ("--data-region", self.flags.data_region.is_some()),
-        ];
-        if let Some((flag, _)) = flags.into_iter().find(|(_, given)| *given) {
-            return Err(
-                self.incomplete(Origin::Flag(flag), "the size of the data is missing: add --data 2TB")
-            );
-        }
-        let file = &self.file().data;
-        let keys = [
+        let (flags, file) = (self.flags, &self.file().data);
+        let flag = first_given(&[
+            ("--storage", flags.storage.is_some()),
+            ("--data-rate", flags.data_rate.is_some()),
+            ("--data-region", flags.data_region.is_some()),
+        ]);
+        let key = first_given(&[
             ("data.storage", file.storage.is_some()),
             ("data.region", file.region.is_some()),
             ("data.access", file.access.is_some()),
@@ -74,13 +63,12 @@ impl WorkloadBuilder<'_> {
             ("data.rate", file.rate.is_some()),
             ("data.read_size", file.read_size.is_some()),
             ("data.leaves", file.leaves.is_some()),
-        ];
-        match keys.into_iter().find(|(_, given)| *given) {
-            Some((key, _)) => {
-                Err(self
-                    .incomplete(Origin::Key(key), "the size of the data is missing: add `size = \"2TB\"`"))
-            }
-            None => Ok(None),
-        }
+        ]);
+        let (origin, add) = match (flag, key) {
+            (Some(flag), _) => (Origin::Flag(flag), "--data 2TB"),
+            (None, Some(key)) => (Origin::Key(key), "`size = \"2TB\"`"),
+            (None, None) => return Ok(None),
+        };
+        Err(self.incomplete(origin, format!("the size of the data is missing: add {add}")))
     }
 }

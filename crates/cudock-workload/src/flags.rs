@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use cudock_facts::version::Date;
-use cudock_plan::Management;
-use cudock_project::{ByteSize, TimeSpan};
+use cudock_project::{ByteSize, ManagementWanted, TimeSpan};
 
 const WORK: &str = "Work (overrides the keys of cudock.toml)";
 const NEEDS: &str = "Needs";
@@ -173,32 +172,11 @@ pub struct WorkloadFlags {
 
     /// Require at least this much management by the service
     #[arg(long, value_enum, help_heading = CONSTRAINTS)]
-    pub management: Option<ManagementFlag>,
+    pub management: Option<ManagementWanted>,
 
     /// Keep an instance up, so that no request waits for a cold start
     #[arg(long, help_heading = CONSTRAINTS)]
     pub no_cold_starts: bool,
-}
-
-/// How much the service has to manage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ManagementFlag {
-    /// The user manages the machines
-    Own,
-    /// The service creates, repairs and removes the machines
-    Managed,
-    /// There are no visible machines
-    Serverless,
-}
-
-impl From<ManagementFlag> for Management {
-    fn from(flag: ManagementFlag) -> Self {
-        match flag {
-            ManagementFlag::Own => Self::Own,
-            ManagementFlag::Managed => Self::Managed,
-            ManagementFlag::Serverless => Self::Serverless,
-        }
-    }
 }
 
 impl WorkloadFlags {

@@ -15,7 +15,6 @@ use crate::flags::WorkloadFlags;
 /// Reports of `cudock bench` have a few kilobytes.
 const MAX_REPORT: u64 = 64 << 20;
 
-/// The files of a workload.
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
     pub(crate) model: Option<InputFile<Model, ModelError>>,

@@ -34,7 +34,7 @@ use cudock_plan::{Verdicts, Workload};
 use cudock_project::Project;
 
 use crate::builder::{WorkloadBuilder, flag_or_key};
-pub use crate::flags::{ManagementFlag, WorkloadFlags};
+pub use crate::flags::WorkloadFlags;
 use crate::inputs::Inputs;
 use crate::subject::Inspection;
 
@@ -48,19 +48,15 @@ pub struct Resolved {
 
 /// Receives progress about images that are fetched and read.
 pub struct Notify<'a> {
-    /// Called about downloads.
     pub progress: Arc<dyn Progress>,
     /// Called before an image is read.
     pub on_read: OnRead<'a>,
 }
 
-/// Why a workload cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
-    /// An invalid value.
     #[error(transparent)]
     Usage(#[from] UsageError),
-    /// The image or program cannot be inspected.
     #[error(transparent)]
     Subject(#[from] GatherError),
 }

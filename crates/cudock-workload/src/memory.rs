@@ -28,12 +28,10 @@ impl<'a> WorkloadBuilder<'a> {
     pub(crate) fn gpu_memory(&mut self, model: Option<&Model>, models: &[String]) -> Result<u64, UsageError> {
         let needs = &self.file().needs;
         let given = flag_or_key(self.flags.gpu_memory, "--gpu-memory", needs.gpu_memory, "needs.gpu_memory");
-        if let Some((ByteSize(bytes), given)) = given {
-            return if bytes == 0 {
-                Err(self.invalid(given, "must be larger than zero; omit it if any memory is enough", None))
-            } else {
-                Ok(bytes)
-            };
+        let given = given.map(|(ByteSize(bytes), origin)| (bytes, origin));
+        let problem = "must be larger than zero; omit it if any memory is enough";
+        if let Some(bytes) = self.above_zero(given, problem)? {
+            return Ok(bytes);
         }
         if let Some(model) = model {
             return Ok(self.estimated(model));

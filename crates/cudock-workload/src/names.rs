@@ -9,53 +9,57 @@ use cudock_plan::ServiceKind;
 use crate::builder::{Origin, WorkloadBuilder};
 
 impl WorkloadBuilder<'_> {
-    /// Regions as the tables spell them.
-    pub(crate) fn regions(&self, names: &[String], given: Origin) -> Result<Vec<String>, UsageError> {
-        let known: BTreeSet<&str> = self.known_regions();
-        let region = |(number, name): (usize, &String)| {
-            let folded = suggest::normalize(name);
-            if known.contains(folded.as_str()) {
-                return Ok(folded);
-            }
-            let near = suggest::nearest(&folded, known.iter().copied());
-            let problem = format!("unknown region `{name}`");
-            Err(self.invalid_entry(given, Some(&number.to_string()), problem, near.first().copied()))
-        };
-        names.iter().enumerate().map(region).collect()
-    }
-
-    /// Regions that have a price or a profile.
-    fn known_regions(&self) -> BTreeSet<&str> {
-        let profiles = self.facts.services().profile.iter().flat_map(|profile| &profile.regions);
-        self.facts.prices().regions().chain(profiles.map(String::as_str)).collect()
-    }
-
-    /// The ids of the GPUs with these names: `A100` has two.
-    pub(crate) fn gpus(&self, names: &[String], given: Origin) -> Result<Vec<String>, UsageError> {
+    /// The ids of all names of a list, once each. `find` returns those of one name, or else similar names.
+    fn ids<'n>(
+        &self,
+        (names, given): (&[String], Origin),
+        noun: &str,
+        find: impl Fn(&str) -> Result<Vec<String>, Vec<&'n str>>,
+    ) -> Result<Vec<String>, UsageError> {
         let mut ids: Vec<String> = Vec::new();
         for (number, name) in names.iter().enumerate() {
-            let rows = match self.facts.gpus().find(name) {
-                NameMatch::NotFound(near) => {
-                    let problem = format!("unknown GPU `{name}`");
-                    return Err(self.invalid_entry(
-                        given,
-                        Some(&number.to_string()),
-                        problem,
-                        near.first().copied(),
-                    ));
-                }
-                found => found.rows(),
-            };
-            for row in rows {
-                if !ids.contains(&row.id) {
-                    ids.push(row.id.clone());
+            let entry = number.to_string();
+            let found = find(name).map_err(|near| self.unknown(given, Some(&entry), noun, name, &near))?;
+            for id in found {
+                if !ids.contains(&id) {
+                    ids.push(id);
                 }
             }
         }
         Ok(ids)
     }
 
-    /// The id of one GPU.
+    fn unknown(
+        &self,
+        given: Origin,
+        entry: Option<&str>,
+        noun: &str,
+        name: &str,
+        near: &[&str],
+    ) -> UsageError {
+        self.invalid_entry(given, entry, format!("unknown {noun} `{name}`"), near.first().copied())
+    }
+
+    /// Regions as the tables spell them: those that have a price or a profile.
+    pub(crate) fn regions(&self, names: (&[String], Origin)) -> Result<Vec<String>, UsageError> {
+        let profiles = self.facts.services().profile.iter().flat_map(|profile| &profile.regions);
+        let priced = self.facts.prices().regions();
+        let known: BTreeSet<&str> = priced.chain(profiles.map(String::as_str)).collect();
+        self.ids(names, "region", |name| {
+            let folded = suggest::normalize(name);
+            let near = || suggest::nearest(&folded, known.iter().copied());
+            if known.contains(folded.as_str()) { Ok(vec![folded]) } else { Err(near()) }
+        })
+    }
+
+    /// The ids of the GPUs with these names: `A100` has two.
+    pub(crate) fn gpus(&self, names: (&[String], Origin)) -> Result<Vec<String>, UsageError> {
+        self.ids(names, "GPU", |name| match self.facts.gpus().find(name) {
+            NameMatch::NotFound(near) => Err(near),
+            found => Ok(found.rows().into_iter().map(|row| row.id.clone()).collect()),
+        })
+    }
+
     pub(crate) fn one_gpu(
         &self,
         name: &str,
@@ -69,68 +73,37 @@ impl WorkloadBuilder<'_> {
                 let problem = format!("`{name}` is ambiguous: it matches several GPUs: {}", ids.join(", "));
                 Err(self.invalid_entry(given, part, problem, None))
             }
-            NameMatch::NotFound(near) => {
-                let problem = format!("unknown GPU `{name}`");
-                Err(self.invalid_entry(given, part, problem, near.first().copied()))
-            }
+            NameMatch::NotFound(near) => Err(self.unknown(given, part, "GPU", name, &near)),
         }
     }
 
-    /// The id of a kind of storage.
     pub(crate) fn storage(&self, name: &str, given: Origin) -> Result<String, UsageError> {
         let known = || self.facts.storage().storage.iter().map(|row| row.id.as_str());
-        if let Some(id) = known().find(|id| id.eq_ignore_ascii_case(name)) {
-            Ok(id.to_owned())
-        } else {
-            let near = suggest::nearest(name, known());
-            let problem = format!("unknown storage `{name}`");
-            Err(self.invalid(given, problem, near.first().copied()))
-        }
+        let id = known().find(|id| id.eq_ignore_ascii_case(name)).map(str::to_owned);
+        id.ok_or_else(|| self.unknown(given, None, "storage", name, &suggest::nearest(name, known())))
     }
 
     /// The ids of services: `ml` has three.
-    pub(crate) fn services(&self, names: &[String], given: Origin) -> Result<Vec<String>, UsageError> {
-        let mut ids: Vec<String> = Vec::new();
-        for (number, name) in names.iter().enumerate() {
+    pub(crate) fn services(&self, names: (&[String], Origin)) -> Result<Vec<String>, UsageError> {
+        self.ids(names, "service", |name| {
             let kinds = ServiceKind::named(&name.to_ascii_lowercase());
             if kinds.is_empty() {
                 let known = ServiceKind::ALL.iter().flat_map(|kind| [kind.id(), kind.table_id()]);
-                let near = suggest::nearest(name, known);
-                let problem = format!("unknown service `{name}`");
-                return Err(self.invalid_entry(
-                    given,
-                    Some(&number.to_string()),
-                    problem,
-                    near.first().copied(),
-                ));
+                return Err(suggest::nearest(name, known));
             }
-            for kind in kinds {
-                if !ids.iter().any(|id| id == kind.id()) {
-                    ids.push(kind.id().to_owned());
-                }
-            }
-        }
-        Ok(ids)
+            Ok(kinds.into_iter().map(|kind| kind.id().to_owned()).collect())
+        })
     }
 
     /// Sizes and profiles as the tables spell them.
-    pub(crate) fn sizes(&self, names: &[String], given: Origin) -> Result<Vec<String>, UsageError> {
-        let size = |(number, name): (usize, &String)| {
-            let profiles = &self.facts.services().profile;
-            if let Some(profile) = profiles.iter().find(|profile| profile.name.eq_ignore_ascii_case(name)) {
-                return Ok(profile.name.clone());
-            }
-            match self.facts.sizes().find(name) {
-                NameMatch::One(size) => Ok(size.name.clone()),
-                NameMatch::Several(_) | NameMatch::NotFound(_) => {
-                    let all = self.facts.sizes().size.iter().map(|size| size.name.as_str());
-                    let known = all.chain(profiles.iter().map(|profile| profile.name.as_str()));
-                    let near = suggest::nearest(name, known);
-                    let problem = format!("unknown size or profile `{name}`");
-                    Err(self.invalid_entry(given, Some(&number.to_string()), problem, near.first().copied()))
-                }
-            }
-        };
-        names.iter().enumerate().map(size).collect()
+    pub(crate) fn sizes(&self, names: (&[String], Origin)) -> Result<Vec<String>, UsageError> {
+        let profiles = || self.facts.services().profile.iter().map(|profile| profile.name.as_str());
+        self.ids(names, "size or profile", |name| {
+            let profile = profiles().find(|profile| profile.eq_ignore_ascii_case(name));
+            let size = || self.facts.sizes().find(name).one().map(|size| size.name.as_str());
+            let all = || self.facts.sizes().size.iter().map(|size| size.name.as_str());
+            let found = profile.or_else(size).map(|name| vec![name.to_owned()]);
+            found.ok_or_else(|| suggest::nearest(name, all().chain(profiles())))
+        })
     }
 }

@@ -9,17 +9,14 @@ use cudock_plan::{GpuNeeds, MachineNeeds};
 use cudock_project::{ByteSize, CapabilityRange};
 
 use crate::assumptions::assumptions;
-use crate::builder::{Origin, WorkloadBuilder, flag_or_key};
+use crate::builder::{Origin, WorkloadBuilder, flag_or_key, names_of};
 use crate::constraints::thousandths;
 use crate::subject::{Inspection, Processor};
 
 impl WorkloadBuilder<'_> {
     pub(crate) fn gpu(&mut self, model: Option<&Model>) -> Result<GpuNeeds, UsageError> {
         let (flags, needs) = (self.flags, &self.file().needs);
-        let models = match flags.gpu.as_slice() {
-            [] => self.gpus(&needs.gpu, Origin::Key("needs.gpu"))?,
-            names => self.gpus(names, Origin::Flag("--gpu"))?,
-        };
+        let models = self.gpus(names_of(&flags.gpu, "--gpu", &needs.gpu, "needs.gpu"))?;
         let per_instance = self.count(flag_or_key(flags.gpus, "--gpus", needs.gpus, "needs.gpus"))?;
         let instances = self.count(flag_or_key(flags.nodes, "--nodes", needs.nodes, "needs.nodes"))?;
         let range = self.capability()?;
@@ -28,8 +25,9 @@ impl WorkloadBuilder<'_> {
         let memory = self.gpu_memory(model, &models)?;
         Ok(GpuNeeds {
             memory,
-            per_instance,
-            instances,
+            // One is not worth recording as an assumption.
+            per_instance: per_instance.unwrap_or(1),
+            instances: instances.unwrap_or(1),
             least_capability: range.least,
             greatest_capability: range.greatest,
             models,
@@ -40,13 +38,8 @@ impl WorkloadBuilder<'_> {
         })
     }
 
-    /// The count, or one, which is not worth recording as an assumption.
-    fn count(&self, given: Option<(u32, Origin)>) -> Result<u32, UsageError> {
-        match given {
-            Some((0, given)) => Err(self.invalid(given, "must be at least 1", None)),
-            Some((count, _)) => Ok(count),
-            None => Ok(1),
-        }
+    pub(crate) fn count(&self, given: Option<(u32, Origin)>) -> Result<Option<u32>, UsageError> {
+        self.above_zero(given, "must be at least 1")
     }
 
     fn capability(&self) -> Result<CapabilityRange, UsageError> {
@@ -108,10 +101,7 @@ impl WorkloadBuilder<'_> {
 
     pub(crate) fn machine(&mut self, inspection: &Inspection) -> Result<MachineNeeds, UsageError> {
         let needs = &self.file().needs;
-        let vcpu = match flag_or_key(self.flags.vcpu, "--vcpu", needs.cpu, "needs.cpu") {
-            Some((0, given)) => return Err(self.invalid(given, "must be at least 1", None)),
-            given => given.map_or(0, |(count, _)| count),
-        };
+        let vcpu = self.count(flag_or_key(self.flags.vcpu, "--vcpu", needs.cpu, "needs.cpu"))?;
         let memory = flag_or_key(self.flags.ram, "--ram", needs.memory, "needs.memory");
         let memory = memory.map_or(0, |(ByteSize(bytes), _)| bytes);
         let architecture = match (needs.architecture, &inspection.architecture) {
@@ -120,6 +110,6 @@ impl WorkloadBuilder<'_> {
             (None, Some(Processor::Any)) => None,
             (None, None) => Some(self.default(&assumptions().architecture)),
         };
-        Ok(MachineNeeds { vcpu, memory, architecture })
+        Ok(MachineNeeds { vcpu: vcpu.unwrap_or(0), memory, architecture })
     }
 }

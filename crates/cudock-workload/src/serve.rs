@@ -32,7 +32,6 @@ impl WorkloadBuilder<'_> {
         Ok(Work::Serve { load, replica_rate, target_percent })
     }
 
-    /// Requests over the day.
     fn load(&mut self, of_file: bool) -> Result<DayRate, UsageError> {
         let parsed = |flag: &'static str, text: &Option<String>| {
             let rate = text.as_deref().map(str::parse::<DayRate>).transpose();

@@ -8,41 +8,48 @@ use cudock_facts::Facts;
 use cudock_facts::version::Date;
 use cudock_plan::{Access, Management, PerSecond, Priority, Work, Workload};
 use cudock_project::Project;
-use tempfile::TempDir;
 
 use super::builder::WorkloadBuilder;
 use super::inputs::Inputs;
 use super::subject::Inspection;
 use super::{WorkloadFlags, bench_report};
 
-const DAY: &str = "2026-11-15";
-
 fn today() -> Date {
-    DAY.parse().unwrap()
+    "2026-11-15".parse().unwrap()
 }
 
-/// A project with a file.
-fn project(text: &str) -> (TempDir, Project) {
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
-    let project = Project::open(directory.path()).unwrap();
-    (directory, project)
+/// Flags as they are typed.
+fn flags(line: &str) -> WorkloadFlags {
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: WorkloadFlags,
+    }
+    let args = std::iter::once("cudock").chain(line.split_whitespace());
+    <Line as clap::Parser>::try_parse_from(args).unwrap_or_else(|error| panic!("{error}")).flags
 }
 
 /// The workload of a file and flags, without looking at images.
-fn planned(text: &str, flags: &WorkloadFlags) -> Result<Workload, String> {
-    let (_directory, project) = project(text);
-    let facts = Facts::embedded();
-    build(&facts, &project, flags).map_err(|error| format!("{error:?}"))
+fn planned(text: &str, line: &str) -> Result<Workload, String> {
+    planned_with(text, line, &[])
 }
 
-fn build(facts: &Facts, project: &Project, flags: &WorkloadFlags) -> Result<Workload, UsageError> {
-    let inputs = Inputs::read(project, flags);
-    WorkloadBuilder::new(facts, project, flags, &inputs, today()).workload(&Inspection::default())
+/// The same with other files beside it.
+fn planned_with(text: &str, line: &str, files: &[(&str, &[u8])]) -> Result<Workload, String> {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, bytes) in files.iter().chain(&[("cudock.toml", text.as_bytes())]) {
+        std::fs::write(directory.path().join(name), bytes).unwrap();
+    }
+    build(&Project::open(directory.path()).unwrap(), &flags(line)).map_err(|error| format!("{error:?}"))
+}
+
+fn build(project: &Project, flags: &WorkloadFlags) -> Result<Workload, UsageError> {
+    let (facts, inputs) = (Facts::embedded(), Inputs::read(project, flags));
+    WorkloadBuilder::new(&facts, project, flags, &inputs, today()).workload(&Inspection::default())
 }
 
 fn from_file(text: &str) -> Workload {
-    planned(text, &WorkloadFlags::default()).unwrap()
+    planned(text, "").unwrap()
 }
 
 fn assumed<'a>(workload: &'a Workload, about: &str) -> Option<&'a str> {
@@ -80,14 +87,7 @@ fn a_rate_keeps_its_shape_over_the_day() {
 fn a_flag_overrides_the_key_with_the_same_meaning() {
     let text =
         "[workload]\nitems = 10\nitem_time = \"5s\"\n[needs]\ngpus = 2\n[deploy]\nregions = \"westeurope\"\n";
-    let flags = WorkloadFlags {
-        items: Some(99),
-        gpus: Some(4),
-        region: vec!["East US".to_owned()],
-        gpu_memory: Some("40GB".parse().unwrap()),
-        ..WorkloadFlags::default()
-    };
-    let workload = planned(text, &flags).unwrap();
+    let workload = planned(text, "--items 99 --gpus 4 --region East-US --gpu-memory 40GB").unwrap();
     assert_eq!(workload.work, Work::Items { items: 99, each: Duration::from_secs(5), at_once: None });
     assert_eq!((workload.gpu.per_instance, workload.gpu.memory), (4, 40_000_000_000));
     assert_eq!(workload.constraints.regions, ["eastus"]);
@@ -96,10 +96,8 @@ fn a_flag_overrides_the_key_with_the_same_meaning() {
 #[test]
 fn flags_of_another_kind_of_work_override_all_keys_about_it() {
     let text = "[workload]\nrate = 5\nreplica_rate = 20\n";
-    let flags = WorkloadFlags { duration: Some("2h".parse().unwrap()), ..WorkloadFlags::default() };
-    assert_eq!(planned(text, &flags).unwrap().work, Work::Job { duration: minutes(120) });
-    let flags = WorkloadFlags { rate: Some("5".to_owned()), ..flags };
-    let wrong = planned("", &flags).unwrap_err();
+    assert_eq!(planned(text, "--duration 2h").unwrap().work, Work::Job { duration: minutes(120) });
+    let wrong = planned("", "--duration 2h --rate 5").unwrap_err();
     assert!(wrong.contains("--duration is for a job, and --rate is for a service"), "{wrong}");
 }
 
@@ -150,7 +148,7 @@ fn given_values_are_not_recorded_as_assumptions() {
 
 #[test]
 fn a_workload_needs_some_work() {
-    let wrong = planned("", &WorkloadFlags::default()).unwrap_err();
+    let wrong = planned("", "").unwrap_err();
     assert!(wrong.contains("no work is specified") && wrong.contains("--duration 3h"), "{wrong}");
 }
 
@@ -199,79 +197,41 @@ fn unknown_names_are_reported_with_position_and_suggestion() {
         ("[workload]\nrate = 5\nbench = \"gone.json\"\n", "cudock.toml:3:9: "),
         ("[workload]\nrate = 0\n", "cudock.toml:2:8: no hour has any requests"),
     ] {
-        let wrong = planned(text, &WorkloadFlags::default()).expect_err(text);
+        let wrong = planned(text, "").expect_err(text);
         assert!(wrong.contains(expected), "{text}{wrong}\nexpected {expected}");
     }
 }
 
-/// Flags with one thing changed.
-fn with(edit: impl FnOnce(&mut WorkloadFlags)) -> WorkloadFlags {
-    let mut flags = WorkloadFlags { duration: Some("1h".parse().unwrap()), ..WorkloadFlags::default() };
-    edit(&mut flags);
-    flags
-}
-
 #[test]
 fn invalid_flags_are_named() {
-    let cases: Vec<(WorkloadFlags, &str)> = vec![
-        (with(|flags| flags.duration = Some("0s".parse().unwrap())), "--duration: must be longer than zero"),
-        (with(|flags| flags.gpus = Some(0)), "--gpus: must be at least 1"),
-        (with(|flags| flags.gpu = vec!["T5".to_owned()]), "--gpu: unknown GPU `T5`"),
-        (with(|flags| flags.region = vec!["mars".to_owned()]), "--region: unknown region `mars`"),
-        (
-            with(|flags| flags.capability = Some("9.0-8.0".to_owned())),
-            "--capability: no compute capability is at least 9.0",
-        ),
-        (with(|flags| flags.capability = Some("ninety".to_owned())), "--capability: "),
-        (with(|flags| flags.budget = Some("-5".to_owned())), "--budget: invalid budget `-5`"),
-        (with(|flags| flags.budget = Some("NaN".to_owned())), "--budget: invalid budget `NaN`"),
-        (with(|flags| flags.budget = Some("1e300".to_owned())), "--budget: exceeds the highest budget"),
-        (with(|flags| flags.evictions = Some("inf".to_owned())), "--evictions: invalid rate `inf`"),
-        (
-            with(|flags| (flags.no_spot, flags.evictions) = (true, Some("1".to_owned()))),
-            "--evictions: conflicts with --no-spot",
-        ),
-        (
-            with(|flags| flags.storage = Some("blob-hot".to_owned())),
-            "--storage: the size of the data is missing",
-        ),
-        (
-            with(|flags| flags.speed = vec![("H100".to_owned(), "2".to_owned())]),
-            "--speed: needs the GPU that it is relative to",
-        ),
-        (
-            with(|flags| flags.deadline = Some("10m".parse().unwrap())),
-            "--deadline: the deadline is shorter than the job",
-        ),
-        (with(|flags| flags.items = Some(3)), "--duration is for one job, and --items is for many items"),
-        (
-            WorkloadFlags { rate_night: Some("0".to_owned()), ..WorkloadFlags::default() },
-            "--rate-night also needs the rate by day",
-        ),
-        (
-            WorkloadFlags { rate: Some("-5".to_owned()), ..WorkloadFlags::default() },
-            "--rate: `-5` is negative",
-        ),
-        (
-            WorkloadFlags { rate: Some("nan".to_owned()), ..WorkloadFlags::default() },
-            "--rate: invalid rate `nan`",
-        ),
-    ];
-    for (flags, expected) in cases {
-        let wrong = planned("", &flags).expect_err(expected);
+    for (line, expected) in [
+        ("--duration 0s", "--duration: must be longer than zero"),
+        ("--duration 1h --gpus 0", "--gpus: must be at least 1"),
+        ("--duration 1h --gpu T5", "--gpu: unknown GPU `T5`"),
+        ("--duration 1h --region mars", "--region: unknown region `mars`"),
+        ("--duration 1h --capability 9.0-8.0", "--capability: no compute capability is at least 9.0"),
+        ("--duration 1h --capability ninety", "--capability: "),
+        ("--duration 1h --budget -5", "--budget: invalid budget `-5`"),
+        ("--duration 1h --budget NaN", "--budget: invalid budget `NaN`"),
+        ("--duration 1h --budget 1e300", "--budget: exceeds the highest budget"),
+        ("--duration 1h --evictions inf", "--evictions: invalid rate `inf`"),
+        ("--duration 1h --no-spot --evictions 1", "--evictions: conflicts with --no-spot"),
+        ("--duration 1h --storage blob-hot", "--storage: the size of the data is missing"),
+        ("--duration 1h --speed H100=2", "--speed: needs the GPU that it is relative to"),
+        ("--duration 1h --deadline 10m", "--deadline: the deadline is shorter than the job"),
+        ("--duration 1h --items 3", "--duration is for one job, and --items is for many items"),
+        ("--rate-night 0", "--rate-night also needs the rate by day"),
+        ("--rate -5", "--rate: `-5` is negative"),
+        ("--rate nan", "--rate: invalid rate `nan`"),
+    ] {
+        let wrong = planned("", line).expect_err(expected);
         assert!(wrong.contains(expected), "{wrong}\nexpected {expected}");
     }
 }
 
 #[test]
 fn day_and_night_have_flags_of_their_own() {
-    let flags = WorkloadFlags {
-        rate: Some("5".to_owned()),
-        rate_night: Some("0.5".to_owned()),
-        replica_rate: Some("20".to_owned()),
-        ..WorkloadFlags::default()
-    };
-    let workload = planned("", &flags).unwrap();
+    let workload = planned("", "--rate 5 --rate-night 0.5 --replica-rate 20").unwrap();
     let Work::Serve { load, .. } = &workload.work else { panic!("not served") };
     assert_eq!((load.hours[12].millis, load.hours[0].millis), (5000, 500));
     assert_eq!(assumed(&workload, "workload.rate"), Some("the day lasts from 08:00 to 20:00 UTC"));
@@ -332,18 +292,12 @@ fn trials_at_a_time_default_to_the_fewest_that_meet_the_deadline() {
 
 #[test]
 fn a_model_determines_memory_and_weights() {
-    let (directory, _) = project("");
     let header = r#"{"w":{"dtype":"F32","shape":[1000000],"data_offsets":[0,4000000]}}"#;
     let mut file = (header.len() as u64).to_le_bytes().to_vec();
     file.extend_from_slice(header.as_bytes());
     file.resize(file.len() + 4_000_000, 0);
-    std::fs::write(directory.path().join("m.safetensors"), &file).unwrap();
     let text = "[workload]\nrate = 1\nmodel = \"m.safetensors\"\n[needs]\nprecision = \"fp16\"\n";
-    std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
-    let project = Project::open(directory.path()).unwrap();
-    let facts = Facts::embedded();
-    let flags = WorkloadFlags::default();
-    let workload = build(&facts, &project, &flags).unwrap();
+    let workload = planned_with(text, "", &[("m.safetensors", &file)]).unwrap();
     // Half the bytes of the file, a fifth of that, and the process.
     assert_eq!(workload.gpu.memory, 2_000_000 + 400_000 + cudock_model::figures::PROCESS.value);
     assert_eq!(workload.start.weights, file.len() as u64);
@@ -357,12 +311,8 @@ fn a_model_determines_memory_and_weights() {
 
 #[test]
 fn an_unsupported_model_does_not_prevent_planning() {
-    let (directory, _) = project("");
-    std::fs::write(directory.path().join("m.engine"), [0; 64]).unwrap();
-    std::fs::write(directory.path().join("cudock.toml"), "[workload]\nmodel = \"m.engine\"\n").unwrap();
-    let project = Project::open(directory.path()).unwrap();
-    let facts = Facts::embedded();
-    let workload = build(&facts, &project, &WorkloadFlags::default()).unwrap();
+    let text = "[workload]\nmodel = \"m.engine\"\n";
+    let workload = planned_with(text, "", &[("m.engine", &[0; 64])]).unwrap();
     let memory = workload.assumptions.iter().find(|one| one.about == "needs.gpu_memory").unwrap();
     assert!(memory.source.contains("is neither an ONNX nor a safetensors file"), "{memory:?}");
 }
@@ -399,14 +349,9 @@ fn a_bench_report_without_a_rate_is_rejected() {
 
 #[test]
 fn the_device_of_a_report_is_the_gpu_that_was_measured() {
-    let (directory, _) = project("");
-    let bare = r#"{"device":{"name":"Tesla T4"},"runs":[{"rows_per_second":500.0}]}"#;
-    std::fs::write(directory.path().join("b.json"), bare).unwrap();
-    std::fs::write(directory.path().join("cudock.toml"), "[workload]\nrate = 5\nbench = \"b.json\"\n")
-        .unwrap();
-    let project = Project::open(directory.path()).unwrap();
-    let (facts, flags) = (Facts::embedded(), WorkloadFlags::default());
-    let workload = build(&facts, &project, &flags).unwrap();
+    let bare = br#"{"device":{"name":"Tesla T4"},"runs":[{"rows_per_second":500.0}]}"#;
+    let text = "[workload]\nrate = 5\nbench = \"b.json\"\n";
+    let workload = planned_with(text, "", &[("b.json", bare)]).unwrap();
     assert_eq!(workload.gpu.measured_on.as_deref(), Some("T4"));
     let Work::Serve { replica_rate, .. } = workload.work else { panic!("not served") };
     assert_eq!(replica_rate.millis, 500_000);
@@ -416,14 +361,12 @@ fn the_device_of_a_report_is_the_gpu_that_was_measured() {
 fn every_example_is_resolved() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan");
     let Ok(entries) = std::fs::read_dir(directory) else { return };
-    let facts = Facts::embedded();
     for path in entries
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|it| it == "toml"))
     {
         let project = Project::read(&path).unwrap_or_else(|error| panic!("{error}"));
-        let flags = WorkloadFlags::default();
-        let asked = build(&facts, &project, &flags);
+        let asked = build(&project, &WorkloadFlags::default());
         assert!(asked.is_ok(), "{}: {asked:?}", path.display());
     }
 }

@@ -7,7 +7,7 @@ use cudock_plan::Work;
 use cudock_project::{TimeSpan, WorkloadKind};
 
 use crate::assumptions::assumptions;
-use crate::builder::{Origin, WorkloadBuilder, flag_or_key};
+use crate::builder::{Origin, WorkloadBuilder, first_given, flag_or_key};
 
 impl WorkloadBuilder<'_> {
     pub(crate) fn work(&mut self) -> Result<Work, UsageError> {
@@ -39,12 +39,10 @@ impl WorkloadBuilder<'_> {
             ("--replica-rate", flags.replica_rate.is_some()),
             ("--bench", flags.bench.is_some()),
         ];
-        let first =
-            |flags: &[(&'static str, bool)]| flags.iter().find(|(_, given)| *given).map(|(flag, _)| *flag);
         let used: Vec<_> = [
-            (WorkloadKind::Job, "a job", first(&job)),
-            (WorkloadKind::Sweep, "a sweep", first(&sweep)),
-            (WorkloadKind::Serve, "a service", first(&serve)),
+            (WorkloadKind::Job, "a job", first_given(&job)),
+            (WorkloadKind::Sweep, "a sweep", first_given(&sweep)),
+            (WorkloadKind::Serve, "a service", first_given(&serve)),
         ]
         .into_iter()
         .filter_map(|(kind, what, flag)| Some((kind, what, flag?)))
@@ -73,14 +71,9 @@ impl WorkloadBuilder<'_> {
         specified.then_some(work.kind)
     }
 
-    /// A time above zero.
     fn time(&self, value: Option<(TimeSpan, Origin)>) -> Result<Option<Duration>, UsageError> {
-        match value {
-            Some((TimeSpan(time), given)) if time.is_zero() => {
-                Err(self.invalid(given, "must be longer than zero", None))
-            }
-            other => Ok(other.map(|(TimeSpan(time), _)| time)),
-        }
+        let value = value.map(|(TimeSpan(time), given)| (time, given));
+        self.above_zero(value, "must be longer than zero")
     }
 
     fn job(&mut self, of_file: bool) -> Result<Work, UsageError> {
@@ -122,12 +115,8 @@ impl WorkloadBuilder<'_> {
     }
 
     fn at_once(&self) -> Result<Option<u32>, UsageError> {
-        let given =
-            flag_or_key(self.flags.at_once, "--at-once", self.file().workload.at_once, "workload.at_once");
-        match given {
-            Some((0, given)) => Err(self.invalid(given, "must be at least 1", None)),
-            other => Ok(other.map(|(count, _)| count)),
-        }
+        let file = self.file().workload.at_once;
+        self.count(flag_or_key(self.flags.at_once, "--at-once", file, "workload.at_once"))
     }
 
     fn sweep(&mut self, of_file: bool) -> Result<Work, UsageError> {

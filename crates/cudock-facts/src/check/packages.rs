@@ -2,69 +2,52 @@
 
 use std::collections::BTreeSet;
 
-use super::TableChecker;
+use super::{TableChecker, Violation};
 use crate::store::Facts;
-use crate::tables::{GpuUse, TableRow};
+use crate::tables::GpuUse;
 
 impl TableChecker {
     pub(super) fn packages(&mut self, facts: &Facts) {
         let packages = facts.packages();
         let mut seen: BTreeSet<&str> = BTreeSet::new();
-        for row in &packages.gpu {
+        self.each("packages", "gpu", &packages.gpu, |row, check| {
             for name in std::iter::once(&row.name).chain(&row.also) {
-                if !is_normalized(name) {
-                    let message = format!("has the name `{name}`, which is not normalized");
-                    self.add("packages", "gpu", &row.name, message);
-                }
-                if !seen.insert(name) {
-                    let message = format!("shares the name `{name}` with another row");
-                    self.add("packages", "gpu", &row.name, message);
-                }
+                let message = || format!("has the name `{name}`, which is not normalized");
+                check.require(is_normalized(name), message);
+                check.require(seen.insert(name), || format!("shares the name `{name}` with another row"));
             }
-            if row.uses == GpuUse::Wraps && row.on.is_empty() {
-                self.add("packages", "gpu", &row.name, "wraps another package and does not name it");
-            }
-        }
-        for group in &packages.no_gpu {
+            let named = row.uses != GpuUse::Wraps || !row.on.is_empty();
+            check.require(named, || "wraps another package and does not name it");
+        });
+        self.each("packages", "no_gpu", &packages.no_gpu, |group, check| {
             for name in &group.names {
-                if !is_normalized(name) {
-                    let message = format!("has `{name}`, which is not normalized");
-                    self.add("packages", "no_gpu", &group.area, message);
-                }
-                if !seen.insert(name) {
-                    self.add("packages", "no_gpu", &group.area, format!("has `{name}`, which is duplicated"));
-                }
+                check.require(is_normalized(name), || format!("has `{name}`, which is not normalized"));
+                check.require(seen.insert(name), || format!("has `{name}`, which is duplicated"));
             }
-        }
-        for row in &packages.gpu {
-            for wrapped in row.on.iter().filter(|wrapped| !seen.contains(wrapped.as_str())) {
-                self.add("packages", "gpu", &row.name, format!("runs on `{wrapped}`, which has no row"));
+        });
+        self.each("packages", "gpu", &packages.gpu, |row, check| {
+            for wrapped in &row.on {
+                let message = || format!("runs on `{wrapped}`, which has no row");
+                check.require(seen.contains(wrapped.as_str()), message);
             }
-            let in_order = row.cuda.windows(2).all(|pair| matches!(pair, [a, b] if a.from < b.from));
-            if !in_order {
-                self.add("packages", "gpu", &row.name, "has CUDA versions out of order");
+            let sorted = row.cuda.is_sorted_by(|a, b| a.from < b.from);
+            check.require(sorted, || "has CUDA versions out of order");
+        });
+        self.each("packages", "pin", &packages.pin, |pins, check| {
+            for (a, b) in pins.releases.iter().zip(pins.releases.iter().skip(1)) {
+                let message = || format!("has {} after {}", b.version, a.version);
+                check.require(a.version < b.version, message);
             }
-        }
-        for pins in &packages.pin {
-            for pair in pins.releases.windows(2) {
-                if let [a, b] = pair
-                    && a.version >= b.version
-                {
-                    let message = format!("has {} after {}", b.version, a.version);
-                    self.add("packages", "pin", &pins.key(), message);
-                }
-            }
-        }
+        });
         for release in &facts.frameworks().torch {
             let companions = [("torchvision", &release.torchvision), ("torchaudio", &release.torchaudio)];
-            for (name, version) in
-                companions.into_iter().filter_map(|(name, version)| Some((name, version.as_ref()?)))
-            {
-                let other = packages.pins_of(name, version).find(|(_, needs)| **needs != release.version);
-                if let Some((_, needs)) = other {
+            for (name, version) in companions {
+                let mut pins = version.iter().flat_map(|version| packages.pins_of(name, version));
+                if let Some((_, needs)) = pins.find(|(_, needs)| **needs != release.version) {
                     let message =
                         format!("requires torch {needs}; frameworks.toml pairs it with {}", release.version);
-                    self.add("packages", "pin", &format!("{name} torch"), message);
+                    let key = format!("{name} torch");
+                    self.violations.push(Violation { table: "packages", list: "pin", key, message });
                 }
             }
         }

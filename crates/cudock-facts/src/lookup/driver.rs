@@ -1,6 +1,5 @@
 use crate::tables::{
-    Architecture, Branch, CompatPackage, ComponentSet, Components, Drivers, ForwardCompat, MinorCompat,
-    Release, Toolkit, Toolkits,
+    Architecture, Branch, CompatPackage, Drivers, ForwardCompat, MinorCompat, Release, Toolkit, Toolkits,
 };
 use crate::version::{Capability, CudaVersion, DriverVersion};
 
@@ -72,7 +71,6 @@ impl Drivers {
         self.branch.iter().find(|row| row.cuda == cuda)
     }
 
-    /// The lowest driver for toolkits of a major version.
     pub fn minor_compat(&self, cuda_major: u8) -> Option<&MinorCompat> {
         self.minor_compat.iter().find(|row| row.cuda_major == cuda_major)
     }
@@ -87,7 +85,6 @@ impl Drivers {
 }
 
 impl Toolkits {
-    /// The toolkit of a minor version.
     pub fn toolkit(&self, cuda: CudaVersion) -> Option<&Toolkit> {
         self.toolkit.iter().find(|row| row.cuda == cuda)
     }
@@ -95,44 +92,6 @@ impl Toolkits {
     /// The patch releases of a minor version, oldest first.
     pub fn releases_of(&self, cuda: CudaVersion) -> impl Iterator<Item = &Release> {
         self.release.iter().filter(move |row| row.cuda.version() == cuda)
-    }
-}
-
-impl Components {
-    /// The toolkit releases a library version belongs to: `cublas` 12.4.5.8 to 12.4.1.
-    pub fn releases_with<'a>(
-        &'a self,
-        component: &'a str,
-        version: &'a str,
-    ) -> impl Iterator<Item = &'a ComponentSet> {
-        self.components.iter().filter(move |row| row.version_of(component) == Some(version))
-    }
-}
-
-impl ComponentSet {
-    /// The version of a component, by the name in NVIDIA's packages: `cuda_runtime`, `cublas` …
-    pub fn version_of(&self, component: &str) -> Option<&str> {
-        self.all().into_iter().find(|(name, _)| *name == component).and_then(|(_, version)| version)
-    }
-
-    /// Every component with its version.
-    pub fn all(&self) -> [(&'static str, Option<&str>); 14] {
-        [
-            ("cuda_runtime", self.cuda_runtime.as_deref()),
-            ("cuda_nvcc", self.cuda_nvcc.as_deref()),
-            ("cuda_nvrtc", self.cuda_nvrtc.as_deref()),
-            ("cublas", self.cublas.as_deref()),
-            ("cufft", self.cufft.as_deref()),
-            ("curand", self.curand.as_deref()),
-            ("cusolver", self.cusolver.as_deref()),
-            ("cusparse", self.cusparse.as_deref()),
-            ("nvjitlink", self.nvjitlink.as_deref()),
-            ("cuda_cupti", self.cuda_cupti.as_deref()),
-            ("cufile", self.cufile.as_deref()),
-            ("npp", self.npp.as_deref()),
-            ("nvjpeg", self.nvjpeg.as_deref()),
-            ("nvtx", self.nvtx.as_deref()),
-        ]
     }
 }
 

@@ -21,19 +21,16 @@ pub fn without_local(version: &Version) -> Version {
 }
 
 impl Frameworks {
-    /// A PyTorch release.
     pub fn torch(&self, version: &Version) -> Option<&TorchRelease> {
         let version = without_local(version);
         self.torch.iter().find(|row| row.version == version)
     }
 
-    /// All builds of a PyTorch release.
     pub fn torch_builds(&self, version: &Version) -> impl Iterator<Item = &TorchBuild> {
         let version = without_local(version);
         self.torch_build.iter().filter(move |row| row.versions.contains(&version))
     }
 
-    /// One build of a PyTorch release.
     pub fn torch_build(&self, version: &Version, wheel: TorchWheel<'_>) -> Option<&TorchBuild> {
         self.torch_builds(version).find(|build| match wheel {
             TorchWheel::Pypi => build.pypi,
@@ -62,7 +59,6 @@ impl Frameworks {
         self.torch.iter().filter(move |row| row.torchvision.as_ref() == Some(&version))
     }
 
-    /// A TensorFlow release.
     pub fn tensorflow(&self, version: &Version) -> Option<&TensorflowRelease> {
         self.tensorflow.iter().find(|row| row.version == *version)
     }

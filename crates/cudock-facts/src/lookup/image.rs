@@ -21,10 +21,8 @@ pub enum TagVerdict<'a> {
     Exists(&'a Tags),
     /// It is unknown: the full list for its release is not known.
     NotSeen(&'a Tags),
-    /// It does not exist.
     Missing {
         reason: String,
-        /// Similar tags that exist.
         near: Vec<String>,
     },
 }
@@ -32,13 +30,9 @@ pub enum TagVerdict<'a> {
 /// A framework's image, found by its tag.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrameworkImageMatch<'a> {
-    /// The row that its tag matches.
     pub row: &'a FrameworkImage,
-    /// The framework's version.
     pub version: &'a str,
-    /// The CUDA version, if the tag has one.
     pub cuda: Option<&'a str>,
-    /// The flavor, if the tag has one.
     pub flavour: &'a str,
 }
 
@@ -111,7 +105,6 @@ impl Images {
         self.library_path.iter().find(|row| row.from <= cuda && row.to.is_none_or(|to| cuda <= to))
     }
 
-    /// Every tag of the table.
     pub fn all_tags(&self) -> impl Iterator<Item = ImageTag> {
         self.tag.iter().flat_map(|tags| {
             tags.grid.iter().flat_map(move |grid| {

@@ -54,7 +54,6 @@ impl Meters {
         self.area.iter().find(|area| area.regions.iter().any(|named| named == region))
     }
 
-    /// How a service bills time.
     pub fn billing_of(&self, service: &str) -> Option<&Billing> {
         self.billing.iter().find(|row| row.service == service)
     }
@@ -63,7 +62,6 @@ impl Meters {
         self.start.iter().find(|row| row.service == service)
     }
 
-    /// The read throughput of a storage.
     pub fn throughput_of(&self, storage: &str) -> Option<&Throughput> {
         self.throughput.iter().find(|row| row.storage == storage)
     }
@@ -74,12 +72,10 @@ impl Meters {
         self.disk_tier.iter().filter(fits).min_by_key(|row| row.gib)
     }
 
-    /// A size of managed online endpoints, by its name.
     pub fn endpoint_size(&self, size: &str) -> Option<&EndpointSize> {
         self.endpoint_size.iter().find(|row| row.size.eq_ignore_ascii_case(size))
     }
 
-    /// A limit of a service, if known.
     pub fn bound(&self, service: &str, key: BoundKey) -> Option<&Bound> {
         self.bound.iter().find(|row| row.service == service && row.key == key)
     }

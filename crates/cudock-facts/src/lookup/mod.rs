@@ -19,7 +19,6 @@ pub use package::{NamedCuda, PackageIndex, PackageUse};
 /// The result of a lookup by name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NameMatch<'a, T> {
-    /// One row.
     One(&'a T),
     /// An ambiguous name, such as A100 for its two memory sizes.
     Several(Vec<&'a T>),
@@ -36,7 +35,6 @@ impl<'a, T> NameMatch<'a, T> {
         }
     }
 
-    /// All matching rows.
     pub fn rows(self) -> Vec<&'a T> {
         match self {
             NameMatch::One(row) => vec![row],

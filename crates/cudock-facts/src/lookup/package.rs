@@ -6,11 +6,9 @@ use super::framework::without_local;
 use crate::tables::{GpuPackage, Packages};
 use crate::version::CudaVersion;
 
-/// How a package uses a GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PackageUse<'a> {
     Gpu(&'a GpuPackage, Option<NamedCuda>),
-    /// It does not.
     NoGpu,
     /// The tables do not have it.
     Unknown,
@@ -19,9 +17,7 @@ pub enum PackageUse<'a> {
 /// The CUDA version in the name of a package: 12 of `cupy-cuda12x`, 11.8 of `spconv-cu118`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedCuda {
-    /// The major version.
     pub major: u8,
-    /// Major and minor version, if the name has both.
     pub version: Option<CudaVersion>,
 }
 
@@ -56,7 +52,6 @@ impl NamedCuda {
     }
 }
 
-/// The packages of the tables by name.
 #[derive(Debug)]
 pub struct PackageIndex<'a>(HashMap<&'a str, Option<&'a GpuPackage>>);
 

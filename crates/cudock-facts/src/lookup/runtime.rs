@@ -14,7 +14,6 @@ impl Runtimes {
 }
 
 impl RuntimeWheel {
-    /// The unpacked size of its members.
     pub fn unpacked(&self) -> u64 {
         self.members.iter().map(|member| member.size).sum()
     }

@@ -25,19 +25,6 @@ impl Size {
     pub fn is_on_sale(&self, day: Date) -> bool {
         self.lifecycle == Lifecycle::Available && self.retires_on.is_none_or(|end| day < end)
     }
-
-    /// The day it retires in a region; some regions keep a size longer than others.
-    pub fn ends_on(&self, region: &str) -> Option<Date> {
-        self.retired_on_by_region.get(region).copied().or(self.retired_on).or(self.retires_on)
-    }
-
-    /// Whether it is on sale in a region on a day. A retired size may still be sold in regions where it ends later.
-    pub fn is_on_sale_in(&self, region: &str, day: Date) -> bool {
-        match (self.lifecycle, self.ends_on(region)) {
-            (Lifecycle::Available | Lifecycle::Retired, Some(end)) => day < end,
-            (lifecycle, _) => lifecycle == Lifecycle::Available,
-        }
-    }
 }
 
 fn bare(name: &str) -> String {

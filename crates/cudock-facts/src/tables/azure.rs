@@ -2,21 +2,17 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::header::{Header, row, table_file};
+use super::header::table_file;
 use crate::version::{Date, DriverVersion};
 
-/// `azure_sizes.toml`: virtual machine sizes with a GPU.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sizes {
-    pub table: Header,
-    #[serde(default)]
-    pub size: Vec<Size>,
-    #[serde(default)]
-    pub outdated: Vec<Outdated>,
-    /// Contradictions in the documentation, and which statement was used.
-    #[serde(default)]
-    pub discrepancy: Vec<Discrepancy>,
+table_file! {
+    /// `azure_sizes.toml`: virtual machine sizes with a GPU.
+    pub struct Sizes = "azure_sizes" {
+        pub size: Vec<Size> by |row| row.name.clone(),
+        pub outdated: Vec<Outdated> by |row| row.choice.clone(),
+        /// Contradictions in the documentation, and which statement was used.
+        pub discrepancy: Vec<Discrepancy> by |row| format!("{}: {}", row.size, row.text),
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,7 +34,6 @@ pub struct Size {
     pub nvme_disks: Option<u32>,
     pub nvme_gib: Option<u32>,
     pub remote_disks: Option<u32>,
-    /// Operations per second on remote disks.
     pub remote_disk_iops: Option<u32>,
     /// Megabytes per second on remote disks.
     pub remote_disk_mbps: Option<u32>,
@@ -76,7 +71,6 @@ pub struct Size {
     pub source: Vec<String>,
 }
 
-/// The kind of driver that a size needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeDriver {
@@ -92,17 +86,16 @@ pub enum SizeDriver {
     AmdWindows,
 }
 
-/// The life cycle of a size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lifecycle {
     Available,
     Retired,
     /// On request.
     Preview,
-    /// It was available as a preview.
     PreviewEnded,
     /// Only a price is known.
+    #[default]
     Unknown,
     Announced,
 }
@@ -118,7 +111,6 @@ pub struct Outdated {
     pub source: Vec<String>,
 }
 
-/// A contradiction in the documentation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Discrepancy {
@@ -127,32 +119,25 @@ pub struct Discrepancy {
     pub source: Vec<String>,
 }
 
-/// `azure_services.toml`: the services that can hold a GPU container.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Services {
-    pub table: Header,
-    #[serde(default)]
-    pub service: Vec<Service>,
-    #[serde(default)]
-    pub limit: Vec<ServiceLimit>,
-    #[serde(default)]
-    pub profile: Vec<Profile>,
-    #[serde(default)]
-    pub driver: Vec<AzureDriver>,
-    /// Unexpected behavior.
-    #[serde(default)]
-    pub behaviour: Vec<Behaviour>,
-    #[serde(default)]
-    pub startup: Vec<Startup>,
-    /// Which service supports which series.
-    #[serde(default)]
-    pub support: Vec<Support>,
-    #[serde(default)]
-    pub region: Vec<Region>,
-    /// Series that are only in some regions.
-    #[serde(default)]
-    pub series_region: Vec<SeriesRegions>,
+table_file! {
+    /// `azure_services.toml`: the services that can hold a GPU container.
+    pub struct Services = "azure_services" {
+        pub service: Vec<Service> by |row| row.id.clone(),
+        pub limit: Vec<ServiceLimit> by |row| format!("{}/{}", row.service, row.key),
+        pub profile: Vec<Profile> by |row| row.name.clone(),
+        pub driver: Vec<AzureDriver> by |row| {
+            let version = row.version.map_or_else(String::new, |version| version.to_string());
+            format!("{}/{}/{:?}/{version}", row.service, row.applies_to, row.kind)
+        },
+        /// Unexpected behavior.
+        pub behaviour: Vec<Behaviour> by |row| format!("{}/{}", row.service, row.id),
+        pub startup: Vec<Startup> by |row| format!("{}/{}", row.service, row.figure),
+        /// Which service supports which series.
+        pub support: Vec<Support> by |row| format!("{}/{}", row.service, row.series),
+        pub region: Vec<Region> by |row| row.name.clone(),
+        /// Series that are only in some regions.
+        pub series_region: Vec<SeriesRegions> by |row| row.series.clone(),
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -174,7 +159,6 @@ pub struct Service {
     pub spot: Option<String>,
     pub gpus_per_instance: Option<String>,
     pub cpu_arch: Vec<String>,
-    /// The limit for images.
     pub max_image_gb: Option<u32>,
     pub quota: String,
     pub cold_start: Option<String>,
@@ -228,7 +212,6 @@ pub struct AzureDriver {
     #[serde(default)]
     pub series: Vec<String>,
     pub kind: SizeDriver,
-    /// Its version, if known.
     pub version: Option<DriverVersion>,
     /// Its branch, if the version is unknown.
     pub branch: Option<u16>,
@@ -240,14 +223,12 @@ pub struct AzureDriver {
     pub source: Vec<String>,
 }
 
-/// Whether a service supports the sizes of a series.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Support {
     /// The service, or a part of it: `ml-cluster`.
     pub service: String,
     pub series: String,
-    /// The support according to the sources.
     pub value: SupportValue,
     /// Whether the source is about a related service.
     #[serde(default)]
@@ -264,11 +245,9 @@ pub struct Support {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SupportValue {
-    /// The documentation says that it is supported.
     Documented,
     /// Not documented, but known to work.
     InUse,
-    /// Not mentioned in the documentation.
     NotListed,
     /// The documentation says that it is not supported.
     Refused,
@@ -309,7 +288,6 @@ const fn yes() -> bool {
     true
 }
 
-/// Unexpected behavior of a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Behaviour {
@@ -329,33 +307,25 @@ pub struct Startup {
     pub source: Vec<String>,
 }
 
-/// `azure_storage.toml`: kinds of storage.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StorageTable {
-    pub table: Header,
-    #[serde(default)]
-    pub storage: Vec<Storage>,
-    #[serde(default)]
-    pub price: Vec<StoragePrice>,
-    #[serde(default)]
-    pub limit: Vec<StorageLimit>,
+table_file! {
+    /// `azure_storage.toml`: kinds of storage.
+    pub struct StorageTable = "azure_storage" {
+        pub storage: Vec<Storage> by |row| row.id.clone(),
+        pub price: Vec<StoragePrice> by |row| format!("{}/{}/{}", row.storage, row.meter, row.region),
+        pub limit: Vec<StorageLimit> by |row| format!("{}/{}", row.storage, row.key),
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Storage {
-    /// Our name for it.
     pub id: String,
     pub name: String,
     pub kind: StorageKind,
-    /// Capacity at most.
     pub max_gib: Option<u64>,
     /// Megabytes per second at most.
     pub max_mbps: Option<f64>,
-    /// Operations per second at most.
     pub max_iops: Option<u32>,
-    /// Whether a machine boots from it.
     pub os_disk: Option<bool>,
     pub note: Option<String>,
     pub source: Vec<String>,
@@ -393,29 +363,3 @@ pub struct StorageLimit {
     pub note: Option<String>,
     pub source: Vec<String>,
 }
-
-row!(Size, |row| row.name.clone());
-row!(Outdated, |row| row.choice.clone());
-row!(Discrepancy, |row| format!("{}: {}", row.size, row.text));
-row!(Service, |row| row.id.clone());
-row!(ServiceLimit, |row| format!("{}/{}", row.service, row.key));
-row!(Profile, |row| row.name.clone());
-row!(AzureDriver, |row| {
-    let version = row.version.map_or_else(String::new, |version| version.to_string());
-    format!("{}/{}/{:?}/{version}", row.service, row.applies_to, row.kind)
-});
-row!(Behaviour, |row| format!("{}/{}", row.service, row.id));
-row!(Startup, |row| format!("{}/{}", row.service, row.figure));
-row!(Support, |row| format!("{}/{}", row.service, row.series));
-row!(Region, |row| row.name.clone());
-row!(SeriesRegions, |row| row.series.clone());
-row!(Storage, |row| row.id.clone());
-row!(StoragePrice, |row| format!("{}/{}/{}", row.storage, row.meter, row.region));
-row!(StorageLimit, |row| format!("{}/{}", row.storage, row.key));
-table_file!(Sizes, "azure_sizes", [size, outdated, discrepancy]);
-table_file!(
-    Services,
-    "azure_services",
-    [service, limit, profile, driver, behaviour, startup, support, region, series_region]
-);
-table_file!(StorageTable, "azure_storage", [storage, price, limit]);

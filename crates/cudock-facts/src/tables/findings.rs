@@ -1,14 +1,12 @@
 use serde::{Deserialize, Serialize};
 
-use super::header::{Header, row, table_file};
+use super::header::table_file;
 
-/// `findings.toml`: the page behind each finding code.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FindingPages {
-    pub table: Header,
-    #[serde(default)]
-    pub finding: Vec<FindingPage>,
+table_file! {
+    /// `findings.toml`: the page behind each finding code.
+    pub struct FindingPages = "findings" {
+        pub finding: Vec<FindingPage> by |row| row.code.clone(),
+    }
 }
 
 /// What `cudock explain CD0304` prints.
@@ -17,7 +15,6 @@ pub struct FindingPages {
 pub struct FindingPage {
     /// CD0304; codes are never reused.
     pub code: String,
-    /// A short description.
     pub title: String,
     /// The cause, and why it matters.
     pub why: String,
@@ -33,6 +30,3 @@ impl FindingPage {
         digits.and_then(|digits| digits.parse::<u16>().ok()).is_some_and(|code| (100..1000).contains(&code))
     }
 }
-
-row!(FindingPage, |row| row.code.clone());
-table_file!(FindingPages, "findings", [finding]);

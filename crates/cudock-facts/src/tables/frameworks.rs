@@ -1,33 +1,24 @@
 use pep440_rs::Version;
 use serde::{Deserialize, Serialize};
 
-use super::header::{Header, TableRule, row, table_file};
+use super::header::{TableRule, table_file};
 use crate::version::{CudaRelease, CudaVersion, Date, DriverVersion, PtxArch, PtxIsa, SmArch};
 
-/// `frameworks.toml`: builds of the frameworks, with the CUDA and the GPU code inside them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Frameworks {
-    pub table: Header,
-    #[serde(default)]
-    pub torch: Vec<TorchRelease>,
-    /// PyTorch builds by CUDA tag.
-    #[serde(default)]
-    pub torch_build: Vec<TorchBuild>,
-    /// Numbers of cubins in PyTorch wheels.
-    #[serde(default)]
-    pub torch_inventory: Vec<TorchInventory>,
-    #[serde(default)]
-    pub tensorflow: Vec<TensorflowRelease>,
-    #[serde(default)]
-    pub onnxruntime_gpu: Vec<OnnxruntimeGpu>,
-    #[serde(default)]
-    pub jax_plugin: Vec<JaxPlugin>,
-    #[serde(default)]
-    pub tensorrt: Vec<TensorRt>,
-    /// Rules that apply to all rows.
-    #[serde(default)]
-    pub rule: Vec<TableRule>,
+table_file! {
+    /// `frameworks.toml`: builds of the frameworks, with the CUDA and the GPU code inside them.
+    pub struct Frameworks = "frameworks" {
+        pub torch: Vec<TorchRelease> by |row| row.version.to_string(),
+        pub torch_build: Vec<TorchBuild> by |row| {
+            let versions: Vec<_> = row.versions.iter().map(ToString::to_string).collect();
+            format!("{}+{}", versions.join(","), row.tag)
+        },
+        pub torch_inventory: Vec<TorchInventory> by |row| row.wheel.clone(),
+        pub tensorflow: Vec<TensorflowRelease> by |row| row.version.to_string(),
+        pub onnxruntime_gpu: Vec<OnnxruntimeGpu> by |row| row.version.to_string(),
+        pub jax_plugin: Vec<JaxPlugin> by |row| format!("{} {}", row.package, row.version),
+        pub tensorrt: Vec<TensorRt> by |row| row.version.to_string(),
+        pub rule: Vec<TableRule>,
+    }
 }
 
 /// A PyTorch release: the wheel on PyPI, and matching packages.
@@ -56,15 +47,12 @@ pub struct TorchRelease {
     pub source: Vec<String>,
 }
 
-/// PyTorch built for one CUDA.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TorchBuild {
-    /// The releases of this build.
     pub versions: Vec<Version>,
     pub tag: String,
     pub cuda: CudaVersion,
-    /// Whether this is the build on PyPI.
     pub pypi: bool,
     /// Machine code for every kernel; `None` if unknown.
     pub sass: Option<Vec<SmArch>>,
@@ -82,13 +70,11 @@ pub struct TorchBuild {
 pub struct TorchInventory {
     pub version: Version,
     pub wheel: String,
-    /// The number of cubins for each target.
     pub sass: Vec<TargetCount>,
     pub note: Option<String>,
     pub source: Vec<String>,
 }
 
-/// The number of cubins for a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetCount {
@@ -109,7 +95,6 @@ pub struct TensorflowRelease {
     pub ptx: Option<Vec<PtxArch>>,
     /// The version of the PTX, if it differs from that of its CUDA version.
     pub ptx_isa: Option<PtxIsa>,
-    /// Whether it contains TF-TRT.
     pub tensorrt: bool,
     /// cuDNN of the and-cuda extra.
     pub extra_cudnn: Option<String>,
@@ -120,7 +105,6 @@ pub struct TensorflowRelease {
     pub source: Vec<String>,
 }
 
-/// An onnxruntime-gpu release on PyPI.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OnnxruntimeGpu {
@@ -137,7 +121,6 @@ pub struct OnnxruntimeGpu {
     pub needs: Vec<String>,
     pub sass: Vec<SmArch>,
     pub ptx: Vec<PtxArch>,
-    /// The PTX's version.
     pub ptx_isa: Option<PtxIsa>,
     /// TensorRT it is documented for.
     pub tensorrt: Option<String>,
@@ -180,19 +163,3 @@ pub struct TensorRt {
     pub note: Option<String>,
     pub source: Vec<String>,
 }
-
-row!(TorchRelease, |row| row.version.to_string());
-row!(TorchBuild, |row| {
-    let versions: Vec<_> = row.versions.iter().map(ToString::to_string).collect();
-    format!("{}+{}", versions.join(","), row.tag)
-});
-row!(TorchInventory, |row| row.wheel.clone());
-row!(TensorflowRelease, |row| row.version.to_string());
-row!(OnnxruntimeGpu, |row| row.version.to_string());
-row!(JaxPlugin, |row| format!("{} {}", row.package, row.version));
-row!(TensorRt, |row| row.version.to_string());
-table_file!(
-    Frameworks,
-    "frameworks",
-    [torch, torch_build, torch_inventory, tensorflow, onnxruntime_gpu, jax_plugin, tensorrt, rule]
-);

@@ -2,25 +2,20 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::header::{Header, row, table_file};
+use super::header::table_file;
 use crate::version::Capability;
 
-/// `gpus.toml`: GPUs and chips.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Gpus {
-    pub table: Header,
-    #[serde(default)]
-    pub gpu: Vec<Gpu>,
-    /// Chips with the PCI ids of their boards, for GPUs without a row of their own.
-    #[serde(default)]
-    pub chip: Vec<Chip>,
-    /// Rows derived from `chip` on the first lookup.
-    #[serde(skip)]
-    pub(crate) of_chips: OnceLock<OfChips>,
+table_file! {
+    /// `gpus.toml`: GPUs and chips.
+    pub struct Gpus = "gpus" {
+        pub gpu: Vec<Gpu> by |row| row.id.clone(),
+        /// Chips with the PCI ids of their boards, for GPUs without a row of their own.
+        pub chip: Vec<Chip> by |row| row.id.clone(),
+        // Rows derived from `chip` on the first lookup.
+        cache of_chips: OnceLock<OfChips>,
+    }
 }
 
-/// The rows derived from the chip table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct OfChips {
     /// Rows for boards that have none of their own.
@@ -43,7 +38,6 @@ pub struct Chip {
 }
 
 impl Chip {
-    /// The devices: PCI id and product names.
     pub fn devices(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
         self.devices.lines().filter(|line| !line.is_empty()).map(|line| match line.split_once(' ') {
             Some((id, names)) => (id, names.split('|').collect()),
@@ -58,7 +52,6 @@ impl Chip {
 pub struct Gpu {
     /// A short name without spaces.
     pub id: String,
-    /// Names used by the driver.
     pub names: Vec<String>,
     /// Only GPUs of NVIDIA run CUDA.
     pub vendor: Vendor,
@@ -74,11 +67,9 @@ pub struct Gpu {
     pub fp16_tflops: Option<f64>,
     /// Memory bandwidth, in 10^9 bytes per second.
     pub memory_gb_per_s: Option<f64>,
-    /// The maximum number of MIG instances.
     pub mig_instances: Option<u8>,
     /// Whether NVIDIA's cuda-compat libraries may run on it.
     pub forward_compat: ForwardCompatClass,
-    /// Which flavour of the kernel module drives it.
     pub kernel_module: Option<KernelModule>,
     pub pci_ids: Vec<String>,
     pub note: Option<String>,
@@ -92,11 +83,9 @@ pub enum Vendor {
     Amd,
 }
 
-/// What a GPU is sold for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GpuClass {
-    /// Servers.
     Datacenter,
     /// RTX and Quadro workstations.
     Workstation,
@@ -105,7 +94,6 @@ pub enum GpuClass {
     Jetson,
 }
 
-/// Whether cuda-compat may run on a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForwardCompatClass {
@@ -116,17 +104,10 @@ pub enum ForwardCompatClass {
     BrandDependent,
 }
 
-/// Which kernel module drives a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelModule {
-    /// The closed one alone.
     ProprietaryOnly,
-    /// The open one alone.
     OpenOnly,
     Either,
 }
-
-row!(Gpu, |row| row.id.clone());
-row!(Chip, |row| row.id.clone());
-table_file!(Gpus, "gpus", [gpu, chip]);

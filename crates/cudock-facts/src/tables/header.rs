@@ -65,26 +65,55 @@ pub struct TableRule {
     pub source: Vec<String>,
 }
 
-/// Implements [`TableRow`] for a type with a `source` field.
-macro_rules! row {
-    ($type:ty, |$row:ident| $key:expr) => {
-        impl $crate::tables::TableRow for $type {
-            fn key(&self) -> String {
-                let $row = self;
-                $key
-            }
+impl TableRow for TableRule {
+    fn key(&self) -> String {
+        self.id.clone()
+    }
 
-            fn sources(&self) -> &[String] {
-                &self.source
-            }
-        }
-    };
+    fn sources(&self) -> &[String] {
+        &self.source
+    }
 }
-pub(super) use row;
 
-/// Implements [`TableFile`] for a type with a `table` header and the named lists.
+/// Defines a data file: its header, its lists, which a file may leave out, with the keys of their rows, and what lookups
+/// derive from them.
 macro_rules! table_file {
-    ($type:ty, $name:literal, [$($list:ident),+ $(,)?]) => {
+    (
+        $(#[$doc:meta])*
+        pub struct $type:ident = $name:literal {
+            $($(#[$list_doc:meta])* pub $list:ident: Vec<$row:ty> $(by |$it:ident| $key:expr)?,)+
+            $(cache $cache:ident: $cache_type:ty,)?
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $type {
+            pub table: $crate::tables::Header,
+            $(
+                $(#[$list_doc])*
+                #[serde(default)]
+                pub $list: Vec<$row>,
+            )+
+            $(
+                #[serde(skip)]
+                pub(crate) $cache: $cache_type,
+            )?
+        }
+
+        $($(
+            impl $crate::tables::TableRow for $row {
+                fn key(&self) -> String {
+                    let $it = self;
+                    $key
+                }
+
+                fn sources(&self) -> &[String] {
+                    &self.source
+                }
+            }
+        )?)+
+
         impl $crate::tables::TableFile for $type {
             const NAME: &'static str = $name;
 
@@ -111,5 +140,3 @@ macro_rules! table_file {
     };
 }
 pub(super) use table_file;
-
-row!(TableRule, |row| row.id.clone());

@@ -1,58 +1,39 @@
 use pep440_rs::Version;
 use serde::{Deserialize, Serialize};
 
-use super::header::{Header, TableRule, row, table_file};
+use super::header::{TableRule, table_file};
 use crate::version::{CudaRelease, CudaVersion};
 
-/// `images.toml`: the nvidia/cuda images, and others that Dockerfiles start from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Images {
-    pub table: Header,
-    /// Tags by CUDA release.
-    #[serde(default)]
-    pub tag: Vec<Tags>,
-    /// Releases whose tags are gone.
-    #[serde(default)]
-    pub deleted: Vec<DeletedTag>,
-    /// What each image demands of the host before it starts.
-    #[serde(default)]
-    pub require: Vec<ImageRequirement>,
-    /// The brands behind the names in `require`.
-    #[serde(default)]
-    pub brand_set: Vec<BrandSet>,
-    /// The images' `LD_LIBRARY_PATH`.
-    #[serde(default)]
-    pub library_path: Vec<LibraryPath>,
-    /// Repositories of NVIDIA's that are gone.
-    #[serde(default)]
-    pub renamed: Vec<RenamedImage>,
-    /// Images without anything that uses a GPU.
-    #[serde(default)]
-    pub plain: Vec<PlainImage>,
-    /// Images that hold a framework.
-    #[serde(default)]
-    pub framework: Vec<FrameworkImage>,
-    /// Rules that apply to all rows.
-    #[serde(default)]
-    pub rule: Vec<TableRule>,
+table_file! {
+    /// `images.toml`: the nvidia/cuda images, and others that Dockerfiles start from.
+    pub struct Images = "images" {
+        pub tag: Vec<Tags> by |row| row.cuda.to_string(),
+        pub deleted: Vec<DeletedTag> by |row| row.cuda.clone(),
+        /// What each image demands of the host before it starts.
+        pub require: Vec<ImageRequirement> by |row| row.cuda.to_string(),
+        pub brand_set: Vec<BrandSet> by |row| row.name.clone(),
+        pub library_path: Vec<LibraryPath> by |row| row.from.to_string(),
+        /// Repositories of NVIDIA's that are gone.
+        pub renamed: Vec<RenamedImage> by |row| row.repository.clone(),
+        /// Images without anything that uses a GPU.
+        pub plain: Vec<PlainImage> by |row| row.repository.clone(),
+        pub framework: Vec<FrameworkImage> by |row| format!("{}:{}", row.repository, row.tag),
+        pub rule: Vec<TableRule>,
+    }
 }
 
 /// A repository that is no longer filled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RenamedImage {
-    /// "nvidia/cuda-arm64"
     pub repository: String,
     pub text: String,
     pub source: Vec<String>,
 }
 
-/// An image without CUDA and without a framework.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainImage {
-    /// "python", "debian" …
     pub repository: String,
     pub source: Vec<String>,
 }
@@ -61,11 +42,9 @@ pub struct PlainImage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrameworkImage {
-    /// "pytorch/pytorch"
     pub repository: String,
     /// How tags are written: "{version}-cuda{cuda}-cudnn{cudnn}-{flavour}".
     pub tag: String,
-    /// The Python package in it.
     pub package: String,
     /// Whether the CUDA libraries that the framework needs are in it.
     pub gpu: bool,
@@ -77,14 +56,11 @@ pub struct FrameworkImage {
     pub source: Vec<String>,
 }
 
-/// The tags of one CUDA release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tags {
     pub cuda: CudaRelease,
-    /// Whether NVIDIA still builds them.
     pub status: TagStatus,
-    /// Which flavours there are on which systems.
     pub grid: Vec<TagGrid>,
     /// cuDNN in the cudnn flavours on Ubuntu.
     #[serde(default)]
@@ -95,7 +71,6 @@ pub struct Tags {
     pub source: Vec<String>,
 }
 
-/// Whether a tag is still built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TagStatus {
@@ -112,11 +87,9 @@ pub enum TagStatus {
 pub struct TagGrid {
     /// "base", "cudnn-runtime" …
     pub flavours: Vec<String>,
-    /// "ubuntu22.04" …
     pub os: Vec<String>,
 }
 
-/// A release whose tags were deleted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeletedTag {
@@ -158,7 +131,6 @@ pub struct ImageRequirement {
 pub struct BrandSet {
     /// "tesla", "`with_geforce`", "datacenter"
     pub name: String,
-    /// NVML brand names.
     pub brands: Vec<String>,
     pub source: Vec<String>,
 }
@@ -174,29 +146,21 @@ pub struct LibraryPath {
     pub source: Vec<String>,
 }
 
-/// `forward_compat.toml`: newer user-space drivers on older kernel drivers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ForwardCompat {
-    pub table: Header,
-    /// cuda-compat packages and the branches they run on.
-    #[serde(default)]
-    pub package: Vec<CompatPackage>,
-    /// What the libraries say of themselves.
-    #[serde(default)]
-    pub elf_note: Vec<ElfNote>,
-    /// Rules that apply to all rows.
-    #[serde(default)]
-    pub rule: Vec<TableRule>,
+table_file! {
+    /// `forward_compat.toml`: newer user-space drivers on older kernel drivers.
+    pub struct ForwardCompat = "forward_compat" {
+        pub package: Vec<CompatPackage> by |row| row.cuda.to_string(),
+        /// What the libraries say of themselves.
+        pub elf_note: Vec<ElfNote> by |row| row.file.clone(),
+        pub rule: Vec<TableRule>,
+    }
 }
 
-/// A cuda-compat package and the branches below it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CompatPackage {
     /// 13.0 of cuda-compat-13-0.
     pub cuda: CudaVersion,
-    /// Branches it runs on.
     pub supported: Vec<u16>,
     /// The branch that has this CUDA by itself.
     pub native: Vec<u16>,
@@ -213,25 +177,7 @@ pub struct ElfNote {
     pub file: String,
     pub cuda: CudaVersion,
     pub branches: Vec<u16>,
-    /// NVML brand numbers listed.
     pub brands: Vec<u8>,
     pub note: Option<String>,
     pub source: Vec<String>,
 }
-
-row!(Tags, |row| row.cuda.to_string());
-row!(DeletedTag, |row| row.cuda.clone());
-row!(ImageRequirement, |row| row.cuda.to_string());
-row!(BrandSet, |row| row.name.clone());
-row!(RenamedImage, |row| row.repository.clone());
-row!(PlainImage, |row| row.repository.clone());
-row!(FrameworkImage, |row| format!("{}:{}", row.repository, row.tag));
-row!(LibraryPath, |row| row.from.to_string());
-row!(CompatPackage, |row| row.cuda.to_string());
-row!(ElfNote, |row| row.file.clone());
-table_file!(
-    Images,
-    "images",
-    [tag, deleted, require, brand_set, library_path, renamed, plain, framework, rule]
-);
-table_file!(ForwardCompat, "forward_compat", [package, elf_note, rule]);

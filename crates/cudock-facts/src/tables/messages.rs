@@ -1,23 +1,17 @@
 use serde::{Deserialize, Serialize};
 
-use super::header::{Header, row, table_file};
+use super::header::table_file;
 
-/// `messages.toml`: what GPU containers say when they fail.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Messages {
-    pub table: Header,
-    #[serde(default)]
-    pub message: Vec<Message>,
-    /// Messages that share a shape. A look-up sees each member as a message of its own.
-    #[serde(default)]
-    pub family: Vec<Family>,
-    /// CUDA's error numbers.
-    #[serde(default)]
-    pub cuda_error: Vec<CudaError>,
+table_file! {
+    /// `messages.toml`: what GPU containers say when they fail.
+    pub struct Messages = "messages" {
+        pub message: Vec<Message> by |row| row.id.clone(),
+        /// Messages that share a shape. A look-up sees each member as a message of its own.
+        pub family: Vec<Family> by |row| row.id.clone(),
+        pub cuda_error: Vec<CudaError> by |row| row.code.to_string(),
+    }
 }
 
-/// A message, what causes it and what to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
@@ -57,7 +51,6 @@ pub enum Advice {
     DriverCuda,
 }
 
-/// Messages that differ in one word: a status, a number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Family {
@@ -65,7 +58,6 @@ pub struct Family {
     pub id: String,
     /// The pattern, with `{key}` for the word.
     pub pattern: String,
-    /// A message, with `{key}` for the word.
     pub sample: String,
     pub layer: Layer,
     pub phase: Phase,
@@ -81,7 +73,6 @@ pub struct Family {
     pub member: Vec<Member>,
 }
 
-/// One message of a family.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
@@ -139,25 +130,15 @@ pub enum Phase {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CudaError {
-    /// 209
     pub code: u16,
-    /// cudaErrorNoKernelImageForDevice
     pub name: String,
-    /// CUDA's own words.
     pub text: String,
     /// What the driver API calls it: `CUDA_ERROR_NO_BINARY_FOR_GPU`.
     pub driver_name: Option<String>,
-    /// What it comes down to.
     pub meaning: Option<String>,
     /// What to do, where no message says it.
     #[serde(default)]
     pub fix: Vec<String>,
-    /// Since when it exists.
     pub since: Option<String>,
     pub source: Vec<String>,
 }
-
-row!(Message, |row| row.id.clone());
-row!(Family, |row| row.id.clone());
-row!(CudaError, |row| row.code.to_string());
-table_file!(Messages, "messages", [message, family, cuda_error]);

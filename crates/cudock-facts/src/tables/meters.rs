@@ -1,41 +1,37 @@
 use cudock_base::{Usd, usd_text};
 use serde::{Deserialize, Serialize};
 
-use super::header::{Header, row, table_file};
+use super::header::table_file;
 use crate::version::Date;
 
-/// `azure_meters.toml`: what services ask for beside the price of a size, how they count time, how long they take
-/// to start, and what bounds them.
-///
-/// A service is named as `cudock plan` names it (`ml-endpoint`, `container-apps-dedicated`), not as
-/// `azure_services.toml` does; what belongs to none of them is `network`. Megabytes are 10^6 bytes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Meters {
-    pub table: Header,
-    #[serde(default)]
-    pub meter: Vec<Meter>,
-    /// How services count time.
-    #[serde(default)]
-    pub billing: Vec<Billing>,
-    /// How long services take to start something.
-    #[serde(default)]
-    pub start: Vec<StartTimes>,
-    /// How fast storage is read.
-    #[serde(default)]
-    pub throughput: Vec<Throughput>,
-    /// Managed disks that are sold by tier.
-    #[serde(default)]
-    pub disk_tier: Vec<DiskTier>,
-    /// Sizes that managed online endpoints support.
-    #[serde(default)]
-    pub endpoint_size: Vec<EndpointSize>,
-    /// Limits that determine whether a workload fits.
-    #[serde(default)]
-    pub bound: Vec<Bound>,
-    /// Which regions lie together, as far as moving data between them is priced.
-    #[serde(default)]
-    pub area: Vec<Area>,
+table_file! {
+    /// `azure_meters.toml`: what services ask for beside the price of a size, how they count time, how long they take
+    /// to start, and what bounds them.
+    ///
+    /// A service is named as `cudock plan` names it (`ml-endpoint`, `container-apps-dedicated`), not as
+    /// `azure_services.toml` does; what belongs to none of them is `network`. Megabytes are 10^6 bytes.
+    pub struct Meters = "azure_meters" {
+        pub meter: Vec<Meter> by |row| {
+            let gpu = row.gpu.as_deref().map_or_else(String::new, |gpu| format!("/{gpu}"));
+            let place = row.area.clone().unwrap_or_else(|| row.regions.join(","));
+            let place = if place.is_empty() { place } else { format!("/{place}") };
+            let above = if row.above == 0 { String::new() } else { format!("/above {}", row.above) };
+            format!("{}/{}{gpu}{place}{above}", row.service, row.meter)
+        },
+        pub billing: Vec<Billing> by |row| row.service.clone(),
+        /// How long services take to start something.
+        pub start: Vec<StartTimes> by |row| row.service.clone(),
+        /// How fast storage is read.
+        pub throughput: Vec<Throughput> by |row| row.storage.clone(),
+        /// Managed disks that are sold by tier.
+        pub disk_tier: Vec<DiskTier> by |row| format!("{}/{}", row.storage, row.tier),
+        /// Sizes that managed online endpoints support.
+        pub endpoint_size: Vec<EndpointSize> by |row| row.size.clone(),
+        /// Limits that determine whether a workload fits.
+        pub bound: Vec<Bound> by |row| format!("{}/{}", row.service, written(&row.key)),
+        /// Which regions lie together, as far as moving data between them is priced.
+        pub area: Vec<Area> by |row| row.id.clone(),
+    }
 }
 
 /// A price of something that is counted.
@@ -47,7 +43,6 @@ pub struct Meter {
     pub meter: MeterKind,
     /// The id of the GPU it is about, where it is about one.
     pub gpu: Option<String>,
-    /// US dollars for one.
     #[serde(with = "usd_text")]
     pub usd: Usd,
     /// Where it holds; empty if everywhere, or in all of `area`.
@@ -60,7 +55,6 @@ pub struct Meter {
     pub above: u64,
     /// How many a month cost nothing, for a whole subscription.
     pub free_per_month: Option<u64>,
-    /// The day it was so.
     pub as_of: Date,
     /// Whether it is worked out from other prices because none was found.
     #[serde(default)]
@@ -94,13 +88,11 @@ pub enum MeterKind {
     SystemNodeHour,
     /// An hour of a load balancer with up to five rules.
     LoadBalancerHour,
-    /// An hour of a public address.
     PublicIpHour,
     /// A day of the load balancer that each 50 nodes of a cluster share.
     NodeBalancerDay,
     /// A day of the container registry that comes with a workspace.
     RegistryDay,
-    /// A GB that leaves Azure.
     EgressGb,
     /// A GB that goes to another region of the same area.
     InterRegionGb,
@@ -108,7 +100,6 @@ pub enum MeterKind {
     InterAreaGb,
 }
 
-/// How a service counts the time it bills.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Billing {
@@ -117,7 +108,6 @@ pub struct Billing {
     pub unit_s: u32,
     /// What becomes of a part of a unit.
     pub rounding: Rounding,
-    /// The least that is billed.
     #[serde(default)]
     pub minimum_s: u32,
     #[serde(default)]
@@ -126,7 +116,6 @@ pub struct Billing {
     pub source: Vec<String>,
 }
 
-/// What becomes of a part of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rounding {
@@ -163,7 +152,6 @@ pub struct StartTimes {
     pub source: Vec<String>,
 }
 
-/// From when on an instance costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BilledFrom {
@@ -176,21 +164,14 @@ pub enum BilledFrom {
     Container,
 }
 
-/// A figure of [`StartTimes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StartFigure {
-    /// [`StartTimes::provision_s`]
     Provision,
-    /// [`StartTimes::pull_mb_per_s`]
     Pull,
-    /// [`StartTimes::unpack_mb_per_s`]
     Unpack,
-    /// [`StartTimes::gpu_driver_s`]
     GpuDriver,
-    /// [`StartTimes::billed_from`]
     BilledFrom,
-    /// [`StartTimes::cool_down_s`]
     CoolDown,
 }
 
@@ -206,9 +187,7 @@ pub struct Throughput {
     pub mb_per_s_per_tib: Option<u32>,
     /// Megabytes per second for each disk of the machine.
     pub mb_per_s_per_disk: Option<u32>,
-    /// Megabytes per second at most.
     pub most_mb_per_s: Option<u32>,
-    /// The smallest capacity.
     pub least_gib: Option<u32>,
     #[serde(default)]
     pub assumed: bool,
@@ -230,7 +209,6 @@ pub struct DiskTier {
     pub source: Vec<String>,
 }
 
-/// A size that managed online endpoints support.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndpointSize {
@@ -240,7 +218,6 @@ pub struct EndpointSize {
     pub source: Vec<String>,
 }
 
-/// A limit that determines whether a workload fits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bound {
@@ -259,7 +236,6 @@ pub struct Bound {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BoundKey {
-    /// The maximum run time of a job.
     JobLifetime,
     /// The maximum run time of a job on Spot.
     JobLifetimeSpot,
@@ -272,7 +248,6 @@ pub enum BoundKey {
     InstancesTogether,
     GpusPerInstance,
     Trials,
-    /// Concurrent trials of a sweep.
     TrialsAtOnce,
     RequestsPerSecond,
     RequestTimeout,
@@ -292,7 +267,6 @@ pub enum BoundUnit {
     Percent,
 }
 
-/// Regions with one price for data transfer between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Area {
@@ -303,7 +277,6 @@ pub struct Area {
 }
 
 impl BoundKey {
-    /// The unit of its values.
     pub const fn unit(self) -> BoundUnit {
         match self {
             Self::JobLifetime | Self::JobLifetimeSpot | Self::RequestTimeout => BoundUnit::Seconds,
@@ -322,7 +295,7 @@ impl BoundKey {
 }
 
 /// The name of a variant in the data file.
-fn written(variant: &impl std::fmt::Debug) -> String {
+pub(crate) fn written(variant: &impl std::fmt::Debug) -> String {
     let mut name = String::new();
     for letter in format!("{variant:?}").chars() {
         if letter.is_ascii_uppercase() && !name.is_empty() {
@@ -333,34 +306,8 @@ fn written(variant: &impl std::fmt::Debug) -> String {
     name
 }
 
-impl std::fmt::Display for BoundUnit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&written(self))
-    }
-}
-
 impl std::fmt::Display for MeterKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&written(self))
     }
 }
-
-row!(Meter, |row| {
-    let gpu = row.gpu.as_deref().map_or_else(String::new, |gpu| format!("/{gpu}"));
-    let place = row.area.clone().unwrap_or_else(|| row.regions.join(","));
-    let place = if place.is_empty() { place } else { format!("/{place}") };
-    let above = if row.above == 0 { String::new() } else { format!("/above {}", row.above) };
-    format!("{}/{}{gpu}{place}{above}", row.service, row.meter)
-});
-row!(Billing, |row| row.service.clone());
-row!(StartTimes, |row| row.service.clone());
-row!(Throughput, |row| row.storage.clone());
-row!(DiskTier, |row| format!("{}/{}", row.storage, row.tier));
-row!(EndpointSize, |row| row.size.clone());
-row!(Bound, |row| format!("{}/{}", row.service, written(&row.key)));
-row!(Area, |row| row.id.clone());
-table_file!(
-    Meters,
-    "azure_meters",
-    [meter, billing, start, throughput, disk_tier, endpoint_size, bound, area]
-);

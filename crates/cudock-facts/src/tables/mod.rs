@@ -41,32 +41,15 @@ mod prices;
 mod runtimes;
 mod toolkits;
 
-pub use azure::{
-    AzureDriver, Behaviour, Discrepancy, Lifecycle, Outdated, Profile, Region, SeriesRegions, Service,
-    ServiceGpu, ServiceLimit, Services, Size, SizeDriver, Sizes, Startup, Storage, StorageKind, StorageLimit,
-    StoragePrice, StorageTable, Support, SupportValue,
-};
-pub use findings::{FindingPage, FindingPages};
-pub use frameworks::{
-    Frameworks, JaxPlugin, OnnxruntimeGpu, TargetCount, TensorRt, TensorflowRelease, TorchBuild,
-    TorchInventory, TorchRelease,
-};
-pub(crate) use gpus::OfChips;
-pub use gpus::{Chip, ForwardCompatClass, Gpu, GpuClass, Gpus, KernelModule, Vendor};
+pub use azure::*;
+pub use findings::*;
+pub use frameworks::*;
+pub use gpus::*;
 pub use header::{Header, TableFile, TableRow, TableRule, merge};
-pub use images::{
-    BrandSet, CompatPackage, DeletedTag, ElfNote, ForwardCompat, FrameworkImage, ImageRequirement, Images,
-    LibraryPath, PlainImage, RenamedImage, TagGrid, TagStatus, Tags,
-};
-pub use messages::{Advice, CudaError, Family, Layer, Member, Message, Messages, Phase};
-pub use meters::{
-    Area, BilledFrom, Billing, Bound, BoundKey, BoundUnit, DiskTier, EndpointSize, Meter, MeterKind, Meters,
-    Rounding, StartFigure, StartTimes, Throughput,
-};
-pub use packages::{CondaBuild, CpuPackages, CudaFrom, GpuPackage, GpuUse, Packages, Pin, Pins};
-pub use prices::{PriceRow, PriceSource, Prices, PricesError};
-pub use runtimes::{CudaLibrary, RuntimeWheel, Runtimes, WheelMember};
-pub use toolkits::{
-    Architecture, Branch, BranchKind, Brand, ComponentSet, Components, Drivers, MinorCompat, Release, Soname,
-    Toolkit, Toolkits,
-};
+pub use images::*;
+pub use messages::*;
+pub use meters::*;
+pub use packages::*;
+pub use prices::*;
+pub use runtimes::*;
+pub use toolkits::*;

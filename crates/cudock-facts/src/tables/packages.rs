@@ -1,24 +1,19 @@
 use pep440_rs::Version;
 use serde::{Deserialize, Serialize};
 
-use super::header::{Header, row, table_file};
+use super::header::table_file;
 use crate::version::{Capability, CudaVersion, PtxArch, SmArch};
 
-/// `packages.toml`: which Python and conda packages use a GPU, and how.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Packages {
-    pub table: Header,
-    #[serde(default)]
-    pub gpu: Vec<GpuPackage>,
-    #[serde(default)]
-    pub no_gpu: Vec<CpuPackages>,
-    /// GPU code of conda builds.
-    #[serde(default)]
-    pub conda_build: Vec<CondaBuild>,
-    /// Packages that require one exact version of another.
-    #[serde(default)]
-    pub pin: Vec<Pins>,
+table_file! {
+    /// `packages.toml`: which Python and conda packages use a GPU, and how.
+    pub struct Packages = "packages" {
+        pub gpu: Vec<GpuPackage> by |row| row.name.clone(),
+        pub no_gpu: Vec<CpuPackages> by |row| row.area.clone(),
+        /// GPU code of conda builds.
+        pub conda_build: Vec<CondaBuild> by |row| format!("{}::{} {}", row.channel, row.package, row.cuda),
+        /// Packages that require one exact version of another.
+        pub pin: Vec<Pins> by |row| format!("{} {}", row.package, row.requires),
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,17 +70,14 @@ pub struct CudaFrom {
     pub major: u8,
 }
 
-/// Packages that do not use a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuPackages {
-    /// Their purpose.
     pub area: String,
     pub names: Vec<String>,
     pub source: Vec<String>,
 }
 
-/// The GPU code of a package in a conda channel, built for one CUDA.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CondaBuild {
@@ -103,21 +95,13 @@ pub struct CondaBuild {
 pub struct Pins {
     pub package: String,
     pub requires: String,
-    /// Releases and the version each requires.
     pub releases: Vec<Pin>,
     pub source: Vec<String>,
 }
 
-/// A release and the version of the other package that it requires.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pin {
     pub version: Version,
     pub needs: Version,
 }
-
-row!(GpuPackage, |row| row.name.clone());
-row!(CpuPackages, |row| row.area.clone());
-row!(Pins, |row| format!("{} {}", row.package, row.requires));
-row!(CondaBuild, |row| format!("{}::{} {}", row.channel, row.package, row.cuda));
-table_file!(Packages, "packages", [gpu, no_gpu, conda_build, pin]);

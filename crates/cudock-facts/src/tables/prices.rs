@@ -66,9 +66,7 @@ pub struct PriceRow<'a> {
 /// An error at a position of the price file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PricesError {
-    /// Line, from 1.
     pub line: usize,
-    /// Column, from 1.
     pub column: usize,
     pub message: String,
 }
@@ -82,10 +80,8 @@ impl fmt::Display for PricesError {
 const COLUMNS: &str = "size,region,price,spot,price_source,price_date,spot_source,spot_date";
 
 impl Prices {
-    /// The file's name without its extension.
     pub const NAME: &'static str = "azure_prices";
 
-    /// Parses the CSV file.
     pub fn parse(text: &str) -> Result<Self, PricesError> {
         let mut as_of = None;
         let mut sources: Vec<PriceSource> = Vec::new();
@@ -158,12 +154,10 @@ impl Prices {
             .filter_map(|row| self.unpack(row))
     }
 
-    /// All regions, in the order of first use.
     pub fn regions(&self) -> impl Iterator<Item = &str> {
         self.regions.iter().map(String::as_str)
     }
 
-    /// All sizes, in the order of first use.
     pub fn sizes(&self) -> impl Iterator<Item = &str> {
         self.sizes.iter().map(String::as_str)
     }

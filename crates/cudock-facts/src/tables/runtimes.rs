@@ -1,20 +1,17 @@
 use pep440_rs::Version;
 use serde::{Deserialize, Serialize};
 
-use super::header::{Header, row, table_file};
+use super::header::table_file;
 use crate::version::Date;
 
-/// `runtimes.toml`: wheels of inference libraries, pinned by hash.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Runtimes {
-    pub table: Header,
-    /// Wheels, the oldest of each package first.
-    #[serde(default)]
-    pub wheel: Vec<RuntimeWheel>,
-    /// The packages of CUDA's libraries.
-    #[serde(default)]
-    pub cuda_library: Vec<CudaLibrary>,
+table_file! {
+    /// `runtimes.toml`: wheels of inference libraries, pinned by hash.
+    pub struct Runtimes = "runtimes" {
+        /// Wheels, the oldest of each package first.
+        pub wheel: Vec<RuntimeWheel> by |row| format!("{} {} {}", row.package, row.version, row.cpu),
+        /// The packages of CUDA's libraries.
+        pub cuda_library: Vec<CudaLibrary> by |row| row.soname.clone(),
+    }
 }
 
 /// One wheel, for one processor, verified by its hash.
@@ -52,17 +49,11 @@ pub struct WheelMember {
     pub size: u64,
 }
 
-/// A CUDA library, and the package that contains it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CudaLibrary {
-    /// libcudnn.so.9
     pub soname: String,
     /// The pip requirement: nvidia-cudnn-cu13~=9.0
     pub requirement: String,
     pub source: Vec<String>,
 }
-
-row!(RuntimeWheel, |row| format!("{} {} {}", row.package, row.version, row.cpu));
-row!(CudaLibrary, |row| row.soname.clone());
-table_file!(Runtimes, "runtimes", [wheel, cuda_library]);

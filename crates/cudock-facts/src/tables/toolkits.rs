@@ -2,25 +2,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::header::{Header, row, table_file};
+use super::header::table_file;
 use crate::version::{Capability, CudaRelease, CudaVersion, Date, DriverVersion, PtxIsa, SmArch};
 
-/// `drivers.toml`: driver branches.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Drivers {
-    pub table: Header,
-    #[serde(default)]
-    pub branch: Vec<Branch>,
-    /// The lowest driver for toolkits of a major version.
-    #[serde(default)]
-    pub minor_compat: Vec<MinorCompat>,
-    /// Architectures with their toolkits and drivers.
-    #[serde(default)]
-    pub architecture: Vec<Architecture>,
-    /// NVML's numbers for brands.
-    #[serde(default)]
-    pub brand: Vec<Brand>,
+table_file! {
+    /// `drivers.toml`: driver branches.
+    pub struct Drivers = "drivers" {
+        pub branch: Vec<Branch> by |row| format!("R{}", row.branch),
+        pub minor_compat: Vec<MinorCompat> by |row| format!("CUDA {}", row.cuda_major),
+        pub architecture: Vec<Architecture> by |row| row.name.clone(),
+        /// NVML's numbers for brands.
+        pub brand: Vec<Brand> by |row| row.number.to_string(),
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,7 +32,6 @@ pub struct Branch {
     pub end_of_life: Option<Date>,
     /// End of support on NVIDIA's page, by month, if it differs.
     pub end_of_life_vendor: Option<String>,
-    /// The oldest architecture it supports.
     pub oldest_architecture: String,
     pub note: Option<String>,
     pub source: Vec<String>,
@@ -74,18 +66,14 @@ pub struct MinorCompat {
     pub source: Vec<String>,
 }
 
-/// A GPU architecture, with its toolkits and drivers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Architecture {
     /// Turing, Ampere …
     pub name: String,
     pub capabilities: Vec<Capability>,
-    /// The first toolkit that supports it.
     pub first_toolkit: Option<CudaVersion>,
-    /// The last toolkit that supports it.
     pub last_toolkit: Option<CudaVersion>,
-    /// The last branch that supports it.
     pub last_driver_branch: Option<u16>,
     /// First toolkits of single capabilities.
     #[serde(default)]
@@ -97,7 +85,6 @@ pub struct Architecture {
     pub source: Vec<String>,
 }
 
-/// NVML's number for a brand.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Brand {
@@ -107,33 +94,24 @@ pub struct Brand {
     pub source: Vec<String>,
 }
 
-/// `toolkits.toml`: what each CUDA toolkit compiles for and needs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Toolkits {
-    pub table: Header,
-    /// Toolkits by minor version.
-    #[serde(default)]
-    pub toolkit: Vec<Toolkit>,
-    #[serde(default)]
-    pub release: Vec<Release>,
-    /// SONAMEs by major.
-    #[serde(default)]
-    pub soname: Vec<Soname>,
+table_file! {
+    /// `toolkits.toml`: what each CUDA toolkit compiles for and needs.
+    pub struct Toolkits = "toolkits" {
+        pub toolkit: Vec<Toolkit> by |row| row.cuda.to_string(),
+        pub release: Vec<Release> by |row| row.cuda.to_string(),
+        pub soname: Vec<Soname> by |row| row.library.clone(),
+    }
 }
 
-/// A toolkit's compiler.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Toolkit {
     pub cuda: CudaVersion,
-    /// Targets it assembles for.
     pub sass: Vec<SmArch>,
     /// The PTX it writes.
     pub ptx_isa: PtxIsa,
     /// The branch with the same CUDA version.
     pub driver_branch: Option<u16>,
-    /// nvcc's default target.
     pub default_arch: Option<SmArch>,
     pub gcc_max: Option<u8>,
     pub clang_max: Option<u8>,
@@ -142,7 +120,6 @@ pub struct Toolkit {
     /// Whether only some of its components are known.
     #[serde(default)]
     pub partial: bool,
-    /// What it added and dropped.
     pub change: Option<String>,
     pub note: Option<String>,
     pub source: Vec<String>,
@@ -169,7 +146,6 @@ pub struct Release {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Soname {
-    /// "cufft"
     pub library: String,
     #[serde(default)]
     pub cuda11: Vec<String>,
@@ -184,17 +160,13 @@ pub struct Soname {
     pub source: Vec<String>,
 }
 
-/// `components.toml`: which library versions belong to which toolkit release.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Components {
-    pub table: Header,
-    /// One row per release.
-    #[serde(default)]
-    pub components: Vec<ComponentSet>,
+table_file! {
+    /// `components.toml`: which library versions belong to which toolkit release.
+    pub struct Components = "components" {
+        pub components: Vec<ComponentSet> by |row| row.cuda.to_string(),
+    }
 }
 
-/// The components of one toolkit release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ComponentSet {
@@ -215,15 +187,3 @@ pub struct ComponentSet {
     pub nvtx: Option<String>,
     pub source: Vec<String>,
 }
-
-row!(Branch, |row| format!("R{}", row.branch));
-row!(MinorCompat, |row| format!("CUDA {}", row.cuda_major));
-row!(Architecture, |row| row.name.clone());
-row!(Brand, |row| row.number.to_string());
-row!(Toolkit, |row| row.cuda.to_string());
-row!(Release, |row| row.cuda.to_string());
-row!(Soname, |row| row.library.clone());
-row!(ComponentSet, |row| row.cuda.to_string());
-table_file!(Drivers, "drivers", [branch, minor_compat, architecture, brand]);
-table_file!(Toolkits, "toolkits", [toolkit, release, soname]);
-table_file!(Components, "components", [components]);

@@ -1,7 +1,4 @@
-use std::fmt;
-use std::str::FromStr;
-
-use super::{ParseError, as_text, pair};
+use super::{as_major_minor, as_text, number};
 
 /// A GPU's compute capability, such as 9.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,12 +25,10 @@ impl Capability {
         Some(Self { major, minor })
     }
 
-    /// 9 of 9.0.
     pub const fn major(self) -> u8 {
         self.major
     }
 
-    /// 0 of 9.0.
     pub const fn minor(self) -> u8 {
         self.minor
     }
@@ -50,21 +45,4 @@ impl Capability {
     }
 }
 
-impl fmt::Display for Capability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-impl FromStr for Capability {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        match pair::<u8>(text) {
-            Some((major, minor @ 0..=9)) if major > 0 => Ok(Self { major, minor }),
-            _ => Err(ParseError::new("compute capability", text, "8.6")),
-        }
-    }
-}
-
-as_text!(Capability);
+as_major_minor!(Capability, "compute capability", "8.6", (1.., 0..=9));

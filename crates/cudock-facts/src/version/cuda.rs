@@ -1,7 +1,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{ParseError, as_text, number, pair};
+use super::{ParseError, as_major_minor, as_text, number};
 
 /// A CUDA version of drivers and libraries: major and minor.
 ///
@@ -13,7 +13,6 @@ pub struct CudaVersion {
 }
 
 impl CudaVersion {
-    /// CUDA `major.minor`.
     pub const fn new(major: u8, minor: u8) -> Self {
         Self { major, minor }
     }
@@ -37,28 +36,12 @@ impl CudaVersion {
         self.major
     }
 
-    /// 8 of 12.8.
     pub const fn minor(self) -> u8 {
         self.minor
     }
 }
 
-impl fmt::Display for CudaVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-impl FromStr for CudaVersion {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        match pair::<u8>(text) {
-            Some((major, minor)) if major > 0 => Ok(Self { major, minor }),
-            _ => Err(ParseError::new("CUDA version", text, "12.4")),
-        }
-    }
-}
+as_major_minor!(CudaVersion, "CUDA version", "12.4", (1.., _));
 
 /// A toolkit release, such as 12.4.1: a [`CudaVersion`] and its patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,7 +55,6 @@ impl CudaRelease {
         self.version
     }
 
-    /// 1 of 12.4.1.
     pub const fn patch(self) -> u16 {
         self.patch
     }
@@ -95,5 +77,20 @@ impl FromStr for CudaRelease {
     }
 }
 
-as_text!(CudaVersion);
 as_text!(CudaRelease);
+
+/// The version of the PTX language. The toolkit determines it, not the target; a driver rejects PTX newer than itself
+/// (error 222).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PtxIsa {
+    major: u8,
+    minor: u8,
+}
+
+impl PtxIsa {
+    pub const fn new(major: u8, minor: u8) -> Self {
+        Self { major, minor }
+    }
+}
+
+as_major_minor!(PtxIsa, "PTX ISA version", "8.4", _);

@@ -1,6 +1,5 @@
 use std::cmp::Ordering;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use super::{ParseError, as_text, number};
@@ -51,12 +50,6 @@ impl PartialEq for DriverVersion {
 }
 
 impl Eq for DriverVersion {}
-
-impl Hash for DriverVersion {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.key().hash(state);
-    }
-}
 
 impl Ord for DriverVersion {
     fn cmp(&self, other: &Self) -> Ordering {

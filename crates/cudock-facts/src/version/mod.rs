@@ -2,16 +2,13 @@
 
 mod capability;
 mod cuda;
-
 mod driver;
-mod ptx_isa;
 mod target;
 
 pub use capability::Capability;
-pub use cuda::{CudaRelease, CudaVersion};
+pub use cuda::{CudaRelease, CudaVersion, PtxIsa};
 pub use cudock_base::Date;
 pub use driver::DriverVersion;
-pub use ptx_isa::PtxIsa;
 pub use target::{PtxArch, SmArch, Variant};
 
 use std::fmt;
@@ -27,11 +24,6 @@ pub struct ParseError {
 impl ParseError {
     fn new(what: &'static str, input: &str, example: &'static str) -> Self {
         Self { what, input: input.chars().take(60).collect(), example }
-    }
-
-    /// A valid example, for a hint.
-    pub fn example(&self) -> &'static str {
-        self.example
     }
 }
 
@@ -49,12 +41,6 @@ fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
         return None;
     }
     text.parse().ok()
-}
-
-/// Parses `major.minor`.
-fn pair<T: std::str::FromStr>(text: &str) -> Option<(T, T)> {
-    let (major, minor) = text.split_once('.')?;
-    Some((number(major)?, number(minor)?))
 }
 
 /// Implements serde with the type's text form.
@@ -75,3 +61,30 @@ macro_rules! as_text {
     };
 }
 use as_text;
+
+/// Implements the text form of a version with the fields `major` and `minor`, as far as they are valid.
+macro_rules! as_major_minor {
+    ($type:ident, $what:literal, $example:literal, $valid:pat) => {
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{}.{}", self.major, self.minor)
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::version::ParseError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                match text.split_once('.').map(|(major, minor)| (number(major), number(minor))) {
+                    Some((Some(major), Some(minor))) if matches!((major, minor), $valid) => {
+                        Ok(Self { major, minor })
+                    }
+                    _ => Err(Self::Err::new($what, text, $example)),
+                }
+            }
+        }
+
+        as_text!($type);
+    };
+}
+use as_major_minor;

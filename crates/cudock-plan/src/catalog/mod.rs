@@ -78,7 +78,6 @@ impl Catalog {
         self.regions.get(region.index()).map_or("", String::as_str)
     }
 
-    /// The name of a price's source.
     pub fn source_name(&self, source: SourceId) -> Option<&str> {
         self.sources.get(source.index()).map(String::as_str)
     }
@@ -95,7 +94,6 @@ impl Catalog {
         index.and_then(|index| u16::try_from(index).ok()).map(SizeId)
     }
 
-    /// Finds a region by name.
     pub fn region(&self, name: &str) -> Option<RegionId> {
         find(&self.regions, name).map(RegionId)
     }
@@ -104,12 +102,10 @@ impl Catalog {
         self.statuses.get(region.index()).copied().unwrap_or(RegionStatus::Unknown)
     }
 
-    /// All sizes and profiles.
     pub fn sizes(&self) -> impl Iterator<Item = SizeId> + use<> {
         (0..u16::try_from(self.machines.len()).unwrap_or(u16::MAX)).map(SizeId)
     }
 
-    /// All regions.
     pub fn regions(&self) -> impl Iterator<Item = RegionId> + use<> {
         (0..u16::try_from(self.regions.len()).unwrap_or(u16::MAX)).map(RegionId)
     }

@@ -101,14 +101,14 @@ fn of_profile(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::catalog;
 
     #[test]
     fn a_price_row_becomes_an_offer_of_every_service_that_uses_vm_sizes() {
-        let catalog = Catalog::of(&Facts::embedded());
-        let size = catalog.size("NC4as_T4_v3").unwrap();
-        let region = catalog.region("westeurope").unwrap();
+        let size = catalog().size("NC4as_T4_v3").unwrap();
+        let region = catalog().region("westeurope").unwrap();
         let of = |priority| {
-            let here = catalog.offers().iter();
+            let here = catalog().offers().iter();
             let here = here.filter(|offer| offer.size == size && offer.region == region);
             here.filter(|offer| offer.priority == priority).count()
         };
@@ -118,22 +118,20 @@ mod tests {
 
     #[test]
     fn offers_of_a_size_on_a_service_are_adjacent() {
-        let catalog = Catalog::of(&Facts::embedded());
         let mut seen = 0;
         for service in ServiceKind::ALL {
-            for size in catalog.sizes() {
-                let offers = catalog.offers_of(service, size);
+            for size in catalog().sizes() {
+                let offers = catalog().offers_of(service, size);
                 assert!(offers.iter().all(|offer| (offer.service, offer.size) == (service, size)));
                 seen += offers.len();
             }
         }
-        assert_eq!(seen, catalog.offers().len());
+        assert_eq!(seen, catalog().offers().len());
         assert!(seen > 10_000, "{seen}");
     }
 
     #[test]
     fn no_offer_is_free() {
-        let catalog = Catalog::of(&Facts::embedded());
-        assert!(catalog.offers().iter().all(|offer| offer.rate > Usd::ZERO));
+        assert!(catalog().offers().iter().all(|offer| offer.rate > Usd::ZERO));
     }
 }

@@ -49,30 +49,15 @@ impl Axis {
 
     /// At most `most` marks for times in seconds, at round times.
     pub(super) fn time_marks(&self, most: usize) -> Vec<f64> {
-        const TIMES: [f64; 20] = [
-            0.001,
-            0.01,
-            0.1,
-            1.0,
-            5.0,
-            15.0,
-            60.0,
-            300.0,
-            900.0,
-            3600.0,
-            10_800.0,
-            21_600.0,
-            43_200.0,
-            86_400.0,
-            259_200.0,
-            604_800.0,
-            1_209_600.0,
-            2_592_000.0,
-            7_776_000.0,
-            31_536_000.0,
+        const TIMES: [(f64, &[f64]); 4] = [
+            (1.0, &[0.001, 0.01, 0.1, 1.0, 5.0, 15.0]),
+            (60.0, &[1.0, 5.0, 15.0]),
+            (3600.0, &[1.0, 3.0, 6.0, 12.0]),
+            (86_400.0, &[1.0, 3.0, 7.0, 14.0, 30.0, 90.0, 365.0]),
         ];
         let inside = |value: &f64| (self.low..=self.high).contains(value);
-        let times: Vec<f64> = TIMES.into_iter().filter(inside).collect();
+        let times = TIMES.iter().flat_map(|(unit, counts)| counts.iter().map(move |count| unit * count));
+        let times: Vec<f64> = times.filter(inside).collect();
         let every = times.len().div_ceil(most.max(1)).max(1);
         times.into_iter().step_by(every).collect()
     }

@@ -15,16 +15,13 @@ use crate::scan::{Breakpoint, CostLine, Scan};
 use crate::workload::Priority;
 use cudock_base::Usd;
 
-/// A chart, ready to be drawn.
 #[derive(Debug)]
 pub struct Chart {
     title: String,
-    /// The label of the cost axis.
     cost: &'static str,
     scan: Scan,
     /// The lines, the cheapest at the requested point first.
     pub series: Vec<Series>,
-    /// Where the cheapest changes.
     pub breakpoints: Vec<Breakpoint>,
 }
 
@@ -38,7 +35,6 @@ pub struct Series {
 }
 
 impl Chart {
-    /// Scans the best offer of each service.
     pub fn new(plan: &Plan<'_>, title: &str) -> Self {
         let scan = Scan::new(plan.workload());
         let lines: Vec<CostLine> = best_of_each_service(plan.ranked())
@@ -63,7 +59,6 @@ impl Chart {
         Self { title: title.to_owned(), cost, series, scan, breakpoints }
     }
 
-    /// The two axes.
     pub fn axes(&self) -> String {
         format!("{} by {}", self.cost, self.scan.varied())
     }

@@ -3,11 +3,11 @@
 /// Positions between `low` and `high`, at least `apart` from each other, for labels that belong at `wanted`. They keep their
 /// order; labels that would overlap are moved as a group, as little as possible. If they do not all fit, they are spaced
 /// evenly.
+#[allow(clippy::cast_precision_loss, reason = "a handful of labels")]
 pub(super) fn spread(wanted: &[f64], apart: f64, low: f64, high: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     let at = |index: usize| wanted.get(index).copied().unwrap_or(low);
     order.sort_by(|a, b| at(*a).total_cmp(&at(*b)).then(a.cmp(b)));
-    #[allow(clippy::cast_precision_loss, reason = "a handful of labels")]
     let gaps = order.len().saturating_sub(1) as f64;
     let apart = if gaps > 0.0 { apart.min((high - low) / gaps) } else { apart };
     // Groups of labels that touch: where the group begins, and its members.
@@ -15,7 +15,6 @@ pub(super) fn spread(wanted: &[f64], apart: f64, low: f64, high: f64) -> Vec<f64
     for index in order {
         groups.push((at(index).clamp(low, high), vec![index]));
         while let [.., (above, upper), (below, lower)] = groups.as_slice() {
-            #[allow(clippy::cast_precision_loss, reason = "a handful of labels")]
             let end = above + apart * upper.len() as f64;
             if *below >= end {
                 break;
@@ -28,7 +27,6 @@ pub(super) fn spread(wanted: &[f64], apart: f64, low: f64, high: f64) -> Vec<f64
     let mut positions = vec![low; wanted.len()];
     for (begin, members) in groups {
         for (number, index) in members.into_iter().enumerate() {
-            #[allow(clippy::cast_precision_loss, reason = "a handful of labels")]
             let position = begin + apart * number as f64;
             if let Some(slot) = positions.get_mut(index) {
                 *slot = position;

@@ -23,29 +23,24 @@ const ROW: f64 = 19.0;
 const LISTED: usize = 12;
 
 impl Chart {
-    /// The chart as an SVG document.
     pub fn svg(&self) -> String {
-        document(self)
+        let (varied, costs) = self.bounds();
+        let x = Axis::new(varied, (LEFT, RIGHT));
+        let y = Axis::rounded(costs, (BOTTOM, TOP));
+        let rows = self.breakpoints.len().clamp(1, LISTED + 1);
+        #[allow(clippy::cast_precision_loss, reason = "a few rows")]
+        let height = BOTTOM + 96.0 + rows as f64 * ROW + 12.0;
+        let title = format!("{}: {}", self.title, self.axes());
+        let mut svg = Svg::new(WIDTH, height, &title);
+        svg.text((LEFT, 28.0), Anchor::Start, "head", &title);
+        let about = "a line for the cheapest offer of each service; the shaded one is the cheapest of all; logarithmic axes";
+        svg.text((LEFT, 48.0), Anchor::Start, "soft", about);
+        axes(&mut svg, self, &x, &y);
+        envelope(&mut svg, self, &x, &y);
+        lines(&mut svg, self, &x, &y);
+        breakpoints(&mut svg, self, &x, &y);
+        svg.finish()
     }
-}
-
-fn document(chart: &Chart) -> String {
-    let (varied, costs) = chart.bounds();
-    let x = Axis::new(varied, (LEFT, RIGHT));
-    let y = Axis::rounded(costs, (BOTTOM, TOP));
-    let rows = chart.breakpoints.len().clamp(1, LISTED + 1);
-    #[allow(clippy::cast_precision_loss, reason = "a few rows")]
-    let height = BOTTOM + 96.0 + rows as f64 * ROW + 12.0;
-    let title = format!("{}: {}", chart.title, chart.axes());
-    let mut svg = Svg::new(WIDTH, height, &title);
-    svg.text((LEFT, 28.0), Anchor::Start, "head", &title);
-    let about = "a line for the cheapest offer of each service; the shaded one is the cheapest of all; logarithmic axes";
-    svg.text((LEFT, 48.0), Anchor::Start, "soft", about);
-    axes(&mut svg, chart, &x, &y);
-    envelope(&mut svg, chart, &x, &y);
-    lines(&mut svg, chart, &x, &y);
-    breakpoints(&mut svg, chart, &x, &y);
-    svg.finish()
 }
 
 fn axes(svg: &mut Svg, chart: &Chart, x: &Axis, y: &Axis) {

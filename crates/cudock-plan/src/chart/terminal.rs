@@ -7,7 +7,6 @@ const HEIGHT: usize = 18;
 /// Columns for the marks of the cost axis.
 const FIGURES: usize = 10;
 
-/// A grid of characters.
 struct Canvas {
     width: usize,
     cells: Vec<Vec<char>>,

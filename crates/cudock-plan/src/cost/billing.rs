@@ -74,47 +74,35 @@ mod tests {
 
     use super::*;
 
-    fn billing(unit_s: u32, rounding: Rounding) -> Billing {
-        Billing {
-            service: "vm".into(),
-            unit_s,
-            rounding,
-            minimum_s: 0,
-            assumed: false,
-            note: None,
-            source: vec!["a page".into()],
-        }
+    /// What instances with this uptime are billed.
+    fn billed(unit_s: u32, rounding: Rounding, count: u64, up: Uptime) -> BilledTime {
+        let (service, source) = ("vm".into(), vec!["a page".into()]);
+        let billing = Billing { service, unit_s, rounding, minimum_s: 0, assumed: false, note: None, source };
+        let mut bill = BilledTime::default();
+        bill.add(Some(&billing), count, up);
+        bill
     }
 
     #[test]
     fn a_part_of_a_minute_is_taken_off_the_work_where_it_does_not_count() {
         // 100 s of start and 50 s of work are 150 s: two minutes are billed, so 30 s of work are not.
-        let mut bill = BilledTime::default();
-        bill.add(
-            Some(&billing(60, Rounding::Down)),
-            3,
-            Uptime { start: 100_000, work: 50_000, ..Uptime::default() },
-        );
-        assert_eq!(bill, BilledTime { start: 300_000, work: 60_000, ..BilledTime::default() });
+        let up = Uptime { start: 100_000, work: 50_000, ..Uptime::default() };
+        let expected = BilledTime { start: 300_000, work: 60_000, ..BilledTime::default() };
+        assert_eq!(billed(60, Rounding::Down, 3, up), expected);
     }
 
     #[test]
     fn what_rounding_up_adds_stands_apart() {
         // 1.2 s of work are billed as 2 s: 0.8 s each, twice.
-        let mut bill = BilledTime::default();
-        bill.add(Some(&billing(1, Rounding::Up)), 2, Uptime { work: 1_200, ..Uptime::default() });
-        assert_eq!(bill, BilledTime { work: 2_400, rounding: 1_600, ..BilledTime::default() });
+        let up = Uptime { work: 1_200, ..Uptime::default() };
+        let expected = BilledTime { work: 2_400, rounding: 1_600, ..BilledTime::default() };
+        assert_eq!(billed(1, Rounding::Up, 2, up), expected);
     }
 
     #[test]
     fn less_than_a_unit_that_rounds_down_costs_nothing() {
-        let mut bill = BilledTime::default();
-        bill.add(
-            Some(&billing(60, Rounding::Down)),
-            1,
-            Uptime { start: 20_000, work: 30_000, ..Uptime::default() },
-        );
-        assert_eq!(bill, BilledTime::default());
+        let up = Uptime { start: 20_000, work: 30_000, ..Uptime::default() };
+        assert_eq!(billed(60, Rounding::Down, 1, up), BilledTime::default());
     }
 
     #[test]

@@ -5,16 +5,14 @@
 
 pub(crate) mod billing;
 pub(crate) mod data;
-mod items;
-mod job;
 pub(crate) mod pace;
+mod pieces;
 pub(crate) mod price;
 pub(crate) mod region;
 mod serve;
 pub(crate) mod spot;
 pub(crate) mod start;
 pub(crate) mod storage;
-mod sweep;
 
 use std::time::Duration;
 
@@ -36,11 +34,8 @@ pub(crate) struct Usage {
     pub(crate) mode: ReadMode,
     pub(crate) pace: Pace,
     pub(crate) startup: Startup,
-    /// The most machines at a time.
     pub(crate) machines: u32,
-    /// Billed machine time.
     pub(crate) bill: BilledTime,
-    /// Time of OS disks.
     pub(crate) disks: u128,
     /// How long everything lasts: a month for serving.
     pub(crate) lasts: u128,
@@ -60,7 +55,6 @@ pub(crate) struct Usage {
 /// Why a size that satisfies all rules does not fit at a priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unfit {
-    /// It never ends.
     ZeroSpeed,
     /// It exceeds the range of supported times or bytes.
     OutOfRange,
@@ -68,12 +62,15 @@ pub(crate) enum Unfit {
     Evictions,
     /// It misses the deadline; how long it takes.
     Deadline(u128),
-    /// The data does not fit on the local disk.
     LocalDisk,
-    /// It takes longer than the service allows.
-    Lifetime { takes: u128, most: u128 },
-    /// It needs more instances than the service allows.
-    Instances { needs: u128, most: u64 },
+    Lifetime {
+        takes: u128,
+        most: u128,
+    },
+    Instances {
+        needs: u128,
+        most: u64,
+    },
 }
 
 /// What the workload uses on a size at a priority with a read mode.
@@ -89,9 +86,9 @@ pub(crate) fn usage(case: &Case, priority: Priority, mode: ReadMode) -> Result<U
     let spot = case.workload().spot.as_ref().filter(|_| priority == Priority::Spot);
     let setup = RunSetup { case, mode, pace, spot, deadline: deadline(case) };
     let usage = match &case.workload().work {
-        Work::Job { duration } => job::usage(&setup, duration.as_millis())?,
-        Work::Items { items, each, at_once } => items::usage(&setup, *items, each.as_millis(), *at_once)?,
-        Work::Sweep { trials, at_once, each } => sweep::usage(&setup, *trials, *at_once, each.as_millis())?,
+        Work::Job { duration } => pieces::job(&setup, duration.as_millis())?,
+        Work::Items { items, each, at_once } => pieces::items(&setup, *items, each.as_millis(), *at_once)?,
+        Work::Sweep { trials, at_once, each } => pieces::sweep(&setup, *trials, *at_once, each.as_millis())?,
         Work::Serve { load, replica_rate, target_percent } => {
             serve::usage(&setup, load, *replica_rate, *target_percent)?
         }

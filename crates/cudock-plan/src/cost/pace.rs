@@ -7,15 +7,12 @@ use crate::ratio::Ratio;
 /// The speed of an instance, relative to the one that was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pace {
-    /// The speed of the GPU.
     pub(crate) gpu: Ratio,
     /// The speed that the data allows; none if it never limits the work.
     pub(crate) data: Option<Ratio>,
-    /// How the speed of the GPU is known.
     pub(crate) known: SpeedSource,
 }
 
-/// How a speed is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpeedSource {
     /// The workload was measured on it.
@@ -38,7 +35,6 @@ impl Pace {
         Self { gpu: share_of(case, speed), data, known }
     }
 
-    /// The effective speed.
     pub(crate) fn speed(self) -> Ratio {
         self.data.map_or(self.gpu, |data| self.gpu.min(data))
     }
@@ -52,14 +48,10 @@ impl Pace {
     pub(crate) fn is_data_bound(self) -> bool {
         // At the data's speed d and the GPU's g, 1 - d/g of the time is waiting.
         self.data.is_some_and(|data| {
-            let (got, could) = (cross(data, self.gpu), cross(self.gpu, data));
+            let (got, could) = (data.cross(self.gpu), self.gpu.cross(data));
             got.saturating_mul(10) < could.saturating_mul(9)
         })
     }
-}
-
-fn cross(a: Ratio, b: Ratio) -> u128 {
-    u128::from(a.num) * u128::from(b.den)
 }
 
 /// The speed of the GPU relative to the one that was measured.
@@ -92,7 +84,7 @@ fn share_of(case: &Case, speed: Ratio) -> Ratio {
 mod tests {
     use super::*;
     use crate::service::ServiceKind;
-    use crate::testing::{HOUR, data, job, on};
+    use crate::testing::{HOUR, data, facts, job, on};
     use crate::workload::{DataNeeds, Workload};
 
     const A100: &str = "Standard_NC24ads_A100_v4";
@@ -109,45 +101,40 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_storage_stretches_the_work() {
-        // Standard files give 62 MB/s, the GPU uses 124: an hour takes two.
-        let pace = pace(&reading("files-standard-hot", 124_000_000), A100);
-        assert_eq!(pace.stretch(HOUR), Some(2 * HOUR));
-        assert!(pace.is_data_bound());
-    }
-
-    #[test]
-    fn blobs_are_read_as_fast_as_the_network_of_the_size() {
-        // 20 Gb/s are 2.5 GB/s: 2 GB/s are there, 3 GB/s are not.
-        assert!(!pace(&reading("blob-hot", 2_000_000_000), A100).is_data_bound());
-        let slow = pace(&reading("blob-hot", 5_000_000_000), A100);
-        assert_eq!(slow.stretch(HOUR), Some(2 * HOUR));
+    fn work_takes_as_long_as_storage_and_machine_need_for_its_data() {
+        for (storage, megabytes, instances, hours) in [
+            // Standard files give 62 MB/s, the GPU uses 124: an hour takes two.
+            ("files-standard-hot", 124, 1, 2),
+            // Blobs are read as fast as the network of the size: 20 Gb/s are 2.5 GB/s.
+            ("blob-hot", 2000, 1, 1),
+            ("blob-hot", 5000, 1, 2),
+            // Ten GB are a P4: 25 MB/s.
+            ("managed-disk-premium", 25, 1, 1),
+            ("managed-disk-premium", 50, 1, 2),
+            // A share is read by all who work together: 62 MB/s for two instances are 31 for each, which uses 62.
+            ("files-standard-hot", 62, 2, 2),
+            // Blobs give each its network.
+            ("blob-hot", 2000, 2, 1),
+        ] {
+            let mut workload = reading(storage, megabytes * 1_000_000);
+            workload.gpu.instances = instances;
+            let pace = pace(&workload, A100);
+            assert_eq!(pace.stretch(HOUR), Some(hours * HOUR), "{storage} at {megabytes} MB/s");
+        }
     }
 
     #[test]
     fn a_tenth_of_the_time_may_be_waiting() {
-        // 2.5 GB/s of 2.75 GB/s: 9.1 % waiting; of 2.8 GB/s: 10.7 %.
-        assert!(!pace(&reading("blob-hot", 2_750_000_000), A100).is_data_bound());
-        assert!(pace(&reading("blob-hot", 2_800_000_000), A100).is_data_bound());
-    }
-
-    #[test]
-    fn a_disk_is_read_no_faster_than_the_machine_reads_disks() {
-        // Ten GB are a P4: 25 MB/s. Ultra gives 1000 MB/s, as much as the size takes.
-        assert_eq!(pace(&reading("managed-disk-premium", 25_000_000), A100).stretch(HOUR), Some(HOUR));
-        assert_eq!(pace(&reading("managed-disk-premium", 50_000_000), A100).stretch(HOUR), Some(2 * HOUR));
-    }
-
-    #[test]
-    fn a_share_is_read_by_all_who_work_together() {
-        // 62 MB/s for two instances are 31 for each, which uses 62.
-        let mut workload = reading("files-standard-hot", 62_000_000);
-        workload.gpu.instances = 2;
-        assert_eq!(pace(&workload, A100).stretch(HOUR), Some(2 * HOUR));
-        // Blobs give each its network.
-        let mut workload = reading("blob-hot", 2_000_000_000);
-        workload.gpu.instances = 2;
-        assert_eq!(pace(&workload, A100).stretch(HOUR), Some(HOUR));
+        for (storage, megabytes, is_bound) in [
+            ("files-standard-hot", 124, true),
+            ("blob-hot", 2000, false),
+            // 2.5 GB/s of 2.75 GB/s: 9.1 % waiting; of 2.8 GB/s: 10.7 %.
+            ("blob-hot", 2750, false),
+            ("blob-hot", 2800, true),
+        ] {
+            let pace = pace(&reading(storage, megabytes * 1_000_000), A100);
+            assert_eq!(pace.is_data_bound(), is_bound, "{storage} at {megabytes} MB/s");
+        }
     }
 
     #[test]
@@ -165,14 +152,8 @@ mod tests {
         let pace = pace(&workload, "Standard_ND96isr_H100_v5");
         assert_eq!(pace.known, SpeedSource::Published);
         let tera = |id: &str| {
-            crate::testing::facts()
-                .gpus()
-                .find(id)
-                .one()
-                .unwrap()
-                .fp16_tflops
-                .map(crate::machine::gflops)
-                .unwrap()
+            let tflops = facts().gpus().find(id).one().unwrap().fp16_tflops;
+            crate::machine::gflops(tflops.unwrap())
         };
         assert_eq!(pace.gpu, Ratio::new(tera("H100-SXM"), tera("A100-80")));
         workload.gpu.measured_on = None;

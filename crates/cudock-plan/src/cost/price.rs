@@ -46,13 +46,11 @@ impl Parts {
 /// Unknown prices, which reject a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unpriced {
-    /// Data that leaves Azure.
     Egress,
     /// Data that comes from its own region.
     Transfer,
 }
 
-/// The cost of an offer.
 pub(crate) fn price(case: &Case, offer: &Offer, usage: &Usage) -> Result<Parts, Unpriced> {
     let unknown = RegionCosts::default();
     let region = case.context.region_costs.of(case.context, offer.region).unwrap_or(&unknown);
@@ -121,7 +119,7 @@ fn storage(case: &Case, region: &RegionCosts, usage: &Usage) -> Usd {
     let (Some(data), Some(store)) = (&case.workload().data, &case.context.store) else { return Usd::ZERO };
     let prices = region.store;
     // Each machine has its own managed disk; other storage is shared.
-    let copies = if store.kind == StorageKind::Disk { u64::from(usage.machines.max(1)) } else { 1 };
+    let copies = if store.row.kind == StorageKind::Disk { u64::from(usage.machines.max(1)) } else { 1 };
     let kept = prices.month.map(|month| month.share(usage.lasts, MONTH).times(copies));
     let reads = usage.read.div_ceil(u128::from(data.read_size.max(1)));
     let read = prices.reads.map(|ten_thousand| ten_thousand.share(reads, 10_000));
@@ -146,10 +144,8 @@ fn moved(case: &Case, region: &RegionCosts, usage: &Usage) -> Result<Usd, Unpric
 mod tests {
     use super::*;
     use crate::service::ServiceKind;
-    use crate::testing::{data, job, parts_at_a_dollar, serve};
+    use crate::testing::{T4, data, job, parts_at_a_dollar, serve};
     use crate::workload::{Access, DataNeeds};
-
-    const T4: &str = "Standard_NC4as_T4_v3";
 
     fn nanos(money: Usd) -> u128 {
         money.nanos()
@@ -207,38 +203,38 @@ mod tests {
         assert_eq!(parts.uncertainty(), parts.of(PartKind::ColdStart));
     }
 
+    /// What a part of forty minutes of work on a machine with these data costs.
+    fn with_data(part: PartKind, data: DataNeeds) -> u128 {
+        let mut workload = job(40);
+        workload.data = Some(data);
+        nanos(parts_at_a_dollar(&workload, ServiceKind::Vm, T4).of(part))
+    }
+
     #[test]
     fn storage_is_kept_and_read() {
         // 1 TB of hot blobs at 0.018032 a GB and month for 2645 s, and 2 TB in reads of 4 MB: 500,000 at 0.0043 for
         // ten thousand = 0.215.
-        let mut workload = job(40);
-        workload.data = Some(terabyte("blob-hot", None, 0));
         let kept = (18_032_000_000_u128 * 2645).div_ceil(2_628_000);
-        let parts = parts_at_a_dollar(&workload, ServiceKind::Vm, T4);
-        assert_eq!(nanos(parts.of(PartKind::Storage)), kept + 215_000_000);
+        let hot = with_data(PartKind::Storage, terabyte("blob-hot", None, 0));
+        assert_eq!(hot, kept + 215_000_000);
         // Cool blobs: 2 TB fetched at 0.01 a GB are 20 dollars, 500,000 reads at 0.01 for ten thousand 50 cents.
-        workload.data = Some(terabyte("blob-cool", None, 0));
         let kept = (10_000_000_000_u128 * 2645).div_ceil(2_628_000);
-        let parts = parts_at_a_dollar(&workload, ServiceKind::Vm, T4);
-        assert_eq!(nanos(parts.of(PartKind::Storage)), kept + 20_500_000_000);
+        let cool = with_data(PartKind::Storage, terabyte("blob-cool", None, 0));
+        assert_eq!(cool, kept + 20_500_000_000);
     }
 
     #[test]
     fn data_from_another_region_and_out_of_azure_is_paid_by_the_gigabyte() {
         // 2 TB from northeurope at 0.02 = 40 dollars; 500 GB out at 0.087 = 43.50, the free 100 GB not taken off.
-        let mut workload = job(40);
-        workload.data = Some(terabyte("blob-hot", Some("northeurope"), 500_000_000_000));
-        let parts = parts_at_a_dollar(&workload, ServiceKind::Vm, T4);
-        assert_eq!(nanos(parts.of(PartKind::Egress)), 83_500_000_000);
+        let data = terabyte("blob-hot", Some("northeurope"), 500_000_000_000);
+        assert_eq!(with_data(PartKind::Egress, data), 83_500_000_000);
     }
 
     #[test]
     fn much_egress_gets_cheaper_tier_by_tier() {
         // 20,000 GB: 10,335 at 0.087 and 9,665 at 0.083 = 899.145 + 802.195.
-        let mut workload = job(40);
-        workload.data = Some(terabyte("blob-hot", None, 20_000_000_000_000));
-        let parts = parts_at_a_dollar(&workload, ServiceKind::Vm, T4);
-        assert_eq!(nanos(parts.of(PartKind::Egress)), 1_701_340_000_000);
+        let data = terabyte("blob-hot", None, 20_000_000_000_000);
+        assert_eq!(with_data(PartKind::Egress, data), 1_701_340_000_000);
     }
 
     #[test]

@@ -23,15 +23,12 @@ const SYSTEM_GIB: u64 = 32;
 /// The costs of all regions, each looked up when its first offer is priced.
 pub(crate) struct RegionCostCache<'a> {
     cells: Vec<OnceCell<RegionCosts>>,
-    /// The OS disk of machines.
     pub(crate) os_disk: Option<&'a DiskTier>,
 }
 
-/// What one region charges.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RegionCosts {
     pub(crate) store: DataStorePrices,
-    /// A month of the OS disk.
     pub(crate) disk_month: Option<Usd>,
     pub(crate) disk_elsewhere: bool,
     /// The price of all data that leaves Azure.
@@ -49,13 +46,10 @@ pub(crate) enum Transfer {
     /// It is there already.
     #[default]
     None,
-    /// A price per GB.
     Gb(Usd),
-    /// Not known.
     Unknown,
 }
 
-/// The fees of a service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Fees {
     /// Per hour, independent of instances.
@@ -70,7 +64,6 @@ pub(crate) struct Fees {
     pub(crate) nodes_assumed: bool,
     /// The part of `hour` that is derived from others.
     pub(crate) assumed_hour: Usd,
-    /// Per million requests.
     pub(crate) requests: Usd,
     /// Whether a fee is derived from other prices.
     pub(crate) assumed: bool,

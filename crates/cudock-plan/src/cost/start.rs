@@ -12,21 +12,13 @@ const MB: u128 = 1_000_000;
 /// The parts of a start, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Startup {
-    /// Provisioning the machine.
     pub(crate) provision: u128,
-    /// Installing the driver.
     pub(crate) driver: u128,
-    /// Pulling the image.
     pub(crate) pull: u128,
-    /// Unpacking the image.
     pub(crate) unpack: u128,
-    /// Copying the data.
     pub(crate) stage: u128,
-    /// Fetching the weights.
     pub(crate) weights: u128,
-    /// Starting the program.
     pub(crate) ready: u128,
-    /// JIT compilation.
     pub(crate) jit: u128,
     /// The part of the total that is billed.
     pub(crate) billed: u128,
@@ -99,14 +91,9 @@ mod tests {
     use super::*;
     use crate::service::ServiceKind;
     use crate::testing::{SECOND, data, job, on};
-    use crate::workload::{Access, DataNeeds};
+    use crate::workload::{Access, DataNeeds, Workload};
 
-    fn startup(
-        workload: &crate::workload::Workload,
-        service: ServiceKind,
-        size: &str,
-        mode: ReadMode,
-    ) -> Startup {
+    fn startup(workload: &Workload, service: ServiceKind, size: &str, mode: ReadMode) -> Startup {
         let bytes = workload.data.as_ref().map_or(0, |data| data.bytes);
         on(workload, service, size, |case| Startup::of(case, mode, bytes))
     }

@@ -9,12 +9,9 @@ use cudock_base::Usd;
 /// A storage with data of a size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DataStore<'a> {
-    pub(crate) id: &'a str,
-    pub(crate) name: &'a str,
-    pub(crate) kind: StorageKind,
+    pub(crate) row: &'a Storage,
     bytes: u64,
     gib: u64,
-    row: &'a Storage,
     throughput: Option<&'a Throughput>,
     pub(crate) tier: Option<&'a DiskTier>,
 }
@@ -37,12 +34,9 @@ impl<'a> DataStore<'a> {
         let row = facts.storage().storage.iter().find(|row| row.id == id)?;
         let gib = bytes.div_ceil(GIB);
         Some(Self {
-            id: &row.id,
-            name: &row.name,
-            kind: row.kind,
+            row,
             bytes,
             gib,
-            row,
             throughput: facts.meters().throughput_of(id),
             tier: facts.meters().disk_for(id, gib),
         })
@@ -51,7 +45,7 @@ impl<'a> DataStore<'a> {
     /// Bytes per second that one of `together` instances gets, limited by the storage and by the machine. Instances share
     /// the throughput of a file share.
     pub(crate) fn supply(&self, machine: &MachineType, together: u32) -> Option<u64> {
-        let readers = match self.kind {
+        let readers = match self.row.kind {
             StorageKind::File | StorageKind::Lustre => u64::from(together.max(1)),
             StorageKind::Local | StorageKind::Disk | StorageKind::Object => 1,
         };
@@ -60,7 +54,7 @@ impl<'a> DataStore<'a> {
             (None, Some(row)) => row.bytes_per_second(self.gib, machine.local_disks),
             (None, None) => None,
         };
-        let machine = match self.kind {
+        let machine = match self.row.kind {
             StorageKind::Local => None,
             StorageKind::Disk => machine.remote_disks,
             StorageKind::Object | StorageKind::File | StorageKind::Lustre => machine.network,
@@ -78,7 +72,6 @@ impl<'a> DataStore<'a> {
         self.row.max_mbps.map(|mbps| (mbps * 1e6) as u64)
     }
 
-    /// Whether its throughput is assumed.
     pub(crate) fn rate_is_assumed(&self) -> bool {
         self.tier.is_none() && self.throughput.is_some_and(|row| row.assumed)
     }
@@ -87,7 +80,7 @@ impl<'a> DataStore<'a> {
     pub(crate) fn prices(&self, facts: &Facts, region: &str) -> DataStorePrices {
         let mut elsewhere = false;
         let mut find = |meter: &str| {
-            let (price, here) = price(facts, self.id, meter, region)?;
+            let (price, here) = price(facts, &self.row.id, meter, region)?;
             elsewhere |= !here;
             Some(price)
         };
@@ -100,7 +93,7 @@ impl<'a> DataStore<'a> {
                 Some((hour + self.throughput_price(&mut find)).times(730))
             }),
         };
-        let month = if self.kind == StorageKind::Local { Some(Usd::ZERO) } else { month };
+        let month = if self.row.kind == StorageKind::Local { Some(Usd::ZERO) } else { month };
         let (reads, retrieval) = (find("read-10k"), find("retrieval-gb"));
         DataStorePrices { month, reads, retrieval, elsewhere }
     }

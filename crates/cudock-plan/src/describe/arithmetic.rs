@@ -73,13 +73,12 @@ impl PlacementView<'_, '_, '_> {
     fn describe_eviction(&self) -> String {
         let Some(spot) = &self.case.workload().spot else { return String::new() };
         let rate = thousandths(spot.evictions_per_hour);
-        let checkpoints = spot.checkpoint_every.map(|every| time(every.as_millis()));
-        let checkpoints =
-            checkpoints.map_or("no checkpoints".to_owned(), |every| format!("a checkpoint every {every}"));
-        format!(
-            "{rate} evictions per hour and instance, {checkpoints}, {} per start",
-            time(self.usage.startup.total())
-        )
+        let checkpoints = match spot.checkpoint_every {
+            Some(every) => format!("a checkpoint every {}", time(every.as_millis())),
+            None => "no checkpoints".to_owned(),
+        };
+        let start = time(self.usage.startup.total());
+        format!("{rate} evictions per hour and instance, {checkpoints}, {start} per start")
     }
 
     fn describe_rounding(&self) -> String {
@@ -146,12 +145,8 @@ impl PlacementView<'_, '_, '_> {
         let mut terms = Vec::new();
         match prices.month {
             Some(month) if month > Usd::ZERO => {
-                terms.push(format!(
-                    "{} for {} x ${}/month",
-                    bytes(data.bytes),
-                    time(self.usage.lasts),
-                    month
-                ));
+                let (size, lasts) = (bytes(data.bytes), time(self.usage.lasts));
+                terms.push(format!("{size} for {lasts} x ${month}/month"));
             }
             Some(_) => {}
             None => terms.push("storing it has no known price and is not included".to_owned()),
@@ -165,7 +160,7 @@ impl PlacementView<'_, '_, '_> {
         }
         let from = if prices.elsewhere { ", prices of westeurope" } else { "" };
         let copied = if self.usage.mode == ReadMode::Stage { ", copied first" } else { "" };
-        format!("{}{copied}: {}{from}", store.name, terms.join(" + "))
+        format!("{}{copied}: {}{from}", store.row.name, terms.join(" + "))
     }
 
     fn describe_egress(&self) -> String {
@@ -175,10 +170,8 @@ impl PlacementView<'_, '_, '_> {
         let mut terms = Vec::new();
         if data.leaves > 0 {
             let out = costs.egress.unwrap_or_default();
-            terms.push(format!(
-                "{} leave Azure: ${out}, without the free grant of a subscription",
-                bytes(data.leaves)
-            ));
+            let leaves = bytes(data.leaves);
+            terms.push(format!("{leaves} leave Azure: ${out}, without the free grant of a subscription"));
         }
         if let Transfer::Gb(price) = costs.transfer {
             let home = data.region.as_deref().unwrap_or_default();

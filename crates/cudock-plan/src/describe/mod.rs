@@ -71,7 +71,6 @@ fn per_million(usage: &Usage, total: Usd) -> Option<Usd> {
     (usage.requests > 0).then(|| total.share(1_000_000 * 1000, usage.requests))
 }
 
-/// A time in milliseconds as text.
 fn time(millis: u128) -> String {
     precise_duration(duration(millis))
 }
@@ -120,26 +119,14 @@ mod tests {
     use crate::placement::{PartKind, Placement};
     use crate::plan::plan;
     use crate::service::ServiceKind;
-    use crate::testing::{catalog, data, facts, job, serve, spot, workload};
+    use crate::testing::{T4, catalog, data, facts, job, serve, spot, workload};
     use crate::verdict::Verdicts;
     use crate::workload::{DataNeeds, Priority, Work, Workload};
 
-    const T4: &str = "Standard_NC4as_T4_v3";
-
-    fn placed(
-        workload: &Workload,
-        service: ServiceKind,
-        size: &str,
-        region: &str,
-        priority: Priority,
-    ) -> Placement {
+    fn regular(workload: &Workload, service: ServiceKind, size: &str, region: &str) -> Placement {
         let verdicts = Verdicts::default();
         let plan = plan(catalog(), facts(), workload, &verdicts);
-        plan.placement(plan.find(service, size, Some(region), Some(priority)).unwrap())
-    }
-
-    fn regular(workload: &Workload, service: ServiceKind, size: &str, region: &str) -> Placement {
-        placed(workload, service, size, region, Priority::Regular)
+        plan.placement(plan.find(service, size, Some(region), Some(Priority::Regular)).unwrap())
     }
 
     fn codes(placement: &Placement) -> Vec<&'static str> {

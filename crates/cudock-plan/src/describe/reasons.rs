@@ -66,14 +66,9 @@ impl PlacementView<'_, '_, '_> {
             let copy = time(self.usage.startup.stage);
             return Some(format!("the data is copied to the local disk first, in {copy}"));
         }
-        let demand = data::demand(self.case)?;
-        let supply = data::supply(self.case)?;
-        Some(format!(
-            "{} delivers {}/s, the work reads {}/s at full speed",
-            store.name,
-            bytes(supply),
-            bytes(demand)
-        ))
+        let (demand, supply) = (bytes(data::demand(self.case)?), bytes(data::supply(self.case)?));
+        let name = &store.row.name;
+        Some(format!("{name} delivers {supply}/s, the work reads {demand}/s at full speed"))
     }
 
     fn instances(&self) -> Option<String> {

@@ -60,13 +60,12 @@ impl PlacementView<'_, '_, '_> {
         let (kind, context) = (self.case.terms.kind, self.case.context);
         let region = context.catalog.region_name(self.ranked.offer.region);
         let message = format!("no source lists this size for {} in {region}", kind.name());
-        let fix = match kind.table_id() {
-            "ml" => format!("verify before relying on it: az ml compute list-sizes --location {region}"),
-            "batch" => {
-                format!("verify before relying on it: az batch location list-skus --location {region}")
-            }
-            _ => format!("verify before relying on it: az vm list-skus --location {region}"),
+        let list = match kind.table_id() {
+            "ml" => "az ml compute list-sizes",
+            "batch" => "az batch location list-skus",
+            _ => "az vm list-skus",
         };
+        let fix = format!("verify before relying on it: {list} --location {region}");
         let row = self.case.support();
         let note = row.map(|row| {
             let note = row.note.as_deref().unwrap_or("its documentation does not name the series");
@@ -144,10 +143,8 @@ impl PlacementView<'_, '_, '_> {
         let mut evidence = vec![quota];
         let default = self.case.terms.limits.instances_by_default;
         if let Some(most) = default.filter(|most| u64::from(self.usage.machines) > *most) {
-            evidence.push(format!(
-                "{} allows {most} instances by default; support can raise the limit",
-                kind.name()
-            ));
+            let name = kind.name();
+            evidence.push(format!("{name} allows {most} instances by default; support can raise the limit"));
         }
         Some(self.finding((codes::QUOTA, Severity::Note), message, fix, evidence))
     }
@@ -163,12 +160,8 @@ impl PlacementView<'_, '_, '_> {
         }
         let message = "Spot is not cheaper than the regular price there, and can be evicted";
         let evidence = format!("{} and {} per hour", dollars(offer.rate), dollars(regular));
-        Some(self.finding(
-            (codes::SPOT_SAVES_NOTHING, Severity::Warning),
-            message,
-            "use the regular priority",
-            [evidence],
-        ))
+        let fix = "use the regular priority";
+        Some(self.finding((codes::SPOT_SAVES_NOTHING, Severity::Warning), message, fix, [evidence]))
     }
 
     /// The regular priority, if evictions make Spot more expensive.
@@ -201,11 +194,10 @@ impl PlacementView<'_, '_, '_> {
             return None;
         }
         let (demand, supply) = (data::demand(self.case)?, data::supply(self.case)?);
-        let store = self.case.context.store.map(|store| store.name).unwrap_or_default();
-        let message = format!(
-            "the GPU waits for data: {store} delivers {}/s here, less than the work reads",
-            bytes(supply)
-        );
+        let store = self.case.context.store.map_or("", |store| store.row.name.as_str());
+        let supply = bytes(supply);
+        let message =
+            format!("the GPU waits for data: {store} delivers {supply}/s here, less than the work reads");
         let fix = "copy the data to the local disk first, or use a faster storage or size";
         let evidence = format!("{}/s read at full speed", bytes(demand));
         Some(self.finding((codes::DATA_BOUND, Severity::Warning), message, fix, [evidence]))
@@ -218,12 +210,7 @@ impl PlacementView<'_, '_, '_> {
         }
         let message =
             format!("the price was read on {}, {age} days before the work begins", self.ranked.offer.date);
-        Some(self.finding(
-            (codes::OLD_PRICE, Severity::Note),
-            message,
-            "run `cudock prices refresh`",
-            Vec::new(),
-        ))
+        Some(self.finding((codes::OLD_PRICE, Severity::Note), message, "run `cudock prices refresh`", []))
     }
 
     fn cold_start(&self) -> Option<Finding> {
@@ -243,12 +230,8 @@ impl PlacementView<'_, '_, '_> {
             return None;
         }
         let message = "a part of the cost is assumed, or has the price of another region";
-        Some(self.finding(
-            (codes::PRICED_FROM_ELSEWHERE, Severity::Note),
-            message,
-            "measure the values that matter, and give them",
-            evidence,
-        ))
+        let fix = "measure the values that matter, and give them";
+        Some(self.finding((codes::PRICED_FROM_ELSEWHERE, Severity::Note), message, fix, evidence))
     }
 
     fn assumptions(&self) -> Vec<String> {
@@ -273,27 +256,23 @@ impl PlacementView<'_, '_, '_> {
         let stores = || [context.store, context.weights_store].into_iter().flatten();
         let network_assumed = stores().next().is_some() && self.case.machine.network_assumed;
         let unknown_rate = stores().any(|store| store.supply(self.case.machine, 1).is_none());
+        let billing_assumed = terms.billing.is_some_and(|billing| billing.assumed);
+        let has_store = context.store.is_some();
         let detail = |holds: bool, text: &str| holds.then(|| text.to_owned());
         [
             detail(self.ranked.offer.assumed, "the price is derived from others"),
             detail(costs.fees(terms.kind).assumed, "a fee of the service is derived from other prices"),
             detail(costs.moving_assumed, "the price of moving data is derived from other prices"),
             start,
-            detail(
-                terms.billing.is_some_and(|billing| billing.assumed),
-                "the billing granularity of the service is assumed",
-            ),
+            detail(billing_assumed, "the billing granularity of the service is assumed"),
             detail(disk && costs.disk_elsewhere, "the disk has the price of westeurope"),
             detail(disk && costs.disk_month.is_none(), "the disk has no known price and is not included"),
+            detail(has_store && costs.store.elsewhere, "the storage of the data has the price of westeurope"),
             detail(
-                context.store.is_some() && costs.store.elsewhere,
-                "the storage of the data has the price of westeurope",
-            ),
-            detail(
-                context.store.is_some() && costs.store.month.is_none(),
+                has_store && costs.store.month.is_none(),
                 "storing the data has no known price and is not included",
             ),
-            store.map(|store| format!("no source for the throughput of {}", store.name)),
+            store.map(|store| format!("no source for the throughput of {}", store.row.name)),
             detail(network_assumed, "the network rate is that of the size with the same GPU and memory"),
             detail(unknown_rate, "the rate of reading storage is unknown and assumed to be the pull rate"),
         ]

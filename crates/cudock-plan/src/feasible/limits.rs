@@ -84,7 +84,7 @@ fn unknown(case: &Case) -> Option<String> {
 /// Data that is copied to local disks or stored on them must fit.
 pub(super) fn space(case: &Case) -> Option<u64> {
     let data = case.workload().data.as_ref()?;
-    let local = case.context.store.is_some_and(|store| store.kind == StorageKind::Local);
+    let local = case.context.store.is_some_and(|store| store.row.kind == StorageKind::Local);
     if data.access == Access::Stage || local { short(case.machine.local_disk, data.bytes) } else { None }
 }
 

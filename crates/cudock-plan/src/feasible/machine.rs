@@ -5,7 +5,7 @@ use cudock_base::format::{binary_bytes, bytes};
 use cudock_facts::tables::{Lifecycle, SizeDriver};
 
 use super::{NO_MEASURE, short, unless};
-use crate::availability::{Proof, SeriesSupport};
+use crate::availability::Proof;
 use crate::catalog::bare;
 use crate::codes;
 use crate::context::Case;
@@ -120,8 +120,8 @@ fn describe_support(case: &Case) -> String {
     let name = case.terms.kind.name();
     let day = case.support().map(|row| format!(" (source of {})", row.as_of)).unwrap_or_default();
     match case.series_support() {
-        SeriesSupport::Supported(Proof::NotListed) => format!("no source lists it for {name}{day}"),
-        SeriesSupport::Supported(Proof::Indirect) => format!("{name} supports it, by indirect evidence{day}"),
+        Some(Proof::NotListed) => format!("no source lists it for {name}{day}"),
+        Some(Proof::Indirect) => format!("{name} supports it, by indirect evidence{day}"),
         _ => format!("{name} supports it{day}"),
     }
 }
@@ -130,14 +130,14 @@ fn not_offered(case: &Case) -> Option<String> {
     let (machine, kind) = (case.machine, case.terms.kind);
     let architectures = case.terms.row.map(|row| row.cpu_arch.as_slice()).unwrap_or_default();
     let series_support = case.series_support();
-    if series_support == SeriesSupport::Unsupported {
+    if series_support.is_none() {
         let row = case.support();
         let note =
             row.and_then(|row| row.note.as_deref()).map(|note| format!(": {note}")).unwrap_or_default();
         let day = row.map(|row| format!(" (source of {})", row.as_of)).unwrap_or_default();
         return Some(format!("{} does not support its series{day}{note}", kind.name()));
     }
-    if machine.confidential && series_support == SeriesSupport::Supported(Proof::NotListed) {
+    if machine.confidential && series_support == Some(Proof::NotListed) {
         let name = kind.name();
         return Some(format!("a confidential VM, which {name} is not documented to support"));
     }

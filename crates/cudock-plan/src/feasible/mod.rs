@@ -17,7 +17,6 @@ const NO_MEASURE: u64 = 500_000;
 /// What each failed rule adds to a distance; gaps are smaller.
 const UNMET: u64 = 1_000_000;
 
-/// A need that a service or size satisfies or not.
 pub(crate) struct FitRule {
     pub(crate) code: &'static str,
     /// None if the rule holds, or else the gap in thousandths.

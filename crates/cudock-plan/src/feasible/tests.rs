@@ -5,11 +5,10 @@ use cudock_base::Arch;
 use super::{SERVICE_RULES, SIZE_RULES, judge};
 use crate::context::{Case, PlanContext};
 use crate::service::ServiceKind;
-use crate::testing::{catalog, data, facts, job, on, workload};
+use crate::testing::{T4, catalog, data, facts, job, on, workload};
 use crate::verdict::{SizeVerdict, Verdicts};
 use crate::workload::{Access, DataNeeds, DayLoad, Image, Management, PerSecond, Work, Workload};
 
-const T4: &str = "Standard_NC4as_T4_v3";
 const H100: &str = "Standard_ND96isr_H100_v5";
 const VM: ServiceKind = ServiceKind::Vm;
 
@@ -50,9 +49,30 @@ fn serving(millis: u64, replica: u64, target_percent: u8) -> Workload {
 }
 
 #[test]
-fn container_instances_have_no_gpus_and_name_what_replaces_them() {
-    let text = "Container Instances has no GPUs since 2025-07-14; Container Apps serverless GPU replaces it";
-    rejected(&job(60), ServiceKind::Aci, T4, "CD0803", text);
+fn sizes_that_no_job_fits_are_rejected_with_the_reason() {
+    for (service, size, code, text) in [
+        (
+            ServiceKind::Aci,
+            T4,
+            "CD0803",
+            "Container Instances has no GPUs since 2025-07-14; Container Apps serverless GPU replaces it",
+        ),
+        (VM, "Standard_NC6", "CD0801", "retired on 2023-09-06; use Standard_NC4as_T4_v3"),
+        (VM, "Standard_NC128ds_xl_RTXPRO6000BSE_v6", "CD0801", "its preview has ended"),
+        (VM, "Standard_NC16ads_A10_v4", "CD0812", "undocumented: only a price is known"),
+        (VM, "Standard_ND96isr_MI300X_v5", "CD0814", "MI300X is not from NVIDIA and does not run CUDA"),
+        (
+            ServiceKind::Batch,
+            "Standard_NV36ads_A10_v5",
+            "CD0819",
+            "requires a GRID driver; Batch provides another, which does not install there",
+        ),
+    ] {
+        rejected(&job(60), service, size, code, text);
+    }
+    // V100 ends later in a few regions: the size is judged region by region.
+    fits(&job(60), VM, "Standard_NC6s_v3");
+    fits(&job(60), VM, "Standard_NV36ads_A10_v5");
 }
 
 #[test]
@@ -115,26 +135,6 @@ fn sizes_and_gpus_that_are_not_allowed_are_rejected() {
 }
 
 #[test]
-fn a_retired_size_names_the_day_and_its_replacement() {
-    rejected(&job(60), VM, "Standard_NC6", "CD0801", "retired on 2023-09-06; use Standard_NC4as_T4_v3");
-    rejected(&job(60), VM, "Standard_NC128ds_xl_RTXPRO6000BSE_v6", "CD0801", "its preview has ended");
-    // V100 ends later in a few regions: the size is judged region by region.
-    fits(&job(60), VM, "Standard_NC6s_v3");
-}
-
-#[test]
-fn an_undocumented_size_is_rejected() {
-    let text = "undocumented: only a price is known";
-    rejected(&job(60), VM, "Standard_NC16ads_A10_v4", "CD0812", text);
-}
-
-#[test]
-fn a_gpu_of_another_vendor_does_not_run_cuda() {
-    let text = "MI300X is not from NVIDIA and does not run CUDA";
-    rejected(&job(60), VM, "Standard_ND96isr_MI300X_v5", "CD0814", text);
-}
-
-#[test]
 fn a_service_supports_its_own_sizes_only() {
     let text = "Batch does not support its series (source of 2021-07-20): \
                  The table of 2021 says none; the page of 2025 has no table.";
@@ -182,46 +182,30 @@ fn code_for_one_generation_runs_on_that_one_only() {
 }
 
 #[test]
-fn two_hundred_gigabytes_do_not_fit_on_a_t4() {
+fn needs_that_a_size_does_not_meet_are_rejected_with_both_figures() {
     let large = with(|workload| workload.gpu.memory = 200_000_000_000);
-    rejected(&large, VM, T4, "CD0804", "16 GB on 1 T4, 200 GB needed");
-    rejected(&large, VM, H100, "CD0804", "80 GB on each of 8 H100-SXM, 200 GB needed");
-    rejected(&large, VM, "Standard_NV6ads_A10_v5", "CD0804", "4 GB on 1/6 of an A10, 200 GB needed");
-    // Just enough is enough.
-    fits(&with(|workload| workload.gpu.memory = 16_000_000_000), VM, T4);
-}
-
-#[test]
-fn an_instance_must_have_all_gpus_and_a_share_is_one_at_most() {
     let four = with(|workload| workload.gpu.per_instance = 4);
-    rejected(&four, VM, T4, "CD0806", "1 T4 per instance, 4 needed");
-    fits(&four, VM, "Standard_NC64as_T4_v3");
-    let share = with(|workload| workload.gpu.memory = 4_000_000_000);
-    fits(&share, VM, "Standard_NV6ads_A10_v5");
     let none = with(|workload| workload.gpu.per_instance = 0);
-    rejected(&none, VM, T4, "CD0806", "the workload needs 0 GPUs per instance; ask for 1 or more");
-}
-
-#[test]
-fn interconnects_that_are_needed_must_exist() {
-    let both = with(|workload| (workload.gpu.nvlink, workload.gpu.infiniband) = (true, true));
-    rejected(&both, VM, T4, "CD0807", "no NVLink, no InfiniBand, NVLink and InfiniBand needed");
-    fits(&both, VM, H100);
-}
-
-#[test]
-fn vcpus_and_memory_must_be_sufficient() {
+    let links = with(|workload| (workload.gpu.nvlink, workload.gpu.infiniband) = (true, true));
     let vcpu = with(|workload| workload.machine.vcpu = 8);
-    rejected(&vcpu, VM, T4, "CD0808", "4 vCPU and 28 GiB of memory, 8 and 0 B needed");
     let memory = with(|workload| workload.machine.memory = 64 << 30);
-    rejected(&memory, VM, T4, "CD0808", "4 vCPU and 28 GiB of memory, 0 and 64 GiB needed");
-}
-
-#[test]
-fn a_size_needs_a_driver_that_the_service_provides() {
-    let text = "requires a GRID driver; Batch provides another, which does not install there";
-    rejected(&job(60), ServiceKind::Batch, "Standard_NV36ads_A10_v5", "CD0819", text);
-    fits(&job(60), VM, "Standard_NV36ads_A10_v5");
+    for (workload, size, code, text) in [
+        (&large, T4, "CD0804", "16 GB on 1 T4, 200 GB needed"),
+        (&large, H100, "CD0804", "80 GB on each of 8 H100-SXM, 200 GB needed"),
+        (&large, "Standard_NV6ads_A10_v5", "CD0804", "4 GB on 1/6 of an A10, 200 GB needed"),
+        (&four, T4, "CD0806", "1 T4 per instance, 4 needed"),
+        (&none, T4, "CD0806", "the workload needs 0 GPUs per instance; ask for 1 or more"),
+        (&links, T4, "CD0807", "no NVLink, no InfiniBand, NVLink and InfiniBand needed"),
+        (&vcpu, T4, "CD0808", "4 vCPU and 28 GiB of memory, 8 and 0 B needed"),
+        (&memory, T4, "CD0808", "4 vCPU and 28 GiB of memory, 0 and 64 GiB needed"),
+    ] {
+        rejected(workload, VM, size, code, text);
+    }
+    // Just enough is enough, and a share counts as one GPU.
+    fits(&with(|workload| workload.gpu.memory = 16_000_000_000), VM, T4);
+    fits(&with(|workload| workload.gpu.memory = 4_000_000_000), VM, "Standard_NV6ads_A10_v5");
+    fits(&four, VM, "Standard_NC64as_T4_v3");
+    fits(&links, VM, H100);
 }
 
 #[test]

@@ -6,10 +6,8 @@ use super::*;
 use crate::catalog::belongs;
 use crate::curve::CostCurve;
 use crate::offer::{Offer, RegionId, SizeId};
-use crate::testing::{catalog, facts, job, spot};
+use crate::testing::{T4, catalog, facts, job, spot};
 use crate::workload::Spot;
-
-const T4: &str = "Standard_NC4as_T4_v3";
 
 fn planned<T>(workload: &Workload, inspect: impl FnOnce(&Plan) -> T) -> T {
     let verdicts = Verdicts::default();

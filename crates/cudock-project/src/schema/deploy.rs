@@ -51,13 +51,13 @@ pub enum DeployTarget {
 }
 
 /// How much a service must manage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum ManagementWanted {
-    /// Nothing: the user's own machines suffice.
+    /// The user manages the machines
     Own,
-    /// The machines: it creates, repairs and removes them.
+    /// The service creates, repairs and removes the machines
     Managed,
-    /// Everything: there are no visible machines.
+    /// There are no visible machines
     Serverless,
 }

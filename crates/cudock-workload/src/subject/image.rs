@@ -7,6 +7,7 @@ use cudock_base::Arch;
 use cudock_compat::{GatherError, ImageSet, Target};
 use cudock_facts::Facts;
 use cudock_image::{Access, Image, ImageSource, LayerLimits, Origin};
+use cudock_plan::Assumption;
 
 use super::{ImageSize, Inspection, Processor};
 use crate::Notify;
@@ -30,8 +31,9 @@ pub(super) fn inspect(
         inspection.architecture = Some(architecture(first));
         inspection.image = Some(size(first, name));
         if costs_fetching {
-            let value = "its layers were not inspected";
-            inspection.note("workload.image", value, "they are not cached, and --offline prevents fetching");
+            let source = "they are not cached, and --offline prevents fetching";
+            let note = Assumption::new("workload.image", "its layers were not inspected", source);
+            inspection.assumptions.push(note);
         }
     }
     Ok(inspection)

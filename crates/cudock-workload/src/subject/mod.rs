@@ -22,13 +22,10 @@ use cudock_project::{ManifestText, Project};
 use crate::Notify;
 use crate::flags::WorkloadFlags;
 
-/// What is known about a subject.
 #[derive(Debug, Default)]
 pub(crate) struct Inspection {
-    /// Where it runs.
     pub(crate) verdicts: Verdicts,
     pub(crate) architecture: Option<Processor>,
-    /// How large the image is.
     pub(crate) image: Option<ImageSize>,
     /// Whether the driver compiles code of it on some size.
     pub(crate) compiles: bool,
@@ -50,7 +47,6 @@ pub(crate) enum Processor {
 pub(crate) struct ImageSize {
     /// Bytes that are fetched.
     pub(crate) compressed: u64,
-    /// Where that figure is from.
     pub(crate) source: String,
     /// Bytes on disk, if they were counted.
     pub(crate) unpacked: Option<u64>,
@@ -139,10 +135,9 @@ fn inspect_project_file(facts: &Facts, path: &Path, today: Date) -> Inspection {
     let evidence = match evidence {
         Ok(evidence) => evidence,
         Err(error) => {
-            let mut inspection = Inspection::default();
             let value = "the dependencies of the project could not be read";
-            inspection.note("workload.image", value, error_chain(&error));
-            return inspection;
+            let unread = Assumption::new("workload.image", value, error_chain(&error));
+            return Inspection { assumptions: vec![unread], ..Inspection::default() };
         }
     };
     // If nothing in it uses a GPU, what would keep it from using one does not matter.
@@ -169,15 +164,6 @@ fn targets(facts: &Facts, today: Date) -> Vec<Target> {
 }
 
 impl Inspection {
-    fn note(&mut self, about: &str, value: impl Into<String>, source: impl Into<String>) {
-        self.assumptions.push(Assumption {
-            about: about.to_owned(),
-            value: value.into(),
-            source: source.into(),
-        });
-    }
-
-    /// Converts judgements to what the planner needs.
     fn of(name: &str, judgements: Vec<SizeJudgement>) -> Self {
         let mut inspection = Self::default();
         let (mut runs, mut unknown, all) = (0_usize, 0_usize, judgements.len());
@@ -204,12 +190,12 @@ impl Inspection {
         };
         let rest = if unknown > 0 { format!(", {unknown} unknown") } else { String::new() };
         let value = format!("{range}: runs on {runs} of {all} sizes and profiles{rest}");
-        inspection.note("needs.capability", value, format!("`cudock check` of {name}"));
+        let source = format!("`cudock check` of {name}");
+        inspection.assumptions.push(Assumption::new("needs.capability", value, source));
         inspection
     }
 }
 
-/// Converts a judgement to a verdict of the planner.
 fn plan_verdict(judgement: Judgement) -> cudock_plan::SizeVerdict {
     let error = judgement.findings.iter().find(|finding| finding.severity == Severity::Error);
     cudock_plan::SizeVerdict {

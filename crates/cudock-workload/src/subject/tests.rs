@@ -10,6 +10,7 @@ use cudock_project::Project;
 
 use cudock_compat::Target;
 use cudock_plan::{Catalog, ServiceKind};
+use cudock_testkit::tar::Tar;
 
 use super::{Inspection, Processor, inspect, relative_to, targets};
 use crate::{Notify, WorkloadFlags, resolve};
@@ -36,18 +37,7 @@ fn put(directory: &Path, kind: &str, bytes: &[u8]) -> serde_json::Value {
 
 /// Writes a layout of an image with one file of `length` bytes.
 fn layout(directory: &Path, architecture: &str, length: usize) {
-    let mut layer = vec![0_u8; 512];
-    layer[..4].copy_from_slice(b"data");
-    layer[100..107].copy_from_slice(b"0000644");
-    layer[124..135].copy_from_slice(format!("{length:011o}").as_bytes());
-    layer[136..147].copy_from_slice(b"00000000000");
-    layer[148..156].fill(b' ');
-    layer[156] = b'0';
-    layer[257..263].copy_from_slice(b"ustar\0");
-    layer[263..265].copy_from_slice(b"00");
-    let sum: u32 = layer.iter().map(|byte| u32::from(*byte)).sum();
-    layer[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-    layer.resize(512 + length.next_multiple_of(512) + 1024, 0);
+    let layer = Tar::default().file("data", vec![0; length]).end();
     let diff = Digest::of(Algorithm::Sha256, &layer).to_string();
     let config = serde_json::json!({
         "architecture": architecture, "os": "linux", "config": {},

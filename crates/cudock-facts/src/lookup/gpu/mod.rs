@@ -83,7 +83,6 @@ impl Gpus {
         self.of_chips().rows.iter().filter(is_chip).collect()
     }
 
-    /// Every product name with its row.
     fn products(&self) -> impl Iterator<Item = (GpuName, &Gpu)> {
         let of_chips = self.of_chips();
         let named = self
@@ -98,7 +97,6 @@ impl Gpus {
         named.chain(aliases)
     }
 
-    /// The rows derived from the chip table.
     fn of_chips(&self) -> &OfChips {
         self.of_chips.get_or_init(|| chips::derive(self))
     }

@@ -1,9 +1,8 @@
 use crate::cost::{MONTH, Unfit};
 use crate::service::ServiceKind;
-use crate::testing::{HOUR, SECOND, spot, used, workload};
+use crate::testing::{HOUR, SECOND, T4, spot, used, workload};
 use crate::workload::{DayLoad, PerSecond, Priority, Work, Workload};
 
-const T4: &str = "Standard_NC4as_T4_v3";
 const PROFILE: &str = "Consumption-GPU-NC8as-T4";
 
 /// A rate in thousandths per second for a number of hours from eight o'clock, and none in the others; an instance answers
