@@ -150,7 +150,7 @@ pub struct DeclaredPackage {
 
 impl DeclaredPackage {
     /// A package that pip installs, in any version.
-    fn new(name: String, span: Span) -> Self {
+    pub fn new(name: String, span: Span) -> Self {
         Self {
             name,
             extras: Vec::new(),

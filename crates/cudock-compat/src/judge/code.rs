@@ -150,12 +150,7 @@ pub(super) fn pooled(files: &[&CodeFile]) -> Option<CodeFile> {
     let first = files.first()?;
     let mut pool = CodeFile { patterns: Vec::new(), ..(*first).clone() };
     for pattern in files.iter().flat_map(|file| &file.patterns) {
-        match pool.patterns.iter_mut().find(|known| {
-            known.sass == pattern.sass && known.ptx == pattern.ptx && known.grouped == pattern.grouped
-        }) {
-            Some(known) => known.modules += pattern.modules,
-            None => pool.patterns.push(pattern.clone()),
-        }
+        pattern.clone().add_to(&mut pool.patterns);
     }
     Some(pool)
 }
