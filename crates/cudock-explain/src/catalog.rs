@@ -17,21 +17,12 @@ use crate::smi::SMI_HEADER;
 pub enum CatalogError {
     /// A pattern is not a regular expression.
     #[error("message {id}: its pattern is not a regular expression")]
-    Pattern {
-        /// The message.
-        id: String,
-        /// The cause.
-        source: Box<regex_syntax::Error>,
-    },
-    /// A pattern has no fixed text to search for.
+    Pattern { id: String, source: Box<regex_syntax::Error> },
     #[error(
         "message {id}: its pattern has no fixed text of {} characters that every match contains",
         anchor::SHORTEST
     )]
-    NoAnchor {
-        /// The message.
-        id: String,
-    },
+    NoAnchor { id: String },
 }
 
 /// The messages, prepared for the search.

@@ -22,7 +22,6 @@ const REACH: usize = 8 << 10;
 /// The length limit for excerpts.
 const EXCERPT: usize = 400;
 
-/// An error in scanning a log.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
     /// It could not be read.
@@ -46,7 +45,6 @@ pub struct Hit<'a> {
     pub group: Option<String>,
 }
 
-/// The messages in a log.
 #[derive(Debug, Clone)]
 pub struct LogReport<'a> {
     /// The messages found, most informative first.
@@ -84,7 +82,6 @@ impl<'a> Catalog<'a> {
         }
     }
 
-    /// Scans a text.
     pub fn explain(&self, text: &str) -> LogReport<'a> {
         let mut scan = Scan::new(self);
         scan.block(text.as_bytes(), true);

@@ -8,10 +8,8 @@ use serde::Serialize;
 /// The start of every such table.
 pub(crate) const SMI_HEADER: &[u8] = b"| NVIDIA-SMI ";
 
-/// A table of nvidia-smi.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SmiTable {
-    /// The driver's version.
     pub driver: DriverVersion,
     /// The newest CUDA version of the driver; `None` if libcuda does not load.
     pub cuda: Option<CudaVersion>,

@@ -20,7 +20,6 @@ pub use result::{List, LookupResult, Sheet, View};
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 
-/// Lists the tables.
 pub fn tables(facts: &Facts, today: Date) -> LookupResult {
     let tables = facts.tables();
     let rows = tables.iter().map(|table| {

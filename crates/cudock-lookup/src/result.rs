@@ -8,7 +8,6 @@ use serde_json::Value;
 pub struct LookupResult {
     /// The tables it is from, the main one first.
     pub tables: Vec<&'static str>,
-    /// The rows as JSON.
     pub rows: Vec<Value>,
     /// The same as text.
     pub view: View,
@@ -80,7 +79,6 @@ impl Sheet {
 /// Many entries, one row each.
 #[derive(Debug)]
 pub struct List {
-    /// The column headers.
     pub columns: Vec<&'static str>,
     /// Rows with as many cells.
     pub rows: Vec<Vec<String>>,
@@ -96,7 +94,6 @@ pub(crate) fn or_dash(item: Option<impl ToString>) -> String {
     item.map_or_else(|| "-".to_owned(), |item| item.to_string())
 }
 
-/// A row as JSON.
 pub(crate) fn value(row: &impl Serialize) -> Value {
     serde_json::to_value(row).unwrap_or(Value::Null)
 }

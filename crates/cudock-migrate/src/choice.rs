@@ -10,7 +10,6 @@ pub struct Choice {
     /// The text to change.
     #[serde(flatten)]
     pub span: ChoiceSpan,
-    /// What is chosen.
     #[serde(flatten)]
     pub kind: ChoiceKind,
     /// Its role: `az vm create --size`, `resources.requests.gpu`; empty for a mere mention.
@@ -33,7 +32,6 @@ pub enum ChoiceKind {
         /// As written.
         name: String,
     },
-    /// GPUs of a container instance.
     ContainerGpu {
         /// K80, P100 or V100.
         sku: Option<String>,
@@ -48,8 +46,10 @@ pub enum ChoiceKind {
         count: u32,
     },
     /// A client library, by one of its names.
-    Interface { interface: Interface, name: String },
-    /// Low-priority nodes of Batch.
+    Interface {
+        interface: Interface,
+        name: String,
+    },
     LowPriorityNodes,
     /// A tag or option that skips the GPU driver of AKS nodes.
     SkipDriver,
@@ -81,7 +81,6 @@ pub enum Service {
     /// Machine Learning.
     Ml,
     Batch,
-    /// Kubernetes.
     Aks,
 }
 
