@@ -128,16 +128,9 @@ struct Scan<'c, 'a> {
 
 impl<'c, 'a> Scan<'c, 'a> {
     fn new(catalog: &'c Catalog<'a>) -> Self {
-        Self {
-            catalog,
-            hits: vec![None; catalog.entries.len()],
-            offset: 0,
-            lines: 0,
-            open_line: false,
-            candidates: Vec::new(),
-            matched: Vec::new(),
-            smi: None,
-        }
+        let hits = vec![None; catalog.entries.len()];
+        let (candidates, matched) = (Vec::new(), Vec::new());
+        Self { catalog, hits, offset: 0, lines: 0, open_line: false, candidates, matched, smi: None }
     }
 
     /// Scans a block and returns how far: the rest is scanned again with the next block, so that no message is lost
