@@ -44,11 +44,9 @@ pub enum FileKind {
     Requirements,
     /// `pyproject.toml`, with the tables of Poetry and uv.
     Pyproject,
-    /// `uv.lock`.
     UvLock,
     /// conda's `environment.yml`.
     CondaEnvironment,
-    /// A Dockerfile or Containerfile.
     Dockerfile,
 }
 
@@ -136,7 +134,6 @@ pub struct DeclaredPackage {
     pub range: Option<String>,
     /// The build: `cu121`, `cpu`, `rocm6.0`; `cuda` if the CUDA version is unknown.
     pub tag: Option<String>,
-    /// The package manager that installs it.
     pub manager: Manager,
     /// The extra or group it belongs to, if it is not always installed.
     pub group: Option<String>,
@@ -144,7 +141,6 @@ pub struct DeclaredPackage {
     pub exclusive: bool,
     /// The file that names it, if that is not the file that was read.
     pub file: Option<String>,
-    /// Where it is named.
     pub span: Span,
 }
 
@@ -184,18 +180,14 @@ pub struct CudaPackage {
     /// The required version, as written.
     pub version: Option<String>,
     pub cuda: Option<CudaVersion>,
-    /// The package manager that installs it.
     pub manager: Manager,
-    /// Where it is named.
     pub span: Span,
 }
 
-/// A base image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclaredImage {
     /// With build arguments expanded.
     pub reference: String,
-    /// Where it is named.
     pub span: Span,
 }
 
@@ -204,7 +196,6 @@ pub struct DeclaredImage {
 pub struct Note {
     /// The file, if that is not the file that was read.
     pub file: Option<String>,
-    /// The part of the file.
     pub span: Span,
     pub text: String,
     /// Whether the unknown part could use a GPU or add a library.
@@ -327,6 +318,11 @@ struct PositionedError {
 impl PositionedError {
     fn new(line: usize, column: usize, message: impl Into<String>) -> Self {
         Self { line, column, message: message.into() }
+    }
+
+    /// An error at the start of a line.
+    fn at_line(span: Span, message: impl Into<String>) -> Self {
+        Self::new(span.line, 1, message)
     }
 
     fn in_file(self, name: &str) -> DeclaredError {

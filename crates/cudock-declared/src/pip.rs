@@ -160,13 +160,14 @@ pub(super) fn parse_args(args: &[Argument]) -> InstallArgs {
             continue;
         }
         let (name, inline) = split_option(&arg.text);
-        if let Some(meaning) = InstallOption::parse(name) {
-            let value = match inline {
-                Some(value) => Some(Argument { text: value.to_owned(), ..arg.clone() }),
-                None => args.next().cloned(),
-            };
-            found.option(meaning, &value.unwrap_or_default());
-        } else if matches!(name, "-U" | "--upgrade") {
+        let value = || match inline {
+            Some(value) => Argument { text: value.to_owned(), ..arg.clone() },
+            None => args.next().cloned().unwrap_or_default(),
+        };
+        if found.option(name, value) {
+            continue;
+        }
+        if matches!(name, "-U" | "--upgrade") {
             found.upgrades = true;
         } else if name == "--all-extras" {
             found.extras.push("*".to_owned());
@@ -190,58 +191,44 @@ fn split_option(arg: &str) -> (&str, Option<&str>) {
     }
 }
 
-#[derive(Clone, Copy)]
-enum InstallOption {
-    File,
-    Constraint,
-    Extra,
-    Group,
-    Editable,
-    MainIndex,
-    FurtherIndex,
-    NamedIndex,
-    Backend,
-}
-
-impl InstallOption {
-    fn parse(option: &str) -> Option<Self> {
-        Some(match option {
-            "-r" | "--requirement" | "--requirements" => Self::File,
-            "-c" | "--constraint" | "--constraints" => Self::Constraint,
-            "--extra" => Self::Extra,
-            "--group" => Self::Group,
-            "-e" | "--editable" => Self::Editable,
-            "-i" | "--index-url" | "--pypi-url" | "--default-index" => Self::MainIndex,
-            "--extra-index-url" | "-f" | "--find-links" => Self::FurtherIndex,
-            "--index" => Self::NamedIndex,
-            "--torch-backend" => Self::Backend,
-            _ => return None,
-        })
-    }
-}
-
 impl InstallArgs {
-    fn option(&mut self, meaning: InstallOption, value: &Argument) {
-        let text = value.text.as_str();
-        let note = match meaning {
-            InstallOption::File => return self.files.push(value.clone()),
-            InstallOption::Constraint => return self.constraints.push(value.clone()),
-            InstallOption::Editable => return self.editable.push(value.clone()),
-            InstallOption::Extra => return self.extras.push(text.to_owned()),
-            InstallOption::Group => return self.groups.push(text.to_owned()),
-            _ if value.is_unresolved => format!("index `{}` cannot be resolved", excerpt(text)),
-            InstallOption::Backend if text == "auto" => {
-                "the build is chosen at install time by the installing machine".to_owned()
+    /// Applies an option that affects what is installed, with its value; returns whether it is one.
+    fn option(&mut self, name: &str, value: impl FnOnce() -> Argument) -> bool {
+        match name {
+            "-r" | "--requirement" | "--requirements" => self.files.push(value()),
+            "-c" | "--constraint" | "--constraints" => self.constraints.push(value()),
+            "-e" | "--editable" => self.editable.push(value()),
+            "--extra" => self.extras.push(value().text),
+            "--group" => self.groups.push(value().text),
+            "-i" | "--index-url" | "--pypi-url" | "--default-index" => {
+                self.index(&value(), Indexes::set_main)
             }
-            InstallOption::Backend => return self.indexes.set_backend(text),
-            InstallOption::MainIndex => return self.indexes.set_main(text),
-            InstallOption::FurtherIndex => return self.indexes.add(text),
-            InstallOption::NamedIndex => {
+            "--extra-index-url" | "-f" | "--find-links" => self.index(&value(), Indexes::add),
+            "--index" => self.index(&value(), |indexes, text| {
                 let named = text.split_once('=').filter(|(name, _)| !name.contains(['/', ':']));
-                return self.indexes.add(named.map_or(text, |(_, url)| url));
+                indexes.add(named.map_or(text, |(_, url)| url));
+            }),
+            "--torch-backend" => {
+                let value = value();
+                if value.text == "auto" && !value.is_unresolved {
+                    let note = "the build is chosen at install time by the installing machine";
+                    self.notes.push((value.bytes, note.to_owned()));
+                } else {
+                    self.index(&value, Indexes::set_backend);
+                }
             }
-        };
-        self.notes.push((value.bytes.clone(), note));
+            _ => return false,
+        }
+        true
+    }
+
+    fn index(&mut self, value: &Argument, apply: fn(&mut Indexes, &str)) {
+        if value.is_unresolved {
+            let note = format!("index `{}` cannot be resolved", excerpt(&value.text));
+            self.notes.push((value.bytes.clone(), note));
+        } else {
+            apply(&mut self.indexes, &value.text);
+        }
     }
 
     /// Notes for files and projects that were not read.

@@ -211,7 +211,7 @@ fn instruction(joined: &Joined, span: Span) -> Result<Instruction, PositionedErr
     let (word, rest) = text.split_at_checked(end).unwrap_or((text, ""));
     let keyword = word.to_ascii_uppercase();
     if KEYWORDS.binary_search(&keyword.as_str()).is_err() {
-        return Err(PositionedError::new(span.line, 1, format!("unknown instruction `{}`", excerpt(word))));
+        return Err(PositionedError::at_line(span, format!("unknown instruction `{}`", excerpt(word))));
     }
     let arguments = rest.trim();
     if arguments.is_empty() {
@@ -277,7 +277,7 @@ fn here_doc<'t>(
         body.text.push('\n');
     }
     let message = format!("here-document is not closed by a line `{}`", excerpt(&delimiter));
-    Err(PositionedError::new(opened.line, 1, message))
+    Err(PositionedError::at_line(opened, message))
 }
 
 #[cfg(test)]

@@ -75,10 +75,7 @@ fn host_libcuda(kind: LibraryKind) -> HostLibcuda {
 /// A machine where the loader comes to this libcuda first.
 pub(crate) fn finding_first(kind: LibraryKind, version: Option<&str>) -> TargetMachine {
     let version = version.map(|version| version.parse().unwrap());
-    TargetMachine {
-        libcuda: Some(HostLibcuda { version, ..host_libcuda(kind) }),
-        ..healthy()
-    }
+    TargetMachine { libcuda: Some(HostLibcuda { version, ..host_libcuda(kind) }), ..healthy() }
 }
 
 /// A machine that keeps every program from the card, with the doctor's code for it.
