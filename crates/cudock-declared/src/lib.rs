@@ -335,3 +335,8 @@ impl PositionedError {
 fn excerpt(text: &str) -> String {
     cudock_base::text::truncate(text, 80)
 }
+
+/// Whether a list of words has a word.
+fn is_listed(words: &str, word: &str) -> bool {
+    words.split_ascii_whitespace().any(|known| known == word)
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::{excerpt, tag};
+use super::{excerpt, is_listed, tag};
 
 /// An argument of a command, after expansion.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -93,62 +93,16 @@ impl Indexes {
 }
 
 /// Options that do not affect what is installed, but whose value must not be read as a package.
-const IGNORED_WITH_VALUE: [&str; 52] = [
-    "--abi",
-    "--allow-insecure-host",
-    "--build-constraint",
-    "--build-constraints",
-    "--cache-dir",
-    "--cert",
-    "--client-cert",
-    "--color",
-    "--compression",
-    "--config-file",
-    "--config-setting",
-    "--config-settings",
-    "--directory",
-    "--exclude-newer",
-    "--exists-action",
-    "--fork-strategy",
-    "--global-option",
-    "--hash",
-    "--implementation",
-    "--index-strategy",
-    "--install-option",
-    "--keyring-provider",
-    "--link-mode",
-    "--log",
-    "--no-binary",
-    "--no-binary-package",
-    "--no-build-isolation-package",
-    "--no-build-package",
-    "--no-compile-bytecode-package",
-    "--only-binary",
-    "--override",
-    "--overrides",
-    "--platform",
-    "--prefix",
-    "--prerelease",
-    "--progress-bar",
-    "--project",
-    "--proxy",
-    "--python",
-    "--python-platform",
-    "--python-version",
-    "--refresh-package",
-    "--reinstall-package",
-    "--report",
-    "--resolution",
-    "--retries",
-    "--root",
-    "--src",
-    "--target",
-    "--timeout",
-    "--trusted-host",
-    "--upgrade-package",
-];
-
-const SHORT_IGNORED_WITH_VALUE: [&str; 6] = ["-C", "-P", "-b", "-p", "-t", "-d"];
+const IGNORED_WITH_VALUE: &str = "
+    --abi --allow-insecure-host --build-constraint --build-constraints --cache-dir --cert --client-cert --color
+    --compression --config-file --config-setting --config-settings --directory --exclude-newer --exists-action
+    --fork-strategy --global-option --hash --implementation --index-strategy --install-option --keyring-provider
+    --link-mode --log --no-binary --no-binary-package --no-build-isolation-package --no-build-package
+    --no-compile-bytecode-package --only-binary --override --overrides --platform --prefix --prerelease
+    --progress-bar --project --proxy --python --python-platform --python-version --refresh-package
+    --reinstall-package --report --resolution --retries --root --src --target --timeout --trusted-host
+    --upgrade-package
+    -C -P -b -p -t -d";
 
 /// Parses the arguments of `pip install`, or an option line of a requirements file.
 pub(super) fn parse_args(args: &[Argument]) -> InstallArgs {
@@ -171,9 +125,7 @@ pub(super) fn parse_args(args: &[Argument]) -> InstallArgs {
             found.upgrades = true;
         } else if name == "--all-extras" {
             found.extras.push("*".to_owned());
-        } else if inline.is_none()
-            && (IGNORED_WITH_VALUE.binary_search(&name).is_ok() || SHORT_IGNORED_WITH_VALUE.contains(&name))
-        {
+        } else if inline.is_none() && is_listed(IGNORED_WITH_VALUE, name) {
             args.next();
         }
     }
@@ -282,11 +234,6 @@ pub(super) fn split(line: &str) -> Vec<Argument> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_options_are_sorted_for_the_search() {
-        assert!(IGNORED_WITH_VALUE.is_sorted());
-    }
 
     #[test]
     fn options_are_distinguished_from_packages() {

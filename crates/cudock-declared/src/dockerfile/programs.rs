@@ -4,100 +4,18 @@ use cudock_base::Span;
 
 use super::run::{Call, MAX_DEPTH, ScriptReader};
 use crate::compile::{self, Compiled, Targets};
-use crate::excerpt;
 use crate::files::join;
 use crate::pip::Argument;
+use crate::{excerpt, is_listed};
 
 /// Commands that neither add nor start a program that could use a GPU.
-const HARMLESS: [&str; 87] = [
-    "[",
-    "[[",
-    "]]",
-    "}",
-    "add-apt-repository",
-    "adduser",
-    "addgroup",
-    "apk",
-    "apt-cache",
-    "apt-key",
-    "apt-mark",
-    "awk",
-    "basename",
-    "break",
-    "case",
-    "cat",
-    "chgrp",
-    "chmod",
-    "chown",
-    "cp",
-    "cut",
-    "date",
-    "deluser",
-    "dirname",
-    "done",
-    "dpkg",
-    "dpkg-reconfigure",
-    "du",
-    "echo",
-    "ls",
-    "esac",
-    "exit",
-    "export",
-    "false",
-    "fc-cache",
-    "fi",
-    "find",
-    "for",
-    "git-lfs",
-    "gpg",
-    "grep",
-    "groupadd",
-    "gzip",
-    "head",
-    "hash",
-    "huggingface-cli",
-    "id",
-    "install",
-    "ldconfig",
-    "ln",
-    "locale-gen",
-    "mkdir",
-    "mktemp",
-    "mv",
-    "nproc",
-    "nvidia-smi",
-    "popd",
-    "printf",
-    "pwd",
-    "pyenv",
-    "readlink",
-    "rm",
-    "rmdir",
-    "sed",
-    "set",
-    "shopt",
-    "sleep",
-    "sort",
-    "ssh-keygen",
-    "strip",
-    "sync",
-    "tail",
-    "tee",
-    "test",
-    "touch",
-    "tr",
-    "trap",
-    "true",
-    "uname",
-    "unset",
-    "update-alternatives",
-    "update-ca-certificates",
-    "update-locale",
-    "useradd",
-    "usermod",
-    "which",
-    "xargs",
-];
+const HARMLESS: &str = "
+    [ [[ ]] } add-apt-repository adduser addgroup apk apt-cache apt-key apt-mark awk basename break case cat
+    chgrp chmod chown cp cut date deluser dirname done dpkg dpkg-reconfigure du echo ls esac exit export false
+    fc-cache fi find for git-lfs gpg grep groupadd gzip head hash huggingface-cli id install ldconfig ln
+    locale-gen mkdir mktemp mv nproc nvidia-smi popd printf pwd pyenv readlink rm rmdir sed set shopt sleep sort
+    ssh-keygen strip sync tail tee test touch tr trap true uname unset update-alternatives
+    update-ca-certificates update-locale useradd usermod which xargs";
 
 /// URLs of installers and of data whose programs do not use a GPU.
 const KNOWN_DOWNLOADS: [&str; 11] = [
@@ -145,7 +63,7 @@ impl ScriptReader<'_, '_> {
                 self.declared.note(call.span, format!("content unpacked by `{program}` is unknown"));
             }
             _ if is_script(program) || first.text.starts_with("./") => self.script_file(&first.text, call),
-            _ if HARMLESS.contains(&program) || program.is_empty() => {}
+            _ if is_listed(HARMLESS, program) || program.is_empty() => {}
             _ => self.unknown(&first.text, call.span),
         }
     }
@@ -281,7 +199,7 @@ mod tests {
         for program in
             ["pip", "uv", "poetry", "conda", "nvcc", "cmake", "make", "git", "curl", "python", "cargo", "npm"]
         {
-            assert!(!HARMLESS.contains(&program), "{program}");
+            assert!(!is_listed(HARMLESS, program), "{program}");
         }
     }
 }
