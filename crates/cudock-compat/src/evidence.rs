@@ -107,17 +107,12 @@ pub struct DriverCopy {
     pub reach: Reach,
 }
 
-/// What a copy of libcuda is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CopyKind {
     /// A driver's own.
     Driver(Option<DriverVersion>),
     /// From a cuda-compat package.
-    Compat {
-        /// The driver it belongs to.
-        driver: Option<DriverVersion>,
-        note: Option<CompatNote>,
-    },
+    Compat { driver: Option<DriverVersion>, note: Option<CompatNote> },
     /// A toolkit's stub.
     Stub,
     /// Zero bytes.
@@ -144,7 +139,6 @@ pub enum Reach {
     Default,
     /// In the directory where the container toolkit looks for cuda-compat.
     CompatDirectory,
-    /// Not at all.
     NotSearched,
 }
 
@@ -228,10 +222,8 @@ pub enum ArtifactKind {
     Extension,
 }
 
-/// A CUDA runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runtime {
-    /// 12
     pub major: u8,
     /// 12.4, where it is known.
     pub version: Option<CudaVersion>,
@@ -286,7 +278,6 @@ pub struct PackageCode {
     pub min_capability: Option<Capability>,
 }
 
-/// A file with GPU code.
 #[derive(Debug, Clone)]
 pub struct CodeFile {
     pub path: String,
@@ -298,7 +289,6 @@ pub struct CodeFile {
     pub device_linked: bool,
     /// Whether it is data of a program's own, loaded by the driver as it is: then PTX for a later card is invalid (218).
     pub loose: bool,
-    /// The toolkit that made it.
     pub toolkit: Option<CudaVersion>,
     /// NVIDIA's libraries that are linked into it statically, as far as they choose kernels by the card: cuBLAS, cuDNN.
     pub embeds: Vec<&'static str>,

@@ -12,13 +12,11 @@ pub struct Compiled {
     pub output: Option<String>,
     /// Whether it is an extension of a framework, not a program.
     pub is_extension: bool,
-    /// The architectures it is compiled for.
     pub targets: Targets,
     /// The image whose toolkit compiles it.
     pub image: Option<String>,
     /// The file that names it, if that is not the file that was read.
     pub file: Option<String>,
-    /// Where it is named.
     pub span: Span,
 }
 
@@ -34,7 +32,6 @@ pub enum Targets {
         sass: Vec<SmArch>,
         ptx: Vec<PtxArch>,
     },
-    /// Unknown, with the reason.
     Unknown(String),
 }
 
@@ -120,10 +117,10 @@ fn target(name: &str) -> Target {
 }
 
 /// The targets in a list; the default if it is empty.
-fn listed<'a>(names: impl Iterator<Item = &'a str>, read: impl Fn(&str) -> Target) -> Targets {
+fn listed<'a>(names: impl Iterator<Item = &'a str>, target: impl Fn(&str) -> Target) -> Targets {
     let (mut sass, mut ptx) = (Vec::new(), Vec::new());
     for name in names.map(clean).filter(|name| !name.is_empty()) {
-        match read(name) {
+        match target(name) {
             Ok((real, virtual_arch)) => {
                 sass.extend(real);
                 ptx.extend(virtual_arch);
@@ -272,7 +269,8 @@ mod tests {
 
     #[test]
     fn lists_of_cmake_and_pytorch_are_read() {
-        let cases: [(fn(&str) -> Targets, &str, &str); 9] = [
+        type Read = fn(&str) -> Targets;
+        let cases: [(Read, &str, &str); 9] = [
             (of_cmake, "80", "sm_80 compute_80"),
             (of_cmake, "70-real;80", "sm_70 sm_80 compute_80"),
             (of_cmake, "90-virtual", "compute_90"),

@@ -30,7 +30,7 @@ use pep440_rs::Version;
 
 pub use compile::{Compiled, Targets};
 pub use files::{Files, NoFiles};
-pub use sources::{is_build_file, read_sources};
+pub use sources::read_sources;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
@@ -126,7 +126,6 @@ pub struct Declared {
 pub struct DeclaredPackage {
     /// Normalized: lower case, with `-` only.
     pub name: String,
-    /// Its extras, normalized.
     pub extras: Vec<String>,
     /// The exact version, if there is only one.
     pub exact: Option<Version>,
@@ -215,25 +214,17 @@ pub struct DeclaredError {
     pub message: String,
 }
 
-/// Reads the file `name`, for a machine with an x86-64 processor.
+/// Reads the file `name` and the files it includes, for a Linux machine with a processor of the kind `arch`; `path` is its
+/// own path among the files.
 ///
 /// ```
-/// use cudock_declared::{FileKind, read};
+/// use cudock_declared::{FileKind, NoFiles, read_with_files};
 ///
 /// let text = "--index-url https://download.pytorch.org/whl/cu121\ntorch==2.3.1\n";
-/// let declared = read(FileKind::Requirements, "requirements.txt", text).unwrap();
+/// let (kind, arch) = (FileKind::Requirements, cudock_base::Arch::X86_64);
+/// let declared = read_with_files(kind, "requirements.txt", text, arch, "", &NoFiles).unwrap();
 /// assert_eq!(declared.packages[0].tag.as_deref(), Some("cu121"));
 /// ```
-pub fn read(kind: FileKind, name: &str, text: &str) -> Result<Declared, DeclaredError> {
-    read_for(kind, name, text, Arch::default())
-}
-
-/// Reads the file `name`, for a Linux machine with a processor of the kind `arch`.
-pub fn read_for(kind: FileKind, name: &str, text: &str, arch: Arch) -> Result<Declared, DeclaredError> {
-    read_with_files(kind, name, text, arch, "", &NoFiles)
-}
-
-/// Reads the file `name` and the files it includes; `path` is its own path among them.
 pub fn read_with_files(
     kind: FileKind,
     name: &str,
@@ -336,7 +327,6 @@ fn excerpt(text: &str) -> String {
     cudock_base::text::truncate(text, 80)
 }
 
-/// Whether a list of words has a word.
 fn is_listed(words: &str, word: &str) -> bool {
     words.split_ascii_whitespace().any(|known| known == word)
 }

@@ -18,21 +18,16 @@ pub(super) struct Argument {
 /// A note about the argument at these bytes.
 pub(super) type NoteAt = (Range<usize>, String);
 
-/// The arguments of `pip install`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct InstallArgs {
     pub(super) requirements: Vec<Argument>,
     /// Requirements files.
     pub(super) files: Vec<Argument>,
-    /// Constraints files.
     pub(super) constraints: Vec<Argument>,
-    /// Editable projects.
     pub(super) editable: Vec<Argument>,
     /// Extras of a project that is installed by its `pyproject.toml`.
     pub(super) extras: Vec<String>,
-    /// Dependency groups.
     pub(super) groups: Vec<String>,
-    /// Whether installed packages are upgraded.
     pub(super) upgrades: bool,
     pub(super) indexes: Indexes,
     pub(super) notes: Vec<NoteAt>,
@@ -153,7 +148,7 @@ impl InstallArgs {
             "--extra" => self.extras.push(value().text),
             "--group" => self.groups.push(value().text),
             "-i" | "--index-url" | "--pypi-url" | "--default-index" => {
-                self.index(&value(), Indexes::set_main)
+                self.index(&value(), Indexes::set_main);
             }
             "--extra-index-url" | "-f" | "--find-links" => self.index(&value(), Indexes::add),
             "--index" => self.index(&value(), |indexes, text| {

@@ -151,8 +151,8 @@ impl<'t> PyprojectReader<'t> {
                     let own = self.declared.packages.get(before).filter(|own| project == Some(&own.name));
                     own.map(|own| own.extras.clone()).unwrap_or_default()
                 };
-                let includes = included.into_iter().map(|group| (name.get_ref().to_string(), group));
-                self.declared.groups.includes.extend(includes);
+                let pairs = included.into_iter().map(|group| (name.get_ref().to_string(), group));
+                self.declared.groups.includes.extend(pairs);
             }
         }
         Ok(())
@@ -198,11 +198,11 @@ impl<'t> PyprojectReader<'t> {
 
     fn poetry(&mut self, root: &DeTable<'_>) {
         let Some(poetry) = table(root, &["tool", "poetry"]) else { return };
-        let extras = table(poetry, &["extras"]);
-        for extra in extras.into_iter().flat_map(|extras| extras.keys()).map(|extra| extra.get_ref()) {
-            self.declared.groups.extras.insert(extra.to_string());
-            for member in extras.into_iter().flat_map(|extras| texts(extras, extra)) {
-                self.extras_of.entry(normalize(member)).or_insert_with(|| extra.to_string());
+        for (extra, members) in table(poetry, &["extras"]).into_iter().flatten() {
+            self.declared.groups.extras.insert(extra.get_ref().to_string());
+            let members = members.get_ref().as_array().into_iter().flatten();
+            for member in members.filter_map(|member| member.get_ref().as_str()) {
+                self.extras_of.entry(normalize(member)).or_insert_with(|| extra.get_ref().to_string());
             }
         }
         self.poetry_table(table(poetry, &["dependencies"]), None);

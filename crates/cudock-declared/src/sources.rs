@@ -6,12 +6,6 @@ use super::compile::{self, Compiled, Targets};
 use super::files::Files;
 use super::{Declared, FileKind, is_listed};
 
-/// Whether a file is a build file or a CUDA source.
-pub fn is_build_file(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    is_recipe(name) || is_cuda_source(name)
-}
-
 fn is_recipe(name: &str) -> bool {
     ["CMakeLists.txt", "Makefile", "makefile", "GNUmakefile", "setup.py"].contains(&name)
 }

@@ -58,7 +58,6 @@ pub(super) fn text<'t>(table: &'t DeTable<'_>, key: &str) -> Option<&'t str> {
     table.get(key)?.get_ref().as_str()
 }
 
-/// The texts in the list at a key.
 pub(super) fn texts<'t>(table: &'t DeTable<'_>, key: &str) -> impl Iterator<Item = &'t str> {
     list(table, key).filter_map(|value| value.get_ref().as_str())
 }

@@ -23,13 +23,11 @@ pub struct Choice {
     pub low_priority: bool,
 }
 
-/// What is chosen.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum ChoiceKind {
     /// A virtual machine size.
     Size {
-        /// As written.
         name: String,
     },
     ContainerGpu {
@@ -55,7 +53,6 @@ pub enum ChoiceKind {
     SkipDriver,
     /// A machine image without its SKU and version.
     ImageReference {
-        /// As written.
         reference: String,
     },
 }

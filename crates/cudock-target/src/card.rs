@@ -32,7 +32,6 @@ impl Target {
         let traits = Traits {
             vendor: row.vendor,
             forward_compat: row.forward_compat,
-            modules: row.kernel_module,
             brand: brand(row),
             cpu: own_processor(row).map(str::to_owned),
             branch_only,
@@ -54,7 +53,6 @@ impl Target {
             traits: Traits {
                 vendor: Vendor::Nvidia,
                 forward_compat: ForwardCompatClass::BrandDependent,
-                modules: None,
                 brand: None,
                 gpu_count: None,
                 cpu: None,
@@ -78,13 +76,9 @@ pub(super) fn gpu_named<'f>(facts: &'f Facts, name: &str) -> Result<&'f Gpu, Tar
     match facts.gpus().find(name) {
         NameMatch::One(row) => Ok(row),
         // Variants of a GPU that differ only in memory are the same here.
-        NameMatch::Several(rows) => match alike(&rows) {
-            Some(row) => Ok(row),
-            None => {
-                let ids = rows.iter().map(|row| &row.id);
-                Err(TargetError::new(format!("`{name}` matches several GPUs"), ids))
-            }
-        },
+        NameMatch::Several(rows) => alike(&rows).ok_or_else(|| {
+            TargetError::new(format!("`{name}` matches several GPUs"), rows.iter().map(|row| &row.id))
+        }),
         NameMatch::NotFound(near) => Err(TargetError::new(format!("unknown GPU `{name}`"), near)),
     }
 }

@@ -44,7 +44,6 @@ pub struct GateRequirement {
     pub alternatives: Vec<Vec<Result<Term, GrammarError>>>,
 }
 
-/// The requirements of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gate {
     /// `NVIDIA_DISABLE_REQUIRE` is set: nothing is evaluated.

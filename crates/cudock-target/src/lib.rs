@@ -13,7 +13,7 @@ use std::fmt;
 
 use cudock_base::{ErrorKind, Report, did_you_mean};
 use cudock_facts::finding::Finding;
-use cudock_facts::tables::{ForwardCompatClass, KernelModule, Vendor};
+use cudock_facts::tables::{ForwardCompatClass, Vendor};
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxIsa};
 use cudock_host::host::LibraryKind;
 use serde::Serialize;
@@ -27,7 +27,6 @@ pub struct Target {
     pub gpu: Option<String>,
     pub capability: Option<Capability>,
     pub driver: Option<DriverVersion>,
-    /// The CUDA version of the driver.
     pub cuda: Option<CudaVersion>,
     pub sku: Option<String>,
     /// The Azure service whose driver is assumed, if there is a size.
@@ -44,8 +43,6 @@ pub struct Traits {
     pub vendor: Vendor,
     /// Whether cuda-compat supports it.
     pub forward_compat: ForwardCompatClass,
-    /// The kernel modules that support it.
-    pub modules: Option<KernelModule>,
     /// Its brand in NVML, which container requirements use.
     pub brand: Option<String>,
     pub gpu_count: Option<u32>,

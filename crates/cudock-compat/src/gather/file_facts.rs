@@ -36,7 +36,6 @@ pub(crate) struct ElfFacts {
     pub(crate) damage: Option<String>,
 }
 
-/// The GPU code of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct FileCode {
     pub(crate) patterns: Vec<Pattern>,
@@ -79,7 +78,6 @@ pub(crate) fn is_record(path: &str) -> bool {
     path.ends_with(".dist-info/RECORD")
 }
 
-/// Python source.
 pub(crate) fn is_source(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, extension)| extension == "py")
 }

@@ -27,7 +27,6 @@ pub(crate) fn image_start(image: &Image, name: &str, environment: &BTreeMap<Stri
     }
 }
 
-/// Evidence of an image, from all of its layers.
 pub(crate) fn image(
     image: &Image,
     name: &str,

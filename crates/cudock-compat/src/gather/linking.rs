@@ -74,7 +74,8 @@ impl<'f> Search<'f> {
     /// The path of a library that a program opens with dlopen, which also uses the program's own search paths.
     pub(crate) fn find_for(&self, program: &str, name: &str) -> Option<String> {
         let linkage = &self.files.elf(program)?.linkage;
-        let (rpath, runpath) = (listed(&linkage.rpath, program), listed(&linkage.runpath, program));
+        let (rpath, runpath) =
+            (listed(linkage.rpath.as_deref(), program), listed(linkage.runpath.as_deref(), program));
         self.resolve(name, linkage.machine, &rpath, &runpath, &[]).ok()
     }
 
@@ -97,12 +98,12 @@ impl<'f> Search<'f> {
             versions.extend(
                 needed.map(|need| Missing { version: Some(need.version.clone()), ..missing(&need.library) }),
             );
-            let runpath = listed(&linkage.runpath, &path);
+            let runpath = listed(linkage.runpath.as_deref(), &path);
             // A RUNPATH switches off the RPATHs of the file and of all that loaded it.
             let rpaths: Vec<String> = if linkage.runpath.is_some() {
                 Vec::new()
             } else {
-                listed(&linkage.rpath, &path).into_iter().chain(inherited).collect()
+                listed(linkage.rpath.as_deref(), &path).into_iter().chain(inherited).collect()
             };
             for name in &linkage.needed {
                 if belongs_to_driver(name) {
@@ -170,8 +171,8 @@ impl<'f> Search<'f> {
 }
 
 /// The directories of an RPATH or RUNPATH.
-fn listed(list: &Option<String>, file: &str) -> Vec<String> {
-    list.iter().flat_map(|list| list.split(':')).flat_map(|entry| expanded(entry, file)).collect()
+fn listed(list: Option<&str>, file: &str) -> Vec<String> {
+    list.into_iter().flat_map(|list| list.split(':')).flat_map(|entry| expanded(entry, file)).collect()
 }
 
 /// An entry of RPATH or RUNPATH with its variables expanded.

@@ -83,7 +83,6 @@ impl Report for GatherError {
     }
 }
 
-/// The context of gathering.
 pub struct Context<'a> {
     pub facts: &'a Facts,
     /// Variables that are set when it starts; they override those of the image.

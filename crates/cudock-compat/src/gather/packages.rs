@@ -59,7 +59,6 @@ impl ArtifactFinder<'_> {
         groups.into_iter().map(in_role(Role::Framework)).collect()
     }
 
-    /// A package with GPU code.
     pub(crate) fn package(&self, name: String, code: Vec<CodeAt>, role: Role) -> Artifact {
         let path = code.first().map(|at| at.path.clone()).unwrap_or_default();
         let runtime = self.runtime_of_package(&code);
@@ -128,13 +127,13 @@ impl<'s> Owners<'s> {
         let mut parts = inside.split('/');
         let top = parts.next().unwrap_or(inside);
         let is_nvidias = vendor_library(path).is_some() || is_nvidias(top);
-        let named = || match (top, parts.next()) {
-            ("nvidia", Some(component)) => format!("nvidia/{component}"),
-            _ => {
-                // auditwheel puts libraries of `x` into `x.libs`.
-                let name = top.split(".cpython").next().unwrap_or(top);
-                name.trim_end_matches(".so").trim_end_matches(".libs").to_owned()
+        let named = || {
+            if let ("nvidia", Some(component)) = (top, parts.next()) {
+                return format!("nvidia/{component}");
             }
+            // auditwheel puts libraries of `x` into `x.libs`.
+            let name = top.split(".cpython").next().unwrap_or(top);
+            name.trim_end_matches(".so").trim_end_matches(".libs").to_owned()
         };
         Some(Package { name: self.by_path.get(path).cloned().unwrap_or_else(named), is_nvidias })
     }

@@ -17,7 +17,6 @@ pub enum Subject {
     Root(PathBuf),
     /// A directory of programs or packages.
     Directory(PathBuf),
-    /// A program or a library.
     Program(PathBuf),
     Wheel(PathBuf),
     /// A Dockerfile or another dependency file.

@@ -162,7 +162,6 @@ fn by_cuda(case: &mut Case<'_>, note: Option<&CompatNote>, own: Driver) -> Libcu
     Libcuda::Usable(Driver { cuda: Some(cuda), ptx_isa, ..own })
 }
 
-/// A cuda-compat libcuda in use.
 fn compat(
     case: &mut Case<'_>,
     path: &str,

@@ -33,7 +33,6 @@ use cudock_target::Target;
 #[derive(Debug, Clone, Serialize)]
 pub struct Judgement {
     pub verdict: Verdict,
-    /// The expected error, if it fails.
     pub error: Option<Failure>,
     /// One sentence that says why.
     pub reason: String,
@@ -64,7 +63,6 @@ pub struct ArtifactJudgement {
     pub name: String,
     pub path: String,
     pub verdict: Verdict,
-    /// The expected error.
     pub error: Option<Failure>,
     pub reason: String,
 }
@@ -74,7 +72,6 @@ pub struct ArtifactJudgement {
 pub struct RuleUse {
     /// S1, P2, D2 …
     pub rule: &'static str,
-    /// What came of it.
     pub detail: String,
 }
 

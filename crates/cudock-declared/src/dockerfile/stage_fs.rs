@@ -15,7 +15,6 @@ pub(super) struct StageFs<'a> {
     pub(super) files: &'a dyn Files,
     /// Without a leading `/`.
     pub(super) workdir: String,
-    /// The base image of the stage.
     pub(super) image: Option<String>,
     /// Directories that packages were installed to, besides those of the system.
     pub(super) prefixes: Vec<String>,
@@ -39,7 +38,6 @@ enum CopySource {
     Text(String),
 }
 
-/// The result of a copy.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Copy {
     /// Files whose contents are unknown.

@@ -13,7 +13,6 @@ use super::old::{MachineGpu, OldMachine};
 pub struct Change {
     /// The finding code, if there is one.
     pub code: Option<&'static str>,
-    /// What changes, as a sentence.
     pub text: String,
     /// A short form for a table; empty if it is not shown there.
     #[serde(skip)]

@@ -17,7 +17,6 @@ pub struct MachineGpu {
     pub capability: Option<Capability>,
 }
 
-/// The machine that was chosen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OldMachine {
     /// The size, or the GPU of a service.

@@ -24,7 +24,6 @@ pub struct HourlyPrice {
     pub usd: Usd,
     pub region: String,
     pub date: Option<Date>,
-    /// The Spot price in the region.
     pub spot: Option<Usd>,
     /// Whether a part of it is derived from other prices.
     pub assumed: bool,

@@ -29,7 +29,6 @@ pub enum Status {
     Ended {
         on: Option<Date>,
     },
-    /// It was renamed.
     Outdated,
     /// It was never valid.
     Wrong,

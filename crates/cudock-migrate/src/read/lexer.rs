@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn quotes_and_comments_are_those_of_the_language() {
         use TokenKind::{Mark, Newline, Text, Word};
-        let cases: [(Dialect, &str, &[(TokenKind, &str)]); 4] = [
+        type Tokens = &'static [(TokenKind, &'static str)];
+        let cases: [(Dialect, &str, Tokens); 4] = [
             (
                 Dialect::Terraform,
                 "size = \"a # b\" # it's\n",

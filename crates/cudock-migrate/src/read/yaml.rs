@@ -32,7 +32,6 @@ struct Level {
     indent: usize,
     /// The number of open frames, with its own.
     depth: usize,
-    /// Its last key.
     last: Range,
 }
 

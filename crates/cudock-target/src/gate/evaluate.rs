@@ -14,7 +14,6 @@ pub(super) enum TermOutcome {
     Malformed(GrammarError),
 }
 
-/// The inputs of one evaluation.
 pub(super) struct GateInputs<'a> {
     pub(super) host: &'a GateHost,
     pub(super) card: Option<&'a GateGpu>,

@@ -17,7 +17,6 @@ pub enum Property {
 }
 
 impl Property {
-    /// The name in a condition.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cuda => "cuda",
@@ -51,7 +50,6 @@ pub enum Op {
 }
 
 impl Op {
-    /// The sign in a condition.
     pub const fn sign(self) -> &'static str {
         match self {
             Self::Equal => "=",

@@ -23,7 +23,6 @@ pub(super) struct Base {
     pub(super) libraries: bool,
     /// The major of the cuDNN in it.
     pub(super) cudnn: Option<u8>,
-    /// The framework in it.
     pub(super) package: Option<DeclaredPackage>,
     /// Whether all libraries that its framework needs are in it.
     pub(super) is_complete: bool,

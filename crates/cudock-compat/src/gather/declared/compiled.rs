@@ -10,7 +10,6 @@ use crate::codes;
 use crate::evidence::{Artifact, ArtifactKind, BuildFailure, Code, Evidence, Runtime};
 use cudock_declared::{Compiled, Declared, Targets};
 
-/// Adds what is compiled.
 pub(super) fn add(facts: &Facts, file: &str, declared: &Declared, evidence: &mut Evidence) {
     for compiled in &declared.compiled {
         let cuda = toolkit(facts, declared, compiled);

@@ -87,7 +87,7 @@ impl ArtifactCase<'_, '_> {
             return Stop::new(Verdict::Cpu, reason);
         }
         if let Some(version) = version {
-            self.applies("L3", &wanting);
+            self.applies("L3", wanting);
             let reason = format!("{needed_by} needs {version}, which the {library} found does not have");
             let printed = format!("{library}: version `{version}' not found (required by {needed_by})");
             let fix = "build it on an older system, or take a newer base image";
@@ -108,23 +108,22 @@ impl ArtifactCase<'_, '_> {
             let fix = format!("pip install {library}");
             return self.fail(codes::LIBRARY_NOT_INSTALLED, error, reason, evidence, fix);
         }
-        let (rule, reason, printed, fix) = match broken {
-            Some(broken) => (
+        let (rule, reason, printed, fix) = if let Some(broken) = broken {
+            (
                 format!("{broken} ends the search"),
                 format!("{broken} is found first and is not a library: {needed_by} cannot start"),
                 format!("error while loading shared libraries: {broken}: file too short"),
                 format!("delete {broken}, or remove its directory from LD_LIBRARY_PATH"),
-            ),
-            None => {
-                let is_program = self.artifact.kind == ArtifactKind::Program;
-                let by = if is_program { "error while loading shared libraries" } else { "ImportError" };
-                (
-                    format!("{library} is not found"),
-                    format!("{library} is not found, and {needed_by} cannot start without it"),
-                    format!("{by}: {library}: cannot open shared object file: No such file or directory"),
-                    install(library),
-                )
-            }
+            )
+        } else {
+            let is_program = self.artifact.kind == ArtifactKind::Program;
+            let by = if is_program { "error while loading shared libraries" } else { "ImportError" };
+            (
+                format!("{library} is not found"),
+                format!("{library} is not found, and {needed_by} cannot start without it"),
+                format!("{by}: {library}: cannot open shared object file: No such file or directory"),
+                install(library),
+            )
         };
         self.applies("L1", rule);
         self.case.fail(codes::LIBRARY_NOT_FOUND, other_error("loader", printed), reason, evidence, fix)
