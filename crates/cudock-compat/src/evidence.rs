@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cudock_facts::finding::Finding;
+use cudock_facts::finding::{Finding, FindingEvidence};
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::frameworks::{Build, Support};
 use serde::Serialize;
@@ -12,7 +12,6 @@ use serde::Serialize;
 pub struct Evidence {
     /// What was checked, as the user named it.
     pub subject: String,
-    /// What kind of thing it is.
     pub kind: SubjectKind,
     /// The processor it is for, as images name it: amd64, arm64.
     pub cpu: Option<String>,
@@ -20,7 +19,6 @@ pub struct Evidence {
     pub environment: BTreeMap<String, String>,
     /// Copies of libcuda inside it, in the order in which the loader would come to them.
     pub driver_copies: Vec<DriverCopy>,
-    /// What could use a GPU.
     pub artifacts: Vec<Artifact>,
     /// Frameworks of which a range of versions is asked for.
     pub ranges: Vec<Range>,
@@ -38,7 +36,6 @@ pub struct Evidence {
 /// A framework whose version is one of several.
 #[derive(Debug, Clone)]
 pub struct Range {
-    /// The package.
     pub name: String,
     /// What is asked: ">=1.23.2,<1.24".
     pub asked: String,
@@ -51,13 +48,10 @@ pub struct Range {
 /// Why an image cannot be built or an environment cannot be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildFailure {
-    /// The finding's code.
     pub code: &'static str,
-    /// What is wrong.
     pub reason: String,
     /// Where it is written.
-    pub evidence: Vec<cudock_facts::finding::FindingEvidence>,
-    /// What to write instead.
+    pub evidence: Vec<FindingEvidence>,
     pub fix: String,
     /// Whose error it is.
     pub error: String,
@@ -75,7 +69,6 @@ pub struct Unread {
     /// Why it is not known, as a clause that follows `what`: "is not in the build context". Empty where `what` is a
     /// clause of its own.
     pub why: String,
-    /// What to do to know it.
     pub fix: String,
 }
 
@@ -86,16 +79,13 @@ impl Unread {
     }
 }
 
-/// What kind of thing was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SubjectKind {
     /// A container image, or a root file system.
     #[default]
     Image,
-    /// One program or library.
     Program,
     Directory,
-    /// A Python wheel.
     Wheel,
     /// A Dockerfile or another dependency file.
     Environment,
@@ -117,17 +107,12 @@ pub struct DriverCopy {
     pub reach: Reach,
 }
 
-/// What a copy of libcuda is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CopyKind {
     /// A driver's own.
     Driver(Option<DriverVersion>),
     /// From a cuda-compat package.
-    Compat {
-        /// The driver it belongs to.
-        driver: Option<DriverVersion>,
-        note: Option<CompatNote>,
-    },
+    Compat { driver: Option<DriverVersion>, note: Option<CompatNote> },
     /// A toolkit's stub.
     Stub,
     /// Zero bytes.
@@ -154,7 +139,6 @@ pub enum Reach {
     Default,
     /// In the directory where the container toolkit looks for cuda-compat.
     CompatDirectory,
-    /// Not at all.
     NotSearched,
 }
 
@@ -168,13 +152,11 @@ pub struct Artifact {
     pub path: String,
     /// Whether it was built to use an NVIDIA GPU.
     pub support: Support,
-    /// The CUDA runtime it brings.
     pub runtime: Option<Runtime>,
     /// Whether it names libcuda among the libraries it cannot start without.
     pub links_driver: bool,
     /// The lowest driver it accepts by its own rule.
     pub own_floor: Option<DriverVersion>,
-    /// Its GPU code.
     pub code: Code,
     /// Libraries it needs and will not find.
     pub missing: Vec<Missing>,
@@ -204,27 +186,20 @@ impl Artifact {
 
     /// A framework's build, with the code that was found of it; without any, what the tables say counts.
     pub(crate) fn of_build(build: Build, path: String, code: Option<Code>, missing: Vec<Missing>) -> Self {
+        let name = format!("{} {}", build.name, build.version);
         let by_tables = || match &build.sass {
             Some(sass) => Code::Table { sass: sass.clone(), ptx: build.ptx.clone(), isa: build.ptx_isa },
-            None => Code::Unknown(format!(
-                "the GPU code of {} {} is not in the tables",
-                build.name, build.version
-            )),
+            None => Code::Unknown(format!("the GPU code of {name} is not in the tables")),
         };
+        let code = code.unwrap_or_else(by_tables);
         let version = build.cuda;
-        let runtime = |major| Runtime { major, version, linked_in: false, path: path.clone() };
         Self {
-            name: format!("{} {}", build.name, build.version),
-            kind: ArtifactKind::Framework,
             support: build.support.clone(),
-            runtime: build.cuda_major.map(runtime),
-            links_driver: false,
+            runtime: build.cuda_major.map(|major| Runtime { major, version, path: path.clone() }),
             own_floor: build.min_driver,
-            code: code.unwrap_or_else(by_tables),
             missing,
-            barred: None,
-            path,
             build: Some(build),
+            ..Self::new(name, ArtifactKind::Framework, path, code)
         }
     }
 
@@ -247,17 +222,24 @@ pub enum ArtifactKind {
     Extension,
 }
 
-/// A CUDA runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runtime {
-    /// 12
     pub major: u8,
     /// 12.4, where it is known.
     pub version: Option<CudaVersion>,
-    /// Whether it is in the program itself.
-    pub linked_in: bool,
     /// Where it is, or how it is known.
     pub path: String,
+}
+
+impl Runtime {
+    pub(crate) fn new(version: CudaVersion, path: String) -> Self {
+        Self { major: version.major(), version: Some(version), path }
+    }
+
+    /// Its version, as far as it is known.
+    pub(crate) fn named(&self) -> String {
+        self.version.map_or_else(|| self.major.to_string(), |version| version.to_string())
+    }
 }
 
 /// The GPU code of an artifact.
@@ -266,7 +248,6 @@ pub enum Code {
     /// Read from these files.
     Files(Vec<CodeFile>),
     Table {
-        /// Machine code.
         sass: Vec<SmArch>,
         /// PTX; none if the tables do not say.
         ptx: Option<Vec<PtxArch>>,
@@ -288,7 +269,6 @@ pub enum Code {
 pub struct PackageCode {
     /// What is not known, as a sentence.
     pub why: String,
-    /// How to find out.
     pub fix: String,
     /// Whether it compiles its code at run time.
     pub compiles: bool,
@@ -298,7 +278,6 @@ pub struct PackageCode {
     pub min_capability: Option<Capability>,
 }
 
-/// A file with GPU code.
 #[derive(Debug, Clone)]
 pub struct CodeFile {
     pub path: String,
@@ -310,7 +289,6 @@ pub struct CodeFile {
     pub device_linked: bool,
     /// Whether it is data of a program's own, loaded by the driver as it is: then PTX for a later card is invalid (218).
     pub loose: bool,
-    /// The toolkit that made it.
     pub toolkit: Option<CudaVersion>,
     /// NVIDIA's libraries that are linked into it statically, as far as they choose kernels by the card: cuBLAS, cuDNN.
     pub embeds: Vec<&'static str>,
@@ -333,13 +311,25 @@ pub enum Role {
 /// Modules with the same targets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pattern {
-    /// Machine code.
     pub sass: Vec<SmArch>,
     /// Machine code in groups (`nvcc --concat`), which older drivers do not open.
     pub grouped: Vec<SmArch>,
     /// PTX and its language.
     pub ptx: Vec<(PtxArch, PtxIsa)>,
     pub modules: u64,
+}
+
+impl Pattern {
+    /// Counts these modules with those that have the same targets.
+    pub(crate) fn add_to(self, patterns: &mut Vec<Self>) {
+        let is_alike = |known: &&mut Self| {
+            known.sass == self.sass && known.ptx == self.ptx && known.grouped == self.grouped
+        };
+        match patterns.iter_mut().find(is_alike) {
+            Some(known) => known.modules += self.modules,
+            None => patterns.push(self),
+        }
+    }
 }
 
 /// A library that is needed and will not be found.
@@ -352,8 +342,13 @@ pub struct Missing {
     pub version: Option<String>,
     /// A file of that name that comes first and is no library.
     pub broken: Option<String>,
-    /// What follows.
     pub effect: Effect,
+}
+
+impl Missing {
+    pub(crate) fn new(library: String, needed_by: String, effect: Effect) -> Self {
+        Self { library, needed_by, version: None, broken: None, effect }
+    }
 }
 
 /// What follows from a missing library.

@@ -28,7 +28,6 @@ pub struct ImageSet<'a> {
     images: Vec<Opened>,
 }
 
-/// An image for one processor.
 struct Opened {
     image: Image,
     config: Evidence,
@@ -119,7 +118,6 @@ impl<'a> ImageSet<'a> {
         self.images.first().map(|opened| (&opened.image, opened.costs_fetching()))
     }
 
-    /// The evidence of the first image that was read.
     pub fn into_evidence(self) -> Option<Evidence> {
         self.images.into_iter().find_map(|opened| opened.whole)
     }

@@ -12,13 +12,11 @@ pub struct Compiled {
     pub output: Option<String>,
     /// Whether it is an extension of a framework, not a program.
     pub is_extension: bool,
-    /// The architectures it is compiled for.
     pub targets: Targets,
     /// The image whose toolkit compiles it.
     pub image: Option<String>,
     /// The file that names it, if that is not the file that was read.
     pub file: Option<String>,
-    /// Where it is named.
     pub span: Span,
 }
 
@@ -34,7 +32,6 @@ pub enum Targets {
         sass: Vec<SmArch>,
         ptx: Vec<PtxArch>,
     },
-    /// Unknown, with the reason.
     Unknown(String),
 }
 
@@ -50,10 +47,6 @@ impl Targets {
             (_, other) => *self = other,
         }
     }
-}
-
-fn listed(sass: Vec<SmArch>, ptx: Vec<PtxArch>) -> Targets {
-    Targets::Listed { sass, ptx }
 }
 
 fn unknown(value: &str) -> Targets {
@@ -72,16 +65,13 @@ pub(super) fn of_nvcc<'a>(args: impl Iterator<Item = &'a str>) -> Targets {
         match name {
             "-gencode" | "--generate-code" => targets.add(gencode(&value())),
             "-arch" | "--gpu-architecture" => virtual_arch = Some(value()),
-            "-code" | "--gpu-code" => {
-                let codes = value();
-                real.extend(codes.split(',').map(|code| clean(code).to_owned()));
-            }
+            "-code" | "--gpu-code" => real.push(value()),
             _ => {}
         }
     }
     match virtual_arch {
         Some(arch) if real.is_empty() => targets.add(shorthand(&arch)),
-        Some(_) => targets.add(codes(real.iter().map(String::as_str))),
+        Some(_) => targets.add(codes(real.iter().flat_map(|codes| codes.split(',')))),
         None => {}
     }
     targets
@@ -90,16 +80,15 @@ pub(super) fn of_nvcc<'a>(args: impl Iterator<Item = &'a str>) -> Targets {
 /// `-arch=sm_80` is machine code and PTX; `-arch=compute_80` PTX alone.
 fn shorthand(arch: &str) -> Targets {
     let arch = clean(arch);
-    match arch {
-        "all" | "all-major" => Targets::All,
-        _ => match (arch.parse::<SmArch>(), arch.parse::<PtxArch>()) {
-            (Ok(sass), _) => {
-                let ptx = arch.replacen("sm_", "compute_", 1).parse().ok();
-                listed(vec![sass], ptx.into_iter().collect())
-            }
-            (_, Ok(ptx)) => listed(Vec::new(), vec![ptx]),
-            _ => unknown(arch),
-        },
+    if let "all" | "all-major" = arch {
+        return Targets::All;
+    }
+    match target(arch) {
+        Ok((sass, ptx)) => {
+            let ptx = ptx.or_else(|| arch.replacen("sm_", "compute_", 1).parse().ok());
+            Targets::Listed { sass: sass.into_iter().collect(), ptx: ptx.into_iter().collect() }
+        }
+        Err(unknown) => unknown,
     }
 }
 
@@ -112,15 +101,34 @@ fn gencode(value: &str) -> Targets {
 }
 
 fn codes<'a>(codes: impl Iterator<Item = &'a str>) -> Targets {
+    match listed(codes, target) {
+        Targets::Default => unknown("code="),
+        targets => targets,
+    }
+}
+
+/// What one name in a list stands for; an error is what the whole list stands for then.
+type Target = Result<(Option<SmArch>, Option<PtxArch>), Targets>;
+
+/// `sm_80` or `compute_80`.
+fn target(name: &str) -> Target {
+    let target = (name.parse().ok(), name.parse().ok());
+    if target == (None, None) { Err(unknown(name)) } else { Ok(target) }
+}
+
+/// The targets in a list; the default if it is empty.
+fn listed<'a>(names: impl Iterator<Item = &'a str>, target: impl Fn(&str) -> Target) -> Targets {
     let (mut sass, mut ptx) = (Vec::new(), Vec::new());
-    for code in codes.map(clean).filter(|code| !code.is_empty()) {
-        match (code.parse::<SmArch>(), code.parse::<PtxArch>()) {
-            (Ok(found), _) => sass.push(found),
-            (_, Ok(found)) => ptx.push(found),
-            _ => return unknown(code),
+    for name in names.map(clean).filter(|name| !name.is_empty()) {
+        match target(name) {
+            Ok((real, virtual_arch)) => {
+                sass.extend(real);
+                ptx.extend(virtual_arch);
+            }
+            Err(targets) => return targets,
         }
     }
-    if sass.is_empty() && ptx.is_empty() { unknown("code=") } else { listed(sass, ptx) }
+    if sass.is_empty() && ptx.is_empty() { Targets::Default } else { Targets::Listed { sass, ptx } }
 }
 
 /// Strips the quotes and brackets around lists.
@@ -128,46 +136,34 @@ fn clean(target: &str) -> &str {
     target.trim_matches(['[', ']', '"', '\'', '\\', ' '])
 }
 
+/// Machine code and PTX of a number: `90a`.
+fn numbered(number: &str) -> Option<(SmArch, PtxArch)> {
+    Some((format!("sm_{number}").parse().ok()?, format!("compute_{number}").parse().ok()?))
+}
+
 /// Parses `CMAKE_CUDA_ARCHITECTURES`: `80;86-real;90-virtual`, `all`, `native`.
 pub(super) fn of_cmake(list: &str) -> Targets {
-    let (mut sass, mut ptx) = (Vec::new(), Vec::new());
-    for target in list.split([';', ' ', ',']).map(clean).filter(|target| !target.is_empty()) {
-        let (number, kind) = target.split_once('-').unwrap_or((target, ""));
-        if number == "all" {
-            return Targets::All;
+    listed(list.split([';', ' ', ',']), |name| {
+        let (number, kind) = name.split_once('-').unwrap_or((name, ""));
+        match (kind, numbered(number)) {
+            _ if number == "all" => Err(Targets::All),
+            ("", Some((real, virtual_arch))) => Ok((Some(real), Some(virtual_arch))),
+            ("real", Some((real, _))) => Ok((Some(real), None)),
+            ("virtual", Some((_, virtual_arch))) => Ok((None, Some(virtual_arch))),
+            _ => Err(unknown(name)),
         }
-        let real = format!("sm_{number}").parse::<SmArch>();
-        let virtual_arch = format!("compute_{number}").parse::<PtxArch>();
-        match (kind, real, virtual_arch) {
-            ("", Ok(real), Ok(virtual_arch)) => {
-                sass.push(real);
-                ptx.push(virtual_arch);
-            }
-            ("real", Ok(real), _) => sass.push(real),
-            ("virtual", _, Ok(virtual_arch)) => ptx.push(virtual_arch),
-            _ => return unknown(target),
-        }
-    }
-    if sass.is_empty() && ptx.is_empty() { Targets::Default } else { listed(sass, ptx) }
+    })
 }
 
 /// Parses `TORCH_CUDA_ARCH_LIST`: `7.0;8.0+PTX`, `8.0 9.0a`.
 pub(super) fn of_torch(list: &str) -> Targets {
-    let (mut sass, mut ptx) = (Vec::new(), Vec::new());
-    for target in list.split([';', ' ', ',']).map(clean).filter(|target| !target.is_empty()) {
-        let (version, with_ptx) =
-            target.strip_suffix("+PTX").map_or((target, false), |version| (version, true));
-        let number = version.replacen('.', "", 1);
-        let is_version = version.contains('.');
-        match (format!("sm_{number}").parse::<SmArch>(), format!("compute_{number}").parse::<PtxArch>()) {
-            (Ok(real), Ok(virtual_arch)) if is_version => {
-                sass.push(real);
-                ptx.extend(with_ptx.then_some(virtual_arch));
-            }
-            _ => return unknown(target),
-        }
-    }
-    if sass.is_empty() { Targets::Default } else { listed(sass, ptx) }
+    listed(list.split([';', ' ', ',']), |name| {
+        let with_ptx = name.strip_suffix("+PTX");
+        let number = with_ptx.unwrap_or(name).split_once('.');
+        let target = number.and_then(|(major, minor)| numbered(&format!("{major}{minor}")));
+        let (real, virtual_arch) = target.ok_or_else(|| unknown(name))?;
+        Ok((Some(real), with_ptx.map(|_| virtual_arch)))
+    })
 }
 
 /// The targets in a `CMakeLists.txt` or a makefile; `None` if it compiles no CUDA code.
@@ -273,24 +269,20 @@ mod tests {
 
     #[test]
     fn lists_of_cmake_and_pytorch_are_read() {
-        let cmake = [
-            ("80", "sm_80 compute_80"),
-            ("70-real;80", "sm_70 sm_80 compute_80"),
-            ("90-virtual", "compute_90"),
-            ("native", "unknown"),
-            ("all-major", "all"),
+        type Read = fn(&str) -> Targets;
+        let cases: [(Read, &str, &str); 9] = [
+            (of_cmake, "80", "sm_80 compute_80"),
+            (of_cmake, "70-real;80", "sm_70 sm_80 compute_80"),
+            (of_cmake, "90-virtual", "compute_90"),
+            (of_cmake, "native", "unknown"),
+            (of_cmake, "all-major", "all"),
+            (of_torch, "7.0;8.0+PTX", "sm_70 sm_80 compute_80"),
+            (of_torch, "8.0 9.0a", "sm_80 sm_90a"),
+            (of_torch, "Ampere", "unknown"),
+            (of_torch, "", "default"),
         ];
-        for (list, expected) in cmake {
-            assert_eq!(written(&of_cmake(list)), expected, "{list}");
-        }
-        let torch = [
-            ("7.0;8.0+PTX", "sm_70 sm_80 compute_80"),
-            ("8.0 9.0a", "sm_80 sm_90a"),
-            ("Ampere", "unknown"),
-            ("", "default"),
-        ];
-        for (list, expected) in torch {
-            assert_eq!(written(&of_torch(list)), expected, "{list}");
+        for (read, list, expected) in cases {
+            assert_eq!(written(&read(list)), expected, "{list}");
         }
     }
 

@@ -30,7 +30,7 @@ use pep440_rs::Version;
 
 pub use compile::{Compiled, Targets};
 pub use files::{Files, NoFiles};
-pub use sources::{is_build_file, read_sources};
+pub use sources::read_sources;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
@@ -44,11 +44,9 @@ pub enum FileKind {
     Requirements,
     /// `pyproject.toml`, with the tables of Poetry and uv.
     Pyproject,
-    /// `uv.lock`.
     UvLock,
     /// conda's `environment.yml`.
     CondaEnvironment,
-    /// A Dockerfile or Containerfile.
     Dockerfile,
 }
 
@@ -128,7 +126,6 @@ pub struct Declared {
 pub struct DeclaredPackage {
     /// Normalized: lower case, with `-` only.
     pub name: String,
-    /// Its extras, normalized.
     pub extras: Vec<String>,
     /// The exact version, if there is only one.
     pub exact: Option<Version>,
@@ -136,7 +133,6 @@ pub struct DeclaredPackage {
     pub range: Option<String>,
     /// The build: `cu121`, `cpu`, `rocm6.0`; `cuda` if the CUDA version is unknown.
     pub tag: Option<String>,
-    /// The package manager that installs it.
     pub manager: Manager,
     /// The extra or group it belongs to, if it is not always installed.
     pub group: Option<String>,
@@ -144,13 +140,12 @@ pub struct DeclaredPackage {
     pub exclusive: bool,
     /// The file that names it, if that is not the file that was read.
     pub file: Option<String>,
-    /// Where it is named.
     pub span: Span,
 }
 
 impl DeclaredPackage {
     /// A package that pip installs, in any version.
-    fn new(name: String, span: Span) -> Self {
+    pub fn new(name: String, span: Span) -> Self {
         Self {
             name,
             extras: Vec::new(),
@@ -184,18 +179,14 @@ pub struct CudaPackage {
     /// The required version, as written.
     pub version: Option<String>,
     pub cuda: Option<CudaVersion>,
-    /// The package manager that installs it.
     pub manager: Manager,
-    /// Where it is named.
     pub span: Span,
 }
 
-/// A base image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclaredImage {
     /// With build arguments expanded.
     pub reference: String,
-    /// Where it is named.
     pub span: Span,
 }
 
@@ -204,7 +195,6 @@ pub struct DeclaredImage {
 pub struct Note {
     /// The file, if that is not the file that was read.
     pub file: Option<String>,
-    /// The part of the file.
     pub span: Span,
     pub text: String,
     /// Whether the unknown part could use a GPU or add a library.
@@ -224,25 +214,17 @@ pub struct DeclaredError {
     pub message: String,
 }
 
-/// Reads the file `name`, for a machine with an x86-64 processor.
+/// Reads the file `name` and the files it includes, for a Linux machine with a processor of the kind `arch`; `path` is its
+/// own path among the files.
 ///
 /// ```
-/// use cudock_declared::{FileKind, read};
+/// use cudock_declared::{FileKind, NoFiles, read_with_files};
 ///
 /// let text = "--index-url https://download.pytorch.org/whl/cu121\ntorch==2.3.1\n";
-/// let declared = read(FileKind::Requirements, "requirements.txt", text).unwrap();
+/// let (kind, arch) = (FileKind::Requirements, cudock_base::Arch::X86_64);
+/// let declared = read_with_files(kind, "requirements.txt", text, arch, "", &NoFiles).unwrap();
 /// assert_eq!(declared.packages[0].tag.as_deref(), Some("cu121"));
 /// ```
-pub fn read(kind: FileKind, name: &str, text: &str) -> Result<Declared, DeclaredError> {
-    read_for(kind, name, text, Arch::default())
-}
-
-/// Reads the file `name`, for a Linux machine with a processor of the kind `arch`.
-pub fn read_for(kind: FileKind, name: &str, text: &str, arch: Arch) -> Result<Declared, DeclaredError> {
-    read_with_files(kind, name, text, arch, "", &NoFiles)
-}
-
-/// Reads the file `name` and the files it includes; `path` is its own path among them.
 pub fn read_with_files(
     kind: FileKind,
     name: &str,
@@ -329,6 +311,11 @@ impl PositionedError {
         Self { line, column, message: message.into() }
     }
 
+    /// An error at the start of a line.
+    fn at_line(span: Span, message: impl Into<String>) -> Self {
+        Self::new(span.line, 1, message)
+    }
+
     fn in_file(self, name: &str) -> DeclaredError {
         let Self { line, column, message } = self;
         DeclaredError { file: name.to_owned(), line, column, message }
@@ -338,4 +325,8 @@ impl PositionedError {
 /// Shortens a text so that it fits in a message.
 fn excerpt(text: &str) -> String {
     cudock_base::text::truncate(text, 80)
+}
+
+fn is_listed(words: &str, word: &str) -> bool {
+    words.split_ascii_whitespace().any(|known| known == word)
 }

@@ -15,6 +15,15 @@ pub(super) fn evaluate(text: &str, arch: Arch, group: Option<&str>) -> Result<Op
     if parser.at < text.len() { Err(parser.at) } else { Ok(held) }
 }
 
+/// Whether one of two conditions holds; `None` if that is unknown.
+pub(super) fn any(one: Option<bool>, other: Option<bool>) -> Option<bool> {
+    match (one, other) {
+        (Some(true), _) | (_, Some(true)) => Some(true),
+        (Some(false), Some(false)) => Some(false),
+        _ => None,
+    }
+}
+
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -58,25 +67,16 @@ impl<'a> Parser<'a> {
     fn either(&mut self, depth: usize) -> Result<Option<bool>, usize> {
         let mut held = self.both(depth)?;
         while self.take_word("or") {
-            let other = self.both(depth)?;
-            held = match (held, other) {
-                (Some(true), _) | (_, Some(true)) => Some(true),
-                (Some(false), Some(false)) => Some(false),
-                _ => None,
-            };
+            held = any(held, self.both(depth)?);
         }
         Ok(held)
     }
 
     fn both(&mut self, depth: usize) -> Result<Option<bool>, usize> {
+        let not = |held: Option<bool>| held.map(|held| !held);
         let mut held = self.comparison(depth)?;
         while self.take_word("and") {
-            let other = self.comparison(depth)?;
-            held = match (held, other) {
-                (Some(false), _) | (_, Some(false)) => Some(false),
-                (Some(true), Some(true)) => Some(true),
-                _ => None,
-            };
+            held = not(any(not(held), not(self.comparison(depth)?)));
         }
         Ok(held)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::{excerpt, tag};
+use super::{excerpt, is_listed, tag};
 
 /// An argument of a command, after expansion.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -18,21 +18,16 @@ pub(super) struct Argument {
 /// A note about the argument at these bytes.
 pub(super) type NoteAt = (Range<usize>, String);
 
-/// The arguments of `pip install`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct InstallArgs {
     pub(super) requirements: Vec<Argument>,
     /// Requirements files.
     pub(super) files: Vec<Argument>,
-    /// Constraints files.
     pub(super) constraints: Vec<Argument>,
-    /// Editable projects.
     pub(super) editable: Vec<Argument>,
     /// Extras of a project that is installed by its `pyproject.toml`.
     pub(super) extras: Vec<String>,
-    /// Dependency groups.
     pub(super) groups: Vec<String>,
-    /// Whether installed packages are upgraded.
     pub(super) upgrades: bool,
     pub(super) indexes: Indexes,
     pub(super) notes: Vec<NoteAt>,
@@ -93,62 +88,16 @@ impl Indexes {
 }
 
 /// Options that do not affect what is installed, but whose value must not be read as a package.
-const IGNORED_WITH_VALUE: [&str; 52] = [
-    "--abi",
-    "--allow-insecure-host",
-    "--build-constraint",
-    "--build-constraints",
-    "--cache-dir",
-    "--cert",
-    "--client-cert",
-    "--color",
-    "--compression",
-    "--config-file",
-    "--config-setting",
-    "--config-settings",
-    "--directory",
-    "--exclude-newer",
-    "--exists-action",
-    "--fork-strategy",
-    "--global-option",
-    "--hash",
-    "--implementation",
-    "--index-strategy",
-    "--install-option",
-    "--keyring-provider",
-    "--link-mode",
-    "--log",
-    "--no-binary",
-    "--no-binary-package",
-    "--no-build-isolation-package",
-    "--no-build-package",
-    "--no-compile-bytecode-package",
-    "--only-binary",
-    "--override",
-    "--overrides",
-    "--platform",
-    "--prefix",
-    "--prerelease",
-    "--progress-bar",
-    "--project",
-    "--proxy",
-    "--python",
-    "--python-platform",
-    "--python-version",
-    "--refresh-package",
-    "--reinstall-package",
-    "--report",
-    "--resolution",
-    "--retries",
-    "--root",
-    "--src",
-    "--target",
-    "--timeout",
-    "--trusted-host",
-    "--upgrade-package",
-];
-
-const SHORT_IGNORED_WITH_VALUE: [&str; 6] = ["-C", "-P", "-b", "-p", "-t", "-d"];
+const IGNORED_WITH_VALUE: &str = "
+    --abi --allow-insecure-host --build-constraint --build-constraints --cache-dir --cert --client-cert --color
+    --compression --config-file --config-setting --config-settings --directory --exclude-newer --exists-action
+    --fork-strategy --global-option --hash --implementation --index-strategy --install-option --keyring-provider
+    --link-mode --log --no-binary --no-binary-package --no-build-isolation-package --no-build-package
+    --no-compile-bytecode-package --only-binary --override --overrides --platform --prefix --prerelease
+    --progress-bar --project --proxy --python --python-platform --python-version --refresh-package
+    --reinstall-package --report --resolution --retries --root --src --target --timeout --trusted-host
+    --upgrade-package
+    -C -P -b -p -t -d";
 
 /// Parses the arguments of `pip install`, or an option line of a requirements file.
 pub(super) fn parse_args(args: &[Argument]) -> InstallArgs {
@@ -160,19 +109,18 @@ pub(super) fn parse_args(args: &[Argument]) -> InstallArgs {
             continue;
         }
         let (name, inline) = split_option(&arg.text);
-        if let Some(meaning) = InstallOption::parse(name) {
-            let value = match inline {
-                Some(value) => Some(Argument { text: value.to_owned(), ..arg.clone() }),
-                None => args.next().cloned(),
-            };
-            found.option(meaning, &value.unwrap_or_default());
-        } else if matches!(name, "-U" | "--upgrade") {
+        let value = || match inline {
+            Some(value) => Argument { text: value.to_owned(), ..arg.clone() },
+            None => args.next().cloned().unwrap_or_default(),
+        };
+        if found.option(name, value) {
+            continue;
+        }
+        if matches!(name, "-U" | "--upgrade") {
             found.upgrades = true;
         } else if name == "--all-extras" {
             found.extras.push("*".to_owned());
-        } else if inline.is_none()
-            && (IGNORED_WITH_VALUE.binary_search(&name).is_ok() || SHORT_IGNORED_WITH_VALUE.contains(&name))
-        {
+        } else if inline.is_none() && is_listed(IGNORED_WITH_VALUE, name) {
             args.next();
         }
     }
@@ -190,58 +138,44 @@ fn split_option(arg: &str) -> (&str, Option<&str>) {
     }
 }
 
-#[derive(Clone, Copy)]
-enum InstallOption {
-    File,
-    Constraint,
-    Extra,
-    Group,
-    Editable,
-    MainIndex,
-    FurtherIndex,
-    NamedIndex,
-    Backend,
-}
-
-impl InstallOption {
-    fn parse(option: &str) -> Option<Self> {
-        Some(match option {
-            "-r" | "--requirement" | "--requirements" => Self::File,
-            "-c" | "--constraint" | "--constraints" => Self::Constraint,
-            "--extra" => Self::Extra,
-            "--group" => Self::Group,
-            "-e" | "--editable" => Self::Editable,
-            "-i" | "--index-url" | "--pypi-url" | "--default-index" => Self::MainIndex,
-            "--extra-index-url" | "-f" | "--find-links" => Self::FurtherIndex,
-            "--index" => Self::NamedIndex,
-            "--torch-backend" => Self::Backend,
-            _ => return None,
-        })
-    }
-}
-
 impl InstallArgs {
-    fn option(&mut self, meaning: InstallOption, value: &Argument) {
-        let text = value.text.as_str();
-        let note = match meaning {
-            InstallOption::File => return self.files.push(value.clone()),
-            InstallOption::Constraint => return self.constraints.push(value.clone()),
-            InstallOption::Editable => return self.editable.push(value.clone()),
-            InstallOption::Extra => return self.extras.push(text.to_owned()),
-            InstallOption::Group => return self.groups.push(text.to_owned()),
-            _ if value.is_unresolved => format!("index `{}` cannot be resolved", excerpt(text)),
-            InstallOption::Backend if text == "auto" => {
-                "the build is chosen at install time by the installing machine".to_owned()
+    /// Applies an option that affects what is installed, with its value; returns whether it is one.
+    fn option(&mut self, name: &str, value: impl FnOnce() -> Argument) -> bool {
+        match name {
+            "-r" | "--requirement" | "--requirements" => self.files.push(value()),
+            "-c" | "--constraint" | "--constraints" => self.constraints.push(value()),
+            "-e" | "--editable" => self.editable.push(value()),
+            "--extra" => self.extras.push(value().text),
+            "--group" => self.groups.push(value().text),
+            "-i" | "--index-url" | "--pypi-url" | "--default-index" => {
+                self.index(&value(), Indexes::set_main);
             }
-            InstallOption::Backend => return self.indexes.set_backend(text),
-            InstallOption::MainIndex => return self.indexes.set_main(text),
-            InstallOption::FurtherIndex => return self.indexes.add(text),
-            InstallOption::NamedIndex => {
+            "--extra-index-url" | "-f" | "--find-links" => self.index(&value(), Indexes::add),
+            "--index" => self.index(&value(), |indexes, text| {
                 let named = text.split_once('=').filter(|(name, _)| !name.contains(['/', ':']));
-                return self.indexes.add(named.map_or(text, |(_, url)| url));
+                indexes.add(named.map_or(text, |(_, url)| url));
+            }),
+            "--torch-backend" => {
+                let value = value();
+                if value.text == "auto" && !value.is_unresolved {
+                    let note = "the build is chosen at install time by the installing machine";
+                    self.notes.push((value.bytes, note.to_owned()));
+                } else {
+                    self.index(&value, Indexes::set_backend);
+                }
             }
-        };
-        self.notes.push((value.bytes.clone(), note));
+            _ => return false,
+        }
+        true
+    }
+
+    fn index(&mut self, value: &Argument, apply: fn(&mut Indexes, &str)) {
+        if value.is_unresolved {
+            let note = format!("index `{}` cannot be resolved", excerpt(&value.text));
+            self.notes.push((value.bytes.clone(), note));
+        } else {
+            apply(&mut self.indexes, &value.text);
+        }
     }
 
     /// Notes for files and projects that were not read.
@@ -295,11 +229,6 @@ pub(super) fn split(line: &str) -> Vec<Argument> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_options_are_sorted_for_the_search() {
-        assert!(IGNORED_WITH_VALUE.is_sorted());
-    }
 
     #[test]
     fn options_are_distinguished_from_packages() {

@@ -8,7 +8,6 @@ use super::requirement::{index_tag, normalize, tag_of_version};
 use super::toml_tree::{self, Lines, list, table, text};
 use super::{DeclaredPackage, PositionedError, tag};
 
-/// The locked packages.
 pub(super) fn read(input: &str) -> Result<Vec<DeclaredPackage>, PositionedError> {
     let lines = Lines::new(input);
     let root = toml_tree::parse(input, &lines)?;

@@ -106,7 +106,6 @@ pub(super) fn parse(text: &str) -> Result<PipRequirement<'_>, RequirementError> 
     Ok(PipRequirement { name, extras, version_or_url: VersionOrUrl::Versions(specifiers), marker })
 }
 
-/// The context of a requirement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) span: Span,

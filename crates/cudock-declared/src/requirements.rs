@@ -5,7 +5,7 @@ use std::cell::Cell;
 use cudock_base::{Arch, Span};
 
 use super::files::{Files, join, parent};
-use super::pip::{self, Argument, Indexes};
+use super::pip::{self, Argument, Indexes, InstallArgs};
 use super::requirement::{Context, RequirementError, declare};
 use super::{Declared, DeclaredPackage, PositionedError, excerpt, tag};
 
@@ -44,23 +44,20 @@ struct Logical {
 
 pub(super) fn read(text: &str, arch: Arch, context: IncludeContext<'_>) -> Result<Declared, PositionedError> {
     let mut declared = Declared::default();
-    let lines: Vec<Logical> = logical_lines(text);
-    let mut options = Vec::new();
-    for Logical { span, text } in lines.iter().filter(|logical| is_option(&logical.text)) {
-        let args = pip::split(text);
-        let known_options = pip::parse_args(&args);
-        for (_, note) in known_options.notes {
-            declared.note(*span, note);
-        }
-        options.extend(args);
-    }
+    let (options, lines): (Vec<Logical>, Vec<Logical>) =
+        logical_lines(text).into_iter().partition(|logical| is_option(&logical.text));
+    let args: Vec<Vec<Argument>> = options.iter().map(|option| pip::split(&option.text)).collect();
     // Options apply to the whole file, whichever line they are on.
-    let mut indexes = pip::parse_args(&options).indexes;
+    let mut indexes = pip::parse_args(&args.concat()).indexes;
     if let Some(outer) = context.indexes {
         indexes = indexes.or(outer);
     }
-    for Logical { span, text } in lines.iter().filter(|logical| is_option(&logical.text)) {
-        let found = pip::parse_args(&pip::split(text));
+    let options: Vec<(Span, InstallArgs)> =
+        options.iter().zip(&args).map(|(option, args)| (option.span, pip::parse_args(args))).collect();
+    for (span, found) in &options {
+        found.notes.iter().for_each(|(_, note)| declared.note(*span, note));
+    }
+    for (span, found) in &options {
         for project in &found.editable {
             declared.note(*span, pip::from_source(&project.text));
         }
@@ -68,14 +65,14 @@ pub(super) fn read(text: &str, arch: Arch, context: IncludeContext<'_>) -> Resul
             include(&mut declared, file, *span, arch, context, &indexes);
         }
     }
-    for logical in lines.iter().filter(|logical| !is_option(&logical.text)) {
+    for logical in &lines {
         read_requirement(&mut declared, &logical.text, logical.span, &indexes, arch).map_err(|error| {
             let before = logical.text.get(..error.at).unwrap_or(&logical.text);
             PositionedError::new(logical.span.line, before.chars().count() + 1, error.message)
         })?;
     }
-    for Logical { span, text } in lines.iter().filter(|logical| is_option(&logical.text)) {
-        for file in &pip::parse_args(&pip::split(text)).constraints {
+    for (span, found) in &options {
+        for file in &found.constraints {
             let path = join(parent(context.path), &file.text);
             match context.files.text(&path) {
                 Some(text) => constrain(&mut declared.packages, &text, arch),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use cudock_base::Span;
 
-use super::Declared;
+use super::{Declared, is_listed};
 
 /// The extras and groups of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -74,22 +74,8 @@ impl Selection {
 }
 
 /// Groups of development tools, which no program needs at run time.
-const DEVELOPMENT_GROUPS: [&str; 14] = [
-    "ci",
-    "dev",
-    "develop",
-    "development",
-    "doc",
-    "docs",
-    "format",
-    "lint",
-    "test",
-    "testing",
-    "tests",
-    "typecheck",
-    "types",
-    "typing",
-];
+const DEVELOPMENT_GROUPS: &str = "
+    ci dev develop development doc docs format lint test testing tests typecheck types typing";
 
 impl Declared {
     /// Keeps what is installed by default, and notes other extras and groups.
@@ -99,7 +85,7 @@ impl Declared {
         let selection = Selection { default_groups: true, ..Selection::default() };
         let chosen = selection.chosen(&self.groups, &all);
         let others =
-            all.iter().filter(|name| !chosen.contains(*name) && !DEVELOPMENT_GROUPS.contains(&name.as_str()));
+            all.iter().filter(|name| !chosen.contains(*name) && !is_listed(DEVELOPMENT_GROUPS, name));
         let names = others.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         *self = selection.apply(std::mem::take(self));
         if !names.is_empty() {

@@ -4,13 +4,7 @@ use cudock_base::Span;
 
 use super::compile::{self, Compiled, Targets};
 use super::files::Files;
-use super::{Declared, FileKind};
-
-/// Whether a file is a build file or a CUDA source.
-pub fn is_build_file(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    is_recipe(name) || is_cuda_source(name)
-}
+use super::{Declared, FileKind, is_listed};
 
 fn is_recipe(name: &str) -> bool {
     ["CMakeLists.txt", "Makefile", "makefile", "GNUmakefile", "setup.py"].contains(&name)
@@ -59,99 +53,18 @@ fn of_recipe(path: &str, text: &str) -> Option<Targets> {
 
 /// Whether a file neither starts a program nor adds a library by itself.
 pub(super) fn is_harmless(path: &str) -> bool {
-    const ENDINGS: [&str; 69] = [
-        "bat",
-        "c",
-        "cc",
-        "cfg",
-        "cfgi",
-        "cmake",
-        "conf",
-        "cpp",
-        "crt",
-        "css",
-        "csv",
-        "cxx",
-        "db",
-        "env",
-        "example",
-        "flac",
-        "gguf",
-        "gif",
-        "gitignore",
-        "go",
-        "gz",
-        "h",
-        "h5",
-        "hpp",
-        "html",
-        "ico",
-        "in",
-        "ini",
-        "ipynb",
-        "j2",
-        "jinja",
-        "jpeg",
-        "jpg",
-        "js",
-        "json",
-        "jsonl",
-        "key",
-        "lock",
-        "md",
-        "mp3",
-        "mp4",
-        "npy",
-        "npz",
-        "onnx",
-        "parquet",
-        "pb",
-        "pem",
-        "pickle",
-        "pkl",
-        "png",
-        "proto",
-        "pt",
-        "pth",
-        "py",
-        "pyi",
-        "rs",
-        "rst",
-        "safetensors",
-        "sh",
-        "sql",
-        "svg",
-        "tflite",
-        "toml",
-        "ts",
-        "tsx",
-        "txt",
-        "wav",
-        "yaml",
-        "yml",
-    ];
-    const NAMES: [&str; 16] = [
-        ".dockerignore",
-        ".env",
-        ".gitattributes",
-        ".gitignore",
-        "authors",
-        "changelog",
-        "containerfile",
-        "dockerfile",
-        "license",
-        "makefile",
-        "notice",
-        "pipfile",
-        "procfile",
-        "py.typed",
-        "readme",
-        "version",
-    ];
+    const ENDINGS: &str = "
+        bat c cc cfg cfgi cmake conf cpp crt css csv cxx db env example flac gguf gif gitignore go gz h h5
+        hpp html ico in ini ipynb j2 jinja jpeg jpg js json jsonl key lock md mp3 mp4 npy npz onnx parquet
+        pb pem pickle pkl png proto pt pth py pyi rs rst safetensors sh sql svg tflite toml ts tsx txt wav
+        yaml yml";
+    const NAMES: &str = "
+        .dockerignore .env .gitattributes .gitignore authors changelog containerfile dockerfile license
+        makefile notice pipfile procfile py.typed readme version";
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
     let is_archive = [".tar.gz", ".tgz"].iter().any(|ending| name.ends_with(ending));
-    let by_ending = name.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending));
+    let by_ending = name.rsplit_once('.').is_some_and(|(_, ending)| is_listed(ENDINGS, ending));
     let docker = FileKind::guess(&name, "") == Some(FileKind::Dockerfile);
     // Names with a leading dot are settings of tools.
-    !is_archive && (name.starts_with('.') || by_ending || NAMES.contains(&name.as_str()) || docker)
+    !is_archive && (name.starts_with('.') || by_ending || is_listed(NAMES, &name) || docker)
 }

@@ -2,46 +2,26 @@
 
 use cudock_facts::version::CudaVersion;
 
+use super::is_listed;
+
 /// conda packages of CUDA and its libraries, besides `cuda-…` and `lib…`.
-const OF_CONDA: [&str; 10] = [
-    "__cuda",
-    "cuda",
-    "cudatoolkit",
-    "cudatoolkit-dev",
-    "cudnn",
-    "cupti",
-    "cutensor",
-    "cutensornet",
-    "nccl",
-    "pytorch-cuda",
-];
+const OF_CONDA: &str = "
+    __cuda cuda cudatoolkit cudatoolkit-dev cudnn cupti cutensor cutensornet nccl pytorch-cuda";
 
 /// Python bindings, which do not contain CUDA.
 const BINDINGS: [&str; 4] = ["cuda-bindings", "cuda-core", "cuda-pathfinder", "cuda-python"];
 
-const LIBRARIES: [&str; 13] = [
-    "libcublas",
-    "libcudnn",
-    "libcufft",
-    "libcufile",
-    "libcurand",
-    "libcusolver",
-    "libcusparse",
-    "libcutensor",
-    "libnccl",
-    "libnpp",
-    "libnvinfer",
-    "libnvjitlink",
-    "libnvjpeg",
-];
+const LIBRARIES: &str = "
+    libcublas libcudnn libcufft libcufile libcurand libcusolver libcusparse libcutensor libnccl libnpp
+    libnvinfer libnvjitlink libnvjpeg";
 
 fn is_library(name: &str) -> bool {
-    LIBRARIES.iter().any(|library| name.starts_with(library))
+    LIBRARIES.split_ascii_whitespace().any(|library| name.starts_with(library))
 }
 
 pub(super) fn is_cuda_in_conda(name: &str) -> bool {
     let has_prefix = name.starts_with("cuda-") && !BINDINGS.contains(&name);
-    has_prefix || OF_CONDA.contains(&name) || is_library(name)
+    has_prefix || is_listed(OF_CONDA, name) || is_library(name)
 }
 
 /// Whether a distribution package is CUDA or the NVIDIA driver.

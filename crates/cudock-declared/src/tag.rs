@@ -1,47 +1,17 @@
 //! Parses build tags: the `cu121` in local versions, index URLs and conda's build strings.
 
+use super::is_listed;
+
 /// Packages of which indexes such as `…/whl/cu121` have their own builds; all others there are the ones of PyPI.
-const BUILT_PER_INDEX: [&str; 35] = [
-    "auto-gptq",
-    "autoawq",
-    "deepspeed",
-    "detectron2",
-    "dgl",
-    "fbgemm-gpu",
-    "fbgemm-gpu-genai",
-    "flash-attn",
-    "flashinfer-python",
-    "kaolin",
-    "llama-cpp-python",
-    "mmcv",
-    "mmcv-full",
-    "natten",
-    "onnxruntime-gpu",
-    "onnxruntime-training",
-    "paddlepaddle-gpu",
-    "pyg-lib",
-    "pytorch-triton",
-    "pytorch3d",
-    "torch",
-    "torch-cluster",
-    "torch-scatter",
-    "torch-sparse",
-    "torch-spline-conv",
-    "torch-tensorrt",
-    "torchao",
-    "torchaudio",
-    "torchcodec",
-    "torchdata",
-    "torchrec",
-    "torchtext",
-    "torchvision",
-    "vllm",
-    "xformers",
-];
+const BUILT_PER_INDEX: &str = "
+    auto-gptq autoawq deepspeed detectron2 dgl fbgemm-gpu fbgemm-gpu-genai flash-attn flashinfer-python kaolin
+    llama-cpp-python mmcv mmcv-full natten onnxruntime-gpu onnxruntime-training paddlepaddle-gpu pyg-lib
+    pytorch-triton pytorch3d torch torch-cluster torch-scatter torch-sparse torch-spline-conv torch-tensorrt
+    torchao torchaudio torchcodec torchdata torchrec torchtext torchvision vllm xformers";
 
 /// Whether the index determines the build of a package.
 pub(super) fn is_built_per_index(name: &str) -> bool {
-    BUILT_PER_INDEX.binary_search(&name).is_ok()
+    is_listed(BUILT_PER_INDEX, name)
 }
 
 /// The tag at the start of a text: `cu121` of `cu121.full`, `rocm6.0`, `cpu` of `cpu-cxx11-abi`.
@@ -97,11 +67,6 @@ pub(super) fn of_conda_build(build: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_names_are_sorted_for_the_search() {
-        assert!(BUILT_PER_INDEX.is_sorted());
-    }
 
     #[test]
     fn tags_are_read_from_urls() {

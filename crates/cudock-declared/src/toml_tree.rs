@@ -57,3 +57,15 @@ pub(super) fn list<'t, 'i>(table: &'t DeTable<'i>, key: &str) -> impl Iterator<I
 pub(super) fn text<'t>(table: &'t DeTable<'_>, key: &str) -> Option<&'t str> {
     table.get(key)?.get_ref().as_str()
 }
+
+pub(super) fn texts<'t>(table: &'t DeTable<'_>, key: &str) -> impl Iterator<Item = &'t str> {
+    list(table, key).filter_map(|value| value.get_ref().as_str())
+}
+
+pub(super) fn is_true(table: &DeTable<'_>, key: &str) -> bool {
+    table.get(key).and_then(|value| value.get_ref().as_bool()) == Some(true)
+}
+
+pub(super) fn has_any(table: &DeTable<'_>, keys: &[&str]) -> bool {
+    keys.iter().any(|key| table.contains_key(*key))
+}

@@ -1,6 +1,6 @@
 //! Reads the Linux part of `uv.lock`, which holds one resolution for all platforms.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::str::FromStr;
 
 use cudock_base::{Arch, Span};
@@ -9,7 +9,7 @@ use toml::de::DeTable;
 
 use super::requirement::{index_tag, normalize, tag_of_version};
 use super::select::{Groups, Selection};
-use super::toml_tree::{self, Lines, Value, list, text};
+use super::toml_tree::{self, Lines, Value, has_any, list, text};
 use super::{Declared, DeclaredPackage, PositionedError, excerpt, marker, tag};
 
 /// A package of the lock file.
@@ -50,8 +50,7 @@ fn locked<'t>(value: &'t Value<'t>, lines: &Lines<'_>) -> Result<Locked<'t>, Pos
     let table = value.get_ref().as_table().ok_or_else(|| lines.error_at(at, "expected a table"))?;
     let name = text(table, "name").ok_or_else(|| lines.error_at(at, "package without a name"))?;
     let source = toml_tree::table(table, &["source"]);
-    let is_root =
-        source.is_some_and(|source| ["virtual", "editable"].iter().any(|key| source.contains_key(*key)));
+    let is_root = source.is_some_and(|source| has_any(source, &["virtual", "editable"]));
     let version = text(table, "version");
     let span = lines.span(table.get("name").map_or(at..at, toml::Spanned::span));
     Ok(Locked { name: normalize(name), version, table, span, is_root, is_reached: false })
@@ -97,29 +96,17 @@ fn reach(packages: &mut [Locked<'_>], arch: Arch, selection: Option<(&Selection,
 /// The dependencies of a package. Groups are selected for the project itself only: for others the lock lists what is
 /// needed.
 fn needed<'t>(package: &Locked<'t>, selection: Option<(&Selection, &Groups)>) -> Vec<&'t DeTable<'t>> {
-    let chosen = selection.filter(|_| package.is_root).map(|(selection, groups)| {
-        let names = |key: &str| toml_tree::table(package.table, &[key]).into_iter().flatten();
-        let all = names("optional-dependencies").chain(names("dev-dependencies"));
-        let all = all.map(|(name, _)| name.get_ref().to_string()).collect();
-        (selection.chosen(groups, &all), selection.only_groups)
+    let of = |key: &str| toml_tree::table(package.table, &[key]).into_iter().flatten();
+    let groups = || of("optional-dependencies").chain(of("dev-dependencies"));
+    let chosen = selection.filter(|_| package.is_root).map(|(selection, known)| {
+        let all = groups().map(|(name, _)| name.get_ref().to_string()).collect();
+        (selection.chosen(known, &all), selection.only_groups)
     });
-    dependencies(package.table, chosen.as_ref())
-}
-
-/// All dependencies of a package: its own, those of its extras and those of its groups.
-fn dependencies<'t>(
-    table: &'t DeTable<'t>,
-    chosen: Option<&(BTreeSet<String>, bool)>,
-) -> Vec<&'t DeTable<'t>> {
-    let takes = |name: &str| chosen.is_none_or(|(chosen, _)| chosen.contains(name));
-    let own = list(table, "dependencies").filter(|_| chosen.is_none_or(|(_, only_groups)| !only_groups));
-    let grouped = ["optional-dependencies", "dev-dependencies"]
-        .into_iter()
-        .filter_map(|key| toml_tree::table(table, &[key]))
-        .flat_map(|groups| groups.iter())
-        .filter(|(name, _)| takes(name.get_ref()))
-        .filter_map(|(_, group)| group.get_ref().as_array())
-        .flat_map(|group| group.iter());
+    let takes = |name: &str| chosen.as_ref().is_none_or(|(chosen, _)| chosen.contains(name));
+    let only_groups = chosen.as_ref().is_some_and(|(_, only_groups)| *only_groups);
+    let own = list(package.table, "dependencies").filter(|_| !only_groups);
+    let grouped = groups().filter(|(name, _)| takes(name.get_ref()));
+    let grouped = grouped.filter_map(|(_, group)| group.get_ref().as_array()).flat_map(|group| group.iter());
     own.chain(grouped).filter_map(|dependency| dependency.get_ref().as_table()).collect()
 }
 
@@ -129,21 +116,16 @@ fn add(
     arch: Arch,
     lines: &Lines<'_>,
 ) -> Result<(), PositionedError> {
-    let mut held = Some(true);
+    let mut held: Option<Option<bool>> = None;
     let mut undecided = "";
-    for (index, value) in list(package.table, "resolution-markers").enumerate() {
+    for value in list(package.table, "resolution-markers") {
         let condition = value.get_ref().as_str().unwrap_or_default();
         let this = marker::evaluate(condition, arch, None)
             .map_err(|_| lines.error_at(value.span().start, "not a marker"))?;
         undecided = if this.is_none() { condition } else { undecided };
-        held = match (index, held, this) {
-            (0, _, this) => this,
-            (_, Some(true), _) | (_, _, Some(true)) => Some(true),
-            (_, Some(false), Some(false)) => Some(false),
-            _ => None,
-        };
+        held = Some(held.map_or(this, |held| marker::any(held, this)));
     }
-    match held {
+    match held.unwrap_or(Some(true)) {
         Some(true) => {}
         Some(false) => return Ok(()),
         None => {
@@ -161,9 +143,7 @@ fn add(
     })?;
     let source = toml_tree::table(package.table, &["source"]);
     let registry = source.and_then(|source| text(source, "registry"));
-    if source
-        .is_some_and(|source| ["git", "url", "path", "directory"].iter().any(|key| source.contains_key(*key)))
-    {
+    if source.is_some_and(|source| has_any(source, &["git", "url", "path", "directory"])) {
         declared.note(package.span, format!("{} comes from a source that is not an index", package.name));
     }
     let of_registry = registry.and_then(tag::from_url);

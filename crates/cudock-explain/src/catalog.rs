@@ -17,21 +17,12 @@ use crate::smi::SMI_HEADER;
 pub enum CatalogError {
     /// A pattern is not a regular expression.
     #[error("message {id}: its pattern is not a regular expression")]
-    Pattern {
-        /// The message.
-        id: String,
-        /// The cause.
-        source: Box<regex_syntax::Error>,
-    },
-    /// A pattern has no fixed text to search for.
+    Pattern { id: String, source: Box<regex_syntax::Error> },
     #[error(
         "message {id}: its pattern has no fixed text of {} characters that every match contains",
         anchor::SHORTEST
     )]
-    NoAnchor {
-        /// The message.
-        id: String,
-    },
+    NoAnchor { id: String },
 }
 
 /// The messages, prepared for the search.
@@ -100,7 +91,7 @@ impl<'a> Catalog<'a> {
                 .map_err(|source| CatalogError::Pattern { id: message.id.clone(), source })?;
             let anchors =
                 anchor::anchors(&hir).ok_or_else(|| CatalogError::NoAnchor { id: message.id.clone() })?;
-            let fixed = anchor::are_everything(&hir, &anchors);
+            let is_fixed = anchor::are_everything(&hir, &anchors);
             for text in anchors {
                 let owner = Owner { entry: index, proof: Proof::new(&hir, &text) };
                 let number = *numbers.entry(text.clone()).or_insert(texts.len());
@@ -111,12 +102,8 @@ impl<'a> Catalog<'a> {
                     owners.push(vec![owner]);
                 }
             }
-            entries.push(CatalogEntry {
-                message,
-                crosses_lines: anchor::crosses_lines(&hir),
-                is_fixed: fixed,
-                regex: OnceLock::new(),
-            });
+            let crosses_lines = anchor::crosses_lines(&hir);
+            entries.push(CatalogEntry { message, crosses_lines, is_fixed, regex: OnceLock::new() });
         }
         let smi = texts.len();
         texts.push(SMI_HEADER.to_vec());
@@ -171,20 +158,8 @@ mod tests {
     #[test]
     fn a_plain_pattern_has_the_tree_of_the_general_parser() {
         let facts = cudock_facts::Facts::embedded();
-        let more = [
-            "",
-            "|",
-            "a|",
-            r"a\",
-            r"\b",
-            r"\ba\b|b\.",
-            r"\<a\>",
-            r"\b{start}a",
-            "a|b",
-            "caf\u{e9}",
-            r"\/",
-            r"\_",
-        ];
+        let more = ["", "|", "a|", r"a\", r"\b", r"\ba\b|b\.", r"\<a\>", r"\b{start}a"];
+        let more = more.into_iter().chain(["a|b", "caf\u{e9}", r"\/", r"\_"]);
         let patterns = facts.messages().message.iter().map(|message| message.pattern.as_str()).chain(more);
         let mut plain = 0;
         for pattern in patterns {

@@ -21,7 +21,6 @@ impl NotText {
         }
     }
 
-    /// The hint for the user.
     pub fn hint(self) -> &'static str {
         match self {
             NotText::Compressed("gzip") => "unpack it first: zcat FILE | cudock explain",
@@ -33,10 +32,8 @@ impl NotText {
     }
 }
 
-/// The part of the input that is examined.
 const EXAMINED: usize = 64 << 10;
 
-/// Checks the start of an input.
 pub fn judge(start: &[u8]) -> Result<(), NotText> {
     let start = start.get(..EXAMINED).unwrap_or(start);
     for (magic, kind) in [

@@ -51,26 +51,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colors_are_removed() {
-        assert_eq!(normal(b"\x1b[1;31merror\x1b[0m here").as_ref(), b"error here");
-    }
-
-    #[test]
-    fn json_escapes_are_resolved() {
-        assert_eq!(
-            normal(br#"exec: \"nvidia-smi\": not found\n"#).as_ref(),
-            b"exec: \"nvidia-smi\": not found\n"
-        );
+    fn colors_are_removed_and_escapes_resolved() {
+        let cases: [(&[u8], &[u8]); 4] = [
+            (b"\x1b[1;31merror\x1b[0m here", b"error here"),
+            (br#"exec: \"nvidia-smi\": not found\n"#, b"exec: \"nvidia-smi\": not found\n"),
+            // Truncated escapes are accepted.
+            (b"end\\", b"end\\"),
+            (b"end\x1b[", b"end"),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(normal(line).as_ref(), expected, "{line:?}");
+        }
     }
 
     #[test]
     fn a_plain_line_is_not_copied() {
         assert!(matches!(normal(b"plain"), Cow::Borrowed(_)));
-    }
-
-    #[test]
-    fn a_truncated_escape_is_accepted() {
-        assert_eq!(normal(b"end\\").as_ref(), b"end\\");
-        assert_eq!(normal(b"end\x1b[").as_ref(), b"end");
     }
 }

@@ -114,10 +114,10 @@ fn ascii(class: &Class) -> u128 {
     let bits = |from: u32, to: u32| (from..=to.min(127)).fold(0, |set, c| set | 1_u128 << c);
     match class {
         Class::Unicode(class) => {
-            class.iter().fold(0, |set, range| set | bits(u32::from(range.start()), u32::from(range.end())))
+            class.iter().fold(0, |set, range| set | bits(range.start().into(), range.end().into()))
         }
         Class::Bytes(class) => {
-            class.iter().fold(0, |set, range| set | bits(u32::from(range.start()), u32::from(range.end())))
+            class.iter().fold(0, |set, range| set | bits(range.start().into(), range.end().into()))
         }
     }
 }
@@ -143,34 +143,31 @@ mod tests {
         Proof::new(&regex_syntax::parse(pattern).unwrap(), TEXT.as_bytes())
     }
 
-    fn holds(pattern: &str, line: &str) -> bool {
-        proof(pattern).unwrap().holds(line.as_bytes(), line.find(TEXT).unwrap())
-    }
-
     #[test]
-    fn a_number_and_a_bracket_after_the_text_are_compared() {
-        let pattern = r"abc(\d+)\)";
-        assert!(holds(pattern, "x abc12)"));
-        assert!(!holds(pattern, "x abc)"));
-        assert!(!holds(pattern, "x abc12"));
-    }
-
-    #[test]
-    fn a_word_must_end_where_the_pattern_says_so() {
-        let pattern = r"first|\babc\b";
-        assert!(holds(pattern, "abc"));
-        assert!(holds(pattern, "(abc)"));
-        assert!(!holds(pattern, "abcd"));
-        assert!(!holds(pattern, "_abc"));
-        assert!(!holds(pattern, "abc\u{e9}"), "left to the expression");
+    fn what_surrounds_the_text_is_compared() {
+        let (number, word) = (r"abc(\d+)\)", r"first|\babc\b");
+        let cases = [
+            (number, "x abc12)", true),
+            (number, "x abc)", false),
+            (number, "x abc12", false),
+            (word, "abc", true),
+            (word, "(abc)", true),
+            (word, "abcd", false),
+            (word, "_abc", false),
+            // Left to the expression.
+            (word, "abc\u{e9}", false),
+        ];
+        for (pattern, line, expected) in cases {
+            let proof = proof(pattern).unwrap();
+            assert_eq!(proof.holds(line.as_bytes(), line.find(TEXT).unwrap()), expected, "{line}");
+        }
     }
 
     #[test]
     fn what_is_not_simple_has_no_proof() {
-        assert!(proof(r"\d+abc").is_none());
-        assert!(proof(r"abc(?:x|yz)").is_none());
-        assert!(proof(r"(?m)abc$").is_none());
-        assert!(proof("abc\u{e9}").is_none());
+        for pattern in [r"\d+abc", r"abc(?:x|yz)", r"(?m)abc$", "abc\u{e9}"] {
+            assert!(proof(pattern).is_none(), "{pattern}");
+        }
     }
 
     proptest! {

@@ -22,7 +22,6 @@ const REACH: usize = 8 << 10;
 /// The length limit for excerpts.
 const EXCERPT: usize = 400;
 
-/// An error in scanning a log.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
     /// It could not be read.
@@ -46,7 +45,6 @@ pub struct Hit<'a> {
     pub group: Option<String>,
 }
 
-/// The messages in a log.
 #[derive(Debug, Clone)]
 pub struct LogReport<'a> {
     /// The messages found, most informative first.
@@ -84,7 +82,6 @@ impl<'a> Catalog<'a> {
         }
     }
 
-    /// Scans a text.
     pub fn explain(&self, text: &str) -> LogReport<'a> {
         let mut scan = Scan::new(self);
         scan.block(text.as_bytes(), true);
@@ -131,16 +128,9 @@ struct Scan<'c, 'a> {
 
 impl<'c, 'a> Scan<'c, 'a> {
     fn new(catalog: &'c Catalog<'a>) -> Self {
-        Self {
-            catalog,
-            hits: vec![None; catalog.entries.len()],
-            offset: 0,
-            lines: 0,
-            open_line: false,
-            candidates: Vec::new(),
-            matched: Vec::new(),
-            smi: None,
-        }
+        let hits = vec![None; catalog.entries.len()];
+        let (candidates, matched) = (Vec::new(), Vec::new());
+        Self { catalog, hits, offset: 0, lines: 0, open_line: false, candidates, matched, smi: None }
     }
 
     /// Scans a block and returns how far: the rest is scanned again with the next block, so that no message is lost

@@ -8,10 +8,8 @@ use serde::Serialize;
 /// The start of every such table.
 pub(crate) const SMI_HEADER: &[u8] = b"| NVIDIA-SMI ";
 
-/// A table of nvidia-smi.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SmiTable {
-    /// The driver's version.
     pub driver: DriverVersion,
     /// The newest CUDA version of the driver; `None` if libcuda does not load.
     pub cuda: Option<CudaVersion>,
@@ -48,22 +46,15 @@ impl SmiTable {
         };
         statements.push(format!("driver {}{branch}{cuda}", self.driver));
         for (major, runs) in drivers.runs(self.driver) {
-            statements.push(match runs {
+            let rest = match runs {
                 Runs::All => continue,
                 Runs::AllButPtxAfter(own) => {
-                    format!(
-                        "programs built with CUDA {major} start; PTX newer than {own} is not supported (error 222)"
-                    )
+                    format!("start; PTX newer than {own} is not supported (error 222)")
                 }
-                Runs::UpTo(own, needed) => {
-                    format!(
-                        "programs built with CUDA {major} up to {own} start; later ones need driver {needed}"
-                    )
-                }
-                Runs::None(needed) => {
-                    format!("programs built with CUDA {major} need driver {needed} (error 35)")
-                }
-            });
+                Runs::UpTo(own, needed) => format!("up to {own} start; later ones need driver {needed}"),
+                Runs::None(needed) => format!("need driver {needed} (error 35)"),
+            };
+            statements.push(format!("programs built with CUDA {major} {rest}"));
         }
         let mut gpus: Vec<&str> = self.gpus.iter().map(String::as_str).collect();
         gpus.dedup();

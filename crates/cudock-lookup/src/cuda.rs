@@ -4,10 +4,10 @@ use cudock_base::{UsageError, suggest};
 use cudock_facts::Facts;
 use cudock_facts::lookup::{NameMatch, Runs};
 use cudock_facts::tables::{Branch, ForwardCompatClass, Gpu, KernelModule, Toolkit, Vendor};
-use cudock_facts::version::{CudaRelease, CudaVersion, Date, DriverVersion, PtxArch, SmArch};
+use cudock_facts::version::{Capability, CudaRelease, CudaVersion, Date, DriverVersion, PtxArch, SmArch};
 use serde_json::{Value, json};
 
-use crate::result::{LookupResult, Sheet, View, enum_name, joined, or_dash, value};
+use crate::result::{LookupResult, Sheet, cells, enum_name, joined, lines, or_dash};
 
 /// All GPUs, or those with a name.
 pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupResult, UsageError> {
@@ -15,13 +15,8 @@ pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupResul
     let Some(name) = name else {
         let columns = ["gpu", "capability", "architecture", "memory", "class"];
         return Ok(LookupResult::list(&["gpus"], &gpus.gpu, &columns, |gpu| {
-            vec![
-                gpu.id.clone(),
-                or_dash(gpu.capability),
-                or_dash(gpu.architecture.as_ref()),
-                memory(gpu),
-                enum_name(&gpu.class),
-            ]
+            let (capability, architecture) = (or_dash(gpu.capability), or_dash(gpu.architecture.as_ref()));
+            cells(&[&gpu.id, &capability, &architecture, &memory(gpu), &enum_name(&gpu.class)])
         }));
     };
     let found = match gpus.find(name) {
@@ -32,11 +27,8 @@ pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupResul
         }
         found => found.rows(),
     };
-    Ok(LookupResult {
-        tables: vec!["gpus", "drivers", "azure_sizes"],
-        rows: found.iter().map(value).collect(),
-        view: View::Sheets(found.into_iter().map(|gpu| gpu_sheet(facts, gpu, today)).collect()),
-    })
+    let tables = ["gpus", "drivers", "azure_sizes"];
+    Ok(LookupResult::sheets(&tables, &found, |gpu| gpu_sheet(facts, gpu, today)))
 }
 
 fn memory(gpu: &Gpu) -> String {
@@ -64,36 +56,28 @@ fn gpu_sheet(facts: &Facts, gpu: &Gpu, today: Date) -> Sheet {
         facts.sizes().with_gpu(&ids).filter(|size| size.is_on_sale(today)).map(|size| size.name.clone());
     let title =
         if gpu.names.is_empty() { gpu.id.clone() } else { format!("{} ({})", gpu.id, joined(&gpu.names)) };
+    let capability = gpu.capability.map(|capability| format!("{capability} (sm_{})", capability.number()));
+    let kernel_module = gpu.kernel_module.map(|module| match module {
+        KernelModule::ProprietaryOnly => "the proprietary one only",
+        KernelModule::OpenOnly => "the open one only",
+        KernelModule::Either => "open or proprietary",
+    });
+    let compat = match (gpu.vendor, gpu.forward_compat) {
+        (Vendor::Amd, _) => "",
+        (Vendor::Nvidia, ForwardCompatClass::Yes) => "allowed",
+        (Vendor::Nvidia, ForwardCompatClass::No) => "not allowed (error 804)",
+        (Vendor::Nvidia, ForwardCompatClass::BrandDependent) => "depends on the brand the board reports",
+    };
     Sheet::new(title)
-        .maybe(
-            "capability",
-            gpu.capability.map(|capability| format!("{capability} (sm_{})", capability.number())),
-        )
+        .maybe("capability", capability)
         .maybe("architecture", gpu.architecture.as_ref())
         .field("class", enum_name(&gpu.class))
         .field("memory", if gpu.memory_gb.is_empty() { String::new() } else { memory(gpu) })
         .maybe("MIG", gpu.mig_instances.map(|count| format!("up to {count} instances")))
         .maybe("supported by", toolkits)
         .maybe("driven by", drivers)
-        .maybe(
-            "kernel module",
-            gpu.kernel_module.map(|module| match module {
-                KernelModule::ProprietaryOnly => "the proprietary one only",
-                KernelModule::OpenOnly => "the open one only",
-                KernelModule::Either => "open or proprietary",
-            }),
-        )
-        .field(
-            "cuda-compat",
-            match (gpu.vendor, gpu.forward_compat) {
-                (Vendor::Amd, _) => "",
-                (Vendor::Nvidia, ForwardCompatClass::Yes) => "allowed",
-                (Vendor::Nvidia, ForwardCompatClass::No) => "not allowed (error 804)",
-                (Vendor::Nvidia, ForwardCompatClass::BrandDependent) => {
-                    "depends on the brand the board reports"
-                }
-            },
-        )
+        .maybe("kernel module", kernel_module)
+        .field("cuda-compat", compat)
         .field("PCI ids", joined(&gpu.pci_ids))
         .field("on Azure", joined(sizes))
         .maybe("note", gpu.note.as_ref())
@@ -123,10 +107,8 @@ pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupRe
     })?;
     let version = drivers.last_release(named);
     let branch = drivers.branch_of(version).ok_or_else(|| {
-        let (oldest, newest) = (
-            drivers.branch.first().map_or(0, |row| row.branch),
-            drivers.newest().map_or(0, |row| row.branch),
-        );
+        let branch = |row: Option<&Branch>| row.map_or(0, |row| row.branch);
+        let (oldest, newest) = (branch(drivers.branch.first()), branch(drivers.newest()));
         UsageError::new(format!("driver {version} is outside the table, which has R{oldest} to R{newest}"))
             .hint("add newer tables with --facts DIR")
     })?;
@@ -139,7 +121,7 @@ pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupRe
     if let Some(row) = row.as_object_mut().filter(|_| !first.is_empty()) {
         row.insert("first_releases_run".to_owned(), Value::Array(first.clone()));
     }
-    let lines = |all: &[Value]| all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n");
+    let statements = |all: &[Value]| lines(all.iter().filter_map(Value::as_str).map(str::to_owned));
     let title = if named.is_exact() {
         format!("driver {version}, branch R{}", branch.branch)
     } else {
@@ -148,8 +130,8 @@ pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupRe
     let sheet = Sheet::new(title)
         .field("CUDA", branch.cuda.to_string())
         .field("PTX", format!("up to ISA {}", branch.ptx_isa))
-        .field("runs", lines(&runs))
-        .maybe("first releases", (!first.is_empty()).then(|| lines(&first)))
+        .field("runs", statements(&runs))
+        .maybe("first releases", (!first.is_empty()).then(|| statements(&first)))
         .field("cuda-compat", joined(&compat))
         .maybe("kind", branch.kind.map(|kind| enum_name(&kind)))
         .maybe("first release", branch.first_release)
@@ -163,10 +145,8 @@ pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupRe
 
 fn ends(branch: &Branch, today: Date) -> Option<String> {
     let end = branch.end_of_life?;
-    let vendor = branch
-        .end_of_life_vendor
-        .as_ref()
-        .map_or_else(String::new, |month| format!(" (NVIDIA's page: {month})"));
+    let vendor = branch.end_of_life_vendor.as_ref();
+    let vendor = vendor.map_or_else(String::new, |month| format!(" (NVIDIA's page: {month})"));
     let past = if end < today { ", past" } else { "" };
     Some(format!("{end}{past}{vendor}"))
 }
@@ -190,13 +170,8 @@ pub fn toolkit(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
     let Some(name) = name else {
         let columns = ["CUDA", "PTX", "driver", "gcc", "targets"];
         return Ok(LookupResult::list(&["toolkits"], &toolkits.toolkit, &columns, |toolkit| {
-            vec![
-                toolkit.cuda.to_string(),
-                toolkit.ptx_isa.to_string(),
-                or_dash(toolkit.driver_branch.map(|branch| format!("R{branch}"))),
-                or_dash(toolkit.gcc_max),
-                range(toolkit),
-            ]
+            let driver = or_dash(toolkit.driver_branch.map(|branch| format!("R{branch}")));
+            cells(&[&toolkit.cuda, &toolkit.ptx_isa, &driver, &or_dash(toolkit.gcc_max), &range(toolkit)])
         }));
     };
     let release = name.parse::<CudaRelease>().ok();
@@ -227,45 +202,30 @@ pub fn toolkit(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
         return Err(unknown());
     }
     let components = facts.components().components.iter().find(|row| Some(row.cuda) == release);
-    let lines = releases.iter().map(|row| {
+    let release_lines = releases.iter().map(|row| {
         let driver = row.min_linux.or(row.runfile_driver);
         let driver =
             driver.map_or_else(|| "driver not stated".to_owned(), |driver| format!("driver {driver}"));
         format!("{} ({}): {driver}", row.cuda, row.label)
     });
     let minor = facts.drivers().minor_compat(version.major());
+    let runs_from = minor
+        .map(|row| format!("driver {} on, by minor-version compatibility (no newer PTX)", row.min_linux));
+    let clang = toolkit.clang_max.map_or_else(String::new, |clang| format!(", clang up to {clang}"));
+    let compilers = toolkit.gcc_max.map(|gcc| format!("gcc up to {gcc}{clang}"));
+    let cudnn = toolkit.cudnn_in_image.as_ref().map(|version| format!("{version} in NVIDIA's cudnn image"));
+    let parts = components.into_iter().flat_map(|row| row.all());
+    let parts = parts.filter_map(|(name, version)| Some(format!("{name} {}", version?)));
     let sheet = Sheet::new(format!("CUDA {name}"))
         .field("PTX", format!("ISA {}", toolkit.ptx_isa))
         .field("targets", joined(&toolkit.sass))
         .maybe("change", toolkit.change.as_ref())
-        .maybe(
-            "runs from",
-            minor.map(|row| {
-                format!("driver {} on, by minor-version compatibility (no newer PTX)", row.min_linux)
-            }),
-        )
+        .maybe("runs from", runs_from)
         .maybe("full from", toolkit.driver_branch.map(|branch| format!("driver branch R{branch} on")))
-        .field("releases", lines.collect::<Vec<_>>().join("\n"))
-        .maybe(
-            "compilers",
-            toolkit.gcc_max.map(|gcc| {
-                let clang =
-                    toolkit.clang_max.map_or_else(String::new, |clang| format!(", clang up to {clang}"));
-                format!("gcc up to {gcc}{clang}")
-            }),
-        )
-        .maybe(
-            "cuDNN",
-            toolkit.cudnn_in_image.as_ref().map(|version| format!("{version} in NVIDIA's cudnn image")),
-        )
-        .field(
-            "components",
-            components.map_or_else(String::new, |row| {
-                joined(
-                    row.all().into_iter().filter_map(|(name, version)| Some(format!("{name} {}", version?))),
-                )
-            }),
-        )
+        .field("releases", lines(release_lines))
+        .maybe("compilers", compilers)
+        .maybe("cuDNN", cudnn)
+        .field("components", joined(parts))
         .field("note", if toolkit.partial { "only some of its parts have been seen" } else { "" })
         .maybe("note", toolkit.note.as_ref())
         .sources(toolkits.table.resolve(&toolkit.source));
@@ -287,36 +247,25 @@ pub fn arch(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageErro
         UsageError::new("no target given").hint("cudock facts arch sm_90a, cudock facts arch compute_80")
     })?;
     let cards = &facts.gpus().gpu;
-    let (kind, runs): (&str, Vec<&Gpu>) = if let Ok(arch) = name.parse::<SmArch>() {
-        (
-            "machine code",
-            cards.iter().filter(|gpu| gpu.capability.is_some_and(|card| arch.runs_on(card))).collect(),
-        )
+    let on = |runs: &dyn Fn(Capability) -> bool| -> Vec<&str> {
+        cards.iter().filter(|gpu| gpu.capability.is_some_and(runs)).map(|gpu| gpu.id.as_str()).collect()
+    };
+    let (kind, ids) = if let Ok(arch) = name.parse::<SmArch>() {
+        ("machine code", on(&|card| arch.runs_on(card)))
     } else if let Ok(arch) = name.parse::<PtxArch>() {
-        (
-            "PTX",
-            cards.iter().filter(|gpu| gpu.capability.is_some_and(|card| arch.compiles_for(card))).collect(),
-        )
+        ("PTX", on(&|card| arch.compiles_for(card)))
     } else {
-        return Err(UsageError::new(format!(
-            "`{name}` is not a target such as sm_90, sm_90a, sm_103f or compute_80"
-        )));
+        let message = format!("`{name}` is not a target such as sm_90, sm_90a, sm_103f or compute_80");
+        return Err(UsageError::new(message));
     };
-    let compiled: Vec<CudaVersion> = match name.replace("compute_", "sm_").parse::<SmArch>() {
-        Ok(arch) => facts
-            .toolkits()
-            .toolkit
-            .iter()
-            .filter(|row| row.sass.contains(&arch))
-            .map(|row| row.cuda)
-            .collect(),
-        Err(_) => Vec::new(),
-    };
+    let native = name.replace("compute_", "sm_").parse::<SmArch>().ok();
+    let toolkits = facts.toolkits().toolkit.iter();
+    let compiled = toolkits.filter(|row| native.is_some_and(|arch| row.sass.contains(&arch)));
+    let compiled: Vec<CudaVersion> = compiled.map(|row| row.cuda).collect();
     let toolkits = match (compiled.first(), compiled.last()) {
         (Some(first), Some(last)) => format!("CUDA {first} to {last}, as far as the table goes"),
         _ => "no toolkit in the table".to_owned(),
     };
-    let ids: Vec<&str> = runs.iter().map(|gpu| gpu.id.as_str()).collect();
     let sheet = Sheet::new(format!("{name}, {kind}"))
         .field("runs on", if ids.is_empty() { "no GPU in the table".to_owned() } else { joined(&ids) })
         .field("supported by", toolkits);

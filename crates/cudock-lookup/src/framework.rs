@@ -2,11 +2,11 @@
 
 use cudock_base::{UsageError, suggest};
 use cudock_facts::Facts;
-use cudock_facts::tables::{Frameworks, TorchBuild, TorchRelease};
+use cudock_facts::tables::{Frameworks, OnnxruntimeGpu, TorchBuild, TorchRelease};
 use pep440_rs::Version;
 use serde_json::json;
 
-use crate::result::{LookupResult, Sheet, View, joined, or_dash, value};
+use crate::result::{LookupResult, Sheet, cells, joined, or_dash, value};
 
 const TABLES: [&str; 1] = ["frameworks"];
 
@@ -43,21 +43,11 @@ fn known<T: ToString>(items: Option<&Vec<T>>) -> String {
 pub fn torch(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
     let Some(name) = name else {
-        return Ok(LookupResult::list(
-            &TABLES,
-            &frameworks.torch,
-            &["torch", "released", "CUDA", "driver", "torchvision", "python"],
-            |row| {
-                vec![
-                    row.version.to_string(),
-                    row.released.to_string(),
-                    row.cuda.to_string(),
-                    row.min_driver.to_string(),
-                    or_dash(row.torchvision.as_ref()),
-                    joined(&row.python),
-                ]
-            },
-        ));
+        let columns = ["torch", "released", "CUDA", "driver", "torchvision", "python"];
+        return Ok(LookupResult::list(&TABLES, &frameworks.torch, &columns, |row| {
+            let (vision, python) = (or_dash(row.torchvision.as_ref()), joined(&row.python));
+            cells(&[&row.version, &row.released, &row.cuda, &row.min_driver, &vision, &python])
+        }));
     };
     let requested = version(name, "2.5.1")?;
     let release = frameworks
@@ -78,20 +68,16 @@ pub fn torch(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageErr
 }
 
 fn torch_sheet(frameworks: &Frameworks, release: &TorchRelease, builds: &[&TorchBuild]) -> Sheet {
+    let on_pypi = format!("CUDA {} ({}), driver {} or newer", release.cuda, release.tag, release.min_driver);
+    let on_arm = release.aarch64_cuda.map_or_else(
+        || "CPU build only".to_owned(),
+        |cuda| format!("CUDA {cuda}: {}", known(release.aarch64_sass.as_ref())),
+    );
     let mut sheet = Sheet::new(format!("torch {}", release.version))
         .field("released", release.released.to_string())
         .field("python", joined(&release.python))
-        .field(
-            "on PyPI",
-            format!("CUDA {} ({}), driver {} or newer", release.cuda, release.tag, release.min_driver),
-        )
-        .field(
-            "on PyPI, arm",
-            release.aarch64_cuda.map_or_else(
-                || "CPU build only".to_owned(),
-                |cuda| format!("CUDA {cuda}: {}", known(release.aarch64_sass.as_ref())),
-            ),
-        )
+        .field("on PyPI", on_pypi)
+        .field("on PyPI, arm", on_arm)
         .maybe("torchvision", release.torchvision.as_ref())
         .maybe("torchaudio", release.torchaudio.as_ref())
         .maybe("cuDNN", release.cudnn.as_ref())
@@ -102,15 +88,8 @@ fn torch_sheet(frameworks: &Frameworks, release: &TorchRelease, builds: &[&Torch
     for build in builds {
         let note = build.note.as_ref().map_or_else(String::new, |note| format!("\n{note}"));
         let pypi = if build.pypi { ", the one on PyPI" } else { "" };
-        sheet = sheet.field(
-            "build",
-            format!(
-                "+{}{pypi}: code {}; PTX {}{note}",
-                build.tag,
-                known(build.sass.as_ref()),
-                known(build.ptx.as_ref())
-            ),
-        );
+        let (sass, ptx) = (known(build.sass.as_ref()), known(build.ptx.as_ref()));
+        sheet = sheet.field("build", format!("+{}{pypi}: code {sass}; PTX {ptx}{note}", build.tag));
     }
     sheet.sources(frameworks.table.resolve(&release.source))
 }
@@ -121,10 +100,7 @@ pub fn torchvision(facts: &Facts, name: Option<&str>) -> Result<LookupResult, Us
     let pairs: Vec<&TorchRelease> = frameworks.torch.iter().filter(|row| row.torchvision.is_some()).collect();
     let Some(name) = name else {
         return Ok(LookupResult::list(&TABLES, &pairs, &["torchvision", "torch"], |row| {
-            vec![
-                row.torchvision.as_ref().map_or_else(String::new, ToString::to_string),
-                row.version.to_string(),
-            ]
+            cells(&[&row.torchvision.as_ref().map_or_else(String::new, ToString::to_string), &row.version])
         }));
     };
     let requested = version(name, "0.20.1")?;
@@ -143,26 +119,21 @@ pub fn torchvision(facts: &Facts, name: Option<&str>) -> Result<LookupResult, Us
 pub fn tensorflow(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
     let Some(name) = name else {
-        return Ok(LookupResult::list(
-            &TABLES,
-            &frameworks.tensorflow,
-            &["tensorflow", "released", "CUDA", "cuDNN", "code", "PTX"],
-            |row| {
-                vec![
-                    row.version.to_string(),
-                    row.released.to_string(),
-                    or_dash(row.cuda),
-                    or_dash(row.cudnn_major),
-                    known(row.sass.as_ref()),
-                    known(row.ptx.as_ref()),
-                ]
-            },
-        ));
+        let columns = ["tensorflow", "released", "CUDA", "cuDNN", "code", "PTX"];
+        return Ok(LookupResult::list(&TABLES, &frameworks.tensorflow, &columns, |row| {
+            let (cuda, cudnn) = (or_dash(row.cuda), or_dash(row.cudnn_major));
+            let (sass, ptx) = (known(row.sass.as_ref()), known(row.ptx.as_ref()));
+            cells(&[&row.version, &row.released, &cuda, &cudnn, &sass, &ptx])
+        }));
     };
     let requested = version(name, "2.17.0")?;
     let row = frameworks.tensorflow(&requested).ok_or_else(|| {
         unknown("tensorflow", &requested, frameworks.tensorflow.iter().map(|row| &row.version))
     })?;
+    let extras =
+        [("CUDA runtime", &row.extra_cuda_runtime), ("cuDNN", &row.extra_cudnn), ("NCCL", &row.extra_nccl)];
+    let extras =
+        extras.into_iter().filter_map(|(name, version)| Some(format!("{name} {}", version.as_ref()?)));
     let sheet = Sheet::new(format!("tensorflow {}", row.version))
         .field("released", row.released.to_string())
         .field("python", joined(&row.python))
@@ -172,15 +143,7 @@ pub fn tensorflow(facts: &Facts, name: Option<&str>) -> Result<LookupResult, Usa
         .field("PTX", known(row.ptx.as_ref()))
         .maybe("PTX ISA", row.ptx_isa)
         .field("TF-TRT", if row.tensorrt { "inside" } else { "not inside" })
-        .field(
-            "and-cuda",
-            joined(
-                [&row.extra_cuda_runtime, &row.extra_cudnn, &row.extra_nccl]
-                    .into_iter()
-                    .zip(["CUDA runtime", "cuDNN", "NCCL"])
-                    .filter_map(|(version, name)| Some(format!("{name} {}", version.as_ref()?))),
-            ),
-        )
+        .field("and-cuda", joined(extras))
         .maybe("note", row.note.as_ref())
         .sources(frameworks.table.resolve(&row.source));
     Ok(LookupResult::sheet(&TABLES, value(row), sheet))
@@ -189,22 +152,15 @@ pub fn tensorflow(facts: &Facts, name: Option<&str>) -> Result<LookupResult, Usa
 /// Releases of onnxruntime-gpu.
 pub fn onnxruntime(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
+    let cuda = |row: &OnnxruntimeGpu| {
+        row.cuda.map_or_else(|| format!("{}.x", row.cuda_major), |cuda| cuda.to_string())
+    };
     let Some(name) = name else {
-        return Ok(LookupResult::list(
-            &TABLES,
-            &frameworks.onnxruntime_gpu,
-            &["onnxruntime-gpu", "released", "CUDA", "cuDNN", "code", "PTX"],
-            |row| {
-                vec![
-                    row.version.to_string(),
-                    row.released.to_string(),
-                    row.cuda.map_or_else(|| format!("{}.x", row.cuda_major), |cuda| cuda.to_string()),
-                    row.cudnn_major.to_string(),
-                    known(Some(&row.sass)),
-                    known(Some(&row.ptx)),
-                ]
-            },
-        ));
+        let columns = ["onnxruntime-gpu", "released", "CUDA", "cuDNN", "code", "PTX"];
+        return Ok(LookupResult::list(&TABLES, &frameworks.onnxruntime_gpu, &columns, |row| {
+            let (sass, ptx) = (known(Some(&row.sass)), known(Some(&row.ptx)));
+            cells(&[&row.version, &row.released, &cuda(row), &row.cudnn_major, &sass, &ptx])
+        }));
     };
     let requested = version(name, "1.31.1")?;
     let row = frameworks.onnxruntime_gpu(&requested).ok_or_else(|| {
@@ -214,7 +170,7 @@ pub fn onnxruntime(facts: &Facts, name: Option<&str>) -> Result<LookupResult, Us
         .field("read from", read_from(&row.version, &requested))
         .field("released", row.released.to_string())
         .field("python", joined(&row.python))
-        .field("CUDA", row.cuda.map_or_else(|| format!("{}.x", row.cuda_major), |cuda| cuda.to_string()))
+        .field("CUDA", cuda(row))
         .field("cuDNN", row.cudnn_major.to_string())
         .field("code", known(Some(&row.sass)))
         .field("PTX", known(Some(&row.ptx)))
@@ -238,7 +194,7 @@ pub fn jax(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError
             let known = frameworks.jax_plugin.iter().map(|row| &row.version);
             return Err(unknown("JAX CUDA plugin", &requested, known));
         }
-        let sheets = found.iter().map(|row| {
+        return Ok(LookupResult::sheets(&TABLES, &found, |row| {
             Sheet::new(format!("{} {requested}", row.package))
                 .field("read from", read_from(&row.version, &requested))
                 .field("released", row.released.to_string())
@@ -252,29 +208,14 @@ pub fn jax(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError
                 .maybe("cuDNN", row.cudnn.as_ref())
                 .maybe("NCCL", row.nccl.as_ref())
                 .sources(frameworks.table.resolve(&row.source))
-        });
-        return Ok(LookupResult {
-            tables: TABLES.to_vec(),
-            rows: found.iter().map(value).collect(),
-            view: View::Sheets(sheets.collect()),
-        });
+        }));
     }
-    Ok(LookupResult::list(
-        &TABLES,
-        &frameworks.jax_plugin,
-        &["plugin", "version", "released", "driver", "built with", "code", "PTX"],
-        |row| {
-            vec![
-                row.package.clone(),
-                row.version.to_string(),
-                row.released.to_string(),
-                row.min_driver.to_string(),
-                or_dash(row.built_with),
-                known(row.sass.as_ref()),
-                known(row.ptx.as_ref()),
-            ]
-        },
-    ))
+    let columns = ["plugin", "version", "released", "driver", "built with", "code", "PTX"];
+    Ok(LookupResult::list(&TABLES, &frameworks.jax_plugin, &columns, |row| {
+        let (sass, ptx) = (known(row.sass.as_ref()), known(row.ptx.as_ref()));
+        let built_with = or_dash(row.built_with);
+        cells(&[&row.package, &row.version, &row.released, &row.min_driver, &built_with, &sass, &ptx])
+    }))
 }
 
 /// TensorRT releases.

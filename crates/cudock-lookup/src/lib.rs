@@ -20,27 +20,16 @@ pub use result::{List, LookupResult, Sheet, View};
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 
-/// Lists the tables.
+use self::result::cells;
+
 pub fn tables(facts: &Facts, today: Date) -> LookupResult {
     let tables = facts.tables();
-    let rows = tables.iter().map(|table| {
+    let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
+    let columns = ["table", "rows", "sources", "as of", "age", "from"];
+    LookupResult::list(&names, &tables, &columns, |table| {
         let age = today.days_since(table.as_of);
-        let overlay =
-            table.overlay.as_ref().map_or_else(|| "embedded".to_owned(), |path| path.display().to_string());
-        vec![
-            table.name.to_owned(),
-            table.rows.to_string(),
-            table.sources.to_string(),
-            table.as_of.to_string(),
-            format!("{age} {}", if age == 1 { "day" } else { "days" }),
-            overlay,
-        ]
-    });
-    let columns = vec!["table", "rows", "sources", "as of", "age", "from"];
-    let list = List { columns, rows: rows.collect() };
-    LookupResult {
-        tables: tables.iter().map(|table| table.name).collect(),
-        rows: tables.iter().map(result::value).collect(),
-        view: View::List(list),
-    }
+        let age = format!("{age} {}", if age == 1 { "day" } else { "days" });
+        let from = table.overlay.as_ref().map_or_else(|| "embedded".into(), |path| path.to_string_lossy());
+        cells(&[&table.name, &table.rows, &table.sources, &table.as_of, &age, &from])
+    })
 }

@@ -10,7 +10,6 @@ pub struct Choice {
     /// The text to change.
     #[serde(flatten)]
     pub span: ChoiceSpan,
-    /// What is chosen.
     #[serde(flatten)]
     pub kind: ChoiceKind,
     /// Its role: `az vm create --size`, `resources.requests.gpu`; empty for a mere mention.
@@ -24,16 +23,13 @@ pub struct Choice {
     pub low_priority: bool,
 }
 
-/// What is chosen.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum ChoiceKind {
     /// A virtual machine size.
     Size {
-        /// As written.
         name: String,
     },
-    /// GPUs of a container instance.
     ContainerGpu {
         /// K80, P100 or V100.
         sku: Option<String>,
@@ -48,14 +44,15 @@ pub enum ChoiceKind {
         count: u32,
     },
     /// A client library, by one of its names.
-    Interface { interface: Interface, name: String },
-    /// Low-priority nodes of Batch.
+    Interface {
+        interface: Interface,
+        name: String,
+    },
     LowPriorityNodes,
     /// A tag or option that skips the GPU driver of AKS nodes.
     SkipDriver,
     /// A machine image without its SKU and version.
     ImageReference {
-        /// As written.
         reference: String,
     },
 }
@@ -81,7 +78,6 @@ pub enum Service {
     /// Machine Learning.
     Ml,
     Batch,
-    /// Kubernetes.
     Aks,
 }
 

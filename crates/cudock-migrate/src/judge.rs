@@ -26,7 +26,6 @@ pub use replacement::Replacement;
 pub use status::Status;
 
 use crate::choice::{Choice, ChoiceKind, Service};
-use assess::Assessment;
 use price::known_region;
 
 /// A choice and whether it still works.
@@ -39,13 +38,10 @@ pub struct ChoiceFinding {
     pub code: Option<&'static str>,
     /// An error no longer works.
     pub severity: Severity,
-    /// One sentence.
     pub message: String,
-    /// The machine that was chosen.
     pub old: Option<OldMachine>,
     /// Replacements, the best fitting and cheapest first.
     pub replacements: Vec<Replacement>,
-    /// Notes from the tables.
     pub notes: Vec<String>,
 }
 
@@ -103,6 +99,15 @@ fn spelled_like(old: &str, new: &str) -> String {
     bare.unwrap_or(new).to_owned()
 }
 
+/// Assesses a choice on a day, in a region of the tables.
+#[derive(Clone, Copy)]
+struct Assessor<'a> {
+    facts: &'a Facts,
+    day: Date,
+    region: Option<&'a str>,
+    choice: &'a Choice,
+}
+
 /// Everything that an assessment depends on.
 type AssessmentKey<'c> = (&'c ChoiceKind, Option<&'c str>, Option<Service>, bool);
 
@@ -111,18 +116,15 @@ type AssessmentKey<'c> = (&'c ChoiceKind, Option<&'c str>, Option<Service>, bool
 /// Choices of unknown GPUs have no finding.
 pub fn judge(facts: &Facts, day: Date, region: Option<&str>, choices: &[Choice]) -> Vec<ChoiceFinding> {
     // Texts repeat themselves: the same choice in the same region is looked up once.
-    let mut known: HashMap<AssessmentKey<'_>, Option<Assessment>> = HashMap::new();
+    let mut known: HashMap<AssessmentKey<'_>, Option<ChoiceFinding>> = HashMap::new();
     let mut findings = Vec::new();
     for choice in choices {
         let wanted = region.or(choice.region.as_deref());
         let key = (&choice.kind, wanted, choice.service, choice.low_priority);
-        let assessment = known
-            .entry(key)
-            .or_insert_with(|| assess::assess(facts, day, known_region(facts, wanted), choice));
-        let Some(assessment) = assessment else { continue };
-        let Assessment { status, code, severity, message, old, replacements, notes } = assessment.clone();
-        let choice = choice.clone();
-        findings.push(ChoiceFinding { choice, status, code, severity, message, old, replacements, notes });
+        let assess = || Assessor { facts, day, region: known_region(facts, wanted), choice }.assess();
+        if let Some(finding) = known.entry(key).or_insert_with(assess) {
+            findings.push(ChoiceFinding { choice: choice.clone(), ..finding.clone() });
+        }
     }
     findings
 }

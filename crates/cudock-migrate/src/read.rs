@@ -21,6 +21,7 @@ mod yaml;
 use crate::choice::Choice;
 use blocks::Block;
 use collector::ChoiceCollector;
+use context::Contexts;
 use dialect::Dialect;
 use tree::Tree;
 use variables::Variables;
@@ -46,7 +47,7 @@ pub fn read(text: &str) -> Reading {
     for block in &blocks {
         let tree = structure(text, block, &mut collector);
         variables.gather(text, block);
-        variables.gather_pairs(text, &tree);
+        variables.gather_pairs(&tree);
         trees.push(tree);
     }
     collector.comments.sort_unstable();
@@ -54,25 +55,26 @@ pub fn read(text: &str) -> Reading {
     az::read(text, &variables, &mut collector);
     let hint = context::hint_of(text);
     for tree in &trees {
-        sizes::read(text, tree, hint, &mut collector);
-        containers::read(text, tree, &mut collector);
+        let contexts = Contexts::of(tree);
+        sizes::read(tree, &contexts, hint, &mut collector);
+        containers::read(tree, &contexts, &mut collector);
     }
     sdk::read(text, &mut collector);
     mention::read(text, hint, &mut collector);
     collector.finish()
 }
 
-fn structure(text: &str, block: &Block, collector: &mut ChoiceCollector<'_>) -> Tree {
+fn structure<'t>(text: &'t str, block: &Block, collector: &mut ChoiceCollector<'_>) -> Tree<'t> {
     match block.dialect {
-        Dialect::Prose => Tree::default(),
+        Dialect::Prose => Tree::new(text),
         Dialect::Shell => {
             let comments = cudock_base::shell::comments(text, block.start..block.end);
             collector.comments.extend(comments.into_iter().map(|bytes| (bytes.start, bytes.end)));
-            Tree::default()
+            Tree::new(text)
         }
-        Dialect::Yaml => yaml::read(text, block.start, block.end, &mut collector.comments),
+        Dialect::Yaml => yaml::read(text, block, &mut collector.comments),
         Dialect::Json | Dialect::Terraform | Dialect::Bicep | Dialect::Python | Dialect::Plain => {
-            brackets::read(text, block.start, block.end, block.dialect, &mut collector.comments)
+            brackets::read(text, block, &mut collector.comments)
         }
     }
 }

@@ -15,11 +15,7 @@ const TEXT_TO_NOISE: usize = 10;
 pub enum MigrateError {
     /// It is larger than [`MAX_FILE_SIZE`].
     #[error("file of {bytes} bytes exceeds the limit of {} MiB", MAX_FILE_SIZE >> 20)]
-    TooLarge {
-        /// Its size.
-        bytes: u64,
-    },
-    /// It is not text.
+    TooLarge { bytes: u64 },
     #[error("not a text file: invalid character at byte {offset}")]
     Binary {
         /// The first invalid byte.

@@ -1,7 +1,6 @@
 //! Targets of Azure sizes: GPU, processor and the driver that the service installs.
 
-use cudock_base::Arch;
-use cudock_base::suggest;
+use cudock_base::{Arch, suggest};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_facts::lookup::NameMatch;
@@ -27,14 +26,11 @@ impl Target {
         };
         match facts.sizes().find(name) {
             NameMatch::One(size) => Self::of_size_row(facts, size, service, driver, today),
-            NameMatch::Several(sizes) => Err(TargetError {
-                message: format!("`{name}` matches several sizes"),
-                near: sizes.iter().map(|size| size.name.clone()).collect(),
-            }),
-            NameMatch::NotFound(near) => Err(TargetError {
-                message: format!("unknown Azure size `{name}`"),
-                near: near.into_iter().map(str::to_owned).collect(),
-            }),
+            NameMatch::Several(sizes) => {
+                let names = sizes.iter().map(|size| &size.name);
+                Err(TargetError::new(format!("`{name}` matches several sizes"), names))
+            }
+            NameMatch::NotFound(near) => Err(TargetError::new(format!("unknown Azure size `{name}`"), near)),
         }
     }
 
@@ -67,8 +63,7 @@ impl Target {
         named_driver: Option<DriverVersion>,
         today: Date,
     ) -> Result<Self, TargetError> {
-        let no_gpu =
-            || TargetError { message: format!("{} has no GPU in the tables", size.name), near: Vec::new() };
+        let no_gpu = || TargetError::new(format!("{} has no GPU in the tables", size.name), [""; 0]);
         let row = gpu_named(facts, size.gpu.as_deref().ok_or_else(no_gpu)?)?;
         let on = service.unwrap_or(DEFAULT_SERVICE);
         let brought = installed_driver(facts, on, size);
@@ -91,20 +86,14 @@ impl Target {
         target.service = Some(on.to_owned());
         target.sku = Some(size.name.clone());
         target.traits.cpu = Some(Arch::to_oci(&size.cpu_arch).to_owned());
-        target.traits.gpu_count = size
-            .gpu_count
-            .filter(|count| *count >= 1.0)
-            .map(|count| if count >= 255.0 { 255 } else { count_of(count) });
+        target.traits.gpu_count = size.gpu_count.filter(|count| *count >= 1.0).map(count_of);
         if !size.is_on_sale(today) {
             target.traits.notes.push(retired(size));
         }
         if matches!(size.driver, Some(SizeDriver::Grid | SizeDriver::GridV20)) {
-            let note = Finding::new(
-                codes::VGPU_DRIVER,
-                Severity::Note,
-                format!("{} takes Azure's GRID driver", size.name),
-                "install the GRID driver Azure distributes, of the version its driver guide names",
-            );
+            let message = format!("{} takes Azure's GRID driver", size.name);
+            let fix = "install the GRID driver Azure distributes, of the version its driver guide names";
+            let note = Finding::new(codes::VGPU_DRIVER, Severity::Note, message, fix);
             let evidence = FindingEvidence::new(&size.name, "driver kind in the tables");
             target.traits.notes.push(note.with_evidence([evidence]));
         }
@@ -114,7 +103,7 @@ impl Target {
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 255")]
 fn count_of(count: f64) -> u32 {
-    count as u32
+    count.min(255.0) as u32
 }
 
 const DEFAULT_SERVICE: &str = "vm";
@@ -125,9 +114,9 @@ fn service_named<'f>(facts: &'f Facts, name: &str) -> Result<&'f str, TargetErro
     let services = || facts.services().service.iter().map(|service| service.id.as_str());
     let part_of =
         |id: &str| wanted.strip_prefix(id).is_some_and(|part| part.is_empty() || part.starts_with('-'));
-    services().filter(|id| part_of(id)).max_by_key(|id| id.len()).ok_or_else(|| TargetError {
-        message: format!("unknown Azure service `{name}`"),
-        near: suggest::nearest(&wanted, services()).into_iter().map(str::to_owned).collect(),
+    services().filter(|id| part_of(id)).max_by_key(|id| id.len()).ok_or_else(|| {
+        let near = suggest::nearest(&wanted, services());
+        TargetError::new(format!("unknown Azure service `{name}`"), near)
     })
 }
 

@@ -28,30 +28,17 @@ impl Target {
         let branch_only = driver.filter(|driver| !driver.is_exact()).map(DriverVersion::branch);
         let driver = if row.vendor == Vendor::Nvidia { driver.or(assumed) } else { None };
         let driver = driver.map(|driver| facts.drivers().last_release(driver));
-        let branch = driver.and_then(|driver| facts.drivers().branch_of(driver));
-        Self {
-            gpu: Some(row.id.clone()),
-            capability: row.capability,
-            driver,
-            cuda: branch.map(|branch| branch.cuda),
-            sku: None,
-            service: None,
-            traits: Traits {
-                vendor: row.vendor,
-                forward_compat: row.forward_compat,
-                modules: row.kernel_module,
-                brand: brand(row),
-                gpu_count: None,
-                cpu: own_processor(row).map(str::to_owned),
-                ptx_isa: branch.map(|branch| branch.ptx_isa),
-                wsl: false,
-                branch_only,
-                driver_assumed,
-                start: StartPath::default(),
-                machine: None,
-                notes: Vec::new(),
-            },
-        }
+        let target = Self::unknown_gpu(facts, driver);
+        let traits = Traits {
+            vendor: row.vendor,
+            forward_compat: row.forward_compat,
+            brand: brand(row),
+            cpu: own_processor(row).map(str::to_owned),
+            branch_only,
+            driver_assumed,
+            ..target.traits
+        };
+        Self { gpu: Some(row.id.clone()), capability: row.capability, traits, ..target }
     }
 
     pub fn unknown_gpu(facts: &Facts, driver: Option<DriverVersion>) -> Self {
@@ -66,7 +53,6 @@ impl Target {
             traits: Traits {
                 vendor: Vendor::Nvidia,
                 forward_compat: ForwardCompatClass::BrandDependent,
-                modules: None,
                 brand: None,
                 gpu_count: None,
                 cpu: None,
@@ -83,27 +69,17 @@ impl Target {
 }
 
 pub(super) fn gpu_named<'f>(facts: &'f Facts, name: &str) -> Result<&'f Gpu, TargetError> {
-    let alike = |rows: &[&Gpu]| {
-        rows.first().is_some_and(|first| {
-            rows.iter()
-                .all(|row| row.capability == first.capability && row.forward_compat == first.forward_compat)
-        })
+    let alike = |rows: &[&'f Gpu]| {
+        let key = |row: &Gpu| (row.capability, row.forward_compat);
+        rows.first().copied().filter(|first| rows.iter().all(|row| key(row) == key(first)))
     };
     match facts.gpus().find(name) {
         NameMatch::One(row) => Ok(row),
         // Variants of a GPU that differ only in memory are the same here.
-        NameMatch::Several(rows) if alike(&rows) => rows
-            .first()
-            .copied()
-            .ok_or_else(|| TargetError { message: format!("unknown GPU `{name}`"), near: Vec::new() }),
-        NameMatch::Several(rows) => Err(TargetError {
-            message: format!("`{name}` matches several GPUs"),
-            near: rows.iter().map(|row| row.id.clone()).collect(),
+        NameMatch::Several(rows) => alike(&rows).ok_or_else(|| {
+            TargetError::new(format!("`{name}` matches several GPUs"), rows.iter().map(|row| &row.id))
         }),
-        NameMatch::NotFound(near) => Err(TargetError {
-            message: format!("unknown GPU `{name}`"),
-            near: near.into_iter().map(str::to_owned).collect(),
-        }),
+        NameMatch::NotFound(near) => Err(TargetError::new(format!("unknown GPU `{name}`"), near)),
     }
 }
 

@@ -44,7 +44,6 @@ pub struct GateRequirement {
     pub alternatives: Vec<Vec<Result<Term, GrammarError>>>,
 }
 
-/// The requirements of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gate {
     /// `NVIDIA_DISABLE_REQUIRE` is set: nothing is evaluated.
@@ -60,7 +59,6 @@ pub struct Gate {
 pub struct GateHost {
     /// The newest CUDA version that the host's driver supports.
     pub cuda: Option<CudaVersion>,
-    /// The host's driver.
     pub driver: Option<DriverVersion>,
     /// The GPUs that the container will see. If empty, conditions on GPUs are satisfied.
     pub gpus: Vec<GateGpu>,
@@ -69,7 +67,6 @@ pub struct GateHost {
 /// The properties of a GPU that the gate depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GateGpu {
-    /// Its compute capability.
     pub capability: Option<Capability>,
     /// Its brand as NVML names it: `Tesla`, `GeForce`, `NvidiaRTX` …
     pub brand: Option<String>,
@@ -78,7 +75,6 @@ pub struct GateGpu {
 /// The alternative that is closest to being satisfied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearMiss {
-    /// The alternative as written.
     pub alternative: String,
     /// Its first unsatisfied condition.
     pub failed: Term,
@@ -105,11 +101,9 @@ pub enum GateVerdict {
     },
     /// It depends on an unknown property. A container tool that does not know it either starts the container.
     Unknown {
-        /// The variable it depends on.
         variable: String,
         /// The first alternative that may be satisfied.
         alternative: String,
-        /// The unknown properties.
         missing: Vec<Property>,
         /// The GPU that it was evaluated for.
         gpu: Option<usize>,
@@ -163,12 +157,7 @@ impl GateRequirement {
 }
 
 fn read_term(variable: &str, text: &str, position: usize) -> Result<Term, GrammarError> {
-    Term::parse(text, position).map_err(|message| GrammarError {
-        variable: variable.to_owned(),
-        text: text.to_owned(),
-        position,
-        message,
-    })
+    Term::parse(text, position).map_err(|message| GrammarError::new(variable, text, position, message))
 }
 
 /// The non-empty parts between separators, each with its offset.
@@ -202,11 +191,11 @@ impl Gate {
                 Some(version) => {
                     gate.requirements.push(GateRequirement::read(CUDA_VERSION, &format!("cuda>={version}")));
                 }
-                None => gate.broken = Some(grammar_error(CUDA_VERSION, version, "not a version")),
+                None => gate.broken = Some(GrammarError::new(CUDA_VERSION, version, 0, "not a version")),
             }
         }
         if let (None, Some(one_more)) = (&gate.broken, gate.requirements.get(MOST_REQUIREMENTS)) {
-            gate.broken = Some(grammar_error(&one_more.variable, &one_more.text, TOO_MANY));
+            gate.broken = Some(GrammarError::new(&one_more.variable, &one_more.text, 0, TOO_MANY));
         }
         gate
     }
@@ -231,7 +220,7 @@ impl Gate {
                 let variable = requirement.variable.clone();
                 match inputs.evaluate(requirement) {
                     TermOutcome::Met => {}
-                    TermOutcome::Assumed { alternative, missing } => {
+                    TermOutcome::Assumed(alternative, missing) => {
                         if verdict == GateVerdict::Open {
                             verdict = GateVerdict::Unknown { variable, alternative, missing, gpu };
                         }
@@ -247,8 +236,4 @@ impl Gate {
         }
         verdict
     }
-}
-
-fn grammar_error(variable: &str, text: &str, message: &'static str) -> GrammarError {
-    GrammarError { variable: variable.to_owned(), text: text.to_owned(), position: 0, message }
 }

@@ -50,11 +50,9 @@ fn machine(host: &Host, diagnosis: &Diagnosis) -> TargetMachine {
         .libraries
         .iter()
         .find(|library| library.name == "libcuda.so.1" && library.found_by != FoundBy::NotSearched);
-    let libcuda = first.map(|library| HostLibcuda {
-        path: library.path.clone(),
-        kind: library.kind,
-        version: library.version,
-        by_library_path: library.found_by == FoundBy::LibraryPath,
+    let libcuda = first.map(|library| {
+        let (path, kind, version) = (library.path.clone(), library.kind, library.version);
+        HostLibcuda { path, kind, version }
     });
     let has_jit = host.libraries.iter().any(|library| library.name.starts_with("libnvidia-ptxjitcompiler"));
     let uuids = match &host.nvml {

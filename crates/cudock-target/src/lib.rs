@@ -13,7 +13,7 @@ use std::fmt;
 
 use cudock_base::{ErrorKind, Report, did_you_mean};
 use cudock_facts::finding::Finding;
-use cudock_facts::tables::{ForwardCompatClass, KernelModule, Vendor};
+use cudock_facts::tables::{ForwardCompatClass, Vendor};
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxIsa};
 use cudock_host::host::LibraryKind;
 use serde::Serialize;
@@ -25,12 +25,9 @@ pub use capability::{capabilities, capability_named};
 pub struct Target {
     /// The GPU, by its name in the tables or in the driver.
     pub gpu: Option<String>,
-    /// Its compute capability.
     pub capability: Option<Capability>,
     pub driver: Option<DriverVersion>,
-    /// The CUDA version of the driver.
     pub cuda: Option<CudaVersion>,
-    /// The Azure size.
     pub sku: Option<String>,
     /// The Azure service whose driver is assumed, if there is a size.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,12 +40,9 @@ pub struct Target {
 /// Other properties of a target that decide a verdict.
 #[derive(Debug, Clone)]
 pub struct Traits {
-    /// The vendor of the GPU.
     pub vendor: Vendor,
     /// Whether cuda-compat supports it.
     pub forward_compat: ForwardCompatClass,
-    /// The kernel modules that support it.
-    pub modules: Option<KernelModule>,
     /// Its brand in NVML, which container requirements use.
     pub brand: Option<String>,
     pub gpu_count: Option<u32>,
@@ -62,7 +56,6 @@ pub struct Traits {
     pub branch_only: Option<u16>,
     /// Why this driver is assumed; none if the user named it.
     pub driver_assumed: Option<String>,
-    /// How containers are started.
     pub start: StartPath,
     pub machine: Option<TargetMachine>,
     /// Findings about the target itself.
@@ -98,18 +91,20 @@ pub struct HostLibcuda {
     pub path: String,
     pub kind: LibraryKind,
     pub version: Option<DriverVersion>,
-    /// Whether it was found through `LD_LIBRARY_PATH`.
-    pub by_library_path: bool,
 }
 
 /// An invalid target name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TargetError {
-    /// The problem.
     pub message: String,
-    /// Similar names.
     pub near: Vec<String>,
+}
+
+impl TargetError {
+    fn new(message: String, near: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { message, near: near.into_iter().map(Into::into).collect() }
+    }
 }
 
 impl Report for TargetError {

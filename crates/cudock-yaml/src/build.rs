@@ -26,14 +26,9 @@ pub fn parse_with(text: &str, on_error: &mut dyn FnMut(Error)) -> Result<Node, E
         return Err(Error::new(Span::START, ErrorKind::TooLarge));
     }
     check_brackets(text)?;
-    let mut builder = TreeBuilder {
-        parser: Parser::new_from_str(text),
-        spans: Spans::new(text),
-        budget: text.len().saturating_mul(4).saturating_add(1024),
-        anchors: HashMap::new(),
-        on_error,
-    };
-    builder.document()
+    let (parser, spans) = (Parser::new_from_str(text), Spans::new(text));
+    let budget = text.len().saturating_mul(4).saturating_add(1024);
+    TreeBuilder { parser, spans, budget, anchors: HashMap::new(), on_error }.document()
 }
 
 fn check_brackets(text: &str) -> Result<(), Error> {
@@ -48,10 +43,8 @@ fn check_brackets(text: &str) -> Result<(), Error> {
             _ => {}
         }
         if depth > MAX_BRACKETS {
-            return Err(Error::new(
-                Span { line, column, start: offset, end: offset + 1 },
-                ErrorKind::TooDeep,
-            ));
+            let span = Span { line, column, start: offset, end: offset + 1 };
+            return Err(Error::new(span, ErrorKind::TooDeep));
         }
     }
     Ok(())
@@ -116,15 +109,11 @@ impl<'t> TreeBuilder<'t, '_> {
                 let quoted = style != ScalarStyle::Plain || self.is_text(tag.as_deref(), span);
                 (anchor, Data::Scalar(Scalar { text: text.into_owned(), quoted }))
             }
-            Event::SequenceStart(anchor, tag) => {
+            Event::SequenceStart(anchor, ref tag) | Event::MappingStart(anchor, ref tag) => {
                 self.pay(0, span)?;
                 self.is_text(tag.as_deref(), span);
-                (anchor, Data::List(self.list(depth)?))
-            }
-            Event::MappingStart(anchor, tag) => {
-                self.pay(0, span)?;
-                self.is_text(tag.as_deref(), span);
-                (anchor, Data::Map(self.map(depth)?))
+                let is_list = matches!(event, Event::SequenceStart(..));
+                (anchor, if is_list { Data::List(self.list(depth)?) } else { Data::Map(self.map(depth)?) })
             }
             other => {
                 let message = format!("{other:?} where a value should be");

@@ -36,28 +36,18 @@ impl Error {
 /// The kinds of errors. The last three leave a tree and are reported by [`parse_with`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
-    /// Larger than [`LARGEST`].
     #[error("larger than {} KiB", LARGEST >> 10)]
     TooLarge,
-    /// Not YAML.
     #[error("{message}")]
-    Syntax {
-        /// The parser's message.
-        message: String,
-    },
-    /// Deeper than the limit.
+    Syntax { message: String },
     #[error("lists and maps are nested too deeply")]
     TooDeep,
-    /// Expanded aliases exceed the limit.
     #[error("expanded aliases exceed the size of the file")]
     AliasesRepeat,
-    /// More than one document.
     #[error("a second document in the file")]
     SecondDocument,
-    /// No document.
     #[error("the file is empty")]
     Empty,
-    /// A key that is a list or a map.
     #[error("a key that is a list or a map")]
     KeyNotText,
     /// An unknown tag, which is ignored.
@@ -66,7 +56,6 @@ pub enum ErrorKind {
     /// A duplicate key. The first one counts.
     #[error("duplicate key `{key}`")]
     DuplicateKey { key: String },
-    /// `<<` with a value that is not a map.
     #[error("expected a map for `<<`, found {found}")]
     MergeNotMap { found: &'static str },
 }

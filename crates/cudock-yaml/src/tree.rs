@@ -6,16 +6,12 @@ use cudock_base::Span;
 pub struct Node {
     /// Its span; for an alias, the span of its anchor.
     pub span: Span,
-    /// Its contents.
     pub data: Data,
 }
 
-/// The contents of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Data {
-    /// A single value.
     Scalar(Scalar),
-    /// A sequence.
     List(Vec<Node>),
     /// A mapping with unique keys.
     Map(Vec<MapEntry>),
@@ -42,12 +38,9 @@ pub struct Scalar {
 /// The type of a single value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScalarKind {
-    /// Nothing.
     Null,
-    /// True or false.
     Flag(bool),
     Number,
-    /// Anything else.
     Text,
 }
 

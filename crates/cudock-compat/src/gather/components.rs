@@ -2,6 +2,7 @@
 
 use cudock_host::host::PythonEnvironment;
 
+use super::base_name;
 use crate::evidence::Component;
 
 /// Libraries of NVIDIA that choose among their modules by the card.
@@ -38,15 +39,14 @@ const LIBRARIES: [(&str, &str); 28] = [
 
 /// Which of NVIDIA's libraries a file is.
 pub(crate) fn vendor_library(path: &str) -> Option<&'static str> {
-    let name = path.rsplit('/').next()?;
-    let (stem, _) = name.split_once(".so")?;
+    let (stem, _) = base_name(path).split_once(".so")?;
     LIBRARIES.iter().find(|(prefix, _)| stem.starts_with(prefix)).map(|(_, library)| *library)
 }
 
 /// A library worth listing, with the version in its file's name; files with less of a version are links or wheels'.
 pub(crate) fn component(path: &str) -> Option<Component> {
     let name = vendor_library(path)?;
-    let (_, version) = path.rsplit('/').next()?.split_once(".so.")?;
+    let (_, version) = base_name(path).split_once(".so.")?;
     Some(Component { name: name.to_owned(), version: version.to_owned(), path: path.to_owned() })
 }
 

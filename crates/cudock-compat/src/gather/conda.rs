@@ -77,19 +77,14 @@ pub(super) fn artifacts(facts: &Facts, file: &str, declared: &Declared) -> Vec<A
 
 /// Whether a package is one of a framework's.
 pub(crate) fn is_framework(name: &str) -> bool {
-    FAMILIES.iter().any(|family| {
-        family.packages.contains(&name) || family.gpu.contains(&name) || family.cpu.contains(&name)
-    })
+    FAMILIES.iter().any(|family| [family.packages, family.gpu, family.cpu].concat().contains(&name))
 }
 
 fn artifact(facts: &Facts, file: &str, declared: &Declared, family: &Family) -> Option<Artifact> {
     let by_conda = |package: &&DeclaredPackage| package.manager == Manager::Conda;
     let of = |names: &'static [&'static str]| {
-        declared
-            .packages
-            .iter()
-            .filter(by_conda)
-            .filter(move |package| names.contains(&package.name.as_str()))
+        let packages = declared.packages.iter().filter(by_conda);
+        packages.filter(move |package| names.contains(&package.name.as_str()))
     };
     let (plain, gpu, cpu) = (of(family.packages), of(family.gpu), of(family.cpu));
     let members: Vec<&DeclaredPackage> = plain.chain(gpu).chain(cpu).collect();
@@ -121,38 +116,24 @@ fn artifact(facts: &Facts, file: &str, declared: &Declared, family: &Family) -> 
     let path = format!("{file}:{}", first.span.line);
     let version = members.iter().find_map(|package| package.exact.as_ref());
     let shown = version.map_or_else(String::new, |version| format!(" {version}"));
+    let name = format!("{}{shown} (conda)", family.name);
+    let code = cuda.and_then(|cuda| from_channel(facts, declared, family, cuda));
+    let code = code.unwrap_or_else(|| Code::Unknown(why(family, flavor, cuda)));
     Some(Artifact {
         support: support(family, flavor),
-        runtime: cuda.map(|version| Runtime {
-            major: version.major(),
-            version: Some(version),
-            linked_in: false,
-            path: path.clone(),
-        }),
-        ..Artifact::new(
-            format!("{}{shown} (conda)", family.name),
-            ArtifactKind::Framework,
-            path,
-            from_channel(facts, declared, family, cuda)
-                .unwrap_or_else(|| Code::Unknown(why(family, flavor, cuda))),
-        )
+        runtime: cuda.map(|version| Runtime::new(version, path.clone())),
+        ..Artifact::new(name, ArtifactKind::Framework, path, code)
     })
 }
 
 /// The GPU code of a build from a channel whose builds are in the tables: that channel comes first, or `pytorch-cuda`
 /// asks for it, which no other channel has.
-fn from_channel(
-    facts: &Facts,
-    declared: &Declared,
-    family: &Family,
-    cuda: Option<CudaVersion>,
-) -> Option<Code> {
-    let cuda = cuda?;
+fn from_channel(facts: &Facts, declared: &Declared, family: &Family, cuda: CudaVersion) -> Option<Code> {
     let by_selector = declared.cuda_packages.iter().any(|package| package.name == "pytorch-cuda");
-    let rows =
-        facts.packages().conda_build.iter().filter(|row| row.package == family.name && row.cuda == cuda);
-    let mut rows = rows.filter(|row| by_selector || declared.channels.first() == Some(&row.channel));
-    let row = rows.next()?;
+    let row = facts.packages().conda_build.iter().find(|row| {
+        let is_first = by_selector || declared.channels.first() == Some(&row.channel);
+        row.package == family.name && row.cuda == cuda && is_first
+    })?;
     let isa = facts.toolkits().toolkit(cuda).map(|toolkit| toolkit.ptx_isa);
     Some(Code::Table { sass: row.sass.clone(), ptx: Some(row.ptx.clone()), isa })
 }

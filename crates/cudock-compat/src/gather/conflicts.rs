@@ -41,32 +41,24 @@ fn first_conflict(facts: &Facts, file: Option<&String>, declared: &Declared) -> 
     for package in sure {
         by_name.entry(&package.name).or_default().push(package);
     }
-    by_name
-        .values()
-        .filter(|_| !declared.is_lock)
-        .find_map(|lines| twice(lines))
-        .or_else(|| {
-            by_name
-                .values()
-                .filter_map(|lines| lines.first())
-                .find_map(|first| pinned(facts, first, &by_name))
-        })
+    let mut firsts = by_name.values().filter_map(|lines| lines.first());
+    let twice = by_name.values().filter(|_| !declared.is_lock).find_map(|lines| twice(lines));
+    twice
+        .or_else(|| firsts.find_map(|first| pinned(facts, first, &by_name)))
         .or_else(|| builds(by_name.get("torch")?.first()?, by_name.get("torchvision")?.first()?))
 }
 
 fn report(conflict: Conflict, file: &str, declared: &Declared, evidence: &mut Evidence) {
     let Conflict { code, message, error, fix, lines } = conflict;
-    let seen = lines
-        .iter()
-        .map(|(line, what)| FindingEvidence::new(format!("{file}:{line}"), what.clone()))
-        .collect();
+    let seen =
+        lines.into_iter().map(|(line, what)| FindingEvidence::new(format!("{file}:{line}"), what)).collect();
     if declared.base_image.is_some() {
-        let severity = Severity::Warning;
-        evidence.findings.push(Finding::new(code, severity, message, fix).with_evidence(seen));
+        let finding = Finding::new(code, Severity::Warning, message, fix);
+        evidence.findings.push(Finding { evidence: seen, ..finding });
     } else {
-        let tool = "pip".to_owned();
+        let (reason, tool) = (message, "pip".to_owned());
         evidence.build_failure =
-            Some(BuildFailure { code, reason: message, evidence: seen, fix, error: tool, message: error });
+            Some(BuildFailure { code, reason, evidence: seen, fix, error: tool, message: error });
     }
 }
 

@@ -11,17 +11,14 @@ use cudock_image::{Tree, walk_directory};
 use super::build_context::BuildContext;
 use super::contents::{Disk, TreeFiles};
 use super::file_facts::{self, FileFacts};
-use super::frameworks::{self, Completeness};
 use super::image::python_environments;
-use super::linking::Search;
-use super::survey::{machine_of, programs_and_rest, survey};
-use super::{Context, GatherError, Subject, components, cpu_arch, started_with};
+use super::survey::{ArtifactFinder, machine_of, survey};
+use super::{Context, GatherError, Subject, file_name, started_with};
 use crate::evidence::{Evidence, SubjectKind};
 use cudock_declared::{Declared, FileKind, Files, read_sources, read_with_files};
 
 pub(super) fn evidence(directory: &Path, name: &str, context: &Context<'_>) -> Result<Evidence, GatherError> {
-    let real =
-        directory.canonicalize().map_err(|source| GatherError::Io { path: directory.to_owned(), source })?;
+    let real = directory.canonicalize().map_err(GatherError::io(directory))?;
     // If there is a Dockerfile, other files only count if it copies and installs them.
     if let Some(file) = dockerfile(&real) {
         let path = file.display().to_string();
@@ -32,49 +29,37 @@ pub(super) fn evidence(directory: &Path, name: &str, context: &Context<'_>) -> R
     let files = Disk::new();
     let environment = started_with(context);
     let cpu = machine_of(&tree);
-    let arch = cpu_arch(cpu.as_deref());
-    let search = Search::new(&files, &environment, arch);
-    let completeness = if context.on_this_machine { Completeness::Complete } else { Completeness::Partial };
-    let mut survey = survey(&tree, &prefix);
-    let mut evidence =
+    let completeness = context.completeness();
+    let finder = ArtifactFinder::new(context.facts, &files, &environment, cpu.as_deref(), completeness);
+    let pythons = environments_below(&tree, &files, &prefix);
+    let start =
         Evidence { subject: name.to_owned(), kind: SubjectKind::Directory, cpu, ..Evidence::default() };
-    for python in environments_below(&tree, &files, &prefix) {
-        let artifacts =
-            frameworks::artifacts(context.facts, &files, &search, &python, arch, completeness, &mut survey);
-        evidence.artifacts.extend(artifacts);
-        evidence.components.extend(components::distributions(&python));
-    }
-    programs_and_rest(context.facts, &files, &search, survey, completeness, &mut evidence);
+    let evidence = finder.evidence(survey(&tree, &prefix), &pythons, start);
     // In a project that is not built yet, dependency files say what will be installed and compiled.
     if evidence.artifacts.is_empty()
         && let Some(declared) = project(&real, name)?
     {
         return Ok(super::of_declared(&declared, name, context));
     }
-    evidence.environment = environment;
-    Ok(evidence)
+    Ok(Evidence { environment, ..evidence })
 }
 
 /// The Dockerfile of a directory; of several, one for GPUs.
 fn dockerfile(directory: &Path) -> Option<PathBuf> {
-    for name in ["Dockerfile", "Containerfile", "dockerfile", "docker/Dockerfile", ".docker/Dockerfile"] {
-        let path = directory.join(name);
-        if path.is_file() {
-            return Some(path);
-        }
+    let usual = ["Dockerfile", "Containerfile", "dockerfile", "docker/Dockerfile", ".docker/Dockerfile"];
+    if let Some(path) = usual.map(|name| directory.join(name)).into_iter().find(|path| path.is_file()) {
+        return Some(path);
     }
     let mut others: Vec<PathBuf> = Vec::new();
     for directory in [directory.to_owned(), directory.join("docker")] {
         let entries = std::fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
         others.extend(entries.map(|entry| entry.path()).filter(|path| {
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            path.is_file() && FileKind::guess(&name, "") == Some(FileKind::Dockerfile)
+            path.is_file() && FileKind::guess(&file_name(path), "") == Some(FileKind::Dockerfile)
         }));
     }
     others.sort();
     let is_for_gpus = |path: &PathBuf| {
-        let name =
-            path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+        let name = file_name(path).to_ascii_lowercase();
         ["gpu", "cuda", "nvidia"].iter().any(|word| name.contains(word))
     };
     let chosen = others.iter().position(is_for_gpus).unwrap_or(0);

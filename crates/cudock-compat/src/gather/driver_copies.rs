@@ -4,6 +4,7 @@ use cudock_facts::version::DriverVersion;
 use cudock_host::host::FoundBy;
 use cudock_host::loader::Directory;
 
+use super::base_name;
 use super::contents::Contents;
 use crate::evidence::{CopyKind, DriverCopy, Reach};
 
@@ -25,15 +26,11 @@ pub(crate) fn find(files: &dyn Contents, directories: &[Directory]) -> Vec<Drive
         copies.extend(copy(files, path, reach));
         if reach == Reach::Default {
             // What a committed container leaves: files of a driver without the link to them.
-            let versioned = files.names(&directory.path).into_iter().filter(|name| is_versioned(name));
-            for name in versioned {
+            for name in files.names(&directory.path).into_iter().filter(|name| is_versioned(name)) {
                 let found = copy(files, format!("{}/{name}", directory.path), reach);
-                copies.extend(
-                    found
-                        .filter(|found| !copies.iter().any(|known| same(files, known, found)))
-                        .into_iter()
-                        .collect::<Vec<_>>(),
-                );
+                let is_new = |found: &DriverCopy| !copies.iter().any(|known| same(files, known, found));
+                let found = found.filter(is_new);
+                copies.extend(found);
             }
         }
     }
@@ -58,11 +55,8 @@ fn same(files: &dyn Contents, one: &DriverCopy, other: &DriverCopy) -> bool {
 fn copy(files: &dyn Contents, path: String, reach: Reach) -> Option<DriverCopy> {
     let real = files.real(&path)?;
     let size = files.size(&real)?;
-    let version = real
-        .rsplit('/')
-        .next()?
-        .split_once(".so.")
-        .and_then(|(_, version)| version.parse::<DriverVersion>().ok());
+    let version = base_name(&real).split_once(".so.");
+    let version = version.and_then(|(_, version)| version.parse::<DriverVersion>().ok());
     let in_compat = real.contains("/compat/") || real.contains("/cuda-compat");
     let kind = if size == 0 {
         CopyKind::Empty

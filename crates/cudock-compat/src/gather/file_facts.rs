@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use cudock_facts::version::CudaVersion;
+use cudock_facts::version::{CudaVersion, PtxIsa};
 use cudock_fatbin::{FileKind, Linkage, Module, ModuleTargets};
 use cudock_host::python::{is_watched, normalized};
 use cudock_image::{Content, EntryHeader};
@@ -36,7 +36,6 @@ pub(crate) struct ElfFacts {
     pub(crate) damage: Option<String>,
 }
 
-/// The GPU code of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct FileCode {
     pub(crate) patterns: Vec<Pattern>,
@@ -53,7 +52,8 @@ pub(crate) fn read(header: &EntryHeader, content: &mut Content<'_, '_>) -> io::R
         if header.size > MAX_TEXT {
             return Ok(None);
         }
-        return Ok(Some(FileFacts::Text(text(content.all()?))));
+        let text = String::from_utf8_lossy(content.all()?);
+        return Ok(Some(FileFacts::Text(Arc::from(text.as_ref()))));
     }
     if is_record(&header.path) {
         return Ok((header.size <= MAX_TEXT).then_some(FileFacts::Text(libraries_of(content.all()?))));
@@ -73,18 +73,11 @@ fn is_relevant_binary(start: &[u8]) -> bool {
     cudock_fatbin::is_candidate(start) && !start.starts_with(b"!<arch>")
 }
 
-fn text(bytes: &[u8]) -> Arc<str> {
-    // A distribution's description is after the first empty line, and long.
-    let text = String::from_utf8_lossy(bytes);
-    Arc::from(text.as_ref())
-}
-
 /// The list of a distribution's files.
 pub(crate) fn is_record(path: &str) -> bool {
     path.ends_with(".dist-info/RECORD")
 }
 
-/// Python source.
 pub(crate) fn is_source(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, extension)| extension == "py")
 }
@@ -152,10 +145,8 @@ pub(crate) fn read_elf(bytes: &[u8]) -> ElfFacts {
         patterns = loose::patterns(bytes);
         loose = !patterns.is_empty();
     }
-    let toolkit = linked_by.or_else(|| {
-        let opened = binary.modules.iter().filter_map(|module| module.smallest_cubin(bytes)?.toolkit);
-        opened.take(1).next()
-    });
+    let toolkit =
+        linked_by.or_else(|| binary.modules.iter().find_map(|module| module.smallest_cubin(bytes)?.toolkit));
     let code = (!patterns.is_empty()).then(|| FileCode {
         patterns,
         device_linked,
@@ -164,38 +155,30 @@ pub(crate) fn read_elf(bytes: &[u8]) -> ElfFacts {
         embeds: strings.embeds.clone(),
         needed: binary.linkage.needed.clone(),
     });
-    let is_driver = binary.linkage.soname.as_deref() == Some("libcuda.so.1");
-    let note = if is_driver {
-        cudock_fatbin::section(bytes, ".note.cuda.fwd_compatibility").and_then(compat_note)
-    } else {
-        None
-    };
+    let driver = binary.linkage.soname.as_deref().filter(|soname| *soname == "libcuda.so.1");
+    let note =
+        driver.and_then(|_| compat_note(cudock_fatbin::section(bytes, ".note.cuda.fwd_compatibility")?));
     let damage = binary.damage.first().map(ToString::to_string);
     ElfFacts { linkage: binary.linkage, code, strings, note, damage }
 }
 
 fn add(patterns: &mut Vec<Pattern>, targets: Option<ModuleTargets>) {
     let Some(ModuleTargets { sass, grouped, ptx }) = targets else { return };
-    match patterns.iter_mut().find(|known| known.sass == sass && known.ptx == ptx && known.grouped == grouped)
-    {
-        Some(known) => known.modules += 1,
-        None => patterns.push(Pattern { sass, grouped, ptx, modules: 1 }),
-    }
+    Pattern { sass, grouped, ptx, modules: 1 }.add_to(patterns);
+}
+
+/// The newest PTX version of some modules.
+pub(crate) fn newest_ptx(patterns: &[Pattern]) -> Option<PtxIsa> {
+    patterns.iter().flat_map(|pattern| pattern.ptx.iter().map(|(_, isa)| *isa)).max()
 }
 
 /// Parses the note of a cuda-compat library: JSON after the header and the owner of the note.
-pub(crate) fn compat_note(section: &[u8]) -> Option<CompatNote> {
+fn compat_note(section: &[u8]) -> Option<CompatNote> {
     let start = section.iter().position(|byte| *byte == b'{')?;
     let end = section.iter().rposition(|byte| *byte == b'}')?;
     let value: serde_json::Value = serde_json::from_slice(section.get(start..=end)?).ok()?;
     let cuda = value.get("CUDA Version").and_then(serde_json::Value::as_str);
-    let drivers = value.get("Driver").and_then(serde_json::Value::as_array);
-    Some(CompatNote {
-        cuda: cuda.and_then(|cuda| cuda.parse().ok()),
-        branches: drivers
-            .into_iter()
-            .flatten()
-            .filter_map(|branch| u16::try_from(branch.as_u64()?).ok())
-            .collect(),
-    })
+    let drivers = value.get("Driver").and_then(serde_json::Value::as_array).into_iter().flatten();
+    let branches = drivers.filter_map(|branch| u16::try_from(branch.as_u64()?).ok()).collect();
+    Some(CompatNote { cuda: cuda.and_then(|cuda| cuda.parse().ok()), branches })
 }

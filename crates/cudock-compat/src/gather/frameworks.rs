@@ -2,15 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use cudock_facts::Facts;
 use cudock_host::frameworks::{Build, MissingLibraryEffect, Support, builds};
 use cudock_host::host::PythonEnvironment;
 
 use super::components::vendor_library;
-use super::contents::Contents;
-use super::linking::Search;
-use super::packages;
-use super::survey::Survey;
+use super::file_facts::FileCode;
+use super::linking::Dependencies;
+use super::survey::{ArtifactFinder, Survey};
 use crate::evidence::{Artifact, Code, CodeFile, Effect, Missing, Role};
 
 /// Whether a library that is not in the subject is missing.
@@ -25,61 +23,37 @@ pub(crate) enum Completeness {
 /// A file with GPU code, by its path.
 pub(crate) struct CodeAt {
     pub(crate) path: String,
-    pub(crate) code: super::file_facts::FileCode,
+    pub(crate) code: FileCode,
 }
 
-/// The artifacts of a Python environment: its frameworks, and the extensions beside them. Takes the files it uses out of
-/// the survey.
-pub(crate) fn artifacts(
-    facts: &Facts,
-    files: &dyn Contents,
-    search: &Search<'_>,
-    python: &PythonEnvironment,
-    cpu_arch: &str,
-    completeness: Completeness,
-    survey: &mut Survey,
-) -> Vec<Artifact> {
-    let wheel_directories: Vec<String> = python
-        .site_packages
-        .iter()
-        .flat_map(|site| {
+impl ArtifactFinder<'_> {
+    /// The artifacts of a Python environment: its frameworks, and the extensions beside them. Takes the files it uses out
+    /// of the survey.
+    pub(crate) fn frameworks(&self, python: &PythonEnvironment, survey: &mut Survey) -> Vec<Artifact> {
+        let libraries_of = |site: &String| {
             let nvidia = format!("{site}/nvidia");
-            files.names(&nvidia).into_iter().map(move |component| format!("{nvidia}/{component}/lib"))
-        })
-        .collect();
-    let context =
-        FrameworkContext { files, search, python, wheel_directories: &wheel_directories, completeness };
-    let mut artifacts: Vec<Artifact> = builds(facts, python, cpu_arch)
-        .into_iter()
-        .map(|build| framework(&context, build, &mut survey.code))
-        .collect();
-    for artifact in &mut artifacts {
-        artifact.missing.extend(loaded_by_program(&context, artifact));
-        artifact.demote_beside_torch(python.torch.is_some());
+            let components = self.files.names(&nvidia).into_iter();
+            components.map(move |component| format!("{nvidia}/{component}/lib"))
+        };
+        let wheel_directories = python.site_packages.iter().flat_map(libraries_of).collect();
+        let context = FrameworkContext { finder: self, python, wheel_directories };
+        let builds = builds(self.facts, python, self.cpu_arch).into_iter();
+        let mut artifacts: Vec<Artifact> =
+            builds.map(|build| context.framework(build, &mut survey.code)).collect();
+        for artifact in &mut artifacts {
+            artifact.missing.extend(context.loaded_by_program(artifact));
+            artifact.demote_beside_torch(python.torch.is_some());
+        }
+        artifacts.extend(self.extensions(&python.site_packages, survey));
+        artifacts
     }
-    artifacts.extend(packages::extensions(facts, files, &python.site_packages, survey));
-    artifacts
-}
-
-/// A library in a wheel that the loader would not find by itself: the program has to load it first.
-fn loaded_by_program(context: &FrameworkContext<'_>, artifact: &Artifact) -> Option<Missing> {
-    let build = artifact.build.as_ref()?;
-    let MissingLibraryEffect::UsesCpu { loads_first: true, .. } = build.without else { return None };
-    let library = build.needs.iter().find(|soname| context.search.find(soname).is_none())?;
-    if !artifact.missing.is_empty() {
-        return None;
-    }
-    let (library, needed_by) = (library.clone(), artifact.path.clone());
-    Some(Missing { library, needed_by, version: None, broken: None, effect: Effect::LoadedByProgram })
 }
 
 /// What all frameworks of an environment share.
 struct FrameworkContext<'a> {
-    files: &'a dyn Contents,
-    search: &'a Search<'a>,
+    finder: &'a ArtifactFinder<'a>,
     python: &'a PythonEnvironment,
-    wheel_directories: &'a [String],
-    completeness: Completeness,
+    wheel_directories: Vec<String>,
 }
 
 /// The directories of a framework in site-packages, and the libraries whose dependencies are resolved.
@@ -102,92 +76,93 @@ fn locations(name: &str) -> (&'static [&'static str], &'static [&'static str]) {
     }
 }
 
-fn framework(context: &FrameworkContext<'_>, build: Build, code: &mut Vec<CodeAt>) -> Artifact {
-    let (directories, heads) = locations(&build.name);
-    let mut own = Vec::new();
-    for site in &context.python.site_packages {
-        for directory in directories {
-            own.extend(take_below(code, &format!("{site}/{directory}/")));
+impl FrameworkContext<'_> {
+    fn framework(&self, build: Build, code: &mut Vec<CodeAt>) -> Artifact {
+        let (directories, heads) = locations(&build.name);
+        let sites = &self.python.site_packages;
+        let in_sites = |names: &'static [&'static str]| {
+            sites.iter().flat_map(move |site| names.iter().map(move |name| format!("{site}/{name}")))
+        };
+        let mut files: Vec<CodeFile> = Vec::new();
+        for prefix in in_sites(directories).map(|directory| directory + "/") {
+            let own = code.extract_if(.., |at| at.path.starts_with(&prefix));
+            files.extend(own.map(|at| code_file(at, Role::Framework)));
         }
-    }
-    let heads: Vec<String> = context
-        .python
-        .site_packages
-        .iter()
-        .flat_map(|site| heads.iter().map(move |head| format!("{site}/{head}")))
-        .filter(|head| context.files.elf(head).is_some())
-        .collect();
-    let missing = if build.support == Support::Cuda || matches!(build.support, Support::NotInTables { .. }) {
-        missing(context, &build, &heads)
-    } else {
-        Vec::new()
-    };
-    let mut files: Vec<CodeFile> = own.into_iter().map(|at| code_file(at, Role::Framework)).collect();
-    if !files.is_empty() {
-        files.extend(vendor_files(context, &heads));
-    }
-    let path = build.path.clone().unwrap_or_else(|| context.python.prefix.clone());
-    let code = (!files.is_empty()).then_some(Code::Files(files));
-    Artifact::of_build(build, path, code, missing)
-}
-
-/// NVIDIA's libraries that a framework loads, as far as they hold code.
-fn vendor_files(context: &FrameworkContext<'_>, heads: &[String]) -> Vec<CodeFile> {
-    let loaded: BTreeSet<String> = heads
-        .iter()
-        .flat_map(|head| context.search.dependencies(head, context.wheel_directories).found.into_values())
-        .collect();
-    let code = |path: String| {
-        vendor_library(&path)?;
-        let code = context.files.elf(&path)?.code.clone()?;
-        let path = context.files.real(&path).unwrap_or(path);
-        Some(code_file(CodeAt { path, code }, Role::Vendor))
-    };
-    loaded.into_iter().filter_map(code).collect()
-}
-
-fn missing(context: &FrameworkContext<'_>, build: &Build, heads: &[String]) -> Vec<Missing> {
-    let falls_back = matches!(build.without, MissingLibraryEffect::UsesCpu { .. });
-    let effect = match (context.completeness, falls_back) {
-        (Completeness::Partial, _) => Effect::NotHere,
-        (Completeness::Complete, true) => Effect::UsesCpu,
-        (Completeness::Complete, false) => Effect::Fails,
-    };
-    // Wheels' libraries are loaded by the framework itself where their own paths do not lead to them.
-    let closures = heads.iter().map(|head| context.search.dependencies(head, context.wheel_directories));
-    let mut missing: Vec<Missing> =
-        closures.flat_map(|dependencies| dependencies.into_missing(effect)).collect();
-    for soname in &build.needs {
-        let there = context.search.find(soname).is_some()
-            || context.python.wheel_libraries.contains(soname)
-            || by_distribution(context.python, soname)
-            || missing.iter().any(|known| known.library == *soname);
-        if !there && context.completeness == Completeness::Complete {
-            let needed_by = build.path.clone().unwrap_or_else(|| build.name.clone());
-            missing.push(Missing { library: soname.clone(), needed_by, version: None, broken: None, effect });
+        let heads: Vec<String> =
+            in_sites(heads).filter(|head| self.finder.files.elf(head).is_some()).collect();
+        let missing = match build.support {
+            Support::Cuda | Support::NotInTables { .. } => self.missing(&build, &heads),
+            Support::Cpu { .. } | Support::OtherVendor { .. } => Vec::new(),
+        };
+        if !files.is_empty() {
+            files.extend(self.vendor_files(&heads));
         }
+        let path = build.path.clone().unwrap_or_else(|| self.python.prefix.clone());
+        let code = (!files.is_empty()).then_some(Code::Files(files));
+        Artifact::of_build(build, path, code, missing)
     }
-    if heads.is_empty() && build.name == "torch" {
-        missing.extend(pinned(context, effect));
-    }
-    missing.dedup();
-    missing
-}
 
-/// What torch's metadata requires and no metadata provides: all there is to go by where its files are not here.
-fn pinned(context: &FrameworkContext<'_>, effect: Effect) -> Vec<Missing> {
-    let Some(torch) = context.python.get("torch") else { return Vec::new() };
-    let required = torch.requires.iter().filter(|requirement| requirement.name.starts_with("nvidia-"));
-    let absent = required.filter(|requirement| context.python.get(&requirement.name).is_none());
-    absent
-        .map(|requirement| Missing {
-            library: requirement.name.clone(),
-            needed_by: torch.path.clone(),
-            version: None,
-            broken: None,
-            effect,
-        })
-        .collect()
+    /// NVIDIA's libraries that a framework loads, as far as they hold code.
+    fn vendor_files(&self, heads: &[String]) -> Vec<CodeFile> {
+        let loaded = heads.iter().flat_map(|head| self.dependencies(head).found.into_values());
+        let loaded: BTreeSet<String> = loaded.collect();
+        let code = |path: String| {
+            vendor_library(&path)?;
+            let code = self.finder.files.elf(&path)?.code.clone()?;
+            let path = self.finder.files.real(&path).unwrap_or(path);
+            Some(code_file(CodeAt { path, code }, Role::Vendor))
+        };
+        loaded.into_iter().filter_map(code).collect()
+    }
+
+    /// Wheels' libraries are loaded by the framework itself where their own paths do not lead to them.
+    fn dependencies(&self, head: &str) -> Dependencies {
+        self.finder.search.dependencies(head, &self.wheel_directories)
+    }
+
+    fn missing(&self, build: &Build, heads: &[String]) -> Vec<Missing> {
+        let completeness = self.finder.completeness;
+        let falls_back = matches!(build.without, MissingLibraryEffect::UsesCpu { .. });
+        let effect = match (completeness, falls_back) {
+            (Completeness::Partial, _) => Effect::NotHere,
+            (Completeness::Complete, true) => Effect::UsesCpu,
+            (Completeness::Complete, false) => Effect::Fails,
+        };
+        let closures = heads.iter().map(|head| self.dependencies(head));
+        let mut missing: Vec<Missing> =
+            closures.flat_map(|dependencies| dependencies.into_missing(effect)).collect();
+        for soname in &build.needs {
+            let there = self.finder.search.find(soname).is_some()
+                || self.python.wheel_libraries.contains(soname)
+                || by_distribution(self.python, soname)
+                || missing.iter().any(|known| known.library == *soname);
+            if !there && completeness == Completeness::Complete {
+                let needed_by = build.path.clone().unwrap_or_else(|| build.name.clone());
+                missing.push(Missing::new(soname.clone(), needed_by, effect));
+            }
+        }
+        if heads.is_empty() && build.name == "torch" {
+            missing.extend(self.pinned(effect));
+        }
+        missing.dedup();
+        missing
+    }
+
+    /// What torch's metadata requires and no metadata provides: all there is to go by where its files are not here.
+    fn pinned(&self, effect: Effect) -> Vec<Missing> {
+        let Some(torch) = self.python.get("torch") else { return Vec::new() };
+        let required = torch.requires.iter().filter(|requirement| requirement.name.starts_with("nvidia-"));
+        let absent = required.filter(|requirement| self.python.get(&requirement.name).is_none());
+        absent.map(|absent| Missing::new(absent.name.clone(), torch.path.clone(), effect)).collect()
+    }
+
+    /// A library in a wheel that the loader would not find by itself: the program has to load it first.
+    fn loaded_by_program(&self, artifact: &Artifact) -> Option<Missing> {
+        let build = artifact.build.as_ref().filter(|_| artifact.missing.is_empty())?;
+        let MissingLibraryEffect::UsesCpu { loads_first: true, .. } = build.without else { return None };
+        let library = build.needs.iter().find(|soname| self.finder.search.find(soname).is_none())?;
+        Some(Missing::new(library.clone(), artifact.path.clone(), Effect::LoadedByProgram))
+    }
 }
 
 /// Whether an installed distribution brings a library whose file is not here.
@@ -216,12 +191,6 @@ fn by_distribution(python: &PythonEnvironment, soname: &str) -> bool {
         let by_version = found.version.release().first().is_some_and(|first| first.to_string() == major);
         by_version || (*package == "nvidia-cuda-runtime" && by_suffix == Some(true))
     })
-}
-
-fn take_below(code: &mut Vec<CodeAt>, prefix: &str) -> Vec<CodeAt> {
-    let (own, rest) = code.drain(..).partition(|at| at.path.starts_with(prefix));
-    *code = rest;
-    own
 }
 
 /// A file's code in a role; NVIDIA's own libraries have theirs.

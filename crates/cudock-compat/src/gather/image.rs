@@ -9,10 +9,9 @@ use cudock_image::{Image, LayerLimits, Tree};
 
 use super::contents::TreeFiles;
 use super::file_facts::{self, FileFacts};
-use super::frameworks::{self, Completeness};
-use super::linking::Search;
-use super::survey::{machine_of, programs_and_rest, survey};
-use super::{GatherError, components, cpu_arch, driver_copies};
+use super::frameworks::Completeness;
+use super::survey::{ArtifactFinder, machine_of, survey};
+use super::{GatherError, driver_copies};
 use crate::evidence::{Evidence, SubjectKind};
 
 /// Evidence from the configuration of an image alone.
@@ -28,7 +27,6 @@ pub(crate) fn image_start(image: &Image, name: &str, environment: &BTreeMap<Stri
     }
 }
 
-/// Evidence of an image, from all of its layers.
 pub(crate) fn image(
     image: &Image,
     name: &str,
@@ -50,21 +48,17 @@ pub(super) fn of_tree(
 ) -> Evidence {
     let files = TreeFiles(tree);
     let cpu = cpu.or_else(|| machine_of(tree));
-    let arch = cpu_arch(cpu.as_deref());
-    let search = Search::new(&files, &environment, arch);
-    let mut survey = survey(tree, "");
-    let mut evidence =
-        Evidence { subject: name.to_owned(), kind: SubjectKind::Image, cpu, ..Evidence::default() };
-    evidence.driver_copies = driver_copies::find(&files, search.directories());
-    for python in python_environments(tree, &files, &environment) {
-        let artifacts =
-            frameworks::artifacts(facts, &files, &search, &python, arch, Completeness::Complete, &mut survey);
-        evidence.artifacts.extend(artifacts);
-        evidence.components.extend(components::distributions(&python));
-    }
-    programs_and_rest(facts, &files, &search, survey, Completeness::Complete, &mut evidence);
-    evidence.environment = environment;
-    evidence
+    let finder = ArtifactFinder::new(facts, &files, &environment, cpu.as_deref(), Completeness::Complete);
+    let pythons = python_environments(tree, &files, &environment);
+    let start = Evidence {
+        subject: name.to_owned(),
+        kind: SubjectKind::Image,
+        cpu,
+        driver_copies: driver_copies::find(&files, finder.search.directories()),
+        environment,
+        ..Evidence::default()
+    };
+    finder.evidence(survey(tree, ""), &pythons, start)
 }
 
 /// The active Python environment of the image, or all environments with relevant packages if none is active.

@@ -26,10 +26,8 @@ pub(crate) struct Search<'f> {
 pub(crate) struct Dependencies {
     /// Their paths, by the needed name.
     pub(crate) found: BTreeMap<String, String>,
-    /// Libraries that are not found.
-    pub(crate) missing: Vec<UnresolvedLibrary>,
-    /// The library, the symbol version that it does not define, and the file that needs it.
-    pub(crate) missing_versions: Vec<(String, String, String)>,
+    /// Libraries that are not found, then those that miss a symbol version.
+    missing: Vec<Missing>,
     /// Whether libcuda is among them.
     pub(crate) links_driver: bool,
 }
@@ -37,23 +35,8 @@ pub(crate) struct Dependencies {
 impl Dependencies {
     /// The libraries that are not found or miss a symbol version.
     pub(crate) fn into_missing(self, effect: Effect) -> Vec<Missing> {
-        let unresolved = self.missing.into_iter().map(|UnresolvedLibrary { name, needed_by, broken }| {
-            Missing { library: name, needed_by, version: None, broken, effect }
-        });
-        let without_version = self.missing_versions.into_iter().map(|(library, version, needed_by)| {
-            Missing { library, needed_by, version: Some(version), broken: None, effect }
-        });
-        unresolved.chain(without_version).collect()
+        self.missing.into_iter().map(|missing| Missing { effect, ..missing }).collect()
     }
-}
-
-/// A needed library that is not found.
-#[derive(Debug)]
-pub(crate) struct UnresolvedLibrary {
-    pub(crate) name: String,
-    pub(crate) needed_by: String,
-    /// A file that ends the search because it is not a library.
-    pub(crate) broken: Option<String>,
 }
 
 /// A library whose dependencies are still to be resolved, with the RPATHs that it inherits.
@@ -90,12 +73,10 @@ impl<'f> Search<'f> {
 
     /// The path of a library that a program opens with dlopen, which also uses the program's own search paths.
     pub(crate) fn find_for(&self, program: &str, name: &str) -> Option<String> {
-        let facts = self.files.elf(program)?;
-        let own = |list: &Option<String>| -> Vec<String> {
-            list.iter().flat_map(|list| list.split(':')).flat_map(|entry| expanded(entry, program)).collect()
-        };
-        let (rpath, runpath) = (own(&facts.linkage.rpath), own(&facts.linkage.runpath));
-        self.resolve(name, facts.linkage.machine, &rpath, &runpath, &[]).ok()
+        let linkage = &self.files.elf(program)?.linkage;
+        let (rpath, runpath) =
+            (listed(linkage.rpath.as_deref(), program), listed(linkage.runpath.as_deref(), program));
+        self.resolve(name, linkage.machine, &rpath, &runpath, &[]).ok()
     }
 
     /// Resolves everything that a file needs. `loaded` are directories whose libraries the program loads itself before they
@@ -105,28 +86,24 @@ impl<'f> Search<'f> {
         let mut seen = BTreeSet::new();
         let mut pending = VecDeque::from([Pending { path: start.to_owned(), inherited: Vec::new() }]);
         let machine = self.files.elf(start).map_or(0, |facts| facts.linkage.machine);
-        let mut needs: Vec<(String, String, String)> = Vec::new();
+        let mut versions: Vec<Missing> = Vec::new();
         while let Some(Pending { path, inherited }) = pending.pop_front() {
             if !seen.insert(path.clone()) {
                 continue;
             }
             let Some(facts) = self.files.elf(&path) else { continue };
             let linkage = &facts.linkage;
-            for need in &linkage.versions {
-                needs.push((need.library.clone(), need.version.clone(), path.clone()));
-            }
-            let own = |list: &Option<String>| -> Vec<String> {
-                list.iter()
-                    .flat_map(|list| list.split(':'))
-                    .flat_map(|entry| expanded(entry, &path))
-                    .collect()
-            };
-            let runpath = own(&linkage.runpath);
+            let missing = |library: &String| Missing::new(library.clone(), path.clone(), Effect::Fails);
+            let needed = linkage.versions.iter();
+            versions.extend(
+                needed.map(|need| Missing { version: Some(need.version.clone()), ..missing(&need.library) }),
+            );
+            let runpath = listed(linkage.runpath.as_deref(), &path);
             // A RUNPATH switches off the RPATHs of the file and of all that loaded it.
             let rpaths: Vec<String> = if linkage.runpath.is_some() {
                 Vec::new()
             } else {
-                own(&linkage.rpath).into_iter().chain(inherited).collect()
+                listed(linkage.rpath.as_deref(), &path).into_iter().chain(inherited).collect()
             };
             for name in &linkage.needed {
                 if belongs_to_driver(name) {
@@ -134,7 +111,7 @@ impl<'f> Search<'f> {
                     continue;
                 }
                 if dependencies.found.contains_key(name)
-                    || dependencies.missing.iter().any(|unresolved| unresolved.name == *name)
+                    || dependencies.missing.iter().any(|known| known.library == *name)
                 {
                     continue;
                 }
@@ -143,17 +120,12 @@ impl<'f> Search<'f> {
                         dependencies.found.insert(name.clone(), found.clone());
                         pending.push_back(Pending { path: found, inherited: rpaths.clone() });
                     }
-                    Err(broken) => {
-                        dependencies.missing.push(UnresolvedLibrary {
-                            name: name.clone(),
-                            needed_by: path.clone(),
-                            broken,
-                        });
-                    }
+                    Err(broken) => dependencies.missing.push(Missing { broken, ..missing(name) }),
                 }
             }
         }
-        dependencies.missing_versions = self.missing_versions(&dependencies, needs);
+        versions.retain(|need| self.lacks_version(&dependencies.found, need));
+        dependencies.missing.extend(versions);
         dependencies
     }
 
@@ -168,13 +140,8 @@ impl<'f> Search<'f> {
     ) -> Result<String, Option<String>> {
         let by_path = self.of(|found_by| found_by == FoundBy::LibraryPath);
         let system = self.of(|found_by| matches!(found_by, FoundBy::Configuration | FoundBy::Default));
-        let directories = rpaths
-            .iter()
-            .map(String::as_str)
-            .chain(by_path)
-            .chain(runpath.iter().map(String::as_str))
-            .chain(system)
-            .chain(loaded.iter().map(String::as_str));
+        let [rpaths, runpath, loaded] = [rpaths, runpath, loaded].map(|list| list.iter().map(String::as_str));
+        let directories = rpaths.chain(by_path).chain(runpath).chain(system).chain(loaded);
         let candidates: Vec<String> = if name.contains('/') {
             vec![name.to_owned()]
         } else {
@@ -191,25 +158,21 @@ impl<'f> Search<'f> {
         Err(None)
     }
 
-    /// Symbol versions that are needed but not defined.
-    fn missing_versions(
-        &self,
-        dependencies: &Dependencies,
-        needs: Vec<(String, String, String)>,
-    ) -> Vec<(String, String, String)> {
-        let mut missing_versions = Vec::new();
-        for (library, version, needed_by) in needs {
-            let Some(path) = dependencies.found.get(&library) else { continue };
-            let Some(facts) = self.files.elf(path) else { continue };
-            let defines = &facts.linkage.defines;
-            // Libraries of other vendors may have no versions and work; those of NVIDIA always have them.
-            let bare = defines.is_empty() && vendor_library(path).is_none();
-            if !bare && !defines.contains(&version) && version != "GLIBC_PRIVATE" {
-                missing_versions.push((library, version, needed_by));
-            }
-        }
-        missing_versions
+    /// Whether the library that was found does not define a symbol version.
+    fn lacks_version(&self, found: &BTreeMap<String, String>, need: &Missing) -> bool {
+        let Some(path) = found.get(&need.library) else { return false };
+        let Some(facts) = self.files.elf(path) else { return false };
+        let defines = &facts.linkage.defines;
+        // Libraries of other vendors may have no versions and work; those of NVIDIA always have them.
+        let bare = defines.is_empty() && vendor_library(path).is_none();
+        let is_defined = |version: &String| version == "GLIBC_PRIVATE" || defines.contains(version);
+        !bare && !need.version.as_ref().is_some_and(is_defined)
     }
+}
+
+/// The directories of an RPATH or RUNPATH.
+fn listed(list: Option<&str>, file: &str) -> Vec<String> {
+    list.into_iter().flat_map(|list| list.split(':')).flat_map(|entry| expanded(entry, file)).collect()
 }
 
 /// An entry of RPATH or RUNPATH with its variables expanded.

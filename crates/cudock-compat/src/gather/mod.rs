@@ -33,46 +33,32 @@ use cudock_image::{ImageError, walk_directory};
 pub(crate) use image::{image, image_start};
 pub use subject::{Subject, subject};
 
+use self::frameworks::Completeness;
 use crate::evidence::Evidence;
 use cudock_declared::{DeclaredError, FileKind};
 
 /// An error while gathering evidence.
 #[derive(Debug, thiserror::Error)]
 pub enum GatherError {
-    /// It does not exist.
     #[error("{} not found", path.display())]
     NotFound { path: PathBuf },
-    /// It cannot be read.
     #[error("cannot read {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        source: io::Error,
-    },
-    /// It is not a supported file.
+    Io { path: PathBuf, source: io::Error },
     #[error("cannot check {}: unsupported file type", path.display())]
-    NotASubject {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The image cannot be read.
+    NotASubject { path: PathBuf },
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The dependency file is invalid.
     #[error("{file}:{}:{}: {}", error.line, error.column, error.message)]
-    Declared {
-        file: String,
-        /// The error with its position.
-        error: DeclaredError,
-    },
+    Declared { file: String, error: DeclaredError },
     /// The program or wheel is invalid.
     #[error("{}: {message}", path.display())]
-    Broken {
-        /// The file.
-        path: PathBuf,
-        /// The problem.
-        message: String,
-    },
+    Broken { path: PathBuf, message: String },
+}
+
+impl GatherError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |source| Self::Io { path: path.to_owned(), source }
+    }
 }
 
 impl Report for GatherError {
@@ -97,14 +83,19 @@ impl Report for GatherError {
     }
 }
 
-/// The context of gathering.
 pub struct Context<'a> {
-    /// The fact tables.
     pub facts: &'a Facts,
     /// Variables that are set when it starts; they override those of the image.
     pub environment: &'a BTreeMap<String, String>,
     /// Whether a program will run on this machine, in the environment of this process.
     pub on_this_machine: bool,
+}
+
+impl Context<'_> {
+    /// On another machine, what is not here may be there.
+    fn completeness(&self) -> Completeness {
+        if self.on_this_machine { Completeness::Complete } else { Completeness::Partial }
+    }
 }
 
 /// Gathers evidence of anything but an image, which has to be opened first.
@@ -128,16 +119,13 @@ fn environment(
     name: &str,
     context: &Context<'_>,
 ) -> Result<Evidence, GatherError> {
-    let text = std::fs::read(path).map_err(|source| GatherError::Io { path: path.to_owned(), source })?;
-    let invalid = |error| GatherError::Declared { file: name.to_owned(), error };
+    let text = std::fs::read(path).map_err(GatherError::io(path))?;
     let text = String::from_utf8_lossy(&text);
-    let directory = build_context::BuildContext::of_dockerfile(
-        path,
-        if kind == FileKind::Dockerfile { &text } else { "" },
-    );
-    let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut declared = cudock_declared::read_with_files(kind, name, &text, Arch::default(), &own, &directory)
-        .map_err(invalid)?;
+    let copied = if kind == FileKind::Dockerfile { &text } else { "" };
+    let directory = build_context::BuildContext::of_dockerfile(path, copied);
+    let (own, arch) = (file_name(path), Arch::default());
+    let mut declared = cudock_declared::read_with_files(kind, name, &text, arch, &own, &directory)
+        .map_err(|error| GatherError::Declared { file: name.to_owned(), error })?;
     if kind == FileKind::Pyproject {
         declared.keep_default_groups();
     }
@@ -162,6 +150,15 @@ fn started_with(context: &Context<'_>) -> BTreeMap<String, String> {
     };
     let own = std::env::vars().filter(|(name, _)| context.on_this_machine && matters(name));
     own.chain(context.environment.clone()).collect()
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The last part of a path in a file system that may be an image's.
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// The architecture as the loader's directories name it.

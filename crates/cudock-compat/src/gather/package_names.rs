@@ -120,8 +120,8 @@ pub(crate) fn add(
             // Plugins of a framework: `jax-cuda12-plugin` is judged with jax.
             GpuUse::Framework if plain.contains(row.name.as_str()) => {}
             GpuUse::Wraps | GpuUse::Compiler if runs_on_listed => {}
-            GpuUse::Wraps => evidence.artifacts.push(question.without_base()),
             GpuUse::Library | GpuUse::Driver => helpers.push(question.artifact()),
+            GpuUse::Wraps => evidence.artifacts.push(question.without_base()),
             GpuUse::Code | GpuUse::Compiler if !row.on.is_empty() && !runs_on_listed => {
                 evidence.artifacts.push(question.without_base());
             }
@@ -162,18 +162,16 @@ fn asks_for_gpu(package: &DeclaredPackage) -> bool {
 fn unread(file: &str, unknown: &[&DeclaredPackage]) -> Option<Unread> {
     let first = unknown.first()?;
     let names: BTreeSet<&str> = unknown.iter().map(|package| package.name.as_str()).collect();
-    let mut names: Vec<&str> = names.into_iter().collect();
-    let more = names.len().saturating_sub(MOST_NAMES);
-    let several = names.len() > 1;
-    names.truncate(MOST_NAMES);
-    let mut what = names.join(", ");
-    if more > 0 {
-        what = format!("{what} and {more} more packages");
-    }
+    let listed = names.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
+    let more = match names.len().saturating_sub(MOST_NAMES) {
+        0 => String::new(),
+        more => format!(" and {more} more packages"),
+    };
+    let are = if names.len() > 1 { "are" } else { "is" };
     Some(Unread {
-        what,
+        what: format!("{listed}{more}"),
         at: format!("{file}:{}", first.span.line),
-        why: format!("{} not in the tables of packages", if several { "are" } else { "is" }),
+        why: format!("{are} not in the tables of packages"),
         fix: installed(first),
     })
 }
@@ -207,11 +205,8 @@ impl PackageContext<'_> {
         let on = self.row.on.join(", ");
         let one = if self.row.on.len() > 1 { "one of " } else { "" };
         let why = format!("it runs on {one}{on}, which the file does not list");
-        let fix = format!(
-            "list {} with its version, or {}",
-            self.row.on.first().map_or("it", String::as_str),
-            installed(self.package)
-        );
+        let first = self.row.on.first().map_or("it", String::as_str);
+        let fix = format!("list {first} with its version, or {}", installed(self.package));
         Artifact { support: Support::NotInTables { fix }, runtime: None, ..self.with(Code::Unknown(why)) }
     }
 
@@ -243,7 +238,7 @@ impl PackageContext<'_> {
             .or(compiles_with.filter(|toolkit| major == Some(toolkit.major())));
         let shown = package.exact.as_ref().map_or_else(String::new, |version| format!(" {version}"));
         Artifact {
-            runtime: major.map(|major| Runtime { major, version, linked_in: false, path: path.clone() }),
+            runtime: major.map(|major| Runtime { major, version, path: path.clone() }),
             ..Artifact::new(format!("{}{shown}", package.name), ArtifactKind::Extension, path, code)
         }
     }

@@ -1,17 +1,18 @@
 //! Finds Python packages other than frameworks: extensions with GPU code, NVIDIA's libraries, and packages that generate
 //! their GPU code at run time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use cudock_facts::Facts;
 use cudock_facts::version::CudaVersion;
 use cudock_host::python::normalized;
 
+use super::base_name;
 use super::components::vendor_library;
 use super::contents::Contents;
+use super::file_facts::newest_ptx;
 use super::frameworks::{CodeAt, code_file};
-use super::programs::toolkit_of;
-use super::survey::Survey;
+use super::programs::{major_of_runtime, toolkit_of};
+use super::survey::{ArtifactFinder, Survey};
 use crate::evidence::{Artifact, ArtifactKind, Code, CodeFile, Role, Runtime};
 
 /// Directories of site-packages that hold NVIDIA's libraries or its tools, whatever their files are called.
@@ -25,96 +26,69 @@ fn is_nvidias(top: &str) -> bool {
 /// Profiling libraries: they hold a module or two, which say nothing about the package that brings them.
 const PROFILERS: [&str; 4] = ["libcupti", "libcheckpoint", "libnvperf", "libpcsampling"];
 
-/// The packages of an environment that have GPU code. Those of NVIDIA, and those that make their code at run time, are
-/// put aside in the survey: they count where there is nothing else.
-pub(crate) fn extensions(
-    facts: &Facts,
-    files: &dyn Contents,
-    sites: &[String],
-    survey: &mut Survey,
-) -> Vec<Artifact> {
-    let owners = Owners::read(files, sites);
-    let mut groups: BTreeMap<String, Vec<CodeAt>> = BTreeMap::new();
-    let mut nvidias: BTreeMap<String, Vec<CodeAt>> = BTreeMap::new();
-    let mut rest = Vec::new();
-    for at in survey.code.drain(..) {
-        let Some(package) = owners.of(&at.path) else {
-            rest.push(at);
-            continue;
-        };
-        let file = at.path.rsplit('/').next().unwrap_or_default();
-        if PROFILERS.iter().any(|profiler| file.starts_with(profiler)) {
-            continue;
+impl ArtifactFinder<'_> {
+    /// The packages of an environment that have GPU code. Those of NVIDIA, and those that make their code at run time, are
+    /// put aside in the survey: they count where there is nothing else.
+    pub(crate) fn extensions(&self, sites: &[String], survey: &mut Survey) -> Vec<Artifact> {
+        let owners = Owners::read(self.files, sites);
+        let mut groups: BTreeMap<String, Vec<CodeAt>> = BTreeMap::new();
+        let mut nvidias: BTreeMap<String, Vec<CodeAt>> = BTreeMap::new();
+        for at in std::mem::take(&mut survey.code) {
+            let Some(package) = owners.of(&at.path) else {
+                survey.code.push(at);
+                continue;
+            };
+            if PROFILERS.iter().any(|profiler| base_name(&at.path).starts_with(profiler)) {
+                continue;
+            }
+            let group = if package.is_nvidias { &mut nvidias } else { &mut groups };
+            group.entry(package.name).or_default().push(at);
         }
-        let group = if package.is_nvidias { &mut nvidias } else { &mut groups };
-        group.entry(package.name).or_default().push(at);
-    }
-    survey.code = rest;
-    let mut reaching: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut elsewhere = Vec::new();
-    for path in survey.reaching.drain(..) {
-        match owners.of(&path) {
-            Some(package) => reaching.entry(package.name).or_default().push(path),
-            None => elsewhere.push(path),
+        let mut reaching: BTreeMap<String, String> = BTreeMap::new();
+        for path in std::mem::take(&mut survey.reaching) {
+            if let Some(package) = owners.of(&path) {
+                reaching.entry(package.name).or_insert(path);
+            } else {
+                survey.reaching.push(path);
+            }
         }
+        reaching.retain(|name, _| !groups.contains_key(name) && !nvidias.contains_key(name));
+        let in_role = |role| move |(name, code)| self.package(name, code, role);
+        survey.nvidias.extend(nvidias.into_iter().map(in_role(Role::Vendor)));
+        survey.compiling.extend(reaching.into_iter().map(|(name, path)| at_run_time(name, path)));
+        groups.into_iter().map(in_role(Role::Framework)).collect()
     }
-    survey.reaching = elsewhere;
-    let with_code: BTreeSet<&String> = groups.keys().chain(nvidias.keys()).collect();
-    reaching.retain(|name, _| !with_code.contains(name));
-    survey
-        .nvidias
-        .extend(nvidias.into_iter().map(|(name, code)| package(facts, files, name, code, Role::Vendor)));
-    survey.compiling.extend(reaching.into_iter().map(|(name, paths)| at_run_time(name, &paths)));
-    groups.into_iter().map(|(name, code)| package(facts, files, name, code, Role::Framework)).collect()
-}
 
-/// A package with GPU code.
-pub(crate) fn package(
-    facts: &Facts,
-    files: &dyn Contents,
-    name: String,
-    code: Vec<CodeAt>,
-    role: Role,
-) -> Artifact {
-    let path = code.first().map(|at| at.path.clone()).unwrap_or_default();
-    let runtime = runtime(facts, files, &code);
-    let in_role = |at: CodeAt| CodeFile { role, ..code_file(at, role) };
-    Artifact {
-        runtime,
-        ..Artifact::new(
-            name,
-            if role == Role::Vendor { ArtifactKind::Library } else { ArtifactKind::Extension },
-            path,
-            Code::Files(code.into_iter().map(in_role).collect()),
-        )
+    pub(crate) fn package(&self, name: String, code: Vec<CodeAt>, role: Role) -> Artifact {
+        let path = code.first().map(|at| at.path.clone()).unwrap_or_default();
+        let runtime = self.runtime_of_package(&code);
+        let kind = if role == Role::Vendor { ArtifactKind::Library } else { ArtifactKind::Extension };
+        let files = code.into_iter().map(|at| CodeFile { role, ..code_file(at, role) }).collect();
+        Artifact { runtime, ..Artifact::new(name, kind, path, Code::Files(files)) }
+    }
+
+    /// The CUDA runtime of a package: the oldest of its files, because packages bring the same library for several CUDA
+    /// versions and load the one that fits.
+    fn runtime_of_package(&self, code: &[CodeAt]) -> Option<Runtime> {
+        let found = |at: &CodeAt| {
+            let elf = self.files.elf(&at.path)?;
+            let needed = || elf.linkage.needed.iter().filter(|name| name.starts_with("libcudart.so."));
+            let has_runtime = needed().next().is_some() || elf.strings.runtime_inside;
+            let of_ptx = || toolkit_of(self.facts, newest_ptx(&at.code.patterns).filter(|_| has_runtime)?);
+            let version = at.code.toolkit.or_else(of_ptx);
+            let by_name = || needed().next().and_then(|name| major_of_runtime(name));
+            let major = version.map(CudaVersion::major).or_else(by_name)?;
+            Some(Runtime { major, version, path: at.path.clone() })
+        };
+        code.iter().filter_map(found).min_by_key(|runtime| (runtime.major, runtime.version))
     }
 }
 
 /// A package that opens the driver and holds no GPU code.
-fn at_run_time(name: String, paths: &[String]) -> Artifact {
-    let path = paths.first().cloned().unwrap_or_default();
-    let file = path.rsplit('/').next().unwrap_or_default();
+fn at_run_time(name: String, path: String) -> Artifact {
+    let file = base_name(&path);
     let how = format!("{file} loads the NVIDIA driver, but the package contains no GPU code");
     Artifact::new(name, ArtifactKind::Extension, path, Code::AtRunTime(how))
-}
-
-/// The CUDA runtime of a package: the oldest of its files, because packages bring the same library for several CUDA
-/// versions and load the one that fits.
-fn runtime(facts: &Facts, files: &dyn Contents, code: &[CodeAt]) -> Option<Runtime> {
-    let found = |at: &CodeAt| {
-        let elf = files.elf(&at.path)?;
-        let needed = elf.linkage.needed.iter().find_map(|name| name.strip_prefix("libcudart.so."));
-        let ptx = at.code.patterns.iter().flat_map(|pattern| pattern.ptx.iter().map(|(_, isa)| *isa)).max();
-        let of_ptx = || {
-            let has_runtime = needed.is_some() || elf.strings.runtime_inside;
-            ptx.filter(|_| has_runtime).and_then(|isa| toolkit_of(facts, isa))
-        };
-        let version: Option<CudaVersion> = at.code.toolkit.or_else(of_ptx);
-        let by_name = || needed.and_then(|major| major.split('.').next()?.parse().ok());
-        let major: u8 = version.map(CudaVersion::major).or_else(by_name)?;
-        Some(Runtime { major, version, linked_in: elf.strings.runtime_inside, path: at.path.clone() })
-    };
-    code.iter().filter_map(found).min_by_key(|runtime| (runtime.major, runtime.version))
 }
 
 /// The package that a file of site-packages belongs to.
@@ -153,16 +127,13 @@ impl<'s> Owners<'s> {
         let mut parts = inside.split('/');
         let top = parts.next().unwrap_or(inside);
         let is_nvidias = vendor_library(path).is_some() || is_nvidias(top);
-        let named = || match (top, parts.next()) {
-            ("nvidia", Some(component)) => format!("nvidia/{component}"),
+        let named = || {
+            if let ("nvidia", Some(component)) = (top, parts.next()) {
+                return format!("nvidia/{component}");
+            }
             // auditwheel puts libraries of `x` into `x.libs`.
-            _ => top
-                .split(".cpython")
-                .next()
-                .unwrap_or(top)
-                .trim_end_matches(".so")
-                .trim_end_matches(".libs")
-                .to_owned(),
+            let name = top.split(".cpython").next().unwrap_or(top);
+            name.trim_end_matches(".so").trim_end_matches(".libs").to_owned()
         };
         Some(Package { name: self.by_path.get(path).cloned().unwrap_or_else(named), is_nvidias })
     }

@@ -6,14 +6,13 @@ use cudock_host::Files;
 use cudock_image::ImageError;
 
 use super::contents::{Contents, Disk};
-use super::frameworks::{CodeAt, Completeness, code_file};
-use super::linking::Search;
-use super::survey::damage;
-use super::{Context, GatherError, architecture, cpu_arch, file_facts, programs, started_with};
+use super::frameworks::{CodeAt, code_file};
+use super::survey::{ArtifactFinder, damage};
+use super::{Context, GatherError, architecture, base_name, file_facts, started_with};
 use crate::evidence::{Artifact, ArtifactKind, Code, Evidence, Role, SubjectKind};
 
 pub(super) fn evidence(path: &Path, name: &str, context: &Context<'_>) -> Result<Evidence, GatherError> {
-    let real = path.canonicalize().map_err(|source| GatherError::Io { path: path.to_owned(), source })?;
+    let real = path.canonicalize().map_err(GatherError::io(path))?;
     let bytes = cudock_map::map(&real).map_err(ImageError::from)?;
     let real = real.to_string_lossy().into_owned();
     let broken = |message: String| GatherError::Broken { path: path.to_owned(), message };
@@ -21,13 +20,10 @@ pub(super) fn evidence(path: &Path, name: &str, context: &Context<'_>) -> Result
     let files = Disk::new();
     let environment = started_with(context);
     let cpu = architecture(binary.linkage.machine).map(str::to_owned);
-    let search = Search::new(&files, &environment, cpu_arch(cpu.as_deref()));
-    let completeness = if context.on_this_machine { Completeness::Complete } else { Completeness::Partial };
-    let artifact = if binary.linkage.machine == 0 {
-        loose(&bytes, &real)
-    } else {
-        programs::artifact(context.facts, &files, &search, &real, completeness)
-    };
+    let completeness = context.completeness();
+    let finder = ArtifactFinder::new(context.facts, &files, &environment, cpu.as_deref(), completeness);
+    let artifact =
+        if binary.linkage.machine == 0 { loose(&bytes, &real) } else { finder.program(&real, completeness) };
     let artifact = artifact.map(|artifact| {
         let refused =
             context.on_this_machine && artifact.kind == ArtifactKind::Program && !files.is_program(&real);
@@ -48,10 +44,6 @@ pub(super) fn evidence(path: &Path, name: &str, context: &Context<'_>) -> Result
 fn loose(bytes: &[u8], path: &str) -> Option<Artifact> {
     let code = file_facts::read_elf(bytes).code?;
     let file = code_file(CodeAt { path: path.to_owned(), code }, Role::Program);
-    Some(Artifact::new(
-        path.rsplit('/').next().unwrap_or(path).to_owned(),
-        ArtifactKind::Library,
-        path.to_owned(),
-        Code::Files(vec![file]),
-    ))
+    let name = base_name(path).to_owned();
+    Some(Artifact::new(name, ArtifactKind::Library, path.to_owned(), Code::Files(vec![file])))
 }

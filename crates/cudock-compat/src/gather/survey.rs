@@ -4,16 +4,25 @@ use std::collections::BTreeMap;
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, FindingEvidence, Severity};
+use cudock_host::host::PythonEnvironment;
 use cudock_image::Tree;
 
+use super::contents::Contents;
 use super::file_facts::{ElfFacts, FileFacts};
 use super::frameworks::{CodeAt, Completeness};
 use super::linking::Search;
-use super::{architecture, components, packages, programs};
+use super::{architecture, components, cpu_arch, programs};
 use crate::codes;
 use crate::evidence::{Artifact, Code, Component, Evidence, Role, SubjectKind};
 
-use super::contents::Contents;
+/// Finds artifacts in a file system.
+pub(crate) struct ArtifactFinder<'a> {
+    pub(crate) facts: &'a Facts,
+    pub(crate) files: &'a dyn Contents,
+    pub(crate) search: Search<'a>,
+    pub(crate) cpu_arch: &'static str,
+    pub(crate) completeness: Completeness,
+}
 
 /// Files of interest, by their paths in the file system they are looked up in.
 #[derive(Default)]
@@ -82,42 +91,68 @@ pub(crate) fn damage(path: &str, facts: &ElfFacts) -> Option<Finding> {
     Some(finding.with_evidence([FindingEvidence::new(path, damage.clone())]))
 }
 
-/// Programs as artifacts, and then libraries that no program and no framework was found to load.
-pub(crate) fn programs_and_rest(
-    facts: &Facts,
-    files: &dyn Contents,
-    search: &Search<'_>,
-    survey: Survey,
-    completeness: Completeness,
-    evidence: &mut Evidence,
-) {
-    let Survey { mut code, programs, components, findings, nvidias, compiling, reaching: _ } = survey;
-    evidence.components.extend(components);
-    evidence.findings.extend(findings);
-    for path in &programs {
-        let Some(artifact) = programs::artifact(facts, files, search, path, completeness) else { continue };
-        if let Code::Files(used) = &artifact.code {
-            code.retain(|at| !used.iter().any(|file| file.path == at.path));
+impl<'a> ArtifactFinder<'a> {
+    /// Looks for libraries as a program does that is started with these variables, on a processor as images name it.
+    pub(crate) fn new(
+        facts: &'a Facts,
+        files: &'a dyn Contents,
+        environment: &BTreeMap<String, String>,
+        cpu: Option<&str>,
+        completeness: Completeness,
+    ) -> Self {
+        let cpu_arch = cpu_arch(cpu);
+        Self { facts, files, search: Search::new(files, environment, cpu_arch), cpu_arch, completeness }
+    }
+
+    /// Evidence of what was surveyed: frameworks and extensions in Python environments, programs, and libraries that
+    /// nothing was found to load.
+    pub(crate) fn evidence(
+        &self,
+        mut survey: Survey,
+        pythons: &[PythonEnvironment],
+        start: Evidence,
+    ) -> Evidence {
+        let mut evidence = start;
+        for python in pythons {
+            evidence.artifacts.extend(self.frameworks(python, &mut survey));
+            // A wheel is not a component of itself.
+            if evidence.kind != SubjectKind::Wheel {
+                evidence.components.extend(components::distributions(python));
+            }
         }
-        evidence.artifacts.push(artifact);
+        self.programs_and_rest(survey, &mut evidence);
+        evidence
     }
-    let (toolkit, rest): (Vec<CodeAt>, Vec<CodeAt>) =
-        code.into_iter().partition(|at| programs::is_toolkit_file(&at.path));
-    for at in rest {
-        evidence.artifacts.extend(programs::artifact(facts, files, search, &at.path, Completeness::Partial));
-    }
-    // A framework's CPU build beside NVIDIA's libraries does not use them.
-    if !evidence.artifacts.is_empty() {
-        return;
-    }
-    evidence.artifacts.extend(nvidias);
-    // NVIDIA's libraries alone do nothing in an image; in a directory they are what the user wants to know about.
-    if evidence.kind == SubjectKind::Directory && !toolkit.is_empty() {
-        let name = "NVIDIA's libraries".to_owned();
-        evidence.artifacts.push(packages::package(facts, files, name, toolkit, Role::Vendor));
-    }
-    if evidence.artifacts.is_empty() {
-        evidence.artifacts.extend(compiling);
+
+    /// Programs as artifacts, and then libraries that no program and no framework was found to load.
+    fn programs_and_rest(&self, survey: Survey, evidence: &mut Evidence) {
+        let Survey { mut code, programs, components, findings, nvidias, compiling, reaching: _ } = survey;
+        evidence.components.extend(components);
+        evidence.findings.extend(findings);
+        for path in &programs {
+            let Some(artifact) = self.program(path, self.completeness) else { continue };
+            if let Code::Files(used) = &artifact.code {
+                code.retain(|at| !used.iter().any(|file| file.path == at.path));
+            }
+            evidence.artifacts.push(artifact);
+        }
+        let (toolkit, rest): (Vec<CodeAt>, Vec<CodeAt>) =
+            code.into_iter().partition(|at| programs::is_toolkit_file(&at.path));
+        for at in rest {
+            evidence.artifacts.extend(self.program(&at.path, Completeness::Partial));
+        }
+        // A framework's CPU build beside NVIDIA's libraries does not use them.
+        if !evidence.artifacts.is_empty() {
+            return;
+        }
+        evidence.artifacts.extend(nvidias);
+        // NVIDIA's libraries alone do nothing in an image; in a directory they are what the user wants to know about.
+        if evidence.kind == SubjectKind::Directory && !toolkit.is_empty() {
+            evidence.artifacts.push(self.package("NVIDIA's libraries".to_owned(), toolkit, Role::Vendor));
+        }
+        if evidence.artifacts.is_empty() {
+            evidence.artifacts.extend(compiling);
+        }
     }
 }
 

@@ -9,10 +9,9 @@ use cudock_image::{Content, EntryHeader, EntryKind, NodeKind, Tree, TreeNode};
 
 use super::contents::TreeFiles;
 use super::file_facts::{self, FileFacts};
-use super::frameworks::{self, Completeness};
-use super::linking::Search;
-use super::survey::{machine_of, programs_and_rest, survey};
-use super::{Context, GatherError, cpu_arch};
+use super::frameworks::Completeness;
+use super::survey::{ArtifactFinder, machine_of, survey};
+use super::{Context, GatherError};
 use crate::evidence::{Evidence, SubjectKind};
 
 /// The limit of a file in a wheel.
@@ -24,48 +23,26 @@ pub(super) fn evidence(path: &Path, name: &str, context: &Context<'_>) -> Result
     let files = TreeFiles(&tree);
     let cpu = machine_of(&tree);
     let environment = context.environment.clone();
-    let search = Search::new(&files, &environment, cpu_arch(cpu.as_deref()));
-    let arch = cpu_arch(cpu.as_deref());
-    let mut survey = survey(&tree, "");
     let python = python::at(&files, SITE.to_owned(), "wheel", vec![SITE.to_owned()]);
-    let artifacts = frameworks::artifacts(
-        context.facts,
-        &files,
-        &search,
-        &python,
-        arch,
-        Completeness::Partial,
-        &mut survey,
-    );
-    let mut evidence = Evidence {
-        subject: name.to_owned(),
-        kind: SubjectKind::Wheel,
-        cpu,
-        artifacts,
-        ..Evidence::default()
-    };
-    programs_and_rest(context.facts, &files, &search, survey, Completeness::Partial, &mut evidence);
-    evidence.environment = environment;
-    Ok(evidence)
+    let completeness = Completeness::Partial;
+    let finder = ArtifactFinder::new(context.facts, &files, &environment, cpu.as_deref(), completeness);
+    let subject = name.to_owned();
+    let start = Evidence { subject, kind: SubjectKind::Wheel, cpu, environment, ..Evidence::default() };
+    Ok(finder.evidence(survey(&tree, ""), &[python], start))
 }
 
 fn tree(path: &Path) -> Result<Tree<FileFacts>, GatherError> {
-    let io_error = |source: io::Error| GatherError::Io { path: path.to_owned(), source };
-    let invalid_zip = |error: zip::result::ZipError| GatherError::Broken {
-        path: path.to_owned(),
-        message: format!("invalid zip file: {error}"),
-    };
-    let mut archive = zip::ZipArchive::new(File::open(path).map_err(io_error)?).map_err(invalid_zip)?;
+    let broken = |message: String| GatherError::Broken { path: path.to_owned(), message };
+    let invalid_zip = |error: zip::result::ZipError| broken(format!("invalid zip file: {error}"));
+    let file = File::open(path).map_err(GatherError::io(path))?;
+    let mut archive = zip::ZipArchive::new(file).map_err(invalid_zip)?;
     let mut tree = Tree::default();
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).map_err(invalid_zip)?;
         let Some(inside) = member.enclosed_name().filter(|_| member.is_file()) else { continue };
         let inside = inside.to_string_lossy().into_owned();
         if member.size() > MAX_MEMBER {
-            return Err(GatherError::Broken {
-                path: path.to_owned(),
-                message: format!("{inside} claims {} bytes", member.size()),
-            });
+            return Err(broken(format!("{inside} claims {} bytes", member.size())));
         }
         let header = EntryHeader {
             path: format!("{}/{inside}", SITE.trim_start_matches('/')),
@@ -74,11 +51,9 @@ fn tree(path: &Path) -> Result<Tree<FileFacts>, GatherError> {
             mode: 0o644,
             link: String::new(),
         };
-        let kept = read_member(&mut member, &header).map_err(io_error)?;
-        tree.insert(
-            &header.path,
-            TreeNode { mode: header.mode, kind: NodeKind::File { size: header.size, kept } },
-        );
+        let kept = read_member(&mut member, &header).map_err(GatherError::io(path))?;
+        let kind = NodeKind::File { size: header.size, kept };
+        tree.insert(&header.path, TreeNode { mode: header.mode, kind });
     }
     Ok(tree)
 }

@@ -30,7 +30,6 @@ pub(super) enum Jit {
     AsNeeded,
     /// Always: machine code is passed over.
     Forced,
-    /// Never.
     Off,
     /// The driver's compiler is not there.
     Missing,
@@ -39,9 +38,7 @@ pub(super) enum Jit {
 /// How a module loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Loads {
-    /// Its machine code is loaded.
     Sass(SmArch),
-    /// Its PTX is compiled.
     Jit(PtxArch),
     /// Its PTX is for this card, and in a language the driver does not know.
     TooNew(PtxArch, PtxIsa),
@@ -61,7 +58,6 @@ impl Loads {
     }
 }
 
-/// The verdict on the modules of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileVerdict {
     /// How the deciding modules load.
@@ -150,12 +146,7 @@ pub(super) fn pooled(files: &[&CodeFile]) -> Option<CodeFile> {
     let first = files.first()?;
     let mut pool = CodeFile { patterns: Vec::new(), ..(*first).clone() };
     for pattern in files.iter().flat_map(|file| &file.patterns) {
-        match pool.patterns.iter_mut().find(|known| {
-            known.sass == pattern.sass && known.ptx == pattern.ptx && known.grouped == pattern.grouped
-        }) {
-            Some(known) => known.modules += pattern.modules,
-            None => pool.patterns.push(pattern.clone()),
-        }
+        pattern.clone().add_to(&mut pool.patterns);
     }
     Some(pool)
 }

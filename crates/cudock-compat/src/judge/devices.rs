@@ -1,8 +1,6 @@
 //! Checks whether a started program sees a GPU.
 
-use cudock_facts::finding::FindingEvidence;
-
-use super::{Case, Stop, fails, other_error};
+use super::{Case, Stop, fails, other_error, seen};
 use crate::codes;
 
 pub(super) fn check(case: &mut Case<'_>) -> Result<(), Stop> {
@@ -27,7 +25,8 @@ fn blocked(case: &mut Case<'_>) -> Result<(), Stop> {
 
 /// `CUDA_VISIBLE_DEVICES` hides everything after the first entry that does not exist.
 fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
-    let Some(value) = case.evidence.environment.get("CUDA_VISIBLE_DEVICES").cloned() else { return Ok(()) };
+    const NAME: &str = "CUDA_VISIBLE_DEVICES";
+    let Some(value) = case.variable(NAME) else { return Ok(()) };
     let count = case.target.traits.gpu_count;
     let uuids = case.target.traits.machine.as_ref().map(|machine| machine.uuids.clone()).unwrap_or_default();
     let entries: Vec<&str> = value.split(',').map(str::trim).collect();
@@ -43,30 +42,17 @@ fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
         .iter()
         .enumerate()
         .any(|(index, entry)| entries.get(..index).is_some_and(|before| before.contains(entry)));
-    if !known_absent && twice {
-        case.applies("V4", format!("`{value}` names a GPU twice"));
-        let reason = format!("CUDA_VISIBLE_DEVICES is `{value}`: it names a GPU twice");
-        let evidence = vec![FindingEvidence::new("CUDA_VISIBLE_DEVICES", value)];
-        return Err(case.fail(
-            codes::HIDDEN_BY_ENVIRONMENT,
-            case.cuda_error(101),
-            reason,
-            evidence,
-            "name each GPU once",
-        ));
-    }
-    if !known_absent {
-        case.applies("V4", format!("`{value}` shows at least one GPU"));
-        return Ok(());
-    }
-    case.applies("V4", format!("`{value}` shows none"));
-    let reason = format!("CUDA_VISIBLE_DEVICES is `{value}`: it hides every GPU");
-    let evidence = vec![FindingEvidence::new("CUDA_VISIBLE_DEVICES", value)];
-    Err(case.fail(
-        codes::HIDDEN_BY_ENVIRONMENT,
-        case.cuda_error(100),
-        reason,
-        evidence,
-        "unset CUDA_VISIBLE_DEVICES, or list existing GPUs",
-    ))
+    let (detail, hides, error, fix) = match (known_absent, twice) {
+        (false, false) => {
+            case.applies("V4", format!("`{value}` shows at least one GPU"));
+            return Ok(());
+        }
+        (false, true) => ("names a GPU twice", "names a GPU twice", 101, "name each GPU once"),
+        (true, _) => {
+            ("shows none", "hides every GPU", 100, "unset CUDA_VISIBLE_DEVICES, or list existing GPUs")
+        }
+    };
+    case.applies("V4", format!("`{value}` {detail}"));
+    let reason = format!("{NAME} is `{value}`: it {hides}");
+    Err(case.fail(codes::HIDDEN_BY_ENVIRONMENT, case.cuda_error(error), reason, seen(NAME, value), fix))
 }

@@ -1,9 +1,8 @@
 //! Checks whether the processor, the GPU and the driver support the subject at all.
 
-use cudock_facts::finding::FindingEvidence;
 use cudock_facts::tables::Vendor;
 
-use super::{Case, Stop, other_error};
+use super::{Case, Stop, other_error, seen};
 use crate::codes;
 
 pub(super) fn check(case: &mut Case<'_>) -> Result<(), Stop> {
@@ -19,16 +18,10 @@ fn processor(case: &mut Case<'_>) -> Result<(), Stop> {
         return Ok(());
     }
     let reason = format!("it is built for {subject}, and the machine is {machine}");
-    let evidence =
-        vec![FindingEvidence::new(case.evidence.subject.clone(), format!("architecture {subject}"))];
+    let evidence = seen(case.evidence.subject.clone(), format!("architecture {subject}"));
     let fix = format!("build or pull it for linux/{machine}, or choose a machine with {subject}");
-    Err(case.fail(
-        codes::WRONG_PLATFORM,
-        other_error("exec format error", "exec format error"),
-        reason,
-        evidence,
-        fix,
-    ))
+    let error = other_error("exec format error", "exec format error");
+    Err(case.fail(codes::WRONG_PLATFORM, error, reason, evidence, fix))
 }
 
 fn vendor(case: &mut Case<'_>) -> Result<(), Stop> {
@@ -38,14 +31,9 @@ fn vendor(case: &mut Case<'_>) -> Result<(), Stop> {
     let gpu = case.target.gpu.clone().unwrap_or_default();
     case.applies("N1", format!("{gpu} is AMD's"));
     let reason = format!("{gpu} is not an NVIDIA GPU: CUDA cannot use it");
-    let evidence = vec![FindingEvidence::new(gpu, "vendor in the tables")];
-    Err(case.fail(
-        codes::NOT_NVIDIA,
-        other_error("no CUDA device", "no NVIDIA device"),
-        reason,
-        evidence,
-        "choose an NVIDIA GPU, or a ROCm build of the program",
-    ))
+    let error = other_error("no CUDA device", "no NVIDIA device");
+    let fix = "choose an NVIDIA GPU, or a ROCm build of the program";
+    Err(case.fail(codes::NOT_NVIDIA, error, reason, seen(gpu, "vendor in the tables"), fix))
 }
 
 /// Whether the driver supports the GPU: neither too old for it nor too new.
@@ -66,14 +54,9 @@ fn driver_support(case: &mut Case<'_>) -> Result<(), Stop> {
             "driver {driver} no longer supports {gpu}: R{last} is the last branch for {}",
             architecture.name
         );
-        let evidence = vec![FindingEvidence::new(gpu, format!("{}, last branch R{last}", architecture.name))];
-        return Err(case.fail(
-            codes::BRANCH_DROPPED_CARD,
-            case.cuda_error(100),
-            reason,
-            evidence,
-            format!("install a driver of the branch R{last}"),
-        ));
+        let evidence = seen(gpu, format!("{}, last branch R{last}", architecture.name));
+        let fix = format!("install a driver of the branch R{last}");
+        return Err(case.fail(codes::BRANCH_DROPPED_CARD, case.cuda_error(100), reason, evidence, fix));
     }
     let first = architecture.first_toolkit_of.get(&capability).copied().or(architecture.first_toolkit);
     let knows = drivers.branch_of(driver).map(|branch| branch.cuda);
@@ -86,14 +69,9 @@ fn driver_support(case: &mut Case<'_>) -> Result<(), Stop> {
         let branch = drivers
             .branch_with(first)
             .map_or_else(|| "newer".to_owned(), |branch| format!("R{} or newer", branch.branch));
-        let evidence = vec![FindingEvidence::new(gpu, format!("first toolkit {first}"))];
-        return Err(case.fail(
-            codes::DRIVER_TOO_OLD_FOR_CARD,
-            case.cuda_error(100),
-            reason,
-            evidence,
-            format!("install a driver of the branch {branch}"),
-        ));
+        let evidence = seen(gpu, format!("first toolkit {first}"));
+        let fix = format!("install a driver of the branch {branch}");
+        return Err(case.fail(codes::DRIVER_TOO_OLD_FOR_CARD, case.cuda_error(100), reason, evidence, fix));
     }
     case.applies("Q2", format!("driver {driver} supports {gpu}"));
     Ok(())

@@ -4,8 +4,9 @@ use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::tables::ForwardCompatClass;
 use cudock_facts::version::{CudaVersion, DriverVersion, PtxIsa};
 use cudock_host::host::LibraryKind;
+use cudock_target::HostLibcuda;
 
-use super::{Case, Stop, fails, other_error};
+use super::{Case, Stop, fails, other_error, seen};
 use crate::codes;
 use crate::evidence::{CompatNote, CopyKind, DriverCopy, Reach};
 
@@ -29,37 +30,30 @@ pub(super) struct Driver {
 pub(super) fn choose(case: &mut Case<'_>) -> Libcuda {
     let own =
         Driver { version: case.target.driver, cuda: case.target.cuda, ptx_isa: case.target.traits.ptx_isa };
-    if !case.evidence.kind.is_container()
-        && let Some(machine) = case.target.traits.machine.clone()
-    {
-        return on_machine(case, machine.libcuda, own);
+    let machine = case.target.traits.machine.as_ref();
+    if let Some(machine) = machine.filter(|_| !case.evidence.kind.is_container()) {
+        return on_machine(case, machine.libcuda.as_ref(), own);
     }
-    if let Some(machine) = &case.target.traits.machine
-        && machine.libcuda.is_none()
-    {
+    if machine.is_some_and(|machine| machine.libcuda.is_none()) {
         case.applies("D6", "the machine has no libcuda");
         return Libcuda::Absent("the machine has no libcuda.so.1 to give to a container".to_owned());
     }
-    let copies = case.evidence.driver_copies.clone();
-    if let Some(copy) =
-        copies.iter().find(|copy| matches!(copy.reach, Reach::LibraryPath | Reach::Configuration))
-    {
+    let copies = &case.evidence.driver_copies;
+    let reached_by = |reach: Reach| copies.iter().filter(move |copy| copy.reach == reach);
+    let first = copies.iter().find(|copy| matches!(copy.reach, Reach::LibraryPath | Reach::Configuration));
+    if let Some(copy) = first {
         return copy_first(case, copy, own);
     }
-    for copy in copies.iter().filter(|copy| copy.reach == Reach::Default) {
+    for copy in reached_by(Reach::Default) {
         baked_in(case, copy);
     }
-    if case.target.traits.wsl
-        && let Some(copy) = copies.iter().find(|copy| copy.reach == Reach::Default)
-    {
+    if let Some(copy) = reached_by(Reach::Default).next().filter(|_| case.target.traits.wsl) {
         case.applies("V6", format!("{} is where WSL2's driver is mounted", copy.path));
         let reason = format!("the container does not start: {} is in the way of WSL2's driver", copy.path);
-        return Libcuda::Broken(fails(
-            other_error("file exists", format!("{}: file exists", copy.path)),
-            reason,
-        ));
+        let error = other_error("file exists", format!("{}: file exists", copy.path));
+        return Libcuda::Broken(fails(error, reason));
     }
-    if let Some(copy) = copies.iter().find(|copy| copy.reach == Reach::CompatDirectory)
+    if let Some(copy) = reached_by(Reach::CompatDirectory).next()
         && let CopyKind::Compat { driver, note } = &copy.kind
     {
         return by_toolkit(case, copy, *driver, note.as_ref(), own);
@@ -68,20 +62,15 @@ pub(super) fn choose(case: &mut Case<'_>) -> Libcuda {
 }
 
 /// A program that is started on the machine itself loads what its loader finds first.
-fn on_machine(case: &mut Case<'_>, found: Option<cudock_target::HostLibcuda>, own: Driver) -> Libcuda {
+fn on_machine(case: &mut Case<'_>, found: Option<&HostLibcuda>, own: Driver) -> Libcuda {
     let Some(library) = found else {
-        case.applies("D6", "the loader finds no libcuda.so.1");
         let message = "the loader finds no libcuda.so.1";
-        case.find(
-            Severity::Error,
-            codes::LIBCUDA_MISSING,
-            message,
-            Vec::new(),
-            "install the driver's libraries, or run `cudock doctor`",
-        );
+        case.applies("D6", message);
+        let fix = "install the driver's libraries, or run `cudock doctor`";
+        case.find(Severity::Error, codes::LIBCUDA_MISSING, message, Vec::new(), fix);
         return Libcuda::Absent(message.to_owned());
     };
-    let evidence = vec![FindingEvidence::new(library.path.clone(), "found first by the loader")];
+    let evidence = seen(library.path.clone(), "found first by the loader");
     match library.kind {
         LibraryKind::Stub => stub(case, evidence),
         LibraryKind::Empty | LibraryKind::Dangling => empty(case, evidence),
@@ -93,39 +82,25 @@ fn on_machine(case: &mut Case<'_>, found: Option<cudock_target::HostLibcuda>, ow
 fn stub(case: &mut Case<'_>, evidence: Vec<FindingEvidence>) -> Libcuda {
     let reason = "a stub libcuda comes before the real one";
     case.applies("V6", reason);
-    case.find(
-        Severity::Error,
-        codes::STUB_FIRST,
-        reason,
-        evidence,
-        "take the stubs directory out of LD_LIBRARY_PATH",
-    );
-    Libcuda::Broken(fails(case.cuda_error(34), reason))
+    let fix = "take the stubs directory out of LD_LIBRARY_PATH";
+    Libcuda::Broken(case.fail(codes::STUB_FIRST, case.cuda_error(34), reason, evidence, fix))
 }
 
 fn empty(case: &mut Case<'_>, evidence: Vec<FindingEvidence>) -> Libcuda {
     let reason = "an empty libcuda comes before the real one";
     case.applies("V6", reason);
-    case.find(
-        Severity::Error,
-        codes::EMPTY_LIBRARY,
-        reason,
-        evidence,
-        "delete the file: the driver's own is put in when the container starts",
-    );
+    let fix = "delete the file: the driver's own is put in when the container starts";
+    case.find(Severity::Error, codes::EMPTY_LIBRARY, reason, evidence, fix);
     Libcuda::Absent(reason.to_owned())
 }
 
 /// A copy in the image that the loader comes to before the host's.
 fn copy_first(case: &mut Case<'_>, copy: &DriverCopy, own: Driver) -> Libcuda {
-    let evidence = vec![FindingEvidence::new(copy.path.clone(), "found before the host's driver library")];
+    let evidence = seen(copy.path.clone(), "found before the host's driver library");
     match &copy.kind {
         CopyKind::Stub => stub(case, evidence),
         CopyKind::Empty => empty(case, evidence),
-        CopyKind::Compat { driver, note } => {
-            let (driver, note) = (*driver, note.clone());
-            compat(case, &copy.path, driver, note.as_ref(), own, true)
-        }
+        CopyKind::Compat { driver, note } => compat(case, &copy.path, *driver, note.as_ref(), own, true),
         CopyKind::Driver(version) if *version == own.version && version.is_some() => {
             baked_in(case, copy);
             Libcuda::Usable(own)
@@ -136,14 +111,8 @@ fn copy_first(case: &mut Case<'_>, copy: &DriverCopy, own: Driver) -> Libcuda {
             let host = own.version.map_or_else(|| "unknown".to_owned(), |version| version.to_string());
             let reason = format!("the image's own libcuda ({version}) comes before the host's ({host})");
             case.applies("V6", reason.clone());
-            case.find(
-                Severity::Error,
-                codes::DRIVER_BAKED_IN,
-                reason.clone(),
-                evidence,
-                "take the driver's libraries out of the image",
-            );
-            Libcuda::Broken(fails(case.cuda_error(803), reason))
+            let fix = "take the driver's libraries out of the image";
+            Libcuda::Broken(case.fail(codes::DRIVER_BAKED_IN, case.cuda_error(803), reason, evidence, fix))
         }
     }
 }
@@ -157,8 +126,9 @@ fn baked_in(case: &mut Case<'_>, copy: &DriverCopy) {
         CopyKind::Compat { .. } => "a cuda-compat library".to_owned(),
     };
     let message = format!("the image holds {what} where the host's is put");
-    let evidence = vec![FindingEvidence::new(copy.path.clone(), "belongs to the host")];
-    case.find(Severity::Warning, codes::DRIVER_BAKED_IN, message, evidence, "delete it from the image: containers get the host's, and two of them can mix (803) or collide (WSL2)");
+    let fix = "delete it from the image: containers get the host's, and two of them can mix (803) or collide (WSL2)";
+    let evidence = seen(copy.path.clone(), "belongs to the host");
+    case.find(Severity::Warning, codes::DRIVER_BAKED_IN, message, evidence, fix);
 }
 
 /// The toolkit's own decision about cuda-compat in its usual place.
@@ -192,7 +162,6 @@ fn by_cuda(case: &mut Case<'_>, note: Option<&CompatNote>, own: Driver) -> Libcu
     Libcuda::Usable(Driver { cuda: Some(cuda), ptx_isa, ..own })
 }
 
-/// A cuda-compat libcuda in use.
 fn compat(
     case: &mut Case<'_>,
     path: &str,
@@ -202,11 +171,14 @@ fn compat(
     forced: bool,
 ) -> Libcuda {
     let (Some(compat), Some(host)) = (driver, own.version) else { return Libcuda::Usable(own) };
-    let evidence = vec![FindingEvidence::new(path, format!("cuda-compat of driver {compat}"))];
+    let evidence = seen(path, format!("cuda-compat of driver {compat}"));
     let fix = if forced {
         "remove the compat directory from LD_LIBRARY_PATH and ld.so.conf; the container toolkit selects the library"
     } else {
         "delete /usr/local/cuda/compat from the image, or update the host's driver"
+    };
+    let broken = |case: &mut Case<'_>, code: &'static str, error: u16, reason: String| {
+        Libcuda::Broken(case.fail(code, case.cuda_error(error), reason, evidence.clone(), fix))
     };
     if compat == host {
         return Libcuda::Usable(own);
@@ -214,24 +186,21 @@ fn compat(
     if compat < host {
         case.applies("C3", format!("cuda-compat {compat} is older than driver {host}"));
         let reason = format!("cuda-compat {compat} comes first and is older than driver {host}");
-        case.find(Severity::Error, codes::COMPAT_DOES_NOT_FIT, reason.clone(), evidence, fix);
-        return Libcuda::Broken(fails(case.cuda_error(803), reason));
+        return broken(case, codes::COMPAT_DOES_NOT_FIT, 803, reason);
     }
     let branch = case.facts.drivers().branch_of(compat);
     let cuda = note.and_then(|note| note.cuda).or_else(|| branch.map(|branch| branch.cuda));
     if compat.branch() != host.branch() && !pair_is_supported(case, cuda, note, host) {
         case.applies("C1", format!("cuda-compat {compat} does not support R{}", host.branch()));
         let reason = format!("cuda-compat {compat} does not run on kernel driver {host}");
-        case.find(Severity::Error, codes::COMPAT_DOES_NOT_FIT, reason.clone(), evidence, fix);
-        return Libcuda::Broken(fails(case.cuda_error(803), reason));
+        return broken(case, codes::COMPAT_DOES_NOT_FIT, 803, reason);
     }
     let gpu = case.target.gpu.clone().unwrap_or_else(|| "this GPU".to_owned());
     match case.target.traits.forward_compat {
         ForwardCompatClass::No => {
             case.applies("C1", format!("{gpu} is of no class that cuda-compat supports"));
             let reason = format!("cuda-compat {compat} is used, and does not support {gpu}");
-            case.find(Severity::Error, codes::COMPAT_NOT_ON_CARD, reason.clone(), evidence, fix);
-            return Libcuda::Broken(fails(case.cuda_error(804), reason));
+            return broken(case, codes::COMPAT_NOT_ON_CARD, 804, reason);
         }
         ForwardCompatClass::BrandDependent => {
             let message = format!(
@@ -244,13 +213,8 @@ fn compat(
     case.applies("C1", format!("cuda-compat {compat} runs on driver {host}"));
     let brings = cuda.map_or_else(String::new, |cuda| format!(" and brings CUDA {cuda}"));
     let message = format!("cuda-compat {compat} is used on driver {host}{brings}");
-    case.find(
-        Severity::Note,
-        codes::COMPAT_IN_USE,
-        message,
-        evidence,
-        "nothing to do; a newer driver makes it unnecessary",
-    );
+    let fix = "nothing to do; a newer driver makes it unnecessary";
+    case.find(Severity::Note, codes::COMPAT_IN_USE, message, evidence.clone(), fix);
     let toolkit = cuda.and_then(|cuda| case.facts.toolkits().toolkit(cuda)).map(|toolkit| toolkit.ptx_isa);
     let ptx_isa = branch.map(|branch| branch.ptx_isa).or(toolkit);
     Libcuda::Usable(Driver { version: Some(compat), cuda, ptx_isa })
@@ -268,12 +232,8 @@ fn pair_is_supported(
     }
     let Some(cuda) = cuda else { return false };
     let branch = host.branch();
-    let in_matrix = case
-        .facts
-        .forward_compat()
-        .package
-        .iter()
-        .any(|row| row.cuda == cuda && row.supported.contains(&branch));
+    let mut packages = case.facts.forward_compat().package.iter();
+    let in_matrix = packages.any(|row| row.cuda == cuda && row.supported.contains(&branch));
     let in_images = case.facts.images().require.iter().filter(|row| row.cuda.version() == cuda).any(|row| {
         [&row.tesla, &row.with_geforce, &row.datacenter].iter().any(|branches| branches.contains(&branch))
     });

@@ -14,6 +14,8 @@ mod rules;
 mod start;
 mod unread;
 
+use std::cmp::Reverse;
+
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_facts::version::DriverVersion;
@@ -24,19 +26,16 @@ use serde::Serialize;
 pub use rules::{CheckRule, RULES};
 
 use crate::codes;
-use crate::evidence::{Artifact, ArtifactKind, Evidence, SubjectKind};
+use crate::evidence::{Artifact, ArtifactKind, BuildFailure, Evidence, SubjectKind};
 use cudock_target::Target;
 
 /// What a subject will do on a target.
 #[derive(Debug, Clone, Serialize)]
 pub struct Judgement {
-    /// What it will do.
     pub verdict: Verdict,
-    /// The expected error, if it fails.
     pub error: Option<Failure>,
     /// One sentence that says why.
     pub reason: String,
-    /// The findings that explain it.
     pub findings: Vec<Finding>,
     /// Each artifact by itself.
     #[serde(rename = "units")]
@@ -62,11 +61,8 @@ pub struct Failure {
 pub struct ArtifactJudgement {
     /// "torch 2.15.0"
     pub name: String,
-    /// Its file.
     pub path: String,
-    /// What it will do.
     pub verdict: Verdict,
-    /// The expected error.
     pub error: Option<Failure>,
     pub reason: String,
 }
@@ -76,7 +72,6 @@ pub struct ArtifactJudgement {
 pub struct RuleUse {
     /// S1, P2, D2 …
     pub rule: &'static str,
-    /// What came of it.
     pub detail: String,
 }
 
@@ -98,12 +93,8 @@ struct Stop {
 }
 
 impl Stop {
-    fn works(reason: String) -> Self {
-        Self { verdict: Verdict::Works, error: None, reason }
-    }
-
-    fn unknown(reason: String) -> Self {
-        Self { verdict: Verdict::Unknown, error: None, reason }
+    fn new(verdict: Verdict, reason: impl Into<String>) -> Self {
+        Self { verdict, error: None, reason: reason.into() }
     }
 }
 
@@ -131,25 +122,12 @@ impl Case<'_> {
         &mut self,
         code: &'static str,
         error: Failure,
-        reason: String,
+        reason: impl Into<String>,
         evidence: Vec<FindingEvidence>,
         fix: impl Into<String>,
     ) -> Stop {
+        let reason = reason.into();
         self.find(Severity::Error, code, reason.clone(), evidence, fix);
-        fails(error, reason)
-    }
-
-    /// The same with the name of an artifact in the finding.
-    fn fail_artifact(
-        &mut self,
-        artifact: &Artifact,
-        code: &'static str,
-        error: Failure,
-        reason: String,
-        evidence: Vec<FindingEvidence>,
-        fix: impl Into<String>,
-    ) -> Stop {
-        self.find(Severity::Error, code, format!("{}: {reason}", artifact.name), evidence, fix);
         fails(error, reason)
     }
 
@@ -161,6 +139,10 @@ impl Case<'_> {
             message: known.map_or_else(String::new, |error| error.text.clone()),
         }
     }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.evidence.environment.get(name).cloned()
+    }
 }
 
 /// An error that is not CUDA's.
@@ -169,7 +151,12 @@ fn other_error(name: &str, message: impl Into<String>) -> Failure {
 }
 
 fn fails(error: Failure, reason: impl Into<String>) -> Stop {
-    Stop { verdict: Verdict::Fails, error: Some(error), reason: reason.into() }
+    Stop { error: Some(error), ..Stop::new(Verdict::Fails, reason) }
+}
+
+/// Evidence of one file, or of another source.
+fn seen(path: impl Into<String>, detail: impl Into<String>) -> Vec<FindingEvidence> {
+    vec![FindingEvidence::new(path, detail)]
 }
 
 /// Judges a subject on a target. A driver that is named by its branch is judged by the branch's last release, and a
@@ -189,9 +176,8 @@ pub fn judge(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgement {
         );
         let fix = "pass the full driver version (`nvidia-smi` prints it) to --driver";
         let finding = Finding::new(codes::BRANCH_RELEASES_DIFFER, Severity::Warning, message, fix);
-        let evidence = FindingEvidence::new("--driver", format!("R{branch}"));
-        judgement.findings.push(finding.with_evidence([evidence]));
-        judgement.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        judgement.findings.push(finding.with_evidence(seen("--driver", format!("R{branch}"))));
+        judgement.findings.sort_by_key(|finding| Reverse(finding.severity));
     }
     judgement
 }
@@ -217,35 +203,21 @@ fn judge_release(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgeme
     };
     if let Some(why) = target.traits.driver_assumed.as_ref().filter(|_| outcome.verdict != Verdict::Cpu) {
         let driver = target.driver.map_or_else(|| "unknown".to_owned(), |driver| driver.to_string());
-        case.find(
-            Severity::Note,
-            codes::DRIVER_ASSUMED,
-            format!("driver {driver} is assumed"),
-            vec![FindingEvidence::new(target.gpu.clone().unwrap_or_default(), why.clone())],
-            "name the driver of the machine with --driver",
-        );
+        let message = format!("driver {driver} is assumed");
+        let evidence = seen(target.gpu.clone().unwrap_or_default(), why);
+        let fix = "name the driver of the machine with --driver";
+        case.find(Severity::Note, codes::DRIVER_ASSUMED, message, evidence, fix);
     }
     if let Some(driver) = target.driver.filter(|driver| facts.drivers().branch_of(*driver).is_none()) {
         let message = format!("driver {driver} is of no branch in the tables: what it carries is not known");
-        let evidence = vec![FindingEvidence::new("--driver", driver.to_string())];
-        case.find(
-            Severity::Warning,
-            codes::DRIVER_ASSUMED,
-            message,
-            evidence,
-            "name a driver that `cudock facts driver` lists, or add newer tables with --facts",
-        );
+        let fix = "name a driver that `cudock facts driver` lists, or add newer tables with --facts";
+        let evidence = seen("--driver", driver.to_string());
+        case.find(Severity::Warning, codes::DRIVER_ASSUMED, message, evidence, fix);
     }
     let Case { mut findings, rules, .. } = case;
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    Judgement {
-        verdict: outcome.verdict,
-        error: outcome.error,
-        reason: outcome.reason,
-        findings,
-        artifacts,
-        rules,
-    }
+    findings.sort_by_key(|finding| Reverse(finding.severity));
+    let Stop { verdict, error, reason } = outcome;
+    Judgement { verdict, error, reason, findings, artifacts, rules }
 }
 
 /// Whether a subject's verdict on a target is decided before anything inside it is looked at: by its platform, the
@@ -272,44 +244,30 @@ fn common_checks(case: &mut Case<'_>) -> Result<(libcuda::Libcuda, Option<Stop>)
 /// Whether the build succeeds, so that there is anything to start.
 fn built(case: &mut Case<'_>) -> Result<(), Stop> {
     let Some(failure) = &case.evidence.build_failure else { return Ok(()) };
-    case.applies("B1", failure.reason.clone());
-    let (reason, evidence) = (failure.reason.clone(), failure.evidence.clone());
-    case.find(Severity::Error, failure.code, reason.clone(), evidence, failure.fix.clone());
-    Err(fails(other_error(&failure.error, failure.message.clone()), reason))
+    let BuildFailure { code, reason, evidence, fix, error, message } = failure.clone();
+    case.applies("B1", reason.clone());
+    Err(case.fail(code, other_error(&error, message), reason, evidence, fix))
 }
 
 /// What the subject as a whole will do: the worst verdict of what can use the GPU. An artifact that was never meant to use one
 /// decides only where there is nothing else.
 fn combined(case: &mut Case<'_>, artifacts: &[ArtifactJudgement], stop: Option<Stop>) -> Stop {
-    let counts = |index: usize, verdict: Verdict| {
-        // Ranges come behind the artifacts.
-        if index >= case.evidence.artifacts.len() {
-            let mut ranges = case.evidence.ranges.iter().skip(index - case.evidence.artifacts.len());
-            return ranges.next().is_some_and(range::is_meant_for_gpu);
-        }
-        case.evidence.artifacts.get(index).is_some_and(|artifact| {
-            let meant_for_gpu = !matches!(artifact.support, Support::Cpu { .. });
-            // What an extension does is a question of its own, where the framework's answer is known.
-            let open_extension = artifact.kind == ArtifactKind::Extension && verdict == Verdict::Unknown;
-            meant_for_gpu && !open_extension
-        })
-    };
+    let evidence = case.evidence;
+    let is_for_gpu = |artifact: &Artifact| !matches!(artifact.support, Support::Cpu { .. });
+    let of_artifacts = evidence.artifacts.iter().map(|artifact| (is_for_gpu(artifact), artifact.kind));
+    // Ranges come behind the artifacts.
+    let of_ranges = evidence.ranges.iter().map(|range| {
+        (range.variants.iter().any(|(_, artifact)| is_for_gpu(artifact)), ArtifactKind::Framework)
+    });
+    let judged: Vec<_> = of_artifacts.chain(of_ranges).zip(artifacts).collect();
     // Of those alike the first counts: frameworks come before what extends them.
-    let worst_of = |wanted: &dyn Fn(usize, Verdict) -> bool| {
-        let judged =
-            artifacts.iter().enumerate().rev().filter(|(index, artifact)| wanted(*index, artifact.verdict));
-        judged.max_by_key(|(_, artifact)| artifact.verdict)
-    };
-    // A CPU build decides only where nothing else could use the GPU.
-    let could_use_gpu = |index: usize, _: Verdict| {
-        case.evidence
-            .artifacts
-            .get(index)
-            .is_some_and(|artifact| !matches!(artifact.support, Support::Cpu { .. }))
-    };
-    let chosen = worst_of(&counts).or_else(|| worst_of(&could_use_gpu)).or_else(|| worst_of(&|_, _| true));
+    let chosen = judged.iter().rev().max_by_key(|((is_for_gpu, kind), artifact)| {
+        // What an extension does is a question of its own, where the framework's answer is known.
+        let is_open = *kind == ArtifactKind::Extension && artifact.verdict == Verdict::Unknown;
+        (*is_for_gpu && !is_open, *is_for_gpu, artifact.verdict)
+    });
     if let Some((_, artifact)) = chosen {
-        let is_itself = artifacts.len() == 1 && case.evidence.kind == SubjectKind::Program;
+        let is_itself = artifacts.len() == 1 && evidence.kind == SubjectKind::Program;
         let reason = if is_itself {
             artifact.reason.clone()
         } else {
@@ -317,21 +275,16 @@ fn combined(case: &mut Case<'_>, artifacts: &[ArtifactJudgement], stop: Option<S
         };
         return Stop { verdict: artifact.verdict, error: artifact.error.clone(), reason };
     }
-    if let Some(stop) = stop.filter(|_| case.evidence.kind == SubjectKind::Program) {
+    if let Some(stop) = stop.filter(|_| evidence.kind == SubjectKind::Program) {
         return stop;
     }
+    let reason = "no GPU code found";
     // Only what was read entirely is known not to use a GPU; the caller says what is missing.
-    let reason = "no GPU code found".to_owned();
-    if !case.evidence.unread.is_empty() {
-        return Stop { verdict: Verdict::Cpu, error: None, reason };
+    if evidence.unread.is_empty() {
+        let looked = "no GPU code, no program that loads CUDA and no framework with CUDA support";
+        let fix = "install the CUDA build of your framework, or choose a machine without a GPU";
+        let seen = seen(evidence.subject.clone(), looked);
+        case.find(Severity::Warning, codes::NOTHING_USES_A_GPU, reason, seen, fix);
     }
-    let looked = "no GPU code, no program that loads CUDA and no framework with CUDA support";
-    case.find(
-        Severity::Warning,
-        codes::NOTHING_USES_A_GPU,
-        reason.clone(),
-        vec![FindingEvidence::new(case.evidence.subject.clone(), looked)],
-        "install the CUDA build of your framework, or choose a machine without a GPU",
-    );
-    Stop { verdict: Verdict::Cpu, error: None, reason }
+    Stop::new(Verdict::Cpu, reason)
 }

@@ -1,11 +1,13 @@
 //! Checks whether a container starts, and what is injected into it.
 
-use cudock_facts::finding::{FindingEvidence, Severity};
+use cudock_facts::finding::Severity;
 
-use super::{Case, Stop, fails, other_error};
+use super::{Case, Stop, other_error, seen};
 use crate::codes;
 use cudock_target::StartPath;
 use cudock_target::gate::{Gate, GateGpu, GateHost, GateVerdict};
+
+const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 
 /// What NVIDIA's hook accepts in `NVIDIA_DRIVER_CAPABILITIES`.
 const CAPABILITIES: [&str; 8] =
@@ -15,38 +17,31 @@ pub(super) fn check(case: &mut Case<'_>) -> Result<(), Stop> {
     if !case.evidence.kind.is_container() {
         return Ok(());
     }
-    let devices = case.evidence.environment.get("NVIDIA_VISIBLE_DEVICES").cloned();
+    let devices = case.variable(VISIBLE_DEVICES);
     if case.target.traits.start == StartPath::Cdi {
         if devices.is_some() {
             case.applies("V1", "CDI names devices itself, whatever the variable says");
         }
     } else if matches!(devices.as_deref(), Some("" | "void")) {
         // Nothing is injected, so the requirements are not evaluated either.
-        return Err(no_devices(
-            case,
-            "NVIDIA_VISIBLE_DEVICES asks for nothing: the container gets no driver",
-            35,
-        ));
+        let reason = "NVIDIA_VISIBLE_DEVICES asks for nothing: the container gets no driver";
+        return Err(no_devices(case, reason, 35));
     }
     gate(case)?;
     if devices.as_deref() == Some("none") && case.target.traits.start == StartPath::Hook {
-        return Err(no_devices(
-            case,
-            "NVIDIA_VISIBLE_DEVICES is `none`: the container gets the driver and no GPU",
-            100,
-        ));
+        let reason = "NVIDIA_VISIBLE_DEVICES is `none`: the container gets the driver and no GPU";
+        return Err(no_devices(case, reason, 100));
     }
     capabilities(case)
 }
 
 fn no_devices(case: &mut Case<'_>, reason: &str, error: u16) -> Stop {
-    let value = case.evidence.environment.get("NVIDIA_VISIBLE_DEVICES").cloned().unwrap_or_default();
+    let value = case.variable(VISIBLE_DEVICES).unwrap_or_default();
     case.applies("V1", format!("`{value}`"));
-    let evidence = vec![FindingEvidence::new("NVIDIA_VISIBLE_DEVICES", value)];
+    let evidence = seen(VISIBLE_DEVICES, value);
     let fix =
         "start it with --gpus all, which docker sets after the image's own value, or take the variable out";
-    case.find(Severity::Error, codes::NO_DEVICES_ASKED_FOR, reason, evidence, fix);
-    fails(case.cuda_error(error), reason)
+    case.fail(codes::NO_DEVICES_ASKED_FOR, case.cuda_error(error), reason, evidence, fix)
 }
 
 fn gate(case: &mut Case<'_>) -> Result<(), Stop> {
@@ -70,43 +65,26 @@ fn gate(case: &mut Case<'_>) -> Result<(), Stop> {
         GateVerdict::Malformed(error) => (codes::GATE_MALFORMED, error.variable.clone(), error.to_string()),
         _ => return Ok(()),
     };
-    let value = case.evidence.environment.get(&variable).cloned().unwrap_or_default();
-    let evidence = vec![FindingEvidence::new(variable.clone(), shortened(&value))];
+    let evidence = seen(variable.clone(), shortened(&case.variable(&variable).unwrap_or_default()));
     if target.traits.start == StartPath::Cdi {
         case.applies("G2", format!("{variable} would refuse, and is not evaluated"));
         let message = format!("{variable} would refuse this host; CDI does not evaluate it ({why})");
-        case.find(
-            Severity::Warning,
-            codes::GATE_SKIPPED,
-            message,
-            evidence,
-            "start it with CDI everywhere, or set NVIDIA_DISABLE_REQUIRE=1",
-        );
+        let fix = "start it with CDI everywhere, or set NVIDIA_DISABLE_REQUIRE=1";
+        case.find(Severity::Warning, codes::GATE_SKIPPED, message, evidence, fix);
         return Ok(());
     }
-    if code == codes::GATE_MALFORMED {
-        case.applies("G1", format!("{variable} cannot be read: {why}"));
-        let reason = format!("the container does not start: {variable} cannot be read ({why})");
+    let (rule, refuses, fix) = if code == codes::GATE_MALFORMED {
         let fix = "correct the variable, or start the container with NVIDIA_DISABLE_REQUIRE=1";
-        return Err(case.fail(
-            code,
-            other_error("nvidia-container-cli: requirement error", printed),
-            reason,
-            evidence,
-            fix,
-        ));
-    }
-    case.applies("G1", format!("{variable} refuses: {why}"));
-    let reason = format!("the container does not start: {variable} refuses {target} ({why})");
-    let fix = "update the driver, take an image of an older CUDA, or start it with NVIDIA_DISABLE_REQUIRE=1 where the \
-               program itself fits (`--start cdi` shows whether it does)";
-    Err(case.fail(
-        code,
-        other_error("nvidia-container-cli: requirement error", printed),
-        reason,
-        evidence,
-        fix,
-    ))
+        (format!("cannot be read: {why}"), format!("cannot be read ({why})"), fix)
+    } else {
+        let fix = "update the driver, take an image of an older CUDA, or start it with NVIDIA_DISABLE_REQUIRE=1 where the \
+                   program itself fits (`--start cdi` shows whether it does)";
+        (format!("refuses: {why}"), format!("refuses {target} ({why})"), fix)
+    };
+    case.applies("G1", format!("{variable} {rule}"));
+    let reason = format!("the container does not start: {variable} {refuses}");
+    let error = other_error("nvidia-container-cli: requirement error", printed);
+    Err(case.fail(code, error, reason, evidence, fix))
 }
 
 fn shortened(text: &str) -> String {
@@ -118,13 +96,12 @@ fn shortened(text: &str) -> String {
 }
 
 fn capabilities(case: &mut Case<'_>) -> Result<(), Stop> {
-    let Some(value) = case.evidence.environment.get("NVIDIA_DRIVER_CAPABILITIES").cloned() else {
-        return Ok(());
-    };
+    const NAME: &str = "NVIDIA_DRIVER_CAPABILITIES";
+    let Some(value) = case.variable(NAME) else { return Ok(()) };
     let asked: Vec<&str> = value.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     let gives_compute = asked.is_empty() || asked.iter().any(|name| matches!(*name, "compute" | "all"));
     let unknown = asked.iter().find(|name| !CAPABILITIES.contains(name));
-    let evidence = vec![FindingEvidence::new("NVIDIA_DRIVER_CAPABILITIES", value.clone())];
+    let evidence = seen(NAME, value.clone());
     let fix = "set NVIDIA_DRIVER_CAPABILITIES=compute,utility";
     if case.target.traits.start == StartPath::Cdi {
         case.applies("V2", "CDI injects the whole driver");
@@ -133,15 +110,15 @@ fn capabilities(case: &mut Case<'_>) -> Result<(), Stop> {
     if let Some(name) = unknown {
         case.applies("V2", format!("`{name}` is not a capability"));
         let reason = format!("the container does not start: `{name}` is not a driver capability");
-        case.find(Severity::Error, codes::NO_COMPUTE_CAPABILITY, reason.clone(), evidence, fix);
         let printed = format!("unsupported capabilities found in '{value}'");
-        return Err(fails(other_error("nvidia-container-runtime-hook", printed), reason));
+        let error = other_error("nvidia-container-runtime-hook", printed);
+        return Err(case.fail(codes::NO_COMPUTE_CAPABILITY, error, reason, evidence, fix));
     }
     if gives_compute {
         case.applies("V2", "compute is requested");
         return Ok(());
     }
     case.applies("V2", format!("`{value}` lacks compute"));
-    let reason = format!("NVIDIA_DRIVER_CAPABILITIES is `{value}`: the container gets no libcuda");
+    let reason = format!("{NAME} is `{value}`: the container gets no libcuda");
     Err(case.fail(codes::NO_COMPUTE_CAPABILITY, case.cuda_error(35), reason, evidence, fix))
 }

@@ -1,9 +1,9 @@
 //! Turns a verdict of `cpu` into `unknown` if something was not read: `cpu` needs positive evidence.
 
-use cudock_facts::finding::{FindingEvidence, Severity};
+use cudock_facts::finding::Severity;
 use cudock_host::Verdict;
 
-use super::{Case, Stop};
+use super::{Case, Stop, seen};
 use crate::codes;
 
 /// Applies what was not read to a verdict, and lists it as findings.
@@ -15,8 +15,8 @@ pub(super) fn weigh(case: &mut Case<'_>, outcome: Stop) -> Stop {
     let is_unknown = is_open || outcome.verdict == Verdict::Unknown;
     let severity = if is_unknown { Severity::Warning } else { Severity::Note };
     for unread in &evidence.unread {
-        let seen = vec![FindingEvidence::new(unread.at.clone(), unread.what.clone())];
-        case.find(severity, codes::NOT_READ, unread.describe(), seen, unread.fix.clone());
+        let at = seen(unread.at.clone(), unread.what.clone());
+        case.find(severity, codes::NOT_READ, unread.describe(), at, unread.fix.clone());
     }
     if !is_open {
         return outcome;
@@ -30,5 +30,5 @@ pub(super) fn weigh(case: &mut Case<'_>, outcome: Stop) -> Stop {
     } else {
         format!("{}, but not all was read: {}{more}", outcome.reason, first.describe())
     };
-    Stop::unknown(reason)
+    Stop::new(Verdict::Unknown, reason)
 }

@@ -36,9 +36,8 @@ impl Variables {
 
     /// Fails when the expanded text exceeds the bound; the results must then not be used.
     pub(super) fn check(&self, span: Span) -> Result<(), PositionedError> {
-        let exhausted =
-            || PositionedError::new(span.line, 1, "variables expand to far more text than the file holds");
-        self.left.get().map(|_| ()).ok_or_else(exhausted)
+        let message = "variables expand to far more text than the file holds";
+        self.left.get().map(|_| ()).ok_or_else(|| PositionedError::at_line(span, message))
     }
 
     pub(super) fn set(&mut self, name: String, value: Option<String>) {

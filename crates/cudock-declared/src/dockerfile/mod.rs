@@ -66,17 +66,8 @@ pub(super) fn read(text: &str, arch: Arch, files: &dyn Files) -> Result<Declared
     };
     let stages = stages(rest);
     let names = names(&stages, escape);
-    let graph = BuildGraph {
-        lines: LineIndex::new(text),
-        head,
-        stages,
-        names,
-        arch,
-        escape,
-        files,
-        finished: RefCell::default(),
-        started: Cell::new(0),
-    };
+    let (lines, finished, started) = (LineIndex::new(text), RefCell::default(), Cell::new(0));
+    let graph = BuildGraph { lines, head, stages, names, arch, escape, files, finished, started };
     let last = graph.stages.len().saturating_sub(1);
     Ok(evaluate(&graph, last)?.declared)
 }
@@ -85,7 +76,7 @@ pub(super) fn read(text: &str, arch: Arch, files: &dyn Files) -> Result<Declared
 fn evaluate(graph: &BuildGraph<'_>, target: usize) -> Result<FinishedStage, PositionedError> {
     let mut reader = StageReader::new(graph);
     reader.global_arguments(graph.head)?;
-    let chain = reader.chain(&graph.stages, target)?;
+    let chain = reader.chain(target)?;
     reader.fs.image = reader.declared.base_image.as_ref().map(|image| image.reference.clone());
     for index in chain {
         let Some(stage) = graph.stages.get(index) else { continue };

@@ -2,103 +2,20 @@
 
 use cudock_base::Span;
 
-use super::project::CommandEnv;
-use super::run::{MAX_DEPTH, ScriptReader, subcommand};
+use super::run::{Call, MAX_DEPTH, ScriptReader};
 use crate::compile::{self, Compiled, Targets};
-use crate::excerpt;
 use crate::files::join;
 use crate::pip::Argument;
+use crate::{excerpt, is_listed};
 
 /// Commands that neither add nor start a program that could use a GPU.
-const HARMLESS: [&str; 87] = [
-    "[",
-    "[[",
-    "]]",
-    "}",
-    "add-apt-repository",
-    "adduser",
-    "addgroup",
-    "apk",
-    "apt-cache",
-    "apt-key",
-    "apt-mark",
-    "awk",
-    "basename",
-    "break",
-    "case",
-    "cat",
-    "chgrp",
-    "chmod",
-    "chown",
-    "cp",
-    "cut",
-    "date",
-    "deluser",
-    "dirname",
-    "done",
-    "dpkg",
-    "dpkg-reconfigure",
-    "du",
-    "echo",
-    "ls",
-    "esac",
-    "exit",
-    "export",
-    "false",
-    "fc-cache",
-    "fi",
-    "find",
-    "for",
-    "git-lfs",
-    "gpg",
-    "grep",
-    "groupadd",
-    "gzip",
-    "head",
-    "hash",
-    "huggingface-cli",
-    "id",
-    "install",
-    "ldconfig",
-    "ln",
-    "locale-gen",
-    "mkdir",
-    "mktemp",
-    "mv",
-    "nproc",
-    "nvidia-smi",
-    "popd",
-    "printf",
-    "pwd",
-    "pyenv",
-    "readlink",
-    "rm",
-    "rmdir",
-    "sed",
-    "set",
-    "shopt",
-    "sleep",
-    "sort",
-    "ssh-keygen",
-    "strip",
-    "sync",
-    "tail",
-    "tee",
-    "test",
-    "touch",
-    "tr",
-    "trap",
-    "true",
-    "uname",
-    "unset",
-    "update-alternatives",
-    "update-ca-certificates",
-    "update-locale",
-    "useradd",
-    "usermod",
-    "which",
-    "xargs",
-];
+const HARMLESS: &str = "
+    [ [[ ]] } add-apt-repository adduser addgroup apk apt-cache apt-key apt-mark awk basename break case cat
+    chgrp chmod chown cp cut date deluser dirname done dpkg dpkg-reconfigure du echo ls esac exit export false
+    fc-cache fi find for git-lfs gpg grep groupadd gzip head hash huggingface-cli id install ldconfig ln
+    locale-gen mkdir mktemp mv nproc nvidia-smi popd printf pwd pyenv readlink rm rmdir sed set shopt sleep sort
+    ssh-keygen strip sync tail tee test touch tr trap true uname unset update-alternatives
+    update-ca-certificates update-locale useradd usermod which xargs";
 
 /// URLs of installers and of data whose programs do not use a GPU.
 const KNOWN_DOWNLOADS: [&str; 11] = [
@@ -121,71 +38,61 @@ pub(super) fn is_script(name: &str) -> bool {
 
 impl ScriptReader<'_, '_> {
     /// Reads a command that is not an installer.
-    pub(super) fn other(
-        &mut self,
-        program: &str,
-        first: &Argument,
-        arguments: &[Argument],
-        set: &CommandEnv,
-        span: Span,
-        depth: usize,
-    ) {
+    pub(super) fn other(&mut self, program: &str, first: &Argument, call: Call<'_>) {
         match program {
-            "nvcc" => self.nvcc(arguments, span),
-            "cmake" => self.cmake(arguments, set, span),
-            "make" | "gmake" | "ninja" => self.make(program, arguments, span),
-            "curl" | "wget" | "aria2c" => self.download(program, arguments, span),
+            "nvcc" => self.nvcc(call),
+            "cmake" => self.cmake(call),
+            "make" | "gmake" | "ninja" => self.make(program, call),
+            "curl" | "wget" | "aria2c" => self.download(program, call),
             "git" => {
-                if let Some(("clone" | "submodule" | "pull" | "fetch", rest)) = subcommand(arguments) {
-                    let url = rest.iter().find(|arg| arg.text.contains([':', '/']));
-                    let url = url.map_or("git", |arg| arg.text.as_str()).to_owned();
-                    self.declared.note(span, format!("content fetched from `{}` is unknown", excerpt(&url)));
+                if let Some(("clone" | "submodule" | "pull" | "fetch", call)) = call.subcommand() {
+                    let url = call.args.iter().find(|arg| arg.text.contains([':', '/']));
+                    let url = excerpt(url.map_or("git", |arg| arg.text.as_str()));
+                    self.declared.note(call.span, format!("content fetched from `{url}` is unknown"));
                 }
             }
             "source" | "." => {
                 let known = ["activate", "profile", "bashrc", "conda.sh", ".env", "setup.bash", "os-release"];
-                if let Some(file) = arguments.first()
+                if let Some(file) = call.args.first()
                     && !known.iter().any(|arg| file.text.contains(arg))
                 {
-                    self.script_file(&file.text.clone(), span, depth);
+                    self.script_file(&file.text, call);
                 }
             }
             "tar" | "unzip" | "bsdtar" | "7z" | "gunzip" => {
-                self.declared.note(span, format!("content unpacked by `{program}` is unknown"));
+                self.declared.note(call.span, format!("content unpacked by `{program}` is unknown"));
             }
-            _ if is_script(program) || first.text.starts_with("./") => {
-                self.script_file(&first.text.clone(), span, depth);
-            }
-            _ if HARMLESS.contains(&program) || program.is_empty() => {}
-            _ => self.unknown(&first.text, span),
+            _ if is_script(program) || first.text.starts_with("./") => self.script_file(&first.text, call),
+            _ if is_listed(HARMLESS, program) || program.is_empty() => {}
+            _ => self.unknown(&first.text, call.span),
         }
     }
 
     /// Reads a script of the build context.
-    pub(super) fn script_file(&mut self, path: &str, span: Span, depth: usize) {
+    pub(super) fn script_file(&mut self, path: &str, call: Call<'_>) {
         let installer = ["miniconda", "miniforge", "mambaforge"];
         if installer.iter().any(|name| path.to_ascii_lowercase().contains(name)) {
             return;
         }
-        match self.fs.text(&self.cwd, path).filter(|_| depth < MAX_DEPTH) {
-            Some((name, text))
-                if is_script(&name)
-                    || text.starts_with("#!/bin/")
-                    || text.starts_with("#!/usr/bin/env bash") =>
-            {
-                self.script_at(&text, Some(span), depth + 1);
+        let is_shell = |name: &str, text: &str| {
+            is_script(name) || text.starts_with("#!/bin/") || text.starts_with("#!/usr/bin/env bash")
+        };
+        match self.fs.text(&self.cwd, path).filter(|(name, text)| is_shell(name, text)) {
+            Some((_, text)) if call.depth < MAX_DEPTH => {
+                self.script_at(&text, Some(call.span), call.depth + 1);
             }
-            _ => self.declared.note(span, format!("cannot read script `{}`", excerpt(path))),
+            _ => self.declared.note(call.span, format!("cannot read script `{}`", excerpt(path))),
         }
     }
 
-    fn compiled(&mut self, name: String, output: Option<String>, targets: Targets, span: Span) {
-        let image = self.fs.image.clone();
+    fn compiled(&mut self, name: &str, output: Option<String>, targets: Targets, span: Span) {
+        let (name, image) = (name.to_owned(), self.fs.image.clone());
         let compiled = Compiled { name, output, is_extension: false, targets, image, file: None, span };
         self.declared.compiled.push(compiled);
     }
 
-    fn nvcc(&mut self, arguments: &[Argument], span: Span) {
+    fn nvcc(&mut self, call: Call<'_>) {
+        let arguments = call.args;
         if arguments.iter().any(|arg| matches!(arg.text.as_str(), "--version" | "-V" | "--help")) {
             return;
         }
@@ -196,13 +103,12 @@ impl ScriptReader<'_, '_> {
             Some(arg) => Targets::Unknown(format!("`{}` cannot be resolved", excerpt(&arg.text))),
             None => compile::of_nvcc(arguments.iter().map(|arg| arg.text.as_str())),
         };
-        let output = arguments.iter().position(|arg| arg.text == "-o" || arg.text == "--output-file");
-        let output = output.and_then(|at| arguments.get(at + 1)).map_or("a.out", |arg| arg.text.as_str());
-        let output = output.to_owned();
-        self.compiled(output.clone(), Some(join(&self.cwd, &output)), targets, span);
+        let output = call.value_of(&["-o", "--output-file"]).unwrap_or("a.out");
+        self.compiled(output, Some(join(&self.cwd, output)), targets, call.span);
     }
 
-    fn cmake(&mut self, arguments: &[Argument], set: &CommandEnv, span: Span) {
+    fn cmake(&mut self, call: Call<'_>) {
+        let arguments = call.args;
         let is_step = ["--build", "--install", "-E", "--version", "-P"];
         if arguments.iter().any(|arg| is_step.contains(&arg.text.as_str())) {
             return;
@@ -218,18 +124,15 @@ impl ScriptReader<'_, '_> {
                 let (name, value) = definition.split_once('=')?;
                 (name.split(':').next() == Some("CMAKE_CUDA_ARCHITECTURES")).then_some((value, is_unresolved))
             });
-            asked = value
-                .map(|(value, is_unresolved)| {
-                    if is_unresolved {
-                        Targets::Unknown(format!("`{}` cannot be resolved", excerpt(value)))
-                    } else {
-                        compile::of_cmake(value)
-                    }
-                })
-                .or(asked);
+            asked = match value {
+                Some((value, true)) => {
+                    Some(Targets::Unknown(format!("`{}` cannot be resolved", excerpt(value))))
+                }
+                Some((value, false)) => Some(compile::of_cmake(value)),
+                None => asked,
+            };
         }
-        let asked = asked.or_else(|| self.value(set, "CUDAARCHS").map(|list| compile::of_cmake(&list)));
-        let source = arguments.iter().position(|arg| arg.text == "-S").and_then(|at| arguments.get(at + 1));
+        let asked = asked.or_else(|| self.value(call.set, "CUDAARCHS").map(|list| compile::of_cmake(&list)));
         let valued = |index: &usize| {
             index.checked_sub(1).and_then(|before| arguments.get(before)).is_some_and(|before| {
                 ["-B", "-G", "-D", "-C", "-T", "-A", "--preset", "--toolchain"]
@@ -238,29 +141,29 @@ impl ScriptReader<'_, '_> {
         };
         let positional = || {
             let mut indexed = arguments.iter().enumerate();
-            indexed.find(|(index, arg)| !arg.text.starts_with('-') && !valued(index)).map(|(_, arg)| arg)
+            let found = indexed.find(|(index, arg)| !arg.text.starts_with('-') && !valued(index));
+            found.map(|(_, arg)| arg.text.as_str())
         };
-        let source = source.or_else(positional).map_or(".", |arg| arg.text.as_str());
+        let source = call.value_of(&["-S"]).or_else(positional).unwrap_or(".");
         let lists = self.fs.text(&join(&self.cwd, source), "CMakeLists.txt");
         let own = lists.and_then(|(_, text)| compile::of_build_file(&text));
         match asked.or(own) {
-            Some(targets) => self.compiled("program that cmake builds".to_owned(), None, targets, span),
-            None => self.declared.note(span, "program built by `cmake` is unknown"),
+            Some(targets) => self.compiled("program that cmake builds", None, targets, call.span),
+            None => self.declared.note(call.span, "program built by `cmake` is unknown"),
         }
     }
 
-    fn make(&mut self, program: &str, arguments: &[Argument], span: Span) {
+    fn make(&mut self, program: &str, call: Call<'_>) {
         // The program that cmake configured is already recorded.
         let is_configured = self.declared.compiled.iter().any(|compiled| compiled.name.contains("cmake"));
         let is_noted = self.declared.notes.iter().any(|note| note.text.contains("`cmake`"));
         if is_configured || is_noted {
             return;
         }
-        let directory =
-            arguments.iter().position(|arg| arg.text == "-C").and_then(|at| arguments.get(at + 1));
-        let base = join(&self.cwd, directory.map_or(".", |arg| arg.text.as_str()));
+        let base = join(&self.cwd, call.value_of(&["-C"]).unwrap_or("."));
         let file = ["Makefile", "makefile", "GNUmakefile"].iter().find_map(|name| self.fs.text(&base, name));
-        let sets_variables = arguments.iter().any(|arg| arg.text.contains('=') && !arg.text.starts_with('-'));
+        let sets_variables = call.args.iter().any(|arg| arg.text.contains('=') && !arg.text.starts_with('-'));
+        let span = call.span;
         match file.and_then(|(_, text)| compile::of_build_file(&text)).filter(|_| program != "ninja") {
             Some(Targets::Unknown(_)) | None => {
                 self.declared.note(span, format!("program built by `{program}` is unknown"));
@@ -268,23 +171,22 @@ impl ScriptReader<'_, '_> {
             Some(_) if sets_variables => {
                 self.declared.note(span, format!("variables passed to `{program}` may change what is built"));
             }
-            Some(targets) => self.compiled("program that make builds".to_owned(), None, targets, span),
+            Some(targets) => self.compiled("program that make builds", None, targets, span),
         }
     }
 
-    fn download(&mut self, program: &str, arguments: &[Argument], span: Span) {
-        let is_known = |arg: &Argument| KNOWN_DOWNLOADS.iter().any(|known| arg.text.contains(known));
-        let is_key = |arg: &Argument| {
-            [".gpg", ".asc", ".key", ".pub", ".list", "gpgkey"]
-                .iter()
-                .any(|ending| arg.text.ends_with(ending))
+    fn download(&mut self, program: &str, call: Call<'_>) {
+        let keys = [".gpg", ".asc", ".key", ".pub", ".list", "gpgkey"];
+        let is_harmless = |arg: &Argument| {
+            KNOWN_DOWNLOADS.iter().any(|known| arg.text.contains(known))
+                || keys.iter().any(|ending| arg.text.ends_with(ending))
         };
-        let url = arguments.iter().find(|arg| arg.text.contains("://"));
-        if arguments.iter().any(|arg| is_known(arg) || is_key(arg)) {
+        if call.args.iter().any(is_harmless) {
             return;
         }
-        let url = url.map_or(program, |arg| arg.text.as_str()).to_owned();
-        self.declared.note(span, format!("content downloaded from `{}` is unknown", excerpt(&url)));
+        let url = call.args.iter().find(|arg| arg.text.contains("://"));
+        let url = excerpt(url.map_or(program, |arg| arg.text.as_str()));
+        self.declared.note(call.span, format!("content downloaded from `{url}` is unknown"));
     }
 }
 
@@ -297,7 +199,7 @@ mod tests {
         for program in
             ["pip", "uv", "poetry", "conda", "nvcc", "cmake", "make", "git", "curl", "python", "cargo", "npm"]
         {
-            assert!(!HARMLESS.contains(&program), "{program}");
+            assert!(!is_listed(HARMLESS, program), "{program}");
         }
     }
 }

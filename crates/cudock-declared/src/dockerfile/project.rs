@@ -2,7 +2,7 @@
 
 use cudock_base::Span;
 
-use super::run::{ScriptReader, subcommand};
+use super::run::{Call, CommandEnv, ScriptReader};
 use crate::compile::{Compiled, of_torch};
 use crate::files::join;
 use crate::pip::{self, Argument};
@@ -12,12 +12,10 @@ use crate::select::{Groups, Selection};
 use crate::sources::is_cuda_source;
 use crate::{Declared, excerpt, poetry_lock, pyproject, uv_lock};
 
-/// Variables set for one command.
-pub(super) type CommandEnv = [(String, Option<String>)];
-
 impl ScriptReader<'_, '_> {
     /// Reads `pip install` and `uv pip install`.
-    pub(super) fn install(&mut self, args: &[Argument], set: &CommandEnv, span: Span, within: Option<Span>) {
+    pub(super) fn install(&mut self, call: Call<'_>) {
+        let Call { args, set, within, .. } = call;
         let found = pip::parse_args(args);
         self.record_prefixes(args);
         self.notes(found.notes, within);
@@ -30,23 +28,21 @@ impl ScriptReader<'_, '_> {
         };
         for file in &found.files {
             let span = self.span(file.bytes.clone(), within);
-            let Some((path, text)) = self.fs.text(&self.cwd, &file.text).filter(|_| !file.is_unresolved)
-            else {
-                self.declared.note(span, pip::cannot_read(&file.text));
-                continue;
-            };
-            let read = if path.ends_with("pyproject.toml") {
-                pyproject::read(&text, self.arch).map(|project| selection.apply(project))
-            } else {
-                let context = IncludeContext::new(&path, self.fs.files, &self.fs.included);
-                requirements::read(&text, self.arch, context.with_indexes(&indexes))
-            };
+            let text = self.fs.text(&self.cwd, &file.text).filter(|_| !file.is_unresolved);
+            let read = text.and_then(|(path, text)| {
+                let read = if path.ends_with("pyproject.toml") {
+                    pyproject::read(&text, self.arch).map(|project| selection.apply(project))
+                } else {
+                    let context = IncludeContext::new(&path, self.fs.files, &self.fs.included);
+                    requirements::read(&text, self.arch, context.with_indexes(&indexes))
+                };
+                Some((read.ok()?, path))
+            });
             match read {
-                Ok(included) => self.declared.merge(included, &path),
-                Err(_) => self.declared.note(span, pip::cannot_read(&file.text)),
+                Some((included, path)) => self.declared.merge(included, &path),
+                None => self.declared.note(span, pip::cannot_read(&file.text)),
             }
         }
-        let without_dependencies = args.iter().any(|arg| arg.text == "--no-deps");
         let editable = found.editable.iter().map(|arg| (arg, true));
         for (arg, is_editable) in found.requirements.iter().map(|arg| (arg, false)).chain(editable) {
             let span = self.span(arg.bytes.clone(), within);
@@ -59,7 +55,7 @@ impl ScriptReader<'_, '_> {
                     extras: extras.chain(selection.extras.clone()).collect(),
                     ..selection.clone()
                 };
-                self.local(directory, &selection, without_dependencies, set, span, is_editable);
+                self.local(directory, &selection, Call { span, ..call }, is_editable);
                 continue;
             }
             if arg.text.starts_with("git+") || arg.text.contains("@ git+") {
@@ -78,7 +74,7 @@ impl ScriptReader<'_, '_> {
                     let packages = self.declared.packages.get_mut(first..).unwrap_or_default();
                     constrain(packages, &text, self.arch);
                 }
-                None => self.declared.note(span, pip::cannot_read(&file.text)),
+                None => self.declared.note(call.span, pip::cannot_read(&file.text)),
             }
         }
         if found.upgrades {
@@ -116,15 +112,7 @@ impl ScriptReader<'_, '_> {
     }
 
     /// Installs a project from the container's file system.
-    fn local(
-        &mut self,
-        directory: &str,
-        selection: &Selection,
-        without_dependencies: bool,
-        set: &CommandEnv,
-        span: Span,
-        is_editable: bool,
-    ) {
+    fn local(&mut self, directory: &str, selection: &Selection, call: Call<'_>, is_editable: bool) {
         let unknown_dependencies = if is_editable {
             pip::from_source(directory)
         } else {
@@ -135,18 +123,18 @@ impl ScriptReader<'_, '_> {
         let builds_cuda = setup.as_ref().is_some_and(|(_, text)| text.contains("CUDAExtension"))
             || self.fs.cuda_sources.iter().any(|path| is_cuda_source(path));
         if builds_cuda {
-            self.extension(directory, set, span);
+            self.extension(directory, call.set, call.span);
         }
         let project = self.pyproject(&base);
         let Some((project, path)) = project.filter(|_| setup.is_none() || !builds_cuda) else {
-            self.declared.note(span, unknown_dependencies);
+            self.declared.note(call.span, unknown_dependencies);
             return;
         };
         // Requirements in `setup.py` are code, which is not run.
         if project.packages.is_empty() && setup.is_some() {
-            self.declared.note(span, unknown_dependencies);
+            self.declared.note(call.span, unknown_dependencies);
         }
-        if !without_dependencies {
+        if !call.args.iter().any(|arg| arg.text == "--no-deps") {
             self.declared.merge(selection.apply(project), &path);
         }
     }
@@ -171,31 +159,29 @@ impl ScriptReader<'_, '_> {
         });
     }
 
-    pub(super) fn uv(&mut self, arguments: &[Argument], set: &CommandEnv, span: Span, within: Option<Span>) {
-        match subcommand(arguments) {
-            Some(("pip", rest)) => match subcommand(rest) {
-                Some(("install", rest)) => self.install(rest, set, span, within),
-                Some(("sync", rest)) => {
-                    let files = rest.iter().filter(|arg| !arg.text.starts_with('-'));
-                    let args: Vec<Argument> = files
-                        .flat_map(|arg| {
-                            [Argument { text: "-r".to_owned(), ..Argument::default() }, arg.clone()]
-                        })
-                        .collect();
-                    self.install(&args, set, span, within);
+    pub(super) fn uv(&mut self, call: Call<'_>) {
+        match call.subcommand() {
+            Some(("pip", call)) => match call.subcommand() {
+                Some(("install", call)) => self.install(call),
+                Some(("sync", call)) => {
+                    let option = Argument { text: "-r".to_owned(), ..Argument::default() };
+                    let files = call.args.iter().filter(|arg| !arg.text.starts_with('-'));
+                    let args: Vec<Argument> = files.flat_map(|arg| [option.clone(), arg.clone()]).collect();
+                    self.install(Call { args: &args, ..call });
                 }
                 _ => {}
             },
-            Some(("add", rest)) => self.install(rest, set, span, within),
-            Some(("sync", rest)) => self.uv_sync(rest, set, span),
-            Some(("venv", rest)) => self.virtual_environment(rest),
+            Some(("add", call)) => self.install(call),
+            Some(("sync", call)) => self.uv_sync(call),
+            Some(("venv", call)) => self.virtual_environment(call),
             _ => {}
         }
     }
 
-    fn uv_sync(&mut self, args: &[Argument], set: &CommandEnv, span: Span) {
-        let selection = uv_selection(args);
-        let environment = self.value(set, "UV_PROJECT_ENVIRONMENT").unwrap_or_else(|| ".venv".to_owned());
+    fn uv_sync(&mut self, call: Call<'_>) {
+        let selection = uv_selection(call.args);
+        let environment =
+            self.value(call.set, "UV_PROJECT_ENVIRONMENT").unwrap_or_else(|| ".venv".to_owned());
         self.fs.prefixes.push(join(&self.cwd, &environment));
         let project = self.pyproject(&self.cwd);
         let lock = self.fs.text(&self.cwd, "uv.lock");
@@ -216,50 +202,47 @@ impl ScriptReader<'_, '_> {
         }
         match project {
             Some((project, path)) => self.declared.merge(selection.apply(project), &path),
-            None => self
-                .declared
-                .note(span, "cannot determine what uv installs: pyproject.toml not found or not readable"),
+            None => self.declared.note(call.span, no_project("uv")),
         }
     }
 
-    pub(super) fn poetry(&mut self, arguments: &[Argument], span: Span) {
-        let Some(("install" | "sync" | "update" | "add", args)) = subcommand(arguments) else { return };
+    pub(super) fn poetry(&mut self, call: Call<'_>) {
+        let Some(("install" | "sync" | "update" | "add", call)) = call.subcommand() else { return };
         let Some((mut project, path)) = self.pyproject(&self.cwd) else {
-            self.declared.note(
-                span,
-                "cannot determine what poetry installs: pyproject.toml not found or not readable",
-            );
+            self.declared.note(call.span, no_project("poetry"));
             return;
         };
         let lock = self.fs.text(&self.cwd, "poetry.lock");
         if let Some(locked) = lock.and_then(|(_, text)| poetry_lock::read(&text).ok()) {
             pin(&mut project.packages, &locked);
             // Transitive dependencies are in the lock only.
-            let known: Vec<String> = project.packages.iter().map(|package| package.name.clone()).collect();
-            let further = locked
-                .into_iter()
-                .filter(|package| package.name == "torch" && !known.contains(&package.name));
-            project.packages.extend(further);
+            if !project.packages.iter().any(|package| package.name == "torch") {
+                project.packages.extend(locked.into_iter().filter(|package| package.name == "torch"));
+            }
         }
         self.fs.prefixes.push(join(&self.cwd, ".venv"));
-        self.declared.merge(poetry_selection(args).apply(project), &path);
+        self.declared.merge(poetry_selection(call.args).apply(project), &path);
     }
 
     /// Reads `python setup.py …`, and Python scripts.
-    pub(super) fn python(&mut self, arguments: &[Argument], set: &CommandEnv, span: Span) {
-        let Some(script) = arguments.iter().find(|arg| !arg.text.starts_with('-')) else { return };
-        if arguments.first().is_some_and(|option| option.text == "-c") {
+    pub(super) fn python(&mut self, call: Call<'_>) {
+        let Some(script) = call.positional() else { return };
+        if call.args.first().is_some_and(|option| option.text == "-c") {
             let runs = ["subprocess", "os.system", "urlretrieve", "urlopen"];
             if runs.iter().any(|arg| script.text.contains(arg)) {
-                self.unknown("python -c", span);
+                self.unknown("python -c", call.span);
             }
             return;
         }
         if script.text.ends_with("setup.py") {
-            self.extension("setup.py", set, span);
+            self.extension("setup.py", call.set, call.span);
         }
-        self.unknown(&format!("python {}", script.text), span);
+        self.unknown(&format!("python {}", script.text), call.span);
     }
+}
+
+fn no_project(program: &str) -> String {
+    format!("cannot determine what {program} installs: pyproject.toml not found or not readable")
 }
 
 /// The directory and extras of a project: `.`, `./tools[gpu]`, `/src`.

@@ -7,7 +7,6 @@ use cudock_base::shell::Script;
 use cudock_base::{Arch, Span};
 
 use super::expand::Variables;
-use super::project::CommandEnv;
 use super::shell::Command;
 use super::stage_fs::StageFs;
 use crate::files::join;
@@ -37,6 +36,38 @@ pub(super) struct ScriptReader<'a, 'f> {
     pub(super) locate: &'a dyn Fn(Range<usize>) -> Span,
     /// Variables that the script sets.
     pub(super) own: HashMap<String, Option<String>>,
+}
+
+/// Variables set for one command.
+pub(super) type CommandEnv = [(String, Option<String>)];
+
+/// A command of a script, without its program.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'c> {
+    pub(super) args: &'c [Argument],
+    pub(super) set: &'c CommandEnv,
+    pub(super) span: Span,
+    /// The span of the command whose argument the script is.
+    pub(super) within: Option<Span>,
+    pub(super) depth: usize,
+}
+
+impl<'c> Call<'c> {
+    /// The first argument that is not an option, and the call with the arguments after it.
+    pub(super) fn subcommand(self) -> Option<(&'c str, Self)> {
+        let at = self.args.iter().position(|arg| !arg.text.starts_with('-'))?;
+        Some((self.args.get(at)?.text.as_str(), Self { args: self.args.get(at + 1..)?, ..self }))
+    }
+
+    /// The argument after one of these options.
+    pub(super) fn value_of(self, options: &[&str]) -> Option<&'c str> {
+        let at = self.args.iter().position(|arg| options.contains(&arg.text.as_str()))?;
+        self.args.get(at + 1).map(|arg| arg.text.as_str())
+    }
+
+    pub(super) fn positional(self) -> Option<&'c Argument> {
+        self.args.iter().find(|arg| !arg.text.starts_with('-'))
+    }
 }
 
 impl ScriptReader<'_, '_> {
@@ -84,8 +115,8 @@ impl ScriptReader<'_, '_> {
         let mut set = Vec::new();
         let mut is_behind_prefix = false;
         while let [first, rest @ ..] = args {
-            if let Some((name, value)) = assignment(&first.text) {
-                set.push((name.to_owned(), (!first.is_unresolved).then(|| value.to_owned())));
+            if let Some(assigned) = assignment(first) {
+                set.push(assigned);
             } else if COMMAND_PREFIXES.contains(&first.text.as_str()) {
                 is_behind_prefix = true;
             } else if !(is_behind_prefix && first.text.starts_with('-')) {
@@ -101,36 +132,29 @@ impl ScriptReader<'_, '_> {
         let span = self.span(first.bytes.start..end.max(first.bytes.end), within);
         let program = program_name(first);
         let is_python = program.starts_with("python") || program == "pypy3";
+        let call = Call { args: arguments, set: &set, span, within, depth };
         match program {
-            "export" => {
-                let exported = arguments.iter().filter_map(|arg| {
-                    let (name, value) = assignment(&arg.text)?;
-                    Some((name.to_owned(), (!arg.is_unresolved).then(|| value.to_owned())))
-                });
-                self.own.extend(exported);
-            }
+            "export" => self.own.extend(arguments.iter().filter_map(assignment)),
             "cd" | "pushd" => {
                 if let Some(directory) = arguments.first() {
                     self.cwd = join(&self.cwd, &directory.text);
                 }
             }
-            _ if SHELLS.contains(&program) => self.shell(arguments, span, depth),
-            "conda" | "mamba" | "micromamba" => self.conda(program, arguments, within, depth),
+            _ if SHELLS.contains(&program) => self.shell(call),
+            "conda" | "mamba" | "micromamba" => self.conda(program, call),
             "apt" | "apt-get" | "aptitude" | "dnf" | "microdnf" | "tdnf" | "yum" | "zypper" => {
-                self.system(arguments, within);
+                self.system(call);
             }
-            "poetry" => self.poetry(arguments, span),
+            "poetry" => self.poetry(call),
             "pdm" | "pipenv" | "pixi" => {
-                if let Some("install" | "sync" | "update" | "add") =
-                    subcommand(arguments).map(|(name, _)| name)
-                {
+                if let Some(("install" | "sync" | "update" | "add", _)) = call.subcommand() {
                     let note =
                         format!("cannot determine what {program} installs: its files are not supported");
                     self.declared.note(span, note);
                 }
             }
-            "uv" => self.uv(arguments, &set, span, within),
-            _ if is_pip(program) => self.pip(arguments, &set, span, within),
+            "uv" => self.uv(call),
+            _ if is_pip(program) => self.pip(call),
             _ if is_python => {
                 let module = arguments.iter().position(|arg| !arg.text.starts_with('-') || arg.text == "-m");
                 if let Some([option, rest @ ..]) = module.and_then(|at| arguments.get(at..))
@@ -140,16 +164,16 @@ impl ScriptReader<'_, '_> {
                     if ["pip", "uv", "poetry"].contains(&module) && depth < MAX_DEPTH {
                         self.with_env(set, |reader| reader.command(rest, within, depth + 1));
                     } else if ["venv", "virtualenv"].contains(&module) {
-                        self.virtual_environment(rest.get(1..).unwrap_or_default());
+                        self.virtual_environment(Call { args: rest.get(1..).unwrap_or_default(), ..call });
                     } else if !["compileall", "ensurepip", "site", "http.server"].contains(&module) {
                         self.unknown(&format!("{program} -m {module}"), span);
                     }
                 } else {
-                    self.python(arguments, &set, span);
+                    self.python(call);
                 }
             }
-            "virtualenv" => self.virtual_environment(arguments),
-            _ => self.other(program, first, arguments, &set, span, depth),
+            "virtualenv" => self.virtual_environment(call),
+            _ => self.other(program, first, call),
         }
     }
 
@@ -164,9 +188,8 @@ impl ScriptReader<'_, '_> {
     }
 
     /// Records the directory of a virtual environment.
-    pub(super) fn virtual_environment(&mut self, arguments: &[Argument]) {
-        let directory = arguments.iter().find(|arg| !arg.text.starts_with('-'));
-        let directory = directory.map_or(".venv", |arg| arg.text.as_str());
+    pub(super) fn virtual_environment(&mut self, call: Call<'_>) {
+        let directory = call.positional().map_or(".venv", |arg| arg.text.as_str());
         self.fs.prefixes.push(join(&self.cwd, directory));
     }
 
@@ -184,39 +207,35 @@ impl ScriptReader<'_, '_> {
         }
     }
 
-    fn shell(&mut self, arguments: &[Argument], span: Span, depth: usize) {
+    fn shell(&mut self, call: Call<'_>) {
         // `-c`, and combined flags that end with it: `-lc`, `-exc`.
         let is_command = |arg: &Argument| arg.text.starts_with('-') && arg.text.ends_with('c');
-        let script = arguments.iter().position(is_command).and_then(|at| arguments.get(at + 1));
-        if let Some(script) = script.filter(|_| depth < MAX_DEPTH) {
-            self.script_at(&script.text.clone(), Some(span), depth + 1);
-        } else if let Some(file) = arguments.iter().find(|arg| !arg.text.starts_with('-')) {
-            self.script_file(&file.text.clone(), span, depth);
+        let script = call.args.iter().position(is_command).and_then(|at| call.args.get(at + 1));
+        if let Some(script) = script.filter(|_| call.depth < MAX_DEPTH) {
+            self.script_at(&script.text, Some(call.span), call.depth + 1);
+        } else if let Some(file) = call.positional() {
+            self.script_file(&file.text, call);
         }
     }
 
-    fn pip(&mut self, arguments: &[Argument], set: &CommandEnv, span: Span, within: Option<Span>) {
-        match subcommand(arguments) {
-            Some(("install", rest)) => self.install(rest, set, span, within),
-            Some(("wheel", rest)) => {
-                let target = rest.iter().position(|arg| ["-w", "--wheel-dir"].contains(&arg.text.as_str()));
-                let target = target.and_then(|at| rest.get(at + 1)).map_or(".", |arg| arg.text.as_str());
-                let inline = rest.iter().find_map(|arg| arg.text.strip_prefix("--wheel-dir="));
+    fn pip(&mut self, call: Call<'_>) {
+        const TARGET: [&str; 2] = ["-w", "--wheel-dir"];
+        match call.subcommand() {
+            Some(("install", call)) => self.install(call),
+            Some(("wheel", call)) => {
+                let target = call.value_of(&TARGET).unwrap_or(".");
+                let inline = call.args.iter().find_map(|arg| arg.text.strip_prefix("--wheel-dir="));
                 self.fs.prefixes.push(join(&self.cwd, inline.unwrap_or(target)));
-                let is_target = |arg: &&Argument| arg.text != target || target == ".";
-                let rest: Vec<Argument> = rest
-                    .iter()
-                    .filter(is_target)
-                    .filter(|arg| !["-w", "--wheel-dir"].contains(&arg.text.as_str()))
-                    .cloned()
-                    .collect();
-                self.install(&rest, set, span, within);
+                let is_target = |text: &str| TARGET.contains(&text) || text == target && target != ".";
+                let args: Vec<Argument> =
+                    call.args.iter().filter(|arg| !is_target(&arg.text)).cloned().collect();
+                self.install(Call { args: &args, ..call });
             }
-            Some(("uninstall", rest)) => {
-                let names: Vec<&str> =
-                    rest.iter().map(|arg| arg.text.as_str()).filter(|name| !name.starts_with('-')).collect();
+            Some(("uninstall", call)) => {
+                let names = call.args.iter().map(|arg| arg.text.as_str());
+                let names: Vec<&str> = names.filter(|name| !name.starts_with('-')).collect();
                 self.declared.packages.retain(|package| !names.contains(&package.name.as_str()));
-                self.declared.remark(span, format!("removes {}", excerpt(&names.join(" "))));
+                self.declared.remark(call.span, format!("removes {}", excerpt(&names.join(" "))));
             }
             _ => {}
         }
@@ -226,10 +245,8 @@ impl ScriptReader<'_, '_> {
     pub(super) fn indexes_from_env(&self, set: &CommandEnv) -> Indexes {
         let value = |name: &str| self.value(set, name);
         let mut indexes = Indexes::default();
-        for name in ["PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX"] {
-            if let Some(url) = value(name) {
-                indexes.set_main(&url);
-            }
+        for url in ["PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX"].into_iter().filter_map(value) {
+            indexes.set_main(&url);
         }
         for name in
             ["PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_INDEX"]
@@ -242,17 +259,17 @@ impl ScriptReader<'_, '_> {
         indexes
     }
 
-    fn conda(&mut self, program: &str, arguments: &[Argument], within: Option<Span>, depth: usize) {
-        let Some((name, rest)) = subcommand(arguments) else { return };
+    fn conda(&mut self, program: &str, call: Call<'_>) {
+        let Some((name, call)) = call.subcommand() else { return };
         match name {
-            "install" | "create" | "update" | "upgrade" => self.conda_install(program, rest, within),
+            "install" | "create" | "update" | "upgrade" => self.conda_install(program, call),
             "env" => {
-                if let Some(("create" | "update", rest)) = subcommand(rest) {
-                    self.conda_install("micromamba", rest, within);
+                if let Some(("create" | "update", call)) = call.subcommand() {
+                    self.conda_install("micromamba", call);
                 }
             }
-            "run" if depth < MAX_DEPTH => {
-                let mut rest = rest;
+            "run" if call.depth < MAX_DEPTH => {
+                let mut rest = call.args;
                 while let [option, behind @ ..] = rest
                     && option.text.starts_with('-')
                 {
@@ -260,29 +277,25 @@ impl ScriptReader<'_, '_> {
                         ["-n", "--name", "-p", "--prefix", "--cwd"].contains(&option.text.as_str());
                     rest = if has_value { behind.get(1..).unwrap_or_default() } else { behind };
                 }
-                self.command(rest, within, depth + 1);
+                self.command(rest, call.within, call.depth + 1);
             }
             _ => {}
         }
     }
 
-    fn conda_install(&mut self, program: &str, args: &[Argument], within: Option<Span>) {
-        let mut args = args.iter();
+    fn conda_install(&mut self, program: &str, call: Call<'_>) {
+        let mut args = call.args.iter();
         while let Some(arg) = args.next() {
-            let span = self.span(arg.bytes.clone(), within);
+            let span = self.span(arg.bytes.clone(), call.within);
             let text = arg.text.as_str();
             let (option, inline) =
                 text.split_once('=').map_or((text, None), |(option, value)| (option, Some(value)));
+            let mut value = || inline.or_else(|| args.next().map(|arg| arg.text.as_str()));
             match option {
-                "-c" | "--channel" => {
-                    let channel =
-                        inline.map(str::to_owned).or_else(|| args.next().map(|arg| arg.text.clone()));
-                    self.declared.channels.extend(channel);
-                }
+                "-c" | "--channel" => self.declared.channels.extend(value().map(str::to_owned)),
                 "-f" if program != "micromamba" => {}
                 "-f" | "--file" => {
-                    let file =
-                        inline.or_else(|| args.next().map(|arg| arg.text.as_str())).unwrap_or_default();
+                    let file = value().unwrap_or_default();
                     let text = self.fs.text(&self.cwd, file);
                     let read =
                         text.and_then(|(path, text)| Some((conda::read(&text, self.arch).ok()?, path)));
@@ -293,9 +306,7 @@ impl ScriptReader<'_, '_> {
                 }
                 "-n" | "--name" | "-p" | "--prefix" | "-r" | "--root-prefix" | "--solver" | "--platform"
                 | "--subdir" | "--experimental" | "--clone" => {
-                    if inline.is_none() {
-                        args.next();
-                    }
+                    value();
                 }
                 _ if text.starts_with('-') || text.is_empty() => {}
                 _ if arg.is_unresolved => {
@@ -310,9 +321,9 @@ impl ScriptReader<'_, '_> {
         }
     }
 
-    fn system(&mut self, arguments: &[Argument], within: Option<Span>) {
-        let Some(("install" | "reinstall", rest)) = subcommand(arguments) else { return };
-        let mut args = rest.iter();
+    fn system(&mut self, call: Call<'_>) {
+        let Some(("install" | "reinstall", call)) = call.subcommand() else { return };
+        let mut args = call.args.iter();
         while let Some(arg) = args.next() {
             let text = arg.text.as_str();
             if ["-t", "-o", "-c", "--target-release", "--option", "--enablerepo"].contains(&text) {
@@ -322,7 +333,7 @@ impl ScriptReader<'_, '_> {
             if text.starts_with('-') || text.is_empty() {
                 continue;
             }
-            let span = self.span(arg.bytes.clone(), within);
+            let span = self.span(arg.bytes.clone(), call.within);
             if [".deb", ".rpm"].iter().any(|ending| text.ends_with(ending)) || is_gpu_program(text) {
                 self.declared.note(span, format!("packages installed by `{}` are unknown", excerpt(text)));
                 continue;
@@ -342,14 +353,8 @@ impl ScriptReader<'_, '_> {
             }
             if system::is_cuda_in_system(&name) {
                 let cuda = system::cuda_of_system(&name, version);
-                let version = version.map(str::to_owned);
-                self.declared.cuda_packages.push(CudaPackage {
-                    name,
-                    version,
-                    cuda,
-                    manager: Manager::System,
-                    span,
-                });
+                let (version, manager) = (version.map(str::to_owned), Manager::System);
+                self.declared.cuda_packages.push(CudaPackage { name, version, cuda, manager, span });
             }
         }
     }
@@ -376,23 +381,17 @@ fn program_name(arg: &Argument) -> &str {
     arg.text.rsplit('/').next().unwrap_or_default()
 }
 
-/// The first argument that is not an option, and the arguments after it.
-pub(super) fn subcommand(args: &[Argument]) -> Option<(&str, &[Argument])> {
-    let at = args.iter().position(|arg| !arg.text.starts_with('-'))?;
-    Some((args.get(at)?.text.as_str(), args.get(at + 1..)?))
-}
-
 fn is_pip(program: &str) -> bool {
     program
         .strip_prefix("pip")
         .is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
 }
 
-/// `NAME=value`
-fn assignment(arg: &str) -> Option<(&str, &str)> {
-    let (name, value) = arg.split_once('=')?;
+/// `NAME=value`, with the value if it is known.
+fn assignment(arg: &Argument) -> Option<(String, Option<String>)> {
+    let (name, value) = arg.text.split_once('=')?;
     let is_name = !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    is_name.then_some((name, value))
+    is_name.then(|| (name.to_owned(), (!arg.is_unresolved).then(|| value.to_owned())))
 }

@@ -8,7 +8,7 @@ use cudock_base::{Arch, Span};
 use super::expand::{Expanded, Variables, expand_arg, split_args};
 use super::run::ScriptReader;
 use super::stage_fs::StageFs;
-use super::{BuildGraph, FinishedStage, Instruction, Stage, programs};
+use super::{BuildGraph, FinishedStage, Instruction, programs};
 use crate::files::join;
 use crate::pip::Argument;
 use crate::{Declared, DeclaredImage, PositionedError, excerpt};
@@ -65,7 +65,7 @@ impl<'a> StageReader<'a> {
         for instruction in head {
             if instruction.keyword != "ARG" {
                 let message = format!("{} before FROM", instruction.keyword);
-                return Err(PositionedError::new(instruction.span.line, 1, message));
+                return Err(PositionedError::at_line(instruction.span, message));
             }
             for raw in split_args(&instruction.arguments.text, self.graph.escape) {
                 let (name, value) = self.assignment(raw, &self.global);
@@ -84,14 +84,12 @@ impl<'a> StageReader<'a> {
     }
 
     /// The stages that `target` is built on, base first; records the image they start from.
-    pub(super) fn chain(
-        &mut self,
-        stages: &[Stage<'_>],
-        target: usize,
-    ) -> Result<Vec<usize>, PositionedError> {
+    pub(super) fn chain(&mut self, target: usize) -> Result<Vec<usize>, PositionedError> {
         let mut chain = Vec::new();
         let mut current = Some(target);
-        while let Some((index, stage)) = current.and_then(|index| Some((index, stages.get(index)?))) {
+        while let Some((index, stage)) =
+            current.and_then(|index| Some((index, self.graph.stages.get(index)?)))
+        {
             chain.push(index);
             let span = stage.from.span;
             let (image, platform) = self.from(stage.from);
@@ -110,7 +108,7 @@ impl<'a> StageReader<'a> {
                     self.declared.note(span, note);
                 }
                 None if image.text.is_empty() => {
-                    return Err(PositionedError::new(span.line, 1, "FROM without an image"));
+                    return Err(PositionedError::at_line(span, "FROM without an image"));
                 }
                 None => self.declared.base_image = Some(DeclaredImage { reference: image.text, span }),
             }
@@ -121,20 +119,11 @@ impl<'a> StageReader<'a> {
 
     /// The image and platform of a `FROM`.
     fn from(&mut self, from: &Instruction) -> (Expanded, Option<String>) {
-        let mut image = None;
-        let mut platform = None;
-        for raw in split_args(&from.arguments.text, self.graph.escape) {
-            match raw.strip_prefix("--platform=") {
-                Some(raw) => {
-                    platform = Some(expand_arg(raw, self.graph.escape, &|name| self.global.get(name)));
-                }
-                None if raw.starts_with("--") => {}
-                None => {
-                    image = Some(expand_arg(raw, self.graph.escape, &|name| self.global.get(name)));
-                    break;
-                }
-            }
-        }
+        let args = split_args(&from.arguments.text, self.graph.escape);
+        let expand = |raw: &str| expand_arg(raw, self.graph.escape, &|name| self.global.get(name));
+        let flags = args.iter().take_while(|arg| arg.starts_with("--"));
+        let platform = flags.filter_map(|flag| flag.strip_prefix("--platform=")).last().map(expand);
+        let image = args.iter().find(|arg| !arg.starts_with("--")).map(|image| expand(image));
         let platform = platform.and_then(|platform| self.known(platform, "the platform", from.span));
         (image.unwrap_or_default(), platform)
     }
@@ -172,7 +161,7 @@ impl<'a> StageReader<'a> {
             }
             "SHELL" => match serde_json::from_str::<Vec<String>>(&instruction.arguments.text) {
                 Ok(shell) if !shell.is_empty() => self.shell = shell,
-                _ => return Err(PositionedError::new(span.line, 1, "SHELL expects a JSON list")),
+                _ => return Err(PositionedError::at_line(span, "SHELL expects a JSON list")),
             },
             "COPY" | "ADD" => self.copy(instruction),
             "WORKDIR" => {
@@ -188,14 +177,12 @@ impl<'a> StageReader<'a> {
     fn stage_arguments(&mut self, instruction: &Instruction) {
         for raw in split_args(&instruction.arguments.text, self.graph.escape) {
             let (name, value) = self.assignment(raw, &self.variables);
-            let value = if let Some(value) = value {
-                self.known(value, &name, instruction.span)
-            } else {
-                let global = self.global.get(&name);
-                if global.is_none() {
+            let value = match value {
+                Some(value) => self.known(value, &name, instruction.span),
+                None => self.global.get(&name).or_else(|| {
                     self.declared.remark(instruction.span, no_default(&name));
-                }
-                global
+                    None
+                }),
             };
             self.variables.set_argument(name, value);
         }
@@ -207,28 +194,19 @@ impl<'a> StageReader<'a> {
         let is_old = all.first().is_some_and(|first| !first.contains('='));
         if is_old {
             let Some((name, value)) = instruction.arguments.text.split_once(char::is_whitespace) else {
-                return Err(PositionedError::new(span.line, 1, "ENV without a value"));
+                return Err(PositionedError::at_line(span, "ENV without a value"));
             };
             let value = self.known(self.expand(value.trim()), name, span);
             self.variables.set(name.to_owned(), value);
             return Ok(());
         }
         // All values of one instruction are expanded with the variables as they were before it.
-        let mut set = Vec::new();
-        for raw in all {
-            match self.assignment(raw, &self.variables) {
-                (name, Some(value)) => set.push((name, value)),
-                (name, None) => {
-                    return Err(PositionedError::new(
-                        span.line,
-                        1,
-                        format!("`{}` has no value", excerpt(&name)),
-                    ));
-                }
-            }
+        let set: Vec<_> = all.into_iter().map(|raw| self.assignment(raw, &self.variables)).collect();
+        if let Some((name, _)) = set.iter().find(|(_, value)| value.is_none()) {
+            return Err(PositionedError::at_line(span, format!("`{}` has no value", excerpt(name))));
         }
         for (name, value) in set {
-            let value = self.known(value, &name, span);
+            let value = self.known(value.unwrap_or_default(), &name, span);
             self.variables.set(name, value);
         }
         Ok(())
@@ -364,9 +342,8 @@ impl<'a> StageReader<'a> {
         self.start(command.as_deref().unwrap_or_default());
         self.declared.command = command;
         if let (true, Some(source)) = (self.declared.compiled.is_empty(), self.fs.cuda_sources.first()) {
-            let span = self.span_of_from();
             let note = format!("cannot determine how CUDA source {} is compiled", excerpt(source));
-            self.declared.note(span, note);
+            self.declared.note(self.span_of_from(), note);
         }
         self.declared.environment = self.variables.into_environment();
         self.declared.notes.sort_by_key(|note| note.span.line);
@@ -380,12 +357,11 @@ fn default_shell() -> Vec<String> {
 
 fn set_platform(variables: &mut Variables, arch: Arch) {
     let name = arch.oci_name();
-    for (argument, value) in [
-        ("TARGETPLATFORM", format!("linux/{name}")),
-        ("TARGETARCH", name.to_owned()),
-        ("TARGETOS", "linux".to_owned()),
-    ] {
-        variables.set_argument(argument.to_owned(), Some(value));
+    let platform = format!("linux/{name}");
+    for (argument, value) in
+        [("TARGETPLATFORM", platform.as_str()), ("TARGETARCH", name), ("TARGETOS", "linux")]
+    {
+        variables.set_argument(argument.to_owned(), Some(value.to_owned()));
     }
 }
 

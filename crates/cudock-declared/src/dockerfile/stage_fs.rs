@@ -15,7 +15,6 @@ pub(super) struct StageFs<'a> {
     pub(super) files: &'a dyn Files,
     /// Without a leading `/`.
     pub(super) workdir: String,
-    /// The base image of the stage.
     pub(super) image: Option<String>,
     /// Directories that packages were installed to, besides those of the system.
     pub(super) prefixes: Vec<String>,
@@ -39,7 +38,6 @@ enum CopySource {
     Text(String),
 }
 
-/// The result of a copy.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Copy {
     /// Files whose contents are unknown.
@@ -49,16 +47,9 @@ pub(super) struct Copy {
 
 impl<'a> StageFs<'a> {
     pub(super) fn new(files: &'a dyn Files) -> Self {
-        Self {
-            files,
-            workdir: String::new(),
-            image: None,
-            prefixes: Vec::new(),
-            cuda_sources: Vec::new(),
-            included: Cell::new(0),
-            copies: Vec::new(),
-            lookups: Cell::new(0),
-        }
+        let (workdir, included, lookups) = (String::new(), Cell::new(0), Cell::new(0));
+        let (prefixes, cuda_sources, copies) = (Vec::new(), Vec::new(), Vec::new());
+        Self { files, workdir, image: None, prefixes, cuda_sources, included, copies, lookups }
     }
 
     fn may_look_up(&self) -> bool {
@@ -101,11 +92,10 @@ impl<'a> StageFs<'a> {
         let is_itself = |path: &str| path == source;
         let name_of = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
         if is_pattern {
-            for path in listed.iter().take(MAX_MATCHES) {
-                let copied =
-                    Copied { source: CopySource::File(path.clone()), target: join(&target, &name_of(path)) };
-                self.copies.push(copied);
-            }
+            self.copies.extend(listed.iter().take(MAX_MATCHES).map(|path| {
+                let target = join(&target, &name_of(path));
+                Copied { source: CopySource::File(path.clone()), target }
+            }));
         } else if listed.iter().any(|path| is_itself(path)) {
             let target = if into_directory { join(&target, &name_of(&source)) } else { target };
             self.copies.push(Copied { source: CopySource::File(source.clone()), target });

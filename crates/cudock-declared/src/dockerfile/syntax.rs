@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use cudock_base::{LineIndex, Span};
 
-use crate::{PositionedError, excerpt};
+use crate::{PositionedError, excerpt, is_listed};
 
 /// A Dockerfile's instructions as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,26 +98,9 @@ impl Joined {
     }
 }
 
-const KEYWORDS: [&str; 18] = [
-    "ADD",
-    "ARG",
-    "CMD",
-    "COPY",
-    "ENTRYPOINT",
-    "ENV",
-    "EXPOSE",
-    "FROM",
-    "HEALTHCHECK",
-    "LABEL",
-    "MAINTAINER",
-    "ONBUILD",
-    "RUN",
-    "SHELL",
-    "STOPSIGNAL",
-    "USER",
-    "VOLUME",
-    "WORKDIR",
-];
+const KEYWORDS: &str = "
+    ADD ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK LABEL MAINTAINER ONBUILD RUN SHELL STOPSIGNAL USER
+    VOLUME WORKDIR";
 
 #[derive(Clone, Copy)]
 struct Line<'t> {
@@ -210,8 +193,8 @@ fn instruction(joined: &Joined, span: Span) -> Result<Instruction, PositionedErr
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     let (word, rest) = text.split_at_checked(end).unwrap_or((text, ""));
     let keyword = word.to_ascii_uppercase();
-    if KEYWORDS.binary_search(&keyword.as_str()).is_err() {
-        return Err(PositionedError::new(span.line, 1, format!("unknown instruction `{}`", excerpt(word))));
+    if !is_listed(KEYWORDS, &keyword) {
+        return Err(PositionedError::at_line(span, format!("unknown instruction `{}`", excerpt(word))));
     }
     let arguments = rest.trim();
     if arguments.is_empty() {
@@ -277,7 +260,7 @@ fn here_doc<'t>(
         body.text.push('\n');
     }
     let message = format!("here-document is not closed by a line `{}`", excerpt(&delimiter));
-    Err(PositionedError::new(opened.line, 1, message))
+    Err(PositionedError::at_line(opened, message))
 }
 
 #[cfg(test)]

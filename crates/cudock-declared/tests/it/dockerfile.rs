@@ -1,7 +1,9 @@
 //! Dockerfiles, as people write them.
 
 use cudock_base::Arch;
-use cudock_declared::{Declared, FileKind, Manager, read, read_for};
+use cudock_declared::{Declared, FileKind, Manager};
+
+use crate::{read, read_for};
 
 fn docker(text: &str) -> Declared {
     read(FileKind::Dockerfile, "Dockerfile", text).unwrap()

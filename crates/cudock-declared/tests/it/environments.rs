@@ -1,7 +1,9 @@
 //! Python's environment files, as people write them.
 
 use cudock_base::Arch;
-use cudock_declared::{Declared, FileKind, LARGEST_FILE, Manager, read, read_for};
+use cudock_declared::{Declared, FileKind, LARGEST_FILE, Manager};
+
+use crate::{read, read_for};
 
 /// Packages as lines: `3 torch[extra] ==2.3.1 >=2 cu121 (group)`.
 fn packages(declared: &Declared) -> Vec<String> {

@@ -8,7 +8,7 @@ use cudock_facts::version::Date;
 use serde::Serialize;
 
 use super::size::{TABLES, gpu_text};
-use crate::result::{LookupResult, enum_name, or_dash};
+use crate::result::{LookupResult, cells, enum_name, or_dash};
 
 /// The stage in the life cycle of a size, in the order of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -40,21 +40,12 @@ pub(super) fn result(sizes: &[&Size], region: Option<&str>, undocumented: bool, 
     let mut rows: Vec<LifecycleRow<'_>> = sizes.iter().map(|size| row(size, region, day)).collect();
     rows.retain(|row| undocumented || row.stage != Stage::Undocumented);
     rows.sort_by_key(|row| (row.stage, row.ends, row.size));
-    LookupResult::list(
-        &TABLES,
-        &rows,
-        &["size", "GPU", "status", "retires", "other regions", "replacement"],
-        |row| {
-            vec![
-                row.size.to_owned(),
-                row.gpu.clone(),
-                enum_name(&row.stage),
-                or_dash(row.ends),
-                or_dash(longest(row, region)),
-                or_dash(row.replacement),
-            ]
-        },
-    )
+    let columns = ["size", "GPU", "status", "retires", "other regions", "replacement"];
+    LookupResult::list(&TABLES, &rows, &columns, |row| {
+        let (stage, ends, elsewhere) =
+            (enum_name(&row.stage), or_dash(row.ends), or_dash(longest(row, region)));
+        cells(&[&row.size, &row.gpu, &stage, &ends, &elsewhere, &or_dash(row.replacement)])
+    })
 }
 
 /// The other region that keeps a size longest, and how many more have a date of their own.

@@ -6,7 +6,7 @@ use cudock_facts::tables::{PriceRow, Size};
 use serde_json::json;
 
 use super::size::{TABLES, prices_of};
-use crate::result::{List, LookupResult, View, or_dash};
+use crate::result::{LookupResult, or_dash};
 
 /// Prices of a GPU are shown to a hundredth of a cent.
 const STEP: u128 = 100_000;
@@ -17,24 +17,20 @@ pub(super) fn result(facts: &Facts, size: &Size, region: Option<&str>) -> Result
         let suffix = region.map_or_else(String::new, |region| format!(" in {region}"));
         return Err(UsageError::new(format!("no known price for {}{suffix}", size.name)));
     }
-    let columns = vec!["region", "USD/h", "USD/GPU-h", "as of", "Spot", "saves", "as of"];
-    let cells = |row: &PriceRow<'_>| {
+    let columns = ["region", "USD/h", "USD/GPU-h", "as of", "Spot", "saves", "as of"];
+    let per_gpu = |row: &PriceRow<'_>| row.price.and_then(|usd| per_gpu(size, usd));
+    let json = |row: &PriceRow<'_>| json!({ "price": row, "usd_per_gpu_hour": per_gpu(row), "spot_saves_percent": discount(row) });
+    Ok(LookupResult::list_as(&TABLES, &rows, &columns, json, |row| {
         vec![
             row.region.to_owned(),
             or_dash(row.price),
-            or_dash(row.price.and_then(|usd| per_gpu(size, usd))),
+            or_dash(per_gpu(row)),
             or_dash(row.price_date),
             or_dash(row.spot),
             or_dash(discount(row).map(|percent| format!("{percent} %"))),
             or_dash(row.spot_date),
         ]
-    };
-    let list = List { columns, rows: rows.iter().map(cells).collect() };
-    let json = rows.iter().map(|row| {
-        let per_gpu = row.price.and_then(|usd| per_gpu(size, usd));
-        json!({ "price": row, "usd_per_gpu_hour": per_gpu, "spot_saves_percent": discount(row) })
-    });
-    Ok(LookupResult { tables: TABLES.to_vec(), rows: json.collect(), view: View::List(list) })
+    }))
 }
 
 /// The price of a whole GPU per hour; a fraction is scaled up to a whole one.

@@ -1,11 +1,11 @@
 //! Looks up Azure services.
 
-use cudock_base::{UsageError, suggest};
+use cudock_base::UsageError;
 use cudock_facts::Facts;
-use cudock_facts::tables::ServiceGpu;
+use cudock_facts::tables::{Profile, ServiceGpu};
 use serde_json::json;
 
-use crate::result::{LookupResult, Sheet, enum_name, joined};
+use crate::result::{LookupResult, Sheet, by_id, cells, enum_name, joined};
 
 const TABLES: [&str; 1] = ["azure_services"];
 
@@ -20,30 +20,19 @@ pub fn service(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
                 (ServiceGpu::Retired, Some(end)) => format!("ended {end}"),
                 (ServiceGpu::Retired, None) => "ended".to_owned(),
             };
-            let yes_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+            let yes_no = |yes: bool| if yes { "yes" } else { "no" };
             let (per_second, to_zero) = (yes_no(service.per_second), yes_no(service.scale_to_zero));
-            vec![service.id.clone(), service.name.clone(), gpu, per_second, to_zero]
+            cells(&[&service.id, &service.name, &gpu, &per_second, &to_zero])
         }));
     };
-    let service =
-        services.service.iter().find(|service| service.id.eq_ignore_ascii_case(name)).ok_or_else(|| {
-            let near = suggest::nearest(name, services.service.iter().map(|service| service.id.as_str()));
-            UsageError::new(format!("unknown service `{name}`"))
-                .near(&near)
-                .hint("`cudock facts service` lists them")
-        })?;
+    let service = by_id(&services.service, |service| &service.id, "service", name)?;
     let limits: Vec<_> = services.limit.iter().filter(|row| row.service == service.id).collect();
     let profiles: Vec<_> = services.profile.iter().filter(|row| row.service == service.id).collect();
     let drivers: Vec<_> = services.driver.iter().filter(|row| row.service == service.id).collect();
     let behaviour: Vec<_> = services.behaviour.iter().filter(|row| row.service == service.id).collect();
+    let ended = service.gpu_retired_on.map(|end| format!("ended {end}"));
     let mut sheet = Sheet::new(format!("{} ({})", service.name, service.id))
-        .field(
-            "GPU",
-            match service.gpu_retired_on {
-                Some(end) => format!("ended {end}"),
-                None => enum_name(&service.gpu),
-            },
-        )
+        .field("GPU", ended.unwrap_or_else(|| enum_name(&service.gpu)))
         .maybe("", service.gpu_note.as_ref())
         .maybe("replacement", service.replacement.as_ref())
         .field("billing", service.billing.clone())
@@ -54,18 +43,10 @@ pub fn service(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
         .field("quota", service.quota.clone())
         .maybe("cold start", service.cold_start.as_ref());
     for profile in &profiles {
-        sheet = sheet.field(
-            "profile",
-            format!(
-                "{}: {} x {}, {} vCPU, {} GiB, in {}",
-                profile.name,
-                profile.gpu_count,
-                profile.gpu,
-                profile.vcpu,
-                profile.memory_gib,
-                joined(&profile.regions)
-            ),
-        );
+        let Profile { name, gpu_count, gpu, vcpu, memory_gib, regions, .. } = profile;
+        let regions = joined(regions);
+        let profile = format!("{name}: {gpu_count} x {gpu}, {vcpu} vCPU, {memory_gib} GiB, in {regions}");
+        sheet = sheet.field("profile", profile);
     }
     for driver in &drivers {
         let version = driver.version.map_or_else(String::new, |version| format!(" {version}"));

@@ -5,10 +5,10 @@ use cudock_facts::Facts;
 use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::{Lifecycle, PriceRow, Size};
 use cudock_facts::version::Date;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{lifecycle, prices};
-use crate::result::{List, LookupResult, Sheet, View, enum_name, joined, or_dash};
+use crate::result::{LookupResult, Sheet, enum_name, joined, or_dash};
 
 pub(super) const TABLES: [&str; 3] = ["azure_sizes", "azure_prices", "gpus"];
 
@@ -48,7 +48,12 @@ pub fn size(facts: &Facts, query: &SizeQuery<'_>) -> Result<LookupResult, UsageE
         (Some(name), false, true) => prices::result(facts, find(facts, name)?, region),
         (None, false, true) => Err(UsageError::new("--prices needs a size")
             .hint("cudock facts size Standard_NC24ads_A100_v4 --prices")),
-        (Some(name), false, false) => Ok(one_size(facts, find(facts, name)?, region, query.today)),
+        (Some(name), false, false) => {
+            let size = find(facts, name)?;
+            let rows = prices_of(facts, size, region);
+            let sheet = size_sheet(facts, size, &rows, query.today);
+            Ok(LookupResult::sheet(&TABLES, json!({ "size": size, "prices": rows }), sheet))
+        }
         (None, false, false) => sizes(facts, query, region),
     }
 }
@@ -89,15 +94,11 @@ fn chosen<'a>(
     gpu: Option<&str>,
     holds: impl Fn(&Size) -> bool,
 ) -> Result<Vec<&'a Size>, UsageError> {
-    let ids: Option<Vec<&str>> = match gpu {
-        None => None,
-        Some(gpu) => match facts.gpus().find(gpu) {
-            NameMatch::NotFound(near) => {
-                return Err(UsageError::new(format!("unknown GPU `{gpu}`")).near(&near));
-            }
-            found => Some(found.rows().into_iter().map(|gpu| gpu.id.as_str()).collect()),
-        },
+    let ids_of = |gpu: &str| match facts.gpus().find(gpu) {
+        NameMatch::NotFound(near) => Err(UsageError::new(format!("unknown GPU `{gpu}`")).near(&near)),
+        found => Ok(found.rows().into_iter().map(|gpu| gpu.id.as_str()).collect::<Vec<_>>()),
     };
+    let ids = gpu.map(ids_of).transpose()?;
     let fits = |size: &&Size| {
         let gpu = ids.as_ref().is_none_or(|ids| size.gpu.as_deref().is_some_and(|gpu| ids.contains(&gpu)));
         gpu && holds(size)
@@ -114,13 +115,6 @@ pub(super) fn prices_of<'a>(facts: &'a Facts, size: &Size, region: Option<&str>)
     rows
 }
 
-fn one_size(facts: &Facts, size: &Size, region: Option<&str>, today: Date) -> LookupResult {
-    let rows = prices_of(facts, size, region);
-    let row = json!({ "size": size, "prices": rows });
-    let sheet = size_sheet(facts, size, &rows, today);
-    LookupResult::sheet(&TABLES, row, sheet)
-}
-
 fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) -> Sheet {
     let gpu = size.gpu.as_ref().map(|gpu| {
         let memory = size.gpu_memory_gb.map_or_else(String::new, |memory| format!(", {memory} GB each"));
@@ -128,6 +122,7 @@ fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) ->
         format!("{} x {gpu}{board}{memory}", count(size))
     });
     let capability = size.gpu.as_deref().and_then(|gpu| facts.gpus().find(gpu).one()?.capability);
+    let nvme = size.nvme_gib.map(|gib| format!("{gib} GiB in {} disks", size.nvme_disks.unwrap_or(1)));
     let cheapest = rows.iter().take(5).map(|row| {
         let spot = row.spot.map_or_else(String::new, |spot| format!(", Spot ${spot}"));
         let price = row.price.map_or_else(|| "-".to_owned(), |price| format!("${price}"));
@@ -153,10 +148,7 @@ fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) ->
         .field("CPU", size.cpu_arch.clone())
         .maybe("driver", size.driver.map(|driver| enum_name(&driver)))
         .maybe("temporary disk", size.temp_disk_gib.map(|gib| format!("{gib} GiB")))
-        .maybe(
-            "NVMe",
-            size.nvme_gib.map(|gib| format!("{gib} GiB in {} disks", size.nvme_disks.unwrap_or(1))),
-        )
+        .maybe("NVMe", nvme)
         .maybe("network", size.network_mbps.map(|mbps| format!("{} Gb/s", f64::from(mbps) / 1000.0)))
         .maybe("InfiniBand", size.infiniband_gbps.map(|gbps| format!("{gbps} Gb/s")))
         .maybe("NVLink", size.nvlink.as_ref())
@@ -187,11 +179,8 @@ fn status(size: &Size, day: Date) -> String {
         (Lifecycle::Retired, Some(end), _) => {
             let later = size.retired_on_by_region.iter().filter(|(_, end)| **end > day);
             let later = joined(later.map(|(region, end)| format!("{region} {end}")));
-            if later.is_empty() {
-                format!("retired {end}")
-            } else {
-                format!("retired {end}; later in {later}")
-            }
+            let more = if later.is_empty() { "" } else { "; later in " };
+            format!("retired {end}{more}{later}")
         }
         (lifecycle, _, Some(end)) => format!("{}, retires {end}", enum_name(&lifecycle)),
         (Lifecycle::Unknown, ..) => "undocumented: only a price is known".to_owned(),
@@ -218,29 +207,24 @@ fn sizes(facts: &Facts, query: &SizeQuery<'_>, region: Option<&str>) -> Result<L
         let price = price.as_ref().and_then(|row| row.price);
         (price.is_none(), price, size.name.clone())
     });
-    let columns =
-        vec!["size", "GPU", "each", "vCPU", "memory", "USD/h", "USD/GPU-h", "Spot", "region", "status"];
-    let list =
-        List { columns, rows: rows.iter().map(|(size, price)| cells(size, price.as_ref(), day)).collect() };
-    let json = rows.iter().map(|(size, price)| {
-        let per_gpu = price.as_ref().and_then(|row| prices::per_gpu(size, row.price?));
-        json!({ "size": size, "cheapest": price, "usd_per_gpu_hour": per_gpu })
-    });
-    Ok(LookupResult { tables: TABLES.to_vec(), rows: json.collect::<Vec<Value>>(), view: View::List(list) })
-}
-
-fn cells(size: &Size, price: Option<&PriceRow<'_>>, day: Date) -> Vec<String> {
-    let usd = price.and_then(|row| row.price);
-    vec![
-        size.name.clone(),
-        gpu_text(size),
-        or_dash(size.gpu_memory_gb.map(|gb| format!("{gb} GB"))),
-        or_dash(size.vcpu),
-        or_dash(size.ram_gib.map(|ram| format!("{ram} GiB"))),
-        or_dash(usd),
-        or_dash(usd.and_then(|usd| prices::per_gpu(size, usd))),
-        or_dash(price.and_then(|row| row.spot)),
-        or_dash(price.map(|row| row.region)),
-        status(size, day),
-    ]
+    let columns = ["size", "GPU", "each", "vCPU", "memory", "USD/h", "USD/GPU-h", "Spot", "region", "status"];
+    let per_gpu = |(size, price): &(&Size, Option<PriceRow<'_>>)| {
+        price.as_ref().and_then(|row| prices::per_gpu(size, row.price?))
+    };
+    let json = |row: &(&Size, Option<PriceRow<'_>>)| json!({ "size": row.0, "cheapest": row.1, "usd_per_gpu_hour": per_gpu(row) });
+    Ok(LookupResult::list_as(&TABLES, &rows, &columns, json, |row| {
+        let (size, price) = (row.0, row.1.as_ref());
+        vec![
+            size.name.clone(),
+            gpu_text(size),
+            or_dash(size.gpu_memory_gb.map(|gb| format!("{gb} GB"))),
+            or_dash(size.vcpu),
+            or_dash(size.ram_gib.map(|ram| format!("{ram} GiB"))),
+            or_dash(price.and_then(|row| row.price)),
+            or_dash(per_gpu(row)),
+            or_dash(price.and_then(|row| row.spot)),
+            or_dash(price.map(|row| row.region)),
+            status(size, day),
+        ]
+    }))
 }

@@ -13,7 +13,6 @@ use super::old::{MachineGpu, OldMachine};
 pub struct Change {
     /// The finding code, if there is one.
     pub code: Option<&'static str>,
-    /// What changes, as a sentence.
     pub text: String,
     /// A short form for a table; empty if it is not shown there.
     #[serde(skip)]
@@ -21,12 +20,8 @@ pub struct Change {
 }
 
 impl Change {
-    fn new(code: &'static str, text: impl Into<String>, brief: impl Into<String>) -> Self {
-        Self { code: Some(code), text: text.into(), brief: brief.into() }
-    }
-
-    fn without_code(text: impl Into<String>, brief: impl Into<String>) -> Self {
-        Self { code: None, text: text.into(), brief: brief.into() }
+    fn new(code: impl Into<Option<&'static str>>, text: impl Into<String>, brief: impl Into<String>) -> Self {
+        Self { code: code.into(), text: text.into(), brief: brief.into() }
     }
 }
 
@@ -37,21 +32,21 @@ pub(super) fn to_size(
     new: &Size,
     gpu: &MachineGpu,
 ) -> Vec<Change> {
-    let mut changes = Vec::new();
-    changes.extend(maker(facts, old.gpu.as_ref(), gpu));
-    changes.extend(machine_code(facts, old.gpu.as_ref(), gpu, &format!("--size {}", new.name)));
-    changes.extend(driver(size, new));
-    changes.extend(fewer_gpus(old.gpu.as_ref(), gpu));
-    changes.extend(share(gpu));
-    changes.extend(machine(old, new));
-    if let Some(size) = size {
-        changes.extend(processor(size, new));
-        changes.extend(interconnect(size, new));
-        changes.extend(generation(size, new));
-    }
-    changes.extend(quota(size, new));
-    changes.extend(new.note.clone().map(|note| Change::without_code(note, "")));
-    changes
+    let old_gpu = old.gpu.as_ref();
+    let changes = [
+        maker(facts, old_gpu, gpu),
+        machine_code(facts, old_gpu, gpu, &format!("--size {}", new.name)),
+        driver(size, new),
+        fewer_gpus(old_gpu, gpu),
+        share(gpu),
+        machine(old, new),
+        size.and_then(|size| processor(size, new)),
+        size.and_then(|size| interconnect(size, new)),
+        size.and_then(|size| generation(size, new)),
+        quota(size, new),
+        new.note.clone().map(|note| Change::new(None, note, "")),
+    ];
+    changes.into_iter().flatten().collect()
 }
 
 /// The changes from a container instance to a profile of Container Apps.
@@ -67,7 +62,7 @@ pub(super) fn to_profile(
     changes.extend(fewer_gpus(old.gpu.as_ref(), gpu));
     if let Some(region) = region.filter(|region| !profile.regions.iter().any(|known| known == region)) {
         let text = format!("{region} does not offer it: {}", profile.regions.join(", "));
-        changes.push(Change::without_code(text, format!("not in {region}")));
+        changes.push(Change::new(None, text, format!("not in {region}")));
     }
     changes
 }
@@ -87,30 +82,28 @@ fn maker(facts: &Facts, old: Option<&MachineGpu>, new: &MachineGpu) -> Option<Ch
     Some(Change::new(codes::OTHER_MAKER, text, brief))
 }
 
-/// Whether code for the old GPU runs on the new one.
 fn machine_code(facts: &Facts, old: Option<&MachineGpu>, new: &MachineGpu, target: &str) -> Option<Change> {
     let (was, is) = (old?.capability?, new.capability?);
     if was == is {
         return None;
     }
-    let code = SmArch::new(was, Variant::Plain);
+    let (code, native) = (SmArch::new(was, Variant::Plain), SmArch::new(is, Variant::Plain));
     if code.runs_on(is) {
-        let native = SmArch::new(is, Variant::Plain);
-        return Some(Change::without_code(
+        return Some(Change::new(
+            None,
             format!("compute capability {was} becomes {is}: machine code for {code} runs there"),
             format!("{code} or {native} code (unchanged builds run)"),
         ));
     }
     let toolkit =
         first_toolkit(facts, is).map_or_else(String::new, |cuda| format!(" (CUDA {cuda} or later)"));
-    let wanted = SmArch::new(is, Variant::Plain);
     Some(Change::new(
         codes::NO_CODE_FOR_GPU,
         format!(
             "compute capability {was} becomes {is}: machine code for {code} does not run there, code for \
-             {wanted}{toolkit} or PTX does: `cudock check IMAGE {target}`"
+             {native}{toolkit} or PTX does: `cudock check IMAGE {target}`"
         ),
-        format!("{wanted} code or PTX"),
+        format!("{native} code or PTX"),
     ))
 }
 
@@ -125,23 +118,17 @@ fn driver(old: Option<&Size>, new: &Size) -> Option<Change> {
     if old.and_then(|old| old.driver) == Some(is) {
         return None;
     }
-    match is {
-        SizeDriver::Grid => {
-            Some(Change::new(codes::VGPU_DRIVER, "it needs Azure's GRID driver", "GRID driver"))
-        }
-        SizeDriver::GridV20 => Some(Change::new(
-            codes::VGPU_DRIVER,
-            "it needs version 20 of Azure's GRID driver",
-            "GRID driver 20",
-        )),
-        SizeDriver::Cuda if old.is_some() => {
-            Some(Change::without_code("it needs NVIDIA's CUDA driver, not GRID", "CUDA driver"))
-        }
+    let grid = Some(codes::VGPU_DRIVER);
+    let (code, text, brief) = match is {
+        SizeDriver::Grid => (grid, "it needs Azure's GRID driver", "GRID driver"),
+        SizeDriver::GridV20 => (grid, "it needs version 20 of Azure's GRID driver", "GRID driver 20"),
+        SizeDriver::Cuda if old.is_some() => (None, "it needs NVIDIA's CUDA driver, not GRID", "CUDA driver"),
         SizeDriver::Rocm | SizeDriver::Amd | SizeDriver::AmdWindows if old.is_some() => {
-            Some(Change::without_code("it needs another AMD driver", "AMD driver"))
+            (None, "it needs another AMD driver", "AMD driver")
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(Change::new(code, text, brief))
 }
 
 fn fewer_gpus(old: Option<&MachineGpu>, new: &MachineGpu) -> Option<Change> {
@@ -155,7 +142,7 @@ fn fewer_gpus(old: Option<&MachineGpu>, new: &MachineGpu) -> Option<Change> {
 fn share(new: &MachineGpu) -> Option<Change> {
     (new.count < 1.0).then(|| {
         let share = format!("1/{:.0} of a GPU", 1.0 / new.count);
-        Change::without_code(format!("it has {share}, with that share of its speed"), share)
+        Change::new(None, format!("it has {share}, with that share of its speed"), share)
     })
 }
 
@@ -191,7 +178,7 @@ fn interconnect(old: &Size, new: &Size) -> Option<Change> {
 fn generation(old: &Size, new: &Size) -> Option<Change> {
     let first = |size: &Size| size.generations.iter().any(|generation| generation == "V1");
     (first(old) && !first(new) && !new.generations.is_empty())
-        .then(|| Change::without_code("it boots only images of generation 2", "generation 2 image"))
+        .then(|| Change::new(None, "it boots only images of generation 2", "generation 2 image"))
 }
 
 fn quota(old: Option<&Size>, new: &Size) -> Option<Change> {

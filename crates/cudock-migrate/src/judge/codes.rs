@@ -18,7 +18,6 @@ cudock_facts::codes! {
     OTHER_PROCESSOR = "CD0809";
     /// Only a price of the size is known.
     UNDOCUMENTED = "CD0812";
-    /// The size retires in the future.
     SIZE_RETIRES = "CD0813";
     /// The new GPU is from another vendor.
     OTHER_MAKER = "CD0814";

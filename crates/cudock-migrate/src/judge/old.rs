@@ -5,7 +5,7 @@ use cudock_facts::tables::Size;
 use cudock_facts::version::Capability;
 use serde::Serialize;
 
-use super::price::{HourlyPrice, of_size};
+use super::price::HourlyPrice;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MachineGpu {
@@ -14,11 +14,9 @@ pub struct MachineGpu {
     pub count: f64,
     /// Memory of each, or of the share.
     pub memory_gb: Option<f64>,
-    /// Its compute capability.
     pub capability: Option<Capability>,
 }
 
-/// The machine that was chosen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OldMachine {
     /// The size, or the GPU of a service.
@@ -30,18 +28,6 @@ pub struct OldMachine {
     pub ram_gib: Option<f64>,
     /// Its price; a meter outlives its size.
     pub price: Option<HourlyPrice>,
-}
-
-impl OldMachine {
-    pub(super) fn of(facts: &Facts, size: &Size, region: Option<&str>) -> Self {
-        Self {
-            name: size.name.clone(),
-            gpu: MachineGpu::of(facts, size),
-            vcpu: size.vcpu,
-            ram_gib: size.ram_gib,
-            price: of_size(facts, &size.name, region),
-        }
-    }
 }
 
 impl MachineGpu {

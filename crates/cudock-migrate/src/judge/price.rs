@@ -6,6 +6,8 @@ use cudock_facts::tables::{MeterKind, Profile};
 use cudock_facts::version::Date;
 use serde::Serialize;
 
+use super::Assessor;
+
 /// The region as the tables spell it: `West Europe` is `westeurope`. `None` if the tables do not have it.
 pub(super) fn known_region<'f>(facts: &'f Facts, name: Option<&str>) -> Option<&'f str> {
     let wanted = suggest::normalize(name?);
@@ -16,14 +18,12 @@ pub(super) fn known_region<'f>(facts: &'f Facts, name: Option<&str>) -> Option<&
     priced.chain(retiring).chain(profiled).find(|known| suggest::normalize(known) == wanted)
 }
 
-/// A price per hour.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HourlyPrice {
     /// Pay as you go.
     pub usd: Usd,
     pub region: String,
     pub date: Option<Date>,
-    /// The Spot price in the region.
     pub spot: Option<Usd>,
     /// Whether a part of it is derived from other prices.
     pub assumed: bool,
@@ -36,26 +36,30 @@ pub struct PriceComparison {
     pub region: String,
     pub old: Usd,
     pub new: Usd,
-    /// The change in percent.
     pub percent: i64,
 }
 
-/// The price of a size in the region, or where it is cheapest.
-pub(super) fn of_size(facts: &Facts, size: &str, region: Option<&str>) -> Option<HourlyPrice> {
-    let known = facts.sizes().find(size).one();
-    let rows = facts.prices().of_size(size).filter(|row| row.price.is_some());
-    // A region with restricted access is not used for comparison, unless it is the one requested.
-    let row = rows.min_by_key(|row| {
-        let open = known.is_none_or(|size| facts.is_open(size, row.region));
-        (Some(row.region) != region, !open, row.price, row.region)
-    })?;
-    Some(HourlyPrice {
-        usd: row.price?,
-        region: row.region.to_owned(),
-        date: row.price_date,
-        spot: row.spot,
-        assumed: false,
-    })
+impl Assessor<'_> {
+    /// The price of a size in the region, or where it is cheapest.
+    pub(super) fn price_of(&self, size: &str) -> Option<HourlyPrice> {
+        let known = self.facts.sizes().find(size).one();
+        let rows = self.facts.prices().of_size(size).filter(|row| row.price.is_some());
+        // A region with restricted access is not used for comparison, unless it is the one requested.
+        let row = rows.min_by_key(|row| {
+            let open = known.is_none_or(|size| self.facts.is_open(size, row.region));
+            (Some(row.region) != self.region, !open, row.price, row.region)
+        })?;
+        let (region, date, spot) = (row.region.to_owned(), row.price_date, row.spot);
+        Some(HourlyPrice { usd: row.price?, region, date, spot, assumed: false })
+    }
+
+    /// The price of a GPU profile of Container Apps: processors, memory and GPU together.
+    pub(super) fn price_of_profile(&self, profile: &Profile) -> Option<HourlyPrice> {
+        let all = || profile.regions.iter().filter_map(|region| profile_in(self.facts, profile, region));
+        let here = self.region.filter(|region| profile.regions.iter().any(|known| known == region));
+        here.and_then(|region| profile_in(self.facts, profile, region))
+            .or_else(|| all().min_by(|a, b| (a.usd, &a.region).cmp(&(b.usd, &b.region))))
+    }
 }
 
 /// Both prices in one region: the first of `first` that has both, or the one where the new size is cheapest.
@@ -77,14 +81,6 @@ fn percent(old: Usd, new: Usd) -> Option<i64> {
     let change = (new - old).checked_mul(200)?;
     let rounded = (change + if change < 0 { -old } else { old }).checked_div(2 * old)?;
     i64::try_from(rounded).ok()
-}
-
-/// The price of a GPU profile of Container Apps: processors, memory and GPU together.
-pub(super) fn of_profile(facts: &Facts, profile: &Profile, region: Option<&str>) -> Option<HourlyPrice> {
-    let all = || profile.regions.iter().filter_map(|region| profile_in(facts, profile, region));
-    let here = region.filter(|region| profile.regions.iter().any(|known| known == region));
-    here.and_then(|region| profile_in(facts, profile, region))
-        .or_else(|| all().min_by(|a, b| (a.usd, &a.region).cmp(&(b.usd, &b.region))))
 }
 
 fn profile_in(facts: &Facts, profile: &Profile, region: &str) -> Option<HourlyPrice> {

@@ -6,18 +6,15 @@ use cudock_facts::tables::{Lifecycle, Size};
 use cudock_facts::version::Date;
 use serde::Serialize;
 
-/// The status of a choice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "is")]
 pub enum Status {
     Retired {
-        /// The date, if known.
         on: Option<Date>,
         /// Regions where it ends later.
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         later_in: BTreeMap<String, Date>,
     },
-    /// It retires in the future.
     Retiring {
         on: Date,
     },
@@ -30,10 +27,8 @@ pub enum Status {
     OnSale,
     /// The service, library or option has ended.
     Ended {
-        /// The date, if known.
         on: Option<Date>,
     },
-    /// It was renamed.
     Outdated,
     /// It was never valid.
     Wrong,

@@ -7,20 +7,20 @@ use super::shell::{self, Located, ShellArg};
 use super::variables::Variables;
 use crate::choice::{Choice, ChoiceKind, Interface, Service};
 
-/// Command groups that choose GPUs or regions.
-const GROUPS: &[&str] = &[
-    "vm",
-    "vmss",
-    "container",
-    "batch",
-    "batchai",
-    "ml",
-    "aks",
-    "group",
-    "configure",
-    "deployment",
-    "sig",
-    "acs",
+/// Command groups that choose GPUs or regions, and their services.
+const GROUPS: [(&str, Option<Service>); 12] = [
+    ("vm", Some(Service::Vm)),
+    ("vmss", Some(Service::Vm)),
+    ("container", Some(Service::Aci)),
+    ("batch", Some(Service::Batch)),
+    ("ml", Some(Service::Ml)),
+    ("aks", Some(Service::Aks)),
+    ("acs", Some(Service::Aks)),
+    ("batchai", None),
+    ("group", None),
+    ("configure", None),
+    ("deployment", None),
+    ("sig", None),
 ];
 
 /// Options whose value is a size.
@@ -67,15 +67,8 @@ impl AzCommand {
     fn of(args: &[ShellArg], start: usize) -> Option<Self> {
         let path: Vec<String> =
             args.iter().map(ShellArg::text).take_while(|arg| is_subcommand(arg)).take(4).collect();
-        let group = path.first().filter(|group| GROUPS.contains(&group.as_str()))?;
-        let service = match group.as_str() {
-            "vm" | "vmss" => Some(Service::Vm),
-            "container" => Some(Service::Aci),
-            "batch" => Some(Service::Batch),
-            "ml" => Some(Service::Ml),
-            "aks" | "acs" => Some(Service::Aks),
-            _ => None,
-        };
+        let group = path.first()?;
+        let (_, service) = *GROUPS.iter().find(|(name, _)| name == group)?;
         let mut options: Vec<AzOption> = Vec::new();
         for arg in args.iter().skip(path.len()) {
             let text = arg.text();
@@ -132,11 +125,8 @@ impl AzCommand {
                 && self.service == Some(Service::Vm)
                 && is_incomplete_image(&value.text)
             {
-                collector.add(found(
-                    value,
-                    ChoiceKind::ImageReference { reference: value.text.clone() },
-                    role,
-                ));
+                let reference = value.text.clone();
+                collector.add(found(value, ChoiceKind::ImageReference { reference }, role));
             } else if folded(value.text.split('=').next().unwrap_or_default()) == "skipgpudriverinstall" {
                 collector.add(found(value, ChoiceKind::SkipDriver, role));
             }

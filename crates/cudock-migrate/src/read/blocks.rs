@@ -1,6 +1,7 @@
 //! Splits a text by language: fenced code in notes, here-documents in scripts.
 
 use super::dialect::{self, Dialect};
+use super::names::name_length;
 
 /// A part of a text.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,56 +22,37 @@ pub(super) fn of(text: &str) -> Vec<Block> {
     }
 }
 
-/// The start of a block that continues until the line `end`.
+/// The start of a block that continues until the line `end`, in a language that its content may have to tell.
 struct Opening<'t> {
     end: &'t str,
-    inside: Inside,
-}
-
-enum Inside {
-    /// Detected by content.
-    ByContent,
-    Known(Dialect),
+    inside: Option<Dialect>,
 }
 
 fn split<'t>(text: &'t str, outside: Dialect, opening: fn(&'t str) -> Option<Opening<'t>>) -> Vec<Block> {
     let mut blocks = Vec::new();
     let (mut from, mut at) = (0, 0);
     let mut open: Option<Opening<'t>> = None;
-    let mut push = |start: usize, end: usize, dialect: Dialect| {
+    let mut push = |start: usize, end: usize, open: Option<&Opening<'t>>| {
+        let by_content = || dialect::of(text.get(start..end).unwrap_or_default());
+        let dialect = open.map_or(outside, |open| open.inside.unwrap_or_else(by_content));
         if start < end {
             blocks.push(Block { start, end, dialect });
         }
     };
     for line in text.split_inclusive('\n') {
         let next = at + line.len();
-        match &open {
-            Some(opened) if line.trim().trim_end_matches(';') == opened.end => {
-                let dialect = match opened.inside {
-                    Inside::Known(dialect) => dialect,
-                    Inside::ByContent => dialect::of(text.get(from..at).unwrap_or_default()),
-                };
-                push(from, at, dialect);
+        if let Some(opened) = &open {
+            if line.trim().trim_end_matches(';') == opened.end {
+                push(from, at, open.as_ref());
                 (from, open) = (at, None);
             }
-            Some(_) => {}
-            None => {
-                if let Some(opened) = opening(line) {
-                    push(from, next, outside);
-                    (from, open) = (next, Some(opened));
-                }
-            }
+        } else if let Some(opened) = opening(line) {
+            push(from, next, None);
+            (from, open) = (next, Some(opened));
         }
         at = next;
     }
-    let dialect = match open {
-        Some(Opening { inside: Inside::Known(dialect), .. }) => dialect,
-        Some(_) => dialect::of(text.get(from..).unwrap_or_default()),
-        None => outside,
-    };
-    if from < text.len() {
-        blocks.push(Block { start: from, end: text.len(), dialect });
-    }
+    push(from, text.len(), open.as_ref());
     blocks
 }
 
@@ -84,14 +66,14 @@ fn fence(line: &str) -> Option<Opening<'_>> {
     }
     let inside = match language.to_ascii_lowercase().split([' ', '{', ',']).next().unwrap_or_default() {
         "sh" | "bash" | "shell" | "console" | "azurecli" | "azurecli-interactive" | "powershell" | "pwsh" => {
-            Inside::Known(Dialect::Shell)
+            Some(Dialect::Shell)
         }
-        "python" | "py" | "python3" => Inside::Known(Dialect::Python),
-        "yaml" | "yml" => Inside::Known(Dialect::Yaml),
-        "json" | "jsonc" => Inside::Known(Dialect::Json),
-        "terraform" | "hcl" | "tf" => Inside::Known(Dialect::Terraform),
-        "bicep" => Inside::Known(Dialect::Bicep),
-        _ => Inside::ByContent,
+        "python" | "py" | "python3" => Some(Dialect::Python),
+        "yaml" | "yml" => Some(Dialect::Yaml),
+        "json" | "jsonc" => Some(Dialect::Json),
+        "terraform" | "hcl" | "tf" => Some(Dialect::Terraform),
+        "bicep" => Some(Dialect::Bicep),
+        _ => None,
     };
     Some(Opening { end, inside })
 }
@@ -105,11 +87,10 @@ fn here_document(line: &str) -> Option<Opening<'_>> {
     let after = after.trim_start_matches('-').trim_start();
     let quote = after.chars().next().filter(|ch| matches!(ch, '\'' | '"'));
     let after = after.trim_start_matches(['\'', '"', '\\']);
-    let length = after.bytes().take_while(|byte| super::names::is_name_byte(*byte)).count();
-    let (end, rest) = after.split_at_checked(length)?;
+    let (end, rest) = after.split_at_checked(name_length(after))?;
     let closed = quote.is_none_or(|quote| rest.starts_with(quote));
     let is_name = !end.is_empty() && !end.starts_with(|ch: char| ch.is_ascii_digit());
-    (is_name && closed).then_some(Opening { end, inside: Inside::ByContent })
+    (is_name && closed).then_some(Opening { end, inside: None })
 }
 
 #[cfg(test)]
@@ -121,35 +102,31 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_prose_and_code() {
-        let text = "# Train\nIt's easy.\n```bash\naz vm create\n```\nThen:\n```\nresource \"x\" \"y\" {\n}\n```\nDone.\n";
-        assert_eq!(
-            parts(text),
-            [
-                (Dialect::Prose, "# Train\nIt's easy.\n```bash\n"),
-                (Dialect::Shell, "az vm create\n"),
-                (Dialect::Prose, "```\nThen:\n```\n"),
-                (Dialect::Terraform, "resource \"x\" \"y\" {\n}\n"),
-                (Dialect::Prose, "```\nDone.\n"),
-            ]
-        );
-    }
-
-    #[test]
-    fn a_script_holds_documents() {
-        let text = "#!/bin/bash\ncat > g.yaml <<'EOF'\nname: x\nproperties:\nEOF\naz container create\n";
-        assert_eq!(
-            parts(text),
-            [
-                (Dialect::Shell, "#!/bin/bash\ncat > g.yaml <<'EOF'\n"),
-                (Dialect::Yaml, "name: x\nproperties:\n"),
-                (Dialect::Shell, "EOF\naz container create\n"),
-            ]
-        );
-    }
-
-    #[test]
-    fn a_document_without_its_end_goes_to_the_end_of_the_text() {
-        assert_eq!(parts("az x <<EOF\na: b\n").last(), Some(&(Dialect::Yaml, "a: b\n")));
+    fn texts_are_split_by_language() {
+        let cases: [(&str, &[(Dialect, &str)]); 3] = [
+            (
+                "# Train\nIt's easy.\n```bash\naz vm create\n```\nThen:\n```\nresource \"x\" \"y\" {\n}\n```\nDone.\n",
+                &[
+                    (Dialect::Prose, "# Train\nIt's easy.\n```bash\n"),
+                    (Dialect::Shell, "az vm create\n"),
+                    (Dialect::Prose, "```\nThen:\n```\n"),
+                    (Dialect::Terraform, "resource \"x\" \"y\" {\n}\n"),
+                    (Dialect::Prose, "```\nDone.\n"),
+                ],
+            ),
+            (
+                "#!/bin/bash\ncat > g.yaml <<'EOF'\nname: x\nproperties:\nEOF\naz container create\n",
+                &[
+                    (Dialect::Shell, "#!/bin/bash\ncat > g.yaml <<'EOF'\n"),
+                    (Dialect::Yaml, "name: x\nproperties:\n"),
+                    (Dialect::Shell, "EOF\naz container create\n"),
+                ],
+            ),
+            // A document without its end goes to the end of the text.
+            ("az x <<EOF\na: b\n", &[(Dialect::Shell, "az x <<EOF\n"), (Dialect::Yaml, "a: b\n")]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parts(text), expected, "{text}");
+        }
     }
 }

@@ -1,55 +1,44 @@
 //! Reads JSON, Terraform, Bicep and Python: brackets, and pairs with a colon or an equals sign.
 
-use super::dialect::Dialect;
+use super::blocks::Block;
 use super::key::Key;
 use super::lexer::{Lexer, Token, TokenKind};
-use super::tree::{Frame, Frames, MAX_DEPTH, Range, Tree, slice};
+use super::tree::{Frame, Frames, MAX_DEPTH, Range, Tree};
 
-/// Reads the bytes from `start` to `end`.
-pub(super) fn read(
-    text: &str,
-    start: usize,
-    end: usize,
-    dialect: Dialect,
-    comments: &mut Vec<Range>,
-) -> Tree {
-    let mut tree = Tree::default();
+pub(super) fn read<'t>(text: &'t str, block: &Block, comments: &mut Vec<Range>) -> Tree<'t> {
+    let mut tree = Tree::new(text);
     let mut frames = Frames::default();
-    let mut parser = BracketParser::new(text, start, &mut tree, &mut frames);
-    for token in Lexer::new(text, start, end, dialect, comments) {
+    let mut parser = BracketParser::new(block.start, &mut tree, &mut frames);
+    for token in Lexer::new(text, block, comments) {
         parser.take(token);
     }
-    parser.finish();
     tree
 }
 
 /// Reads one value in brackets at `start`, inside the open frames, and returns its end.
 pub(super) fn read_value(
-    text: &str,
-    start: usize,
-    end: usize,
-    tree: &mut Tree,
+    block: &Block,
+    tree: &mut Tree<'_>,
     frames: &mut Frames,
     comments: &mut Vec<Range>,
 ) -> usize {
-    let depth = frames.depth();
-    let mut parser = BracketParser::new(text, start, tree, frames);
-    let mut last = start;
-    for token in Lexer::new(text, start, end, Dialect::Yaml, comments) {
+    let (text, depth) = (tree.text, frames.open.len());
+    let mut parser = BracketParser::new(block.start, tree, frames);
+    let mut last = block.start;
+    for token in Lexer::new(text, block, comments) {
         parser.take(token);
         last = token.end;
-        if parser.frames.depth() <= depth && parser.frames.too_deep == 0 {
+        if parser.frames.open.len() <= depth && parser.frames.too_deep == 0 {
             break;
         }
     }
-    parser.finish();
-    frames.truncate(depth);
+    frames.too_deep = 0;
+    frames.open.truncate(depth);
     last
 }
 
 struct BracketParser<'t, 'b> {
-    text: &'t str,
-    tree: &'b mut Tree,
+    tree: &'b mut Tree<'t>,
     frames: &'b mut Frames,
     /// The start of the statement, and its first two tokens.
     statement: usize,
@@ -64,9 +53,9 @@ struct BracketParser<'t, 'b> {
 }
 
 impl<'t, 'b> BracketParser<'t, 'b> {
-    fn new(text: &'t str, start: usize, tree: &'b mut Tree, frames: &'b mut Frames) -> Self {
+    fn new(start: usize, tree: &'b mut Tree<'t>, frames: &'b mut Frames) -> Self {
         let (first, second, key, annotated) = (None, None, None, None);
-        Self { text, tree, frames, statement: start, first, second, before: [None; 3], key, annotated }
+        Self { tree, frames, statement: start, first, second, before: [None; 3], key, annotated }
     }
 
     fn take(&mut self, token: Token) {
@@ -104,15 +93,14 @@ impl<'t, 'b> BracketParser<'t, 'b> {
     /// The name that a value goes role: not always the word before the mark.
     fn name_of(&self, before: Token, mark: Token) -> Range {
         if mark.kind == TokenKind::Mark(b'=') {
-            let declares =
-                self.first.is_some_and(|token| slice(self.text, (token.start, token.end)) == "param");
+            let declares = self.first.is_some_and(|token| self.tree.slice(token.range()) == "param");
             match (declares, self.second, self.annotated) {
-                (true, Some(name), _) => return (name.start, name.end),
+                (true, Some(name), _) => return name.range(),
                 (false, _, Some(name)) => return name,
                 _ => {}
             }
         }
-        (before.start, before.end)
+        before.range()
     }
 
     fn value(&mut self, token: Token) {
@@ -121,18 +109,16 @@ impl<'t, 'b> BracketParser<'t, 'b> {
             (Some(_), None) => self.second = Some(token),
             _ => {}
         }
-        let range = (token.start, token.end);
         self.annotated = None;
+        let last_key = self.frames.last_key();
         if let Some(name) = self.key.take() {
-            self.tree.pair(self.text, self.frames, name, range, token.kind == TokenKind::Text);
+            self.tree.pair(self.frames, name, token.range(), token.kind == TokenKind::Text);
             self.annotated = (token.kind == TokenKind::Word).then_some(name);
-        } else if Key::of(slice(self.text, self.frames.last_key())) == Key::Accelerators {
+        } else if Key::of(self.tree.slice(last_key)) == Key::Accelerators
+            && self.frames.open.last().is_some_and(|frame| frame.bracket == b'[')
+        {
             // A list of GPUs has no keys.
-            let name = self.frames.last_key();
-            let in_list = self.frames.open.last().is_some_and(|frame| frame.bracket == b'[');
-            if in_list {
-                self.tree.pair(self.text, self.frames, name, range, true);
-            }
+            self.tree.pair(self.frames, last_key, token.range(), true);
         }
     }
 
@@ -140,12 +126,9 @@ impl<'t, 'b> BracketParser<'t, 'b> {
         let before = self.previous().filter(|before| before.kind == TokenKind::Word && bracket == b'(');
         let key = match (self.key.take(), before) {
             (Some(key), _) => key,
-            (None, Some(callee)) => (callee.start, callee.end),
+            (None, Some(callee)) => callee.range(),
             // Blocks of Terraform are named by the statement before them, list members by their list.
-            (None, None) => match self.first {
-                Some(first) => (first.start, first.end),
-                None => self.frames.last_key(),
-            },
+            (None, None) => self.first.map_or_else(|| self.frames.last_key(), Token::range),
         };
         if self.frames.open.len() >= MAX_DEPTH {
             self.frames.too_deep += 1;
@@ -157,100 +140,79 @@ impl<'t, 'b> BracketParser<'t, 'b> {
     }
 
     fn close(&mut self, token: Token) {
+        self.new_statement(token.end);
         if self.frames.too_deep > 0 {
             self.frames.too_deep -= 1;
         } else if let Some(frame) = self.frames.open.pop() {
-            self.new_statement(token.end);
             self.statement = frame.statement;
-            return;
         }
-        self.new_statement(token.end);
     }
 
     fn new_statement(&mut self, at: usize) {
         self.statement = at;
         (self.first, self.second, self.key, self.annotated) = (None, None, None, None);
     }
-
-    fn finish(&mut self) {
-        self.frames.too_deep = 0;
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::Pair;
+    use super::super::dialect::Dialect;
     use super::*;
 
-    fn pairs(text: &str, dialect: Dialect) -> Vec<String> {
-        let mut comments = Vec::new();
-        let tree = read(text, 0, text.len(), dialect, &mut comments);
-        let shown = |pair: &Pair| {
-            let path: Vec<&str> = tree
-                .around(pair.scope)
-                .filter_map(|scope| Some(slice(text, tree.scope(scope)?.key)))
-                .collect();
-            let path: Vec<&str> = path.into_iter().rev().collect();
-            let mark = if pair.literal { '"' } else { ' ' };
-            format!("{}/{}={mark}{}", path.join("/"), slice(text, pair.name), slice(text, pair.value))
-        };
-        tree.pairs.iter().map(shown).collect()
+    fn tree(text: &str, dialect: Dialect) -> Tree<'_> {
+        read(text, &Block { start: 0, end: text.len(), dialect }, &mut Vec::new())
     }
 
     #[test]
-    fn json_has_keys_and_values() {
-        let text = r#"{"resources": [{"type": "Microsoft.Compute/virtualMachines", "properties": {"hardwareProfile": {"vmSize": "Standard_NC6"}}}]}"#;
-        assert_eq!(
-            pairs(text, Dialect::Json),
-            [
-                "/resources/resources/type=\"Microsoft.Compute/virtualMachines",
-                "/resources/resources/properties/hardwareProfile/vmSize=\"Standard_NC6"
-            ]
-        );
+    fn pairs_and_the_keys_around_them_are_read() {
+        let cases: [(Dialect, &str, &[&str]); 6] = [
+            (
+                Dialect::Json,
+                r#"{"resources": [{"type": "Microsoft.Compute/virtualMachines", "properties": {"hardwareProfile": {"vmSize": "Standard_NC6"}}}]}"#,
+                &[
+                    "/resources/resources/type=\"Microsoft.Compute/virtualMachines",
+                    "/resources/resources/properties/hardwareProfile/vmSize=\"Standard_NC6",
+                ],
+            ),
+            // A block of Terraform is known by its first word.
+            (
+                Dialect::Terraform,
+                "resource \"azurerm_batch_pool\" \"p\" {\n  vm_size = \"STANDARD_NC6\"\n  count = 2\n}\n",
+                &["resource/vm_size=\"STANDARD_NC6", "resource/count= 2"],
+            ),
+            // Calls name their arguments.
+            (
+                Dialect::Python,
+                "c = AmlCompute.provisioning_configuration(\n    vm_size='STANDARD_NC6',\n    location=where)\n",
+                &[
+                    "AmlCompute.provisioning_configuration/vm_size=\"STANDARD_NC6",
+                    "AmlCompute.provisioning_configuration/location= where",
+                ],
+            ),
+            // Declarations with a type keep their name.
+            (Dialect::Bicep, "param gpuSize string = 'Standard_NC6'\n", &["/gpuSize=\"Standard_NC6"]),
+            (
+                Dialect::Python,
+                "vm_size: str = \"Standard_NC6\"\n",
+                &["/vm_size= str", "/vm_size=\"Standard_NC6"],
+            ),
+            // Comparisons are not pairs.
+            (Dialect::Python, "if size == \"Standard_NC6\":\n", &[]),
+        ];
+        for (dialect, text, expected) in cases {
+            assert_eq!(tree(text, dialect).written(), expected, "{text}");
+        }
     }
 
     #[test]
-    fn a_terraform_block_is_known_by_its_first_word_and_its_head() {
-        let text = "resource \"azurerm_batch_pool\" \"p\" {\n  vm_size = \"STANDARD_NC6\"\n  count = 2\n}\n";
-        assert_eq!(pairs(text, Dialect::Terraform), ["resource/vm_size=\"STANDARD_NC6", "resource/count= 2"]);
-        let mut comments = Vec::new();
-        let tree = read(text, 0, text.len(), Dialect::Terraform, &mut comments);
-        assert_eq!(slice(text, tree.scopes[0].head).trim(), "resource \"azurerm_batch_pool\" \"p\"");
-    }
-
-    #[test]
-    fn calls_name_their_arguments() {
-        let text =
-            "c = AmlCompute.provisioning_configuration(\n    vm_size='STANDARD_NC6',\n    location=where)\n";
-        assert_eq!(
-            pairs(text, Dialect::Python),
-            [
-                "AmlCompute.provisioning_configuration/vm_size=\"STANDARD_NC6",
-                "AmlCompute.provisioning_configuration/location= where"
-            ]
-        );
-    }
-
-    #[test]
-    fn declarations_with_a_type_keep_their_name() {
-        assert_eq!(
-            pairs("param gpuSize string = 'Standard_NC6'\n", Dialect::Bicep),
-            ["/gpuSize=\"Standard_NC6"]
-        );
-        assert_eq!(
-            pairs("vm_size: str = \"Standard_NC6\"\n", Dialect::Python),
-            ["/vm_size= str", "/vm_size=\"Standard_NC6"]
-        );
-    }
-
-    #[test]
-    fn comparisons_are_not_pairs() {
-        assert!(pairs("if size == \"Standard_NC6\":\n", Dialect::Python).is_empty());
+    fn a_terraform_block_has_its_head() {
+        let tree = tree("resource \"azurerm_batch_pool\" \"p\" {\n  count = 2\n}\n", Dialect::Terraform);
+        assert_eq!(tree.slice(tree.scopes[0].head).trim(), "resource \"azurerm_batch_pool\" \"p\"");
     }
 
     #[test]
     fn brackets_without_end_cost_no_depth() {
         let text = "{".repeat(100_000) + "\"size\": \"Standard_NC6\"" + &"}".repeat(100_000);
-        assert_eq!(pairs(&text, Dialect::Json).len(), 1);
+        assert_eq!(tree(&text, Dialect::Json).pairs.len(), 1);
     }
 }

@@ -21,14 +21,8 @@ pub(super) struct ChoiceCollector<'t> {
 
 impl<'t> ChoiceCollector<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self {
-            text,
-            choices: Vec::new(),
-            by_start: HashMap::new(),
-            left_out: 0,
-            region: None,
-            comments: Vec::new(),
-        }
+        let (choices, by_start, comments) = (Vec::new(), HashMap::new(), Vec::new());
+        Self { text, choices, by_start, left_out: 0, region: None, comments }
     }
 
     /// Adds a choice. Of two choices at the same bytes, the first stays and takes over what it did not know.

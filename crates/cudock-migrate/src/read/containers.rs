@@ -6,29 +6,25 @@ use super::collector::ChoiceCollector;
 use super::context::Contexts;
 use super::key::Key;
 use super::names::folded;
-use super::tree::{Tree, slice};
+use super::tree::Tree;
 use crate::choice::{Choice, ChoiceKind, Service};
 
 /// Collects the GPU requests of a tree.
-pub(super) fn read(text: &str, tree: &Tree, collector: &mut ChoiceCollector<'_>) {
-    let contexts = Contexts::of(text, tree);
+pub(super) fn read(tree: &Tree<'_>, contexts: &Contexts<'_>, collector: &mut ChoiceCollector<'_>) {
     let mut seen = HashSet::new();
     let mut requested = HashSet::new();
     // Requests before limits: a container that names both makes one choice.
     for limits in [false, true] {
         for pair in tree.pairs.iter().filter(|pair| matches!(pair.key, Key::Count | Key::Sku)) {
-            let Some(request) = ContainerGpuRequest::around(text, tree, &contexts, pair.scope) else {
-                continue;
-            };
+            let Some(request) = ContainerGpuRequest::around(tree, contexts, pair.scope) else { continue };
             if request.limits != limits || !seen.insert(pair.scope) {
                 continue;
             }
-            if limits && requested.contains(&request.container) {
-                continue;
-            }
-            requested.insert(request.container);
-            if let Some(choice) = request.choice(text, tree, &contexts, pair.scope) {
-                collector.add(choice);
+            if requested.insert(request.container) || !limits {
+                request
+                    .choice(tree, contexts, pair.scope)
+                    .into_iter()
+                    .for_each(|choice| collector.add(choice));
             }
         }
     }
@@ -43,9 +39,9 @@ struct ContainerGpuRequest {
 }
 
 impl ContainerGpuRequest {
-    fn around(text: &str, tree: &Tree, contexts: &Contexts<'_>, scope: Option<usize>) -> Option<Self> {
+    fn around(tree: &Tree<'_>, contexts: &Contexts<'_>, scope: Option<usize>) -> Option<Self> {
         let here = tree.scope(scope)?;
-        let key = slice(text, here.key);
+        let key = tree.slice(here.key);
         let name = folded(key.rsplit('.').next().unwrap_or(key));
         if !matches!(name.as_str(), "gpu" | "gpulimit" | "gpuresource") {
             return None;
@@ -53,9 +49,9 @@ impl ContainerGpuRequest {
         // A map in braces is in a scope of the same key.
         let outer = tree
             .around(here.parent)
-            .find(|outer| tree.scope(*outer).is_none_or(|outer| folded(slice(text, outer.key)) != name));
+            .find(|outer| tree.scope(*outer).is_none_or(|outer| folded(tree.slice(outer.key)) != name));
         let outer = outer.flatten();
-        let around = tree.scope(outer).map_or_else(String::new, |outer| folded(slice(text, outer.key)));
+        let around = tree.scope(outer).map_or_else(String::new, |outer| folded(tree.slice(outer.key)));
         let limits = around.contains("limit") || name == "gpulimit";
         let asked_for = limits || around.contains("request") || name == "gpuresource";
         let known = asked_for || contexts.get(scope).service == Some(Service::Aci);
@@ -68,19 +64,13 @@ impl ContainerGpuRequest {
         known.then_some(Self { limits, container: if asked_for { container } else { scope }, role })
     }
 
-    fn choice(
-        &self,
-        text: &str,
-        tree: &Tree,
-        contexts: &Contexts<'_>,
-        scope: Option<usize>,
-    ) -> Option<Choice> {
+    fn choice(&self, tree: &Tree<'_>, contexts: &Contexts<'_>, scope: Option<usize>) -> Option<Choice> {
         let sku = tree.first(scope, Key::Sku);
         let count = tree.first(scope, Key::Count);
         let at = sku.or(count)?.value;
-        let number = count.and_then(|pair| slice(text, pair.value).parse::<f64>().ok());
+        let number = count.and_then(|pair| tree.slice(pair.value).parse::<f64>().ok());
         let kind = ChoiceKind::ContainerGpu {
-            sku: sku.map(|pair| slice(text, pair.value).to_owned()),
+            sku: sku.map(|pair| tree.slice(pair.value).to_owned()),
             count: number.filter(|count| (1.0..1e3).contains(count)).map(whole),
             by_option: false,
         };

@@ -1,7 +1,7 @@
 //! Determines the service, region and priority of a choice from its context.
 
 use super::key::{Key, is_low_priority};
-use super::tree::{Tree, slice};
+use super::tree::Tree;
 use crate::choice::Service;
 
 /// Text in heads, types and schemas, and the service it identifies; the first match counts.
@@ -65,12 +65,12 @@ pub(super) struct Contexts<'t> {
 }
 
 impl<'t> Contexts<'t> {
-    pub(super) fn of(text: &'t str, tree: &Tree) -> Self {
-        let root = own(text, tree, None, ScopeContext::default());
+    pub(super) fn of(tree: &Tree<'t>) -> Self {
+        let root = own(tree, None, ScopeContext::default());
         let mut contexts = Self { root, scopes: Vec::with_capacity(tree.scopes.len()) };
         // A scope comes after its parent.
         for (id, scope) in tree.scopes.iter().enumerate() {
-            let around = own(text, tree, Some(id), contexts.get(scope.parent));
+            let around = own(tree, Some(id), contexts.get(scope.parent));
             contexts.scopes.push(around);
         }
         contexts
@@ -81,26 +81,25 @@ impl<'t> Contexts<'t> {
     }
 }
 
-fn own<'t>(text: &'t str, tree: &Tree, scope: Option<usize>, outer: ScopeContext<'t>) -> ScopeContext<'t> {
+fn own<'t>(tree: &Tree<'t>, scope: Option<usize>, outer: ScopeContext<'t>) -> ScopeContext<'t> {
     let literal =
-        |key: Key| tree.first(scope, key).filter(|pair| pair.literal).map(|pair| slice(text, pair.value));
-    let tier = tree.first(scope, Key::Tier).map(|pair| slice(text, pair.value));
+        |key: Key| tree.first(scope, key).filter(|pair| pair.literal).map(|pair| tree.slice(pair.value));
+    let tier = tree.first(scope, Key::Tier).map(|pair| tree.slice(pair.value));
     ScopeContext {
-        service: service(text, tree, scope).or(outer.service),
+        service: service(tree, scope).or(outer.service),
         region: literal(Key::Location).filter(|region| is_region(region)).or(outer.region),
         cloud: literal(Key::Cloud).or(outer.cloud),
         low_priority: tier.map_or(outer.low_priority, is_low_priority),
     }
 }
 
-fn service(text: &str, tree: &Tree, scope: Option<usize>) -> Option<Service> {
+fn service(tree: &Tree<'_>, scope: Option<usize>) -> Option<Service> {
     if tree.first(scope, Key::DedicatedNodes).is_some() {
         return Some(Service::Batch);
     }
-    let kind = tree.first(scope, Key::Type).map(|pair| slice(text, pair.value));
-    let head = tree.scope(scope).map(|scope| (slice(text, scope.head), slice(text, scope.key)));
-    let (head, key) = head.unwrap_or_default();
-    [kind, Some(key), Some(head)].into_iter().flatten().find_map(service_in)
+    let kind = tree.first(scope, Key::Type).map(|pair| pair.value);
+    let (key, head) = tree.scope(scope).map(|scope| (scope.key, scope.head)).unzip();
+    [kind, key, head].into_iter().flatten().find_map(|range| service_in(tree.slice(range)))
 }
 
 fn service_in(text: &str) -> Option<Service> {

@@ -1,6 +1,7 @@
 //! Detects the language of a text by its content: file extensions are unreliable, and snippets have none.
 
-/// A language.
+use super::names::{is_name_byte, name_length};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// Markdown outside of code.
@@ -22,18 +23,11 @@ const EXAMINED: usize = 128 << 10;
 
 /// Whether a text consists of prose and fenced code.
 pub(super) fn is_markdown(text: &str) -> bool {
-    let (mut fences, mut code) = (0, 0);
-    for line in beginning(text).lines() {
-        let line = line.trim_start();
-        fences += usize::from(line.starts_with("```") || line.starts_with("~~~"));
-        // Fences in comments and documentation of a program do not make it prose.
-        code +=
-            usize::from(line.starts_with("import ") || line.starts_with("\"\"\"") || line.starts_with("#!"));
-        if fences > 0 {
-            break;
-        }
-    }
-    fences > 0 && code == 0
+    // Fences in comments and documentation of a program do not make it prose.
+    let starts = ["```", "~~~", "import ", "\"\"\"", "#!"];
+    let mut lines = beginning(text).lines().map(str::trim_start);
+    let first = lines.find_map(|line| starts.iter().find(|start| line.starts_with(**start)));
+    matches!(first, Some(&"```" | &"~~~"))
 }
 
 /// The language of a text without fences.
@@ -43,18 +37,11 @@ pub(super) fn of(text: &str) -> Dialect {
     if is_json(head) {
         return Dialect::Json;
     }
+    let is_comment = |line: &str| line.starts_with('#') && !line.starts_with("#!") || line.starts_with("//");
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_comment(line));
     let mut scores = Scores::default();
-    let mut lines = 0;
-    for line in text.lines() {
-        let trimmed = line.trim();
-        if trimmed.is_empty()
-            || (trimmed.starts_with('#') && !trimmed.starts_with("#!"))
-            || trimmed.starts_with("//")
-        {
-            continue;
-        }
-        scores.add_line(trimmed, lines == 0);
-        lines += 1;
+    for (index, line) in lines.enumerate() {
+        scores.add_line(line, index == 0);
     }
     scores.best()
 }
@@ -141,7 +128,7 @@ impl Scores {
 
 /// `NAME=value` without blanks.
 fn is_shell_assignment(line: &str) -> bool {
-    let name = line.bytes().take_while(|byte| super::names::is_name_byte(*byte)).count();
+    let name = name_length(line);
     name > 0
         && line.as_bytes().get(name) == Some(&b'=')
         && !line.get(name + 1..).unwrap_or_default().starts_with([' ', '='])
@@ -151,13 +138,10 @@ fn is_shell_assignment(line: &str) -> bool {
 fn is_python_call(line: &str) -> bool {
     let Some((before, inside)) = line.split_once('(') else { return false };
     let callee = before.rsplit(['=', ' ']).next().unwrap_or_default();
+    let is_name = |word: &str| !word.is_empty() && word.bytes().all(is_name_byte);
     let named =
         before.contains(" = ") || inside.split_once('=').is_some_and(|(name, _)| is_name(name.trim()));
-    named && !callee.is_empty() && callee.bytes().all(|byte| super::names::is_name_byte(byte) || byte == b'.')
-}
-
-fn is_name(word: &str) -> bool {
-    !word.is_empty() && word.bytes().all(super::names::is_name_byte)
+    named && !callee.is_empty() && callee.bytes().all(|byte| is_name_byte(byte) || byte == b'.')
 }
 
 /// `key: value`, `key:` or `- key: value`.
@@ -165,7 +149,7 @@ fn is_yaml_pair(line: &str) -> bool {
     let line = line.trim_start_matches("- ");
     let Some((key, rest)) = line.split_once(':') else { return false };
     let key = key.trim_matches(['"', '\'']);
-    let plain = |byte: u8| super::names::is_name_byte(byte) || b"-./$".contains(&byte);
+    let plain = |byte: u8| is_name_byte(byte) || b"-./$".contains(&byte);
     !key.is_empty()
         && key.bytes().all(plain)
         && (rest.is_empty() || rest.starts_with([' ', '\t']))

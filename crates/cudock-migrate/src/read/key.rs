@@ -2,12 +2,10 @@
 
 use super::names::folded;
 
-/// The meaning of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     /// A virtual machine size is expected.
     Size,
-    /// A region.
     Location,
     /// A number of something.
     Count,

@@ -1,13 +1,21 @@
 //! Splits text into words, quoted strings and punctuation, which nearly all languages share.
 
+use super::blocks::Block;
 use super::dialect::Dialect;
 use super::names::is_name_byte;
+use super::tree::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
     pub(super) start: usize,
     pub(super) end: usize,
+}
+
+impl Token {
+    pub(super) fn range(self) -> Range {
+        (self.start, self.end)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,17 +62,12 @@ pub(super) struct Lexer<'t, 'c> {
     at: usize,
     end: usize,
     rules: LexicalRules,
-    comments: &'c mut Vec<(usize, usize)>,
+    comments: &'c mut Vec<Range>,
 }
 
 impl<'t, 'c> Lexer<'t, 'c> {
-    pub(super) fn new(
-        text: &'t str,
-        start: usize,
-        end: usize,
-        dialect: Dialect,
-        comments: &'c mut Vec<(usize, usize)>,
-    ) -> Self {
+    pub(super) fn new(text: &'t str, block: &Block, comments: &'c mut Vec<Range>) -> Self {
+        let Block { start, end, dialect } = *block;
         Self { bytes: text.as_bytes(), at: start, end, rules: LexicalRules::of(dialect), comments }
     }
 
@@ -121,11 +124,8 @@ impl<'t, 'c> Lexer<'t, 'c> {
             self.at =
                 (self.at + if byte == b'\\' && self.byte(1) != Some(b'\n') { 2 } else { 1 }).min(self.end);
         }
-        let mut end = self.at;
-        if end > start && self.bytes.get(end - 1) == Some(&b'\r') {
-            end -= 1;
-        }
-        Token { kind: TokenKind::Text, start, end }
+        let before_break = self.bytes.get(start..self.at).is_some_and(|text| text.ends_with(b"\r"));
+        Token { kind: TokenKind::Text, start, end: self.at - usize::from(before_break) }
     }
 }
 
@@ -171,36 +171,27 @@ mod tests {
 
     fn tokens(text: &str, dialect: Dialect) -> Vec<(TokenKind, &str)> {
         let mut comments = Vec::new();
-        let lexer = Lexer::new(text, 0, text.len(), dialect, &mut comments);
+        let lexer = Lexer::new(text, &Block { start: 0, end: text.len(), dialect }, &mut comments);
         lexer.map(|token| (token.kind, &text[token.start..token.end])).collect()
     }
 
     #[test]
     fn quotes_and_comments_are_those_of_the_language() {
-        assert_eq!(
-            tokens("size = \"a # b\" # it's\n", Dialect::Terraform),
-            [
-                (TokenKind::Word, "size"),
-                (TokenKind::Mark(b'='), "="),
-                (TokenKind::Text, "a # b"),
-                (TokenKind::Newline, "\n"),
-            ]
-        );
-        assert_eq!(
-            tokens("f'x' + '''y\nz'''", Dialect::Python),
-            [(TokenKind::Text, "x"), (TokenKind::Mark(b'+'), "+"), (TokenKind::Text, "y\nz")]
-        );
-        assert_eq!(
-            tokens("a /* b\n */ c // d", Dialect::Bicep),
-            [(TokenKind::Word, "a"), (TokenKind::Word, "c")]
-        );
-    }
-
-    #[test]
-    fn a_quote_that_is_not_closed_ends_with_its_line() {
-        assert_eq!(
-            tokens("\"a\\\"b\r\nc", Dialect::Json),
-            [(TokenKind::Text, "a\\\"b"), (TokenKind::Newline, "\n"), (TokenKind::Word, "c")]
-        );
+        use TokenKind::{Mark, Newline, Text, Word};
+        type Tokens = &'static [(TokenKind, &'static str)];
+        let cases: [(Dialect, &str, Tokens); 4] = [
+            (
+                Dialect::Terraform,
+                "size = \"a # b\" # it's\n",
+                &[(Word, "size"), (Mark(b'='), "="), (Text, "a # b"), (Newline, "\n")],
+            ),
+            (Dialect::Python, "f'x' + '''y\nz'''", &[(Text, "x"), (Mark(b'+'), "+"), (Text, "y\nz")]),
+            (Dialect::Bicep, "a /* b\n */ c // d", &[(Word, "a"), (Word, "c")]),
+            // A quote that is not closed ends with its line.
+            (Dialect::Json, "\"a\\\"b\r\nc", &[(Text, "a\\\"b"), (Newline, "\n"), (Word, "c")]),
+        ];
+        for (dialect, text, expected) in cases {
+            assert_eq!(tokens(text, dialect), expected, "{text}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Finds sizes anywhere else: in lists, notebooks, allowed values, strings of programs and prose.
 
 use super::collector::ChoiceCollector;
-use super::names::{is_gpu_size, is_name_byte};
+use super::names::{is_gpu_size, is_name_byte, name_length};
 use crate::choice::{Choice, ChoiceKind, Service};
 
 /// Collects every word that looks like a GPU size and was not collected yet, outside of comments.
@@ -11,8 +11,7 @@ pub(super) fn read(text: &str, hint: Option<Service>, collector: &mut ChoiceColl
     while let Some(start) =
         bytes.iter().skip(at).position(|byte| is_name_byte(*byte)).map(|offset| at + offset)
     {
-        let rest = bytes.get(start..).unwrap_or_default();
-        let end = start + rest.iter().take_while(|byte| is_name_byte(**byte)).count();
+        let end = start + name_length(text.get(start..).unwrap_or_default());
         at = end;
         let word = text.get(start..end).unwrap_or_default();
         if is_gpu_size(word) && !collector.starts_at(start) && !collector.in_comment(start) {

@@ -29,6 +29,16 @@ pub(super) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
+/// The length of the name at the start of a text.
+pub(super) fn name_length(text: &str) -> usize {
+    text.bytes().take_while(|byte| is_name_byte(*byte)).count()
+}
+
+/// The number of blanks at the start of a text.
+pub(super) fn blanks(text: &str) -> usize {
+    text.len() - text.trim_start_matches([' ', '\t']).len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! Finds names of client libraries that are retired or renamed.
 
 use super::collector::ChoiceCollector;
-use super::names::is_name_byte;
+use super::names::{is_name_byte, name_length};
 use crate::choice::{Choice, ChoiceKind, Interface, Service};
 
 /// A name that identifies a library.
@@ -46,8 +46,7 @@ pub(super) fn read(text: &str, collector: &mut ChoiceCollector<'_>) {
             .min_by_key(|(at, _)| *at);
         let Some((start, marker)) = first else { continue };
         let rest = text.get(start + marker.word.len()..).unwrap_or_default();
-        let more =
-            if marker.begins { rest.bytes().take_while(|byte| is_name_byte(*byte)).count() } else { 0 };
+        let more = if marker.begins { name_length(rest) } else { 0 };
         let end = start + marker.word.len() + more;
         let name = text.get(start..end).unwrap_or(marker.word).to_owned();
         let kind = ChoiceKind::Interface { interface: marker.interface, name };

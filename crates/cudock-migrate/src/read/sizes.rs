@@ -6,59 +6,150 @@ use super::collector::ChoiceCollector;
 use super::context::{Contexts, is_region};
 use super::key::Key;
 use super::names::{folded, is_bare_gpu_size, is_gpu_size};
-use super::tree::{Pair, Range, Tree, slice};
+use super::tree::{Pair, Range, Tree};
 use crate::choice::{Choice, ChoiceKind, Service};
 
-/// Collects the choices of a tree.
-pub(super) fn read(text: &str, tree: &Tree, hint: Option<Service>, collector: &mut ChoiceCollector<'_>) {
-    let contexts = Contexts::of(text, tree);
-    let named = named_sizes(text, tree);
-    let counts = named_counts(text, tree);
+pub(super) fn read<'t>(
+    tree: &Tree<'t>,
+    contexts: &Contexts<'t>,
+    hint: Option<Service>,
+    collector: &mut ChoiceCollector<'_>,
+) {
+    let reader = TreeReader { tree, contexts };
+    let sized = |pair: &Pair, at: Range| {
+        let mut choice = reader.choice(pair, at, ChoiceKind::Size { name: tree.slice(at).to_owned() });
+        choice.service = choice.service.or(hint);
+        choice
+    };
+    let named = reader.named_sizes();
+    let counts = reader.named_counts();
     // The use of a variable has more context than its definition.
     for pair in tree.pairs.iter().filter(|pair| pair.key == Key::Size) {
-        if let Some(at) = named.get(reference(slice(text, pair.value))) {
-            collector.add(size(text, tree, &contexts, pair, *at, hint));
+        if let Some(at) = named.get(reference(tree.slice(pair.value))) {
+            collector.add(sized(pair, *at));
         }
     }
     for pair in &tree.pairs {
-        let value = slice(text, pair.value);
+        let value = tree.slice(pair.value);
         match pair.key {
             Key::Location if pair.literal && is_region(value) => collector.set_region(value),
-            Key::LowPriorityNodes => low_priority_nodes(text, &contexts, pair, &counts, collector),
-            Key::Accelerators => accelerator(text, &contexts, pair, collector),
+            Key::LowPriorityNodes => {
+                reader.low_priority_nodes(pair, &counts).into_iter().for_each(|choice| collector.add(choice));
+            }
+            Key::Accelerators => {
+                reader.accelerator(pair).into_iter().for_each(|choice| collector.add(choice));
+            }
             Key::Type | Key::Cloud | Key::Location => {}
             key => {
                 let expected = key == Key::Size && is_bare_gpu_size(value);
                 if pair.literal && (expected || is_gpu_size(value)) {
-                    collector.add(size(text, tree, &contexts, pair, pair.value, hint));
+                    collector.add(sized(pair, pair.value));
                 }
             }
         }
     }
 }
 
-/// Variables and parameters whose value is a size.
-fn named_sizes<'t>(text: &'t str, tree: &Tree) -> HashMap<&'t str, Range> {
-    let mut named = HashMap::new();
-    for pair in tree.pairs.iter().filter(|pair| pair.literal && is_gpu_size(slice(text, pair.value))) {
-        let name = if pair.key == Key::Default {
-            let Some(scope) = tree.scope(pair.scope) else { continue };
-            // variable "name" { default = … } of Terraform has its name in the head, others in the key.
-            let head = slice(text, scope.head);
-            let quoted = head.trim_start().strip_prefix("variable").and_then(|rest| rest.split('"').nth(1));
-            quoted.unwrap_or_else(|| slice(text, scope.key))
-        } else {
-            slice(text, pair.name)
-        };
-        named.entry(name).or_insert(pair.value);
-    }
-    named
+struct TreeReader<'a, 't> {
+    tree: &'a Tree<'t>,
+    contexts: &'a Contexts<'t>,
 }
 
-/// Numbers of low-priority nodes by variable name.
-fn named_counts<'t>(text: &'t str, tree: &Tree) -> HashMap<&'t str, &'t str> {
-    let counts = tree.pairs.iter().filter(|pair| pair.key == Key::LowPriorityCount);
-    counts.map(|pair| (slice(text, pair.name), slice(text, pair.value))).collect()
+impl<'t> TreeReader<'_, 't> {
+    /// Variables and parameters whose value is a size.
+    fn named_sizes(&self) -> HashMap<&'t str, Range> {
+        let tree = self.tree;
+        let mut named = HashMap::new();
+        for pair in tree.pairs.iter().filter(|pair| pair.literal && is_gpu_size(tree.slice(pair.value))) {
+            let name = if pair.key == Key::Default {
+                let Some(scope) = tree.scope(pair.scope) else { continue };
+                // variable "name" { default = … } of Terraform has its name in the head, others in the key.
+                let head = tree.slice(scope.head).trim_start();
+                let quoted = head.strip_prefix("variable").and_then(|rest| rest.split('"').nth(1));
+                quoted.unwrap_or_else(|| tree.slice(scope.key))
+            } else {
+                tree.slice(pair.name)
+            };
+            named.entry(name).or_insert(pair.value);
+        }
+        named
+    }
+
+    /// Numbers of low-priority nodes by variable name.
+    fn named_counts(&self) -> HashMap<&'t str, &'t str> {
+        let counts = self.tree.pairs.iter().filter(|pair| pair.key == Key::LowPriorityCount);
+        counts.map(|pair| (self.tree.slice(pair.name), self.tree.slice(pair.value))).collect()
+    }
+
+    /// The choice at `at`, with the context of the pair that contains or uses it.
+    fn choice(&self, pair: &Pair, at: Range, kind: ChoiceKind) -> Choice {
+        let around = self.contexts.get(pair.scope);
+        Choice {
+            role: self.role(pair),
+            service: around.service,
+            region: around.region.map(str::to_owned),
+            low_priority: around.low_priority,
+            ..Choice::at(at.0, at.1, kind)
+        }
+    }
+
+    /// The role of a pair: its key, with the call or resource it belongs to.
+    fn role(&self, pair: &Pair) -> String {
+        let tree = self.tree;
+        let key = tree.slice(pair.name);
+        let around = tree.scope(pair.scope).map(|scope| (tree.slice(scope.key), tree.slice(scope.head)));
+        match around {
+            Some((name, _)) if name.contains('.') || name.starts_with(|ch: char| ch.is_ascii_uppercase()) => {
+                // A call, of which the last two names are enough.
+                let mut parts: Vec<&str> = name.rsplit('.').take(2).collect();
+                parts.reverse();
+                format!("{}({key})", parts.join("."))
+            }
+            Some(("resource", head)) => format!("{}.{key}", head.split('"').nth(1).unwrap_or("resource")),
+            _ => key.to_owned(),
+        }
+    }
+
+    /// A number above zero, or a variable with one: schemas and clients also have the key, but choose nothing.
+    fn low_priority_nodes(&self, pair: &Pair, counts: &HashMap<&str, &str>) -> Option<Choice> {
+        let value = self.tree.slice(pair.value);
+        let value = counts.get(reference(value)).copied().unwrap_or(value);
+        (value.parse::<u32>().unwrap_or(0) > 0).then(|| Choice {
+            role: self.tree.slice(pair.name).to_owned(),
+            service: Some(Service::Batch),
+            low_priority: true,
+            ..self.choice(pair, pair.value, ChoiceKind::LowPriorityNodes)
+        })
+    }
+
+    /// `accelerators: K80:4` of `SkyPilot`, alone, in a list, or as a key of a map.
+    fn accelerator(&self, pair: &Pair) -> Option<Choice> {
+        let cloud = self.contexts.get(pair.scope).cloud.unwrap_or("azure");
+        let (cloud, infra_region) =
+            cloud.split_once('/').map_or((cloud, None), |(cloud, region)| (cloud, Some(region)));
+        let (name, value) = (self.tree.slice(pair.name), self.tree.slice(pair.value));
+        let in_map = folded(name) != "accelerators";
+        let (at, gpu, count) = if in_map {
+            (pair.name, name, value)
+        } else {
+            let (gpu, count) = value.split_once(':').unwrap_or((value, "1"));
+            (pair.value, gpu, count)
+        };
+        let looks_like_one = gpu.starts_with(|ch: char| ch.is_ascii_alphabetic())
+            && gpu.bytes().any(|byte| byte.is_ascii_digit())
+            && gpu.len() <= 24;
+        if folded(cloud) != "azure" || !looks_like_one {
+            return None;
+        }
+        let count = count.trim().parse().unwrap_or(1);
+        let choice = self.choice(pair, at, ChoiceKind::Accelerator { name: gpu.to_owned(), count });
+        Some(Choice {
+            role: "accelerators".to_owned(),
+            service: Some(Service::Vm),
+            region: choice.region.or(infra_region.map(str::to_owned)),
+            ..choice
+        })
+    }
 }
 
 /// The name in `var.size`, `"${var.size}"`, `[parameters('size')]` and `$(size)`.
@@ -66,102 +157,4 @@ fn reference(value: &str) -> &str {
     let value = value.trim_matches(['[', ']', '$', '{', '}', '(', ')', ' ']);
     let value = value.split_once('\'').map_or(value, |(_, name)| name.split('\'').next().unwrap_or(name));
     value.rsplit('.').next().unwrap_or(value)
-}
-
-/// The size at `at`, with the context of the pair that contains or uses it.
-fn size(
-    text: &str,
-    tree: &Tree,
-    contexts: &Contexts<'_>,
-    pair: &Pair,
-    at: Range,
-    hint: Option<Service>,
-) -> Choice {
-    let around = contexts.get(pair.scope);
-    Choice {
-        role: role(text, tree, pair),
-        service: around.service.or(hint),
-        region: around.region.map(str::to_owned),
-        low_priority: around.low_priority,
-        ..Choice::at(at.0, at.1, ChoiceKind::Size { name: slice(text, at).to_owned() })
-    }
-}
-
-/// The role of a pair: its key, with the call or resource it belongs to.
-fn role(text: &str, tree: &Tree, pair: &Pair) -> String {
-    let key = slice(text, pair.name);
-    let around = tree.scope(pair.scope).map(|scope| (slice(text, scope.key), slice(text, scope.head)));
-    match around {
-        Some((name, _)) if name.contains('.') || name.starts_with(|ch: char| ch.is_ascii_uppercase()) => {
-            // A call, of which the last two names are enough.
-            let mut parts: Vec<&str> = name.rsplit('.').take(2).collect();
-            parts.reverse();
-            format!("{}({key})", parts.join("."))
-        }
-        Some(("resource", head)) => {
-            let kind = head.split('"').nth(1).unwrap_or("resource");
-            format!("{kind}.{key}")
-        }
-        _ => key.to_owned(),
-    }
-}
-
-/// Collects a number above zero, or a variable with one: schemas and clients also have the key, but choose nothing.
-fn low_priority_nodes(
-    text: &str,
-    contexts: &Contexts<'_>,
-    pair: &Pair,
-    counts: &HashMap<&str, &str>,
-    collector: &mut ChoiceCollector<'_>,
-) {
-    let value = slice(text, pair.value);
-    let value = counts.get(reference(value)).copied().unwrap_or(value);
-    if value.parse::<u32>().unwrap_or(0) == 0 {
-        return;
-    }
-    collector.add(Choice {
-        role: slice(text, pair.name).to_owned(),
-        service: Some(Service::Batch),
-        region: contexts.get(pair.scope).region.map(str::to_owned),
-        low_priority: true,
-        ..Choice::at(pair.value.0, pair.value.1, ChoiceKind::LowPriorityNodes)
-    });
-}
-
-/// Collects `accelerators: K80:4` of `SkyPilot`, alone, in a list, or as a key of a map.
-fn accelerator(text: &str, contexts: &Contexts<'_>, pair: &Pair, collector: &mut ChoiceCollector<'_>) {
-    let around = contexts.get(pair.scope);
-    let (cloud, infra_region) = around.cloud.map_or((None, None), |cloud| match cloud.split_once('/') {
-        Some((cloud, region)) => (Some(cloud), Some(region)),
-        None => (Some(cloud), None),
-    });
-    if cloud.is_some_and(|cloud| folded(cloud) != "azure") {
-        return;
-    }
-    let in_map = folded(slice(text, pair.name)) != "accelerators";
-    let (at, gpu, count) = if in_map {
-        (pair.name, slice(text, pair.name), slice(text, pair.value))
-    } else {
-        let value = slice(text, pair.value);
-        let (gpu, count) = value.split_once(':').unwrap_or((value, "1"));
-        (pair.value, gpu, count)
-    };
-    let looks_like_one = gpu.starts_with(|ch: char| ch.is_ascii_alphabetic())
-        && gpu.bytes().any(|byte| byte.is_ascii_digit())
-        && gpu.len() <= 24;
-    if !looks_like_one {
-        return;
-    }
-    let region = around.region.or(infra_region);
-    collector.add(Choice {
-        role: "accelerators".to_owned(),
-        service: Some(Service::Vm),
-        region: region.map(str::to_owned),
-        low_priority: around.low_priority,
-        ..Choice::at(
-            at.0,
-            at.1,
-            ChoiceKind::Accelerator { name: gpu.to_owned(), count: count.trim().parse().unwrap_or(1) },
-        )
-    });
 }

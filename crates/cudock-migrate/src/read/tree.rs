@@ -10,7 +10,6 @@ use super::names::{is_bare_gpu_size, is_gpu_size};
 /// Deeper brackets count as part of their parent.
 pub(super) const MAX_DEPTH: usize = 128;
 
-/// A range of bytes.
 pub(super) type Range = (usize, usize);
 
 /// The contents of brackets, or of a key.
@@ -35,24 +34,31 @@ pub(super) struct Pair {
 }
 
 /// The scopes and pairs of a text.
-#[derive(Debug, Default)]
-pub(super) struct Tree {
+#[derive(Debug)]
+pub(super) struct Tree<'t> {
+    pub(super) text: &'t str,
     pub(super) scopes: Vec<Scope>,
     pub(super) pairs: Vec<Pair>,
     first: HashMap<(Option<usize>, Key), usize>,
 }
 
-impl Tree {
+impl<'t> Tree<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { text, scopes: Vec::new(), pairs: Vec::new(), first: HashMap::new() }
+    }
+
+    pub(super) fn slice(&self, range: Range) -> &'t str {
+        self.text.get(range.0..range.1).unwrap_or_default()
+    }
+
     /// Keeps a pair if it may matter.
-    pub(super) fn pair(&mut self, text: &str, frames: &mut Frames, name: Range, value: Range, literal: bool) {
-        let (word, content) = (slice(text, name), slice(text, value));
-        let mut key = Key::of(word);
-        let inside = frames.last_key();
-        if key == Key::Other && Key::of(slice(text, inside)) == Key::Accelerators {
+    pub(super) fn pair(&mut self, frames: &mut Frames, name: Range, value: Range, literal: bool) {
+        let content = self.slice(value);
+        let mut key = Key::of(self.slice(name));
+        if key == Key::Other && Key::of(self.slice(frames.last_key())) == Key::Accelerators {
             key = Key::Accelerators;
         }
-        let matters = key != Key::Other || is_gpu_size(content) || is_bare_gpu_size(content);
-        if matters {
+        if key != Key::Other || is_gpu_size(content) || is_bare_gpu_size(content) {
             let scope = frames.keep(self);
             self.first.entry((scope, key)).or_insert(self.pairs.len());
             self.pairs.push(Pair { scope, name, key, value, literal });
@@ -76,10 +82,19 @@ impl Tree {
     pub(super) fn scope(&self, id: Option<usize>) -> Option<&Scope> {
         self.scopes.get(id?)
     }
-}
 
-pub(super) fn slice(text: &str, range: Range) -> &str {
-    text.get(range.0..range.1).unwrap_or_default()
+    /// The pairs with the keys around them, as tests compare them: a quote marks a literal.
+    #[cfg(test)]
+    pub(super) fn written(&self) -> Vec<String> {
+        let one = |pair: &Pair| {
+            let around = self.around(pair.scope).filter_map(|scope| Some(self.slice(self.scope(scope)?.key)));
+            let mut path: Vec<&str> = around.collect();
+            path.reverse();
+            let mark = if pair.literal { '"' } else { ' ' };
+            format!("{}/{}={mark}{}", path.join("/"), self.slice(pair.name), self.slice(pair.value))
+        };
+        self.pairs.iter().map(one).collect()
+    }
 }
 
 /// The open scopes. They are added to the tree when a pair in them is kept.
@@ -105,20 +120,12 @@ impl Frames {
         self.open.push(Frame { key, head, id: None, statement: head.0, bracket: b'{' });
     }
 
-    pub(super) fn truncate(&mut self, depth: usize) {
-        self.open.truncate(depth);
-    }
-
-    pub(super) fn depth(&self) -> usize {
-        self.open.len()
-    }
-
     pub(super) fn last_key(&self) -> Range {
         self.open.last().map_or((0, 0), |frame| frame.key)
     }
 
     /// Adds the open scopes to the tree, and returns the innermost.
-    fn keep(&mut self, tree: &mut Tree) -> Option<usize> {
+    fn keep(&mut self, tree: &mut Tree<'_>) -> Option<usize> {
         let mut parent = None;
         for frame in &mut self.open {
             let id = *frame.id.get_or_insert_with(|| {

@@ -4,15 +4,18 @@ use std::collections::HashMap;
 
 use super::blocks::Block;
 use super::dialect::Dialect;
-use super::names::is_name_byte;
+use super::names::{blanks, is_name_byte, name_length};
 use super::shell::{self, Located};
-use super::tree::{Tree, slice};
+use super::tree::Tree;
 
 /// The limit for variables that refer to each other.
 const MAX_CHAIN: usize = 8;
 
 /// Longer values are not sizes or regions.
 const MAX_VALUE: usize = 100;
+
+/// Commands that set the variables after them.
+const KEYWORDS: [&str; 8] = ["export", "readonly", "local", "declare", "typeset", "set", "setx", "env"];
 
 /// Values by name, each with its bytes.
 #[derive(Debug, Default)]
@@ -35,11 +38,11 @@ impl<'t> Variables<'t> {
     }
 
     /// Collects pairs as variables: pipelines set them in maps.
-    pub(super) fn gather_pairs(&mut self, text: &'t str, tree: &Tree) {
+    pub(super) fn gather_pairs(&mut self, tree: &Tree<'t>) {
         for pair in tree.pairs.iter().filter(|pair| pair.literal) {
-            let value = slice(text, pair.value).to_owned();
-            let located = Located { text: value, start: pair.value.0, end: pair.value.1 };
-            self.values.entry(slice(text, pair.name)).or_default().push(located);
+            let text = tree.slice(pair.value).to_owned();
+            let located = Located { text, start: pair.value.0, end: pair.value.1 };
+            self.values.entry(tree.slice(pair.name)).or_default().push(located);
         }
     }
 
@@ -47,20 +50,17 @@ impl<'t> Variables<'t> {
     fn line(&mut self, text: &'t str, start: usize, end: usize, none: &Variables<'t>) {
         let mut at = start;
         loop {
-            at += blanks(text, at, end);
-            let rest = text.get(at..end).unwrap_or_default();
-            let word = rest.bytes().take_while(|byte| is_name_byte(*byte)).count();
-            let keyword = rest.get(..word).unwrap_or_default();
-            if matches!(
-                keyword,
-                "export" | "readonly" | "local" | "declare" | "typeset" | "set" | "setx" | "env"
-            ) {
-                at += word + blanks(text, at + word, end);
+            let rest_from = |at: usize| text.get(at..end).unwrap_or_default();
+            at += blanks(rest_from(at));
+            let rest = rest_from(at);
+            let word = name_length(rest);
+            if KEYWORDS.contains(&rest.get(..word).unwrap_or_default()) {
+                at += word + blanks(rest_from(at + word));
                 // Options of `declare`.
-                let rest = text.get(at..end).unwrap_or_default();
+                let rest = rest_from(at);
                 if rest.starts_with('-') {
                     at += rest.find(' ').unwrap_or(rest.len());
-                    at += blanks(text, at, end);
+                    at += blanks(rest_from(at));
                 }
             }
             let Some((name, value_at)) = assignment(text, at, end) else { return };
@@ -70,7 +70,7 @@ impl<'t> Variables<'t> {
             } else if let Some(value) = raw_variable(text, value_at, end) {
                 self.values.entry(name).or_default().push(value);
             }
-            let more = text.get(after..end).unwrap_or_default();
+            let more = rest_from(after);
             at = after + more.len() - more.trim_start_matches([' ', '\t', ';']).len();
             if after <= value_at || at >= end {
                 return;
@@ -101,35 +101,25 @@ impl<'t> Variables<'t> {
     }
 }
 
-fn blanks(text: &str, at: usize, end: usize) -> usize {
-    let rest = text.get(at..end).unwrap_or_default();
-    rest.len() - rest.trim_start_matches([' ', '\t']).len()
-}
-
 /// The name of an assignment at a byte, and the start of its value.
 fn assignment(text: &str, at: usize, end: usize) -> Option<(&str, usize)> {
     let rest = text.get(at..end)?;
     let dollar = usize::from(rest.starts_with('$'));
-    let name = rest.get(dollar..)?;
-    let length = name.bytes().take_while(|byte| is_name_byte(*byte)).count();
-    let name = name.get(..length)?;
+    let length = name_length(rest.get(dollar..)?);
+    let name = rest.get(dollar..dollar + length)?;
     if name.is_empty() || name.starts_with(|ch: char| ch.is_ascii_digit()) {
         return None;
     }
     let after = rest.get(dollar + length..)?;
-    let trimmed = after.trim_start_matches([' ', '\t']);
+    let apart = blanks(after);
+    let trimmed = after.get(apart..)?;
     let mark = [":=", "?=", "="].into_iter().find(|mark| trimmed.starts_with(mark))?;
     let value = trimmed.get(mark.len()..)?;
     if value.starts_with('=') {
         return None;
     }
     // PowerShell and make allow spaces around the sign.
-    let apart = after.len() - trimmed.len();
-    let skipped = if apart > 0 || mark != "=" || dollar > 0 {
-        value.len() - value.trim_start_matches([' ', '\t']).len()
-    } else {
-        0
-    };
+    let skipped = if apart > 0 || mark != "=" || dollar > 0 { blanks(value) } else { 0 };
     Some((name, at + dollar + length + apart + mark.len() + skipped))
 }
 
@@ -155,32 +145,34 @@ fn variable_name(value: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn value(text: &str, name: &str) -> Option<String> {
+    fn variables(text: &str) -> Variables<'_> {
         let mut variables = Variables::default();
-        let block = Block { start: 0, end: text.len(), dialect: Dialect::Shell };
-        variables.gather(text, &block);
-        let located = variables.get(name, text.len())?;
-        assert_eq!(&text[located.start..located.end], located.text);
-        Some(located.text)
+        variables.gather(text, &Block { start: 0, end: text.len(), dialect: Dialect::Shell });
+        variables
     }
 
     #[test]
     fn assignments_of_several_shells_are_understood() {
-        assert_eq!(value("SIZE=Standard_NC6\n", "SIZE").unwrap(), "Standard_NC6");
-        assert_eq!(value("  export A='x' SIZE=\"Standard_NC6\" # y\n", "SIZE").unwrap(), "Standard_NC6");
-        assert_eq!(value("declare -r SIZE=NC6; B=2\n", "B").unwrap(), "2");
-        assert_eq!(value("$size = 'Standard_NC6'\r\n", "size").unwrap(), "Standard_NC6");
-        assert_eq!(value("SIZE ?= Standard_NC6\n", "SIZE").unwrap(), "Standard_NC6");
-        assert_eq!(value("A=x\nSIZE=$A\n", "SIZE").unwrap(), "x");
-        assert_eq!(value("A=$B\nB=$A\n", "A"), None);
-        assert_eq!(value("if [ $a == 1 ]; then\n", "a"), None);
+        let cases = [
+            ("SIZE=Standard_NC6\n", "SIZE", Some("Standard_NC6")),
+            ("  export A='x' SIZE=\"Standard_NC6\" # y\n", "SIZE", Some("Standard_NC6")),
+            ("declare -r SIZE=NC6; B=2\n", "B", Some("2")),
+            ("$size = 'Standard_NC6'\r\n", "size", Some("Standard_NC6")),
+            ("SIZE ?= Standard_NC6\n", "SIZE", Some("Standard_NC6")),
+            ("A=x\nSIZE=$A\n", "SIZE", Some("x")),
+            ("A=$B\nB=$A\n", "A", None),
+            ("if [ $a == 1 ]; then\n", "a", None),
+        ];
+        for (text, name, expected) in cases {
+            let located = variables(text).get(name, text.len());
+            assert_eq!(located.as_ref().map(|located| located.text.as_str()), expected, "{text}");
+            assert!(located.is_none_or(|located| text[located.start..located.end] == located.text), "{text}");
+        }
     }
 
     #[test]
     fn the_last_value_before_the_use_wins() {
-        let text = "S=a\nuse\nS=b\nuse\n";
-        let mut variables = Variables::default();
-        variables.gather(text, &Block { start: 0, end: text.len(), dialect: Dialect::Shell });
+        let variables = variables("S=a\nuse\nS=b\nuse\n");
         assert_eq!(variables.get("S", 5).unwrap().text, "a");
         assert_eq!(variables.get("S", 13).unwrap().text, "b");
     }

@@ -3,16 +3,17 @@
 //! A YAML parser rejects a file at its first error, and many files here are templates that only become YAML later. This
 //! reader interprets each line by its look, and skips what it does not understand.
 
+use super::blocks::Block;
 use super::brackets;
-use super::names::is_name_byte;
+use super::dialect::Dialect;
+use super::names::{blanks, is_name_byte};
 use super::tree::{Frames, Range, Tree};
 
-/// Reads the bytes from `start` to `end`.
-pub(super) fn read(text: &str, start: usize, end: usize, comments: &mut Vec<Range>) -> Tree {
+pub(super) fn read<'t>(text: &'t str, block: &Block, comments: &mut Vec<Range>) -> Tree<'t> {
+    let Block { start, end, .. } = *block;
     let mut reader = YamlReader {
-        text,
         end,
-        tree: Tree::default(),
+        tree: Tree::new(text),
         frames: Frames::default(),
         levels: vec![Level { indent: 0, depth: 0, last: (start, start) }],
         comments,
@@ -31,14 +32,12 @@ struct Level {
     indent: usize,
     /// The number of open frames, with its own.
     depth: usize,
-    /// Its last key.
     last: Range,
 }
 
 struct YamlReader<'t, 'c> {
-    text: &'t str,
     end: usize,
-    tree: Tree,
+    tree: Tree<'t>,
     frames: Frames,
     levels: Vec<Level>,
     comments: &'c mut Vec<Range>,
@@ -50,13 +49,12 @@ const MAX_DEPTH: usize = 128;
 impl<'t> YamlReader<'t, '_> {
     /// Reads the line at a byte with its value, and returns the start of the next line.
     fn line(&mut self, start: usize) -> usize {
-        let rest = self.text.get(start..self.end).unwrap_or_default();
-        let line = rest.split_inclusive('\n').next().unwrap_or_default();
+        let line = self.line_at(start);
         let next = start + line.len().max(1);
-        let mut column = line.len() - line.trim_start_matches([' ', '\t']).len();
+        let mut column = blanks(line);
         let mut content = line.get(column..).unwrap_or_default();
         if content.trim_end() == "---" || content.trim_end() == "..." {
-            self.frames.truncate(0);
+            self.frames.open.clear();
             self.levels.truncate(1);
             return next;
         }
@@ -69,7 +67,7 @@ impl<'t> YamlReader<'t, '_> {
         }
         while content == "-" || content.starts_with("- ") || content.trim_end() == "-" {
             let after = content.get(1..).unwrap_or_default();
-            let blanks = after.len() - after.trim_start_matches([' ', '\t']).len();
+            let blanks = blanks(after);
             self.member(column, column + 1 + blanks.max(1));
             column += 1 + blanks;
             content = after.get(blanks..).unwrap_or_default();
@@ -90,13 +88,13 @@ impl<'t> YamlReader<'t, '_> {
             self.levels.pop();
         }
         let depth = self.levels.last().map_or(0, |level| level.depth);
-        self.frames.truncate(depth);
+        self.frames.open.truncate(depth);
     }
 
     fn enter(&mut self, key: Range, indent: usize) {
         if self.levels.len() < MAX_DEPTH {
             self.frames.push(key, key);
-            self.levels.push(Level { indent, depth: self.frames.depth(), last: (key.0, key.0) });
+            self.levels.push(Level { indent, depth: self.frames.open.len(), last: (key.0, key.0) });
         }
     }
 
@@ -139,15 +137,9 @@ impl<'t> YamlReader<'t, '_> {
             '{' if rest.starts_with("{{") => None,
             '{' | '[' => {
                 self.frames.push(name, name);
-                let end = brackets::read_value(
-                    self.text,
-                    at,
-                    self.end,
-                    &mut self.tree,
-                    &mut self.frames,
-                    self.comments,
-                );
-                self.frames.truncate(self.frames.depth().saturating_sub(1));
+                let block = Block { start: at, end: self.end, dialect: Dialect::Yaml };
+                let end = brackets::read_value(&block, &mut self.tree, &mut self.frames, self.comments);
+                self.frames.open.pop();
                 Some(self.after_line(end))
             }
             '"' | '\'' => {
@@ -169,17 +161,15 @@ impl<'t> YamlReader<'t, '_> {
     }
 
     fn pair(&mut self, name: Range, value: Range) {
-        self.tree.pair(self.text, &mut self.frames, name, value, true);
+        self.tree.pair(&mut self.frames, name, value, true);
     }
 
     /// The line after the block scalar of a key, whose lines are indented further.
     fn after_block(&self, at: usize, column: usize) -> usize {
         let mut next = self.after_line(at);
         while next < self.end {
-            let rest = self.text.get(next..self.end).unwrap_or_default();
-            let line = rest.split_inclusive('\n').next().unwrap_or_default();
-            let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
-            if !line.trim().is_empty() && indent <= column {
+            let line = self.line_at(next);
+            if !line.trim().is_empty() && blanks(line) <= column {
                 break;
             }
             next += line.len().max(1);
@@ -188,8 +178,12 @@ impl<'t> YamlReader<'t, '_> {
     }
 
     fn after_line(&self, at: usize) -> usize {
-        let rest = self.text.get(at..self.end).unwrap_or_default();
-        at + rest.find('\n').map_or(rest.len().max(1), |length| length + 1)
+        at + self.line_at(at).len().max(1)
+    }
+
+    /// From a byte to the end of its line.
+    fn line_at(&self, at: usize) -> &'t str {
+        self.tree.slice((at, self.end)).split_inclusive('\n').next().unwrap_or_default()
     }
 }
 
@@ -199,7 +193,7 @@ fn pair(content: &str) -> Option<(Range, usize)> {
     if let b'"' | b'\'' = first {
         let length = content.get(1..)?.find(char::from(first))?;
         let after = content.get(length + 2..)?;
-        let blanks = after.len() - after.trim_start_matches([' ', '\t']).len();
+        let blanks = blanks(after);
         return after.get(blanks..)?.starts_with(':').then_some(((1, 1 + length), length + 3 + blanks));
     }
     let plain = |byte: &u8| is_name_byte(*byte) || *byte >= 0x80 || b"-./$@<>(){} ".contains(byte);
@@ -211,76 +205,60 @@ fn pair(content: &str) -> Option<(Range, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::{Pair, slice};
     use super::*;
 
-    fn pairs(text: &str) -> Vec<String> {
-        let mut comments = Vec::new();
-        let tree = read(text, 0, text.len(), &mut comments);
-        let shown = |pair: &Pair| {
-            let around: Vec<&str> = tree
-                .around(pair.scope)
-                .filter_map(|scope| Some(slice(text, tree.scope(scope)?.key)))
-                .collect();
-            let path: Vec<&str> = around.into_iter().rev().collect();
-            format!("{}/{}={}", path.join("/"), slice(text, pair.name), slice(text, pair.value))
-        };
-        tree.pairs.iter().map(shown).collect()
+    fn tree(text: &str) -> Tree<'_> {
+        read(text, &Block { start: 0, end: text.len(), dialect: Dialect::Yaml }, &mut Vec::new())
     }
 
     #[test]
-    fn maps_and_lists_nest() {
-        let text = "properties:\n  containers:\n  - name: a\n    properties:\n      resources:\n        requests:\n          gpu:\n            count: 1\n            sku: V100 # old\nlocation: 'westeurope'\n";
-        assert_eq!(
-            pairs(text),
-            [
-                "properties/containers/properties/resources/requests/gpu/count=1",
-                "properties/containers/properties/resources/requests/gpu/sku=V100",
-                "/location=westeurope"
-            ]
-        );
+    fn pairs_and_the_keys_around_them_are_read() {
+        let cases: [(&str, &[&str]); 6] = [
+            (
+                "properties:\n  containers:\n  - name: a\n    properties:\n      resources:\n        requests:\n          gpu:\n            count: 1\n            sku: V100 # old\nlocation: 'westeurope'\n",
+                &[
+                    "properties/containers/properties/resources/requests/gpu/count=\"1",
+                    "properties/containers/properties/resources/requests/gpu/sku=\"V100",
+                    "/location=\"westeurope",
+                ],
+            ),
+            // Values in brackets are read across lines.
+            (
+                "gpu: {count: 2,\n  sku: K80}\nresources:\n  accelerators: [K80, 'V100:4']\nsize: NC6\n",
+                &[
+                    "gpu/gpu/count= 2",
+                    "gpu/gpu/sku= K80",
+                    "resources/accelerators/accelerators/accelerators=\"K80",
+                    "resources/accelerators/accelerators/accelerators=\"V100:4",
+                    "/size=\"NC6",
+                ],
+            ),
+            // Block scalars are not keys.
+            (
+                "run: |\n  size: Standard_NC6\n\n  location: x\nsize: Standard_NC12\n",
+                &["/size=\"Standard_NC12"],
+            ),
+            // Lists may be indented like their key.
+            (
+                "jobs:\n- size: Standard_NC6\n- size: Standard_NC12\n  location: eastus\n",
+                &["jobs/size=\"Standard_NC6", "jobs/size=\"Standard_NC12", "jobs/location=\"eastus"],
+            ),
+            // A template is read as far as it goes.
+            (
+                "{{- if .Values.gpu }}\nvm:\n  size: {{ .Values.size }}\n  location: eastus\n{{- end }}\n",
+                &["vm/location=\"eastus"],
+            ),
+            // Documents are independent.
+            ("a:\n  size: NC6\n---\nsize: NC12\n", &["a/size=\"NC6", "/size=\"NC12"]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(tree(text).written(), expected, "{text}");
+        }
     }
 
     #[test]
-    fn values_in_brackets_are_read_across_lines() {
-        let text = "gpu: {count: 2,\n  sku: K80}\nresources:\n  accelerators: [K80, 'V100:4']\nsize: NC6\n";
-        assert_eq!(
-            pairs(text),
-            [
-                "gpu/gpu/count=2",
-                "gpu/gpu/sku=K80",
-                "resources/accelerators/accelerators/accelerators=K80",
-                "resources/accelerators/accelerators/accelerators=V100:4",
-                "/size=NC6"
-            ]
-        );
-    }
-
-    #[test]
-    fn block_scalars_are_not_keys() {
-        let text = "run: |\n  size: Standard_NC6\n\n  location: x\nsize: Standard_NC12\n";
-        assert_eq!(pairs(text), ["/size=Standard_NC12"]);
-    }
-
-    #[test]
-    fn lists_may_be_indented_like_their_key() {
-        let text = "jobs:\n- size: Standard_NC6\n- size: Standard_NC12\n  location: eastus\n";
-        assert_eq!(
-            pairs(text),
-            ["jobs/size=Standard_NC6", "jobs/size=Standard_NC12", "jobs/location=eastus"]
-        );
-        let tree = read(text, 0, text.len(), &mut Vec::new());
+    fn members_of_a_list_are_scopes_of_their_own() {
+        let tree = tree("jobs:\n- size: Standard_NC6\n- size: Standard_NC12\n");
         assert_ne!(tree.pairs[0].scope, tree.pairs[1].scope);
-    }
-
-    #[test]
-    fn a_template_is_read_as_far_as_it_goes() {
-        let text = "{{- if .Values.gpu }}\nvm:\n  size: {{ .Values.size }}\n  location: eastus\n{{- end }}\n";
-        assert_eq!(pairs(text), ["vm/location=eastus"]);
-    }
-
-    #[test]
-    fn documents_are_independent() {
-        assert_eq!(pairs("a:\n  size: NC6\n---\nsize: NC12\n"), ["a/size=NC6", "/size=NC12"]);
     }
 }

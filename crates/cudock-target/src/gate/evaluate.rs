@@ -8,12 +8,12 @@ use super::{GateGpu, GateHost, GateRequirement, NearMiss};
 /// The result of one variable for one GPU.
 pub(super) enum TermOutcome {
     Met,
-    Assumed { alternative: String, missing: Vec<Property> },
+    /// An alternative that may be satisfied, and the unknown properties.
+    Assumed(String, Vec<Property>),
     Unmet(NearMiss),
     Malformed(GrammarError),
 }
 
-/// The inputs of one evaluation.
 pub(super) struct GateInputs<'a> {
     pub(super) host: &'a GateHost,
     pub(super) card: Option<&'a GateGpu>,
@@ -27,7 +27,7 @@ impl GateInputs<'_> {
     /// satisfied there; here such an alternative is only used if no other one is certainly satisfied.
     pub(super) fn evaluate(&self, requirement: &GateRequirement) -> TermOutcome {
         let mut nearest: Option<(Nearness, NearMiss)> = None;
-        let mut assumed: Option<(String, Vec<Property>)> = None;
+        let mut assumed: Option<TermOutcome> = None;
         for (alternative, written) in requirement.alternatives.iter().zip(requirement.written()) {
             if alternative.is_empty() {
                 // Only commas: libnvidia-container stops here with the result of the last condition.
@@ -44,7 +44,7 @@ impl GateInputs<'_> {
                         break;
                     }
                     // After an alternative that may be satisfied, an error may never be reached.
-                    Err(error) => return assumed.map_or(TermOutcome::Malformed(error), TermOutcome::assumed),
+                    Err(error) => return assumed.unwrap_or(TermOutcome::Malformed(error)),
                 }
             }
             match failed {
@@ -60,12 +60,12 @@ impl GateInputs<'_> {
                 None => {
                     missing.sort_unstable();
                     missing.dedup();
-                    assumed.get_or_insert_with(|| (written.to_owned(), missing));
+                    assumed.get_or_insert_with(|| TermOutcome::Assumed(written.to_owned(), missing));
                 }
             }
         }
         match (assumed, nearest) {
-            (Some(assumed), _) => TermOutcome::assumed(assumed),
+            (Some(assumed), _) => assumed,
             (None, Some((_, miss))) => TermOutcome::Unmet(miss),
             (None, None) => TermOutcome::Met,
         }
@@ -78,13 +78,8 @@ impl GateInputs<'_> {
         variable: &str,
     ) -> Result<(&'t Term, Option<bool>), GrammarError> {
         let term = term.as_ref().map_err(Clone::clone)?;
-        let held = self.holds(term).map_err(|message| GrammarError {
-            variable: variable.to_owned(),
-            text: term.to_string(),
-            position: term.position,
-            message,
-        })?;
-        Ok((term, held))
+        let invalid = |message| GrammarError::new(variable, &term.to_string(), term.position, message);
+        Ok((term, self.holds(term).map_err(invalid)?))
     }
 
     /// Whether a condition is satisfied; `None` if unknown.
@@ -125,11 +120,5 @@ impl GateInputs<'_> {
         let distance = self.number(failed.property).map_or(Distance::MAX, |found| failed.distance(&found));
         let (unmet, all) = (unmet().count(), terms().count());
         (needs_another_card, unmet, Reverse(all - unmet), needs_an_older_driver, distance)
-    }
-}
-
-impl TermOutcome {
-    fn assumed((alternative, missing): (String, Vec<Property>)) -> Self {
-        Self::Assumed { alternative, missing }
     }
 }

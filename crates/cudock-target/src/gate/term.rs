@@ -17,7 +17,6 @@ pub enum Property {
 }
 
 impl Property {
-    /// The name in a condition.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cuda => "cuda",
@@ -42,22 +41,15 @@ impl Property {
 /// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// `=`
     Equal,
-    /// `!=`
     NotEqual,
-    /// `<`
     Less,
-    /// `<=`
     LessEqual,
-    /// `>`
     Greater,
-    /// `>=`
     GreaterEqual,
 }
 
 impl Op {
-    /// The sign in a condition.
     pub const fn sign(self) -> &'static str {
         match self {
             Self::Equal => "=",
@@ -71,15 +63,10 @@ impl Op {
 
     /// libnvidia-container compares only as many characters as were written, so a lone `!` passes as `!=`.
     fn of(sign: &str) -> Option<Self> {
-        match sign {
-            "=" => Some(Self::Equal),
-            "!=" | "!" => Some(Self::NotEqual),
-            "<" => Some(Self::Less),
-            "<=" => Some(Self::LessEqual),
-            ">" => Some(Self::Greater),
-            ">=" => Some(Self::GreaterEqual),
-            _ => None,
-        }
+        let sign = if sign == "!" { "!=" } else { sign };
+        [Self::Equal, Self::NotEqual, Self::Less, Self::LessEqual, Self::Greater, Self::GreaterEqual]
+            .into_iter()
+            .find(|op| op.sign() == sign)
     }
 
     const fn admits(self, found: Ordering) -> bool {
@@ -97,11 +84,8 @@ impl Op {
 /// One condition. Its value is not parsed before it is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
-    /// The compared property.
     pub property: Property,
-    /// The operator.
     pub op: Op,
-    /// The value, as written.
     pub value: String,
     /// Where the term starts in the variable's value, in bytes.
     pub position: usize,
@@ -122,8 +106,13 @@ pub struct GrammarError {
     pub text: String,
     /// Where in the variable's value it starts, in bytes.
     pub position: usize,
-    /// The problem.
     pub message: &'static str,
+}
+
+impl GrammarError {
+    pub(super) fn new(variable: &str, text: &str, position: usize, message: &'static str) -> Self {
+        Self { variable: variable.to_owned(), text: text.to_owned(), position, message }
+    }
 }
 
 /// libnvidia-container formats an unmet condition into 128 bytes and calls it invalid if it does not fit.
@@ -191,21 +180,16 @@ impl Term {
         (0..length)
             .map(|at| (at, part(found, at).abs_diff(part(&wanted, at))))
             .find(|(_, difference)| *difference > 0)
-            .map_or(Distance::MAX, |(at, difference)| Distance {
-                from_the_right: usize::MAX - at,
-                difference,
-            })
+            .map_or(Distance::MAX, |(at, difference)| Distance(usize::MAX - at, difference))
     }
 }
 
+/// How far to the left the first different part is, and its difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Distance {
-    from_the_right: usize,
-    difference: u64,
-}
+pub(super) struct Distance(usize, u64);
 
 impl Distance {
-    pub(super) const MAX: Self = Self { from_the_right: usize::MAX, difference: u64::MAX };
+    pub(super) const MAX: Self = Self(usize::MAX, u64::MAX);
 }
 
 /// A version of any number of parts. A part that is too large for libnvidia-container is `None`: that is an error

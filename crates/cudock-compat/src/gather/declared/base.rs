@@ -10,7 +10,7 @@ use pep440_rs::Version;
 
 use crate::codes;
 use crate::evidence::{BuildFailure, CopyKind, DriverCopy, Evidence, Reach, Unread};
-use cudock_declared::{DeclaredImage, DeclaredPackage, Manager};
+use cudock_declared::{DeclaredImage, DeclaredPackage};
 
 /// What a base image brings.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +23,6 @@ pub(super) struct Base {
     pub(super) libraries: bool,
     /// The major of the cuDNN in it.
     pub(super) cudnn: Option<u8>,
-    /// The framework in it.
     pub(super) package: Option<DeclaredPackage>,
     /// Whether all libraries that its framework needs are in it.
     pub(super) is_complete: bool,
@@ -36,11 +35,10 @@ pub(super) fn split(reference: &str) -> (&str, &str) {
     let name = reference.split_once('@').map_or(reference, |(name, _)| name);
     let slash = name.rfind('/').map_or(0, |at| at + 1);
     let colon = name.get(slash..).and_then(|last| last.find(':')).map(|at| at + slash);
-    let (repository, tag) = match colon {
+    let (mut repository, tag) = match colon {
         Some(at) => (name.get(..at).unwrap_or(name), name.get(at + 1..).unwrap_or_default()),
         None => (name, ""),
     };
-    let mut repository = repository;
     for prefix in
         ["docker.io/", "index.docker.io/", "registry-1.docker.io/", "library/", "nvcr.io/nvidia/cuda"]
     {
@@ -210,25 +208,14 @@ fn framework(
     let first_wheel = found.row.conda_before.as_ref();
     let is_by_conda = first_wheel.is_some_and(|first| version.as_ref().is_some_and(|own| own < first));
     let tag = found.cuda.map(|cuda| format!("cu{}", cuda.split('.').take(2).collect::<String>()));
+    let package = DeclaredPackage::new(found.row.package.clone(), image.span);
     Base {
         cuda_major: cuda.map(CudaVersion::major),
-        toolkit: None,
         libraries: found.row.gpu,
-        cudnn: None,
-        package: Some(DeclaredPackage {
-            name: found.row.package.clone(),
-            extras: Vec::new(),
-            exact: version,
-            range: None,
-            tag,
-            manager: Manager::Pip,
-            group: None,
-            exclusive: false,
-            file: None,
-            span: image.span,
-        }),
+        package: Some(DeclaredPackage { exact: version, tag, ..package }),
         is_complete: found.row.gpu,
         is_by_conda,
+        ..Base::default()
     }
 }
 

@@ -10,7 +10,6 @@ use crate::codes;
 use crate::evidence::{Artifact, ArtifactKind, BuildFailure, Code, Evidence, Runtime};
 use cudock_declared::{Compiled, Declared, Targets};
 
-/// Adds what is compiled.
 pub(super) fn add(facts: &Facts, file: &str, declared: &Declared, evidence: &mut Evidence) {
     for compiled in &declared.compiled {
         let cuda = toolkit(facts, declared, compiled);
@@ -77,17 +76,12 @@ fn artifact(
             let ptx = newest.map(|arch| PtxArch::new(arch.capability(), arch.variant()));
             Code::Table { ptx: Some(ptx.into_iter().collect()), sass, isa }
         }
-        (Targets::Default | Targets::All, _) => Code::Unknown(
-            "it is compiled for the compiler's default architecture, and the CUDA version of the compiler is unknown"
-                .to_owned(),
-        ),
+        (Targets::Default | Targets::All, _) => {
+            let why = "it is compiled for the compiler's default architecture, and the CUDA version of the compiler is unknown";
+            Code::Unknown(why.to_owned())
+        }
     };
-    let runtime = cuda.filter(|_| !compiled.is_extension).map(|cuda| Runtime {
-        major: cuda.major(),
-        version: Some(cuda),
-        linked_in: true,
-        path: path.clone(),
-    });
+    let runtime = cuda.filter(|_| !compiled.is_extension).map(|version| Runtime::new(version, path.clone()));
     // An open question about an extension does not count beside its framework, unless the extension is what is built.
     let kind = match (compiled.is_extension, &code) {
         (true, Code::Unknown(_)) => ArtifactKind::Framework,

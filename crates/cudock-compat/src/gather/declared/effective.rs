@@ -24,12 +24,11 @@ pub(super) fn effective(declared: &Declared, base: Option<&Base>) -> Declared {
         };
         if stands(earlier, &package) {
             // Extras bring further packages to what is there already.
-            let extras = package
-                .extras
-                .into_iter()
-                .filter(|extra| !earlier.extras.contains(extra))
-                .collect::<Vec<_>>();
-            earlier.extras.extend(extras);
+            for extra in package.extras {
+                if !earlier.extras.contains(&extra) {
+                    earlier.extras.push(extra);
+                }
+            }
         } else {
             *earlier = package;
         }

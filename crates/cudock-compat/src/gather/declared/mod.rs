@@ -70,7 +70,8 @@ pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch:
     package_names::add(facts, name, declared, listed, toolkit, &mut evidence);
     compiled::add(facts, name, declared, &mut evidence);
     if evidence.artifacts.is_empty() && evidence.ranges.is_empty() && starts_nvidia_smi(declared) {
-        evidence.artifacts.push(nvidia_smi(name));
+        let (tool, path) = ("nvidia-smi".to_owned(), name.to_owned());
+        evidence.artifacts.push(Artifact::new(tool, ArtifactKind::Program, path, Code::None));
     }
     unread(name, declared, &mut evidence);
     evidence
@@ -135,7 +136,7 @@ fn position(file: &str, package: &DeclaredPackage) -> String {
     format!("{}:{}", package.file.as_deref().unwrap_or(file), package.span.line)
 }
 
-/// Whether the container starts the driver's own tool.
+/// Whether the container starts the driver's own tool, which the container runtime brings along.
 fn starts_nvidia_smi(declared: &Declared) -> bool {
     let arguments = declared.command.iter().flatten().flat_map(|argument| argument.split_whitespace());
     let mut programs =
@@ -143,14 +144,13 @@ fn starts_nvidia_smi(declared: &Declared) -> bool {
     programs.next().is_some_and(|program| program == "nvidia-smi" || program.ends_with("/nvidia-smi"))
 }
 
-/// The driver's tool, which the container runtime brings along.
-fn nvidia_smi(file: &str) -> Artifact {
-    Artifact::new("nvidia-smi".to_owned(), ArtifactKind::Program, file.to_owned(), Code::None)
-}
-
 /// Builds of conda are not those of PyPI, which the tables list.
 fn is_by_pip(package: &DeclaredPackage) -> bool {
     package.manager != Manager::Conda
+}
+
+fn is_torch(package: &DeclaredPackage) -> bool {
+    matches!(package.name.as_str(), "torch" | "pytorch")
 }
 
 /// The environment the file describes, as if it were installed.
@@ -164,28 +164,17 @@ fn environment(facts: &Facts, declared: &Declared, cpu_arch: &str) -> PythonEnvi
             "tensorflow-gpu" => "tensorflow".to_owned(),
             name => name.to_owned(),
         };
-        Some(Distribution {
-            name,
-            version,
-            path: format!("line {}", package.span.line),
-            requires: Vec::new(),
-        })
+        Some(distribution(name, version, package))
     });
     // JAX's extras bring a plugin of its own version.
     let plugins =
         by_pip().filter(|package| package.name == "jax" || package.name == "jaxlib").flat_map(|jax| {
             cuda_of_jax(jax).into_iter().filter_map(|major| {
-                let (name, version) = (format!("jax-cuda{major}-plugin"), jax.exact.clone()?);
-                Some(Distribution {
-                    name,
-                    version,
-                    path: format!("line {}", jax.span.line),
-                    requires: Vec::new(),
-                })
+                Some(distribution(format!("jax-cuda{major}-plugin"), jax.exact.clone()?, jax))
             })
         });
     let pinned = pinned.chain(plugins);
-    let torch = by_pip().find(|package| matches!(package.name.as_str(), "torch" | "pytorch"));
+    let torch = by_pip().find(|package| is_torch(package));
     PythonEnvironment {
         prefix: String::new(),
         found_by: "file".to_owned(),
@@ -194,6 +183,10 @@ fn environment(facts: &Facts, declared: &Declared, cpu_arch: &str) -> PythonEnvi
         wheel_libraries: Vec::new(),
         torch: torch.and_then(|torch| torch_build(facts, torch, cpu_arch)),
     }
+}
+
+fn distribution(name: String, version: Version, package: &DeclaredPackage) -> Distribution {
+    Distribution { name, version, path: format!("line {}", package.span.line), requires: Vec::new() }
 }
 
 /// The CUDA majors that JAX's extras and the local versions of old jaxlib wheels (`0.4.7+cuda11.cudnn86`) name.
@@ -241,15 +234,12 @@ fn with_tag(version: &Version, tag: Option<&str>) -> Version {
 /// Libraries that nothing in the file brings.
 fn missing(declared: &Declared, build: &Build, base: Option<&Base>) -> Vec<Missing> {
     let MissingLibraryEffect::UsesCpu { .. } = build.without else { return Vec::new() };
-    let package = declared
-        .packages
-        .iter()
-        .find(|package| package.name == build.name || (build.name == "jax" && package.name == "jax"));
+    let package = declared.packages.iter().find(|package| package.name == build.name);
     let extras = package.map(|package| package.extras.as_slice()).unwrap_or_default();
     let brings_all = extras.iter().any(|extra| {
         matches!(extra.as_str(), "and-cuda" | "cuda" | "cuda12" | "cuda13" | "cuda11-pip" | "cuda12-pip")
     });
-    let torch = declared.packages.iter().any(|package| matches!(package.name.as_str(), "torch" | "pytorch"));
+    let torch = declared.packages.iter().any(is_torch);
     let conda =
         declared.cuda_packages.iter().any(|found| found.cuda.is_some() || found.name.contains("cudatoolkit"));
     // Libraries in wheels are no help where only the program itself can load them.
@@ -285,13 +275,11 @@ fn missing(declared: &Declared, build: &Build, base: Option<&Base>) -> Vec<Missi
     let by_system = declared.base_image.is_none()
         && declared.packages.iter().any(|package| package.name == "tensorflow-gpu");
     let effect = if by_system && build.name == "tensorflow" { Effect::NotHere } else { Effect::UsesCpu };
+    let needed_by = build.path.clone().unwrap_or_default();
     let mut missing: Vec<Missing> = absent
-        .map(|soname| Missing {
-            library: soname.clone(),
-            needed_by: build.path.clone().unwrap_or_default(),
-            version: None,
-            broken: None,
-            effect: if loaded_by_program(soname) { Effect::LoadedByProgram } else { effect },
+        .map(|soname| {
+            let effect = if loaded_by_program(soname) { Effect::LoadedByProgram } else { effect };
+            Missing::new(soname.clone(), needed_by.clone(), effect)
         })
         .collect();
     // What nobody brings decides.
@@ -300,14 +288,12 @@ fn missing(declared: &Declared, build: &Build, base: Option<&Base>) -> Vec<Missi
 }
 
 fn artifact(declared: &Declared, file: &str, build: Build, missing: Vec<Missing>) -> Artifact {
-    let wanted =
-        if build.name == "torch" { ["torch", "pytorch"] } else { [build.name.as_str(), build.name.as_str()] };
-    let package = declared.packages.iter().find(|package| wanted.contains(&package.name.as_str()));
+    let is_it =
+        |package: &&DeclaredPackage| package.name == build.name || build.name == "torch" && is_torch(package);
+    let package = declared.packages.iter().find(is_it);
     let path = package.map_or_else(|| format!("{file}:1"), |package| position(file, package));
-    let has_torch =
-        declared.packages.iter().any(|package| matches!(package.name.as_str(), "torch" | "pytorch"));
     let mut artifact = Artifact::of_build(build, path, None, missing);
-    artifact.demote_beside_torch(has_torch);
+    artifact.demote_beside_torch(declared.packages.iter().any(is_torch));
     artifact
 }
 
@@ -316,25 +302,8 @@ fn unpinned(file: &str, package: &DeclaredPackage) -> Artifact {
     let range = package.range.as_ref().map_or_else(String::new, |range| format!(" ({range})"));
     let name = &package.name;
     let why = format!("the version of {name} is not pinned{range}: the installed build depends on the day");
-    open_question(
-        file,
-        package,
-        ArtifactKind::Framework,
-        why,
-        format!("pin it: {name}==VERSION, or check the lock file or the built image"),
-    )
-}
-
-/// A package whose GPU code the files do not determine.
-fn open_question(
-    file: &str,
-    package: &DeclaredPackage,
-    kind: ArtifactKind,
-    why: String,
-    fix: String,
-) -> Artifact {
-    Artifact {
-        support: Support::NotInTables { fix },
-        ..Artifact::new(package.name.clone(), kind, position(file, package), Code::Unknown(why))
-    }
+    let fix = format!("pin it: {name}==VERSION, or check the lock file or the built image");
+    let (path, code) = (position(file, package), Code::Unknown(why));
+    let support = Support::NotInTables { fix };
+    Artifact { support, ..Artifact::new(name.clone(), ArtifactKind::Framework, path, code) }
 }

@@ -6,15 +6,14 @@ mod package;
 mod runtime;
 mod table;
 
+use std::fmt::Display;
+
 use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_host::Verdict;
 use cudock_host::frameworks::{Build, CpuBuildSeverity, MissingLibraryEffect, Support};
 
-use self::gpu_code::gpu_code;
-use self::libraries::libraries;
-use self::runtime::runtime;
 use super::libcuda::{Driver, Libcuda};
-use super::{ArtifactJudgement, Case, Stop, fails, other_error};
+use super::{ArtifactJudgement, Case, Failure, Stop, fails, other_error, seen};
 use crate::codes;
 use crate::evidence::{Artifact, Code};
 
@@ -24,124 +23,151 @@ pub(super) fn judge(
     libcuda: &Libcuda,
     stop: Option<&Stop>,
 ) -> ArtifactJudgement {
-    let outcome = checks(case, artifact, libcuda, stop).unwrap_or_else(|stop| stop);
-    ArtifactJudgement {
-        name: artifact.name.clone(),
-        path: artifact.path.clone(),
-        verdict: outcome.verdict,
-        error: outcome.error,
-        reason: outcome.reason,
-    }
+    let outcome = ArtifactCase { case, artifact }.judge(libcuda, stop);
+    let Stop { verdict, error, reason } = outcome.unwrap_or_else(|stop| stop);
+    ArtifactJudgement { name: artifact.name.clone(), path: artifact.path.clone(), verdict, error, reason }
 }
 
-fn checks(
-    case: &mut Case<'_>,
-    artifact: &Artifact,
-    libcuda: &Libcuda,
-    stop: Option<&Stop>,
-) -> Result<Stop, Stop> {
-    support(case, artifact)?;
-    barred(case, artifact)?;
-    libraries(case, artifact)?;
-    let driver = driver(case, artifact, libcuda)?;
-    // The runtime compares versions before it asks for a card.
-    runtime(case, artifact, &driver)?;
-    if let Some(stop) = stop {
-        return Err(stop.clone());
-    }
-    gpu_code(case, artifact, &driver)
+/// The judgement of one artifact, whose name comes before each rule and finding.
+struct ArtifactCase<'c, 'a> {
+    case: &'c mut Case<'a>,
+    artifact: &'c Artifact,
 }
 
-fn support(case: &mut Case<'_>, artifact: &Artifact) -> Result<(), Stop> {
-    let known = match (&artifact.build, &artifact.code) {
-        (Some(build), _) => build.label.clone(),
-        (None, Code::Unknown(why)) => why.clone(),
-        (None, _) => artifact.name.clone(),
-    };
-    let evidence = vec![FindingEvidence::new(artifact.path.clone(), known)];
-    match &artifact.support {
-        Support::Cuda => Ok(()),
-        Support::Cpu { reason, severity, fix } => {
-            let severity = match severity {
-                CpuBuildSeverity::Problem => Severity::Error,
-                CpuBuildSeverity::Warning => Severity::Warning,
-                CpuBuildSeverity::Note => Severity::Note,
-            };
-            let message = format!("{}: {reason}", artifact.name);
-            case.find(severity, codes::CPU_BUILD, message, evidence, fix.clone());
-            Err(Stop { verdict: Verdict::Cpu, error: None, reason: reason.clone() })
+impl ArtifactCase<'_, '_> {
+    fn applies(&mut self, rule: &'static str, detail: impl Display) {
+        self.case.applies(rule, format!("{}: {detail}", self.artifact.name));
+    }
+
+    fn find(
+        &mut self,
+        severity: Severity,
+        code: &'static str,
+        message: &str,
+        evidence: Vec<FindingEvidence>,
+        fix: impl Into<String>,
+    ) {
+        self.case.find(severity, code, format!("{}: {message}", self.artifact.name), evidence, fix);
+    }
+
+    /// Adds an error, and ends with it.
+    fn fail(
+        &mut self,
+        code: &'static str,
+        error: Failure,
+        reason: String,
+        evidence: Vec<FindingEvidence>,
+        fix: impl Into<String>,
+    ) -> Stop {
+        self.find(Severity::Error, code, &reason, evidence, fix);
+        fails(error, reason)
+    }
+
+    /// Adds a warning, because of which the verdict is unknown.
+    fn unknown(
+        &mut self,
+        code: &'static str,
+        reason: impl Into<String>,
+        evidence: Vec<FindingEvidence>,
+        fix: impl Into<String>,
+    ) -> Stop {
+        let reason = reason.into();
+        self.find(Severity::Warning, code, &reason, evidence, fix);
+        Stop::new(Verdict::Unknown, reason)
+    }
+
+    /// Evidence in the artifact's own file.
+    fn seen(&self, detail: impl Into<String>) -> Vec<FindingEvidence> {
+        seen(self.artifact.path.clone(), detail)
+    }
+
+    fn judge(&mut self, libcuda: &Libcuda, stop: Option<&Stop>) -> Result<Stop, Stop> {
+        self.support()?;
+        self.barred()?;
+        self.libraries()?;
+        let driver = self.driver(libcuda)?;
+        // The runtime compares versions before it asks for a card.
+        self.runtime(&driver)?;
+        if let Some(stop) = stop {
+            return Err(stop.clone());
         }
-        Support::OtherVendor { fix } => {
-            let reason = "built for AMD's GPUs".to_owned();
-            case.find(
-                Severity::Error,
-                codes::BUILT_FOR_ROCM,
-                format!("{}: {reason}", artifact.name),
-                evidence,
-                fix.clone(),
-            );
-            Err(Stop { verdict: Verdict::Cpu, error: None, reason })
-        }
-        Support::NotInTables { fix } => {
-            // What its files say is better than what tables would.
-            if matches!(artifact.code, Code::Files(_)) {
-                return Ok(());
+        self.gpu_code(&driver)
+    }
+
+    fn support(&mut self) -> Result<(), Stop> {
+        let artifact = self.artifact;
+        let known = match (&artifact.build, &artifact.code) {
+            (Some(build), _) => &build.label,
+            (None, Code::Unknown(why)) => why,
+            (None, _) => &artifact.name,
+        };
+        let evidence = self.seen(known);
+        match &artifact.support {
+            Support::Cuda => Ok(()),
+            Support::Cpu { reason, severity, fix } => {
+                let severity = match severity {
+                    CpuBuildSeverity::Problem => Severity::Error,
+                    CpuBuildSeverity::Warning => Severity::Warning,
+                    CpuBuildSeverity::Note => Severity::Note,
+                };
+                self.find(severity, codes::CPU_BUILD, reason, evidence, fix);
+                Err(Stop::new(Verdict::Cpu, reason))
             }
-            let (code, reason) = match &artifact.code {
-                Code::Unknown(why) if artifact.build.is_none() => (codes::VERSION_NOT_PINNED, why.clone()),
-                _ => (
-                    codes::BUILD_UNKNOWN,
-                    "this release is not in the tables, and its files are not here".to_owned(),
-                ),
-            };
-            case.find(Severity::Warning, code, format!("{}: {reason}", artifact.name), evidence, fix.clone());
-            Err(Stop::unknown(reason))
+            Support::OtherVendor { fix } => {
+                let reason = "built for AMD's GPUs";
+                self.find(Severity::Error, codes::BUILT_FOR_ROCM, reason, evidence, fix);
+                Err(Stop::new(Verdict::Cpu, reason))
+            }
+            Support::NotInTables { fix } => match &artifact.code {
+                // What its files say is better than what tables would.
+                Code::Files(_) => Ok(()),
+                Code::Unknown(why) if artifact.build.is_none() => {
+                    Err(self.unknown(codes::VERSION_NOT_PINNED, why, evidence, fix))
+                }
+                _ => {
+                    let reason = "this release is not in the tables, and its files are not here";
+                    Err(self.unknown(codes::BUILD_UNKNOWN, reason, evidence, fix))
+                }
+            },
         }
     }
-}
 
-/// Whether the system refuses to start it.
-fn barred(case: &mut Case<'_>, artifact: &Artifact) -> Result<(), Stop> {
-    let Some(why) = &artifact.barred else { return Ok(()) };
-    case.applies("Q1", format!("{}: {why}", artifact.name));
-    let evidence = vec![FindingEvidence::new(artifact.path.clone(), why.clone())];
-    let reason = format!("it cannot be started: {why}");
-    Err(case.fail(
-        codes::NOT_EXECUTABLE,
-        other_error("permission denied", "Permission denied"),
-        reason,
-        evidence,
-        format!("chmod +x {}", artifact.path),
-    ))
-}
+    /// Whether the system refuses to start it.
+    fn barred(&mut self) -> Result<(), Stop> {
+        let Some(why) = &self.artifact.barred else { return Ok(()) };
+        self.applies("Q1", why);
+        let (reason, evidence) = (format!("it cannot be started: {why}"), self.seen(why));
+        let error = other_error("permission denied", "Permission denied");
+        let fix = format!("chmod +x {}", self.artifact.path);
+        Err(self.case.fail(codes::NOT_EXECUTABLE, error, reason, evidence, fix))
+    }
 
-fn driver(case: &mut Case<'_>, artifact: &Artifact, libcuda: &Libcuda) -> Result<Driver, Stop> {
-    match libcuda {
-        Libcuda::Usable(driver) => Ok(driver.clone()),
-        Libcuda::Broken(stop) => Err(stop.clone()),
-        Libcuda::Absent(reason) if artifact.links_driver => {
-            case.applies("L1", format!("{}: libcuda.so.1 is not found", artifact.name));
-            let short = reason.starts_with("an empty");
-            let what = if short {
-                "file too short"
-            } else {
-                "cannot open shared object file: No such file or directory"
-            };
-            let printed = format!("error while loading shared libraries: libcuda.so.1: {what}");
-            Err(fails(other_error("loader", printed), reason.clone()))
-        }
-        Libcuda::Absent(reason) => {
-            case.applies("D6", format!("{}: {reason}", artifact.name));
-            let goes_on = |build: &Build| matches!(build.without, MissingLibraryEffect::UsesCpu { .. });
-            if artifact.build.as_ref().is_some_and(goes_on) {
+    fn driver(&mut self, libcuda: &Libcuda) -> Result<Driver, Stop> {
+        match libcuda {
+            Libcuda::Usable(driver) => Ok(driver.clone()),
+            Libcuda::Broken(stop) => Err(stop.clone()),
+            Libcuda::Absent(reason) if self.artifact.links_driver => {
+                self.applies("L1", "libcuda.so.1 is not found");
+                let what = if reason.starts_with("an empty") {
+                    "file too short"
+                } else {
+                    "cannot open shared object file: No such file or directory"
+                };
+                let printed = format!("error while loading shared libraries: libcuda.so.1: {what}");
+                Err(fails(other_error("loader", printed), reason))
+            }
+            Libcuda::Absent(reason) => {
+                self.applies("D6", reason);
                 // These ask first, and go on without.
-                return Err(Stop {
-                    verdict: Verdict::Cpu,
-                    error: Some(case.cuda_error(35)),
-                    reason: reason.clone(),
-                });
+                let goes_on = |build: &Build| matches!(build.without, MissingLibraryEffect::UsesCpu { .. });
+                let stop = fails(self.case.cuda_error(35), reason);
+                let verdict = if self.artifact.build.as_ref().is_some_and(goes_on) {
+                    Verdict::Cpu
+                } else {
+                    stop.verdict
+                };
+                Err(Stop { verdict, ..stop })
             }
-            Err(fails(case.cuda_error(35), reason.clone()))
         }
     }
 }

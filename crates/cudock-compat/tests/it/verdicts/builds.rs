@@ -19,7 +19,7 @@ fn framework(
     let by_toolkit = cuda.and_then(|cuda| facts().toolkits().toolkit(cuda)).map(|toolkit| toolkit.ptx_isa);
     let isa = known_isa.or(by_toolkit);
     let mut part = artifact(&format!("{name} {version}"), ArtifactKind::Framework);
-    part.0.runtime = Some(Runtime { major, version: cuda, linked_in: false, path: part.0.path.clone() });
+    part.0.runtime = Some(Runtime { major, version: cuda, path: part.0.path.clone() });
     part.0.code = match &sass {
         Some(sass) => Code::Table { sass: sass.clone(), ptx: ptx.clone(), isa },
         None => Code::Unknown("its GPU code is not in the tables".to_owned()),

@@ -150,8 +150,7 @@ impl Part {
     pub(crate) fn runtime(mut self, cuda: &str) -> Self {
         let version: CudaVersion = cuda.parse().unwrap();
         let path = format!("/opt/lib/libcudart.so.{}", version.major());
-        self.0.runtime =
-            Some(Runtime { major: version.major(), version: Some(version), linked_in: false, path });
+        self.0.runtime = Some(Runtime { major: version.major(), version: Some(version), path });
         self
     }
 

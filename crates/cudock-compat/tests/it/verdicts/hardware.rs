@@ -69,17 +69,13 @@ pub(crate) fn healthy() -> TargetMachine {
 }
 
 fn host_libcuda(kind: LibraryKind) -> HostLibcuda {
-    HostLibcuda { path: "/host/libcuda.so.1".to_owned(), kind, version: None, by_library_path: false }
+    HostLibcuda { path: "/host/libcuda.so.1".to_owned(), kind, version: None }
 }
 
 /// A machine where the loader comes to this libcuda first.
 pub(crate) fn finding_first(kind: LibraryKind, version: Option<&str>) -> TargetMachine {
     let version = version.map(|version| version.parse().unwrap());
-    let by_library_path = true;
-    TargetMachine {
-        libcuda: Some(HostLibcuda { version, by_library_path, ..host_libcuda(kind) }),
-        ..healthy()
-    }
+    TargetMachine { libcuda: Some(HostLibcuda { version, ..host_libcuda(kind) }), ..healthy() }
 }
 
 /// A machine that keeps every program from the card, with the doctor's code for it.
