@@ -3,13 +3,14 @@
 use cudock_facts::Facts;
 use cudock_facts::lookup::Runs;
 use cudock_facts::version::{CudaVersion, DriverVersion};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The start of every such table.
 pub(crate) const SMI_HEADER: &[u8] = b"| NVIDIA-SMI ";
 
 /// A table of nvidia-smi.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SmiTable {
     /// The driver's version.
     pub driver: DriverVersion,

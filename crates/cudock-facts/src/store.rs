@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::overlay::{Overlay, OverlayError};
@@ -13,7 +14,7 @@ use crate::version::Date;
 pub const STALE_AFTER_DAYS: i32 = 180;
 
 /// Age and size of a table.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TableSummary {
     /// Its name, which is also the name of its file.
     pub name: &'static str,

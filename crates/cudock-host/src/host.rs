@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion};
 use pep440_rs::Version;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Everything that a probe reads.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Host {
     /// Operating system, architecture and container.
     #[serde(rename = "surroundings")]
@@ -35,7 +36,7 @@ pub struct Host {
 }
 
 /// Operating system, architecture and container.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct SystemInfo {
     /// "Ubuntu 24.04.3 LTS"
     pub os: Option<String>,
@@ -50,7 +51,7 @@ pub struct SystemInfo {
 }
 
 /// A device on the PCI bus.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PciDevice {
     /// `0000:00:06.0`
     pub address: String,
@@ -82,7 +83,7 @@ impl PciDevice {
 }
 
 /// The kernel part of the driver.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct KernelDriver {
     /// From `/proc/driver/nvidia/version`.
     pub proc_version: Option<DriverVersion>,
@@ -113,7 +114,7 @@ impl KernelDriver {
 }
 
 /// A GPU as seen by the kernel module.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct KernelGpu {
     /// The PCI address.
     pub address: String,
@@ -123,7 +124,7 @@ pub struct KernelGpu {
     pub minor: Option<u32>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DeviceNode {
     /// `/dev/nvidia0`
     pub path: String,
@@ -136,7 +137,7 @@ pub struct DeviceNode {
 }
 
 /// A copy of one of the driver's libraries.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DriverLibrary {
     /// `libcuda.so.1`
     pub name: String,
@@ -152,7 +153,7 @@ pub struct DriverLibrary {
     pub found_by: FoundBy,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LibraryKind {
     /// The driver's own library.
@@ -168,7 +169,7 @@ pub enum LibraryKind {
 }
 
 /// How the loader finds a library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FoundBy {
     /// Through `LD_LIBRARY_PATH`.
@@ -181,7 +182,7 @@ pub enum FoundBy {
 }
 
 /// The libraries in the loader's cache.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
 pub struct LoaderCache {
     /// Whether it lists `libcuda.so.1`.
     pub libcuda: bool,
@@ -190,7 +191,7 @@ pub struct LoaderCache {
 }
 
 /// The result of querying NVML.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NvmlResult {
     /// Not queried: a directory tree has no driver.
@@ -203,7 +204,7 @@ pub enum NvmlResult {
     Report(NvmlReport),
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct NvmlReport {
     pub driver: DriverVersion,
     /// The CUDA version that the driver supports.
@@ -212,7 +213,7 @@ pub struct NvmlReport {
 }
 
 /// A GPU as seen by NVML.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct NvmlGpu {
     /// `NVIDIA H200`
     pub name: String,
@@ -235,7 +236,7 @@ pub struct NvmlGpu {
 }
 
 /// A CUDA toolkit on disk.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CudaToolkit {
     /// `/usr/local/cuda-12.4`
     pub path: String,
@@ -247,7 +248,7 @@ pub struct CudaToolkit {
 }
 
 /// Container engines and NVIDIA's toolkit for them.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Containers {
     /// Programs of the NVIDIA Container Toolkit, with their paths.
     pub toolkit: BTreeMap<String, String>,
@@ -265,7 +266,7 @@ pub struct Containers {
     pub dev_char_links: Option<bool>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ContainerEngine {
     /// `docker`, `containerd`, `podman`
     pub name: String,
@@ -282,7 +283,7 @@ pub struct ContainerEngine {
 }
 
 /// A CDI specification.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CdiSpec {
     /// `/etc/cdi/nvidia.yaml`
     pub path: String,
@@ -298,7 +299,7 @@ pub struct CdiSpec {
     pub driver: Option<DriverVersion>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PythonEnvironment {
     /// `/opt/venv`
     pub prefix: String,
@@ -322,10 +323,11 @@ impl PythonEnvironment {
 }
 
 /// An installed Python distribution.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Distribution {
     /// The normalized name.
     pub name: String,
+    #[schemars(with = "String")]
     pub version: Version,
     /// The path of its metadata.
     pub path: String,
@@ -333,18 +335,20 @@ pub struct Distribution {
     pub requires: Vec<PackageRequirement>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PackageRequirement {
     /// The normalized name.
     pub name: String,
     /// The version, if pinned with `==`.
+    #[schemars(with = "Option<String>")]
     pub exactly: Option<Version>,
 }
 
 /// The contents of `torch/version.py`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TorchBuildInfo {
     /// `2.11.0+cu130`
+    #[schemars(with = "String")]
     pub version: Version,
     /// The CUDA version it was built for; none for CPU and `ROCm` builds.
     pub cuda: Option<CudaVersion>,

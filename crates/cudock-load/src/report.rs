@@ -7,7 +7,7 @@ use crate::counters::{Latencies, LoadCounters, SLOTS};
 use crate::run::{Load, LoadSettings};
 
 /// The report of a run.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct LoadReport {
     pub load: Load,
     /// Length of the measurement.
@@ -50,7 +50,7 @@ pub struct LoadReport {
 }
 
 /// Latency in milliseconds.
-#[derive(Clone, Debug, Default, serde::Serialize)]
+#[derive(Clone, Debug, Default, serde::Serialize, schemars::JsonSchema)]
 pub struct Latency {
     /// Number of responses.
     pub count: u64,
@@ -71,7 +71,7 @@ pub struct Latency {
 }
 
 /// A rate over time.
-#[derive(Clone, Debug, Default, serde::Serialize)]
+#[derive(Clone, Debug, Default, serde::Serialize, schemars::JsonSchema)]
 pub struct Timeline {
     /// Length of a slot in seconds.
     pub slot_seconds: f64,

@@ -31,7 +31,7 @@ impl RateSearch {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct SearchStep {
     /// The rate tried.
     pub rate: f64,

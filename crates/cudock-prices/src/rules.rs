@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use cudock_base::{Timestamp, Usd};
 use cudock_facts::version::Date;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::page::{PriceListRow, text};
@@ -15,7 +16,7 @@ use crate::page::{PriceListRow, text};
 pub(crate) const VIRTUAL_MACHINES: &str = "Virtual Machines";
 
 /// Why a row is skipped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
     /// A size that was not requested, mostly one without a GPU.

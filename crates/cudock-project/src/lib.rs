@@ -5,6 +5,7 @@
 
 mod check;
 mod error;
+mod json_schema;
 mod manifest_text;
 mod quantity;
 mod schema;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 pub use check::PRECISIONS;
 pub use error::ProjectError;
+pub use json_schema::json_schema;
 pub use manifest_text::ManifestText;
 pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{

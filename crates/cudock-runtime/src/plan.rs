@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The configuration of a container.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Sixteen hexadecimal digits.
     pub id: String,
@@ -53,7 +54,7 @@ pub struct Plan {
 }
 
 /// The IPC objects and shared memory of a container.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ipc {
     #[default]
@@ -63,7 +64,7 @@ pub enum Ipc {
 }
 
 /// The process of a container.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessPlan {
     /// The program and its arguments.
     pub args: Vec<String>,
@@ -86,7 +87,7 @@ pub struct ProcessPlan {
     pub init: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum MountPlan {
     /// A file or directory of this machine.
@@ -128,7 +129,7 @@ impl MountPlan {
 }
 
 /// The GPUs of a container. The files are determined at each start, from the installed driver.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GpuPlan {
     /// The value of `--gpus`.
     pub devices: String,
@@ -141,7 +142,7 @@ pub struct GpuPlan {
 }
 
 /// The resource limits of a container.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// Bytes of memory.
     pub memory: Option<u64>,
@@ -173,7 +174,7 @@ pub struct Limits {
 }
 
 /// A resource limit of the process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rlimit {
     /// nofile, nproc, memlock and so on.
     pub name: String,
@@ -184,7 +185,7 @@ pub struct Rlimit {
 }
 
 /// The network of a container.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkPlan {
     pub mode: NetworkMode,
     /// The values of `--publish`.
@@ -198,7 +199,7 @@ pub struct NetworkPlan {
 }
 
 /// The network mode of a container.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkMode {
     /// Its own namespace, with published ports only.
@@ -213,7 +214,7 @@ pub enum NetworkMode {
 }
 
 /// The privileges of a container.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Security {
     /// Capabilities, by their full names: `CAP_CHOWN`.
     pub capabilities: Vec<String>,
@@ -228,7 +229,7 @@ pub struct Security {
 }
 
 /// A device node of this machine, or a directory of them, in the container.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "DeviceForm")]
 pub struct DevicePlan {
     /// On this machine.
@@ -247,7 +248,7 @@ impl DevicePlan {
 }
 
 /// The serialized form of a device; earlier versions stored only the path.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum DeviceForm {
     Path(PathBuf),
@@ -264,7 +265,7 @@ impl From<DeviceForm> for DevicePlan {
 }
 
 /// The seccomp filter of a container.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seccomp {
     /// The default profile.
@@ -276,7 +277,7 @@ pub enum Seccomp {
 }
 
 /// The restart policy of a container.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
     /// It does not restart.

@@ -5,6 +5,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use cudock_host::nvml::GpuProcess;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cgroup::Cgroup;
@@ -25,7 +26,7 @@ pub struct Sample {
 }
 
 /// The resource usage of a container.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Usage {
     pub id: String,
     pub name: String,
@@ -44,7 +45,7 @@ pub struct Usage {
     pub gpus: Vec<GpuUsage>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GpuUsage {
     /// The GPU's number.
     pub index: u32,
@@ -54,7 +55,7 @@ pub struct GpuUsage {
 }
 
 /// A process of a container.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Process {
     /// The PID on the host.
     pub pid: i32,

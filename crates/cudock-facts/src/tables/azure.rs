@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::{Header, row, table_file};
@@ -19,7 +20,7 @@ pub struct Sizes {
     pub discrepancy: Vec<Discrepancy>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Size {
     /// `Standard_NC4as_T4_v3`
@@ -77,7 +78,7 @@ pub struct Size {
 }
 
 /// The kind of driver that a size needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeDriver {
     /// NVIDIA's data-center driver.
@@ -93,7 +94,7 @@ pub enum SizeDriver {
 }
 
 /// The life cycle of a size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lifecycle {
     Available,
@@ -155,7 +156,7 @@ pub struct Services {
     pub series_region: Vec<SeriesRegions>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
     /// aci, container-apps, ml, batch, vm, aks
@@ -181,14 +182,14 @@ pub struct Service {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServiceGpu {
     Available,
     Retired,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceLimit {
     pub service: String,
@@ -200,7 +201,7 @@ pub struct ServiceLimit {
 }
 
 /// A GPU workload profile of Container Apps.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     pub service: String,
@@ -218,7 +219,7 @@ pub struct Profile {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AzureDriver {
     pub service: String,
@@ -310,7 +311,7 @@ const fn yes() -> bool {
 }
 
 /// Unexpected behavior of a service.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Behaviour {
     /// The service's id, or "spot", "quota".
@@ -342,7 +343,7 @@ pub struct StorageTable {
     pub limit: Vec<StorageLimit>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Storage {
     /// Our name for it.
@@ -361,7 +362,7 @@ pub struct Storage {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StorageKind {
     /// In the machine.
@@ -372,7 +373,7 @@ pub enum StorageKind {
     Lustre,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoragePrice {
     pub storage: String,
@@ -383,7 +384,7 @@ pub struct StoragePrice {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StorageLimit {
     pub storage: String,

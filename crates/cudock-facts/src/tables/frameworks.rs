@@ -1,4 +1,5 @@
 use pep440_rs::Version;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::{Header, TableRule, row, table_file};
@@ -31,9 +32,10 @@ pub struct Frameworks {
 }
 
 /// A PyTorch release: the wheel on PyPI, and matching packages.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TorchRelease {
+    #[schemars(with = "String")]
     pub version: Version,
     pub released: Date,
     /// Python versions with a wheel.
@@ -46,7 +48,9 @@ pub struct TorchRelease {
     pub nccl: Option<String>,
     pub triton: Option<String>,
     pub min_driver: DriverVersion,
+    #[schemars(with = "Option<String>")]
     pub torchvision: Option<Version>,
+    #[schemars(with = "Option<String>")]
     pub torchaudio: Option<Version>,
     pub wheel_mib: Option<u32>,
     /// CUDA of PyPI's aarch64 wheel; `None` if it is CPU-only.
@@ -57,10 +61,11 @@ pub struct TorchRelease {
 }
 
 /// PyTorch built for one CUDA.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TorchBuild {
     /// The releases of this build.
+    #[schemars(with = "Vec<String>")]
     pub versions: Vec<Version>,
     pub tag: String,
     pub cuda: CudaVersion,
@@ -96,9 +101,10 @@ pub struct TargetCount {
     pub count: u32,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TensorflowRelease {
+    #[schemars(with = "String")]
     pub version: Version,
     pub released: Date,
     /// Python versions with a wheel.
@@ -121,9 +127,10 @@ pub struct TensorflowRelease {
 }
 
 /// An onnxruntime-gpu release on PyPI.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OnnxruntimeGpu {
+    #[schemars(with = "String")]
     pub version: Version,
     pub released: Date,
     /// Python versions with a wheel.
@@ -147,11 +154,12 @@ pub struct OnnxruntimeGpu {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JaxPlugin {
     /// jax-cuda12-plugin
     pub package: String,
+    #[schemars(with = "String")]
     pub version: Version,
     pub released: Date,
     /// Python versions with a wheel.
@@ -169,9 +177,10 @@ pub struct JaxPlugin {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TensorRt {
+    #[schemars(with = "String")]
     pub version: Version,
     /// CUDA it is recommended with.
     pub cuda: Vec<String>,

@@ -1,5 +1,6 @@
 use std::sync::OnceLock;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::{Header, row, table_file};
@@ -53,7 +54,7 @@ impl Chip {
 }
 
 /// A GPU model, as far as software can distinguish it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
     /// A short name without spaces.
@@ -85,7 +86,7 @@ pub struct Gpu {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Vendor {
     Nvidia,
@@ -93,7 +94,7 @@ pub enum Vendor {
 }
 
 /// What a GPU is sold for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GpuClass {
     /// Servers.
@@ -106,7 +107,7 @@ pub enum GpuClass {
 }
 
 /// Whether cuda-compat may run on a card.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForwardCompatClass {
     Yes,
@@ -117,7 +118,7 @@ pub enum ForwardCompatClass {
 }
 
 /// Which kernel module drives a card.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelModule {
     /// The closed one alone.

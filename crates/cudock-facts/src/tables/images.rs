@@ -1,4 +1,5 @@
 use pep440_rs::Version;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::{Header, TableRule, row, table_file};
@@ -78,7 +79,7 @@ pub struct FrameworkImage {
 }
 
 /// The tags of one CUDA release.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tags {
     pub cuda: CudaRelease,
@@ -96,7 +97,7 @@ pub struct Tags {
 }
 
 /// Whether a tag is still built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TagStatus {
     Supported,
@@ -107,7 +108,7 @@ pub enum TagStatus {
 }
 
 /// Flavours that exist on each of the named systems.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TagGrid {
     /// "base", "cudnn-runtime" …
@@ -127,7 +128,7 @@ pub struct DeletedTag {
 
 /// An image's `NVIDIA_REQUIRE_CUDA`, taken apart: CUDA at least `minimum`, or one of the branches on a card of
 /// the brand set.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImageRequirement {
     pub cuda: CudaRelease,

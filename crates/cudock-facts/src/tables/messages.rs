@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::{Header, row, table_file};
@@ -18,7 +19,7 @@ pub struct Messages {
 }
 
 /// A message, what causes it and what to do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
     pub id: String,
@@ -50,7 +51,7 @@ pub struct Message {
 }
 
 /// How a fix is computed from what a message says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advice {
     /// The first group is the driver's CUDA version as `cudaDriverGetVersion` writes it (12020): name what runs on it.
@@ -105,7 +106,7 @@ pub struct Member {
 }
 
 /// Which part of the stack a message comes from, lowest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layer {
     /// Azure's control plane.
@@ -122,7 +123,7 @@ pub enum Layer {
 }
 
 /// When a message appears, earliest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     Build,
@@ -136,7 +137,7 @@ pub enum Phase {
     Run,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CudaError {
     /// 209

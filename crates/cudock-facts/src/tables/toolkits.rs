@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::{Header, row, table_file};
@@ -23,7 +24,7 @@ pub struct Drivers {
     pub brand: Vec<Brand>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Branch {
     /// 535 of R535.
@@ -45,7 +46,7 @@ pub struct Branch {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BranchKind {
     /// Long-term support: three years.
@@ -58,7 +59,7 @@ pub enum BranchKind {
 }
 
 /// The lowest driver on which every toolkit of a major version runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MinorCompat {
     /// 12 for CUDA 12.x.
@@ -123,7 +124,7 @@ pub struct Toolkits {
 }
 
 /// A toolkit's compiler.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Toolkit {
     pub cuda: CudaVersion,
@@ -149,7 +150,7 @@ pub struct Toolkit {
 }
 
 /// A toolkit release and the drivers that go with it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Release {
     pub cuda: CudaRelease,
@@ -195,7 +196,7 @@ pub struct Components {
 }
 
 /// The components of one toolkit release.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ComponentSet {
     pub cuda: CudaRelease,

@@ -10,7 +10,7 @@ use crate::rng::Rng;
 use crate::{LoadError, LoadRequest, ServerUrl};
 
 /// The protocol of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BenchProtocol {
     /// `POST /predict` with `{"input": …}`.

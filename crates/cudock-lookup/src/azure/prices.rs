@@ -3,10 +3,10 @@
 use cudock_base::{UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_facts::tables::{PriceRow, Size};
-use serde_json::json;
 
 use super::size::{TABLES, prices_of};
-use crate::result::{List, LookupResult, View, or_dash};
+use crate::result::{List, LookupResult, View, or_dash, value};
+use crate::rows::SizePriceRow;
 
 /// Prices of a GPU are shown to a hundredth of a cent.
 const STEP: u128 = 100_000;
@@ -31,8 +31,8 @@ pub(super) fn result(facts: &Facts, size: &Size, region: Option<&str>) -> Result
     };
     let list = List { columns, rows: rows.iter().map(cells).collect() };
     let json = rows.iter().map(|row| {
-        let per_gpu = row.price.and_then(|usd| per_gpu(size, usd));
-        json!({ "price": row, "usd_per_gpu_hour": per_gpu, "spot_saves_percent": discount(row) })
+        let usd_per_gpu_hour = row.price.and_then(|usd| per_gpu(size, usd));
+        value(&SizePriceRow { price: row, usd_per_gpu_hour, spot_saves_percent: discount(row) })
     });
     Ok(LookupResult { tables: TABLES.to_vec(), rows: json.collect(), view: View::List(list) })
 }

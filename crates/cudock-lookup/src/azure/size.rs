@@ -5,10 +5,10 @@ use cudock_facts::Facts;
 use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::{Lifecycle, PriceRow, Size};
 use cudock_facts::version::Date;
-use serde_json::{Value, json};
 
 use super::{lifecycle, prices};
-use crate::result::{List, LookupResult, Sheet, View, enum_name, joined, or_dash};
+use crate::result::{List, LookupResult, Sheet, View, enum_name, joined, or_dash, value};
+use crate::rows::{OneSizeRow, SizeRow};
 
 pub(super) const TABLES: [&str; 3] = ["azure_sizes", "azure_prices", "gpus"];
 
@@ -116,9 +116,8 @@ pub(super) fn prices_of<'a>(facts: &'a Facts, size: &Size, region: Option<&str>)
 
 fn one_size(facts: &Facts, size: &Size, region: Option<&str>, today: Date) -> LookupResult {
     let rows = prices_of(facts, size, region);
-    let row = json!({ "size": size, "prices": rows });
     let sheet = size_sheet(facts, size, &rows, today);
-    LookupResult::sheet(&TABLES, row, sheet)
+    LookupResult::sheet(&TABLES, &OneSizeRow { size, prices: &rows }, sheet)
 }
 
 fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) -> Sheet {
@@ -223,10 +222,10 @@ fn sizes(facts: &Facts, query: &SizeQuery<'_>, region: Option<&str>) -> Result<L
     let list =
         List { columns, rows: rows.iter().map(|(size, price)| cells(size, price.as_ref(), day)).collect() };
     let json = rows.iter().map(|(size, price)| {
-        let per_gpu = price.as_ref().and_then(|row| prices::per_gpu(size, row.price?));
-        json!({ "size": size, "cheapest": price, "usd_per_gpu_hour": per_gpu })
+        let usd_per_gpu_hour = price.as_ref().and_then(|row| prices::per_gpu(size, row.price?));
+        value(&SizeRow { size, cheapest: price.as_ref(), usd_per_gpu_hour })
     });
-    Ok(LookupResult { tables: TABLES.to_vec(), rows: json.collect::<Vec<Value>>(), view: View::List(list) })
+    Ok(LookupResult { tables: TABLES.to_vec(), rows: json.collect(), view: View::List(list) })
 }
 
 fn cells(size: &Size, price: Option<&PriceRow<'_>>, day: Date) -> Vec<String> {

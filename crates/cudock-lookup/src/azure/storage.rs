@@ -2,9 +2,9 @@
 
 use cudock_base::{UsageError, suggest};
 use cudock_facts::Facts;
-use serde_json::json;
 
 use crate::result::{LookupResult, Sheet, enum_name, or_dash};
+use crate::rows::StorageRow;
 
 const TABLES: [&str; 1] = ["azure_storage"];
 
@@ -46,6 +46,5 @@ pub fn storage(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
         .field("limits", limit_lines.join("\n"))
         .maybe("note", row.note.as_ref())
         .sources(storage.table.resolve(&row.source));
-    let row = json!({ "storage": row, "prices": prices, "limits": limits });
-    Ok(LookupResult::sheet(&TABLES, row, sheet))
+    Ok(LookupResult::sheet(&TABLES, &StorageRow { storage: row, prices, limits }, sheet))
 }

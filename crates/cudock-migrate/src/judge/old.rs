@@ -3,11 +3,12 @@
 use cudock_facts::Facts;
 use cudock_facts::tables::Size;
 use cudock_facts::version::Capability;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::price::{HourlyPrice, of_size};
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MachineGpu {
     pub id: String,
     /// The count; below one is a share.
@@ -19,7 +20,7 @@ pub struct MachineGpu {
 }
 
 /// The machine that was chosen.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OldMachine {
     /// The size, or the GPU of a service.
     pub name: String,

@@ -6,6 +6,7 @@ pub mod external;
 use std::path::PathBuf;
 
 pub use cudock_image::Pull;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -43,7 +44,7 @@ pub struct RunRequest {
 }
 
 /// A container in a list.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Summary {
     pub id: String,
     pub name: String,

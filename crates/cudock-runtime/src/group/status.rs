@@ -2,9 +2,10 @@
 
 use cudock_group::restart::{GroupState, Outcome};
 use cudock_group::sequence::Phase;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupStatus {
     pub name: String,
     pub state: GroupPhase,
@@ -23,7 +24,7 @@ pub struct GroupStatus {
 }
 
 /// The state of a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupPhase {
     /// Init containers run, or nothing runs yet.
@@ -70,7 +71,7 @@ impl From<GroupState> for GroupPhase {
 }
 
 /// The status of a container of a group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemberStatus {
     /// Its name in the group.
     pub name: String,
@@ -92,7 +93,7 @@ pub struct MemberStatus {
 }
 
 /// The state of a container of a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemberPhase {
     /// It has not started yet.
