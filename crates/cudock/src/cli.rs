@@ -11,8 +11,8 @@ use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat};
 use crate::verbs::{
     BenchArgs, CdiArgs, CdiHookArgs, CpArgs, DownArgs, ExecArgs, GroupsArgs, ImagesArgs,
     InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MigrateArgs, MonitorArgs, PlanArgs, PricesArgs,
-    PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, RuntimeArgs, ServeArgs, StartArgs, StatsArgs,
-    StopArgs, SuperviseArgs, TopArgs, UpArgs, VolumeArgs, WaitArgs,
+    PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, RuntimeArgs, SchemaArgs, ServeArgs, StartArgs,
+    StatsArgs, StopArgs, SuperviseArgs, TopArgs, UpArgs, VolumeArgs, WaitArgs,
 };
 
 /// Checks, plans, runs and serves CUDA workloads in containers
@@ -151,6 +151,7 @@ pub(crate) enum Verb {
     Up(UpArgs),
     Down(DownArgs),
     Groups(GroupsArgs),
+    Schema(SchemaArgs),
     /// The watcher of a container.
     #[command(hide = true)]
     Monitor(MonitorArgs),

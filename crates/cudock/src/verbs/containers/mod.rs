@@ -8,9 +8,12 @@ mod image;
 mod life;
 mod life_args;
 mod print;
+pub(super) mod reports;
 mod request;
 mod stats;
 mod volume;
+
+use std::collections::BTreeMap;
 
 use cudock_image::{Access, Pull};
 use cudock_runtime::RuntimeError;
@@ -33,25 +36,12 @@ pub(crate) use self::life_args::{
     CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, StatsArgs, TopArgs, VolumeArgs,
 };
 pub(crate) use self::print::ago;
+use self::reports::{PruneReport, PsReport, WaitReport};
 pub(crate) use self::stats::stats;
 pub(crate) use self::volume::volume;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json, line};
+use crate::output::{Format, line};
 use cudock_base::format::fixed_bytes;
-
-/// JSON output with the version of its schema.
-#[derive(serde::Serialize)]
-struct JsonReport {
-    schema: u32,
-    #[serde(flatten)]
-    rest: serde_json::Value,
-}
-
-impl JsonReport {
-    fn of(rest: serde_json::Value) -> Self {
-        Self { schema: 1, rest }
-    }
-}
 
 /// The chosen engine.
 fn engine(choice: EngineChoice, access: Access, quiet: bool) -> Result<Box<dyn Engine>, Failure> {
@@ -124,7 +114,7 @@ pub(crate) fn ps(args: &PsArgs, format: Format) -> Result<Outcome, Failure> {
     match format {
         Format::Text if args.quiet => containers.iter().for_each(|container| line(&container.id)),
         Format::Text => print::list(&containers),
-        Format::Json => json(&JsonReport::of(serde_json::json!({ "containers": containers }))),
+        Format::Json => reports::print(&PsReport { containers: &containers }),
     }
     Ok(Outcome::Yes)
 }
@@ -220,9 +210,10 @@ pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
                 line(format!("removed control groups of {groups} containers"));
             }
         }
-        Format::Json => json(&JsonReport::of(serde_json::json!({
-            "layers": pruned.layers, "bytes": pruned.bytes, "control_groups": groups,
-        }))),
+        Format::Json => {
+            let (layers, bytes) = (pruned.layers, pruned.bytes);
+            reports::print(&PruneReport { layers, bytes, control_groups: groups });
+        }
     }
     Ok(Outcome::Yes)
 }
@@ -230,7 +221,7 @@ pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
 /// `cudock wait`.
 pub(crate) fn wait(args: &WaitArgs, format: Format) -> Result<Outcome, Failure> {
     let engine = plain_engine(&args.engine)?;
-    let mut ended = serde_json::Map::new();
+    let mut exit_codes = BTreeMap::new();
     for container in &args.containers {
         let code = match find_group(&args.engine, container)? {
             Some(group) => cudock_runtime::group::wait(&home()?, &group)?,
@@ -239,10 +230,10 @@ pub(crate) fn wait(args: &WaitArgs, format: Format) -> Result<Outcome, Failure> 
         if format == Format::Text {
             line(code.to_string());
         }
-        ended.insert(container.clone(), code.into());
+        exit_codes.insert(container.as_str(), code);
     }
     if format != Format::Text {
-        json(&JsonReport::of(serde_json::json!({ "exit_codes": ended })));
+        reports::print(&WaitReport { exit_codes });
     }
     Ok(Outcome::Yes)
 }
@@ -253,10 +244,10 @@ pub(crate) fn inspect(args: &InspectContainerArgs) -> Result<Outcome, Failure> {
     let known: Result<Vec<_>, _> = args.containers.iter().map(|name| engine.inspect(name)).collect();
     let mut known = known?;
     match (known.pop(), known.is_empty()) {
-        (Some(only), true) => json(&JsonReport::of(only)),
+        (Some(only), true) => reports::print(&only),
         (last, _) => {
             known.extend(last);
-            json(&JsonReport::of(serde_json::json!({ "containers": known })));
+            reports::print(&serde_json::json!({ "containers": known }));
         }
     }
     Ok(Outcome::Yes)

@@ -9,13 +9,13 @@ use cudock_runtime::home::ContainerDir;
 use cudock_runtime::plan::Plan;
 use cudock_runtime::rootless;
 use cudock_runtime::usage::{Sample, Usage, usage};
-use serde_json::json;
 
 use super::args::EngineChoice;
+use super::home;
 use super::life_args::StatsArgs;
-use super::{JsonReport, home};
+use super::reports::{self, StatsReport};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json as print_json, line};
+use crate::output::{Format, line};
 use crate::table::TextTable;
 use cudock_base::format::fixed_bytes;
 
@@ -95,7 +95,7 @@ fn gpu_processes(warned: &mut bool) -> Option<Vec<GpuProcess>> {
 
 fn print(used: &[Usage], once: bool, format: Format) {
     if format != Format::Text {
-        print_json(&JsonReport::of(json!({ "containers": used })));
+        reports::print(&StatsReport { containers: used });
         return;
     }
     if !once && std::io::stdout().is_terminal() {

@@ -2,13 +2,13 @@
 
 use cudock_runtime::rootless;
 use cudock_runtime::status::now;
-use serde_json::json;
 
+use super::home;
 use super::life_args::{VolumeArgs, VolumeVerb};
 use super::print::ago;
-use super::{JsonReport, home};
+use super::reports::{self, VolumeReport};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json as print_json, line};
+use crate::output::{Format, line};
 use crate::table::TextTable;
 
 /// `cudock volume`.
@@ -31,7 +31,7 @@ pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failu
                     });
                     TextTable::list(&["NAME", "USED BY", "AGE"], rows.collect()).print();
                 }
-                Format::Json => print_json(&JsonReport::of(json!({ "volumes": volumes }))),
+                Format::Json => reports::print(&VolumeReport { volumes: volumes.iter().collect() }),
             }
         }
         VolumeVerb::Create { name } => {
@@ -48,7 +48,7 @@ pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failu
                     })
                 })
                 .collect();
-            print_json(&JsonReport::of(json!({ "volumes": found? })));
+            reports::print(&VolumeReport { volumes: found? });
         }
         VolumeVerb::Rm { names } => {
             for name in names {
