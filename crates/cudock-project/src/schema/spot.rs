@@ -12,6 +12,7 @@ use crate::TimeSpan;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct SpotChoice {
+    /// Whether such machines are allowed: `true`, `false` or `"only"`.
     #[serde(rename = "allow")]
     pub allowed: SpotUse,
     /// Evictions per hour of one instance: `0.05`.
