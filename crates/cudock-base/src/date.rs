@@ -1,9 +1,11 @@
 //! Calendar days.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::text::is_digits;
@@ -135,6 +137,21 @@ impl<'de> Deserialize<'de> for Date {
         } else {
             Ok(Self::from_days_since_epoch(i32::deserialize(deserializer)?))
         }
+    }
+}
+
+impl JsonSchema for Date {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Date".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        // A pattern as well, since validators need not check formats.
+        json_schema!({"type": "string", "format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"})
     }
 }
 

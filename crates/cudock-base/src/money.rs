@@ -1,10 +1,12 @@
 //! US dollars without floats: one exact type for prices, meters, costs and budgets.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 use crate::arithmetic::mul_div_ceil;
@@ -194,6 +196,20 @@ impl Serialize for Usd {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[allow(clippy::cast_precision_loss, reason = "exact below nine million dollars, 15 digits above")]
         serializer.serialize_f64(self.nanos as f64 / 1e9)
+    }
+}
+
+impl JsonSchema for Usd {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Usd".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "number", "minimum": 0})
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use cudock_facts::finding::{Finding, FindingEvidence};
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::frameworks::{Build, Support};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// All that is known of a subject.
@@ -365,7 +366,7 @@ pub enum Effect {
 }
 
 /// A library worth listing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Component {
     /// cudart, cublas, cudnn, nccl, tensorrt …
     pub name: String,

@@ -8,7 +8,7 @@ use cudock_tensor::{DType, Signature};
 use crate::{Extent, LaneMemory};
 
 /// What computes: the CPU, or a GPU through one of its libraries. What a GPU library does not support runs on the CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
     Cpu,
@@ -62,7 +62,7 @@ impl<Kind> EngineSettings<Kind> {
 }
 
 /// The device that a model actually runs on.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct DeviceInfo {
     pub provider: Provider,
     /// "cpu", or the GPU's name.

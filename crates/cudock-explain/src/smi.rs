@@ -3,12 +3,13 @@
 use cudock_facts::Facts;
 use cudock_facts::lookup::Runs;
 use cudock_facts::version::{CudaVersion, DriverVersion};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The start of every such table.
 pub(crate) const SMI_HEADER: &[u8] = b"| NVIDIA-SMI ";
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SmiTable {
     pub driver: DriverVersion,
     /// The newest CUDA version of the driver; `None` if libcuda does not load.

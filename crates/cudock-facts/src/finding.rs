@@ -6,10 +6,11 @@
 use std::ops::Range;
 
 use cudock_base::{LineIndex, Span};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One statement of a report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
     /// `CD` and four digits; `cudock explain` has a page for it.
     pub code: &'static str,
@@ -65,7 +66,7 @@ impl Finding {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     Note,
@@ -86,7 +87,7 @@ impl Severity {
 }
 
 /// A file and what was read in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FindingEvidence {
     /// The file, or the name of another source.
     pub path: String,
@@ -99,7 +100,7 @@ impl FindingEvidence {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileLocation {
     pub path: String,
     #[serde(flatten)]
@@ -107,7 +108,7 @@ pub struct FileLocation {
 }
 
 /// A part of a text, with both ends as lines and columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TextRegion {
     /// The bytes, and the line and column of the first one.
     #[serde(flatten)]
@@ -125,7 +126,7 @@ impl TextRegion {
 }
 
 /// Edits that fix a finding when they are applied together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Suggestion {
     /// What the edits do, in the imperative.
     pub message: String,
@@ -133,7 +134,7 @@ pub struct Suggestion {
     pub edits: Vec<TextEdit>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TextEdit {
     /// What is replaced; an empty region for an insertion.
     #[serde(flatten)]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::overlay::{Overlay, OverlayError};
@@ -12,7 +13,7 @@ use crate::version::Date;
 /// The age at which reports call a table stale.
 pub const STALE_AFTER_DAYS: i32 = 180;
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TableSummary {
     pub name: &'static str,
     /// The day it was last compared with its sources.

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A point in time: the duration since a start that the caller chooses, by a monotonic clock.
@@ -124,7 +125,7 @@ impl Restarts {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupState {
     /// Init containers run, or nothing runs yet.

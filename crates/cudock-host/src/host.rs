@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion};
 use pep440_rs::Version;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Everything that a probe reads.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Host {
     #[serde(rename = "surroundings")]
     pub system: SystemInfo,
@@ -30,7 +31,7 @@ pub struct Host {
     pub cuda_libraries: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct SystemInfo {
     /// "Ubuntu 24.04.3 LTS"
     pub os: Option<String>,
@@ -42,7 +43,7 @@ pub struct SystemInfo {
     pub wsl: bool,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PciDevice {
     /// `0000:00:06.0`
     pub address: String,
@@ -70,7 +71,7 @@ impl PciDevice {
     }
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct KernelDriver {
     /// From `/proc/driver/nvidia/version`.
     pub proc_version: Option<DriverVersion>,
@@ -100,7 +101,7 @@ impl KernelDriver {
 }
 
 /// A GPU as seen by the kernel module.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct KernelGpu {
     pub address: String,
     /// `NVIDIA H200`
@@ -109,7 +110,7 @@ pub struct KernelGpu {
     pub minor: Option<u32>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DeviceNode {
     /// `/dev/nvidia0`
     pub path: String,
@@ -121,7 +122,7 @@ pub struct DeviceNode {
 }
 
 /// A copy of one of the driver's libraries.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DriverLibrary {
     /// `libcuda.so.1`
     pub name: String,
@@ -135,7 +136,7 @@ pub struct DriverLibrary {
     pub found_by: FoundBy,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LibraryKind {
     Driver,
@@ -149,7 +150,7 @@ pub enum LibraryKind {
 }
 
 /// How the loader finds a library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FoundBy {
     LibraryPath,
@@ -160,13 +161,13 @@ pub enum FoundBy {
 }
 
 /// The libraries in the loader's cache.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
 pub struct LoaderCache {
     pub libcuda: bool,
     pub nvml: bool,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NvmlResult {
     /// Not queried: a directory tree has no driver.
@@ -178,7 +179,7 @@ pub enum NvmlResult {
     Report(NvmlReport),
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct NvmlReport {
     pub driver: DriverVersion,
     pub cuda: Option<CudaVersion>,
@@ -186,7 +187,7 @@ pub struct NvmlReport {
 }
 
 /// A GPU as seen by NVML.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct NvmlGpu {
     /// `NVIDIA H200`
     pub name: String,
@@ -204,7 +205,7 @@ pub struct NvmlGpu {
     pub compute_mode: Option<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CudaToolkit {
     /// `/usr/local/cuda-12.4`
     pub path: String,
@@ -214,7 +215,7 @@ pub struct CudaToolkit {
     pub compat: Option<DriverVersion>,
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Containers {
     /// Programs of the NVIDIA Container Toolkit, with their paths.
     pub toolkit: BTreeMap<String, String>,
@@ -231,7 +232,7 @@ pub struct Containers {
     pub dev_char_links: Option<bool>,
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct ContainerEngine {
     /// `docker`, `containerd`, `podman`
     pub name: String,
@@ -245,7 +246,7 @@ pub struct ContainerEngine {
     pub cgroupfs: bool,
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct CdiSpec {
     /// `/etc/cdi/nvidia.yaml`
     pub path: String,
@@ -260,7 +261,7 @@ pub struct CdiSpec {
     pub driver: Option<DriverVersion>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PythonEnvironment {
     /// `/opt/venv`
     pub prefix: String,
@@ -281,9 +282,10 @@ impl PythonEnvironment {
     }
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Distribution {
     pub name: String,
+    #[schemars(with = "String")]
     pub version: Version,
     /// The path of its metadata.
     pub path: String,
@@ -291,17 +293,19 @@ pub struct Distribution {
     pub requires: Vec<PackageRequirement>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PackageRequirement {
     pub name: String,
     /// The version, if pinned with `==`.
+    #[schemars(with = "Option<String>")]
     pub exactly: Option<Version>,
 }
 
 /// The contents of `torch/version.py`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TorchBuildInfo {
     /// `2.11.0+cu130`
+    #[schemars(with = "String")]
     pub version: Version,
     /// The CUDA version it was built for; none for CPU and `ROCm` builds.
     pub cuda: Option<CudaVersion>,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use cudock_engine::{DeviceInfo, Engine, EngineError, Lane, OutputView};
 use cudock_tensor::{InferenceResponse, RequestLimits, Signature, Tensor, predict};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::LoadError;
@@ -43,7 +44,7 @@ pub struct EngineReport {
 }
 
 /// Batches of one size, one after the other.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct BatchRun {
     /// Rows of a batch.
     pub batch: usize,
@@ -57,7 +58,7 @@ pub struct BatchRun {
 }
 
 /// The cost of the JSON of one request on one thread.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct JsonCost {
     pub rows: usize,
     pub body_bytes: usize,

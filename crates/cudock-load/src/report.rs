@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::counters::{Latencies, LoadCounters, SLOTS};
 use crate::run::{Load, LoadSettings};
 
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct LoadReport {
     pub load: Load,
     pub seconds: f64,
@@ -44,7 +44,7 @@ pub struct LoadReport {
 }
 
 /// Latency in milliseconds.
-#[derive(Clone, Debug, Default, serde::Serialize)]
+#[derive(Clone, Debug, Default, serde::Serialize, schemars::JsonSchema)]
 pub struct Latency {
     pub count: u64,
     pub mean_ms: f64,
@@ -59,7 +59,7 @@ pub struct Latency {
 }
 
 /// A rate over time.
-#[derive(Clone, Debug, Default, serde::Serialize)]
+#[derive(Clone, Debug, Default, serde::Serialize, schemars::JsonSchema)]
 pub struct Timeline {
     pub slot_seconds: f64,
     pub per_second: Vec<f64>,

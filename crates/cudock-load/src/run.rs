@@ -10,7 +10,7 @@ use crate::schedule::{Arrivals, Schedule};
 use crate::worker::{LoadSource, WorkerConfig, work};
 use crate::{LoadError, LoadReport, LoadRequest};
 
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Load {
     /// Clients that send their next request after the response to the last one. A slow server gets fewer requests.

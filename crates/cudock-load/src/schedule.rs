@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::rng::Rng;
 
 /// The distribution of arrivals in an open loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrivals {
     Constant,

@@ -27,7 +27,7 @@ impl RateSearch {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct SearchStep {
     pub rate: f64,
     /// Whether the server kept up.

@@ -5,9 +5,9 @@ use cudock_facts::Facts;
 use cudock_facts::lookup::{NameMatch, Runs};
 use cudock_facts::tables::{Branch, ForwardCompatClass, Gpu, KernelModule, Toolkit, Vendor};
 use cudock_facts::version::{Capability, CudaRelease, CudaVersion, Date, DriverVersion, PtxArch, SmArch};
-use serde_json::{Value, json};
 
 use crate::result::{LookupResult, Sheet, cells, enum_name, joined, lines, or_dash};
+use crate::rows::{ArchRow, DriverRow, ToolkitRow};
 
 /// All GPUs, or those with a name.
 pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupResult, UsageError> {
@@ -116,12 +116,7 @@ pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupRe
         facts.forward_compat().packages_for(branch.branch).map(|package| package.cuda).collect();
     let first = runs(facts, named);
     let runs = runs(facts, version);
-    let first: Vec<Value> = first.into_iter().filter(|statement| !runs.contains(statement)).collect();
-    let mut row = json!({ "driver": version, "branch": branch, "runs": runs, "cuda_compat": compat });
-    if let Some(row) = row.as_object_mut().filter(|_| !first.is_empty()) {
-        row.insert("first_releases_run".to_owned(), Value::Array(first.clone()));
-    }
-    let statements = |all: &[Value]| lines(all.iter().filter_map(Value::as_str).map(str::to_owned));
+    let first: Vec<String> = first.into_iter().filter(|statement| !runs.contains(statement)).collect();
     let title = if named.is_exact() {
         format!("driver {version}, branch R{}", branch.branch)
     } else {
@@ -130,8 +125,8 @@ pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupRe
     let sheet = Sheet::new(title)
         .field("CUDA", branch.cuda.to_string())
         .field("PTX", format!("up to ISA {}", branch.ptx_isa))
-        .field("runs", statements(&runs))
-        .maybe("first releases", (!first.is_empty()).then(|| statements(&first)))
+        .field("runs", runs.join("\n"))
+        .field("first releases", first.join("\n"))
         .field("cuda-compat", joined(&compat))
         .maybe("kind", branch.kind.map(|kind| enum_name(&kind)))
         .maybe("first release", branch.first_release)
@@ -140,7 +135,9 @@ pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupRe
         .field("oldest GPU", branch.oldest_architecture.clone())
         .maybe("note", branch.note.as_ref())
         .sources(drivers.table.resolve(&branch.source));
-    Ok(LookupResult::sheet(&tables, row, sheet))
+    let row =
+        DriverRow { driver: version, branch, runs: &runs, first_releases_run: &first, cuda_compat: compat };
+    Ok(LookupResult::sheet(&tables, &row, sheet))
 }
 
 fn ends(branch: &Branch, today: Date) -> Option<String> {
@@ -152,7 +149,7 @@ fn ends(branch: &Branch, today: Date) -> Option<String> {
 }
 
 /// Which programs run, one statement for each CUDA major.
-fn runs(facts: &Facts, driver: DriverVersion) -> Vec<Value> {
+fn runs(facts: &Facts, driver: DriverVersion) -> Vec<String> {
     let statement = |(major, runs): (u8, Runs)| match runs {
         Runs::All => format!("CUDA {major}: all"),
         Runs::AllButPtxAfter(own) => {
@@ -161,7 +158,7 @@ fn runs(facts: &Facts, driver: DriverVersion) -> Vec<Value> {
         Runs::UpTo(own, floor) => format!("CUDA {major}: up to {own}; later ones need {floor} (error 35)"),
         Runs::None(floor) => format!("CUDA {major}: none, it needs {floor} (error 35)"),
     };
-    facts.drivers().runs(driver).into_iter().map(|result| Value::String(statement(result))).collect()
+    facts.drivers().runs(driver).into_iter().map(statement).collect()
 }
 
 /// All CUDA toolkits, or one of them or of their releases.
@@ -229,9 +226,8 @@ pub fn toolkit(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
         .field("note", if toolkit.partial { "only some of its parts have been seen" } else { "" })
         .maybe("note", toolkit.note.as_ref())
         .sources(toolkits.table.resolve(&toolkit.source));
-    let row =
-        json!({ "toolkit": toolkit, "releases": releases, "minor_compat": minor, "components": components });
-    Ok(LookupResult::sheet(&["toolkits", "drivers", "components"], row, sheet))
+    let row = ToolkitRow { toolkit, releases, minor_compat: minor, components };
+    Ok(LookupResult::sheet(&["toolkits", "drivers", "components"], &row, sheet))
 }
 
 fn range(toolkit: &Toolkit) -> String {
@@ -269,6 +265,6 @@ pub fn arch(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageErro
     let sheet = Sheet::new(format!("{name}, {kind}"))
         .field("runs on", if ids.is_empty() { "no GPU in the table".to_owned() } else { joined(&ids) })
         .field("supported by", toolkits);
-    let row = json!({ "target": name, "kind": kind, "runs_on": ids, "compiled_by": compiled });
-    Ok(LookupResult::sheet(&["gpus", "toolkits"], row, sheet))
+    let row = ArchRow { target: name, kind, runs_on: ids, compiled_by: compiled };
+    Ok(LookupResult::sheet(&["gpus", "toolkits"], &row, sheet))
 }

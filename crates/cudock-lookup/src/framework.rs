@@ -4,9 +4,9 @@ use cudock_base::{UsageError, suggest};
 use cudock_facts::Facts;
 use cudock_facts::tables::{Frameworks, OnnxruntimeGpu, TorchBuild, TorchRelease};
 use pep440_rs::Version;
-use serde_json::json;
 
-use crate::result::{LookupResult, Sheet, cells, joined, or_dash, value};
+use crate::result::{LookupResult, Sheet, cells, joined, or_dash};
+use crate::rows::{TorchRow, TorchvisionRow};
 
 const TABLES: [&str; 1] = ["frameworks"];
 
@@ -64,7 +64,7 @@ pub fn torch(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageErr
             .hint(format!("it has {tags}")));
     }
     let sheet = torch_sheet(frameworks, release, &builds);
-    Ok(LookupResult::sheet(&TABLES, json!({ "release": release, "builds": builds }), sheet))
+    Ok(LookupResult::sheet(&TABLES, &TorchRow { release, builds: &builds }, sheet))
 }
 
 fn torch_sheet(frameworks: &Frameworks, release: &TorchRelease, builds: &[&TorchBuild]) -> Sheet {
@@ -112,7 +112,8 @@ pub fn torchvision(facts: &Facts, name: Option<&str>) -> Result<LookupResult, Us
         .field("belongs to", joined(releases.iter().map(|row| format!("torch {}", row.version))))
         .field("CUDA", first.cuda.to_string())
         .sources(frameworks.table.resolve(&first.source));
-    Ok(LookupResult::sheet(&TABLES, json!({ "torchvision": requested, "torch": releases }), sheet))
+    let row = TorchvisionRow { torchvision: &requested, torch: &releases };
+    Ok(LookupResult::sheet(&TABLES, &row, sheet))
 }
 
 /// TensorFlow releases.
@@ -146,7 +147,7 @@ pub fn tensorflow(facts: &Facts, name: Option<&str>) -> Result<LookupResult, Usa
         .field("and-cuda", joined(extras))
         .maybe("note", row.note.as_ref())
         .sources(frameworks.table.resolve(&row.source));
-    Ok(LookupResult::sheet(&TABLES, value(row), sheet))
+    Ok(LookupResult::sheet(&TABLES, row, sheet))
 }
 
 /// Releases of onnxruntime-gpu.
@@ -179,7 +180,7 @@ pub fn onnxruntime(facts: &Facts, name: Option<&str>) -> Result<LookupResult, Us
         .maybe("TensorRT", row.tensorrt.as_ref())
         .maybe("note", row.note.as_ref())
         .sources(frameworks.table.resolve(&row.source));
-    Ok(LookupResult::sheet(&TABLES, value(row), sheet))
+    Ok(LookupResult::sheet(&TABLES, row, sheet))
 }
 
 /// Releases of JAX's CUDA plugins.
@@ -235,7 +236,7 @@ pub fn tensorrt(facts: &Facts, name: Option<&str>) -> Result<LookupResult, Usage
             .maybe("cuDNN", row.cudnn.as_ref())
             .maybe("note", row.note.as_ref())
             .sources(frameworks.table.resolve(&row.source));
-        return Ok(LookupResult::sheet(&TABLES, value(row), sheet));
+        return Ok(LookupResult::sheet(&TABLES, row, sheet));
     }
     Ok(LookupResult::list(&TABLES, &frameworks.tensorrt, &["TensorRT", "CUDA", "cuDNN"], |row| {
         vec![row.version.to_string(), joined(&row.cuda), or_dash(row.cudnn.as_ref())]

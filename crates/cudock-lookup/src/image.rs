@@ -6,9 +6,9 @@ use cudock_base::UsageError;
 use cudock_facts::Facts;
 use cudock_facts::lookup::{ImageTag, TagVerdict};
 use cudock_facts::tables::{ImageRequirement, TagStatus, Tags};
-use serde_json::json;
 
 use crate::result::{LookupResult, Sheet, enum_name, joined};
+use crate::rows::ImageRow;
 
 const TABLES: [&str; 1] = ["images"];
 
@@ -59,12 +59,20 @@ pub fn image(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageErr
         .maybe("LD_LIBRARY_PATH", path.map(|row| row.value.clone()))
         .maybe("note", requirement.and_then(|row| row.note.as_ref()))
         .sources(images.table.resolve(&tags.source));
-    let row = json!({
-        "tag": tag.to_string(), "exists": seen, "status": tags.status, "cuda": tags.cuda, "flavour": tag.flavour, "os": tag.os,
-        "cudnn": has_cudnn.then_some(&tags.cudnn), "nccl": has_nccl.then_some(&tags.nccl), "requires": requirement,
-        "library_path": path.map(|row| &row.value), "others": siblings(tags, &tag),
-    });
-    Ok(LookupResult::sheet(&TABLES, row, sheet))
+    let row = ImageRow {
+        tag: tag.to_string(),
+        exists: seen,
+        status: tags.status,
+        cuda: tags.cuda,
+        flavour: &tag.flavour,
+        os: &tag.os,
+        cudnn: has_cudnn.then_some(&tags.cudnn),
+        nccl: has_nccl.then_some(&tags.nccl),
+        requires: requirement,
+        library_path: path.map(|row| row.value.as_str()),
+        others: siblings(tags, &tag),
+    };
+    Ok(LookupResult::sheet(&TABLES, &row, sheet))
 }
 
 fn siblings(tags: &Tags, tag: &ImageTag) -> Vec<String> {

@@ -9,6 +9,7 @@ mod framework;
 mod image;
 mod package;
 mod result;
+pub mod rows;
 
 pub use azure::{SizeQuery, known_region, service, size, storage};
 pub use cuda::{arch, driver, gpu, toolkit};

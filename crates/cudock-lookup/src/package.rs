@@ -4,9 +4,9 @@ use cudock_base::{UsageError, suggest};
 use cudock_facts::Facts;
 use cudock_facts::lookup::{NamedCuda, PackageUse};
 use cudock_facts::tables::{GpuPackage, GpuUse};
-use serde_json::json;
 
 use crate::result::{LookupResult, Sheet};
+use crate::rows::{CpuPackageRow, PackageRow};
 
 const TABLES: [&str; 1] = ["packages"];
 
@@ -21,24 +21,24 @@ pub fn package(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
         }));
     };
     let normalized = name.trim().to_ascii_lowercase().replace(['_', '.'], "-");
-    let (row, sheet) = match packages.index().find(&normalized) {
+    match packages.index().find(&normalized) {
         PackageUse::Gpu(row, cuda) => {
-            let json = json!({ "name": normalized, "gpu": row, "cuda_major": cuda.map(|cuda| cuda.major) });
-            (json, gpu(facts, &normalized, row, cuda))
+            let sheet = gpu(facts, &normalized, row, cuda);
+            let cuda_major = cuda.map(|cuda| cuda.major);
+            Ok(LookupResult::sheet(&TABLES, &PackageRow { name: &normalized, gpu: row, cuda_major }, sheet))
         }
         PackageUse::NoGpu => {
             let sheet = Sheet::new(normalized.clone()).field("GPU", "does not use one".to_owned());
-            (json!({ "name": normalized, "gpu": null }), sheet)
+            Ok(LookupResult::sheet(&TABLES, &CpuPackageRow { name: &normalized, gpu: () }, sheet))
         }
         PackageUse::Unknown => {
             let names = packages.gpu.iter().flat_map(|row| std::iter::once(&row.name).chain(&row.also));
             let near = suggest::nearest(&normalized, names.map(String::as_str));
-            return Err(UsageError::new(format!("package `{name}` is not in the tables"))
+            Err(UsageError::new(format!("package `{name}` is not in the tables"))
                 .near(&near)
-                .hint("check its wheel: `pip download --no-deps NAME`, then `cudock check FILE.whl`"));
+                .hint("check its wheel: `pip download --no-deps NAME`, then `cudock check FILE.whl`"))
         }
-    };
-    Ok(LookupResult::sheet(&TABLES, row, sheet))
+    }
 }
 
 fn gpu(facts: &Facts, name: &str, row: &GpuPackage, cuda: Option<NamedCuda>) -> Sheet {

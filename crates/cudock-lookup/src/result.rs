@@ -48,8 +48,8 @@ impl LookupResult {
     }
 
     /// One entry in full.
-    pub(crate) fn sheet(tables: &[&'static str], row: Value, sheet: Sheet) -> Self {
-        Self { tables: tables.to_vec(), rows: vec![row], view: View::Sheets(vec![sheet]) }
+    pub(crate) fn sheet(tables: &[&'static str], row: &impl Serialize, sheet: Sheet) -> Self {
+        Self { tables: tables.to_vec(), rows: vec![value(row)], view: View::Sheets(vec![sheet]) }
     }
 }
 

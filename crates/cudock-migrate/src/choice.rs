@@ -1,11 +1,12 @@
 //! Choices of GPUs in a text, with their spans.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::text::ChoiceSpan;
 
 /// A choice of a GPU, or of something that GPUs depend on, in a text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Choice {
     /// The text to change.
     #[serde(flatten)]
@@ -23,7 +24,7 @@ pub struct Choice {
     pub low_priority: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum ChoiceKind {
     /// A virtual machine size.
@@ -58,7 +59,7 @@ pub enum ChoiceKind {
 }
 
 /// Client libraries that are retired or renamed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interface {
     /// `azureml.core`, `HyperDrive` and `az ml computetarget`.
@@ -68,7 +69,7 @@ pub enum Interface {
 }
 
 /// The services a size can be chosen for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Service {
     /// Virtual machines and scale sets.

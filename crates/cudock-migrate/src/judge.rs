@@ -16,6 +16,7 @@ use cudock_base::LineIndex;
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity, TextEdit, TextRegion};
 use cudock_facts::version::Date;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use change::Change;
@@ -29,7 +30,7 @@ use crate::choice::{Choice, ChoiceKind, Service};
 use price::known_region;
 
 /// A choice and whether it still works.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ChoiceFinding {
     #[serde(flatten)]
     pub choice: Choice,

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The size limit for files, in bytes. A script or template is a thousandth of this; larger files are data.
@@ -69,7 +70,7 @@ fn is_noise(text: &str) -> bool {
 }
 
 /// The span of a choice, with the columns that editors and scanners show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 pub struct ChoiceSpan {
     /// The line, from 1.
     pub line: usize,

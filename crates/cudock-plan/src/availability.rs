@@ -5,6 +5,7 @@
 
 use cudock_facts::Facts;
 use cudock_facts::tables::{Support, SupportValue};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::context::Case;
@@ -13,7 +14,7 @@ use crate::reject::RejectReason;
 use crate::service::ServiceKind;
 
 /// The evidence that an offer can be ordered, the best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
     /// A page names the size for the service.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cudock_facts::finding::Finding;
 use cudock_facts::version::Date;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::availability::Proof;
@@ -12,7 +13,7 @@ use crate::workload::{Management, Priority};
 use cudock_base::Usd;
 
 /// An offer that fits the workload, with its cost.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Placement {
     pub service: ServiceKind,
     pub size: String,
@@ -44,23 +45,27 @@ pub struct Placement {
     pub warnings: Vec<Finding>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Times {
     /// From the order to the program's first useful work.
     #[serde(serialize_with = "seconds")]
+    #[schemars(with = "f64")]
     pub start: Duration,
     /// Useful work, waiting for data included.
     #[serde(serialize_with = "seconds")]
+    #[schemars(with = "f64")]
     pub work: Duration,
     /// Work done again after evictions, with the starts they cost.
     #[serde(serialize_with = "seconds")]
+    #[schemars(with = "f64")]
     pub lost: Duration,
     /// From the order to the end; for serving, the longest cold start of a request.
     #[serde(serialize_with = "seconds")]
+    #[schemars(with = "f64")]
     pub total: Duration,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Cost {
     /// The sum of the parts, exactly.
     pub total: Usd,
@@ -68,7 +73,7 @@ pub struct Cost {
     pub parts: Vec<Part>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Part {
     pub kind: PartKind,
     pub money: Usd,
@@ -77,7 +82,7 @@ pub struct Part {
     pub arithmetic: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartKind {
     /// GPUs that work.
@@ -126,7 +131,7 @@ impl PartKind {
 }
 
 /// A service, size or offer that does not fit the workload.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Rejection {
     /// The service; none if no service offers it.
     pub service: Option<ServiceKind>,

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 
 use cudock_facts::Facts;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::catalog::Catalog;
@@ -28,7 +29,7 @@ pub struct Plan<'a> {
 }
 
 /// A rule, and whether a size on a service satisfies it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RuleLine {
     /// The code of its rejections.
     pub code: &'static str,

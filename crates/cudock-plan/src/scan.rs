@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cudock_base::format::precise_duration;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::context::PlanContext;
@@ -32,7 +33,7 @@ pub struct Scan {
 }
 
 /// A load or duration at which another offer becomes the cheapest.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Breakpoint {
     pub at: String,
     /// Seconds, items, or peak requests per second.

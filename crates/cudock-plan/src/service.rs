@@ -1,11 +1,12 @@
 //! The services of Azure, one kind for each way of billing and starting.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::workload::Management;
 
 /// A way to run a container on Azure. Variants are in the order that breaks ties.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServiceKind {
     ContainerApps,

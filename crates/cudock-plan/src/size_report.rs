@@ -1,6 +1,7 @@
 //! How one size fares on each service.
 
 use cudock_base::{UsageError, suggest};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::placement::{Placement, Rejection};
@@ -8,7 +9,7 @@ use crate::plan::{Plan, RuleLine};
 use crate::service::ServiceKind;
 use crate::workload::Priority;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SizeReport<'a> {
     pub service: ServiceKind,
     /// The cheapest region of each priority.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cudock_facts::version::{Capability, Date};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use cudock_base::Usd;
@@ -167,7 +168,7 @@ pub struct Constraints {
 }
 
 /// How much a service manages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Management {
     /// The user manages the machines.
@@ -190,7 +191,7 @@ impl Management {
 }
 
 /// Whether capacity can be evicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Priority {
     Regular,
@@ -207,7 +208,7 @@ impl Priority {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Assumption {
     /// The key of `cudock.toml` that gives it: `needs.gpu_memory`.
     pub about: String,

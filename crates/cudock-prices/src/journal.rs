@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use cudock_base::FileError;
 use cudock_base::files::remove_optional;
 use cudock_facts::version::Date;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::endpoint::Endpoint;
@@ -36,7 +37,7 @@ pub(crate) struct Run {
     pub(crate) regions: Vec<RegionPrices>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unfinished {
     /// The day it began.
     pub day: Date,

@@ -8,6 +8,7 @@ use cudock_base::Usd;
 use cudock_facts::Facts;
 use cudock_facts::tables::{Meter, MeterKind, Meters};
 use cudock_facts::version::Date;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::PricesError;
@@ -21,7 +22,7 @@ const FILE: &str = "azure_meters.toml";
 /// Distinguishes generated files from those that users write.
 const MARK: &str = "# written by `cudock prices refresh`";
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MeterChanges {
     /// The file; none if nothing was written.
     pub file: Option<PathBuf>,

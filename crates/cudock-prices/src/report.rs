@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use cudock_facts::version::Date;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::journal::Run;
@@ -13,7 +14,7 @@ use crate::region::RegionPrices;
 use crate::rules::SkipReason;
 use crate::table::Changes;
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RefreshReport {
     /// The table; none if no region had a price, and nothing was written.
     pub table: Option<PathBuf>,
@@ -35,7 +36,7 @@ pub struct RefreshReport {
     pub meters: Option<MeterChanges>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RegionSummary {
     pub region: String,
     /// How many of the requested sizes have a price there.

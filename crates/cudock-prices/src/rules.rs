@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use cudock_base::{Timestamp, Usd};
 use cudock_facts::version::Date;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::page::{PriceListRow, text};
@@ -14,7 +15,7 @@ use crate::page::{PriceListRow, text};
 /// The name of the service that sizes belong to.
 pub(crate) const VIRTUAL_MACHINES: &str = "Virtual Machines";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
     /// A size that was not requested, mostly one without a GPU.

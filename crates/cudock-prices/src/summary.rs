@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use cudock_facts::STALE_AFTER_DAYS;
 use cudock_facts::tables::Prices;
 use cudock_facts::version::Date;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PriceSummary {
     /// Its file; none if it is embedded.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,7 +25,7 @@ pub struct PriceSummary {
     pub sources: Vec<PriceSource>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PriceSource {
     pub name: String,
     pub address: String,

@@ -6,6 +6,7 @@ use cudock_base::Usd;
 use cudock_facts::STALE_AFTER_DAYS;
 use cudock_facts::tables::{PriceRow, Prices};
 use cudock_facts::version::Date;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::journal::Run;
@@ -14,7 +15,7 @@ pub(crate) const SOURCE: &str = "azure-retail-prices";
 const COLUMNS: &str = "size,region,price,spot,price_source,price_date,spot_source,spot_date";
 
 /// How the prices changed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Changes {
     pub read: usize,
     /// Of these, those of a size and region that had none before.

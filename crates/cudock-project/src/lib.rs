@@ -6,6 +6,7 @@
 mod check;
 mod error;
 mod example;
+mod json_schema;
 mod manifest_text;
 mod quantity;
 mod schema;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 pub use check::PRECISIONS;
 pub use error::ProjectError;
 pub use example::{EXAMPLES, Example};
+pub use json_schema::json_schema;
 pub use manifest_text::ManifestText;
 pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{

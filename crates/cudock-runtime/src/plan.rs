@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Sixteen hexadecimal digits.
     pub id: String,
@@ -45,7 +46,7 @@ pub struct Plan {
 }
 
 /// The IPC objects and shared memory of a container.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ipc {
     #[default]
@@ -53,7 +54,7 @@ pub enum Ipc {
     Host,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessPlan {
     pub args: Vec<String>,
     /// The image's variables, in its order. [`Private`] overrides them.
@@ -73,7 +74,7 @@ pub struct ProcessPlan {
     pub init: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum MountPlan {
     /// A file or directory of this machine.
@@ -105,7 +106,7 @@ impl MountPlan {
 }
 
 /// The GPUs of a container. The files are determined at each start, from the installed driver.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GpuPlan {
     /// The value of `--gpus`.
     pub devices: String,
@@ -117,7 +118,7 @@ pub struct GpuPlan {
     pub device_root: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     pub memory: Option<u64>,
     /// Thousandths of a processor.
@@ -141,7 +142,7 @@ pub struct Limits {
     pub oom_score_adj: Option<i32>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rlimit {
     /// nofile, nproc, memlock and so on.
     pub name: String,
@@ -150,7 +151,7 @@ pub struct Rlimit {
     pub hard: u64,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkPlan {
     pub mode: NetworkMode,
     /// The values of `--publish`.
@@ -162,7 +163,7 @@ pub struct NetworkPlan {
     pub dns: Vec<String>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkMode {
     /// Its own namespace, with published ports only.
@@ -175,7 +176,7 @@ pub enum NetworkMode {
     Join(PathBuf),
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Security {
     /// Capabilities, by their full names: `CAP_CHOWN`.
     pub capabilities: Vec<String>,
@@ -188,7 +189,7 @@ pub struct Security {
 }
 
 /// A device node of this machine, or a directory of them, in the container.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "DeviceForm")]
 pub struct DevicePlan {
     /// On this machine.
@@ -207,7 +208,7 @@ impl DevicePlan {
 }
 
 /// The serialized form of a device; earlier versions stored only the path.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum DeviceForm {
     Path(PathBuf),
@@ -223,7 +224,7 @@ impl From<DeviceForm> for DevicePlan {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seccomp {
     Default,
@@ -232,7 +233,7 @@ pub enum Seccomp {
     Profile(String),
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
     #[default]

@@ -6,12 +6,13 @@ use std::io;
 
 use cudock_base::Timestamp;
 use cudock_base::files::remove_optional;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{OnError, RuntimeError};
 use crate::home::{ContainerDir, is_full, read_json, write_json};
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContainerStatus {
     pub state: ContainerState,
     pub watcher: Option<u32>,
@@ -33,7 +34,7 @@ pub struct ContainerStatus {
     pub ports: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContainerState {
     /// Its directory exists; nothing runs yet.

@@ -5,6 +5,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use cudock_host::nvml::GpuProcess;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cgroup::Cgroup;
@@ -23,7 +24,7 @@ pub struct Sample {
     processes: BTreeSet<i32>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Usage {
     pub id: String,
     pub name: String,
@@ -41,7 +42,7 @@ pub struct Usage {
     pub gpus: Vec<GpuUsage>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GpuUsage {
     pub index: u32,
     /// Percent of time in which its kernels ran.
@@ -49,7 +50,7 @@ pub struct GpuUsage {
     pub memory_bytes: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Process {
     /// The PID on the host.
     pub pid: i32,

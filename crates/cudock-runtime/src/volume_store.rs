@@ -11,6 +11,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::fstat;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{OnError, RuntimeError};
@@ -21,7 +22,7 @@ use crate::plan::{MountPlan, Plan};
 use crate::status::now;
 use crate::tree::{CopyOptions, TreeCopy};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NamedVolume {
     pub name: String,
     pub path: PathBuf,

@@ -16,12 +16,13 @@ use cudock_facts::finding::Finding;
 use cudock_facts::tables::{ForwardCompatClass, Vendor};
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxIsa};
 use cudock_host::host::LibraryKind;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use capability::{capabilities, capability_named};
 
 /// What a subject is checked for.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Target {
     /// The GPU, by its name in the tables or in the driver.
     pub gpu: Option<String>,

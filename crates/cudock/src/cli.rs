@@ -11,8 +11,8 @@ use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat};
 use crate::verbs::{
     BenchArgs, CdiArgs, CdiHookArgs, CompletionArgs, CpArgs, DownArgs, ExecArgs, GroupsArgs, ImagesArgs,
     InitArgs, InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, ManArgs, MigrateArgs, MonitorArgs,
-    PlanArgs, PricesArgs, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, RuntimeArgs, ServeArgs,
-    StartArgs, StatsArgs, StopArgs, SuperviseArgs, TopArgs, UpArgs, VolumeArgs, WaitArgs,
+    PlanArgs, PricesArgs, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, RuntimeArgs, SchemaArgs,
+    ServeArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, TopArgs, UpArgs, VolumeArgs, WaitArgs,
 };
 
 /// Checks, plans, runs and serves CUDA workloads in containers
@@ -185,6 +185,7 @@ pub(crate) enum Verb {
     Init(InitArgs),
     Completion(CompletionArgs),
     Man(ManArgs),
+    Schema(SchemaArgs),
     /// The watcher of a container.
     #[command(hide = true)]
     Monitor(MonitorArgs),

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstyle::{AnsiColor, Style};
 use cudock_facts::version::Date;
 use cudock_facts::{Facts, STALE_AFTER_DAYS};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::env;
@@ -170,7 +171,7 @@ pub(crate) fn today() -> Date {
 }
 
 /// A fact table that a report is based on.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TableUsed {
     name: &'static str,
     as_of: Date,

@@ -21,6 +21,7 @@ use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_facts::version::DriverVersion;
 use cudock_host::Verdict;
 use cudock_host::frameworks::Support;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use rules::{CheckRule, RULES};
@@ -30,7 +31,7 @@ use crate::evidence::{Artifact, ArtifactKind, BuildFailure, Evidence, SubjectKin
 use cudock_target::Target;
 
 /// What a subject will do on a target.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Judgement {
     pub verdict: Verdict,
     pub error: Option<Failure>,
@@ -46,7 +47,7 @@ pub struct Judgement {
 }
 
 /// The expected error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Failure {
     /// CUDA's number; none for errors of the loader, the kernel or the container runtime.
     pub code: Option<u16>,
@@ -57,7 +58,7 @@ pub struct Failure {
 }
 
 /// What one artifact will do.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ArtifactJudgement {
     /// "torch 2.15.0"
     pub name: String,
@@ -68,7 +69,7 @@ pub struct ArtifactJudgement {
 }
 
 /// A rule that was applied, and to what.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RuleUse {
     /// S1, P2, D2 …
     pub rule: &'static str,

@@ -1,4 +1,5 @@
 use pep440_rs::Version;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::{TableRule, table_file};
@@ -22,9 +23,10 @@ table_file! {
 }
 
 /// A PyTorch release: the wheel on PyPI, and matching packages.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TorchRelease {
+    #[schemars(with = "String")]
     pub version: Version,
     pub released: Date,
     /// Python versions with a wheel.
@@ -37,7 +39,9 @@ pub struct TorchRelease {
     pub nccl: Option<String>,
     pub triton: Option<String>,
     pub min_driver: DriverVersion,
+    #[schemars(with = "Option<String>")]
     pub torchvision: Option<Version>,
+    #[schemars(with = "Option<String>")]
     pub torchaudio: Option<Version>,
     pub wheel_mib: Option<u32>,
     /// CUDA of PyPI's aarch64 wheel; `None` if it is CPU-only.
@@ -47,9 +51,10 @@ pub struct TorchRelease {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TorchBuild {
+    #[schemars(with = "Vec<String>")]
     pub versions: Vec<Version>,
     pub tag: String,
     pub cuda: CudaVersion,
@@ -82,9 +87,10 @@ pub struct TargetCount {
     pub count: u32,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TensorflowRelease {
+    #[schemars(with = "String")]
     pub version: Version,
     pub released: Date,
     /// Python versions with a wheel.
@@ -105,9 +111,10 @@ pub struct TensorflowRelease {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OnnxruntimeGpu {
+    #[schemars(with = "String")]
     pub version: Version,
     pub released: Date,
     /// Python versions with a wheel.
@@ -130,11 +137,12 @@ pub struct OnnxruntimeGpu {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JaxPlugin {
     /// jax-cuda12-plugin
     pub package: String,
+    #[schemars(with = "String")]
     pub version: Version,
     pub released: Date,
     /// Python versions with a wheel.
@@ -152,9 +160,10 @@ pub struct JaxPlugin {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TensorRt {
+    #[schemars(with = "String")]
     pub version: Version,
     /// CUDA it is recommended with.
     pub cuda: Vec<String>,

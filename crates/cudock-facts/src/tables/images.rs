@@ -1,4 +1,5 @@
 use pep440_rs::Version;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::{TableRule, table_file};
@@ -56,7 +57,7 @@ pub struct FrameworkImage {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tags {
     pub cuda: CudaRelease,
@@ -71,7 +72,7 @@ pub struct Tags {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TagStatus {
     Supported,
@@ -82,7 +83,7 @@ pub enum TagStatus {
 }
 
 /// Flavours that exist on each of the named systems.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TagGrid {
     /// "base", "cudnn-runtime" …
@@ -100,7 +101,7 @@ pub struct DeletedTag {
 
 /// An image's `NVIDIA_REQUIRE_CUDA`, taken apart: CUDA at least `minimum`, or one of the branches on a card of
 /// the brand set.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImageRequirement {
     pub cuda: CudaRelease,

@@ -1,4 +1,5 @@
 use pep440_rs::Version;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::table_file;
@@ -16,7 +17,7 @@ table_file! {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GpuPackage {
     /// Normalized name, without a CUDA suffix: `cupy` stands for `cupy-cuda12x`, too.
@@ -43,7 +44,7 @@ pub struct GpuPackage {
     pub source: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GpuUse {
     /// A framework whose builds are listed in `frameworks.toml`.
@@ -63,9 +64,10 @@ pub enum GpuUse {
 }
 
 /// The CUDA major of a package's wheels from a release on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CudaFrom {
+    #[schemars(with = "String")]
     pub from: Version,
     pub major: u8,
 }

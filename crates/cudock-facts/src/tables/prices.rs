@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use cudock_base::Usd;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::version::Date;
@@ -50,7 +51,7 @@ impl PackedPrice {
 }
 
 /// A price in a region, with its source.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PriceRow<'a> {
     pub size: &'a str,
     pub region: &'a str,

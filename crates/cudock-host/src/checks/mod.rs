@@ -12,11 +12,12 @@ use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_facts::tables::{Branch, Gpu};
 use cudock_facts::version::{Capability, CudaVersion, Date, DriverVersion};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::host::{Host, NvmlResult};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckStatus {
     Ok,
@@ -41,7 +42,7 @@ impl CheckStatus {
 }
 
 /// The part of the stack that a check belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Area {
     Gpu,
@@ -54,7 +55,7 @@ pub enum Area {
 }
 
 /// One statement about the host.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Check {
     pub area: Area,
     pub status: CheckStatus,
@@ -105,7 +106,7 @@ impl Check {
     }
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct GpuReport {
     /// The name from the driver, or by PCI id.
     pub name: String,
@@ -115,7 +116,7 @@ pub struct GpuReport {
 }
 
 /// What a framework will do on this host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Uses the GPU.
@@ -143,7 +144,7 @@ impl Verdict {
 }
 
 /// A framework and what it will do.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FrameworkReport {
     /// `torch`
     pub name: String,
@@ -157,7 +158,7 @@ pub struct FrameworkReport {
     pub reason: String,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Diagnosis {
     pub gpus: Vec<GpuReport>,
     pub driver: Option<DriverVersion>,

@@ -9,7 +9,7 @@ pub use input::{InputShape, ModelInput, ShapeOfRow};
 use crate::rng::Rng;
 use crate::{LoadError, LoadRequest, ServerUrl};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BenchProtocol {
     /// `POST /predict` with `{"input": …}`.

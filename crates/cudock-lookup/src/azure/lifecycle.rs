@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use cudock_facts::tables::{Lifecycle, Size};
 use cudock_facts::version::Date;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::size::{TABLES, gpu_text};
 use crate::result::{LookupResult, cells, enum_name, or_dash};
 
 /// The stage in the life cycle of a size, in the order of the list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Stage {
     Ended,
@@ -22,8 +23,9 @@ enum Stage {
     Undocumented,
 }
 
-#[derive(Serialize)]
-struct LifecycleRow<'a> {
+/// A size and when it ends.
+#[derive(Serialize, JsonSchema)]
+pub struct LifecycleRow<'a> {
     size: &'a str,
     series: Option<&'a str>,
     gpu: String,

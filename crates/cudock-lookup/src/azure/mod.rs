@@ -6,6 +6,7 @@ mod service;
 mod size;
 mod storage;
 
+pub(crate) use self::lifecycle::LifecycleRow;
 pub use self::service::service;
 pub use self::size::{SizeQuery, known_region, size};
 pub use self::storage::storage;

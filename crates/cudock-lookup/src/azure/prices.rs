@@ -3,10 +3,10 @@
 use cudock_base::{UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_facts::tables::{PriceRow, Size};
-use serde_json::json;
 
 use super::size::{TABLES, prices_of};
-use crate::result::{LookupResult, or_dash};
+use crate::result::{LookupResult, or_dash, value};
+use crate::rows::SizePriceRow;
 
 /// Prices of a GPU are shown to a hundredth of a cent.
 const STEP: u128 = 100_000;
@@ -19,7 +19,10 @@ pub(super) fn result(facts: &Facts, size: &Size, region: Option<&str>) -> Result
     }
     let columns = ["region", "USD/h", "USD/GPU-h", "as of", "Spot", "saves", "as of"];
     let per_gpu = |row: &PriceRow<'_>| row.price.and_then(|usd| per_gpu(size, usd));
-    let json = |row: &PriceRow<'_>| json!({ "price": row, "usd_per_gpu_hour": per_gpu(row), "spot_saves_percent": discount(row) });
+    let json = |row: &PriceRow<'_>| {
+        let (usd_per_gpu_hour, spot_saves_percent) = (per_gpu(row), discount(row));
+        value(&SizePriceRow { price: row, usd_per_gpu_hour, spot_saves_percent })
+    };
     Ok(LookupResult::list_as(&TABLES, &rows, &columns, json, |row| {
         vec![
             row.region.to_owned(),

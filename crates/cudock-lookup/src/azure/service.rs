@@ -3,9 +3,9 @@
 use cudock_base::UsageError;
 use cudock_facts::Facts;
 use cudock_facts::tables::{Profile, ServiceGpu};
-use serde_json::json;
 
 use crate::result::{LookupResult, Sheet, by_id, cells, enum_name, joined};
+use crate::rows::ServiceRow;
 
 const TABLES: [&str; 1] = ["azure_services"];
 
@@ -58,7 +58,7 @@ pub fn service(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
     for row in &behaviour {
         sheet = sheet.field("note", row.text.clone());
     }
-    let row = json!({ "service": service, "profiles": profiles, "drivers": drivers, "limits": limits, "behaviour": behaviour });
+    let row = ServiceRow { service, profiles, drivers, limits, behaviour };
     let sheet = sheet.sources(services.table.resolve(&service.source));
-    Ok(LookupResult::sheet(&TABLES, row, sheet))
+    Ok(LookupResult::sheet(&TABLES, &row, sheet))
 }

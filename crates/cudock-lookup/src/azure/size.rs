@@ -5,10 +5,10 @@ use cudock_facts::Facts;
 use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::{Lifecycle, PriceRow, Size};
 use cudock_facts::version::Date;
-use serde_json::json;
 
 use super::{lifecycle, prices};
-use crate::result::{LookupResult, Sheet, enum_name, joined, or_dash};
+use crate::result::{LookupResult, Sheet, enum_name, joined, or_dash, value};
+use crate::rows::{OneSizeRow, SizeRow};
 
 pub(super) const TABLES: [&str; 3] = ["azure_sizes", "azure_prices", "gpus"];
 
@@ -52,7 +52,7 @@ pub fn size(facts: &Facts, query: &SizeQuery<'_>) -> Result<LookupResult, UsageE
             let size = find(facts, name)?;
             let rows = prices_of(facts, size, region);
             let sheet = size_sheet(facts, size, &rows, query.today);
-            Ok(LookupResult::sheet(&TABLES, json!({ "size": size, "prices": rows }), sheet))
+            Ok(LookupResult::sheet(&TABLES, &OneSizeRow { size, prices: &rows }, sheet))
         }
         (None, false, false) => sizes(facts, query, region),
     }
@@ -211,7 +211,9 @@ fn sizes(facts: &Facts, query: &SizeQuery<'_>, region: Option<&str>) -> Result<L
     let per_gpu = |(size, price): &(&Size, Option<PriceRow<'_>>)| {
         price.as_ref().and_then(|row| prices::per_gpu(size, row.price?))
     };
-    let json = |row: &(&Size, Option<PriceRow<'_>>)| json!({ "size": row.0, "cheapest": row.1, "usd_per_gpu_hour": per_gpu(row) });
+    let json = |row: &(&Size, Option<PriceRow<'_>>)| {
+        value(&SizeRow { size: row.0, cheapest: row.1.as_ref(), usd_per_gpu_hour: per_gpu(row) })
+    };
     Ok(LookupResult::list_as(&TABLES, &rows, &columns, json, |row| {
         let (size, price) = (row.0, row.1.as_ref());
         vec![

@@ -2,9 +2,9 @@
 
 use cudock_base::UsageError;
 use cudock_facts::Facts;
-use serde_json::json;
 
 use crate::result::{LookupResult, Sheet, by_id, cells, enum_name, lines, or_dash};
+use crate::rows::StorageRow;
 
 const TABLES: [&str; 1] = ["azure_storage"];
 
@@ -34,6 +34,5 @@ pub fn storage(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
         .field("limits", lines(limit_lines))
         .maybe("note", row.note.as_ref())
         .sources(storage.table.resolve(&row.source));
-    let row = json!({ "storage": row, "prices": prices, "limits": limits });
-    Ok(LookupResult::sheet(&TABLES, row, sheet))
+    Ok(LookupResult::sheet(&TABLES, &StorageRow { storage: row, prices, limits }, sheet))
 }

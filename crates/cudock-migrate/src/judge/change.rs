@@ -3,13 +3,14 @@
 use cudock_facts::Facts;
 use cudock_facts::tables::{Profile, Size, SizeDriver, Vendor};
 use cudock_facts::version::{Capability, SmArch, Variant};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::codes;
 use super::old::{MachineGpu, OldMachine};
 
 /// Something that must change, or be reviewed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Change {
     /// The finding code, if there is one.
     pub code: Option<&'static str>,

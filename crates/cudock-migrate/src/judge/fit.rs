@@ -1,11 +1,12 @@
 //! Rates how well a size replaces another.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::old::MachineGpu;
 
 /// How well a size replaces the old one, the best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fit {
     /// As many GPUs, each with as much memory.

@@ -3,11 +3,12 @@
 use cudock_facts::Facts;
 use cudock_facts::tables::Size;
 use cudock_facts::version::Capability;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::price::HourlyPrice;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MachineGpu {
     pub id: String,
     /// The count; below one is a share.
@@ -17,7 +18,7 @@ pub struct MachineGpu {
     pub capability: Option<Capability>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OldMachine {
     /// The size, or the GPU of a service.
     pub name: String,

@@ -4,6 +4,7 @@ use cudock_base::{Usd, suggest};
 use cudock_facts::Facts;
 use cudock_facts::tables::{MeterKind, Profile};
 use cudock_facts::version::Date;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Assessor;
@@ -18,7 +19,7 @@ pub(super) fn known_region<'f>(facts: &'f Facts, name: Option<&str>) -> Option<&
     priced.chain(retiring).chain(profiled).find(|known| suggest::normalize(known) == wanted)
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HourlyPrice {
     /// Pay as you go.
     pub usd: Usd,
@@ -30,7 +31,7 @@ pub struct HourlyPrice {
 }
 
 /// The old and the new price in one region.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PriceComparison {
     /// A region where both have a price.
     pub region: String,

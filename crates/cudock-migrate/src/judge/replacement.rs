@@ -3,6 +3,7 @@
 use cudock_base::suggest::normalize;
 use cudock_facts::Facts;
 use cudock_facts::tables::{Profile, Size, Vendor};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Assessor;
@@ -15,7 +16,7 @@ use super::price::{HourlyPrice, PriceComparison, compare};
 const MAX_REPLACEMENTS: usize = 3;
 
 /// A replacement for an old choice.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Replacement {
     /// The size, or the workload profile of Container Apps.
     pub name: String,

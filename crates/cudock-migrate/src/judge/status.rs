@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use cudock_facts::tables::{Lifecycle, Size};
 use cudock_facts::version::Date;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "is")]
 pub enum Status {
     Retired {

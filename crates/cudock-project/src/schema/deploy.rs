@@ -1,13 +1,14 @@
 //! `[deploy]`: where the workload may run.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::one_or_many;
 use super::spot::SpotChoice;
-use crate::TimeSpan;
+use crate::{TimeSpan, json_schema};
 
 /// Where the workload may run. `cudock plan` compares everything that is allowed; `target` is the choice.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Deploy {
     /// The chosen target.
@@ -16,23 +17,28 @@ pub struct Deploy {
     pub ttl: Option<TimeSpan>,
     /// Allowed regions: `["westeurope", "swedencentral"]`; all if absent.
     #[serde(deserialize_with = "one_or_many::names")]
+    #[schemars(schema_with = "json_schema::names")]
     pub regions: Vec<String>,
     /// Allowed services: `["vm", "batch", "ml", "container-apps"]`; all if absent.
     #[serde(deserialize_with = "one_or_many::names")]
+    #[schemars(schema_with = "json_schema::names")]
     pub services: Vec<String>,
     /// Allowed sizes: `["Standard_NC4as_T4_v3"]`; all if absent.
     #[serde(deserialize_with = "one_or_many::names")]
+    #[schemars(schema_with = "json_schema::names")]
     pub sizes: Vec<String>,
     /// Whether it may be evicted: `true`, `false`, `"only"`, or a table with the cost of an eviction.
+    #[schemars(schema_with = "json_schema::spot")]
     pub spot: Option<SpotChoice>,
     /// Most US dollars: for a whole job, or for a month of a service.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub budget: Option<f64>,
     /// How much the service must manage.
     pub management: Option<ManagementWanted>,
 }
 
 /// Deployment targets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeployTarget {
     /// This machine.
@@ -51,7 +57,7 @@ pub enum DeployTarget {
 }
 
 /// How much a service must manage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ManagementWanted {
     /// The user manages the machines

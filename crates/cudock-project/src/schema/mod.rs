@@ -10,6 +10,7 @@ mod spot;
 mod start;
 mod workload;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use data::{Data, DataAccess};
@@ -22,7 +23,7 @@ pub use start::Start;
 pub use workload::{Workload, WorkloadKind};
 
 /// The whole file.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Manifest {
     /// Name of the project; that of the directory if absent.

@@ -4,23 +4,29 @@ use std::fmt;
 
 use cudock_base::Arch;
 use cudock_facts::version::Capability;
+use schemars::JsonSchema;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::one_or_many;
-use crate::ByteSize;
+use crate::check::PRECISIONS;
+use crate::{ByteSize, json_schema};
 
 /// The GPUs and the machine that a workload needs. What is absent is found by inspection, or assumed.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Needs {
     /// Memory of each GPU: `"16GiB"`. Estimated from the model if absent.
+    #[schemars(extend("pattern" = "[1-9]"))]
     pub gpu_memory: Option<ByteSize>,
     /// Number format: `"fp32"`, `"bf16"`, `"fp16"`, `"fp8"`, `"int8"`, `"int4"`.
+    #[schemars(extend("enum" = PRECISIONS))]
     pub precision: Option<String>,
     /// GPUs in one instance: `8`.
+    #[schemars(extend("minimum" = 1))]
     pub gpus: Option<u32>,
     /// Instances that work together: `2`.
+    #[schemars(extend("minimum" = 1))]
     pub nodes: Option<u32>,
     /// Whether the GPUs of an instance must be connected by `NVLink`.
     pub nvlink: Option<bool>,
@@ -30,12 +36,16 @@ pub struct Needs {
     pub capability: Option<CapabilityRange>,
     /// Allowed GPUs: `"T4"`, or `["A100-80", "H100"]`; any if absent.
     #[serde(deserialize_with = "one_or_many::names")]
+    #[schemars(schema_with = "json_schema::names")]
     pub gpu: Vec<String>,
     /// Virtual processors of an instance: `8`.
+    #[schemars(extend("minimum" = 1))]
     pub cpu: Option<u32>,
     /// Main memory of an instance: `"64GiB"`.
+    #[schemars(extend("pattern" = "[1-9]"))]
     pub memory: Option<ByteSize>,
     /// Processor architecture of the program.
+    #[schemars(with = "String", extend("enum" = ["x86_64", "amd64", "aarch64", "arm64"]))]
     pub architecture: Option<Arch>,
 }
 

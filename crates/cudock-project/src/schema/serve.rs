@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{ByteSize, TimeSpan};
 
 /// The device that runs a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[value(rename_all = "lower")]
 pub enum DeviceChoice {
@@ -46,11 +47,12 @@ impl DeviceChoice {
 // Every setting of a server or a model. Flags and `cudock.toml` are read into this struct and combined by `or`; what
 // neither sets is `None` and gets its default in `cudock-serve`. `serde(skip)` marks settings without a key,
 // `arg(skip)` those without a flag.
-#[derive(Clone, Debug, Default, PartialEq, Args, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Args, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServeOptions {
     /// Listen on this address; repeatable [default: 127.0.0.1:8000]
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "port")]
+    #[schemars(extend("items" = {"type": "string", "pattern": ":[0-9]{1,5}$"}))]
     pub listen: Option<Vec<SocketAddr>>,
 
     /// Run the model on this device [default: a GPU if there is one]
@@ -214,7 +216,7 @@ impl ServeOptions {
 }
 
 /// Settings of the form on the server's page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TryModel {
     /// Values of blank paper and of ink, for models that take a small image.

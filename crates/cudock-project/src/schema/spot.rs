@@ -2,20 +2,24 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::TimeSpan;
 
 /// Whether evictable machines are allowed, and what an eviction costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct SpotChoice {
+    /// Whether such machines are allowed: `true`, `false` or `"only"`.
     #[serde(rename = "allow")]
     pub allowed: SpotUse,
     /// Evictions per hour of one instance: `0.05`.
+    #[schemars(extend("minimum" = 0))]
     pub evictions: Option<f64>,
     /// Time between checkpoints: `"30m"`; work starts over if absent.
+    #[schemars(extend("pattern" = "[1-9]"))]
     pub checkpoint_every: Option<TimeSpan>,
     /// Time to write one: `"20s"`.
     pub checkpoint_takes: Option<TimeSpan>,

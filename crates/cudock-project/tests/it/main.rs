@@ -12,6 +12,7 @@ mod any_text;
 mod contradictions;
 mod manifest;
 mod plan_keys;
+mod schema;
 
 use std::path::Path;
 

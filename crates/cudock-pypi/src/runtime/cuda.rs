@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use cudock_facts::Facts;
 use cudock_host::ld_cache::Cache;
 use cudock_host::{Files, loader};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::RuntimeLibrary;
@@ -17,7 +18,7 @@ const DRIVER_LIBRARY: &str = "libcuda.so.1";
 const TENSORRT_LIBRARY: &str = "libnvinfer.so.10";
 
 /// The locations of CUDA's libraries for the GPU build.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CudaLibraries {
     /// Directories for `LD_LIBRARY_PATH`, without those that the loader searches by default.
     #[serde(rename = "folders")]
@@ -27,7 +28,7 @@ pub struct CudaLibraries {
 }
 
 /// A library that was not found, and the package that contains it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MissingLibrary {
     /// libcudnn.so.9
     pub soname: String,

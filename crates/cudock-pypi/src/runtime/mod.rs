@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use context::SearchContext;
@@ -17,7 +18,7 @@ pub use find::{find, find_all};
 pub use install::{Installed, Installer, ensure, wheel_for};
 
 /// The builds that can be installed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Package {
     /// For the CPU.
@@ -53,7 +54,7 @@ impl FromStr for Package {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "how")]
 pub enum FoundBy {
     Variable {
@@ -82,7 +83,7 @@ impl fmt::Display for FoundBy {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RuntimeLibrary {
     /// The build: the GPU build if there is a CUDA provider in its directory.
     pub package: Package,

@@ -14,7 +14,9 @@ use cudock_base::text::escape;
 use cudock_http::Progress;
 use cudock_image::unpack::{LayerStore, Pruned, Unpacked};
 use cudock_image::{Image, ImageError, RunConfig};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use super::{Engine, LogRequest, RunRequest, Summary};
 use crate::copy::{Copied, CopyRequest};
@@ -31,6 +33,20 @@ use crate::status::{ContainerState, ContainerStatus};
 use crate::usage::Process;
 
 pub type Open = Box<dyn Fn(&str) -> Result<Image, ImageError>>;
+
+/// Everything about one container except the values of its variables.
+#[derive(Serialize, JsonSchema)]
+pub struct ContainerDetails {
+    plan: Plan,
+    status: ContainerStatus,
+    /// When it was created, in UTC.
+    created: String,
+    #[serde(rename = "folder")]
+    directory: PathBuf,
+    log: PathBuf,
+    /// Bytes that it wrote to its root file system.
+    written_bytes: u64,
+}
 
 pub struct Builtin {
     pub home: Home,
@@ -281,14 +297,15 @@ impl Engine for Builtin {
     fn inspect(&self, name: &str) -> Result<Value, RuntimeError> {
         let (dir, plan) = self.home.find(name)?;
         let status = dir.current(&plan)?;
-        Ok(json!({
-            "plan": plan,
-            "status": status,
-            "created": Timestamp::from_millis(plan.created).to_string(),
-            "folder": dir.path(),
-            "log": dir.log(),
-            "written_bytes": crate::end::written(&dir)?,
-        }))
+        let details = ContainerDetails {
+            created: Timestamp::from_millis(plan.created).to_string(),
+            plan,
+            status,
+            directory: dir.path().to_owned(),
+            log: dir.log(),
+            written_bytes: crate::end::written(&dir)?,
+        };
+        Ok(serde_json::to_value(details).unwrap_or_default())
     }
 
     fn kill(&self, name: &str, signal: &str) -> Result<(), RuntimeError> {

@@ -6,6 +6,7 @@ pub mod external;
 use std::path::PathBuf;
 
 pub use cudock_image::Pull;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -37,7 +38,7 @@ pub struct RunRequest {
     pub platform: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Summary {
     pub id: String,
     pub name: String,

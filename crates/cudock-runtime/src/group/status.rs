@@ -4,9 +4,10 @@ use std::fmt;
 
 use cudock_group::restart::{GroupState, Outcome};
 use cudock_group::sequence::Phase;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupStatus {
     pub name: String,
     pub state: GroupState,
@@ -21,7 +22,7 @@ pub struct GroupStatus {
     pub containers: Vec<MemberStatus>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemberStatus {
     /// Its name in the group.
     pub name: String,
@@ -38,7 +39,7 @@ pub struct MemberStatus {
     pub reason: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemberPhase {
     Waiting,

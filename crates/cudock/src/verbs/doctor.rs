@@ -7,6 +7,7 @@ use cudock_base::format::count;
 use cudock_facts::Facts;
 use cudock_host::host::NvmlResult;
 use cudock_host::{Check, CheckStatus, Diagnosis, Host, Root, examine, nvml, probe};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cli::DoctorArgs;
@@ -17,8 +18,8 @@ use crate::output::{self, BOLD, DIM, DoctorFormat, GREEN, RED, TableUsed, YELLOW
 
 const TABLES: [&str; 5] = ["gpus", "drivers", "toolkits", "forward_compat", "frameworks"];
 
-#[derive(Serialize)]
-struct DoctorReport<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DoctorReport<'a> {
     schema: u8,
     status: CheckStatus,
     #[serde(flatten)]

@@ -9,6 +9,7 @@ use cudock_explain::{
 };
 use cudock_facts::Facts;
 use cudock_facts::tables::{CudaError, FindingPage, Message};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cli::ExplainArgs;
@@ -21,8 +22,17 @@ const SHOWN: usize = 5;
 /// The number of bytes between progress updates.
 const PROGRESS_STEP: u64 = 256 << 20;
 
-#[derive(Serialize)]
-struct JsonReport<'a> {
+/// The report as JSON, which depends on what is explained.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum ExplainReport<'a> {
+    Log(JsonLog<'a>),
+    Finding(JsonPage<'a>),
+    CudaError(JsonCudaError<'a>),
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct JsonLog<'a> {
     schema: u8,
     subject: String,
     bytes: u64,
@@ -33,7 +43,7 @@ struct JsonReport<'a> {
     tables: &'a [TableUsed],
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct JsonMessage<'a> {
     line: u64,
     count: u64,
@@ -42,14 +52,14 @@ struct JsonMessage<'a> {
     message: Message,
 }
 
-#[derive(Serialize)]
-struct JsonPage<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct JsonPage<'a> {
     schema: u8,
     finding: &'a FindingPage,
 }
 
-#[derive(Serialize)]
-struct JsonCudaError<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct JsonCudaError<'a> {
     schema: u8,
     cuda_error: &'a CudaError,
     messages: Vec<&'a Message>,
@@ -147,7 +157,7 @@ fn finding(facts: &Facts, code: &str, verbose: bool, format: Format) -> Result<O
         Failure::input(format!("unknown finding {}", code.to_ascii_uppercase())).near(&near)
     })?;
     match format {
-        Format::Json => output::json(&JsonPage { schema: 1, finding: page }),
+        Format::Json => output::json(&ExplainReport::Finding(JsonPage { schema: 1, finding: page })),
         Format::Text => {
             line(styled(BOLD, &format!("{}: {}", page.code, page.title)));
             line("");
@@ -164,7 +174,7 @@ fn cuda_error(facts: &Facts, error: &CudaError, verbose: bool, format: Format) {
     let of_code = |message: &&Message| message.cuda_code == Some(error.code);
     let messages: Vec<&Message> = facts.messages().message.iter().filter(of_code).collect();
     if format == Format::Json {
-        output::json(&JsonCudaError { schema: 1, cuda_error: error, messages });
+        output::json(&ExplainReport::CudaError(JsonCudaError { schema: 1, cuda_error: error, messages }));
         return;
     }
     line(styled(BOLD, &format!("CUDA error {}: {}", error.code, error.name)));
@@ -192,7 +202,7 @@ fn print_json(facts: &Facts, subject: &str, report: &LogReport<'_>, tables: &[Ta
         excerpt: &hit.excerpt,
         message: Message { fix: cudock_explain::fixes(facts, hit), ..hit.message.clone() },
     });
-    output::json(&JsonReport {
+    output::json(&ExplainReport::Log(JsonLog {
         schema: 1,
         subject: subject.to_owned(),
         bytes: report.bytes,
@@ -200,7 +210,7 @@ fn print_json(facts: &Facts, subject: &str, report: &LogReport<'_>, tables: &[Ta
         messages: messages.collect(),
         nvidia_smi: report.smi.as_ref(),
         tables,
-    });
+    }));
 }
 
 fn print_text(facts: &Facts, subject: &str, report: &LogReport<'_>, args: &ExplainArgs) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use cudock_fatbin::{Binary, CodeSummary, CodeTarget, Coverage, FileError, Inspected, Kernel, Linkage};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cli::InspectArgs;
@@ -10,15 +11,15 @@ use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, BOLD, DIM, Format, RED, YELLOW, line, styled};
 use cudock_base::format::{count, fixed_bytes};
 
-#[derive(Serialize)]
-struct InspectReport {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct InspectReport {
     schema: u8,
     files: Vec<FileReport>,
     summary: String,
     errors: Vec<Problem>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FileReport {
     path: String,
     size: u64,
@@ -34,7 +35,7 @@ struct FileReport {
     coverage: Coverage,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct GpuCode {
     modules: usize,
     entries: Vec<CodeLine>,
@@ -50,14 +51,14 @@ struct GpuCode {
     damage: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SectionReport {
     name: String,
     modules: u64,
     entries: Vec<CodeLine>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct CodeLine {
     kind: &'static str,
     arch: String,
@@ -68,7 +69,7 @@ struct CodeLine {
     bytes: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct KernelReport {
     arch: String,
     name: String,
@@ -78,7 +79,7 @@ struct KernelReport {
     code_bytes: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Problem {
     path: String,
     message: String,

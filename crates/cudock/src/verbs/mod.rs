@@ -19,6 +19,7 @@ mod pointer;
 mod prices;
 mod progress;
 mod runtime;
+mod schema;
 mod serve;
 mod slim;
 
@@ -39,6 +40,7 @@ pub(crate) use self::pointer::other_verb;
 pub(crate) use self::prices::PricesArgs;
 use self::prices::tables;
 pub(crate) use self::runtime::RuntimeArgs;
+pub(crate) use self::schema::SchemaArgs;
 pub(crate) use self::serve::ServeArgs;
 use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
@@ -71,6 +73,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Prices(args) => prices::run(directory, &args, plain?),
         Verb::Inspect(args) => inspect::run(&args, plain?),
         Verb::Bench(args) => bench::run(&args, plain?),
+        Verb::Schema(args) => plain.and_then(|_| schema::run(&args)),
         Verb::Serve(args) => plain.and_then(|_| serve::run(&args)),
 
         Verb::Run(args) => plain.and_then(|_| containers::run(&args)),

@@ -7,14 +7,15 @@ use cudock_facts::Facts;
 use cudock_facts::version::Capability;
 use cudock_fatbin::{SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed};
 use cudock_target::{capabilities, capability_named};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cli::SlimArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, BOLD, Format, TableUsed, YELLOW, line, styled};
 
-#[derive(Serialize)]
-struct SlimReport<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SlimReport<'a> {
     schema: u8,
     targets: BTreeMap<&'a str, Capability>,
     files: Vec<FileReport>,
@@ -25,7 +26,7 @@ struct SlimReport<'a> {
     tables: &'a [TableUsed],
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FileReport {
     path: String,
     #[serde(flatten)]
@@ -36,7 +37,7 @@ struct FileReport {
     uncovered: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
 struct Total {
     bytes_before: u64,
     bytes_after: u64,

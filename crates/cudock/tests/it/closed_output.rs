@@ -1,6 +1,6 @@
 //! The exit code is that of the answer, also where nobody reads it: `cudock check … | head -1` with pipefail.
 
-use crate::support::{cudock, shown};
+use crate::support::{cudock, schema, shown};
 
 /// Verbs that answer from files and tables, with the code of their answer.
 const CALLS: [(&[&str], i32); 18] = [
@@ -36,7 +36,7 @@ fn the_exit_code_survives_a_closed_stdout_in_every_verb() {
             command.current_dir(folder.path()).env("HOME", folder.path());
             command
         };
-        let read = command().output().unwrap();
+        let read = schema::output(&mut command());
         assert_eq!(read.status.code(), Some(wanted), "{arguments:?}: {}", shown(&read));
         // The reader has gone before the first byte: every write answers EPIPE.
         let (reader, writer) = std::io::pipe().unwrap();

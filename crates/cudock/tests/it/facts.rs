@@ -1,6 +1,6 @@
 //! `cudock facts` as a user types it.
 
-use crate::support::{self, code, json, run, shown};
+use crate::support::{self, code, json, run, schema, shown};
 
 macro_rules! answers {
     ($($name:ident: $($word:literal)+;)+) => {
@@ -105,7 +105,7 @@ fn json_has_typed_rows_and_the_age_of_its_tables() {
 fn sizes_are_listed_by_the_day_of_their_end() {
     let on = |day: &str| {
         let mut command = support::cudock(&["facts", "size", "--lifecycle", "--format", "json"]);
-        json(&command.env("CUDOCK_TODAY", day).output().unwrap())
+        json(&schema::output(command.env("CUDOCK_TODAY", day)))
     };
     let report = on("2026-11-15");
     let rows = report["rows"].as_array().unwrap();
@@ -156,10 +156,8 @@ fn a_stale_table_is_said_once() {
     let talk = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(talk.matches("older than 180 days").count(), 1, "{talk}");
     assert!(talk.contains("gpus (2026-11-14)"), "{talk}");
-    let report = support::cudock(&["facts", "gpu", "T4", "--format", "json"])
-        .env("CUDOCK_TODAY", "2027-07-01")
-        .output()
-        .unwrap();
+    let mut command = support::cudock(&["facts", "gpu", "T4", "--format", "json"]);
+    let report = schema::output(command.env("CUDOCK_TODAY", "2027-07-01"));
     assert_eq!(json(&report)["tables"][0]["stale"], true);
 }
 

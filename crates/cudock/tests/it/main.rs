@@ -34,6 +34,7 @@ mod page;
 mod plan;
 mod prices;
 mod runtime;
+mod schema;
 mod serve;
 mod serve_support;
 mod support;

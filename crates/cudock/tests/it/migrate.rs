@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use crate::support::{code, cudock, json, run, run_with_input, shown};
+use crate::support::{code, cudock, json, run, run_with_input, schema, shown};
 
 const SCRIPT: &str = "\
 #!/usr/bin/env bash
@@ -49,7 +49,7 @@ fn migrate(files: &[(&str, &[u8])], arguments: &[&str]) -> Output {
 
 fn in_folder(folder: &Path, arguments: &[&str]) -> Output {
     let words: Vec<&str> = std::iter::once("migrate").chain(arguments.iter().copied()).collect();
-    cudock(&words).current_dir(folder).output().unwrap()
+    schema::output(cudock(&words).current_dir(folder))
 }
 
 #[test]

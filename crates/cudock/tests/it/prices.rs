@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use cudock_testkit::http::{Reply, Request, Server};
 
-use crate::support::{self, code, json, shown};
+use crate::support::{self, code, json, schema, shown};
 
 const T4: &str = "Standard_NC4as_T4_v3";
 
@@ -78,7 +78,7 @@ fn cudock(config: &Path, args: &[&str]) -> Command {
 }
 
 fn run(config: &Path, args: &[&str]) -> Output {
-    cudock(config, args).output().unwrap()
+    schema::output(&mut cudock(config, args))
 }
 
 fn refresh(config: &Path, service: &Service, args: &[&str]) -> Output {

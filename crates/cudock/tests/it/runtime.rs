@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use cudock_testkit::http::{Reply, Server};
 
-use crate::support::{code, cudock, json, shown, zip};
+use crate::support::{code, cudock, json, schema, shown, zip};
 
 const FILE: &str = "onnxruntime-1.31.1-cp312-cp312-test.whl";
 /// Of [`wheel`].
@@ -95,7 +95,7 @@ fn an_install_from_an_index_is_told_and_done_once() {
 fn json_has_the_shape_that_others_rely_on() {
     let user = User::new();
     let words = ["runtime", "install", "onnxruntime", "--format", "json"];
-    let report = json(&user.command(&words).env("PIP_INDEX_URL", index()).output().unwrap());
+    let report = json(&schema::output(user.command(&words).env("PIP_INDEX_URL", index())));
     assert_eq!(report["schema"], 1);
     assert_eq!(report["fetched"], true);
     assert_eq!(report["runtime"]["package"], "onnxruntime");
@@ -104,7 +104,7 @@ fn json_has_the_shape_that_others_rely_on() {
     assert_eq!(report["runtime"]["library"], user.library().to_str().unwrap());
     assert_eq!(report["tables"][0]["name"], "runtimes");
 
-    let list = json(&user.command(&["runtime", "list", "--format", "json"]).output().unwrap());
+    let list = json(&schema::output(&mut user.command(&["runtime", "list", "--format", "json"])));
     assert_eq!(list["schema"], 1);
     assert_eq!(list["found"][0]["library"], user.library().to_str().unwrap());
     assert_eq!(list["found"][0]["usable"], true);
@@ -163,7 +163,7 @@ fn a_named_library_comes_first_and_its_providers_tell_its_build() {
     }
     let listed = |named: &Path| {
         let mut command = user.command(&["runtime", "list", "--format", "json"]);
-        json(&command.env("CUDOCK_ONNXRUNTIME", named).output().unwrap())
+        json(&schema::output(command.env("CUDOCK_ONNXRUNTIME", named)))
     };
     let first = &listed(&folder)["found"][0];
     assert_eq!(first["package"], "onnxruntime-gpu");

@@ -5,6 +5,7 @@ use std::path::Path;
 use cudock_engine::{DeviceInfo, Engine, EngineSettings, Provider};
 use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
 use cudock_load::engine_bench::{BatchRun, EngineBench, EngineBenchError, EngineReport, JsonCost};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::{BenchArgs, EngineDevice};
@@ -14,8 +15,8 @@ use crate::output::{self, Format, status, warning};
 use crate::verbs::serve::runtime;
 
 /// The JSON report; see docs/bench.md.
-#[derive(Debug, Serialize)]
-pub(super) struct EngineBenchReport {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct EngineBenchReport {
     schema: u8,
     pub(super) model: String,
     pub(super) device: DeviceInfo,

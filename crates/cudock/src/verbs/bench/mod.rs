@@ -7,6 +7,8 @@ mod print;
 mod runs;
 
 pub(crate) use self::args::BenchArgs;
+pub(super) use self::bare::EngineBenchReport;
+pub(super) use self::runs::BenchReport;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::Format;
 use cudock_load::LoadError;

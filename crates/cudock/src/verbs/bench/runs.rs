@@ -6,6 +6,7 @@ use cudock_load::{
     Load, LoadReport, LoadSettings, Prepared, RateSearch, RequestOptions, SearchStep, ServerUrl,
     highest_rate, prepare,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::BenchArgs;
@@ -26,8 +27,8 @@ fn warm_up(args: &BenchArgs) -> Duration {
     args.warm_up.map_or(WARM_UP, |span| span.0)
 }
 
-#[derive(Debug, Serialize)]
-pub(super) struct BenchReport {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct BenchReport {
     schema: u8,
     url: String,
     path: String,
@@ -39,7 +40,7 @@ pub(super) struct BenchReport {
 }
 
 /// The result of a rate search.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SearchResult {
     pub(super) target_p99_ms: f64,
     /// The highest rate within the target, if there is one.

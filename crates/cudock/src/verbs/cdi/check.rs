@@ -1,13 +1,14 @@
 use cudock_inject::DriverRoots;
 use cudock_inject::cdi::{CheckTarget, Finding, Level, check_directories};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{CheckArgs, driver, root};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BLUE, Format, GREEN, RED, line, styled};
 
-#[derive(Serialize)]
-struct CheckReport<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CheckReport<'a> {
     schema: u8,
     /// The driver they were checked against, if one was found.
     driver: Option<String>,

@@ -11,6 +11,7 @@ use cudock_host::Root;
 use cudock_host::host::NvmlResult;
 use cudock_inject::{Driver, DriverRoots};
 
+pub(super) use self::check::CheckReport;
 pub(crate) use self::hook::CdiHookArgs;
 use crate::cli::FormatArg;
 use crate::failure::{Failure, Outcome, chain};

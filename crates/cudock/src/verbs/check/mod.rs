@@ -12,6 +12,7 @@ use cudock_base::Report as _;
 use cudock_compat::evidence::Component;
 use cudock_compat::{Context, GatherError, Judgement, Subject, Target, Verdict, gather, judge, subject};
 use cudock_facts::Facts;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cli::CheckArgs;
@@ -25,8 +26,8 @@ const TABLES: [&str; 8] =
     ["gpus", "drivers", "toolkits", "forward_compat", "images", "frameworks", "packages", "azure_sizes"];
 
 /// One object for programs; see docs/check.md.
-#[derive(Serialize)]
-struct CheckReport<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CheckReport<'a> {
     schema: u8,
     subject: &'a str,
     results: &'a [TargetResult],
@@ -35,7 +36,7 @@ struct CheckReport<'a> {
 }
 
 /// The verdict for one target.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct TargetResult {
     target: Target,
     #[serde(flatten)]

@@ -5,12 +5,12 @@ use cudock_image::{Access, Pull, cached_images};
 use cudock_runtime::copy::{CopyRequest, Direction};
 use cudock_runtime::flags::{self, path_in_container};
 use cudock_runtime::status::now;
-use serde_json::json;
 
 use super::image::{platform, progress};
 use super::life_args::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
 use super::print::ago;
-use super::{builtin, engine_of, engine_of_all, print_json};
+use super::reports::{self, CachedImageReport, ImagesReport, PullReport, PulledImage, TopReport};
+use super::{builtin, engine_of, engine_of_all};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line, status, warning};
 use crate::table::TextTable;
@@ -95,7 +95,7 @@ pub(crate) fn cp(args: &CpArgs) -> Result<Outcome, Failure> {
 pub(crate) fn top(args: &TopArgs, format: Format) -> Result<Outcome, Failure> {
     let processes = engine_of(&args.engine, Some(&args.container))?.processes(&args.container)?;
     if format != Format::Text {
-        print_json(json!({ "processes": processes }));
+        reports::print(&TopReport { processes: &processes });
         return Ok(Outcome::Yes);
     }
     let rows = processes.iter().map(|process| {
@@ -129,16 +129,14 @@ pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failu
             TextTable::list(&["IMAGE", "DIGEST", "SIZE", "LAYERS", "FETCHED"], rows.collect()).print();
         }
         Format::Json => {
-            let rows = images.iter().map(|image| {
-                json!({
-                    "image": image.tag.reference.to_string(),
-                    "digest": image.tag.digest.to_string(),
-                    "bytes": image.bytes,
-                    "complete": image.complete,
-                    "fetched": image.tag.fetched,
-                })
+            let rows = images.iter().map(|image| CachedImageReport {
+                image: image.tag.reference.to_string(),
+                digest: image.tag.digest.to_string(),
+                bytes: image.bytes,
+                complete: image.complete,
+                fetched: image.tag.fetched,
             });
-            print_json(json!({ "images": rows.collect::<Vec<_>>() }));
+            reports::print(&ImagesReport { images: rows.collect() });
         }
     }
     Ok(Outcome::Yes)
@@ -156,10 +154,10 @@ pub(crate) fn pull(args: &PullArgs, format: Format) -> Result<Outcome, Failure> 
             line(&opened.name);
         }
         let bytes: u64 = opened.layers.iter().map(|layer| layer.size).sum();
-        pulled.push(json!({"image": opened.name, "layers": opened.layers.len(), "bytes": bytes}));
+        pulled.push(PulledImage { image: opened.name, layers: opened.layers.len(), bytes });
     }
     if format != Format::Text {
-        print_json(json!({ "images": pulled }));
+        reports::print(&PullReport { images: pulled });
     }
     Ok(Outcome::Yes)
 }

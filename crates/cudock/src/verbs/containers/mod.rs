@@ -8,9 +8,12 @@ mod image;
 mod life;
 mod life_args;
 mod print;
+pub(super) mod reports;
 mod request;
 mod stats;
 mod volume;
+
+use std::collections::BTreeMap;
 
 use cudock_base::format::fixed_bytes;
 use cudock_image::{Access, Pull};
@@ -21,7 +24,6 @@ use cudock_runtime::exec::ExecRequest;
 use cudock_runtime::flags;
 use cudock_runtime::group::GroupDir;
 use cudock_runtime::{cgroup_warmup, rootless};
-use serde_json::{Value, json};
 
 pub(crate) use self::args::{
     ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, NetworkChoice,
@@ -35,21 +37,11 @@ pub(crate) use self::life_args::{
     CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, StatsArgs, TopArgs, VolumeArgs,
 };
 pub(crate) use self::print::ago;
+use self::reports::{PruneReport, PsReport, WaitReport};
 pub(crate) use self::stats::stats;
 pub(crate) use self::volume::volume;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line};
-
-/// Prints JSON with the version of its schema.
-fn print_json(rest: Value) {
-    #[derive(serde::Serialize)]
-    struct JsonReport {
-        schema: u32,
-        #[serde(flatten)]
-        rest: Value,
-    }
-    crate::output::json(&JsonReport { schema: 1, rest });
-}
 
 /// The chosen engine.
 fn engine(choice: EngineChoice, access: Access) -> Result<Box<dyn Engine>, Failure> {
@@ -122,7 +114,7 @@ pub(crate) fn ps(args: &PsArgs, format: Format) -> Result<Outcome, Failure> {
     match format {
         Format::Text if args.quiet => containers.iter().for_each(|container| line(&container.id)),
         Format::Text => print::list(&containers),
-        Format::Json => print_json(json!({ "containers": containers })),
+        Format::Json => reports::print(&PsReport { containers: &containers }),
     }
     Ok(Outcome::Yes)
 }
@@ -218,9 +210,10 @@ pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
                 line(format!("removed control groups of {groups} containers"));
             }
         }
-        Format::Json => print_json(json!({
-            "layers": pruned.layers, "bytes": pruned.bytes, "control_groups": groups,
-        })),
+        Format::Json => {
+            let (layers, bytes) = (pruned.layers, pruned.bytes);
+            reports::print(&PruneReport { layers, bytes, control_groups: groups });
+        }
     }
     Ok(Outcome::Yes)
 }
@@ -228,7 +221,7 @@ pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
 /// `cudock wait`.
 pub(crate) fn wait(args: &WaitArgs, format: Format) -> Result<Outcome, Failure> {
     let engine = plain_engine(&args.engine)?;
-    let mut ended = serde_json::Map::new();
+    let mut exit_codes = BTreeMap::new();
     for container in &args.containers {
         let code = match find_group(&args.engine, container)? {
             Some(group) => cudock_runtime::group::wait(&home()?, &group)?,
@@ -237,10 +230,10 @@ pub(crate) fn wait(args: &WaitArgs, format: Format) -> Result<Outcome, Failure> 
         if format == Format::Text {
             line(code.to_string());
         }
-        ended.insert(container.clone(), code.into());
+        exit_codes.insert(container.as_str(), code);
     }
     if format != Format::Text {
-        print_json(json!({ "exit_codes": ended }));
+        reports::print(&WaitReport { exit_codes });
     }
     Ok(Outcome::Yes)
 }
@@ -249,9 +242,9 @@ pub(crate) fn wait(args: &WaitArgs, format: Format) -> Result<Outcome, Failure> 
 pub(crate) fn inspect(args: &InspectContainerArgs) -> Result<Outcome, Failure> {
     let engine = engine_of_all(&args.on)?;
     let known: Result<Vec<_>, _> = args.on.containers.iter().map(|name| engine.inspect(name)).collect();
-    print_json(match <[_; 1]>::try_from(known?) {
-        Ok([only]) => only,
-        Err(several) => json!({ "containers": several }),
-    });
+    match <[_; 1]>::try_from(known?) {
+        Ok([only]) => reports::print(&only),
+        Err(several) => reports::print(&serde_json::json!({ "containers": several })),
+    }
     Ok(Outcome::Yes)
 }

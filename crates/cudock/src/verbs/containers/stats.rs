@@ -9,11 +9,12 @@ use cudock_runtime::home::ContainerDir;
 use cudock_runtime::plan::Plan;
 use cudock_runtime::rootless;
 use cudock_runtime::usage::{Sample, Usage, usage};
-use serde_json::json;
 
 use super::args::EngineChoice;
+use super::home;
 use super::life_args::StatsArgs;
-use super::{home, print_json};
+use super::home;
+use super::reports::{self, StatsReport};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line, warning};
 use crate::table::TextTable;
@@ -95,7 +96,7 @@ fn gpu_processes(warned: &mut bool) -> Option<Vec<GpuProcess>> {
 
 fn print(used: &[Usage], once: bool, format: Format) {
     if format != Format::Text {
-        print_json(json!({ "containers": used }));
+        reports::print(&StatsReport { containers: used });
         return;
     }
     if !once && std::io::stdout().is_terminal() {

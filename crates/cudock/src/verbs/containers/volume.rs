@@ -2,11 +2,12 @@
 
 use cudock_runtime::rootless;
 use cudock_runtime::status::now;
-use serde_json::json;
 
+use super::home;
 use super::life_args::{VolumeArgs, VolumeVerb};
+use super::home;
 use super::print::{ago, joined_or_dash};
-use super::{home, print_json};
+use super::reports::{self, VolumeReport};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line};
 use crate::table::TextTable;
@@ -27,7 +28,7 @@ pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failu
                     });
                     TextTable::list(&["NAME", "USED BY", "AGE"], rows.collect()).print();
                 }
-                Format::Json => print_json(json!({ "volumes": volumes })),
+                Format::Json => reports::print(&VolumeReport { volumes: volumes.iter().collect() }),
             }
         }
         VolumeVerb::Create { name } => {
@@ -44,7 +45,7 @@ pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failu
                     })
                 })
                 .collect();
-            print_json(json!({ "volumes": found? }));
+            reports::print(&VolumeReport { volumes: found? });
         }
         VolumeVerb::Rm { names } => {
             for name in names {

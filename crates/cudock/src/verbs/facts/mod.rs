@@ -3,8 +3,10 @@
 mod print;
 
 use cudock_facts::Facts;
+use cudock_lookup::rows::FactRow;
 use cudock_lookup::{SizeQuery, arch, driver, gpu, image, package, service, storage, toolkit};
 use cudock_lookup::{jax, onnxruntime, tables, tensorflow, tensorrt, torch, torchvision};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,11 +14,12 @@ use crate::cli::{FactKind, FactsArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, TableUsed};
 
-#[derive(Serialize)]
-struct FactsReport<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct FactsReport<'a> {
     schema: u8,
     kind: &'a str,
     query: Option<&'a str>,
+    #[schemars(with = "Vec<FactRow>")]
     rows: &'a [Value],
     tables: &'a [TableUsed],
 }

@@ -19,7 +19,8 @@ use cudock_runtime::{reexec, rootless};
 
 pub(crate) use self::args::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 use crate::failure::{Failure, Outcome};
-use crate::output::{BOLD, Format, json, line, styled};
+use crate::output::{BOLD, Format, line, styled};
+use crate::verbs::containers::reports::{self, GroupsReport};
 use crate::verbs::containers::{access, home, opener, progress};
 use crate::verbs::serve::{self, ServeArgs};
 
@@ -156,7 +157,7 @@ pub(crate) fn groups(args: &GroupsArgs, format: Format) -> Result<Outcome, Failu
     }
     match format {
         Format::Text => print::list(&groups, args.name.is_some()),
-        Format::Json => json(&serde_json::json!({ "schema": 1, "groups": groups })),
+        Format::Json => reports::print(&GroupsReport { groups: &groups }),
     }
     Ok(Outcome::Yes)
 }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::Args;
 use cudock_facts::Facts;
 use cudock_migrate::{ChoiceFinding, judge, read};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::input::MigrateInput;
@@ -45,7 +46,7 @@ pub(crate) struct MigrateArgs {
 }
 
 /// The findings in one file.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FileReport {
     path: String,
     #[serde(skip)]
@@ -55,8 +56,8 @@ struct FileReport {
     left_out: usize,
 }
 
-#[derive(Serialize)]
-struct MigrateReport<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct MigrateReport<'a> {
     schema: u8,
     files: &'a [FileReport],
     /// The number of choices that no longer work.

@@ -4,12 +4,30 @@ use cudock_base::Usd;
 use cudock_base::format::duration;
 use cudock_plan::compare::{Candidate, label};
 use cudock_plan::{Breakpoint, PartKind, Placement, Plan, Scan, format};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::chart::print_breakpoints;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, DIM, RED, line, styled};
 use crate::table::{Align, TextTable};
+
+/// The report of `--compare` as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CompareReport<'a> {
+    schema: u8,
+    name: &'a str,
+    compared: Vec<Compared<'a>>,
+    crossovers: Vec<Breakpoint>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Compared<'a> {
+    asked: &'a str,
+    placement: Option<&'a Placement>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    why_not: Vec<String>,
+}
 
 pub(super) fn text(plan: &Plan<'_>, names: &[String]) -> Result<Outcome, Failure> {
     let candidates = plan.candidates(names)?;
@@ -31,20 +49,6 @@ pub(super) fn text(plan: &Plan<'_>, names: &[String]) -> Result<Outcome, Failure
 }
 
 pub(super) fn json(plan: &Plan<'_>, title: &str, names: &[String]) -> Result<Outcome, Failure> {
-    #[derive(Serialize)]
-    struct CompareReport<'a> {
-        schema: u8,
-        name: &'a str,
-        compared: Vec<Compared<'a>>,
-        crossovers: Vec<Breakpoint>,
-    }
-    #[derive(Serialize)]
-    struct Compared<'a> {
-        asked: &'a str,
-        placement: Option<&'a Placement>,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        why_not: Vec<String>,
-    }
     let candidates = plan.candidates(names)?;
     let compared = candidates.iter().map(|candidate| Compared {
         asked: candidate.name,

@@ -19,7 +19,10 @@ use cudock_project::Project;
 use cudock_workload::{Notify, Resolved};
 
 pub(crate) use self::args::PlanArgs;
+pub(super) use self::compare::CompareReport;
+pub(super) use self::json::PlanReport;
 use self::json::{Extras, Relaxed};
+pub(super) use self::why::WhyReport;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, PlanFormat, line};
 use crate::verbs::containers::{announce_read, progress};

@@ -3,12 +3,22 @@
 use cudock_base::format::duration;
 use cudock_facts::finding::Finding;
 use cudock_plan::{Placement, Plan, RuleLine, SizeReport, format, shared_rules};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::table::print_labeled;
 use crate::failure::{Failure, Outcome};
 use crate::findings::text::severity_label;
 use crate::output::{self, BOLD, DIM, GREEN, RED, line, styled};
+
+/// The report of `--why` as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WhyReport<'a> {
+    schema: u8,
+    name: &'a str,
+    size: &'a str,
+    services: &'a [SizeReport<'a>],
+}
 
 pub(super) fn text(plan: &Plan<'_>, name: &str) -> Result<Outcome, Failure> {
     let size = plan.size_named(name)?;
@@ -28,13 +38,6 @@ pub(super) fn text(plan: &Plan<'_>, name: &str) -> Result<Outcome, Failure> {
 }
 
 pub(super) fn json(plan: &Plan<'_>, title: &str, name: &str) -> Result<Outcome, Failure> {
-    #[derive(Serialize)]
-    struct WhyReport<'a> {
-        schema: u8,
-        name: &'a str,
-        size: &'a str,
-        services: &'a [SizeReport<'a>],
-    }
     let size = plan.size_named(name)?;
     let reports = plan.size_reports(size);
     output::json(&WhyReport { schema: 1, name: title, size, services: &reports });

@@ -10,6 +10,8 @@ use cudock_base::Environment;
 use cudock_facts::Facts;
 use cudock_prices::{PricesError, env};
 
+pub(super) use self::refresh::RefreshOutput;
+pub(super) use self::status::StatusReport;
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 

@@ -8,6 +8,7 @@ use cudock_facts::Facts;
 use cudock_prices::{
     Connection, Endpoint, Listener, RefreshReport, RefreshRequest, RegionPrices, RegionSummary,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{RefreshArgs, directory, tables};
@@ -50,8 +51,8 @@ pub(super) fn run(given: Option<&Path>, args: &RefreshArgs, format: Format) -> R
     Ok(if report.table.is_some() { Outcome::Yes } else { Outcome::No })
 }
 
-#[derive(Serialize)]
-struct RefreshOutput<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RefreshOutput<'a> {
     schema: u8,
     currency: &'a str,
     #[serde(flatten)]

@@ -4,14 +4,15 @@ use cudock_base::format::count;
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 use cudock_prices::{PriceSummary, Unfinished, table_in, unfinished};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{directory, tables};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, Format, YELLOW, line, styled, wrapped};
 
-#[derive(Serialize)]
-struct StatusReport {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct StatusReport {
     schema: u8,
     day: Date,
     table: PriceSummary,

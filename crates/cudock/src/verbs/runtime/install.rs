@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cudock_facts::Facts;
 use cudock_pypi::runtime::{CudaLibraries, Installer, cuda_libraries, wheel_for};
 use cudock_pypi::{Package, RuntimeLibrary};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{InstallArgs, machine, print_cuda};
@@ -12,8 +13,8 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, Format, TableUsed, line, styled};
 use crate::verbs::progress::Lines;
 
-#[derive(Serialize)]
-struct InstallReport<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct InstallReport<'a> {
     schema: u8,
     runtime: &'a RuntimeLibrary,
     /// Whether it was fetched now.

@@ -4,6 +4,7 @@ use cudock_facts::Facts;
 use cudock_facts::tables::RuntimeWheel;
 use cudock_pypi::runtime::{CudaLibraries, Installer, cuda_libraries, find_all, wheel_for};
 use cudock_pypi::{FoundBy, Package, RuntimeLibrary};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{machine, print_cuda};
@@ -11,8 +12,8 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, DIM, Format, TableUsed, line, styled};
 use cudock_base::format::fixed_bytes;
 
-#[derive(Serialize)]
-struct ListReport<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ListReport<'a> {
     schema: u8,
     /// By precedence.
     found: Vec<RuntimeRow<'a>>,
@@ -20,7 +21,7 @@ struct ListReport<'a> {
     tables: &'a [TableUsed],
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct RuntimeRow<'a> {
     #[serde(flatten)]
     found: &'a RuntimeLibrary,
@@ -28,7 +29,7 @@ struct RuntimeRow<'a> {
     cuda: Option<CudaLibraries>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Installable<'a> {
     package: &'a str,
     version: String,

@@ -10,6 +10,8 @@ use cudock_facts::Facts;
 use cudock_pypi::runtime::{CudaLibraries, SearchContext};
 use cudock_pypi::{Package, RuntimeLibrary};
 
+pub(super) use self::install::InstallReport;
+pub(super) use self::list::ListReport;
 use crate::failure::{Failure, Outcome};
 use crate::output::{BLUE, Format, YELLOW, line, styled, wrapped};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cudock_testkit::http::Request;
 use servers::{relu_model, reply, server};
 
-use crate::support::{code, cudock, json, run, shown};
+use crate::support::{code, cudock, json, run, schema, shown};
 
 const QUICK: [&str; 4] = ["--duration", "300ms", "--warm-up", "50ms"];
 
@@ -260,12 +260,9 @@ fn a_model_without_a_server_gives_the_limit() {
     let folder = tempfile::tempdir().unwrap();
     let model = folder.path().join("relu.onnx");
     std::fs::write(&model, relu_model(8)).unwrap();
-    let output =
-        cudock(&["bench", "--model", model.to_str().unwrap(), "--batch", "1,16", "--format", "json"])
-            .args(QUICK)
-            .env("CUDOCK_ONNXRUNTIME", library)
-            .output()
-            .unwrap();
+    let mut command =
+        cudock(&["bench", "--model", model.to_str().unwrap(), "--batch", "1,16", "--format", "json"]);
+    let output = schema::output(command.args(QUICK).env("CUDOCK_ONNXRUNTIME", library));
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let report = json(&output);
     let runs = report["runs"].as_array().unwrap();

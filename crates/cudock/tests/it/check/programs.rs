@@ -122,6 +122,6 @@ fn a_library_and_a_variable_that_hides_every_card() {
 fn the_variables_of_the_caller_count_on_this_machine_only() {
     let folder = Folder::with_fixture("library.so");
     let mut command = folder.command(&["library.so", "--gpu", "T4", "--driver", "580", "--format", "json"]);
-    let output = command.env("CUDA_VISIBLE_DEVICES", "-1").output().unwrap();
+    let output = support::schema::output(command.env("CUDA_VISIBLE_DEVICES", "-1"));
     assert_eq!(support::json(&output)["results"][0]["verdict"], "works");
 }

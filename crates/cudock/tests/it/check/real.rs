@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::layout::{Image, torch, write};
 use super::workdir::Folder;
-use crate::support::{code, json, shown};
+use crate::support::{code, json, schema, shown};
 
 /// A process that ends with the test.
 struct Running(Child);
@@ -148,7 +148,7 @@ fn an_image_of_a_real_daemon_is_checked() {
     wait_for(&socket);
     for name in ["docker-daemon:localhost/team/app:1", "localhost/team/app:1"] {
         let mut command = folder.command(&[name, "--gpu", "B200", "--driver", "580", "--format", "json"]);
-        let output = command.env("DOCKER_HOST", &address).output().unwrap();
+        let output = schema::output(command.env("DOCKER_HOST", &address));
         assert_eq!(json(&output)["results"][0]["error"]["code"], 209, "{name}: {}", shown(&output));
     }
 }

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::support;
+use crate::support::{self, schema};
 
 /// Variables of the caller that lead to registries, daemons or libraries, or change what a program would load.
 const STEERING: [&str; 17] = [
@@ -83,7 +83,7 @@ impl Folder {
     }
 
     pub fn check(&self, words: &[&str]) -> Output {
-        self.command(words).output().unwrap()
+        schema::output(&mut self.command(words))
     }
 
     /// What a program reads of it. The exit code is 0 or 1: there is an answer.

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::busybox;
 use super::leftovers::{groups, hierarchies, leftovers};
-use crate::support::{Turn, code, cudock, json, shown};
+use crate::support::{Turn, code, cudock, json, schema, shown};
 
 /// How long something may take to come about before a test gives up. It is no promise of ours.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -108,7 +108,7 @@ impl Machine {
     }
 
     pub(super) fn call(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
+        schema::output(&mut self.command(arguments))
     }
 
     /// Runs a command that must succeed; what it printed.

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::images::Image;
 use super::machine::{Machine, installed, machine, until};
-use crate::support::{code, shown};
+use crate::support::{code, schema, shown};
 
 /// A process that ends with the test.
 struct Running(Child);
@@ -78,7 +78,7 @@ fn an_image_of_a_registry_is_fetched_once_and_runs_without_it_later() {
     let plain = |words: &[&str]| {
         let mut command = machine.command(words);
         command.env("CUDOCK_CACHE", machine.path().join("cache")).env("HOME", machine.path().join("nothing"));
-        command.output().unwrap()
+        schema::output(&mut command)
     };
     let output = plain(&["pull", &tagged, "--format", "json"]);
     assert_eq!(crate::support::json(&output)["images"][0]["layers"], 2, "{}", shown(&output));

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use super::leftovers::{groups, hierarchies};
 use super::machine::{Machine, installed, machine, until};
-use crate::support::{code, shown};
+use crate::support::{code, schema, shown};
 
 /// A number that nobody has.
 const USER: u32 = 64_123;
@@ -63,7 +63,7 @@ impl Visitor {
     }
 
     fn call(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
+        schema::output(&mut self.command(arguments))
     }
 
     /// A command of the user.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::rootfs::rootfs;
-use crate::support::{Turn, cudock, json, shown};
+use crate::support::{Turn, cudock, json, schema, shown};
 
 /// How long something may take to come about before a test gives up. It is no promise of ours.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -55,7 +55,7 @@ impl Machine {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
+        schema::output(&mut self.command(arguments))
     }
 
     /// Runs a command that must succeed; what it printed.

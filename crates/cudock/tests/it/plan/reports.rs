@@ -1,7 +1,7 @@
 //! The reports of `cudock plan` as text, JSON and CSV.
 
 use super::examples::{NAMES, example, list, report, with_facts};
-use crate::support::{code, run, shown};
+use crate::support::{code, cudock, run, schema, shown};
 
 macro_rules! shows {
     ($($name:ident: $example:literal $($word:literal)*;)+) => {
@@ -125,19 +125,9 @@ fn all_regions_lists_more_and_the_cheapest_is_the_same() {
 #[test]
 fn flags_alone_are_enough() {
     let directory = tempfile::tempdir().unwrap();
-    let output = crate::support::cudock(&[
-        "plan",
-        "--gpu-memory",
-        "40GB",
-        "--duration",
-        "3h",
-        "--no-spot",
-        "--format",
-        "json",
-    ])
-    .current_dir(directory.path())
-    .output()
-    .unwrap();
+    let mut command =
+        cudock(&["plan", "--gpu-memory", "40GB", "--duration", "3h", "--no-spot", "--format", "json"]);
+    let output = schema::output(command.current_dir(directory.path()));
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let report = crate::support::json(&output);
     assert!(!list(&report, "placements").is_empty());

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::serve_support::client::Ask;
 use crate::serve_support::server::{Server, Stage, resident};
-use crate::support::{code, json, shown};
+use crate::support::{code, json, schema, shown};
 use cudock_testkit::onnx;
 
 const QUEUE_ROWS: u64 = 40;
@@ -22,7 +22,7 @@ fn load(stage: &Stage, server: &Server, words: &[&str]) -> Value {
     let body = stage.write("body.json", BODY.as_bytes());
     let url = format!("http://{}/predict", server.address);
     let words = [&["bench", &url, "--body", body.to_str().unwrap(), "--format", "json"], words].concat();
-    let output = stage.command(&words).output().unwrap();
+    let output = schema::output(&mut stage.command(&words));
     assert_eq!(code(&output), 0, "{}", shown(&output));
     json(&output)["runs"][0].clone()
 }

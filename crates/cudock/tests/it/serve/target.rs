@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::serve_support::made::heavy;
 use crate::serve_support::server::Stage;
-use crate::support::{code, json, shown};
+use crate::support::{code, json, schema, shown};
 
 /// Mean rows of a batch under the load of many clients, and the load generator's report.
 fn mean_batch(stage: &Stage, words: &[&str]) -> (f64, Value) {
@@ -24,7 +24,7 @@ fn mean_batch(stage: &Stage, words: &[&str]) -> (f64, Value) {
         "--format",
         "json",
     ];
-    let output = stage.command(&words).output().unwrap();
+    let output = schema::output(&mut stage.command(&words));
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let totals = server.status()["totals"].clone();
     let mean = totals["rows"].as_f64().unwrap() / totals["batches"].as_f64().unwrap();

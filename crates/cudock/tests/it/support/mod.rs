@@ -1,5 +1,6 @@
 //! Runs the command as a user types it.
 
+pub mod schema;
 mod turn;
 
 use std::io::Write;
@@ -22,19 +23,18 @@ pub fn cudock(arguments: &[&str]) -> Command {
 }
 
 pub fn run(arguments: &[&str]) -> Output {
-    cudock(arguments).output().unwrap()
+    schema::output(&mut cudock(arguments))
 }
 
 pub fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = cudock(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = cudock(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
     // The command may refuse its input and close it: that is for the test to judge.
     child.stdin.take().unwrap().write_all(input).ok();
-    child.wait_with_output().unwrap()
+    let output = child.wait_with_output().unwrap();
+    schema::check(&command, &output);
+    output
 }
 
 /// Exit code, standard output and standard error in one text, as a terminal would show them.

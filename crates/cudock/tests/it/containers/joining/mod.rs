@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use super::machine::{Machine, machine, run_words};
 use super::rootless::Visitor;
 use crate::join_trace::{Secrets, Spy, compile};
-use crate::support::{code, shown};
+use crate::support::{code, schema, shown};
 
 /// A machine with a spy in its root, and the user whose containers are attacked.
 struct Scene {
@@ -57,7 +57,7 @@ impl Scene {
     }
 
     fn output(&self, words: &[&str]) -> Output {
-        self.command(words).output().unwrap()
+        schema::output(&mut self.command(words))
     }
 
     fn good(&self, words: &[&str]) {
