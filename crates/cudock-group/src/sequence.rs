@@ -51,9 +51,9 @@ pub enum KillReason {
 pub enum Phase {
     /// It has not started yet.
     Waiting,
-    /// It runs or is being started, since then.
+    /// It runs or is being started.
     Running { since: Moment },
-    /// It runs and is being stopped, perhaps because its probe failed.
+    /// It runs and is being stopped; `unhealthy` if its probe failed.
     Ending { since: Moment, unhealthy: bool },
     /// It exited and waits for its restart.
     BackOff { until: Moment },

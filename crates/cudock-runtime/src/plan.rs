@@ -238,7 +238,7 @@ pub enum Seccomp {
 pub enum Restart {
     #[default]
     No,
-    /// At most so often, or without a limit.
+    /// At most `attempts` times; unlimited if `None`.
     OnFailure { attempts: Option<u32> },
     /// It restarts unless it was stopped.
     Always,

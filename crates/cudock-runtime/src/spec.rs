@@ -253,7 +253,7 @@ fn resources(limits: &Limits, inputs: &SpecInputs<'_>) -> Value {
     resources.unwrap_or_default()
 }
 
-/// An object of those that are set; none without any.
+/// An object of the fields that are set; `None` if none is.
 fn present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Option<Value> {
     let set = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     let object: serde_json::Map<String, Value> = set.collect();

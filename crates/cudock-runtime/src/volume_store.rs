@@ -75,9 +75,10 @@ impl Home {
 
     pub fn named_volumes(&self) -> Result<Vec<NamedVolume>, RuntimeError> {
         let directory = self.volumes();
+        let volumes = entries(&directory)?.flatten();
         let containers = self.all()?;
         let mut all = Vec::new();
-        for entry in entries(&directory)?.flatten() {
+        for entry in volumes {
             // A volume that is being created or removed has no record.
             let Ok(record) = read_json::<VolumeRecord>(&entry.path().join("volume.json")) else { continue };
             let name = entry.file_name().to_string_lossy().into_owned();

@@ -61,7 +61,7 @@ impl<'n> Fields<'n> {
         Some(&entry.value).filter(|value| !value.is_null())
     }
 
-    /// Those of some keys that have a value.
+    /// Which of these keys have a value.
     pub(super) fn given(&self, keys: &[&'static str]) -> Vec<&'static str> {
         keys.iter().copied().filter(|key| self.get(key).is_some()).collect()
     }
@@ -255,11 +255,8 @@ impl GroupReader {
             let message = format!("`{key}` is {text}, more than any machine has");
             self.fault(span, message, "look at the unit: cores, and gigabytes");
         } else {
-            self.fault(
-                span,
-                format!("`{key}` is {text}, which is not above zero"),
-                "write a number above zero",
-            );
+            let message = format!("`{key}` is {text}, which is not above zero");
+            self.fault(span, message, "write a number above zero");
         }
         None
     }
