@@ -133,7 +133,6 @@ pub struct OnnxruntimeGpu {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JaxPlugin {
-    /// jax-cuda12-plugin
     pub package: String,
     pub version: Version,
     pub released: Date,
