@@ -38,9 +38,7 @@ pub struct Breakpoint {
     pub at: String,
     /// Seconds, items, or peak requests per second.
     pub value: f64,
-    /// The cheapest below.
     pub below: String,
-    /// The cheapest from there on.
     pub above: String,
     pub cost: Usd,
     #[serde(skip)]

@@ -43,7 +43,6 @@ pub(crate) struct PageError {
     pub(crate) error: HttpError,
 }
 
-/// How much of a list was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ListSize {
     pub(crate) pages: u32,

@@ -24,7 +24,6 @@ pub(crate) struct Journal {
     pub(crate) run: Run,
 }
 
-/// What a run has read so far.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Run {

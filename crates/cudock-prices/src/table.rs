@@ -14,7 +14,6 @@ use crate::journal::Run;
 pub(crate) const SOURCE: &str = "azure-retail-prices";
 const COLUMNS: &str = "size,region,price,spot,price_source,price_date,spot_source,spot_date";
 
-/// How the prices changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Changes {
     pub read: usize,

@@ -21,7 +21,6 @@ pub(crate) struct Inputs {
     pub(crate) bench_report: Option<InputFile<Vec<u8>, io::Error>>,
 }
 
-/// A file, and where it was named.
 #[derive(Debug)]
 pub(crate) struct InputFile<T, E> {
     pub(crate) path: PathBuf,

@@ -38,7 +38,6 @@ pub use crate::flags::WorkloadFlags;
 use crate::inputs::Inputs;
 use crate::subject::Inspection;
 
-/// A workload, and where its image runs.
 #[derive(Debug)]
 pub struct Resolved {
     pub workload: Workload,

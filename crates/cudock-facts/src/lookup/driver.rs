@@ -1,5 +1,6 @@
 use crate::tables::{
-    Architecture, Branch, CompatPackage, Drivers, ForwardCompat, MinorCompat, Release, Toolkit, Toolkits,
+    Architecture, Branch, CompatPackage, ComponentSet, Drivers, ForwardCompat, MinorCompat, Release, Toolkit,
+    Toolkits,
 };
 use crate::version::{Capability, CudaVersion, DriverVersion};
 
@@ -92,6 +93,28 @@ impl Toolkits {
     /// The patch releases of a minor version, oldest first.
     pub fn releases_of(&self, cuda: CudaVersion) -> impl Iterator<Item = &Release> {
         self.release.iter().filter(move |row| row.cuda.version() == cuda)
+    }
+}
+
+impl ComponentSet {
+    /// Every component with its version, by the name in NVIDIA's packages.
+    pub fn all(&self) -> [(&'static str, Option<&str>); 14] {
+        [
+            ("cuda_runtime", self.cuda_runtime.as_deref()),
+            ("cuda_nvcc", self.cuda_nvcc.as_deref()),
+            ("cuda_nvrtc", self.cuda_nvrtc.as_deref()),
+            ("cublas", self.cublas.as_deref()),
+            ("cufft", self.cufft.as_deref()),
+            ("curand", self.curand.as_deref()),
+            ("cusolver", self.cusolver.as_deref()),
+            ("cusparse", self.cusparse.as_deref()),
+            ("nvjitlink", self.nvjitlink.as_deref()),
+            ("cuda_cupti", self.cuda_cupti.as_deref()),
+            ("cufile", self.cufile.as_deref()),
+            ("npp", self.npp.as_deref()),
+            ("nvjpeg", self.nvjpeg.as_deref()),
+            ("nvtx", self.nvtx.as_deref()),
+        ]
     }
 }
 

@@ -19,7 +19,6 @@ table_file! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Size {
-    /// `Standard_NC4as_T4_v3`
     pub name: String,
     pub series: Option<String>,
     pub gpu: Option<String>,
@@ -55,7 +54,6 @@ pub struct Size {
     pub driver: Option<SizeDriver>,
     /// The quota family, as Azure spells it.
     pub quota_family: Option<String>,
-    /// Operating systems of AKS node images.
     #[serde(default)]
     pub aks_node_os: Vec<String>,
     pub spot: Option<bool>,
@@ -189,7 +187,6 @@ pub struct ServiceLimit {
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     pub service: String,
-    /// Consumption-GPU-NC8as-T4
     pub name: String,
     /// consumption or dedicated
     pub plan: String,
@@ -257,7 +254,6 @@ pub enum SupportValue {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Region {
-    /// `westeurope`
     pub name: String,
     /// Whether it is on the list of public regions.
     #[serde(default = "yes")]

@@ -140,7 +140,6 @@ pub struct OnnxruntimeGpu {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JaxPlugin {
-    /// jax-cuda12-plugin
     pub package: String,
     #[schemars(with = "String")]
     pub version: Version,

@@ -28,7 +28,6 @@ pub struct Message {
     pub title: String,
     pub cause: String,
     pub fix: Vec<String>,
-    /// The CUDA error number behind it.
     pub cuda_code: Option<u16>,
     /// A command that tells several causes apart.
     pub probe: Option<String>,
@@ -104,12 +103,10 @@ pub enum Layer {
     Azure,
     /// The GPU, its fabric or the virtual GPU.
     Device,
-    /// The NVIDIA driver of the host.
     Driver,
     /// The NVIDIA Container Toolkit and what starts containers.
     Toolkit,
     Image,
-    /// The framework and its libraries.
     Framework,
 }
 
@@ -124,7 +121,6 @@ pub enum Phase {
     Start,
     /// The program finding its GPU.
     Init,
-    /// The program at work.
     Run,
 }
 

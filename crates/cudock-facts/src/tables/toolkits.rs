@@ -70,7 +70,6 @@ pub struct MinorCompat {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Architecture {
-    /// Turing, Ampere …
     pub name: String,
     pub capabilities: Vec<Capability>,
     pub first_toolkit: Option<CudaVersion>,

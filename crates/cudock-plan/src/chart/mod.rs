@@ -25,7 +25,6 @@ pub struct Chart {
     pub breakpoints: Vec<Breakpoint>,
 }
 
-/// One line: the best offer of a service.
 #[derive(Debug)]
 pub struct Series {
     pub service: String,

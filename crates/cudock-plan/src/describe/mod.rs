@@ -17,7 +17,6 @@ use crate::rank::Ranked;
 use crate::service::ServiceKind;
 use crate::workload::Priority;
 
-/// Everything that the text of a placement is made from.
 struct PlacementView<'t, 'q, 'a> {
     case: &'t Case<'q, 'a>,
     ranked: &'t Ranked,
@@ -65,7 +64,6 @@ pub(crate) fn placement(context: &PlanContext, ranked: &Ranked) -> Placement {
     placement
 }
 
-/// The cost of a million requests; none without requests.
 fn per_million(usage: &Usage, total: Usd) -> Option<Usd> {
     // Requests are in thousandths.
     (usage.requests > 0).then(|| total.share(1_000_000 * 1000, usage.requests))
