@@ -13,7 +13,6 @@ use cudock_runtime::usage::{Sample, Usage, usage};
 use super::args::EngineChoice;
 use super::home;
 use super::life_args::StatsArgs;
-use super::home;
 use super::reports::{self, StatsReport};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line, warning};

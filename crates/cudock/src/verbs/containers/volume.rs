@@ -5,7 +5,6 @@ use cudock_runtime::status::now;
 
 use super::home;
 use super::life_args::{VolumeArgs, VolumeVerb};
-use super::home;
 use super::print::{ago, joined_or_dash};
 use super::reports::{self, VolumeReport};
 use crate::failure::{Failure, Outcome};
