@@ -6,7 +6,9 @@ use crate::cli::Cli;
 
 /// The names and letters of all flags of `cudock run`.
 pub(super) fn flags_of_run() -> Vec<String> {
-    let cli = Cli::command();
+    let mut cli = Cli::command();
+    // Gives every verb the global flags.
+    cli.build();
     let arguments = cli.find_subcommand("run").into_iter().flat_map(clap::Command::get_arguments);
     let names = |argument: &clap::Arg| {
         let long = argument.get_long_and_visible_aliases().unwrap_or_default();
@@ -25,7 +27,8 @@ mod tests {
 
     /// Every flag that clap knows for `run`, by its long name, its aliases and its letter.
     fn known() -> Vec<(String, Option<char>)> {
-        let cli = Cli::command();
+        let mut cli = Cli::command();
+        cli.build();
         let run = cli.find_subcommand("run").unwrap();
         let mut all = Vec::new();
         for argument in run.get_arguments() {
@@ -64,7 +67,7 @@ mod tests {
         let own = known()
             .into_iter()
             .map(|(name, _)| name)
-            .filter(|name| !matches!(name.as_str(), "help" | "format" | "facts"));
+            .filter(|name| !matches!(name.as_str(), "help" | "format" | "facts" | "verbose" | "color"));
         let refused = REFUSED.iter().flat_map(|(flags, _)| *flags);
         let docker = WORKING.iter().chain(refused).map(ToString::to_string).filter(|name| name != "help");
         let missing: Vec<String> = own.chain(docker).filter(|flag| !named(flag)).collect();
