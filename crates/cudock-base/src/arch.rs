@@ -17,6 +17,9 @@ pub enum Arch {
 }
 
 impl Arch {
+    /// The names that are deserialized.
+    pub const SPELLINGS: [&str; 4] = ["x86_64", "amd64", "aarch64", "arm64"];
+
     pub const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
 
     /// The architecture this program was built for.

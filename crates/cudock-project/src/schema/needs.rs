@@ -45,7 +45,7 @@ pub struct Needs {
     #[schemars(extend("pattern" = "[1-9]"))]
     pub memory: Option<ByteSize>,
     /// Processor architecture of the program.
-    #[schemars(with = "String", extend("enum" = ["x86_64", "amd64", "aarch64", "arm64"]))]
+    #[schemars(with = "String", extend("enum" = Arch::SPELLINGS))]
     pub architecture: Option<Arch>,
 }
 
