@@ -230,6 +230,14 @@ impl Server {
     pub fn hold_engine(&self) -> Held {
         let engine = self.engine();
         signal(engine, "STOP");
+        // A thread that is running stops a little later, and could still answer a request.
+        eventually("every thread of the engine has stopped", || {
+            let tasks = std::fs::read_dir(format!("/proc/{engine}/task")).unwrap();
+            tasks.flatten().all(|task| {
+                let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+                stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+            })
+        });
         Held { engine }
     }
 
