@@ -37,7 +37,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true)]
     pub(crate) verbose: bool,
 
-    /// Color the output [default: on a terminal, unless NO_COLOR is set]
+    /// Color the output [default: on a terminal, unless `NO_COLOR` is set]
     #[arg(long, global = true, value_enum, value_name = "WHEN", hide_default_value = true, default_value_t)]
     pub(crate) color: ColorArg,
 
