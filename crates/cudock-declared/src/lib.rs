@@ -327,6 +327,7 @@ fn excerpt(text: &str) -> String {
     cudock_base::text::truncate(text, 80)
 }
 
-fn is_listed(words: &str, word: &str) -> bool {
-    words.split_ascii_whitespace().any(|known| known == word)
+/// Whether a name is in a list whose entries are separated by white space.
+fn is_listed(list: &str, name: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| listed == name)
 }

@@ -3,8 +3,8 @@
 use crate::support::{code, json, run, shown};
 use cudock_testkit::host_tree as tree;
 
-fn doctor(tree: &tree::HostTree, words: &[&str]) -> std::process::Output {
-    run(&[&["doctor", "--root", tree.path().to_str().unwrap()], words].concat())
+fn doctor(tree: &tree::HostTree, args: &[&str]) -> std::process::Output {
+    run(&[&["doctor", "--root", tree.path().to_str().unwrap()], args].concat())
 }
 
 #[test]

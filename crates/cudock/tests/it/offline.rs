@@ -48,8 +48,8 @@ fn offline_verbs_work_in_a_namespace_without_a_route() {
             let dir = tempfile::tempdir().unwrap();
             write_inputs(dir.path());
             let plain = cudock(call);
-            let words: Vec<&std::ffi::OsStr> = prefix.iter().map(std::ffi::OsStr::new).collect();
-            let argv = [words, vec![plain.get_program()], plain.get_args().collect()].concat();
+            let prefix: Vec<&std::ffi::OsStr> = prefix.iter().map(std::ffi::OsStr::new).collect();
+            let argv = [prefix, vec![plain.get_program()], plain.get_args().collect()].concat();
             let mut command = Command::new(argv[0]);
             command.args(&argv[1..]).current_dir(dir.path()).env("HOME", dir.path());
             command.env("CUDOCK_DATA", dir.path().join("data")).env("CUDOCK_CACHE", dir.path().join("cache"));

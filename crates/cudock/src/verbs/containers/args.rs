@@ -470,7 +470,7 @@ pub(crate) struct StopArgs {
     pub(crate) time: Option<u32>,
 
     #[command(flatten)]
-    pub(crate) on: ContainersArgs,
+    pub(crate) targets: ContainersArgs,
 }
 
 /// Remove containers and their files
@@ -518,5 +518,5 @@ pub(crate) struct WaitArgs {
 #[command(after_help = "Examples:\n  cudock inspect-container api | jq .status")]
 pub(crate) struct InspectContainerArgs {
     #[command(flatten)]
-    pub(crate) on: ContainersArgs,
+    pub(crate) targets: ContainersArgs,
 }

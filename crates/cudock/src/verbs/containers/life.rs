@@ -18,8 +18,8 @@ use cudock_base::format::fixed_bytes;
 
 /// `cudock kill`.
 pub(crate) fn kill(args: &KillArgs) -> Result<Outcome, Failure> {
-    let engine = engine_of_all(&args.on)?;
-    for container in &args.on.containers {
+    let engine = engine_of_all(&args.targets)?;
+    for container in &args.targets.containers {
         engine.kill(container, &args.signal)?;
         line(container);
     }
@@ -29,11 +29,11 @@ pub(crate) fn kill(args: &KillArgs) -> Result<Outcome, Failure> {
 /// `cudock start`.
 pub(crate) fn start(args: &StartArgs) -> Result<Outcome, Failure> {
     let given = flags::variables(&args.env, &args.env_file)?;
-    if args.attach && args.on.containers.len() > 1 {
+    if args.attach && args.targets.containers.len() > 1 {
         return Err(Failure::input("--attach is for one container").hint("cudock start -a NAME"));
     }
-    let engine = engine_of(&args.on.engine, None)?;
-    for container in &args.on.containers {
+    let engine = engine_of(&args.targets.engine, None)?;
+    for container in &args.targets.containers {
         let code = engine.start(container, &given, args.attach)?;
         if args.attach {
             return Ok(Outcome::Program(code));
@@ -45,8 +45,8 @@ pub(crate) fn start(args: &StartArgs) -> Result<Outcome, Failure> {
 
 /// `cudock restart`.
 pub(crate) fn restart(args: &RestartArgs) -> Result<Outcome, Failure> {
-    let engine = engine_of_all(&args.on)?;
-    for container in &args.on.containers {
+    let engine = engine_of_all(&args.targets)?;
+    for container in &args.targets.containers {
         engine.restart(container, args.time)?;
         line(container);
     }

@@ -15,7 +15,7 @@ pub(crate) struct KillArgs {
     pub(crate) signal: String,
 
     #[command(flatten)]
-    pub(crate) on: ContainersArgs,
+    pub(crate) targets: ContainersArgs,
 }
 
 /// Start containers that have exited
@@ -37,7 +37,7 @@ pub(crate) struct StartArgs {
     pub(crate) env_file: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) on: ContainersArgs,
+    pub(crate) targets: ContainersArgs,
 }
 
 /// Stop containers and start them again
@@ -49,7 +49,7 @@ pub(crate) struct RestartArgs {
     pub(crate) time: Option<u32>,
 
     #[command(flatten)]
-    pub(crate) on: ContainersArgs,
+    pub(crate) targets: ContainersArgs,
 }
 
 /// Copy files between a container and this machine

@@ -167,8 +167,8 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<Outcome, Failure> {
 
 /// `cudock stop`.
 pub(crate) fn stop(args: &StopArgs) -> Result<Outcome, Failure> {
-    let containers = &args.on.containers;
-    each(containers, engine_of_all(&args.on)?.stop_all(containers, args.time))
+    let containers = &args.targets.containers;
+    each(containers, engine_of_all(&args.targets)?.stop_all(containers, args.time))
 }
 
 /// `cudock rm`.
@@ -240,8 +240,8 @@ pub(crate) fn wait(args: &WaitArgs, format: Format) -> Result<Outcome, Failure> 
 
 /// `cudock inspect-container`.
 pub(crate) fn inspect(args: &InspectContainerArgs) -> Result<Outcome, Failure> {
-    let engine = engine_of_all(&args.on)?;
-    let known: Result<Vec<_>, _> = args.on.containers.iter().map(|name| engine.inspect(name)).collect();
+    let engine = engine_of_all(&args.targets)?;
+    let known: Result<Vec<_>, _> = args.targets.containers.iter().map(|name| engine.inspect(name)).collect();
     match <[_; 1]>::try_from(known?) {
         Ok([only]) => reports::print(&only),
         Err(several) => reports::print(&serde_json::json!({ "containers": several })),

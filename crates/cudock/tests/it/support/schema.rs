@@ -18,12 +18,12 @@ pub fn output(command: &mut Command) -> Output {
 
 /// Compares what a command printed with the schema of its report, if it is one.
 pub fn check(command: &Command, output: &Output) {
-    let words: Vec<&str> = command.get_args().filter_map(|word| word.to_str()).collect();
-    let (Some(name), Ok(report)) = (schema_name(&words), serde_json::from_slice(&output.stdout)) else {
+    let args: Vec<&str> = command.get_args().filter_map(|arg| arg.to_str()).collect();
+    let (Some(name), Ok(report)) = (schema_name(&args), serde_json::from_slice(&output.stdout)) else {
         return;
     };
     if let Err(error) = validate(&name, &report) {
-        panic!("{words:?}: {error}\n{}", shown(output));
+        panic!("{args:?}: {error}\n{}", shown(output));
     }
 }
 
@@ -40,14 +40,13 @@ pub fn schema(name: &str) -> Value {
 }
 
 /// The name of the schema for the report of these arguments. None for text, and for formats of others such as SARIF.
-fn schema_name(words: &[&str]) -> Option<String> {
-    let is_json =
-        words.windows(2).any(|pair| pair == ["--format", "json"]) || words.contains(&"--format=json");
-    let verb = words
+fn schema_name(args: &[&str]) -> Option<String> {
+    let is_json = args.windows(2).any(|pair| pair == ["--format", "json"]) || args.contains(&"--format=json");
+    let verb = args
         .iter()
-        .position(|word| NAMES.iter().any(|name| name == word || name.split('-').next() == Some(*word)))?;
-    let has = |flag: &str| words.iter().any(|word| word.split('=').next() == Some(flag));
-    let name = match (words[verb], words.get(verb + 1).copied()) {
+        .position(|arg| NAMES.iter().any(|name| name == arg || name.split('-').next() == Some(*arg)))?;
+    let has = |flag: &str| args.iter().any(|arg| arg.split('=').next() == Some(flag));
+    let name = match (args[verb], args.get(verb + 1).copied()) {
         // Other engines report containers in their own format.
         ("inspect-container", _) if has("--engine") => return None,
         ("inspect-container", _) => return Some("inspect-container".to_owned()),
@@ -59,7 +58,7 @@ fn schema_name(words: &[&str]) -> Option<String> {
         ("plan", _) if has("--why") => "plan-why".to_owned(),
         ("plan", _) if has("--compare") => "plan-compare".to_owned(),
         ("runtime" | "prices", Some(second @ ("list" | "install" | "refresh"))) => {
-            format!("{}-{second}", words[verb])
+            format!("{}-{second}", args[verb])
         }
         (verb, _) => verb.to_owned(),
     };
