@@ -33,7 +33,8 @@ impl Server {
 
     /// Loads the models and serves them until SIGTERM or SIGINT; then finishes accepted requests and returns. `ready`
     /// is called once the models are loaded.
-    pub fn run(self, ready: impl FnOnce(&ModelService)) -> Result<(), ServerError> {
+    // Not generic, so that the server is compiled here, where everything is optimized, and not in each program.
+    pub fn run(self, ready: &mut dyn FnMut(&ModelService)) -> Result<(), ServerError> {
         let (handler, loading) = (InferenceHandler(Arc::clone(&self.service)), Arc::clone(&self.service));
         self.http.run(handler, move || Ok(loading.load()?), || ready(&self.service))
     }

@@ -66,7 +66,7 @@ impl TestServer {
         change(&mut settings);
         let server = Server::bind(Arc::new(ModelService::new(settings))).unwrap();
         let address = server.addresses()[0];
-        thread::spawn(move || server.run(|_| ()).unwrap());
+        thread::spawn(move || server.run(&mut |_| ()).unwrap());
         let server = Self { address, control, models };
         eventually("the server is ready", || server.get("/ready").status == 200);
         server

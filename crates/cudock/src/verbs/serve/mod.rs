@@ -29,19 +29,18 @@ pub(super) fn run(args: &ServeArgs) -> Result<Outcome, Failure> {
         status(format!("{} {scheme}://{address}", styled(DIM, "listening on")));
     }
     let first = server.addresses().first().copied();
-    server
-        .run(move |service| {
-            let mut names: Vec<String> = service.models().into_iter().map(|entry| entry.name).collect();
-            names.dedup();
-            if let Some(address) = first {
-                status(format!(
-                    "{} {}: open {scheme}://{address}/, or POST to {scheme}://{address}/predict",
-                    styled(BOLD, "ready"),
-                    names.join(", "),
-                ));
-            }
-        })
-        .map_err(|error| failure(&error))?;
+    let mut ready = |service: &ModelService| {
+        let mut names: Vec<String> = service.models().into_iter().map(|entry| entry.name).collect();
+        names.dedup();
+        if let Some(address) = first {
+            status(format!(
+                "{} {}: open {scheme}://{address}/, or POST to {scheme}://{address}/predict",
+                styled(BOLD, "ready"),
+                names.join(", "),
+            ));
+        }
+    };
+    server.run(&mut ready).map_err(|error| failure(&error))?;
     Ok(Outcome::Yes)
 }
 
