@@ -6,7 +6,7 @@
 
 mod compile;
 mod conda;
-pub mod dockerfile;
+mod dockerfile;
 mod files;
 mod marker;
 mod pip;
@@ -29,6 +29,7 @@ use cudock_facts::version::CudaVersion;
 use pep440_rs::Version;
 
 pub use compile::{Compiled, Targets};
+pub use dockerfile::read_stages;
 pub use files::{Files, NoFiles};
 pub use sources::read_sources;
 
@@ -319,6 +320,12 @@ impl PositionedError {
     fn in_file(self, name: &str) -> DeclaredError {
         let Self { line, column, message } = self;
         DeclaredError { file: name.to_owned(), line, column, message }
+    }
+}
+
+impl From<cudock_dockerfile::SyntaxError> for PositionedError {
+    fn from(error: cudock_dockerfile::SyntaxError) -> Self {
+        Self::new(error.line, error.column, error.message)
     }
 }
 

@@ -1,22 +1,10 @@
 //! Parses the command lines of pip and uv; requirements files have the same options.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
+
+use cudock_dockerfile::{Argument, NoteAt};
 
 use super::{excerpt, is_listed, tag};
-
-/// An argument of a command, after expansion.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Argument {
-    pub(super) text: String,
-    /// Whether it contains the output of a command, or a variable that the file does not set.
-    pub(super) is_unresolved: bool,
-    /// Its bytes in the script.
-    pub(super) bytes: Range<usize>,
-}
-
-/// A note about the argument at these bytes.
-pub(super) type NoteAt = (Range<usize>, String);
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct InstallArgs {

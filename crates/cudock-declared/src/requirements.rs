@@ -3,9 +3,10 @@
 use std::cell::Cell;
 
 use cudock_base::{Arch, Span};
+use cudock_dockerfile::Argument;
 
 use super::files::{Files, join, parent};
-use super::pip::{self, Argument, Indexes, InstallArgs};
+use super::pip::{self, Indexes, InstallArgs};
 use super::requirement::{Context, RequirementError, declare};
 use super::{Declared, DeclaredPackage, PositionedError, excerpt, tag};
 

@@ -23,6 +23,9 @@ pub struct Finding {
     /// The text that it is about, if that is a part of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<FileLocation>,
+    /// The bytes that the fix takes off the image, as far as the tables know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saves_bytes: Option<u64>,
     /// Edits of that file, each of which fixes it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<Suggestion>,
@@ -42,6 +45,7 @@ impl Finding {
             evidence: Vec::new(),
             fix: fix.into(),
             location: None,
+            saves_bytes: None,
             suggestions: Vec::new(),
         }
     }

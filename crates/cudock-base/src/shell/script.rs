@@ -11,6 +11,8 @@ pub struct Command<'t> {
     /// The program and its arguments, with assignments before them and without redirections.
     pub words: Vec<Word<'t>>,
     pub redirects: Vec<Redirect<'t>>,
+    /// The operator that ends it: `&&`, `|`, `;`, a parenthesis; empty at the end of a line.
+    pub operator: &'t str,
 }
 
 /// A redirection: `> file`, `2>&1`, `<<EOF`.
@@ -139,7 +141,10 @@ impl<'t> Iterator for Script<'t> {
                 Some(b'<' | b'>') => self.redirect(&mut command),
                 Some(b'&') if self.lexer.byte(1) == Some(b'>') => self.redirect(&mut command),
                 Some(b';' | b'&' | b'|' | b'(' | b')') => {
-                    self.lexer.set_position(self.lexer.position() + 1);
+                    let rest = self.lexer.rest();
+                    let is_double = ["&&", "||", ";;", "|&"].iter().any(|double| rest.starts_with(double));
+                    command.operator = rest.get(..1 + usize::from(is_double)).unwrap_or_default();
+                    self.lexer.set_position(self.lexer.position() + command.operator.len());
                     break;
                 }
                 Some(_) => {

@@ -1,11 +1,12 @@
 //! Reads `COPY`, `ADD` and bind mounts.
 
 use cudock_base::Span;
+use cudock_dockerfile::Instruction;
+use cudock_dockerfile::expand::{Expanded, split_args};
 
-use super::expand::{Expanded, split_args};
 use super::stage::{Command, StageReader, command, without_flags};
 use super::stage_fs::StageFs;
-use super::{FinishedStage, Instruction, evaluate};
+use super::{FinishedStage, evaluate};
 use crate::files::join;
 use crate::{DeclaredPackage, excerpt};
 

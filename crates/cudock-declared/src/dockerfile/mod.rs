@@ -1,26 +1,24 @@
 //! Reads Dockerfiles: what the last stage contains, as far as the text determines it.
 
 mod copy;
-mod expand;
 mod programs;
 mod project;
 mod run;
-mod shell;
 mod stage;
 mod stage_fs;
-mod syntax;
+mod variables;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use cudock_base::{Arch, LineIndex};
 
-use expand::split_args;
+use cudock_dockerfile::expand::split_args;
+use cudock_dockerfile::{Dockerfile, Instruction};
 use stage::StageReader;
-pub use syntax::{Dockerfile, HereDoc, Instruction, Joined};
 
 use super::files::Files;
-use super::{BYTE_ORDER_MARK, Declared, DeclaredError, PositionedError};
+use super::{Declared, PositionedError};
 
 struct Stage<'a> {
     from: &'a Instruction,
@@ -50,16 +48,34 @@ struct FinishedStage {
     prefixes: Vec<String>,
 }
 
-/// Reads the instructions of a Dockerfile, each with its span, without resolving stages or variables.
-pub fn parse(name: &str, text: &str) -> Result<Dockerfile, DeclaredError> {
-    let without_mark = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    let mut file = syntax::parse(without_mark).map_err(|error| error.in_file(name))?;
-    file.shift_spans(text.len() - without_mark.len());
-    Ok(file)
+pub(super) fn read(text: &str, arch: Arch, files: &dyn Files) -> Result<Declared, PositionedError> {
+    let mut stages = read_each(text, arch, files, |last| last..last + 1)?;
+    Ok(stages.pop().unwrap_or_default())
 }
 
-pub(super) fn read(text: &str, arch: Arch, files: &dyn Files) -> Result<Declared, PositionedError> {
-    let Dockerfile { escape, instructions } = syntax::parse(text)?;
+/// The limit for stages that [`read_stages`] reads, from the last one.
+const MAX_STAGES: usize = 64;
+
+/// Reads what every stage of a Dockerfile contains, with the stages it is built on. A stage that cannot be read, or that is
+/// far before the last one, is empty.
+pub fn read_stages(text: &str, arch: Arch, files: &dyn Files) -> Vec<Declared> {
+    let mut first = 0;
+    let read = read_each(text, arch, files, |last| {
+        first = (last + 1).saturating_sub(MAX_STAGES);
+        first..last + 1
+    });
+    let mut stages = vec![Declared::default(); first];
+    stages.extend(read.unwrap_or_default());
+    stages
+}
+
+fn read_each(
+    text: &str,
+    arch: Arch,
+    files: &dyn Files,
+    wanted: impl FnOnce(usize) -> std::ops::Range<usize>,
+) -> Result<Vec<Declared>, PositionedError> {
+    let Dockerfile { escape, instructions } = cudock_dockerfile::parse(text)?;
     let first = instructions.iter().position(|instruction| instruction.keyword == "FROM");
     let Some((head, rest)) = first.and_then(|first| instructions.split_at_checked(first)) else {
         return Err(PositionedError::new(1, 1, "no FROM"));
@@ -69,7 +85,7 @@ pub(super) fn read(text: &str, arch: Arch, files: &dyn Files) -> Result<Declared
     let (lines, finished, started) = (LineIndex::new(text), RefCell::default(), Cell::new(0));
     let graph = BuildGraph { lines, head, stages, names, arch, escape, files, finished, started };
     let last = graph.stages.len().saturating_sub(1);
-    Ok(evaluate(&graph, last)?.declared)
+    wanted(last).map(|stage| Ok(evaluate(&graph, stage)?.declared)).collect()
 }
 
 /// Reads a stage, with the stages it is built on and those it copies from.

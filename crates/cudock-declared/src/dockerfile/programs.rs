@@ -1,11 +1,11 @@
 //! Reads commands that compile, fetch, unpack or run programs.
 
 use cudock_base::Span;
+use cudock_dockerfile::Argument;
 
 use super::run::{Call, MAX_DEPTH, ScriptReader};
 use crate::compile::{self, Compiled, Targets};
 use crate::files::join;
-use crate::pip::Argument;
 use crate::{excerpt, is_listed};
 
 /// Commands that neither add nor start a program that could use a GPU.

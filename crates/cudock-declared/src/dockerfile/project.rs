@@ -1,11 +1,12 @@
 //! Reads installers that take files: pip and uv with requirements and projects, uv and Poetry with lock files.
 
 use cudock_base::Span;
+use cudock_dockerfile::Argument;
 
 use super::run::{Call, CommandEnv, ScriptReader};
 use crate::compile::{Compiled, of_torch};
 use crate::files::join;
-use crate::pip::{self, Argument};
+use crate::pip;
 use crate::requirement::{Context, declare};
 use crate::requirements::{self, IncludeContext, constrain, mark_exclusive, pin};
 use crate::select::{Groups, Selection};

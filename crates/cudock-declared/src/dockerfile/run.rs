@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use cudock_base::shell::Script;
 use cudock_base::{Arch, Span};
+use cudock_dockerfile::{Argument, ExpandedCommand, NoteAt};
 
-use super::expand::Variables;
-use super::shell::Command;
 use super::stage_fs::StageFs;
+use super::variables::Variables;
 use crate::files::join;
-use crate::pip::{Argument, Indexes, NoteAt};
+use crate::pip::Indexes;
 use crate::{CudaPackage, Declared, Manager, conda, excerpt, pip, system};
 
 /// The limit for scripts within scripts.
@@ -83,7 +83,7 @@ impl ScriptReader<'_, '_> {
                 Some(value) => value.clone(),
                 None => variables.get(name),
             };
-            let expanded = Command::expand(text, &command, &lookup);
+            let expanded = ExpandedCommand::expand(text, &command, &lookup);
             self.notes(expanded.notes, within);
             self.command(&expanded.args, within, depth);
             let is_shell =

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use cudock_base::{Arch, Span};
+use cudock_dockerfile::expand::{Expanded, expand_arg, split_args};
+use cudock_dockerfile::{Argument, Instruction};
 
-use super::expand::{Expanded, Variables, expand_arg, split_args};
 use super::run::ScriptReader;
 use super::stage_fs::StageFs;
-use super::{BuildGraph, FinishedStage, Instruction, programs};
+use super::variables::Variables;
+use super::{BuildGraph, FinishedStage, programs};
 use crate::files::join;
-use crate::pip::Argument;
 use crate::{Declared, DeclaredImage, PositionedError, excerpt};
 
 /// Programs that read a script from standard input or after `-c`.

@@ -349,7 +349,7 @@ fn everything_found_has_the_bytes_it_was_found_at() {
     let text = "\u{feff}FROM nvidia/cuda:12.4.1-base-ubuntu22.04\nRUN apt-get install -y \\\n    # pinned\n    \
                 cuda-toolkit-12-4 && \\\n    pip install 'torch==2.3.1' \"numpy<2\" && \\\n    ./größe.sh x\n\
                 RUN <<-EOF\n\tpip install jax\n\tcurl -O https://example.org/tool\nEOF\n";
-    let file = cudock_declared::dockerfile::parse("Dockerfile", text).unwrap();
+    let file = cudock_dockerfile::parse(text).unwrap();
     let keywords = file.instructions.iter().map(|instruction| &text[instruction.span.bytes()][..4]);
     assert!(keywords.eq(["FROM", "RUN ", "RUN "]));
     let declared = docker(text);

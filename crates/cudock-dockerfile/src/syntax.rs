@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use cudock_base::{LineIndex, Span};
 
-use crate::{PositionedError, excerpt, is_listed};
+use crate::{SyntaxError, excerpt};
 
 /// A Dockerfile's instructions as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Dockerfile {
 
 impl Dockerfile {
     /// Shifts spans by the length of a byte order mark that was stripped.
-    pub(super) fn shift_spans(&mut self, bytes: usize) {
+    fn shift_spans(&mut self, bytes: usize) {
         let shift = |span: &mut Span| (span.start, span.end) = (span.start + bytes, span.end + bytes);
         for instruction in &mut self.instructions {
             shift(&mut instruction.span);
@@ -90,7 +90,7 @@ impl Joined {
     }
 
     /// The text between two of its bytes.
-    fn slice(&self, bytes: Range<usize>) -> Self {
+    pub(crate) fn slice(&self, bytes: Range<usize>) -> Self {
         let mut ranges = vec![(0, self.source(bytes.start))];
         let within = self.ranges.iter().filter(|(start, _)| (bytes.start + 1..bytes.end).contains(start));
         ranges.extend(within.map(|(start, source)| (start - bytes.start, *source)));
@@ -98,9 +98,8 @@ impl Joined {
     }
 }
 
-const KEYWORDS: &str = "
-    ADD ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK LABEL MAINTAINER ONBUILD RUN SHELL STOPSIGNAL USER
-    VOLUME WORKDIR";
+const KEYWORDS: &str = "ADD ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK LABEL MAINTAINER ONBUILD RUN SHELL \
+    STOPSIGNAL USER VOLUME WORKDIR";
 
 #[derive(Clone, Copy)]
 struct Line<'t> {
@@ -109,7 +108,14 @@ struct Line<'t> {
 }
 
 /// Parses the instructions of a Dockerfile, without resolving stages or variables.
-pub(crate) fn parse(text: &str) -> Result<Dockerfile, PositionedError> {
+pub fn parse(text: &str) -> Result<Dockerfile, SyntaxError> {
+    let without_mark = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut file = parse_without_mark(without_mark)?;
+    file.shift_spans(text.len() - without_mark.len());
+    Ok(file)
+}
+
+fn parse_without_mark(text: &str) -> Result<Dockerfile, SyntaxError> {
     let index = LineIndex::new(text);
     let escape = escape_directive(text)?;
     let mut instructions = Vec::new();
@@ -161,7 +167,7 @@ fn is_blank(line: &str) -> bool {
 }
 
 /// `# escape=` among the directives at the very top; anything else ends them.
-fn escape_directive(text: &str) -> Result<char, PositionedError> {
+fn escape_directive(text: &str) -> Result<char, SyntaxError> {
     for (index, line) in text.lines().enumerate() {
         let directive = line.trim_start().strip_prefix('#').and_then(|comment| comment.split_once('='));
         let Some((key, value)) = directive.map(|(key, value)| (key.trim().to_ascii_lowercase(), value))
@@ -173,7 +179,7 @@ fn escape_directive(text: &str) -> Result<char, PositionedError> {
             ("escape", "`") => return Ok('`'),
             ("escape", other) => {
                 let message = format!("invalid escape character `{}`", excerpt(other));
-                return Err(PositionedError::new(index + 1, 1, message));
+                return Err(SyntaxError::new(index + 1, 1, message));
             }
             ("syntax" | "check", _) => {}
             _ => break,
@@ -188,18 +194,18 @@ fn without_continuation(line: &str, escape: char) -> Option<&str> {
     (!part.ends_with(escape)).then_some(part)
 }
 
-fn instruction(joined: &Joined, span: Span) -> Result<Instruction, PositionedError> {
+fn instruction(joined: &Joined, span: Span) -> Result<Instruction, SyntaxError> {
     let text = joined.text.as_str();
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     let (word, rest) = text.split_at_checked(end).unwrap_or((text, ""));
     let keyword = word.to_ascii_uppercase();
-    if !is_listed(KEYWORDS, &keyword) {
-        return Err(PositionedError::at_line(span, format!("unknown instruction `{}`", excerpt(word))));
+    if !KEYWORDS.split(' ').any(|known| known == keyword) {
+        return Err(SyntaxError::new(span.line, 1, format!("unknown instruction `{}`", excerpt(word))));
     }
     let arguments = rest.trim();
     if arguments.is_empty() {
         let column = word.chars().count() + 1;
-        return Err(PositionedError::new(span.line, column, format!("{keyword} without arguments")));
+        return Err(SyntaxError::new(span.line, column, format!("{keyword} without arguments")));
     }
     let start = end + (rest.len() - rest.trim_start().len());
     let arguments = joined.slice(start..start + arguments.len());
@@ -247,7 +253,7 @@ fn here_doc<'t>(
     lines: &mut impl Iterator<Item = Line<'t>>,
     index: &LineIndex<'_>,
     opened: Span,
-) -> Result<HereDoc, PositionedError> {
+) -> Result<HereDoc, SyntaxError> {
     let mut body = Joined::default();
     let mut first = None;
     for line in lines {
@@ -260,7 +266,7 @@ fn here_doc<'t>(
         body.text.push('\n');
     }
     let message = format!("here-document is not closed by a line `{}`", excerpt(&delimiter));
-    Err(PositionedError::at_line(opened, message))
+    Err(SyntaxError::new(opened.line, 1, message))
 }
 
 #[cfg(test)]

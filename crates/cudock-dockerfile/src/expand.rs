@@ -1,75 +1,19 @@
 //! Expands variables in Dockerfiles and shell scripts: `$X`, `${X:-default}`.
 
-use std::cell::Cell;
-use std::collections::BTreeMap;
-
-use cudock_base::Span;
-
-use crate::PositionedError;
-
 /// The limit for nested defaults.
 const MAX_DEPTH: usize = 8;
 
-/// The variables of a stage. `None` is a variable whose value is unknown.
-///
-/// The expanded text is bounded: a variable that doubles another, forty times over, would be a terabyte.
-#[derive(Debug)]
-pub(super) struct Variables {
-    environment: BTreeMap<String, Option<String>>,
-    arguments: BTreeMap<String, Option<String>>,
-    left: Cell<Option<usize>>,
-}
-
-impl Variables {
-    pub(super) fn for_text(text: &str) -> Self {
-        let left = text.len().saturating_mul(8).saturating_add(1 << 20);
-        Self { environment: BTreeMap::new(), arguments: BTreeMap::new(), left: Cell::new(Some(left)) }
-    }
-
-    /// The value of a variable; the environment wins over build arguments.
-    pub(super) fn get(&self, name: &str) -> Option<String> {
-        let value = self.environment.get(name).or_else(|| self.arguments.get(name))?.as_ref()?;
-        let left = self.left.get()?.checked_sub(value.len() + 1);
-        self.left.set(left);
-        left.map(|_| value.clone())
-    }
-
-    /// Fails when the expanded text exceeds the bound; the results must then not be used.
-    pub(super) fn check(&self, span: Span) -> Result<(), PositionedError> {
-        let message = "variables expand to far more text than the file holds";
-        self.left.get().map(|_| ()).ok_or_else(|| PositionedError::at_line(span, message))
-    }
-
-    pub(super) fn set(&mut self, name: String, value: Option<String>) {
-        self.environment.insert(name, value);
-    }
-
-    pub(super) fn set_argument(&mut self, name: String, value: Option<String>) {
-        self.arguments.insert(name, value);
-    }
-
-    /// Drops build arguments: their scope is the stage.
-    pub(super) fn end_stage(&mut self) {
-        self.arguments.clear();
-    }
-
-    /// The variables with a known value.
-    pub(super) fn into_environment(self) -> BTreeMap<String, String> {
-        self.environment.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
-    }
-}
-
 /// An expanded value, and the first unknown variable in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Expanded {
-    pub(super) text: String,
-    pub(super) unknown: Option<String>,
+pub struct Expanded {
+    pub text: String,
+    pub unknown: Option<String>,
 }
 
-pub(super) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Expands the variable at the start of `text`; also returns the bytes consumed. `None` for a literal `$`.
-pub(super) fn variable(text: &str, lookup: Lookup<'_>, depth: usize) -> Option<(Expanded, usize)> {
+pub fn variable(text: &str, lookup: Lookup<'_>, depth: usize) -> Option<(Expanded, usize)> {
     let after = text.strip_prefix('$')?;
     if let Some(inner) = after.strip_prefix('{') {
         return Some(match closing_brace(inner) {
@@ -165,7 +109,7 @@ fn plain(text: &str, lookup: Lookup<'_>, depth: usize) -> Expanded {
 }
 
 /// Splits an instruction's text by space outside quotes; quotes are kept.
-pub(super) fn split_args(text: &str, escape: char) -> Vec<&str> {
+pub fn split_args(text: &str, escape: char) -> Vec<&str> {
     let mut args = Vec::new();
     let mut start = None;
     let mut quote = None;
@@ -191,7 +135,7 @@ pub(super) fn split_args(text: &str, escape: char) -> Vec<&str> {
 }
 
 /// Expands an argument as Docker does: without quotes and escapes, with variables replaced.
-pub(super) fn expand_arg(raw: &str, escape: char, lookup: Lookup<'_>) -> Expanded {
+pub fn expand_arg(raw: &str, escape: char, lookup: Lookup<'_>) -> Expanded {
     let mut expanded = Expanded::default();
     let mut quote = None;
     let mut rest = raw;

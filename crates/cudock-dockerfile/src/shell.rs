@@ -1,21 +1,35 @@
 //! Expands variables in the commands of shell scripts.
 
+use std::ops::Range;
+
 use cudock_base::shell::{self, Part};
 
-use super::expand::{Lookup, variable};
 use crate::excerpt;
-use crate::pip::{Argument, NoteAt};
+use crate::expand::{Lookup, variable};
+
+/// An argument of a command, after expansion.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Argument {
+    pub text: String,
+    /// Whether it contains the output of a command, or a variable that the file does not set.
+    pub is_unresolved: bool,
+    /// Its bytes in the script.
+    pub bytes: Range<usize>,
+}
+
+/// A note about the argument at these bytes.
+pub type NoteAt = (Range<usize>, String);
 
 /// An expanded command, with notes about its syntax.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Command {
-    pub(super) args: Vec<Argument>,
-    pub(super) notes: Vec<NoteAt>,
+pub struct ExpandedCommand {
+    pub args: Vec<Argument>,
+    pub notes: Vec<NoteAt>,
 }
 
-impl Command {
+impl ExpandedCommand {
     /// Expands variables, as a shell does before it runs a command.
-    pub(super) fn expand(text: &str, command: &shell::Command<'_>, lookup: Lookup<'_>) -> Self {
+    pub fn expand(text: &str, command: &shell::Command<'_>, lookup: Lookup<'_>) -> Self {
         let mut expanded = Self::default();
         for (index, word) in command.words.iter().enumerate() {
             let mut expansion = Expansion { text, lookup, args: Vec::new(), open: None };
@@ -113,7 +127,8 @@ mod tests {
 
     fn commands(text: &str) -> Vec<Vec<String>> {
         let arg = |arg: Argument| if arg.is_unresolved { format!("?{}", arg.text) } else { arg.text };
-        let args = |command| Command::expand(text, &command, &lookup).args.into_iter().map(arg).collect();
+        let args =
+            |command| ExpandedCommand::expand(text, &command, &lookup).args.into_iter().map(arg).collect();
         Script::new(text).map(args).filter(|args: &Vec<String>| !args.is_empty()).collect()
     }
 
@@ -135,7 +150,7 @@ mod tests {
     fn a_bound_without_quotes_is_noted() {
         let text = "pip install torch>=2.0 numpy";
         let command = Script::new(text).next().unwrap_or_default();
-        let command = Command::expand(text, &command, &lookup);
+        let command = ExpandedCommand::expand(text, &command, &lookup);
         assert_eq!(
             command.notes,
             [(17..18, "`torch>=` is not quoted: the shell reads it as a redirection".to_owned())]

@@ -1,0 +1,326 @@
+//! The simple commands of a script, with shells, prefixes and Python modules seen through.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use cudock_base::Span;
+use cudock_base::shell::Script;
+
+use super::absolute;
+use crate::expand::Lookup;
+use crate::shell::{Argument, ExpandedCommand};
+
+/// The limit for scripts within scripts.
+const MAX_DEPTH: usize = 3;
+
+const SHELLS: [&str; 5] = ["bash", "sh", "dash", "ash", "zsh"];
+
+/// Prefixes and keywords before a command that do not change what it does.
+const PREFIXES: [&str; 17] = [
+    "!", "{", "command", "do", "elif", "else", "env", "eval", "exec", "if", "nice", "sudo", "tini", "then",
+    "time", "until", "while",
+];
+
+/// A simple command: a program and its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The program's name without its directory; `pip` for `python -m pip`.
+    pub program: String,
+    /// The arguments after the program.
+    pub args: Vec<CommandArg>,
+    /// Variables that are set for it, with the value if it is known: `A=1 make`, `export A=1` before it.
+    pub set: Vec<(String, Option<String>)>,
+    /// From the program to the last argument; the enclosing command for a script in an argument.
+    pub span: Span,
+    /// Whether the span and those of the arguments are exactly the text of this command, so that it can be edited.
+    pub is_exact: bool,
+    /// The directory it runs in.
+    pub workdir: String,
+    /// Whether it runs only under a condition: in `if`, `case`, a loop, or after `||`.
+    pub is_conditional: bool,
+    /// The operator after it: `&&`, `|`, `;`; empty at the end.
+    pub operator: String,
+    /// Files that its output is written to.
+    pub outputs: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandArg {
+    pub text: String,
+    /// Whether it contains the output of a command, or a variable that the file does not set.
+    pub is_unresolved: bool,
+    pub span: Span,
+}
+
+impl Command {
+    /// The first argument that is not an option, and the arguments after it.
+    pub fn subcommand(&self) -> Option<(&str, &[CommandArg])> {
+        let at = self.args.iter().position(|arg| !arg.text.starts_with('-'))?;
+        Some((self.args.get(at)?.text.as_str(), self.args.get(at + 1..).unwrap_or_default()))
+    }
+
+    /// Whether the program and its subcommand are these: `is("apt-get", "install")`.
+    pub fn is(&self, program: &str, subcommand: &str) -> bool {
+        self.program == program && self.subcommand().is_some_and(|(own, _)| own == subcommand)
+    }
+
+    pub fn has(&self, option: &str) -> bool {
+        self.args.iter().any(|arg| arg.text == option)
+    }
+
+    /// The value of an option: `--name value`, `--name=value`.
+    pub fn value_of(&self, option: &str) -> Option<&str> {
+        self.args.iter().enumerate().find_map(|(index, arg)| {
+            let rest = arg.text.strip_prefix(option)?;
+            match rest.strip_prefix('=') {
+                Some(value) => Some(value),
+                None if rest.is_empty() => self.args.get(index + 1).map(|next| next.text.as_str()),
+                None => None,
+            }
+        })
+    }
+
+    /// The value of a variable that is set for this command only or by its script.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.set.iter().rev().find(|(own, _)| own == name)?.1.as_deref()
+    }
+
+    /// The command as one line.
+    pub fn text(&self) -> String {
+        let args = self.args.iter().map(|arg| arg.text.as_str());
+        std::iter::once(self.program.as_str()).chain(args).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A JSON list of strings.
+pub(super) fn exec_form(text: &str) -> Option<Vec<String>> {
+    text.starts_with('[').then(|| serde_json::from_str(text).ok()).flatten()
+}
+
+pub(super) fn is_shell(program: &str) -> bool {
+    SHELLS.contains(&name_of(program))
+}
+
+/// The program's name without its directory.
+fn name_of(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or_default()
+}
+
+/// The commands of a list of arguments, which no shell reads.
+pub(super) fn of_list(list: Vec<String>, span: Span, workdir: &str) -> Vec<Command> {
+    let lookup = |_: &str| None;
+    let locate = |_| span;
+    let mut reader = ScriptReader::new(workdir, &lookup, &locate);
+    let args: Vec<Argument> =
+        list.into_iter().map(|text| Argument { text, is_unresolved: false, bytes: 0..0 }).collect();
+    reader.command(&args, Context { within: Some(span), depth: 0, operator: "", outputs: &[] });
+    reader.commands
+}
+
+/// The commands of a script; `locate` maps its bytes to the file.
+pub(super) fn commands_of(
+    script: &str,
+    workdir: &str,
+    lookup: Lookup<'_>,
+    locate: &dyn Fn(Range<usize>) -> Span,
+) -> Vec<Command> {
+    let mut reader = ScriptReader::new(workdir, lookup, locate);
+    reader.script(script, None, 0);
+    reader.commands
+}
+
+struct ScriptReader<'a> {
+    commands: Vec<Command>,
+    lookup: Lookup<'a>,
+    locate: &'a dyn Fn(Range<usize>) -> Span,
+    workdir: String,
+    /// Variables that the script sets.
+    own: HashMap<String, Option<String>>,
+    /// Nested `if`, `case` and loops.
+    conditions: usize,
+    is_alternative: bool,
+}
+
+/// Where a command stands.
+#[derive(Clone, Copy)]
+struct Context<'c> {
+    /// The span of the command whose argument the script is.
+    within: Option<Span>,
+    depth: usize,
+    operator: &'c str,
+    outputs: &'c [String],
+}
+
+impl<'a> ScriptReader<'a> {
+    fn new(workdir: &str, lookup: Lookup<'a>, locate: &'a dyn Fn(Range<usize>) -> Span) -> Self {
+        Self {
+            commands: Vec::new(),
+            lookup,
+            locate,
+            workdir: workdir.to_owned(),
+            own: HashMap::new(),
+            conditions: 0,
+            is_alternative: false,
+        }
+    }
+
+    fn script(&mut self, text: &str, within: Option<Span>, depth: usize) {
+        for command in Script::new(text) {
+            let (own, lookup) = (&self.own, self.lookup);
+            let lookup = |name: &str| own.get(name).map_or_else(|| lookup(name), Clone::clone);
+            let expanded = ExpandedCommand::expand(text, &command, &lookup);
+            let written = command.redirects.iter().filter(|redirect| {
+                text.get(redirect.span.clone()).is_some_and(|operator| operator.contains('>'))
+            });
+            let target =
+                |span: Range<usize>| text.get(span).map(|raw| raw.trim_matches(['"', '\'']).to_owned());
+            let outputs: Vec<String> =
+                written.filter_map(|redirect| target(redirect.target.span.clone())).collect();
+            let context = Context { within, depth, operator: command.operator, outputs: &outputs };
+            self.command(&expanded.args, context);
+            self.is_alternative = command.operator == "||";
+            let [program] = expanded.args.as_slice() else { continue };
+            if !is_shell(&program.text) || depth >= MAX_DEPTH {
+                continue;
+            }
+            for here_doc in command.redirects.iter().filter_map(|redirect| redirect.here_doc.as_ref()) {
+                let span = within.unwrap_or_else(|| (self.locate)(program.bytes.clone()));
+                if let Some(body) = text.get(here_doc.body.clone()) {
+                    self.script(body, Some(span), depth + 1);
+                }
+            }
+        }
+    }
+
+    fn command(&mut self, args: &[Argument], context: Context<'_>) {
+        let mut args = args;
+        let mut set = Vec::new();
+        let mut is_behind_prefix = false;
+        while let [first, rest @ ..] = args {
+            let word = first.text.as_str();
+            if let Some(assigned) = assignment(first) {
+                set.push(assigned);
+            } else if PREFIXES.contains(&name_of(word)) {
+                self.conditions += usize::from(["if", "until", "while"].contains(&word));
+                is_behind_prefix = true;
+            } else if !(is_behind_prefix && word.starts_with('-')) {
+                break;
+            }
+            args = rest;
+        }
+        let [first, arguments @ ..] = args else {
+            self.own.extend(set);
+            return;
+        };
+        let end = arguments.last().map_or(first.bytes.end, |last| last.bytes.end);
+        let bytes = first.bytes.start..end.max(first.bytes.end);
+        let span = context.within.unwrap_or_else(|| (self.locate)(bytes));
+        match first.text.as_str() {
+            "for" | "case" => self.conditions += 1,
+            "fi" | "done" | "esac" => self.conditions = self.conditions.saturating_sub(1),
+            "export" => self.own.extend(arguments.iter().filter_map(assignment)),
+            "cd" | "pushd" => {
+                if let Some(directory) = arguments.first().filter(|arg| !arg.is_unresolved) {
+                    self.workdir = absolute(&self.workdir, &directory.text);
+                }
+            }
+            _ => {}
+        }
+        if context.depth < MAX_DEPTH
+            && let Some(inner) = inner(name_of(&first.text), arguments)
+        {
+            let deeper = Context { depth: context.depth + 1, ..context };
+            match inner {
+                Inner::Args(args) => {
+                    let before: Vec<_> =
+                        set.iter().map(|(name, _)| (name.clone(), self.own.get(name).cloned())).collect();
+                    self.own.extend(set);
+                    self.command(args, deeper);
+                    for (name, value) in before {
+                        match value {
+                            Some(value) => self.own.insert(name, value),
+                            None => self.own.remove(&name),
+                        };
+                    }
+                }
+                Inner::Script(script) => {
+                    let conditions = self.conditions;
+                    self.script(script, Some(span), deeper.depth);
+                    self.conditions = conditions;
+                }
+            }
+            return;
+        }
+        let run = run_by_conda(name_of(&first.text), arguments).filter(|_| context.depth < MAX_DEPTH);
+        let own = self.own.iter().map(|(name, value)| (name.clone(), value.clone()));
+        // Many commands after many assignments would be quadratic.
+        let own: Vec<_> = if self.own.len() <= 64 { own.collect() } else { Vec::new() };
+        let locate = |arg: &Argument| CommandArg {
+            text: arg.text.clone(),
+            is_unresolved: arg.is_unresolved,
+            span: context.within.unwrap_or_else(|| (self.locate)(arg.bytes.clone())),
+        };
+        self.commands.push(Command {
+            program: name_of(&first.text).to_owned(),
+            args: arguments.iter().map(locate).collect(),
+            set: own.into_iter().chain(set).collect(),
+            span,
+            is_exact: context.within.is_none(),
+            workdir: self.workdir.clone(),
+            is_conditional: self.conditions > 0 || self.is_alternative,
+            operator: context.operator.to_owned(),
+            outputs: context.outputs.to_vec(),
+        });
+        if let Some(args) = run {
+            self.command(args, Context { depth: context.depth + 1, ..context });
+        }
+    }
+}
+
+/// The command that `conda run` runs.
+fn run_by_conda<'a>(program: &str, args: &'a [Argument]) -> Option<&'a [Argument]> {
+    let [subcommand, rest @ ..] = args else { return None };
+    if !["conda", "mamba", "micromamba"].contains(&program) || subcommand.text != "run" {
+        return None;
+    }
+    let mut rest = rest;
+    while let [option, behind @ ..] = rest
+        && option.text.starts_with('-')
+    {
+        let has_value = ["-n", "--name", "-p", "--prefix", "--cwd"].contains(&option.text.as_str());
+        rest = if has_value { behind.get(1..).unwrap_or_default() } else { behind };
+    }
+    Some(rest)
+}
+
+/// A command in the arguments of another one.
+enum Inner<'a> {
+    Args(&'a [Argument]),
+    Script(&'a str),
+}
+
+fn inner<'a>(program: &str, args: &'a [Argument]) -> Option<Inner<'a>> {
+    if SHELLS.contains(&program) {
+        // `-c`, and combined flags that end with it: `-lc`, `-exc`.
+        let is_command = |arg: &Argument| arg.text.starts_with('-') && arg.text.ends_with('c');
+        let at = args.iter().position(is_command)?;
+        return args.get(at + 1).map(|script| Inner::Script(&script.text));
+    }
+    if program.starts_with("python") {
+        let at = args.iter().position(|arg| !arg.text.starts_with('-') || arg.text == "-m")?;
+        let rest = args.get(at..)?;
+        let module = rest.get(1)?.text.as_str();
+        let is_program = ["pip", "uv", "poetry", "pipenv"].contains(&module);
+        return (rest.first()?.text == "-m" && is_program).then(|| rest.get(1..).map(Inner::Args)).flatten();
+    }
+    None
+}
+
+/// `NAME=value`, with the value if it is known.
+fn assignment(arg: &Argument) -> Option<(String, Option<String>)> {
+    let (name, value) = arg.text.split_once('=')?;
+    let is_name = !name.is_empty()
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_name.then(|| (name.to_owned(), (!arg.is_unresolved).then(|| value.to_owned())))
+}

@@ -1,0 +1,83 @@
+//! Lints Dockerfiles of GPU images.
+//!
+//! A [`Rule`] is an entry of one table: its code, its severity, a function over the model of the file, and two examples that
+//! the tests and the documentation use. A finding is computed for a target where there is one, and fixes are edits of the
+//! original text, so that everything that is not fixed stays as it is, byte for byte.
+
+mod context;
+mod fix;
+mod ignore;
+mod rules;
+
+use cudock_base::Arch;
+use cudock_declared::{Files, NoFiles};
+use cudock_dockerfile::{Build, SyntaxError};
+use cudock_facts::Facts;
+use cudock_facts::finding::{Finding, Severity};
+use cudock_target::Target;
+
+pub use context::{Context, Report};
+pub use fix::{Fixed, apply};
+pub use rules::{RULES, Rule, rule};
+
+/// What a Dockerfile is linted for.
+#[derive(Debug, Clone)]
+pub enum LintTarget {
+    Gpu(Box<Target>),
+    /// A machine without a GPU.
+    Cpu,
+}
+
+/// What linting a file depends on, besides its text.
+pub struct LintOptions<'a> {
+    pub facts: &'a Facts,
+    pub target: Option<&'a LintTarget>,
+    /// The files of the build context.
+    pub files: &'a dyn Files,
+    /// The processor that the image is built for, unless the file says so.
+    pub arch: Arch,
+    pub selection: &'a Selection,
+}
+
+impl<'a> LintOptions<'a> {
+    /// All rules at their own severity, for any GPU, without a build context.
+    pub fn new(facts: &'a Facts) -> Self {
+        static ALL: Selection = Selection { disabled: Vec::new(), severities: Vec::new() };
+        Self { facts, target: None, files: &NoFiles, arch: Arch::X86_64, selection: &ALL }
+    }
+}
+
+/// The rules that apply, as `cudock.toml` says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Codes that are not reported.
+    pub disabled: Vec<String>,
+    /// Severities that differ from the table's.
+    pub severities: Vec<(String, Severity)>,
+}
+
+/// Lints one Dockerfile. `path` is what findings name.
+pub fn lint(path: &str, text: &str, options: &LintOptions<'_>) -> Result<Vec<Finding>, SyntaxError> {
+    let build = Build::read(text)?;
+    let context = Context::new(&build, path, options);
+    let ignores = ignore::Ignores::read(&build);
+    let mut findings = Vec::new();
+    for rule in RULES.iter().flat_map(|group| group.iter()) {
+        (rule.check)(&context, &mut Report::new(rule, &context, &mut findings));
+    }
+    findings.retain(|finding| !options.selection.disabled.iter().any(|code| code == finding.code));
+    findings.retain(|finding| !ignores.covers(finding));
+    for finding in &mut findings {
+        if let Some((_, severity)) =
+            options.selection.severities.iter().find(|(code, _)| code == finding.code)
+        {
+            finding.severity = *severity;
+        }
+    }
+    findings.sort_by_key(|finding| {
+        let span = finding.location.as_ref().map(|location| location.region.span);
+        (span.map(|span| (span.start, span.end)), finding.code)
+    });
+    findings.dedup();
+    Ok(findings)
+}

@@ -1,0 +1,34 @@
+//! The table of rules.
+
+mod tags;
+
+use cudock_facts::finding::Severity;
+
+use crate::context::{Context, Report};
+
+/// One rule. Its page, which says why and what to do, is in the table of findings under its code.
+#[derive(Debug)]
+pub struct Rule {
+    /// `CD07` and two digits; never changes its meaning.
+    pub code: &'static str,
+    /// What `cudock.toml` and the documentation call it.
+    pub name: &'static str,
+    pub severity: Severity,
+    /// Rules of other linters for the same problem: comments that switch those off count here, too.
+    pub also: &'static [&'static str],
+    /// Whether every finding in the example has an edit that fixes it.
+    pub is_fixable: bool,
+    /// A file with the problem. The first line may name a target: `# for: H100`, `# driver: 535`.
+    pub bad: &'static str,
+    /// A similar file without it.
+    pub good: &'static str,
+    pub(crate) check: fn(&Context<'_>, &mut Report<'_, '_>),
+}
+
+/// All rules, by topic.
+pub const RULES: &[&[Rule]] = &[tags::RULES];
+
+/// The rule of a code.
+pub fn rule(code: &str) -> Option<&'static Rule> {
+    RULES.iter().flat_map(|group| group.iter()).find(|rule| rule.code == code)
+}

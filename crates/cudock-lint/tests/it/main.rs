@@ -1,0 +1,3 @@
+//! Tests of the linter.
+
+mod examples;
