@@ -56,10 +56,12 @@ fn piped_script(context: &Context<'_>, report: &mut Report<'_, '_>) {
                 let part = part.strip_prefix('v').unwrap_or(part);
                 part.starts_with(|first: char| first.is_ascii_digit())
             };
-            if url.text.split('/').skip(3).any(is_version) {
+            // `--default-toolchain 1.85.1` pins what the script installs, and a variable may do so.
+            let is_pinned = shell.args.iter().any(|arg| arg.is_unresolved || is_version(&arg.text));
+            if is_pinned || url.text.split('/').skip(3).any(is_version) {
                 continue;
             }
-            let message = format!("the build runs whatever `{}` is that day", truncate(&url.text, 60));
+            let message = format!("the build runs whatever `{}` is that day", address(&url.text));
             report.add(download.span, message, "download a pinned version, and compare its checksum");
         }
     }
@@ -133,16 +135,16 @@ fn moving_source(context: &Context<'_>, report: &mut Report<'_, '_>) {
                 command.args.iter().find(|arg| arg.text.contains("://") || arg.text.starts_with("git@"));
             let Some(url) = url.filter(|url| !url.is_unresolved && !is_pinned && is_moving) else { continue };
             if command.is("git", "clone") && !command.is_conditional {
-                let message =
-                    format!("what is compiled is whatever `{}` holds that day", repository(&url.text));
+                let message = format!("what is compiled is whatever `{}` holds that day", address(&url.text));
                 report.add(command.span, message, "clone a tag with `--branch`, or check out a commit");
             }
         }
     }
 }
 
-/// A repository's name without scheme and credentials.
-fn repository(url: &str) -> String {
+/// A URL without its scheme, and without what could be a secret: credentials and the query.
+fn address(url: &str) -> String {
     let path = url.split("://").nth(1).unwrap_or(url);
+    let path = path.split('?').next().unwrap_or(path);
     truncate(path.rsplit('@').next().unwrap_or(path), 60)
 }

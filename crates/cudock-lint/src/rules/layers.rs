@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use cudock_base::Span;
-use cudock_base::text::truncate;
 use cudock_dockerfile::{Command, Step, StepKind, absolute};
 use cudock_facts::finding::Severity;
 
@@ -85,9 +84,9 @@ fn copy_before_install(context: &Context<'_>, report: &mut Report<'_, '_>) {
                     };
                     let is_cached = run.mounts.iter().any(|mount| mount.kind == "cache");
                     if !is_cached && !install.is_conditional && is_gpu_stage(context, index) {
+                        let program = &install.program;
                         let message = format!(
-                            "every change of a source file runs `{}` again, which downloads gigabytes",
-                            truncate(&install.text(), 40)
+                            "every change of a source file runs {program} again, which downloads gigabytes"
                         );
                         let fix =
                             "copy only the files that name the dependencies before it, and the rest after it";

@@ -55,7 +55,11 @@ fn secret_in_image(context: &Context<'_>, report: &mut Report<'_, '_>) {
                     let written = context.source(setting.value_span);
                     let from_argument =
                         variables(written).filter(|name| arguments.remove(name).is_some()).count() > 0;
-                    if from_argument || value.unknown.is_none() && !is_placeholder(&value.text) {
+                    if from_argument
+                        || value.unknown.is_none()
+                            && !is_placeholder(&value.text)
+                            && value.text != setting.name
+                    {
                         let message = format!(
                             "{} is stored in the image: anyone who pulls it can read it",
                             setting.name

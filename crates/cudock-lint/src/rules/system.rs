@@ -347,7 +347,9 @@ fn rotated_repository_key(context: &Context<'_>, report: &mut Report<'_, '_>) {
 
 fn retired_repository(context: &Context<'_>, report: &mut Report<'_, '_>) {
     for (_, program, arg) in sources(context) {
-        if program != "rm" && arg.text.contains("compute/machine-learning/repos") {
+        // Where the base image still names the repository, its key is needed.
+        let is_key = arg.text.ends_with(".pub");
+        if program != "rm" && !is_key && arg.text.contains("compute/machine-learning/repos") {
             let message = "NVIDIA's machine-learning repository has had no packages since 2022 and is signed by the \
                 old key: cuDNN, NCCL and TensorRT are in the CUDA repository";
             report.add(arg.span, message, "remove it, and install those packages from the CUDA repository");

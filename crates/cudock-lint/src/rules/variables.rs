@@ -108,6 +108,10 @@ struct Known<'a> {
 
 fn known<'a>(context: &Context<'a>, name: &str) -> Option<Known<'a>> {
     let (step, setting) = context.image_settings().get(name).copied()?;
+    // It adds to what the base image sets.
+    if context.source(setting.value_span).contains(name) {
+        return None;
+    }
     let value = setting.value.as_ref().filter(|value| value.unknown.is_none())?;
     Some(Known { step, setting, value: value.text.as_str() })
 }
@@ -154,7 +158,8 @@ fn hidden_gpus(context: &Context<'_>, report: &mut Report<'_, '_>) {
     let Some(known) = known(context, "NVIDIA_VISIBLE_DEVICES").filter(|_| context.target.is_none()) else {
         return;
     };
-    if !["", "void", "none"].contains(&known.value) {
+    // Infrastructure images without CUDA hide the GPUs on purpose.
+    if !["", "void", "none"].contains(&known.value) || !has_cuda(context) {
         return;
     }
     let message = format!(
@@ -321,6 +326,10 @@ fn all_driver_capabilities(context: &Context<'_>, report: &mut Report<'_, '_>) {
 }
 
 fn driver_check_disabled(context: &Context<'_>, report: &mut Report<'_, '_>) {
+    // An image that hides the GPUs has no use for the check.
+    if known(context, "NVIDIA_VISIBLE_DEVICES").is_some_and(|known| known.value == "void") {
+        return;
+    }
     if let Some(known) = known(context, "NVIDIA_DISABLE_REQUIRE")
         && ["1", "t", "true"].contains(&known.value.to_ascii_lowercase().as_str())
     {

@@ -98,6 +98,29 @@ fn the_key_counts_where_the_repository_is_used() {
 }
 
 #[test]
+fn the_retired_repository_is_told_from_its_key() {
+    let repository = "https://developer.download.nvidia.com/compute/machine-learning/repos/ubuntu1804/x86_64";
+    check(
+        "CD0762",
+        &[
+            (TORCH, &format!("RUN apt-key adv --fetch-keys {repository}/7fa2af80.pub"), 0),
+            (
+                UBUNTU,
+                &format!("ADD {repository}/nvidia-machine-learning-repo-ubuntu1804_1.0.0-1_amd64.deb /"),
+                1,
+            ),
+        ],
+    );
+    check(
+        "CD0763",
+        &[
+            (BASE, "RUN rm /etc/apt/sources.list.d/cuda.list", 1),
+            (TORCH, "RUN rm /etc/apt/sources.list.d/cuda.list", 0),
+        ],
+    );
+}
+
+#[test]
 fn an_upgrade_without_a_hold_is_found_on_cuda_images_only() {
     check(
         "CD0774",
@@ -208,6 +231,7 @@ fn variables_of_the_toolkit_are_judged_by_value() {
             (BASE, "ENV NVIDIA_VISIBLE_DEVICES=none", 1),
             (BASE, "ENV NVIDIA_VISIBLE_DEVICES=void\nENV NVIDIA_VISIBLE_DEVICES=all", 0),
             (BASE, "ENV NVIDIA_VISIBLE_DEVICES=$DEVICES", 0),
+            (UBUNTU, "ENV NVIDIA_VISIBLE_DEVICES=void", 0),
         ],
     );
     check(
@@ -215,6 +239,11 @@ fn variables_of_the_toolkit_are_judged_by_value() {
         &[
             (BASE, "ENV NVIDIA_DRIVER_CAPABILITIES=graphics", 1),
             (BASE, "ENV NVIDIA_DRIVER_CAPABILITIES=all", 0),
+            (
+                BASE,
+                "ENV NVIDIA_DRIVER_CAPABILITIES=${NVIDIA_DRIVER_CAPABILITIES:+$NVIDIA_DRIVER_CAPABILITIES,}video",
+                0,
+            ),
             (UBUNTU, "ENV NVIDIA_DRIVER_CAPABILITIES=graphics,utility", 0),
         ],
     );
@@ -259,6 +288,7 @@ fn variables_of_the_toolkit_are_judged_by_value() {
         &[
             (BASE, "ENV NVIDIA_DISABLE_REQUIRE=false", 0),
             (UBUNTU, "ENV NVIDIA_DISABLE_REQUIRE=true", 1),
+            (UBUNTU, "ENV NVIDIA_DISABLE_REQUIRE=true NVIDIA_VISIBLE_DEVICES=void", 0),
             (BASE, "ENV NVIDIA_REQUIRE_CUDA=", 1),
             (BASE, "ENV NVIDIA_REQUIRE_CUDA=\"cuda>=11.0\"", 1),
             (BASE, "ENV NVIDIA_REQUIRE_CUDA=\"cuda>=13.0 brand=tesla,driver>=570\"", 1),
@@ -327,7 +357,7 @@ fn secrets_are_found_and_never_printed() {
         "CD0779",
         &[
             (UBUNTU, "ENV NGC_API_KEY=abcdef123456", 1),
-            (UBUNTU, "ENV HF_TOKEN=\"\" OPENAI_API_KEY=your-key-here", 0),
+            (UBUNTU, "ENV HF_TOKEN=\"\" OPENAI_API_KEY=your-key-here WANDB_API_KEY=WANDB_API_KEY", 0),
             (UBUNTU, "ARG HF_TOKEN\nENV HF_TOKEN=$HF_TOKEN", 1),
             (UBUNTU, "ARG HF_TOKEN\nRUN echo no", 0),
             (UBUNTU, "ARG HF_TOKEN\nRUN echo $HF_TOKEN_FILE", 0),
@@ -337,9 +367,13 @@ fn secrets_are_found_and_never_printed() {
         ],
     );
     let facts = Facts::embedded();
-    let text = format!("{UBUNTU}ENV HF_TOKEN={token}\nRUN hf auth login --token {token}\n");
+    let text = format!(
+        "{TORCH}ENV HF_TOKEN={token}\nRUN hf auth login --token {token}\nCOPY . .\n\
+        RUN git clone https://me:{token}@github.com/a/b && make && curl https://me:{token}@a.b/x.sh?t={token} | sh\n\
+        RUN pip install --extra-index-url https://me:{token}@a.b -r requirements.txt\n"
+    );
     let findings = lint("Dockerfile", &text, &LintOptions::new(&facts)).unwrap();
-    assert!(findings.iter().filter(|finding| finding.code == "CD0779").count() == 2);
+    assert!(findings.iter().filter(|finding| finding.code == "CD0779").count() == 5);
     assert!(findings.iter().all(|finding| !format!("{finding:?}").contains(&token)));
 }
 
@@ -349,6 +383,8 @@ fn downloads_are_judged_by_what_they_leave() {
         "CD0780",
         &[
             (UBUNTU, "RUN wget -qO- https://sh.rustup.rs | sudo bash -s -- -y", 1),
+            (UBUNTU, "RUN curl https://sh.rustup.rs -sSf | sh -s -- -y --default-toolchain 1.85.1", 0),
+            (UBUNTU, "RUN curl https://sh.rustup.rs -sSf | sh -s -- -y --default-toolchain ${RUST}", 0),
             (UBUNTU, "RUN curl -fsSL https://example.com/key.asc | gpg --dearmor -o /key.gpg", 0),
             (UBUNTU, "RUN curl -fsSL https://example.com/a.sh > a.sh; bash -n b.sh", 0),
         ],
