@@ -1,6 +1,8 @@
 use std::fmt;
 
-use crate::tables::{FrameworkImage, ImageRequirement, Images, LibraryPath, TagStatus, Tags};
+use crate::tables::{
+    FlavourSize, FrameworkImage, ImageRequirement, Images, LibraryPath, System, TagStatus, Tags,
+};
 use crate::version::CudaRelease;
 use cudock_base::suggest;
 
@@ -40,6 +42,23 @@ impl FrameworkImage {
     /// Whether a flavor is based on an nvidia/cuda image.
     pub fn is_on_cuda_image(&self, flavour: &str) -> bool {
         self.on_cuda_image.iter().any(|known| known == "*" || known == flavour)
+    }
+}
+
+impl FlavourSize {
+    /// What a flavor adds to `base`, at least.
+    fn mib(&self, flavour: &str) -> Option<u64> {
+        let (cudnn, plain) = match flavour.split_once('-') {
+            Some((cudnn, plain)) if cudnn.starts_with("cudnn") => (self.cudnn_mib.unwrap_or(0), plain),
+            _ => (0, flavour),
+        };
+        let own = match plain {
+            "base" => 0,
+            "runtime" => self.runtime_mib,
+            "devel" => self.runtime_mib + self.devel_mib,
+            _ => return None,
+        };
+        Some(own + cudnn)
     }
 }
 
@@ -98,6 +117,37 @@ impl Images {
     /// What an image of a release requires of the host.
     pub fn requirement(&self, cuda: CudaRelease) -> Option<&ImageRequirement> {
         self.require.iter().find(|row| row.cuda == cuda)
+    }
+
+    /// The bytes that an image of one flavor has more than one of another flavor of the same release, at least.
+    pub fn flavour_saving(&self, cuda: CudaRelease, from: &str, to: &str) -> Option<u64> {
+        let row = self.flavour_size.iter().find(|row| row.cuda == cuda)?;
+        let mib = row.mib(from)?.checked_sub(row.mib(to)?)?;
+        (mib > 0).then_some(mib << 20)
+    }
+
+    /// The distribution of an image of a distribution or a language: `ubuntu:22.04`, `python:3.12-slim-bookworm`.
+    pub fn system(&self, repository: &str, tag: &str) -> Option<&System> {
+        if repository == "nvidia/cuda" {
+            let tag = ImageTag::parse(tag)?;
+            return self.system.iter().find(|system| system.os == tag.os);
+        }
+        let of_distribution = |system: &&System| system.repository == repository;
+        if self.system.iter().any(|system| of_distribution(&system)) {
+            let first = tag.split('-').next().unwrap_or_default();
+            return self
+                .system
+                .iter()
+                .filter(of_distribution)
+                .find(|system| system.tags.iter().any(|own| own == first));
+        }
+        // The images of languages name Debian's releases, at the end of their tags.
+        let is_plain = self.plain.iter().any(|row| row.repository == repository);
+        let last = tag
+            .rsplit('-')
+            .next()
+            .filter(|last| is_plain && last.starts_with(|c: char| c.is_ascii_alphabetic()))?;
+        self.system.iter().find(|system| system.tags.iter().any(|own| own == last))
     }
 
     /// The `LD_LIBRARY_PATH` in images of a release.
