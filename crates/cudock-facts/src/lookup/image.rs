@@ -29,6 +29,20 @@ pub enum TagVerdict<'a> {
     },
 }
 
+/// Whether an image of nvidia/cuda can be pulled.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CudaImage<'a> {
+    /// The row is absent for releases newer than the tables.
+    Found {
+        tag: ImageTag,
+        row: Option<&'a Tags>,
+    },
+    Missing {
+        reason: String,
+        near: Vec<String>,
+    },
+}
+
 /// A framework's image, found by its tag.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrameworkImageMatch<'a> {
@@ -60,6 +74,22 @@ impl FlavourSize {
         };
         Some(own + cudnn)
     }
+}
+
+/// The repository and the tag of a reference, without its digest and the names of Docker Hub that may be left out. The copy
+/// of nvidia/cuda in NVIDIA's own registry has the same tags.
+pub fn split_reference(reference: &str) -> (&str, &str) {
+    let name = reference.split_once('@').map_or(reference, |(name, _)| name);
+    let slash = name.rfind('/').map_or(0, |at| at + 1);
+    let colon = name.get(slash..).and_then(|last| last.find(':')).map(|at| at + slash);
+    let (mut repository, tag) = match colon {
+        Some(at) => (name.get(..at).unwrap_or(name), name.get(at + 1..).unwrap_or_default()),
+        None => (name, ""),
+    };
+    for prefix in ["docker.io/", "index.docker.io/", "registry-1.docker.io/", "library/"] {
+        repository = repository.strip_prefix(prefix).unwrap_or(repository);
+    }
+    (if repository == "nvcr.io/nvidia/cuda" { "nvidia/cuda" } else { repository }, tag)
 }
 
 impl ImageTag {
@@ -111,6 +141,27 @@ impl Images {
             missing(format!("CUDA {cuda} on {} has no flavour `{}`", tag.os, tag.flavour))
         } else {
             missing(format!("CUDA {cuda} was not built for `{}`", tag.os))
+        }
+    }
+
+    /// Whether nvidia/cuda has a tag, which may be any text.
+    pub fn cuda_image(&self, written: &str) -> CudaImage<'_> {
+        let missing = |reason: String| CudaImage::Missing { reason, near: self.nearest(written) };
+        let Some(tag) = ImageTag::parse(written) else {
+            return missing(match written {
+                "" | "latest" => "nvidia/cuda has no tag `latest`".to_owned(),
+                written => format!("`{written}` is not a version, a flavor and a system"),
+            });
+        };
+        let newest = self.tag.iter().map(|row| row.cuda).max();
+        match self.tag(&tag) {
+            TagVerdict::Exists(row) | TagVerdict::NotSeen(row) => CudaImage::Found { tag, row: Some(row) },
+            // A release newer than the tables may well have come out.
+            TagVerdict::Missing { .. } if tag.cuda.parse::<CudaRelease>().ok() > newest => {
+                CudaImage::Found { tag, row: None }
+            }
+            TagVerdict::Missing { reason, near } if near.is_empty() => missing(reason),
+            TagVerdict::Missing { reason, near } => CudaImage::Missing { reason, near },
         }
     }
 

@@ -1,5 +1,6 @@
 //! The table of rules.
 
+mod stages;
 mod tags;
 
 use cudock_facts::finding::Severity;
@@ -9,7 +10,7 @@ use crate::context::{Context, Report};
 /// One rule. Its page, which says why and what to do, is in the table of findings under its code.
 #[derive(Debug)]
 pub struct Rule {
-    /// `CD07` and two digits; never changes its meaning.
+    /// `CD07` and two digits, or the code of another verb's finding with the same meaning; never changes its meaning.
     pub code: &'static str,
     /// What `cudock.toml` and the documentation call it.
     pub name: &'static str,
@@ -26,7 +27,7 @@ pub struct Rule {
 }
 
 /// All rules, by topic.
-pub const RULES: &[&[Rule]] = &[tags::RULES];
+pub const RULES: &[&[Rule]] = &[tags::RULES, stages::RULES];
 
 /// The rule of a code.
 pub fn rule(code: &str) -> Option<&'static Rule> {

@@ -1,3 +1,5 @@
 //! Tests of the linter.
 
 mod examples;
+mod stages;
+mod tags;
