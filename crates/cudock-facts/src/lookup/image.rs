@@ -160,8 +160,12 @@ impl Images {
             TagVerdict::Missing { .. } if tag.cuda.parse::<CudaRelease>().ok() > newest => {
                 CudaImage::Found { tag, row: None }
             }
-            TagVerdict::Missing { reason, near } if near.is_empty() => missing(reason),
-            TagVerdict::Missing { reason, near } => CudaImage::Missing { reason, near },
+            TagVerdict::Missing { reason, near } => {
+                let near = if near.is_empty() { self.nearest(written) } else { near };
+                let best = self.replacement(&tag).map(|tag| tag.to_string());
+                let others = near.into_iter().filter(|tag| Some(tag) != best.as_ref());
+                CudaImage::Missing { reason, near: best.iter().cloned().chain(others).collect() }
+            }
         }
     }
 
@@ -272,13 +276,31 @@ impl Images {
         let supported = |cuda: &CudaRelease| {
             self.tag.iter().any(|row| row.cuda == *cuda && row.status == TagStatus::Supported)
         };
-        let plain = |flavour: &str| flavour.replace("cudnn8", "cudnn").replace("cudnn9", "cudnn");
         let fits = |known: &ImageTag| {
             known.os == tag.os
-                && plain(&known.flavour) == plain(&tag.flavour)
+                && without_cudnn_version(&known.flavour) == without_cudnn_version(&tag.flavour)
                 && known.cuda.parse::<CudaRelease>().is_ok_and(|cuda| cuda > own && supported(&cuda))
         };
         self.all_tags().filter(fits).min_by_key(|known| known.cuda.parse::<CudaRelease>().ok())
+    }
+
+    /// The tag to write instead of one that does not exist: the same flavor and system, of the same CUDA or the next one,
+    /// supported if there is such a one.
+    fn replacement(&self, tag: &ImageTag) -> Option<ImageTag> {
+        let own: CudaRelease = tag.cuda.parse().or_else(|_| format!("{}.0", tag.cuda).parse()).ok()?;
+        let mut rows: Vec<&Tags> = self.tag.iter().filter(|row| row.cuda >= own).collect();
+        rows.sort_by_key(|row| {
+            let version = row.cuda.version();
+            let is_ended = row.status != TagStatus::Supported;
+            (version != own.version(), is_ended, version, std::cmp::Reverse(row.cuda.patch()))
+        });
+        let wanted = without_cudnn_version(&tag.flavour);
+        rows.into_iter().find_map(|row| {
+            let grids = row.grid.iter().filter(|grid| grid.os.contains(&tag.os));
+            let mut flavours = grids.flat_map(|grid| &grid.flavours);
+            let flavour = flavours.find(|flavour| without_cudnn_version(flavour) == wanted)?;
+            Some(ImageTag { cuda: row.cuda.to_string(), flavour: flavour.clone(), os: tag.os.clone() })
+        })
     }
 
     fn near(&self, tag: &ImageTag) -> Vec<String> {
@@ -290,6 +312,14 @@ impl Images {
         // Another flavor of the same CUDA is more similar than the same flavor of another.
         let near = among(&|known| known.cuda.starts_with(&tag.cuda));
         if near.is_empty() { among(&|_| true) } else { near }
+    }
+}
+
+/// A flavor in the spelling of the newest images: `cudnn-devel` for `cudnn8-devel`.
+fn without_cudnn_version(flavour: &str) -> String {
+    match flavour.split_once('-') {
+        Some((cudnn, rest)) if cudnn.starts_with("cudnn") => format!("cudnn-{rest}"),
+        _ => flavour.to_owned(),
     }
 }
 

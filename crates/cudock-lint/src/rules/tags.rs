@@ -139,16 +139,23 @@ fn images<'a>(context: &'a Context<'_>) -> impl Iterator<Item = (usize, &'a Stag
     context.stages().filter_map(known)
 }
 
-/// Whether it is an image of NVIDIA's that [`image_does_not_exist`] reports.
-fn is_missing(context: &Context<'_>, repository: &str) -> bool {
+/// Whether the tables know the tags of a repository, so that [`image_does_not_exist`] judges them.
+fn has_listed_tags(context: &Context<'_>, repository: &str) -> bool {
     repository == "nvidia/cuda"
         || context.facts.images().renamed.iter().any(|row| row.repository == repository)
+}
+
+/// Whether it is an image of a distribution or a language.
+fn is_plain(context: &Context<'_>, repository: &str) -> bool {
+    context.facts.images().plain.iter().any(|row| row.repository == repository)
 }
 
 fn missing_tag(context: &Context<'_>, report: &mut Report<'_, '_>) {
     for (_, stage, image) in images(context) {
         let (repository, tag) = split_reference(image);
-        if tag.is_empty() && !image.contains('@') && !is_missing(context, repository) {
+        // One word may be the name of a build context, which is given to the build.
+        let is_image = repository.contains('/') || is_plain(context, repository);
+        if is_image && tag.is_empty() && !image.contains('@') && !has_listed_tags(context, repository) {
             let message = format!("`{image}` has no tag: the build takes whatever `latest` is that day");
             report.add(stage.image.span, message, "name a tag");
         }
@@ -158,8 +165,9 @@ fn missing_tag(context: &Context<'_>, report: &mut Report<'_, '_>) {
 fn latest_tag(context: &Context<'_>, report: &mut Report<'_, '_>) {
     for (_, stage, image) in images(context) {
         let (repository, tag) = split_reference(image);
-        if tag == "latest" && !image.contains('@') && !is_missing(context, repository) {
-            let message = format!("`{image}` changes without a change of this file, and its CUDA with it");
+        if tag == "latest" && !image.contains('@') && !has_listed_tags(context, repository) {
+            let message =
+                format!("`{image}` moves with every release: the next build may have other libraries");
             report.add(stage.image.span, message, "name the tag of a version");
         }
     }
@@ -179,9 +187,13 @@ fn image_does_not_exist(context: &Context<'_>, report: &mut Report<'_, '_>) {
             let Some(renamed) = renamed else { continue };
             (renamed.text.clone(), tables.nearest(tag))
         };
-        // The newest patch of the same image, or else the most similar one.
-        let same = near.iter().filter(|near| is_same_image(tag, near)).max();
-        let fix = same.or(near.first()).map_or_else(
+        // A default such as `notset` stands for a value that the build is given.
+        let is_placeholder = !tag.starts_with(|first: char| first.is_ascii_digit());
+        if is_placeholder && stage.from.arguments.text.contains('$') {
+            continue;
+        }
+        let same = near.iter().find(|near| is_same_image(tag, near));
+        let fix = near.first().map_or_else(
             || "choose a tag that `cudock facts image` lists".to_owned(),
             |near| format!("use nvidia/cuda:{near}"),
         );
@@ -196,16 +208,15 @@ fn image_does_not_exist(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-/// Whether a tag means the same image as another, but for the spelling of cuDNN or a missing patch number.
+/// Whether a tag means the same image as another, but for the spelling of cuDNN and the patch number.
 fn is_same_image(written: &str, near: &str) -> bool {
     let (Some(written), Some(near)) = (ImageTag::parse(written), ImageTag::parse(near)) else { return false };
-    let plain = |flavour: &str| flavour.trim_start_matches("cudnn").trim_start_matches(['8', '9']).to_owned();
+    let plain = |tag: &ImageTag| tag.flavour.rsplit('-').next().map(str::to_owned);
     let has_cudnn = |tag: &ImageTag| tag.flavour.starts_with("cudnn");
-    let is_patch = near.cuda == written.cuda
-        || written.cuda.split('.').count() == 2 && near.cuda.starts_with(&format!("{}.", written.cuda));
-    is_patch
+    let minor = |tag: &ImageTag| tag.cuda.split('.').take(2).map(str::to_owned).collect::<Vec<_>>();
+    minor(&written) == minor(&near)
         && written.os == near.os
-        && plain(&written.flavour) == plain(&near.flavour)
+        && plain(&written) == plain(&near)
         && has_cudnn(&written) == has_cudnn(&near)
 }
 

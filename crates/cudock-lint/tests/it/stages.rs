@@ -76,7 +76,7 @@ fn a_devel_image_is_reported_unless_something_needs_it() {
 #[test]
 fn savings_are_stated() {
     let facts = Facts::embedded();
-    let text = "FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nCOPY app.py .\nRUN pip install torch==2.6.0\nCMD [\"python3\", \"app.py\"]\n";
+    let text = "FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nRUN pip install torch==2.6.0\nCMD [\"python3\", \"app.py\"]\n";
     let found = findings(&facts, text);
     let finding = found.iter().find(|finding| finding.code == "CD0712").unwrap();
     assert_eq!(finding.saves_bytes, Some(2576 << 20));
@@ -117,7 +117,10 @@ fn what_a_program_links_to_decides_whether_it_runs() {
         ),
         (two_stages(devel, "nvcc -o /app main.cu $LIBS", "nvidia/cuda:12.4.1-base-ubuntu22.04"), &[]),
         (two_stages(devel, "nvcc -c -o /app main.cu -lcublas", "nvidia/cuda:12.4.1-base-ubuntu22.04"), &[]),
-        (two_stages(devel, "nvcc -o app main.cu -lcublas", "nvidia/cuda:12.4.1-base-ubuntu22.04"), &[]),
+        (
+            two_stages(devel, "nvcc -o app main.cu -lcublas", "nvidia/cuda:12.4.1-base-ubuntu22.04"),
+            &["CD0717"],
+        ),
         (
             two_stages(devel, "nvcc -o /app main.cu -lcublas", "nvidia/cuda:12.4.1-base-ubuntu22.04")
                 + "RUN apt-get update && apt-get install -y --no-install-recommends libcublas-12-4\n",
@@ -173,7 +176,7 @@ fn a_program_runs_on_its_own_or_a_newer_system() {
             ),
             &["CD0714"],
         ),
-        (two_stages(devel, "nvcc -o /other a.cu", "nvidia/cuda:12.4.1-base-ubuntu20.04"), &[]),
+        (two_stages(devel, "nvcc -o /other a.cu", "nvidia/cuda:12.4.1-base-ubuntu20.04"), &["CD0717"]),
         (two_stages(devel, "nvcc -o /app a.cu", "somebody/image:1"), &[]),
         (two_stages("ubuntu:22.04", "gcc -o /app a.c", "alpine:3.20"), &[]),
         (two_stages(devel, "nvcc -o /app a.cu", "python:3.12-alpine"), &["CD0715"]),
@@ -253,6 +256,7 @@ fn stages_without_use_and_tools_without_use_are_told_from_others() {
         (tools("RUN apt-get purge -y gcc-12\n"), &[]),
         ("FROM a:1 AS builder\nFROM b:1\n".to_owned(), &["CD0721"]),
         ("FROM a:1 AS dev\nFROM b:1\n".to_owned(), &[]),
+        ("ARG K=cpu\nFROM a:1 AS build-cpu\nFROM a:2 AS build-gpu\nFROM build-${K}\n".to_owned(), &[]),
         ("FROM a:1 AS build\nFROM build AS test\nFROM b:1\n".to_owned(), &[]),
         ("FROM a:1 AS build\nFROM b:1\nRUN --mount=type=bind,from=build,target=/b true\n".to_owned(), &[]),
         (

@@ -36,6 +36,9 @@ fn references_are_judged_by_what_the_registry_has() {
         ("FROM mirror.example/nvidia/cuda:latest\n", &["CD0703"]),
         ("FROM nvidia/cuda:12.4.1-base-ubuntu22.04 AS latest\nFROM latest\n", &[]),
         ("FROM scratch\n", &[]),
+        ("FROM ubuntu\n", &["CD0702"]),
+        ("FROM deps\n", &[]),
+        ("ARG CUDA=notset\nFROM nvidia/cuda:${CUDA}-base-ubuntu22.04\n", &[]),
         ("FROM registry:5000/team/image\n", &["CD0702"]),
         ("FROM registry:5000/team/image:1\n", &[]),
         ("FROM ubuntu:latest@sha256:0123\n", &[]),
@@ -45,6 +48,23 @@ fn references_are_judged_by_what_the_registry_has() {
     ];
     for (text, expected) in cases {
         assert_eq!(codes(text), *expected, "{text}");
+    }
+}
+
+#[test]
+fn the_tag_to_write_instead_is_the_next_supported_one() {
+    let facts = Facts::embedded();
+    let cases = [
+        ("11.4.2-devel-ubuntu20.04", "11.4.3-devel-ubuntu20.04"),
+        ("11.6.0-base-ubuntu20.04", "11.6.2-base-ubuntu20.04"),
+        ("10.2-cudnn7-runtime-ubuntu18.04", "11.4.3-cudnn8-runtime-ubuntu18.04"),
+        ("12.4-cudnn-devel-ubuntu22.04", "12.4.1-cudnn-devel-ubuntu22.04"),
+        ("12.4.1-runtme-ubuntu22.04", "12.4.1-runtime-ubuntu22.04"),
+    ];
+    for (written, expected) in cases {
+        let found = findings(&facts, &format!("FROM nvidia/cuda:{written}\n"));
+        let finding = found.iter().find(|finding| finding.code == "CD0613").unwrap();
+        assert_eq!(finding.fix, format!("use nvidia/cuda:{expected}"));
     }
 }
 
@@ -115,6 +135,7 @@ fn only_the_same_image_under_its_right_name_is_an_edit() {
     let cases = [
         ("FROM nvidia/cuda:12.4-base-ubuntu22.04\n", Some("12.4.1-base-ubuntu22.04")),
         ("FROM nvidia/cuda:12.4.1-cudnn9-devel-ubuntu22.04\n", Some("12.4.1-cudnn-devel-ubuntu22.04")),
+        ("FROM nvidia/cuda:11.7.0-base-ubuntu22.04\n", Some("11.7.1-base-ubuntu22.04")),
         ("FROM nvidia/cuda:latest\n", None),
         ("FROM nvidia/cuda:12.4.1-base\n", None),
         ("FROM nvidia/cuda:10.2-base-ubuntu18.04\n", None),

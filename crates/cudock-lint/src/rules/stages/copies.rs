@@ -253,6 +253,19 @@ fn mentions(context: &Context<'_>, stage: usize) -> Option<String> {
 }
 
 pub(super) fn unused_stage(context: &Context<'_>, report: &mut Report<'_, '_>) {
+    // With names from arguments, stages are alternatives.
+    let is_chosen = |stage: &Stage| {
+        stage.base.is_some() && stage.from.arguments.text.contains('$')
+            || stage.steps.iter().any(|step| match &step.kind {
+                StepKind::Copy(copy) => {
+                    copy.flags.iter().any(|flag| flag.starts_with("--from=") && flag.contains('$'))
+                }
+                _ => false,
+            })
+    };
+    if context.build.stages.iter().any(is_chosen) {
+        return;
+    }
     let is_used = |index: usize| {
         let of_stage = |stage: &Stage| {
             stage.base == Some(index)

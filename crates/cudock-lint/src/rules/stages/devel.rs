@@ -7,13 +7,17 @@ use cudock_facts::lookup::{ImageTag, PackageUse, split_reference};
 use cudock_facts::tables::GpuUse;
 use cudock_facts::version::{CudaRelease, CudaVersion};
 
-use super::programs::is_compiler;
+use super::programs::{is_compiler, is_text};
 use super::{copies, image};
 use crate::context::{Context, Report};
 
 /// Programs that people start to work inside of the container.
 const INTERACTIVE: &str =
     "bash code code-server fish jupyter jupyter-lab jupyter-notebook sh sleep sshd tail tmux zsh";
+
+/// Words in the paths of files whose images are for building and testing.
+const DEVELOPMENT: [&str; 9] =
+    ["build", "builder", "ci", "dev", "devcontainer", "devel", "development", "test", "tests"];
 
 /// Texts of programs that compile CUDA at run time.
 const COMPILING_TEXTS: [&str; 6] =
@@ -73,7 +77,7 @@ fn need(context: &Context<'_>) -> Need {
     let last = context.build.last();
     let Some(declared) = context.declared.get(last) else { return Need::AtRunTime };
     let mut names = context.path.split(['/', '.', '-', '_']);
-    if names.any(|name| ["dev", "devcontainer", "devel", "development"].contains(&name)) {
+    if names.any(|name| DEVELOPMENT.contains(&name)) {
         return Need::AtRunTime;
     }
     let index = context.facts.packages().index();
@@ -95,18 +99,17 @@ fn need(context: &Context<'_>) -> Need {
     if declared.notes.iter().any(|note| note.decides && (note.file.is_some() || is_own(note.span))) {
         need = Need::Perhaps;
     }
-    let (mut starts, mut is_empty) = (None, true);
+    let (mut starts, mut has_program) = (None, false);
     for step in context.build.steps(last) {
         match &step.kind {
             StepKind::Cmd(start) | StepKind::Entrypoint(start) => starts = Some(start),
             StepKind::Run(run) => {
-                is_empty = false;
                 if run.commands.iter().any(|command| is_compiler(command) || installs_tools(command)) {
                     need = Need::Perhaps;
                 }
             }
             StepKind::Copy(copy) => {
-                is_empty = false;
+                has_program |= !copy.sources.iter().all(|source| is_text(&source.text));
                 let texts = copy.sources.iter().filter(|_| copy.from.is_none());
                 let mut texts =
                     texts.filter_map(|source| context.files.text(source.text.trim_start_matches("./")));
@@ -123,11 +126,15 @@ fn need(context: &Context<'_>) -> Need {
         let is_shell = INTERACTIVE.split(' ').any(|known| known == command.program);
         is_shell && !command.args.iter().any(|arg| arg.text.ends_with(".sh") || arg.text.ends_with(".py"))
     };
-    if is_empty || commands.iter().any(|command| is_interactive(command) || is_compiler(command)) {
+    if commands.iter().any(|command| is_interactive(command) || is_compiler(command)) {
         return Need::AtRunTime;
     }
-    // Without a program of its own, others build on it or work in it.
-    if commands.is_empty() { Need::Perhaps } else { need }
+    match commands {
+        // Others build on it, or work in it.
+        [] if !has_program => Need::AtRunTime,
+        [] => Need::Perhaps,
+        _ => need,
+    }
 }
 
 /// The build tools that a command installs.
