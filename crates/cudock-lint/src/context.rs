@@ -112,6 +112,17 @@ impl<'a> Context<'a> {
         ImageTag::parse(tag)
     }
 
+    /// An edit of a part of a stage's image, if that is its own, and the part is there exactly once, as written.
+    pub fn replace_in_image(&self, stage: usize, part: &str, by: &str) -> Option<TextEdit> {
+        let stage = self.build.stages.get(stage).filter(|stage| stage.base.is_none())?;
+        let span = stage.image.span;
+        let written = self.build.text().get(span.bytes())?;
+        let is_literal = written == stage.image.reference.text && !written.contains('@');
+        let at =
+            span.start + written.find(part).filter(|_| is_literal && written.matches(part).count() == 1)?;
+        Some(self.edit(self.build.lines.span(at..at + part.len()), by))
+    }
+
     /// An edit that replaces some text.
     pub fn edit(&self, span: Span, text: impl Into<String>) -> TextEdit {
         TextEdit { region: self.region(span), text: text.into() }

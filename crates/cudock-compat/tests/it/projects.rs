@@ -143,11 +143,9 @@ fn a_base_image_that_does_not_exist_is_a_finding_with_the_nearest_tag() {
         let (_, _, found) = finding.unwrap_or_else(|| panic!("{reference}: {found:?}"));
         assert!(found.contains(fix), "{reference}: {found}");
     }
-    assert!(
-        findings("FROM nvidia/cuda:12.6.3-base-ubuntu22.04\n")
-            .iter()
-            .all(|(code, ..)| !code.starts_with("CD0613"))
-    );
+    for exists in ["nvidia/cuda:12.6.3-base-ubuntu22.04", "nvidia/cuda@sha256:0123"] {
+        assert!(findings(&format!("FROM {exists}\n")).iter().all(|(code, ..)| code != "CD0613"), "{exists}");
+    }
 }
 
 #[test]

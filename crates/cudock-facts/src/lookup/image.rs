@@ -1,6 +1,8 @@
 use std::fmt;
 
-use crate::tables::{FrameworkImage, ImageRequirement, Images, LibraryPath, TagStatus, Tags};
+use crate::tables::{
+    FlavourSize, FrameworkImage, ImageRequirement, Images, LibraryPath, System, TagStatus, Tags,
+};
 use crate::version::CudaRelease;
 use cudock_base::suggest;
 
@@ -27,6 +29,20 @@ pub enum TagVerdict<'a> {
     },
 }
 
+/// Whether an image of nvidia/cuda can be pulled.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CudaImage<'a> {
+    /// The row is absent for releases newer than the tables.
+    Found {
+        tag: ImageTag,
+        row: Option<&'a Tags>,
+    },
+    Missing {
+        reason: String,
+        near: Vec<String>,
+    },
+}
+
 /// A framework's image, found by its tag.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrameworkImageMatch<'a> {
@@ -41,6 +57,39 @@ impl FrameworkImage {
     pub fn is_on_cuda_image(&self, flavour: &str) -> bool {
         self.on_cuda_image.iter().any(|known| known == "*" || known == flavour)
     }
+}
+
+impl FlavourSize {
+    /// What a flavor adds to `base`, at least.
+    fn mib(&self, flavour: &str) -> Option<u64> {
+        let (cudnn, plain) = match flavour.split_once('-') {
+            Some((cudnn, plain)) if cudnn.starts_with("cudnn") => (self.cudnn_mib.unwrap_or(0), plain),
+            _ => (0, flavour),
+        };
+        let own = match plain {
+            "base" => 0,
+            "runtime" => self.runtime_mib,
+            "devel" => self.runtime_mib + self.devel_mib,
+            _ => return None,
+        };
+        Some(own + cudnn)
+    }
+}
+
+/// The repository and the tag of a reference, without its digest and the names of Docker Hub that may be left out. The copy
+/// of nvidia/cuda in NVIDIA's own registry has the same tags.
+pub fn split_reference(reference: &str) -> (&str, &str) {
+    let name = reference.split_once('@').map_or(reference, |(name, _)| name);
+    let slash = name.rfind('/').map_or(0, |at| at + 1);
+    let colon = name.get(slash..).and_then(|last| last.find(':')).map(|at| at + slash);
+    let (mut repository, tag) = match colon {
+        Some(at) => (name.get(..at).unwrap_or(name), name.get(at + 1..).unwrap_or_default()),
+        None => (name, ""),
+    };
+    for prefix in ["docker.io/", "index.docker.io/", "registry-1.docker.io/", "library/"] {
+        repository = repository.strip_prefix(prefix).unwrap_or(repository);
+    }
+    (if repository == "nvcr.io/nvidia/cuda" { "nvidia/cuda" } else { repository }, tag)
 }
 
 impl ImageTag {
@@ -95,9 +144,65 @@ impl Images {
         }
     }
 
+    /// Whether nvidia/cuda has a tag, which may be any text.
+    pub fn cuda_image(&self, written: &str) -> CudaImage<'_> {
+        let missing = |reason: String| CudaImage::Missing { reason, near: self.nearest(written) };
+        let Some(tag) = ImageTag::parse(written) else {
+            return missing(match written {
+                "" | "latest" => "nvidia/cuda has no tag `latest`".to_owned(),
+                written => format!("`{written}` is not a version, a flavor and a system"),
+            });
+        };
+        let newest = self.tag.iter().map(|row| row.cuda).max();
+        match self.tag(&tag) {
+            TagVerdict::Exists(row) | TagVerdict::NotSeen(row) => CudaImage::Found { tag, row: Some(row) },
+            // A release newer than the tables may well have come out.
+            TagVerdict::Missing { .. } if tag.cuda.parse::<CudaRelease>().ok() > newest => {
+                CudaImage::Found { tag, row: None }
+            }
+            TagVerdict::Missing { reason, near } => {
+                let near = if near.is_empty() { self.nearest(written) } else { near };
+                let best = self.replacement(&tag).map(|tag| tag.to_string());
+                let others = near.into_iter().filter(|tag| Some(tag) != best.as_ref());
+                CudaImage::Missing { reason, near: best.iter().cloned().chain(others).collect() }
+            }
+        }
+    }
+
     /// What an image of a release requires of the host.
     pub fn requirement(&self, cuda: CudaRelease) -> Option<&ImageRequirement> {
         self.require.iter().find(|row| row.cuda == cuda)
+    }
+
+    /// The bytes that an image of one flavor has more than one of another flavor of the same release, at least.
+    pub fn flavour_saving(&self, cuda: CudaRelease, from: &str, to: &str) -> Option<u64> {
+        let row = self.flavour_size.iter().find(|row| row.cuda == cuda)?;
+        let mib = row.mib(from)?.checked_sub(row.mib(to)?)?;
+        (mib > 0).then_some(mib << 20)
+    }
+
+    /// The distribution of an image of a distribution or a language: `ubuntu:22.04`, `python:3.12-slim-bookworm`.
+    pub fn system(&self, repository: &str, tag: &str) -> Option<&System> {
+        if repository == "nvidia/cuda" {
+            let tag = ImageTag::parse(tag)?;
+            return self.system.iter().find(|system| system.os == tag.os);
+        }
+        let of_distribution = |system: &&System| system.repository == repository;
+        if self.system.iter().any(|system| of_distribution(&system)) {
+            let first = tag.split('-').next().unwrap_or_default();
+            return self
+                .system
+                .iter()
+                .filter(of_distribution)
+                .find(|system| system.tags.iter().any(|own| own == first));
+        }
+        // The images of languages name Debian's releases, at the end of their tags.
+        let is_plain = self.plain.iter().any(|row| row.repository == repository);
+        let last = tag
+            .rsplit('-')
+            .next()
+            .filter(|last| is_plain && last.starts_with(|c: char| c.is_ascii_alphabetic()))?;
+        self.system.iter().find(|system| system.tags.iter().any(|own| own == last))
     }
 
     /// The `LD_LIBRARY_PATH` in images of a release.
@@ -171,13 +276,31 @@ impl Images {
         let supported = |cuda: &CudaRelease| {
             self.tag.iter().any(|row| row.cuda == *cuda && row.status == TagStatus::Supported)
         };
-        let plain = |flavour: &str| flavour.replace("cudnn8", "cudnn").replace("cudnn9", "cudnn");
         let fits = |known: &ImageTag| {
             known.os == tag.os
-                && plain(&known.flavour) == plain(&tag.flavour)
+                && without_cudnn_version(&known.flavour) == without_cudnn_version(&tag.flavour)
                 && known.cuda.parse::<CudaRelease>().is_ok_and(|cuda| cuda > own && supported(&cuda))
         };
         self.all_tags().filter(fits).min_by_key(|known| known.cuda.parse::<CudaRelease>().ok())
+    }
+
+    /// The tag to write instead of one that does not exist: the same flavor and system, of the same CUDA or the next one,
+    /// supported if there is such a one.
+    fn replacement(&self, tag: &ImageTag) -> Option<ImageTag> {
+        let own: CudaRelease = tag.cuda.parse().or_else(|_| format!("{}.0", tag.cuda).parse()).ok()?;
+        let mut rows: Vec<&Tags> = self.tag.iter().filter(|row| row.cuda >= own).collect();
+        rows.sort_by_key(|row| {
+            let version = row.cuda.version();
+            let is_ended = row.status != TagStatus::Supported;
+            (version != own.version(), is_ended, version, std::cmp::Reverse(row.cuda.patch()))
+        });
+        let wanted = without_cudnn_version(&tag.flavour);
+        rows.into_iter().find_map(|row| {
+            let grids = row.grid.iter().filter(|grid| grid.os.contains(&tag.os));
+            let mut flavours = grids.flat_map(|grid| &grid.flavours);
+            let flavour = flavours.find(|flavour| without_cudnn_version(flavour) == wanted)?;
+            Some(ImageTag { cuda: row.cuda.to_string(), flavour: flavour.clone(), os: tag.os.clone() })
+        })
     }
 
     fn near(&self, tag: &ImageTag) -> Vec<String> {
@@ -189,6 +312,14 @@ impl Images {
         // Another flavor of the same CUDA is more similar than the same flavor of another.
         let near = among(&|known| known.cuda.starts_with(&tag.cuda));
         if near.is_empty() { among(&|_| true) } else { near }
+    }
+}
+
+/// A flavor in the spelling of the newest images: `cudnn-devel` for `cudnn8-devel`.
+fn without_cudnn_version(flavour: &str) -> String {
+    match flavour.split_once('-') {
+        Some((cudnn, rest)) if cudnn.starts_with("cudnn") => format!("cudnn-{rest}"),
+        _ => flavour.to_owned(),
     }
 }
 

@@ -13,7 +13,7 @@ mod support;
 
 pub use driver::Runs;
 pub use framework::{TorchWheel, without_local};
-pub use image::{FrameworkImageMatch, ImageTag, TagVerdict};
+pub use image::{CudaImage, FrameworkImageMatch, ImageTag, TagVerdict, split_reference};
 pub use package::{NamedCuda, PackageIndex, PackageUse};
 
 /// The result of a lookup by name.

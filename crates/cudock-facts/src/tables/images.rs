@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::{TableRule, table_file};
-use crate::version::{CudaRelease, CudaVersion};
+use crate::version::{CudaRelease, CudaVersion, Date};
 
 table_file! {
     /// `images.toml`: the nvidia/cuda images, and others that Dockerfiles start from.
@@ -14,6 +14,10 @@ table_file! {
         pub require: Vec<ImageRequirement> by |row| row.cuda.to_string(),
         pub brand_set: Vec<BrandSet> by |row| row.name.clone(),
         pub library_path: Vec<LibraryPath> by |row| row.from.to_string(),
+        /// What the flavors of a release add to each other.
+        pub flavour_size: Vec<FlavourSize> by |row| row.cuda.to_string(),
+        /// Distributions that images are built on.
+        pub system: Vec<System> by |row| row.os.clone(),
         /// Repositories of NVIDIA's that are gone.
         pub renamed: Vec<RenamedImage> by |row| row.repository.clone(),
         /// Images without anything that uses a GPU.
@@ -21,6 +25,35 @@ table_file! {
         pub framework: Vec<FrameworkImage> by |row| format!("{}:{}", row.repository, row.tag),
         pub rule: Vec<TableRule>,
     }
+}
+
+/// Lower bounds of what each flavor of a release adds to the one it is built on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlavourSize {
+    pub cuda: CudaRelease,
+    pub runtime_mib: u64,
+    pub devel_mib: u64,
+    pub cudnn_mib: Option<u64>,
+    pub source: Vec<String>,
+}
+
+/// A release of a distribution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct System {
+    /// As tags of nvidia/cuda write it: "ubuntu22.04".
+    pub os: String,
+    pub name: String,
+    pub repository: String,
+    /// Its tags there: number and code name.
+    pub tags: Vec<String>,
+    pub glibc: Option<Version>,
+    /// The end of free updates.
+    pub end_of_life: Option<Date>,
+    /// The host that holds its packages since they were taken off the usual mirrors.
+    pub packages_moved_to: Option<String>,
+    pub source: Vec<String>,
 }
 
 /// A repository that is no longer filled.

@@ -248,6 +248,49 @@ fn images_demand_what_they_demand() {
 }
 
 #[test]
+fn flavors_cost_what_their_parts_do() {
+    let facts = Facts::embedded();
+    let mib = |cuda: &str, from: &str, to: &str| {
+        facts.images().flavour_saving(cuda.parse().unwrap(), from, to).map(|bytes| bytes >> 20)
+    };
+    let cases = [
+        ("12.4.1", "devel", "runtime", Some(2576)),
+        ("12.4.1", "devel", "base", Some(2576 + 1958)),
+        ("12.4.1", "cudnn-runtime", "runtime", Some(975)),
+        ("12.4.1", "cudnn-devel", "cudnn-runtime", Some(2576)),
+        ("11.8.0", "cudnn8-runtime", "base", Some(2307 + 1062)),
+        ("12.4.1", "base", "runtime", None),
+        ("12.4.1", "runtime", "runtime", None),
+        ("12.4.1", "tensorrt-runtime", "runtime", None),
+        ("12.4.0", "cudnn-runtime", "runtime", None),
+        ("11.3.1", "devel", "runtime", None),
+    ];
+    for (cuda, from, to, expected) in cases {
+        assert_eq!(mib(cuda, from, to), expected, "{cuda} {from} to {to}");
+    }
+}
+
+#[test]
+fn images_are_built_on_their_distribution() {
+    let facts = Facts::embedded();
+    let cases = [
+        ("nvidia/cuda", "12.4.1-base-ubuntu22.04", Some("ubuntu22.04")),
+        ("ubuntu", "22.04", Some("ubuntu22.04")),
+        ("ubuntu", "jammy-20240227", Some("ubuntu22.04")),
+        ("debian", "12-slim", Some("debian12")),
+        ("python", "3.12-slim-bookworm", Some("debian12")),
+        ("python", "3.12", None),
+        ("python", "3.12-alpine", None),
+        ("python", "12", None),
+        ("somebody/python", "3.12-bookworm", None),
+    ];
+    for (repository, tag, expected) in cases {
+        let system = facts.images().system(repository, tag);
+        assert_eq!(system.map(|system| system.os.as_str()), expected, "{repository}:{tag}");
+    }
+}
+
+#[test]
 fn torch_builds_have_their_cuda_and_code() {
     let facts = Facts::embedded();
     let frameworks = facts.frameworks();

@@ -6,6 +6,7 @@ mod layers;
 mod libraries;
 mod packages;
 mod secrets;
+mod stages;
 mod start;
 mod system;
 mod tags;
@@ -37,6 +38,7 @@ pub struct Rule {
 /// All rules, by topic.
 pub const RULES: &[&[Rule]] = &[
     tags::RULES,
+    stages::RULES,
     system::RULES,
     libraries::RULES,
     variables::RULES,

@@ -1,4 +1,6 @@
 //! Tests of the linter.
 
 mod examples;
+mod stages;
 mod system;
+mod tags;

@@ -2,7 +2,7 @@
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, FindingEvidence, Severity};
-use cudock_facts::lookup::{ImageTag, TagVerdict};
+use cudock_facts::lookup::{CudaImage, ImageTag, split_reference};
 use cudock_facts::tables::{ImageRequirement, TagStatus, Tags};
 use cudock_facts::version::{CudaRelease, CudaVersion, DriverVersion};
 use cudock_host::frameworks::Build;
@@ -30,30 +30,9 @@ pub(super) struct Base {
     pub(super) is_by_conda: bool,
 }
 
-/// A reference without digest and registry's default names, and its tag.
-pub(super) fn split(reference: &str) -> (&str, &str) {
-    let name = reference.split_once('@').map_or(reference, |(name, _)| name);
-    let slash = name.rfind('/').map_or(0, |at| at + 1);
-    let colon = name.get(slash..).and_then(|last| last.find(':')).map(|at| at + slash);
-    let (mut repository, tag) = match colon {
-        Some(at) => (name.get(..at).unwrap_or(name), name.get(at + 1..).unwrap_or_default()),
-        None => (name, ""),
-    };
-    for prefix in
-        ["docker.io/", "index.docker.io/", "registry-1.docker.io/", "library/", "nvcr.io/nvidia/cuda"]
-    {
-        match repository.strip_prefix(prefix) {
-            Some("") => repository = "nvidia/cuda",
-            Some(rest) if !prefix.starts_with("nvcr") => repository = rest,
-            _ => {}
-        }
-    }
-    (repository, tag)
-}
-
 /// The CUDA toolkit in an image, by its tag.
 pub(super) fn toolkit_of_image(facts: &Facts, reference: &str) -> Option<CudaVersion> {
-    let (repository, tag) = split(reference);
+    let (repository, tag) = split_reference(reference);
     if repository == "nvidia/cuda" {
         let tag = ImageTag::parse(tag)?;
         let cuda: CudaRelease = tag.cuda.parse().ok()?;
@@ -65,9 +44,10 @@ pub(super) fn toolkit_of_image(facts: &Facts, reference: &str) -> Option<CudaVer
 
 /// Reads what the tables know of a base image, into the evidence.
 pub(super) fn read(facts: &Facts, image: &DeclaredImage, file: &str, evidence: &mut Evidence) -> Base {
-    let (repository, tag) = split(&image.reference);
+    let (repository, tag) = split_reference(&image.reference);
     let at = format!("{file}:{}", image.span.line);
-    if repository == "nvidia/cuda" {
+    let is_by_digest = tag.is_empty() && image.reference.contains('@');
+    if repository == "nvidia/cuda" && !is_by_digest {
         return cuda(facts, image, tag, &at, evidence);
     }
     if let Some(renamed) = facts.images().renamed.iter().find(|row| row.repository == repository) {
@@ -109,47 +89,29 @@ fn missing(image: &DeclaredImage, at: &str, why: &str, near: &[String]) -> Build
 /// An nvidia/cuda image: its requirements, its cuda-compat, its libraries.
 fn cuda(facts: &Facts, image: &DeclaredImage, tag: &str, at: &str, evidence: &mut Evidence) -> Base {
     let images = facts.images();
-    let Some(parsed) = ImageTag::parse(tag) else {
-        let why = match tag {
-            "" | "latest" => "nvidia/cuda has no tag `latest`".to_owned(),
-            tag => format!("`{tag}` is not a version, a flavor and a system"),
-        };
-        evidence.build_failure = Some(missing(image, at, &why, &images.nearest(tag)));
-        return Base::default();
+    let (parsed, row) = match images.cuda_image(tag) {
+        CudaImage::Found { tag, row } => (tag, row),
+        CudaImage::Missing { reason, near } => {
+            evidence.build_failure = Some(missing(image, at, &reason, &near));
+            return Base::default();
+        }
     };
-    let release = parsed.cuda.parse::<CudaRelease>().ok();
-    let newest = images.tag.iter().map(|row| row.cuda).max();
-    let ended = |message: String| {
+    if let Some(tags) = row.filter(|tags| tags.status == TagStatus::Unsupported) {
+        let message = format!(
+            "NVIDIA ended support for the images of CUDA {}: their tags may be deleted at any time",
+            tags.cuda
+        );
         let fix = match images.successor(&parsed) {
             Some(tag) => format!("use nvidia/cuda:{tag}"),
             None => "choose a tag that `cudock facts image` lists".to_owned(),
         };
-        Finding::new(codes::BASE_IMAGE_ENDED, Severity::Warning, message, fix)
-            .with_evidence([FindingEvidence::new(at.to_owned(), format!("FROM {}", image.reference))])
-    };
-    let major = |tags: &Tags| tags.cudnn.first().and_then(|version| version.split('.').next()?.parse().ok());
-    let mut cudnn = None;
-    match images.tag(&parsed) {
-        TagVerdict::Exists(tags) => {
-            cudnn = major(tags);
-            if tags.status == TagStatus::Unsupported {
-                let message = format!(
-                    "NVIDIA ended support for the images of CUDA {}: their tags may be deleted at any time",
-                    tags.cuda
-                );
-                evidence.findings.push(ended(message));
-            }
-        }
-        TagVerdict::NotSeen(tags) => cudnn = major(tags),
-        // A release newer than the tables may well have come out.
-        TagVerdict::Missing { .. } if release > newest => {}
-        TagVerdict::Missing { reason, near } => {
-            let near = if near.is_empty() { images.nearest(tag) } else { near };
-            evidence.build_failure = Some(missing(image, at, &reason, &near));
-            return Base::default();
-        }
+        let ended = Finding::new(codes::BASE_IMAGE_ENDED, Severity::Warning, message, fix);
+        let from = FindingEvidence::new(at.to_owned(), format!("FROM {}", image.reference));
+        evidence.findings.push(ended.with_evidence([from]));
     }
-    let Some(cuda) = release else { return Base::default() };
+    let major = |tags: &Tags| tags.cudnn.first().and_then(|version| version.split('.').next()?.parse().ok());
+    let cudnn = row.and_then(major);
+    let Ok(cuda) = parsed.cuda.parse::<CudaRelease>() else { return Base::default() };
     container(facts, cuda, evidence);
     // Every one of these images holds the cuda-compat of its CUDA.
     if let Some(branch) = facts.drivers().branch_with(cuda.version()) {
