@@ -1,6 +1,10 @@
 //! The table of rules.
 
+mod conda;
+mod packages;
+mod python;
 mod tags;
+mod target;
 
 use cudock_facts::finding::Severity;
 
@@ -9,7 +13,7 @@ use crate::context::{Context, Report};
 /// One rule. Its page, which says why and what to do, is in the table of findings under its code.
 #[derive(Debug)]
 pub struct Rule {
-    /// `CD07` and two digits; never changes its meaning.
+    /// `CD` and four digits; never changes its meaning. `CD07` is the linter's own, the others are those of `cudock check`.
     pub code: &'static str,
     /// What `cudock.toml` and the documentation call it.
     pub name: &'static str,
@@ -26,7 +30,7 @@ pub struct Rule {
 }
 
 /// All rules, by topic.
-pub const RULES: &[&[Rule]] = &[tags::RULES];
+pub const RULES: &[&[Rule]] = &[tags::RULES, target::RULES, python::RULES, conda::RULES];
 
 /// The rule of a code.
 pub fn rule(code: &str) -> Option<&'static Rule> {
