@@ -181,18 +181,26 @@ impl<'a> Context<'a> {
 }
 
 fn in_order<'a>(build: &'a Build<'a>) -> Vec<RunCommand<'a>> {
-    let steps = build.stages.iter().enumerate().flat_map(|(stage, one)| one.steps.iter().map(move |step| (stage, step)));
+    let steps = build
+        .stages
+        .iter()
+        .enumerate()
+        .flat_map(|(stage, one)| one.steps.iter().map(move |step| (stage, step)));
     let runs = steps.filter_map(|(stage, step)| match &step.kind {
         StepKind::Run(run) => Some((stage, run)),
         _ => None,
     });
-    runs.flat_map(|(stage, run)| run.commands.iter().map(move |command| RunCommand { stage, run, command })).collect()
+    runs.flat_map(|(stage, run)| run.commands.iter().map(move |command| RunCommand { stage, run, command }))
+        .collect()
 }
 
 fn settings<'a>(build: &'a Build<'a>) -> HashMap<&'a str, Vec<StageSetting<'a>>> {
     let mut by_name: HashMap<&str, Vec<StageSetting<'_>>> = HashMap::new();
-    for (stage, step) in
-        build.stages.iter().enumerate().flat_map(|(stage, one)| one.steps.iter().map(move |step| (stage, step)))
+    for (stage, step) in build
+        .stages
+        .iter()
+        .enumerate()
+        .flat_map(|(stage, one)| one.steps.iter().map(move |step| (stage, step)))
     {
         let (settings, is_env) = match &step.kind {
             StepKind::Env(settings) => (settings, true),

@@ -180,7 +180,8 @@ impl<'a> ScriptReader<'a> {
                 |span: Range<usize>| text.get(span).map(|raw| raw.trim_matches(['"', '\'']).to_owned());
             let outputs: Vec<String> =
                 written.filter_map(|redirect| target(redirect.target.span.clone())).collect();
-            let unquoted: Vec<_> = command.redirects.iter().filter_map(|one| unquoted(text, &command, one)).collect();
+            let unquoted: Vec<_> =
+                command.redirects.iter().filter_map(|one| unquoted(text, &command, one)).collect();
             let context = Context {
                 within,
                 depth,
@@ -295,7 +296,11 @@ fn asks_for_a_program(word: &str, rest: &[Argument]) -> bool {
 }
 
 /// The bytes of a requirement whose bound is a redirection to the shell: `torch>=2,<3`, `numpy<2`.
-fn unquoted(text: &str, command: &shell::Command<'_>, redirect: &shell::Redirect<'_>) -> Option<Range<usize>> {
+fn unquoted(
+    text: &str,
+    command: &shell::Command<'_>,
+    redirect: &shell::Redirect<'_>,
+) -> Option<Range<usize>> {
     let word = command.words.get(redirect.attached_to?)?.span.clone();
     let is_name = text.get(word.clone())?.starts_with(|first: char| first.is_ascii_alphabetic());
     let target = text.get(redirect.target.span.clone())?;
@@ -351,4 +356,41 @@ fn assignment(arg: &Argument) -> Option<(String, Option<String>)> {
         && !name.starts_with(|first: char| first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     is_name.then(|| (name.to_owned(), (!arg.is_unresolved).then(|| value.to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use cudock_base::LineIndex;
+
+    use super::*;
+
+    fn commands(script: &str) -> Vec<Command> {
+        let lines = LineIndex::new(script);
+        commands_of(script, "/", &|_| None, &|bytes| lines.span(bytes))
+    }
+
+    #[test]
+    fn requirements_without_quotes_are_found() {
+        let cases: [(&str, &[&str]); 7] = [
+            ("pip install torch>=2.4,<3 einops", &["torch>=2.4,<3"]),
+            ("pip install numpy<2; pip check", &["numpy<2"]),
+            ("pip install 'torch>=2.4' \"numpy<2\"", &[]),
+            ("pip install torch > install.log 2>&1", &[]),
+            ("pip install torch>install.log", &[]),
+            ("bash -c 'pip install torch>=2'", &[]),
+            ("pip install a>=1 b>=2", &["a>=1", "b>=2"]),
+        ];
+        for (script, expected) in cases {
+            let found = commands(script).into_iter().flat_map(|command| command.unquoted);
+            let found: Vec<_> = found.map(|span| script.get(span.bytes()).unwrap_or_default()).collect();
+            assert_eq!(found, expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_only_looked_up_is_not_run() {
+        let programs = |script: &str| commands(script).into_iter().map(|one| one.program).collect::<Vec<_>>();
+        assert_eq!(programs("command -v nvidia-smi"), ["command"]);
+        assert_eq!(programs("command nvidia-smi -L"), ["nvidia-smi"]);
+    }
 }

@@ -8,7 +8,7 @@ use cudock_facts::version::{CudaRelease, CudaVersion};
 use pep440_rs::Version;
 
 use super::Rule;
-use super::packages::{install_arg, is_pip};
+use super::pip::{install_arg, is_pip};
 use crate::LintTarget;
 use crate::context::{Context, Report, RunCommand};
 
@@ -132,7 +132,7 @@ fn installs(command: &Command) -> bool {
 }
 
 /// The installations of all stages that no condition guards.
-fn installations<'c, 'a>(context: &'c Context<'a>) -> impl Iterator<Item = RunCommand<'a>> {
+fn installations<'a>(context: &Context<'a>) -> impl Iterator<Item = RunCommand<'a>> {
     context.run_commands().copied().filter(|by| installs(by.command) && !by.command.is_conditional)
 }
 
@@ -143,10 +143,13 @@ fn channels(command: &Command) -> Vec<&str> {
     while let Some(arg) = args.next() {
         let value = match arg.text.split_once('=') {
             Some(("-c" | "--channel", value)) => Some(value),
-            None if ["-c", "--channel"].contains(&arg.text.as_str()) => args.next().map(|next| next.text.as_str()),
+            None if ["-c", "--channel"].contains(&arg.text.as_str()) => {
+                args.next().map(|next| next.text.as_str())
+            }
             _ => None,
         };
-        found.extend(value.map(|channel| channel.trim_end_matches('/').rsplit('/').next().unwrap_or(channel)));
+        found
+            .extend(value.map(|channel| channel.trim_end_matches('/').rsplit('/').next().unwrap_or(channel)));
     }
     found
 }
@@ -156,22 +159,27 @@ fn packages<'c>(context: &'c Context<'_>, by: RunCommand<'_>) -> impl Iterator<I
     let span = by.command.span;
     let all = context.declared.get(by.stage).map(|declared| declared.packages.as_slice()).unwrap_or_default();
     all.iter().filter(move |package| {
-        package.manager == Manager::Conda && package.file.is_none() && span.bytes().contains(&package.span.start)
+        package.manager == Manager::Conda
+            && package.file.is_none()
+            && span.bytes().contains(&package.span.start)
     })
 }
 
 /// The CUDA packages that a command names.
 fn cuda_packages<'c>(context: &'c Context<'_>, by: RunCommand<'_>) -> impl Iterator<Item = &'c CudaPackage> {
     let span = by.command.span;
-    let all = context.declared.get(by.stage).map(|declared| declared.cuda_packages.as_slice()).unwrap_or_default();
+    let all =
+        context.declared.get(by.stage).map(|declared| declared.cuda_packages.as_slice()).unwrap_or_default();
     all.iter().filter(move |package| {
         package.manager == Manager::Conda && span.bytes().contains(&package.span.start)
     })
 }
 
 fn unpinned_installer(context: &Context<'_>, report: &mut Report<'_, '_>) {
-    let moving = ["miniconda3-latest", "miniforge/releases/latest/", "micro.mamba.pm/api/micromamba/linux-64/latest"];
-    let commands = context.commands().filter(|(_, _, command)| ["curl", "wget"].contains(&command.program.as_str()));
+    let moving =
+        ["miniconda3-latest", "miniforge/releases/latest/", "micro.mamba.pm/api/micromamba/linux-64/latest"];
+    let commands =
+        context.commands().filter(|(_, _, command)| ["curl", "wget"].contains(&command.program.as_str()));
     for arg in commands.flat_map(|(_, _, command)| &command.args) {
         let url = arg.text.to_ascii_lowercase();
         if url.contains("://") && moving.iter().any(|moving| url.contains(moving)) {
@@ -186,7 +194,9 @@ fn mixed_channels(context: &Context<'_>, report: &mut Report<'_, '_>) {
         let channels = channels(by.command);
         let of_anaconda = channels.iter().find(|channel| ["defaults", "anaconda", "main"].contains(channel));
         if let Some(other) = of_anaconda.filter(|_| channels.contains(&"conda-forge")) {
-            let message = format!("packages of `{other}` and `conda-forge` are mixed: their libraries are built against different ones");
+            let message = format!(
+                "packages of `{other}` and `conda-forge` are mixed: their libraries are built against different ones"
+            );
             report.add(by.command.span, message, "keep one of the channels, with --override-channels");
         }
     }
@@ -199,18 +209,26 @@ fn dead_channel(context: &Context<'_>, report: &mut Report<'_, '_>) {
     let last = Version::new(LAST_ON_CHANNEL);
     for by in installations(context) {
         let channels = channels(by.command);
-        if channels.contains(&"conda-forge") || !channels.iter().any(|channel| channel.starts_with("pytorch")) {
+        if channels.contains(&"conda-forge") || !channels.iter().any(|channel| channel.starts_with("pytorch"))
+        {
             continue;
         }
         let Some(package) = packages(context, by).find(|package| package.name == "pytorch") else { continue };
         let (message, severity) = match asked(package) {
-            Some(version) if version.release() > last.release() => {
-                (format!("PyTorch's channel ends with {last} and has no pytorch {version}: the solver fails"), Severity::Error)
-            }
+            Some(version) if version.release() > last.release() => (
+                format!("PyTorch's channel ends with {last} and has no pytorch {version}: the solver fails"),
+                Severity::Error,
+            ),
             Some(_) => continue,
-            None => (format!("PyTorch's channel gets no new releases: this installs {last}, of October 2024"), Severity::Warning),
+            None => (
+                format!(
+                    "PyTorch's channel ends with {last}, of October 2024: newer releases and code for newer GPUs never come"
+                ),
+                Severity::Warning,
+            ),
         };
-        let finding = report.finding(package.span, message, "take pytorch from conda-forge, or the wheel with pip");
+        let finding =
+            report.finding(package.span, message, "take pytorch from conda-forge, or the wheel with pip");
         report.push(Finding { severity, ..finding });
     }
 }
@@ -232,14 +250,20 @@ fn cuda_selectors(context: &Context<'_>, report: &mut Report<'_, '_>) {
         if let Some(cuda) = toolkit.and_then(|toolkit| toolkit.cuda).filter(|cuda| cuda.major() >= 12)
             && let Some(toolkit) = toolkit
         {
-            let message = format!("there is no cudatoolkit {cuda}: the package ends with 11.8, and the solver fails");
+            let message =
+                format!("there is no cudatoolkit {cuda}: the package ends with 11.8, and the solver fails");
             report.add(toolkit.span, message, format!("write cuda-version={cuda}"));
         } else if let (Some(toolkit), Some(other)) = (toolkit, other)
             && let (Some(one), Some(two)) = (toolkit.cuda, other.cuda)
             && one != two
         {
-            let message = format!("cudatoolkit {one} and {} {two} ask for different CUDA versions", other.name);
-            report.add(toolkit.span, message, format!("leave cudatoolkit out: {} chooses the CUDA", other.name));
+            let message =
+                format!("cudatoolkit {one} and {} {two} ask for different CUDA versions", other.name);
+            report.add(
+                toolkit.span,
+                message,
+                format!("leave cudatoolkit out: {} chooses the CUDA", other.name),
+            );
         }
         let torch = packages(context, by).find(|package| package.name == "pytorch");
         if let (Some(torch), Some(selector)) = (torch, selector)
@@ -257,8 +281,12 @@ fn no_such_build(
     version: &Version,
     (cuda, span): (CudaVersion, Span),
 ) {
-    let built: Vec<CudaVersion> = context.facts.frameworks().torch_builds(version).map(|build| build.cuda).collect();
-    if built.is_empty() || built.contains(&cuda) || version.release() > Version::new(LAST_ON_CHANNEL).release() {
+    let built: Vec<CudaVersion> =
+        context.facts.frameworks().torch_builds(version).map(|build| build.cuda).collect();
+    if built.is_empty()
+        || built.contains(&cuda)
+        || version.release() > Version::new(LAST_ON_CHANNEL).release()
+    {
         return;
     }
     let built = built.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -285,13 +313,22 @@ fn override_missing(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
     for by in installations(context) {
         let channels = channels(by.command);
-        let is_forge = channels.contains(&"conda-forge") && !channels.iter().any(|channel| channel.starts_with("pytorch"));
-        let is_for_cpu = |package: &DeclaredPackage| package.tag.as_deref() == Some("cpu") || package.name.ends_with("-cpu");
+        let is_forge = channels.contains(&"conda-forge")
+            && !channels.iter().any(|channel| channel.starts_with("pytorch"));
+        let is_for_cpu = |package: &DeclaredPackage| {
+            package.tag.as_deref() == Some("cpu") || package.name.ends_with("-cpu")
+        };
         if !is_forge || context.is_set(by, "CONDA_OVERRIDE_CUDA") || packages(context, by).any(is_for_cpu) {
             continue;
         }
-        let Some(package) = packages(context, by).find(|package| FRAMEWORKS.contains(&package.name.as_str())) else { continue };
-        let message = format!("conda sees no GPU during a build and takes the CPU build of {}, without a word", package.name);
+        let Some(package) = packages(context, by).find(|package| FRAMEWORKS.contains(&package.name.as_str()))
+        else {
+            continue;
+        };
+        let message = format!(
+            "conda sees no GPU during a build and takes the CPU build of {}, without a word",
+            package.name
+        );
         let cuda = cuda_for(context, by);
         let shown = cuda.map_or_else(|| "12.8".to_owned(), |cuda| cuda.to_string());
         let fix = format!("set CONDA_OVERRIDE_CUDA={shown} for the command");
@@ -358,25 +395,43 @@ fn activate_without_effect(context: &Context<'_>, report: &mut Report<'_, '_>) {
     for (_, _, run) in context.runs() {
         let Some(last) = run.commands.last() else { continue };
         let name = match last.program.as_str() {
-            "conda" | "mamba" | "micromamba" => last.subcommand().filter(|(word, _)| *word == "activate").map(|(_, rest)| rest),
-            "source" | "." => last.args.split_first().filter(|(first, _)| first.text.rsplit('/').next() == Some("activate")).map(|(_, rest)| rest),
+            "conda" | "mamba" | "micromamba" => {
+                last.subcommand().filter(|(word, _)| *word == "activate").map(|(_, rest)| rest)
+            }
+            "source" | "." => last
+                .args
+                .split_first()
+                .filter(|(first, _)| first.text.rsplit('/').next() == Some("activate"))
+                .map(|(_, rest)| rest),
             _ => None,
         };
         let Some(name) = name else { continue };
         let name = name.first().map_or("base", |arg| arg.text.as_str());
-        let message = format!("`{name}` is activated in a shell that ends with this RUN: later instructions do not see it");
+        let message = format!(
+            "`{name}` is activated in a shell that ends with this RUN: later instructions do not see it"
+        );
         let fix = format!("set ENV PATH=/opt/conda/envs/{name}/bin:$PATH, or activate it in the same RUN");
         report.add(last.span, message, fix);
     }
 }
 
 fn not_cleaned(context: &Context<'_>, report: &mut Report<'_, '_>) {
-    let is_clean = |command: &Command| is_conda(command) && command.subcommand().is_some_and(|(word, _)| word == "clean");
-    let removes = |command: &Command| command.program == "rm" && command.args.iter().any(|arg| arg.text.contains("pkgs"));
+    let is_clean = |command: &Command| {
+        is_conda(command) && command.subcommand().is_some_and(|(word, _)| word == "clean")
+    };
+    let removes = |command: &Command| {
+        command.program == "rm" && command.args.iter().any(|arg| arg.text.contains("pkgs"))
+    };
     let cleans = |command: &Command| is_clean(command) || removes(command);
-    let last_clean = context.run_commands().filter(|by| cleans(by.command)).map(|by| by.command.span.start).max();
+    let last_clean =
+        context.run_commands().filter(|by| cleans(by.command)).map(|by| by.command.span.start).max();
     for (stage, _, run) in context.runs().filter(|(stage, _, _)| context.is_shipped(*stage)) {
-        let has_cache = run.mounts.iter().any(|mount| mount.kind == "cache" && (mount.target.contains("pkgs") || mount.target.contains("conda") || mount.target.contains("mamba")));
+        let has_cache = run.mounts.iter().any(|mount| {
+            mount.kind == "cache"
+                && (mount.target.contains("pkgs")
+                    || mount.target.contains("conda")
+                    || mount.target.contains("mamba"))
+        });
         if has_cache || run.commands.iter().any(cleans) {
             continue;
         }
@@ -396,7 +451,10 @@ fn not_cleaned(context: &Context<'_>, report: &mut Report<'_, '_>) {
         let fix = format!("end the RUN with {program} clean --all --yes");
         let finding = report.finding(command.span, message, fix);
         let edit = context.insert(command.span.end, format!(" && {program} clean --all --yes"));
-        let is_simple = command.is_exact && ["", "&&"].contains(&command.operator.trim()) && command.outputs.is_empty() && command.unquoted.is_empty();
+        let is_simple = command.is_exact
+            && ["", "&&"].contains(&command.operator.trim())
+            && command.outputs.is_empty()
+            && command.unquoted.is_empty();
         report.push(if is_simple { finding.suggest("clean in the same RUN", vec![edit]) } else { finding });
     }
 }
@@ -407,7 +465,11 @@ fn update_of_base(context: &Context<'_>, report: &mut Report<'_, '_>) {
         let name = by.command.value_of("-n").or_else(|| by.command.value_of("--name"));
         if is_update && name == Some("base") {
             let message = "the environment that conda itself runs in is changed: a package of the file can break conda, and its own stay in the image";
-            report.add(by.command.span, message, "create an environment of its own: env create -n NAME, or -p /env");
+            report.add(
+                by.command.span,
+                message,
+                "create an environment of its own: env create -n NAME, or -p /env",
+            );
         }
     }
 }
@@ -415,18 +477,34 @@ fn update_of_base(context: &Context<'_>, report: &mut Report<'_, '_>) {
 fn conda_for_pip_alone(context: &Context<'_>, report: &mut Report<'_, '_>) {
     for (stage, _) in context.stages() {
         let Some(declared) = context.declared.get(stage) else { continue };
-        let by_conda = declared.packages.iter().any(|package| package.manager == Manager::Conda && package.name != "pip")
+        let by_conda = declared
+            .packages
+            .iter()
+            .any(|package| package.manager == Manager::Conda && package.name != "pip")
             || declared.cuda_packages.iter().any(|package| package.manager == Manager::Conda);
         let own = || context.stages().nth(stage).into_iter().flat_map(|(_, stage)| &stage.steps);
-        let runs = || own().filter_map(|step| match &step.kind {
-            StepKind::Run(run) => Some(run),
-            _ => None,
-        });
+        let runs = || {
+            own().filter_map(|step| match &step.kind {
+                StepKind::Run(run) => Some(run),
+                _ => None,
+            })
+        };
         let commands = || runs().flat_map(|run| &run.commands);
-        let is_bare = |command: &&Command| installs(command) && !command.args.iter().any(|arg| arg.is_unresolved || ["-f", "--file", "--clone"].contains(&arg.text.as_str()) || arg.text.starts_with("--file="));
+        let is_bare = |command: &&Command| {
+            installs(command)
+                && !command.args.iter().any(|arg| {
+                    arg.is_unresolved
+                        || ["-f", "--file", "--clone"].contains(&arg.text.as_str())
+                        || arg.text.starts_with("--file=")
+                })
+        };
         let uses_files = commands().filter(|command| installs(command)).any(|command| !is_bare(&command));
         let uses_pip = commands().any(|command| is_pip(command) && install_arg(command).is_some());
-        let Some(create) = commands().find(|command| command.is(&command.program, "create") && is_bare(command)) else { continue };
+        let Some(create) =
+            commands().find(|command| command.is(&command.program, "create") && is_bare(command))
+        else {
+            continue;
+        };
         if by_conda || uses_files || !uses_pip {
             continue;
         }

@@ -1,7 +1,7 @@
 //! The table of rules.
 
 mod conda;
-mod packages;
+mod pip;
 mod python;
 mod tags;
 mod target;

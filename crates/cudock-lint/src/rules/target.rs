@@ -9,13 +9,19 @@ use cudock_facts::finding::{Finding, Severity, TextEdit};
 use cudock_facts::lookup::NamedCuda;
 use cudock_facts::version::Capability;
 use cudock_target::Target;
+use pep440_rs::Version;
 
 use super::Rule;
-use super::packages::{has_nvcc, rename, source_builds, torch_cuda, use_index};
+use super::pip::{has_nvcc, install_arg, rename, source_builds, torch_cuda, use_index};
 use crate::LintTarget;
 use crate::context::{Context, Report, RunCommand};
 
 const ARCH_LIST: &str = "TORCH_CUDA_ARCH_LIST";
+
+/// How cudock-compat calls what is compiled for torch, by whatever command.
+const EXTENSION: &str = "extension built from";
+
+const BACKEND: &str = "UV_TORCH_BACKEND";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -53,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "rocm-build",
         severity: Severity::Error,
         also: &[],
-        is_fixable: false,
+        is_fixable: true,
         bad: "# for: H100, driver 580\nFROM python:3.11-slim\nRUN pip install --no-cache-dir torch==2.5.1 --index-url https://download.pytorch.org/whl/rocm6.2\n",
         good: "# for: H100, driver 580\nFROM python:3.11-slim\nRUN pip install --no-cache-dir torch==2.5.1 --index-url https://download.pytorch.org/whl/cu124\n",
         check: prediction,
@@ -94,8 +100,8 @@ pub(super) const RULES: &[Rule] = &[
         severity: Severity::Error,
         also: &[],
         is_fixable: false,
-        bad: "# for: A10, driver 550\nFROM nvidia/cuda:12.8.1-devel-ubuntu24.04\nENV NVIDIA_DISABLE_REQUIRE=1\nCOPY app.cu .\nRUN rm -rf /usr/local/cuda/compat && nvcc -gencode arch=compute_80,code=compute_80 -o app app.cu\n",
-        good: "# for: A10, driver 570\nFROM nvidia/cuda:12.8.1-devel-ubuntu24.04\nCOPY app.cu .\nRUN nvcc -gencode arch=compute_80,code=sm_80 -o app app.cu\n",
+        bad: "# for: A10, driver 550\nFROM nvidia/cuda:12.8.1-devel-ubuntu24.04 AS build\nCOPY app.cu .\nRUN nvcc -gencode arch=compute_80,code=compute_80 -o /app app.cu\nFROM ubuntu:24.04\nCOPY --from=build /app /app\n",
+        good: "# for: A10, driver 550\nFROM nvidia/cuda:12.8.1-devel-ubuntu24.04 AS build\nCOPY app.cu .\nRUN nvcc -gencode arch=compute_80,code=sm_80 -o /app app.cu\nFROM ubuntu:24.04\nCOPY --from=build /app /app\n",
         check: prediction,
     },
     Rule {
@@ -181,7 +187,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "CD0731",
         name: "architectures-miss-gpu",
-        severity: Severity::Error,
+        severity: Severity::Warning,
         also: &[],
         is_fixable: true,
         bad: "# for: H100\nFROM nvidia/cuda:12.6.3-devel-ubuntu22.04\nENV TORCH_CUDA_ARCH_LIST=\"7.5;8.0\"\nRUN pip install --no-cache-dir torch-scatter==2.1.2\n",
@@ -209,7 +215,8 @@ pub(super) fn predicted<'c>(context: &'c Context<'_>) -> &'c [Finding] {
             return judge(&evidence, target, context.facts).findings;
         }
         let failure = evidence.build_failure.map(|failure| {
-            Finding::new(failure.code, Severity::Error, failure.reason, failure.fix).with_evidence(failure.evidence)
+            Finding::new(failure.code, Severity::Error, failure.reason, failure.fix)
+                .with_evidence(failure.evidence)
         });
         evidence.findings.into_iter().chain(failure).collect()
     })
@@ -221,9 +228,8 @@ pub(super) fn prediction(context: &Context<'_>, report: &mut Report<'_, '_>) {
     for found in predicted(context).iter().filter(|found| found.code == code) {
         let Some(span) = position(context, found) else { continue };
         let by = context.command_at(span);
-        // A version that another command replaces is no contradiction.
-        let is_replaced = found.code == codes::CONTRADICTORY_PINS && !are_in_one_command(context, found);
-        if is_replaced || by.is_some_and(|by| by.command.is_conditional) {
+        let is_guarded = by.is_some_and(|by| by.command.is_conditional);
+        if is_guarded || !is_certain(context, found, span) {
             continue;
         }
         let finding = report.finding(span, found.message.clone(), found.fix.clone());
@@ -234,6 +240,24 @@ pub(super) fn prediction(context: &Context<'_>, report: &mut Report<'_, '_>) {
             None => finding,
         });
     }
+}
+
+/// Whether a finding of cudock-compat holds for a Dockerfile, of which it knows less than of an image.
+fn is_certain(context: &Context<'_>, found: &Finding, span: Span) -> bool {
+    // A version that another command replaces is no contradiction.
+    let is_replaced = found.code == codes::CONTRADICTORY_PINS && !are_in_one_command(context, found);
+    // Without reading the project, nobody knows whether it has GPU code.
+    let is_open = found.message.starts_with(EXTENSION);
+    // What it does not know is a warning.
+    let is_unknown = found.code == codes::LIBRARY_NOT_INSTALLED && found.severity != Severity::Error;
+    // The local version of somebody's own build says nothing about CUDA.
+    let is_own = |package: &DeclaredPackage| {
+        package.tag.is_none() && package.exact.as_ref().is_some_and(Version::is_local)
+    };
+    let packages = context.declared.last().map(|declared| declared.packages.as_slice()).unwrap_or_default();
+    let is_own_build = found.code == codes::CPU_BUILD
+        && packages.iter().any(|package| package.span == span && is_own(package));
+    !is_replaced && !is_open && !is_unknown && !is_own_build
 }
 
 fn gpu<'c>(context: &'c Context<'_>) -> Option<&'c Target> {
@@ -250,10 +274,14 @@ fn position(context: &Context<'_>, found: &Finding) -> Option<Span> {
     let Some((file, line)) = evidence.path.rsplit_once(':') else { return from() };
     match line.parse() {
         Ok(line) if file == context.path => on_line(context, line, &found.message).or_else(from),
-        Ok(_) => context.commands().find_map(|(_, _, command)| {
-            let mut args = command.args.iter();
-            args.find(|arg| file.ends_with(arg.text.trim_start_matches("./")) && !arg.text.is_empty())
-        }).map(|arg| arg.span).or_else(from),
+        Ok(_) => context
+            .commands()
+            .find_map(|(_, _, command)| {
+                let mut args = command.args.iter();
+                args.find(|arg| file.ends_with(arg.text.trim_start_matches("./")) && !arg.text.is_empty())
+            })
+            .map(|arg| arg.span)
+            .or_else(from),
         Err(_) => from(),
     }
 }
@@ -272,24 +300,29 @@ fn on_line(context: &Context<'_>, line: usize, message: &str) -> Option<Span> {
     let is_there = |package: &&DeclaredPackage| package.file.is_none() && package.span.line == line;
     let packages = || declared.packages.iter().filter(is_there);
     let package = packages().find(|package| package.name == name).or_else(|| packages().next());
-    let compiled = || declared.compiled.iter().find(|compiled| compiled.file.is_none() && compiled.span.line == line);
+    let compiled =
+        || declared.compiled.iter().find(|compiled| compiled.file.is_none() && compiled.span.line == line);
     package.map(|package| package.span).or_else(|| compiled().map(|compiled| compiled.span))
 }
 
 /// The build of the same torch release that runs on the target, and the edits that choose it.
 fn fitting_build(context: &Context<'_>, by: RunCommand<'_>, span: Span) -> Option<(String, Vec<TextEdit>)> {
-    let target = gpu(context)?;
     let packages = &context.declared.last()?.packages;
     let torch = packages.iter().find(|package| package.span == span && package.name == "torch")?;
-    let builds = context.facts.frameworks().torch_builds(torch.exact.as_ref()?);
+    let tag = fitting_tag(context, torch.exact.as_ref()?)?;
+    let edits = use_index(context, by, torch, tag);
+    (!edits.is_empty()).then(|| (tag.to_owned(), edits))
+}
+
+/// The tag of the newest build of a torch release that runs on the target.
+fn fitting_tag<'c>(context: &'c Context<'_>, version: &Version) -> Option<&'c str> {
+    let target = gpu(context)?;
     let drivers = context.facts.drivers();
-    let fits = builds.filter(|build| {
+    let fits = context.facts.frameworks().torch_builds(version).filter(|build| {
         target.driver.is_none_or(|driver| drivers.runs_toolkit(driver, build.cuda))
             && build.has_code_for(target.capability.as_slice())
     });
-    let build = fits.max_by_key(|build| build.cuda)?;
-    let edits = use_index(context, by, torch, &build.tag);
-    (!edits.is_empty()).then(|| (build.tag.clone(), edits))
+    fits.max_by_key(|build| build.cuda).map(|build| build.tag.as_str())
 }
 
 /// How a compiler option or a variable names one architecture.
@@ -308,19 +341,26 @@ const ARCHITECTURE_SETTINGS: [&str; 5] =
 fn native_architecture(context: &Context<'_>, report: &mut Report<'_, '_>) {
     let card = gpu(context).and_then(|target| target.capability);
     let mut found = |name: &str, span: Span| {
-        let message = format!("`{name}` is `native`, and a build has no GPU to look at: it fails, or compiles for another GPU");
-        let fix = format!("name the architectures: {name}={}", card.map_or_else(|| "90".to_owned(), |card| architecture(name, card)));
+        let message = format!(
+            "`{name}` is `native`, and a build has no GPU to look at: it fails, or compiles for another GPU"
+        );
+        let fix = format!(
+            "name the architectures: {name}={}",
+            card.map_or_else(|| "90".to_owned(), |card| architecture(name, card))
+        );
         let finding = report.finding(span, message, fix.clone());
         let source = context.source(span);
-        let edit = card.filter(|_| source.matches("native").count() == 1).map(|card| {
-            context.edit(span, source.replace("native", &architecture(name, card)))
-        });
+        let edit = card
+            .filter(|_| source.matches("native").count() == 1)
+            .map(|card| context.edit(span, source.replace("native", &architecture(name, card))));
         report.push(match edit {
             Some(edit) => finding.suggest(fix, vec![edit]),
             None => finding,
         });
     };
-    for setting in settings(context).filter(|setting| is_native(setting.value.as_ref().map(|value| value.text.as_str()))) {
+    for setting in
+        settings(context).filter(|setting| is_native(setting.value.as_ref().map(|value| value.text.as_str())))
+    {
         if let Some(name) = ARCHITECTURE_SETTINGS.into_iter().find(|name| setting.name == *name) {
             found(name, setting.value_span);
         }
@@ -333,11 +373,16 @@ fn native_architecture(context: &Context<'_>, report: &mut Report<'_, '_>) {
         let is_compiler = ["nvcc", "cmake"].contains(&command.program.as_str());
         for (arg, next) in with_next(&command.args).filter(|_| is_compiler) {
             let text = arg.text.strip_prefix("-D").unwrap_or(&arg.text);
-            let (name, value) = text.split_once('=').map_or((text, next.map(|next| next.text.as_str())), |(name, value)| (name, Some(value)));
+            let (name, value) = text
+                .split_once('=')
+                .map_or((text, next.map(|next| next.text.as_str())), |(name, value)| (name, Some(value)));
             let name = name.split(':').next().unwrap_or(name);
             let Some(name) = ARCHITECTURE_SETTINGS.into_iter().find(|known| *known == name) else { continue };
             if is_native(value) {
-                found(name, if text.contains('=') { arg.span } else { next.map_or(arg.span, |next| next.span) });
+                found(
+                    name,
+                    if text.contains('=') { arg.span } else { next.map_or(arg.span, |next| next.span) },
+                );
             }
         }
     }
@@ -363,12 +408,17 @@ fn settings<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Setting> {
 }
 
 fn plain_virtual_architecture(context: &Context<'_>, report: &mut Report<'_, '_>) {
-    let args = context.commands().filter(|(_, _, command)| command.is_exact).flat_map(|(_, _, command)| &command.args);
+    let args = context
+        .commands()
+        .filter(|(_, _, command)| command.is_exact)
+        .flat_map(|(_, _, command)| &command.args);
     let spans = args.map(|arg| arg.span).chain(settings(context).map(|setting| setting.value_span));
     for span in spans {
         let source = context.source(span);
         for (at, _) in source.match_indices("arch=compute_") {
-            let Some((number, real)) = plain_for_special(source.get(at..).unwrap_or_default()) else { continue };
+            let Some((number, real)) = plain_for_special(source.get(at..).unwrap_or_default()) else {
+                continue;
+            };
             let start = span.start + at + "arch=compute_".len() + number.len();
             let suffix = real.trim_start_matches(|digit: char| digit.is_ascii_digit());
             let message = format!(
@@ -388,7 +438,8 @@ fn plain_for_special(option: &str) -> Option<(&str, &str)> {
     let real = code.trim_start_matches(['[', '\\', '"', '\'']).strip_prefix("sm_")?;
     let end = real.find(|next: char| !next.is_ascii_alphanumeric()).unwrap_or(real.len());
     let real = real.get(..end)?;
-    let is_alone = real.len() == code.trim_start_matches("sm_").len() || !code.get(end + 3..)?.starts_with(',');
+    let is_alone =
+        real.len() == code.trim_start_matches("sm_").len() || !code.get(end + 3..)?.starts_with(',');
     (["a", "f"].contains(&real.strip_prefix(number)?) && is_alone).then_some((number, real))
 }
 
@@ -403,7 +454,9 @@ fn extension_without_architectures(context: &Context<'_>, report: &mut Report<'_
         if with_nvcc.get(build.by.stage) != Some(&Some(true)) {
             continue;
         }
-        let list = gpu(context).and_then(|target| target.capability).map_or_else(|| "8.0;9.0+PTX".to_owned(), |card| card.to_string());
+        let list = gpu(context)
+            .and_then(|target| target.capability)
+            .map_or_else(|| "8.0;9.0+PTX".to_owned(), |card| card.to_string());
         let message = format!(
             "{} is compiled without {ARCH_LIST}, and a build has no GPU to look at: it stops with `IndexError`, or has no GPU code",
             build.name
@@ -419,17 +472,21 @@ fn cuda_wheels_without_gpu(context: &Context<'_>, report: &mut Report<'_, '_>) {
     let last = context.build.last();
     for installed in context.installed(last).filter(|installed| installed.package.manager == Manager::Pip) {
         let (package, by) = (installed.package, installed.by);
-        let shown = package.exact.as_ref().map_or_else(|| package.name.clone(), |version| format!("{} {version}", package.name));
-        let has_cuda_extra = package.extras.iter().any(|extra| extra == "and-cuda" || extra.starts_with("cuda"));
+        let shown = package
+            .exact
+            .as_ref()
+            .map_or_else(|| package.name.clone(), |version| format!("{} {version}", package.name));
+        let has_cuda_extra =
+            package.extras.iter().any(|extra| extra == "and-cuda" || extra.starts_with("cuda"));
         let (fix, edits) = match package.name.as_str() {
-            "torch" if is_cuda_build(context, package, last) => {
+            "torch" if is_cuda_build(context, package, last) && !names_backend(context, by) => {
                 let fix = "take it from https://download.pytorch.org/whl/cpu".to_owned();
                 (fix, use_index(context, by, package, "cpu"))
             }
-            "onnxruntime-gpu" => {
-                ("install onnxruntime".to_owned(), rename(context, package, "onnxruntime"))
+            "onnxruntime-gpu" => ("install onnxruntime".to_owned(), rename(context, package, "onnxruntime")),
+            "tensorflow" | "jax" if has_cuda_extra => {
+                (format!("install {} without the extra", package.name), Vec::new())
             }
-            "tensorflow" | "jax" if has_cuda_extra => (format!("install {} without the extra", package.name), Vec::new()),
             name if name.starts_with("nvidia-") && NamedCuda::split(name).is_some() => {
                 (format!("leave {name} out"), Vec::new())
             }
@@ -439,7 +496,10 @@ fn cuda_wheels_without_gpu(context: &Context<'_>, report: &mut Report<'_, '_>) {
             let mib = context.facts.frameworks().torch(version)?.wheel_mib?;
             Some(format!("; its wheel alone is {}", bytes(u64::from(mib) << 20)))
         });
-        let message = format!("{shown} is a build for CUDA, which a machine without a GPU cannot use{}", wheel.unwrap_or_default());
+        let message = format!(
+            "{shown} is a build for CUDA, which a machine without a GPU cannot use{}",
+            wheel.unwrap_or_default()
+        );
         let finding = report.finding(package.span, message, fix.clone());
         report.push(if edits.is_empty() { finding } else { finding.suggest(fix, edits) });
     }
@@ -451,6 +511,11 @@ fn is_cuda_build(context: &Context<'_>, package: &DeclaredPackage, stage: usize)
         Some(tag) => tag.starts_with("cu"),
         None => package.exact.is_none() || torch_cuda(context, package, stage).is_some(),
     }
+}
+
+/// Whether uv is told which build of torch to take, by name or by the machine.
+fn names_backend(context: &Context<'_>, by: RunCommand<'_>) -> bool {
+    by.command.value_of("--torch-backend").is_some() || context.is_set(by, BACKEND)
 }
 
 /// Python calls that answer only where a GPU is.
@@ -465,8 +530,13 @@ const QUERIES: [&str; 6] = [
 
 fn gpu_query_at_build_time(context: &Context<'_>, report: &mut Report<'_, '_>) {
     for (_, step, run) in context.runs() {
-        let has_device = step.instruction.arguments.text.trim_start().starts_with("--") && step.instruction.arguments.text.contains("--device");
-        for command in run.commands.iter().filter(|command| !command.is_conditional && command.operator != "||" && !has_device) {
+        let has_device = step.instruction.arguments.text.trim_start().starts_with("--")
+            && step.instruction.arguments.text.contains("--device");
+        for command in run
+            .commands
+            .iter()
+            .filter(|command| !command.is_conditional && command.operator != "||" && !has_device)
+        {
             if command.program == "nvidia-smi" {
                 let message = "nvidia-smi comes from the driver, which a build does not have: the build stops with exit code 127";
                 let finding = report.finding(command.span, message, "run it when the container starts");
@@ -487,26 +557,27 @@ fn python_query(command: &Command) -> Option<&'static str> {
 }
 
 fn architectures_miss_gpu(context: &Context<'_>, report: &mut Report<'_, '_>) {
-    let Some((target, card)) = gpu(context).and_then(|target| Some((target, target.capability?))) else { return };
-    let is_predicted = |found: &Finding| found.code == codes::NO_CODE_FOR_GPU && found.message.starts_with("extension");
-    if predicted(context).iter().any(is_predicted) {
+    let Some((target, card)) = gpu(context).and_then(|target| Some((target, target.capability?))) else {
         return;
-    }
+    };
+    let gpu = target.gpu.as_deref().unwrap_or("the GPU");
+    let message = |list: &str| {
+        format!("{ARCH_LIST} is `{list}`: extensions have no code for {gpu} ({card}) and fail with error 209")
+    };
+    let misses = |list: &str| Targets::of_torch_list(list).covers(card) == Some(false);
     for setting in settings(context).filter(|setting| setting.name == ARCH_LIST) {
-        let Some(value) = setting.value.as_ref().filter(|value| value.unknown.is_none()) else { continue };
-        if Targets::of_torch_list(&value.text).covers(card) != Some(false) {
-            continue;
-        }
-        let gpu = target.gpu.as_deref().unwrap_or("the GPU");
-        let message = format!(
-            "{ARCH_LIST} is `{}`, which has no code for {gpu} ({card}): extensions fail with error 209",
-            value.text
-        );
+        let value = setting.value.as_ref().filter(|value| value.unknown.is_none() && misses(&value.text));
+        let Some(value) = value else { continue };
         let list = format!("{};{card}", value.text);
-        let finding = report.finding(setting.value_span, message, format!("add {card}: {list}"));
+        let finding = report.finding(setting.value_span, message(&value.text), format!("add {card}: {list}"));
         let is_plain = context.source(setting.value_span).trim_matches('"') == value.text;
         let edit = context.edit(setting.value_span, format!("\"{list}\""));
         report.push(if is_plain { finding.suggest(format!("add {card}"), vec![edit]) } else { finding });
+    }
+    for (_, _, command) in context.commands().filter(|(_, _, command)| install_arg(command).is_some()) {
+        if let Some(list) = command.variable(ARCH_LIST).filter(|list| misses(list)) {
+            report.add(command.span, message(list), format!("add {card}: {list};{card}"));
+        }
     }
 }
 
@@ -514,32 +585,35 @@ fn torch_backend_auto(context: &Context<'_>, report: &mut Report<'_, '_>) {
     if matches!(context.target, Some(LintTarget::Cpu)) {
         return;
     }
+    let message = "uv chooses the build by the GPU of the building machine, which has none: it installs torch for the CPU";
     let is_auto = |setting: &&Setting| {
-        setting.name == "UV_TORCH_BACKEND" && setting.value.as_ref().is_some_and(|value| value.text == "auto")
+        setting.name == BACKEND && setting.value.as_ref().is_some_and(|value| value.text == "auto")
     };
-    let set = settings(context).filter(is_auto).map(|setting| setting.value_span);
-    let args = context.commands().filter(|(_, _, command)| command.program == "uv" && command.is_exact);
-    let args = args.filter(|(_, _, command)| command.value_of("--torch-backend") == Some("auto"));
-    let options = args.flat_map(|(_, _, command)| with_next(&command.args)).filter_map(|(arg, next)| {
-        match arg.text.strip_prefix("--torch-backend")? {
-            "=auto" => Some(arg.span),
-            _ => next.map(|next| next.span),
-        }
-    });
-    let drivers = context.facts.drivers();
-    let tag = gpu(context).and_then(|target| {
-        let newest = context.facts.frameworks().newest_torch(drivers, target.driver, target.capability.as_slice());
-        newest.map(|(_, build)| build.tag.as_str())
-    });
-    for span in set.chain(options) {
-        let message = "uv chooses the build by the GPU of the building machine, and a build has none: it installs torch for the CPU";
-        let fix = format!("name the build: {}", tag.unwrap_or("cu128"));
-        let finding = report.finding(span, message, fix.clone());
-        let source = context.source(span);
-        let edit = tag.map(|tag| context.edit(span, source.replacen("auto", tag, 1)));
-        report.push(match edit {
-            Some(edit) => finding.suggest(fix, vec![edit]),
-            None => finding,
+    for setting in settings(context).filter(is_auto) {
+        report.add(setting.value_span, message, format!("name the build: {BACKEND}=cu128"));
+    }
+    let commands = context.run_commands().filter(|by| by.command.program == "uv");
+    for by in commands.filter(|by| by.command.value_of("--torch-backend") == Some("auto")) {
+        let torch = context
+            .installed(by.stage)
+            .find(|one| one.package.name == "torch" && one.by.command.span == by.command.span);
+        let version = torch.and_then(|torch| torch.package.exact.clone());
+        let tag = version.and_then(|version| fitting_tag(context, &version));
+        let finding = report.finding(
+            by.command.span,
+            message,
+            format!("name the build: --torch-backend={}", tag.unwrap_or("cu128")),
+        );
+        let source = context.source(by.command.span);
+        let (spaced, joined) = ("--torch-backend auto", "--torch-backend=auto");
+        let at = source.find(spaced).or_else(|| source.find(joined)).map(|at| by.command.span.start + at);
+        report.push(match (tag, at) {
+            (Some(tag), Some(at)) => {
+                let option = context.build.lines.span(at..at + joined.len());
+                let edit = context.edit(option, format!("--torch-backend={tag}"));
+                finding.suggest(format!("name the build {tag}"), vec![edit])
+            }
+            _ => finding,
         });
     }
 }

@@ -24,7 +24,7 @@ fn target(facts: &Facts, text: &str) -> Option<LintTarget> {
     Some(LintTarget::Gpu(Box::new(target)))
 }
 
-fn findings(facts: &Facts, text: &str) -> Vec<Finding> {
+pub(crate) fn findings(facts: &Facts, text: &str) -> Vec<Finding> {
     let target = target(facts, text);
     let options = LintOptions { target: target.as_ref(), ..LintOptions::new(facts) };
     lint("Dockerfile", text, &options).unwrap_or_else(|error| panic!("{error}\n{text}"))

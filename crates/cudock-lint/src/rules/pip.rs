@@ -1,4 +1,4 @@
-//! What rules ask about installed packages: their CUDA, how they are built, and edits of the commands that install them.
+//! What rules ask about packages from pip and uv: their CUDA, how they are built, and edits of the commands that install them.
 
 use cudock_base::{Arch, Span};
 use cudock_declared::{DeclaredPackage, Manager};
@@ -14,7 +14,11 @@ use crate::context::{Context, RunCommand, repository};
 pub(super) const TORCH_FAMILY: [&str; 3] = ["torch", "torchvision", "torchaudio"];
 
 /// The CUDA that comes with a torch from pip.
-pub(super) fn torch_cuda(context: &Context<'_>, torch: &DeclaredPackage, stage: usize) -> Option<CudaVersion> {
+pub(super) fn torch_cuda(
+    context: &Context<'_>,
+    torch: &DeclaredPackage,
+    stage: usize,
+) -> Option<CudaVersion> {
     if let Some(tag) = &torch.tag {
         return CudaVersion::from_tag(tag);
     }
@@ -46,7 +50,9 @@ pub(super) fn install_arg(command: &Command) -> Option<&CommandArg> {
     let first = words.next()?;
     match first.text.as_str() {
         "install" if is_pip(command) => Some(first),
-        "pip" if command.program == "uv" => words.next().filter(|word| ["install", "sync"].contains(&word.text.as_str())),
+        "pip" if command.program == "uv" => {
+            words.next().filter(|word| ["install", "sync"].contains(&word.text.as_str()))
+        }
         "sync" | "add" if command.program == "uv" => Some(first),
         _ => None,
     }
@@ -93,7 +99,10 @@ pub(super) fn use_index(
     }
     let Some(old) = &package.tag else {
         let option = format!(" --index-url https://download.pytorch.org/whl/{tag}");
-        return is_torch_only(command).then(|| context.insert(command.span.end, option)).into_iter().collect();
+        return is_torch_only(command)
+            .then(|| context.insert(command.span.end, option))
+            .into_iter()
+            .collect();
     };
     let named = command.args.iter().filter_map(|arg| {
         let source = context.source(arg.span);
@@ -147,7 +156,8 @@ pub(super) fn source_builds<'c, 'a>(context: &'c Context<'a>) -> Vec<Compilation
     for (stage, _) in context.stages() {
         for installed in context.installed(stage) {
             let (package, by) = (installed.package, installed.by);
-            let is_wheel = package.tag.is_some() || package.manager != Manager::Pip || names_an_index(by.command);
+            let is_wheel =
+                package.tag.is_some() || package.manager != Manager::Pip || names_an_index(by.command);
             if by.stage != stage || is_wheel {
                 continue;
             }
@@ -156,7 +166,9 @@ pub(super) fn source_builds<'c, 'a>(context: &'c Context<'a>) -> Vec<Compilation
             }
         }
     }
-    for by in context.run_commands().filter(|by| !by.command.is_conditional && install_arg(by.command).is_some()) {
+    for by in
+        context.run_commands().filter(|by| !by.command.is_conditional && install_arg(by.command).is_some())
+    {
         for arg in by.command.args.iter().filter(|arg| arg.text.contains("git+")) {
             let repository = arg.text.split_once("://").map_or("", |(_, rest)| rest);
             let name = repository.split(['@', '#']).next().unwrap_or_default().trim_end_matches('/');
@@ -174,7 +186,8 @@ pub(super) fn source_builds<'c, 'a>(context: &'c Context<'a>) -> Vec<Compilation
 
 /// Whether a command names a place of wheels besides PyPI.
 fn names_an_index(command: &Command) -> bool {
-    let options = ["-f", "--find-links", "-i", "--index-url", "--extra-index-url", "--index", "--default-index"];
+    let options =
+        ["-f", "--find-links", "-i", "--index-url", "--extra-index-url", "--index", "--default-index"];
     command.args.iter().any(|arg| {
         let name = arg.text.split('=').next().unwrap_or_default();
         options.contains(&name) || name.starts_with("-f") && name.len() > 2 && !name.starts_with("--")
@@ -191,8 +204,17 @@ pub(super) fn toolkit_of_base(context: &Context<'_>, stage: usize) -> Option<Cud
 pub(super) fn has_nvcc(context: &Context<'_>, stage: usize) -> Option<bool> {
     let declared = context.declared.get(stage)?;
     let is_compiler = |name: &str| {
-        name == "cuda" || ["cuda-toolkit", "cuda-nvcc", "cuda-compiler", "nvidia-cuda", "cudatoolkit-dev", "cuda-minimal-build"]
-            .iter().any(|compiler| name.starts_with(compiler))
+        name == "cuda"
+            || [
+                "cuda-toolkit",
+                "cuda-nvcc",
+                "cuda-compiler",
+                "nvidia-cuda",
+                "cudatoolkit-dev",
+                "cuda-minimal-build",
+            ]
+            .iter()
+            .any(|compiler| name.starts_with(compiler))
     };
     let of_packages = declared.packages.iter().any(|package| package.name.starts_with("nvidia-cuda-nvcc"));
     if of_packages || declared.cuda_packages.iter().any(|package| is_compiler(&package.name)) {
@@ -200,7 +222,9 @@ pub(super) fn has_nvcc(context: &Context<'_>, stage: usize) -> Option<bool> {
     }
     let copies = context.build.steps(stage).into_iter().any(|step| match &step.kind {
         StepKind::Copy(copy) => copy.target.text.contains("cuda") || copy.target.text == "/usr/local/",
-        StepKind::Run(run) => run.commands.iter().any(|command| command.args.iter().any(|arg| arg.text.contains("cuda_"))),
+        StepKind::Run(run) => {
+            run.commands.iter().any(|command| command.args.iter().any(|arg| arg.text.contains("cuda_")))
+        }
         _ => false,
     });
     if copies {
