@@ -1,7 +1,7 @@
 //! Determines the architectures that CUDA programs are compiled for: options of nvcc, variables of `CMake` and `PyTorch`.
 
 use cudock_base::Span;
-use cudock_facts::version::{PtxArch, SmArch};
+use cudock_facts::version::{Capability, PtxArch, SmArch};
 
 /// A program or an extension that is compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +36,27 @@ pub enum Targets {
 }
 
 impl Targets {
+    /// Parses `TORCH_CUDA_ARCH_LIST`: `7.0;8.0+PTX`, `8.0 9.0a`.
+    pub fn of_torch_list(list: &str) -> Self {
+        listed(list.split([';', ' ', ',']), |name| {
+            let with_ptx = name.strip_suffix("+PTX");
+            let number = with_ptx.unwrap_or(name).split_once('.');
+            let target = number.and_then(|(major, minor)| numbered(&format!("{major}{minor}")));
+            let (real, virtual_arch) = target.ok_or_else(|| unknown(name))?;
+            Ok((Some(real), with_ptx.map(|_| virtual_arch)))
+        })
+    }
+
+    /// Whether there is machine code or PTX for a GPU; `None` if that is unknown.
+    pub fn covers(&self, card: Capability) -> Option<bool> {
+        match self {
+            Self::Listed { sass, ptx } => Some(
+                sass.iter().any(|arch| arch.runs_on(card)) || ptx.iter().any(|arch| arch.compiles_for(card)),
+            ),
+            Self::Default | Self::All | Self::Unknown(_) => None,
+        }
+    }
+
     /// Adds the targets of another option.
     fn add(&mut self, other: Self) {
         match (&mut *self, other) {
@@ -155,17 +176,6 @@ pub(super) fn of_cmake(list: &str) -> Targets {
     })
 }
 
-/// Parses `TORCH_CUDA_ARCH_LIST`: `7.0;8.0+PTX`, `8.0 9.0a`.
-pub(super) fn of_torch(list: &str) -> Targets {
-    listed(list.split([';', ' ', ',']), |name| {
-        let with_ptx = name.strip_suffix("+PTX");
-        let number = with_ptx.unwrap_or(name).split_once('.');
-        let target = number.and_then(|(major, minor)| numbered(&format!("{major}{minor}")));
-        let (real, virtual_arch) = target.ok_or_else(|| unknown(name))?;
-        Ok((Some(real), with_ptx.map(|_| virtual_arch)))
-    })
-}
-
 /// The targets in a `CMakeLists.txt` or a makefile; `None` if it compiles no CUDA code.
 pub(super) fn of_build_file(text: &str) -> Option<Targets> {
     let lower = text.to_ascii_lowercase();
@@ -276,10 +286,10 @@ mod tests {
             (of_cmake, "90-virtual", "compute_90"),
             (of_cmake, "native", "unknown"),
             (of_cmake, "all-major", "all"),
-            (of_torch, "7.0;8.0+PTX", "sm_70 sm_80 compute_80"),
-            (of_torch, "8.0 9.0a", "sm_80 sm_90a"),
-            (of_torch, "Ampere", "unknown"),
-            (of_torch, "", "default"),
+            (Targets::of_torch_list, "7.0;8.0+PTX", "sm_70 sm_80 compute_80"),
+            (Targets::of_torch_list, "8.0 9.0a", "sm_80 sm_90a"),
+            (Targets::of_torch_list, "Ampere", "unknown"),
+            (Targets::of_torch_list, "", "default"),
         ];
         for (read, list, expected) in cases {
             assert_eq!(written(&read(list)), expected, "{list}");

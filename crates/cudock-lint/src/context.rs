@@ -1,13 +1,14 @@
 //! What rules see of a Dockerfile, and how they report.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use cudock_base::Span;
-use cudock_declared::{Declared, Files};
+use cudock_base::{Arch, Span};
+use cudock_declared::{Declared, DeclaredPackage, Files};
 use cudock_dockerfile::{Build, Command, Run, Setting, Stage, Step, StepKind};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, TextEdit, TextRegion};
-use cudock_facts::lookup::ImageTag;
+use cudock_facts::lookup::{ImageTag, PackageIndex};
 
 use crate::rules::Rule;
 use crate::{LintOptions, LintTarget};
@@ -23,6 +24,37 @@ pub struct Context<'a> {
     pub declared: Vec<Declared>,
     /// Whether the last stage needs a stage.
     pub needed: Vec<bool>,
+    /// The processor that the image is built for, unless the file says so.
+    pub arch: Arch,
+    /// The packages of the tables, by name.
+    pub packages: PackageIndex<'a>,
+    in_order: Vec<RunCommand<'a>>,
+    settings: HashMap<&'a str, Vec<StageSetting<'a>>>,
+    /// What cudock-compat finds in the last stage.
+    pub(crate) predicted: OnceCell<Vec<Finding>>,
+}
+
+/// A command of a `RUN`, with the index of its stage.
+#[derive(Clone, Copy)]
+pub struct RunCommand<'a> {
+    pub stage: usize,
+    pub run: &'a Run,
+    pub command: &'a Command,
+}
+
+/// A variable that a stage sets.
+struct StageSetting<'a> {
+    stage: usize,
+    /// Whether stages that are built on this one have it, too.
+    is_env: bool,
+    setting: &'a Setting,
+}
+
+/// A package with the command that names it.
+#[derive(Clone, Copy)]
+pub struct Installed<'c, 'a> {
+    pub package: &'c DeclaredPackage,
+    pub by: RunCommand<'a>,
 }
 
 impl<'a> Context<'a> {
@@ -35,6 +67,11 @@ impl<'a> Context<'a> {
             files: options.files,
             declared: cudock_declared::read_stages(build.text(), options.arch, options.files),
             needed: build.needed(),
+            arch: options.arch,
+            packages: options.facts.packages().index(),
+            in_order: in_order(build),
+            settings: settings(build),
+            predicted: OnceCell::new(),
         }
     }
 
@@ -100,7 +137,60 @@ impl<'a> Context<'a> {
         self.cuda_image(self.build.last())
     }
 
-    /// The text of a part of the file, as written.
+    /// The commands of all `RUN` instructions, with their stages.
+    pub fn run_commands(&self) -> impl Iterator<Item = &RunCommand<'a>> {
+        self.in_order.iter()
+    }
+
+    /// The command of a `RUN` that a part of the file belongs to.
+    pub fn command_at(&self, span: Span) -> Option<RunCommand<'a>> {
+        let behind = self.in_order.partition_point(|one| one.command.span.start <= span.start);
+        let found = *self.in_order.get(behind.checked_sub(1)?)?;
+        (span.end <= found.command.span.end).then_some(found)
+    }
+
+    /// The packages that commands of a stage, and of those it is built on, install without a condition.
+    pub fn installed(&self, stage: usize) -> impl Iterator<Item = Installed<'_, 'a>> {
+        let packages = self.declared.get(stage).map(|declared| declared.packages.as_slice());
+        packages.unwrap_or_default().iter().filter(|package| package.file.is_none()).filter_map(|package| {
+            let by = self.command_at(package.span)?;
+            (!by.command.is_conditional).then_some(Installed { package, by })
+        })
+    }
+
+    /// Whether a variable is set for a command: by itself, by its script, or by `ENV` or `ARG` before it.
+    pub fn is_set(&self, by: RunCommand<'_>, name: &str) -> bool {
+        let set = || self.settings.get(name).map(Vec::as_slice).unwrap_or_default();
+        let of_stage = |(stage, _): (usize, &Stage)| {
+            let start = set().partition_point(|one| one.stage < stage);
+            let own = set().iter().skip(start).take_while(move |one| one.stage == stage);
+            own.take_while(|one| one.setting.span.start < by.command.span.start)
+                .any(|one| one.is_env || one.stage == by.stage)
+        };
+        by.command.set.iter().any(|(own, _)| own == name) || self.build.chain(by.stage).any(of_stage)
+    }
+
+    /// The processor that a stage is for.
+    pub fn arch_of(&self, stage: usize) -> Arch {
+        let platform = self.declared.get(stage).and_then(|declared| declared.platform.as_deref());
+        platform.and_then(|platform| Arch::parse(platform.split('/').nth(1)?)).unwrap_or(self.arch)
+    }
+
+    /// Whether the layers of a stage are part of the image.
+    pub fn is_shipped(&self, stage: usize) -> bool {
+        self.build.chain(self.build.last()).any(|(index, _)| index == stage)
+    }
+
+    /// Whether nothing but a distribution, Python or CUDA is in the image that a stage starts from.
+    pub fn is_plain(&self, stage: usize) -> bool {
+        let Some(image) = self.build.base_image(stage) else { return false };
+        let repository = repository(&image.reference.text);
+        image.reference.unknown.is_none()
+            && (["nvidia/cuda", "nvcr.io/nvidia/cuda"].contains(&repository)
+                || self.facts.images().plain.iter().any(|row| row.repository == repository))
+    }
+
+    /// The text of a part of the file.
     pub fn source(&self, span: Span) -> &'a str {
         self.build.text().get(span.bytes()).unwrap_or_default()
     }
@@ -138,6 +228,50 @@ impl<'a> Context<'a> {
     }
 }
 
+fn in_order<'a>(build: &'a Build<'a>) -> Vec<RunCommand<'a>> {
+    let steps = build
+        .stages
+        .iter()
+        .enumerate()
+        .flat_map(|(stage, one)| one.steps.iter().map(move |step| (stage, step)));
+    let runs = steps.filter_map(|(stage, step)| match &step.kind {
+        StepKind::Run(run) => Some((stage, run)),
+        _ => None,
+    });
+    runs.flat_map(|(stage, run)| run.commands.iter().map(move |command| RunCommand { stage, run, command }))
+        .collect()
+}
+
+fn settings<'a>(build: &'a Build<'a>) -> HashMap<&'a str, Vec<StageSetting<'a>>> {
+    let mut by_name: HashMap<&str, Vec<StageSetting<'_>>> = HashMap::new();
+    for (stage, step) in build
+        .stages
+        .iter()
+        .enumerate()
+        .flat_map(|(stage, one)| one.steps.iter().map(move |step| (stage, step)))
+    {
+        let (settings, is_env) = match &step.kind {
+            StepKind::Env(settings) => (settings, true),
+            StepKind::Arg(settings) => (settings, false),
+            _ => continue,
+        };
+        for setting in settings {
+            by_name.entry(&setting.name).or_default().push(StageSetting { stage, is_env, setting });
+        }
+    }
+    by_name
+}
+
+/// The repository of a reference, without Docker's default names: `python` of `docker.io/library/python:3.12`.
+pub(crate) fn repository(reference: &str) -> &str {
+    let name = reference.split('@').next().unwrap_or(reference);
+    let name = name.strip_prefix("docker.io/").unwrap_or(name);
+    let name = name.strip_prefix("library/").unwrap_or(name);
+    let directory = name.rfind('/').map_or(0, |at| at + 1);
+    let tag = name.get(directory..).and_then(|last| last.find(':')).map(|at| at + directory);
+    tag.and_then(|at| name.get(..at)).unwrap_or(name)
+}
+
 /// The tag of an nvidia/cuda image: `12.4.1-base-ubuntu22.04`.
 pub(crate) fn cuda_tag(reference: &str) -> Option<&str> {
     let reference = reference.split('@').next().unwrap_or(reference);
@@ -162,6 +296,11 @@ impl<'a, 'f> Report<'a, 'f> {
     pub fn finding(&self, span: Span, message: impl Into<String>, fix: impl Into<String>) -> Finding {
         let finding = Finding::new(self.rule.code, self.rule.severity, message, fix);
         finding.at(self.context.path, self.context.region(span))
+    }
+
+    /// The rule's own code.
+    pub fn code(&self) -> &'static str {
+        self.rule.code
     }
 
     pub fn push(&mut self, finding: Finding) {

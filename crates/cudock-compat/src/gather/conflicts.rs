@@ -1,6 +1,6 @@
 //! Packages of one file that cannot be installed together, or not be imported together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, FindingEvidence, Severity};
@@ -28,9 +28,9 @@ pub(crate) fn check(facts: &Facts, file: &str, declared: &Declared, evidence: &m
 }
 
 fn first_conflict(facts: &Facts, file: Option<&String>, declared: &Declared) -> Option<Conflict> {
-    let conditional = |package: &DeclaredPackage| {
-        declared.notes.iter().any(|note| note.file == package.file && note.span.line == package.span.line)
-    };
+    let noted = declared.notes.iter().filter(|note| note.file.as_ref() == file);
+    let noted: HashSet<usize> = noted.map(|note| note.span.line).collect();
+    let conditional = |package: &DeclaredPackage| noted.contains(&package.span.line);
     let sure = declared.packages.iter().filter(|package| {
         package.manager == Manager::Pip
             && package.file.as_ref() == file

@@ -39,7 +39,7 @@ pub(super) fn evidence(directory: &Path, name: &str, context: &Context<'_>) -> R
     if evidence.artifacts.is_empty()
         && let Some(declared) = project(&real, name)?
     {
-        return Ok(super::of_declared(&declared, name, context));
+        return Ok(super::of_environment(&declared, name, context));
     }
     Ok(Evidence { environment, ..evidence })
 }

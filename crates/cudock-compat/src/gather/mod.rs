@@ -35,7 +35,7 @@ pub use subject::{Subject, subject};
 
 use self::frameworks::Completeness;
 use crate::evidence::Evidence;
-use cudock_declared::{DeclaredError, FileKind};
+use cudock_declared::{Declared, DeclaredError, FileKind};
 
 /// An error while gathering evidence.
 #[derive(Debug, thiserror::Error)]
@@ -129,16 +129,21 @@ fn environment(
     if kind == FileKind::Pyproject {
         declared.keep_default_groups();
     }
-    Ok(of_declared(&declared, name, context))
+    Ok(of_environment(&declared, name, context))
 }
 
-/// Evidence of dependency files.
-fn of_declared(declared: &cudock_declared::Declared, name: &str, context: &Context<'_>) -> Evidence {
-    let platform = declared.platform.as_deref().and_then(|platform| platform.split('/').nth(1));
-    let arch = platform.and_then(Arch::parse).unwrap_or_default();
-    let mut evidence = declared::evidence(context.facts, name, declared, arch.name());
+/// Evidence of dependency files, with the variables that are set when it starts.
+fn of_environment(declared: &Declared, name: &str, context: &Context<'_>) -> Evidence {
+    let mut evidence = of_declared(declared, name, Arch::default(), context.facts);
     evidence.environment.extend(context.environment.clone());
     evidence
+}
+
+/// Evidence of a dependency file that was read before. `arch` is the processor that it is for, unless it names one.
+pub fn of_declared(declared: &Declared, name: &str, arch: Arch, facts: &Facts) -> Evidence {
+    let platform = declared.platform.as_deref().and_then(|platform| platform.split('/').nth(1));
+    let arch = platform.and_then(Arch::parse).unwrap_or(arch);
+    declared::evidence(facts, name, declared, arch.name())
 }
 
 /// The environment of a program that is started on this machine.

@@ -4,7 +4,7 @@ use cudock_base::Span;
 use cudock_dockerfile::Argument;
 
 use super::run::{Call, CommandEnv, ScriptReader};
-use crate::compile::{Compiled, of_torch};
+use crate::compile::{Compiled, Targets};
 use crate::files::join;
 use crate::pip;
 use crate::requirement::{Context, declare};
@@ -153,7 +153,7 @@ impl ScriptReader<'_, '_> {
             name: format!("extension built from {}", excerpt(name)),
             output: None,
             is_extension: true,
-            targets: of_torch(&list),
+            targets: Targets::of_torch_list(&list),
             image: self.fs.image.clone(),
             file: None,
             span,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use cudock_base::Span;
-use cudock_base::shell::Script;
+use cudock_base::shell::{self, Script};
 
 use super::absolute;
 use crate::expand::Lookup;
@@ -42,6 +42,8 @@ pub struct Command {
     pub operator: String,
     /// Files that its output is written to.
     pub outputs: Vec<String>,
+    /// Requirements that the shell reads as redirections, for want of quotes: `torch>=2`. Empty unless it is exact.
+    pub unquoted: Vec<Span>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +115,8 @@ pub(super) fn of_list(list: Vec<String>, span: Span, workdir: &str) -> Vec<Comma
     let mut reader = ScriptReader::new(workdir, &lookup, &locate);
     let args: Vec<Argument> =
         list.into_iter().map(|text| Argument { text, is_unresolved: false, bytes: 0..0 }).collect();
-    reader.command(&args, Context { within: Some(span), depth: 0, operator: "", outputs: &[] });
+    let context = Context { within: Some(span), depth: 0, operator: "", outputs: &[], unquoted: &[] };
+    reader.command(&args, context);
     reader.commands
 }
 
@@ -149,6 +152,7 @@ struct Context<'c> {
     depth: usize,
     operator: &'c str,
     outputs: &'c [String],
+    unquoted: &'c [Range<usize>],
 }
 
 impl<'a> ScriptReader<'a> {
@@ -176,7 +180,15 @@ impl<'a> ScriptReader<'a> {
                 |span: Range<usize>| text.get(span).map(|raw| raw.trim_matches(['"', '\'']).to_owned());
             let outputs: Vec<String> =
                 written.filter_map(|redirect| target(redirect.target.span.clone())).collect();
-            let context = Context { within, depth, operator: command.operator, outputs: &outputs };
+            let unquoted: Vec<_> =
+                command.redirects.iter().filter_map(|one| unquoted(text, &command, one)).collect();
+            let context = Context {
+                within,
+                depth,
+                operator: command.operator,
+                outputs: &outputs,
+                unquoted: if within.is_none() { &unquoted } else { &[] },
+            };
             self.command(&expanded.args, context);
             self.is_alternative = command.operator == "||";
             let [program] = expanded.args.as_slice() else { continue };
@@ -200,7 +212,7 @@ impl<'a> ScriptReader<'a> {
             let word = first.text.as_str();
             if let Some(assigned) = assignment(first) {
                 set.push(assigned);
-            } else if PREFIXES.contains(&name_of(word)) {
+            } else if PREFIXES.contains(&name_of(word)) && !asks_for_a_program(word, rest) {
                 self.conditions += usize::from(["if", "until", "while"].contains(&word));
                 is_behind_prefix = true;
             } else if !(is_behind_prefix && word.starts_with('-')) {
@@ -270,11 +282,32 @@ impl<'a> ScriptReader<'a> {
             is_conditional: self.conditions > 0 || self.is_alternative,
             operator: context.operator.to_owned(),
             outputs: context.outputs.to_vec(),
+            unquoted: context.unquoted.iter().cloned().map(self.locate).collect(),
         });
         if let Some(args) = run {
             self.command(args, Context { depth: context.depth + 1, ..context });
         }
     }
+}
+
+/// `command -v nvidia-smi` looks a program up and does not run it.
+fn asks_for_a_program(word: &str, rest: &[Argument]) -> bool {
+    word == "command" && rest.first().is_some_and(|option| ["-v", "-V"].contains(&option.text.as_str()))
+}
+
+/// The bytes of a requirement whose bound is a redirection to the shell: `torch>=2,<3`, `numpy<2`.
+fn unquoted(
+    text: &str,
+    command: &shell::Command<'_>,
+    redirect: &shell::Redirect<'_>,
+) -> Option<Range<usize>> {
+    let word = command.words.get(redirect.attached_to?)?.span.clone();
+    let is_name = text.get(word.clone())?.starts_with(|first: char| first.is_ascii_alphabetic());
+    let target = text.get(redirect.target.span.clone())?;
+    let is_bound = target.starts_with(|first: char| first == '=' || first.is_ascii_digit());
+    let rest = text.get(word.start..)?;
+    let length = rest.find(|next: char| next.is_whitespace() || ";&|)".contains(next)).unwrap_or(rest.len());
+    (is_name && is_bound).then(|| word.start..word.start + length)
 }
 
 /// The command that `conda run` runs.
@@ -323,4 +356,41 @@ fn assignment(arg: &Argument) -> Option<(String, Option<String>)> {
         && !name.starts_with(|first: char| first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     is_name.then(|| (name.to_owned(), (!arg.is_unresolved).then(|| value.to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use cudock_base::LineIndex;
+
+    use super::*;
+
+    fn commands(script: &str) -> Vec<Command> {
+        let lines = LineIndex::new(script);
+        commands_of(script, "/", &|_| None, &|bytes| lines.span(bytes))
+    }
+
+    #[test]
+    fn requirements_without_quotes_are_found() {
+        let cases: [(&str, &[&str]); 7] = [
+            ("pip install torch>=2.4,<3 einops", &["torch>=2.4,<3"]),
+            ("pip install numpy<2; pip check", &["numpy<2"]),
+            ("pip install 'torch>=2.4' \"numpy<2\"", &[]),
+            ("pip install torch > install.log 2>&1", &[]),
+            ("pip install torch>install.log", &[]),
+            ("bash -c 'pip install torch>=2'", &[]),
+            ("pip install a>=1 b>=2", &["a>=1", "b>=2"]),
+        ];
+        for (script, expected) in cases {
+            let found = commands(script).into_iter().flat_map(|command| command.unquoted);
+            let found: Vec<_> = found.map(|span| script.get(span.bytes()).unwrap_or_default()).collect();
+            assert_eq!(found, expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_only_looked_up_is_not_run() {
+        let programs = |script: &str| commands(script).into_iter().map(|one| one.program).collect::<Vec<_>>();
+        assert_eq!(programs("command -v nvidia-smi"), ["command"]);
+        assert_eq!(programs("command nvidia-smi -L"), ["nvidia-smi"]);
+    }
 }

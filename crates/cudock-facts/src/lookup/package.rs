@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use pep440_rs::Version;
 
 use super::framework::without_local;
-use crate::tables::{GpuPackage, Packages};
+use crate::tables::{GpuPackage, Packages, SourceBuild};
 use crate::version::CudaVersion;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,6 +78,11 @@ impl Packages {
         let without = self.no_gpu.iter().flat_map(|group| &group.names).map(|name| (name.as_str(), None));
         // A row of an overlay may override the list of packages without GPU use.
         PackageIndex(without.chain(with).collect())
+    }
+
+    /// How a package is compiled when it is installed, by its normalized name; `None` if PyPI has wheels of it.
+    pub fn source_build(&self, package: &str) -> Option<&SourceBuild> {
+        self.source_build.iter().find(|row| row.names.iter().any(|name| name == package))
     }
 
     /// The exact versions of other packages that a release requires.

@@ -14,6 +14,8 @@ table_file! {
         pub conda_build: Vec<CondaBuild> by |row| format!("{}::{} {}", row.channel, row.package, row.cuda),
         /// Packages that require one exact version of another.
         pub pin: Vec<Pins> by |row| format!("{} {}", row.package, row.requires),
+        /// Packages that are compiled with nvcc when they are installed.
+        pub source_build: Vec<SourceBuild> by |row| row.area.clone(),
     }
 }
 
@@ -106,4 +108,17 @@ pub struct Pins {
 pub struct Pin {
     pub version: Version,
     pub needs: Version,
+}
+
+/// Packages of which PyPI has no wheel for Linux, or only of old releases, so that pip compiles them with nvcc.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceBuild {
+    pub area: String,
+    pub names: Vec<String>,
+    /// Whether `TORCH_CUDA_ARCH_LIST` decides what they are compiled for, and not a list of their own.
+    pub uses_torch_list: bool,
+    /// Whether their setup downloads a wheel from their releases page if one fits.
+    pub tries_wheels: bool,
+    pub source: Vec<String>,
 }

@@ -1,15 +1,19 @@
 //! The table of rules.
 
 mod apt;
+mod conda;
 mod downloads;
 mod layers;
 mod libraries;
 mod packages;
+mod pip;
+mod python;
 mod secrets;
 mod stages;
 mod start;
 mod system;
 mod tags;
+mod target;
 mod variables;
 
 use cudock_facts::finding::Severity;
@@ -19,7 +23,7 @@ use crate::context::{Context, Report};
 /// One rule. Its page, which says why and what to do, is in the table of findings under its code.
 #[derive(Debug)]
 pub struct Rule {
-    /// `CD` and four digits; never changes its meaning. What `check` reports, too, has the code it has there.
+    /// `CD` and four digits; never changes its meaning. `CD07` is the linter's own, the others are those of `cudock check`.
     pub code: &'static str,
     /// What `cudock.toml` and the documentation call it.
     pub name: &'static str,
@@ -39,6 +43,9 @@ pub struct Rule {
 pub const RULES: &[&[Rule]] = &[
     tags::RULES,
     stages::RULES,
+    target::RULES,
+    python::RULES,
+    conda::RULES,
     system::RULES,
     libraries::RULES,
     variables::RULES,

@@ -8,7 +8,6 @@ use cudock_facts::tables::{System, TagStatus};
 use cudock_facts::version::CudaRelease;
 
 use super::Rule;
-use crate::LintTarget;
 use crate::context::{Context, Report};
 
 /// Arguments that `BuildKit` sets by itself.
@@ -27,16 +26,6 @@ const PLATFORM_ARGS: [&str; 8] = [
 const LAST_FOR_PPC64LE: &str = "12.4.1";
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        code: "CD0601",
-        name: "platform-of-another-processor",
-        severity: Severity::Error,
-        also: &[],
-        is_fixable: false,
-        bad: "# for: GB200\nFROM --platform=linux/amd64 nvidia/cuda:13.0.2-base-ubuntu24.04\n",
-        good: "# for: GB200\nFROM --platform=linux/arm64 nvidia/cuda:13.0.2-base-ubuntu24.04\n",
-        check: platform_of_another_processor,
-    },
     Rule {
         code: "CD0613",
         name: "image-does-not-exist",
@@ -335,17 +324,6 @@ fn argument_without_default(context: &Context<'_>, report: &mut Report<'_, '_>) 
 fn processor(stage: &Stage) -> Option<&str> {
     let platform = stage.platform.as_ref().filter(|platform| platform.unknown.is_none())?;
     platform.text.split('/').nth(1).map(Arch::to_oci)
-}
-
-fn platform_of_another_processor(context: &Context<'_>, report: &mut Report<'_, '_>) {
-    let Some(LintTarget::Gpu(target)) = context.target else { return };
-    let Some(own) = target.traits.cpu.as_deref().map(Arch::to_oci) else { return };
-    let Some((_, stage)) = context.build.chain(context.build.last()).last() else { return };
-    if let Some(other) = processor(stage).filter(|other| *other != own) {
-        let name = target.sku.as_deref().or(target.gpu.as_deref()).unwrap_or("the target");
-        let message = format!("the image is for {other}, and {name} has {own}: \"exec format error\"");
-        report.add(stage.from.span, message, format!("write `--platform=linux/{own}`, or leave it out"));
-    }
 }
 
 fn platform_without_image(context: &Context<'_>, report: &mut Report<'_, '_>) {

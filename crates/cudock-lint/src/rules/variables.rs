@@ -154,10 +154,7 @@ fn has_cuda(context: &Context<'_>) -> bool {
 }
 
 fn hidden_gpus(context: &Context<'_>, report: &mut Report<'_, '_>) {
-    // With a target, the verdict of `check` says so.
-    let Some(known) = known(context, "NVIDIA_VISIBLE_DEVICES").filter(|_| context.target.is_none()) else {
-        return;
-    };
+    let Some(known) = known(context, "NVIDIA_VISIBLE_DEVICES") else { return };
     // Infrastructure images without CUDA hide the GPUs on purpose.
     if !["", "void", "none"].contains(&known.value) || !has_cuda(context) {
         return;
@@ -172,8 +169,8 @@ fn hidden_gpus(context: &Context<'_>, report: &mut Report<'_, '_>) {
 
 fn no_compute_capability(context: &Context<'_>, report: &mut Report<'_, '_>) {
     let Some(known) = known(context, "NVIDIA_DRIVER_CAPABILITIES") else { return };
-    // With a target, the verdict of `check` says so. An empty value means the default.
-    let is_open = context.target.is_some() || known.value.is_empty() || !has_cuda(context);
+    // An empty value means the default.
+    let is_open = known.value.is_empty() || !has_cuda(context);
     if is_open || known.list().any(|capability| ["all", "compute"].contains(&capability)) {
         return;
     }

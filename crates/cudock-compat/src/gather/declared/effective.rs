@@ -1,5 +1,6 @@
 //! What is installed in the end: of several requests for a package, the one that stands.
 
+use std::collections::HashMap;
 use std::str::FromStr;
 
 use pep440_rs::VersionSpecifiers;
@@ -12,13 +13,11 @@ pub(super) fn effective(declared: &Declared, base: Option<&Base>) -> Declared {
     let of_base = base.and_then(|base| base.package.clone());
     let of_base = of_base.filter(|package| !declared.upgraded.contains(&package.name));
     let mut settled: Vec<DeclaredPackage> = Vec::new();
+    let mut places: HashMap<(String, Option<String>), usize> = HashMap::new();
     for package in of_base.into_iter().chain(declared.packages.iter().cloned()) {
-        let key = |package: &DeclaredPackage| {
-            if package.name == "pytorch" { "torch".to_owned() } else { package.name.clone() }
-        };
-        let earlier =
-            settled.iter().position(|known| key(known) == key(&package) && known.group == package.group);
-        let Some(earlier) = earlier.and_then(|at| settled.get_mut(at)) else {
+        let name = if package.name == "pytorch" { "torch" } else { package.name.as_str() };
+        let place = *places.entry((name.to_owned(), package.group.clone())).or_insert(settled.len());
+        let Some(earlier) = settled.get_mut(place) else {
             settled.push(package);
             continue;
         };
