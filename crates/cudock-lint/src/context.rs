@@ -8,7 +8,7 @@ use cudock_declared::{Declared, DeclaredPackage, Files};
 use cudock_dockerfile::{Build, Command, Run, Setting, Stage, Step, StepKind};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, TextEdit, TextRegion};
-use cudock_facts::lookup::{ImageTag, PackageIndex};
+use cudock_facts::lookup::{ImageTag, PackageIndex, split_reference};
 
 use crate::rules::Rule;
 use crate::{LintOptions, LintTarget};
@@ -184,9 +184,9 @@ impl<'a> Context<'a> {
     /// Whether nothing but a distribution, Python or CUDA is in the image that a stage starts from.
     pub fn is_plain(&self, stage: usize) -> bool {
         let Some(image) = self.build.base_image(stage) else { return false };
-        let repository = repository(&image.reference.text);
+        let (repository, _) = split_reference(&image.reference.text);
         image.reference.unknown.is_none()
-            && (["nvidia/cuda", "nvcr.io/nvidia/cuda"].contains(&repository)
+            && (repository == "nvidia/cuda"
                 || self.facts.images().plain.iter().any(|row| row.repository == repository))
     }
 
@@ -198,8 +198,8 @@ impl<'a> Context<'a> {
     /// The nvidia/cuda tag that a stage starts from.
     pub fn cuda_image(&self, stage: usize) -> Option<ImageTag> {
         let image = &self.build.base_image(stage)?.reference;
-        let tag = cuda_tag(&image.text).filter(|_| image.unknown.is_none())?;
-        ImageTag::parse(tag)
+        let (repository, tag) = split_reference(&image.text);
+        (repository == "nvidia/cuda" && image.unknown.is_none()).then(|| ImageTag::parse(tag)).flatten()
     }
 
     /// An edit of a part of a stage's image, if that is its own, and the part is there exactly once, as written.
@@ -260,24 +260,6 @@ fn settings<'a>(build: &'a Build<'a>) -> HashMap<&'a str, Vec<StageSetting<'a>>>
         }
     }
     by_name
-}
-
-/// The repository of a reference, without Docker's default names: `python` of `docker.io/library/python:3.12`.
-pub(crate) fn repository(reference: &str) -> &str {
-    let name = reference.split('@').next().unwrap_or(reference);
-    let name = name.strip_prefix("docker.io/").unwrap_or(name);
-    let name = name.strip_prefix("library/").unwrap_or(name);
-    let directory = name.rfind('/').map_or(0, |at| at + 1);
-    let tag = name.get(directory..).and_then(|last| last.find(':')).map(|at| at + directory);
-    tag.and_then(|at| name.get(..at)).unwrap_or(name)
-}
-
-/// The tag of an nvidia/cuda image: `12.4.1-base-ubuntu22.04`.
-pub(crate) fn cuda_tag(reference: &str) -> Option<&str> {
-    let reference = reference.split('@').next().unwrap_or(reference);
-    let (repository, tag) = reference.rsplit_once(':')?;
-    let repository = repository.strip_prefix("docker.io/").unwrap_or(repository);
-    ["nvidia/cuda", "nvcr.io/nvidia/cuda"].contains(&repository).then_some(tag)
 }
 
 /// Takes the findings of one rule.

@@ -4,11 +4,11 @@ use cudock_base::{Arch, Span};
 use cudock_declared::{DeclaredPackage, Manager};
 use cudock_dockerfile::{Command, CommandArg, StepKind};
 use cudock_facts::finding::TextEdit;
-use cudock_facts::lookup::{ImageTag, PackageUse, TorchWheel};
+use cudock_facts::lookup::{ImageTag, PackageUse, TorchWheel, split_reference};
 use cudock_facts::tables::{GpuUse, SourceBuild};
 use cudock_facts::version::{CudaRelease, CudaVersion};
 
-use crate::context::{Context, RunCommand, repository};
+use crate::context::{Context, RunCommand};
 
 /// Packages that PyTorch's indexes hold.
 pub(super) const TORCH_FAMILY: [&str; 3] = ["torch", "torchvision", "torchaudio"];
@@ -234,7 +234,7 @@ pub(super) fn has_nvcc(context: &Context<'_>, stage: usize) -> Option<bool> {
         return Some(flavour.contains("devel"));
     }
     let reference = &context.build.base_image(stage)?.reference;
-    match repository(&reference.text) {
+    match split_reference(&reference.text).0 {
         "pytorch/pytorch" if reference.unknown.is_none() => {
             let is_devel = reference.text.ends_with("-devel");
             (is_devel || reference.text.ends_with("-runtime")).then_some(is_devel)

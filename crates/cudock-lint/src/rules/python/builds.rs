@@ -4,14 +4,14 @@ use cudock_base::Span;
 use cudock_declared::DeclaredPackage;
 use cudock_dockerfile::{Command, StepKind};
 use cudock_facts::finding::{Finding, Severity};
-use cudock_facts::lookup::{NamedCuda, TorchWheel};
+use cudock_facts::lookup::{NamedCuda, TorchWheel, split_reference};
 use cudock_facts::version::CudaVersion;
 
 use super::super::pip::{
     Compilation, TORCH_FAMILY, is_pip, is_torch_only, source_builds, toolkit_of_base, torch_cuda, use_index,
 };
 use super::{by_pip, newest_in_index, newest_torch, shown};
-use crate::context::{Context, Installed, Report, repository};
+use crate::context::{Context, Installed, Report};
 
 pub(super) fn cuda_version_mismatch(context: &Context<'_>, report: &mut Report<'_, '_>) {
     let builds = source_builds(context);
@@ -157,7 +157,7 @@ pub(super) fn no_wheel_for_python(context: &Context<'_>, report: &mut Report<'_,
 /// The Python of a `python` image, if the stage brings no other one.
 fn python_of_image<'a>(context: &Context<'a>, stage: usize) -> Option<&'a str> {
     let image = &context.build.base_image(stage)?.reference;
-    if repository(&image.text) != "python" || image.unknown.is_some() {
+    if split_reference(&image.text).0 != "python" || image.unknown.is_some() {
         return None;
     }
     let others = ["conda", "mamba", "micromamba", "pyenv", "uv", "pixi"];
