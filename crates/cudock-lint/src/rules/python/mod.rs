@@ -348,7 +348,10 @@ fn cuda_twice(context: &Context<'_>, report: &mut Report<'_, '_>) {
         image.flavour
     );
     let fix = format!("start from nvidia/cuda:{base}");
-    let finding = report.finding(from.span, message, fix.clone());
+    let mut finding = report.finding(from.span, message, fix.clone());
+    let cuda = image.cuda.parse().ok();
+    finding.saves_bytes =
+        cuda.and_then(|cuda| context.facts.images().flavour_saving(cuda, &image.flavour, "base"));
     let written = format!("-{}-", image.flavour);
     let source = context.source(from.span);
     let is_plain = source.matches(&written).count() == 1 && !source.contains(['$', '@']);
