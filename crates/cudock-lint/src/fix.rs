@@ -1,6 +1,11 @@
 //! Applies the edits of findings.
 
+use cudock_dockerfile::SyntaxError;
 use cudock_facts::finding::{Finding, TextEdit};
+use similar::TextDiff;
+
+/// The limit for applying fixes again, as one may bring another finding.
+const MAX_ROUNDS: usize = 10;
 
 /// A text after edits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +39,33 @@ pub fn apply(text: &str, findings: &[Finding]) -> Fixed {
     }
     fixed.push_str(text.get(at..).unwrap_or_default());
     Fixed { text: fixed, applied }
+}
+
+/// Applies fixes until there are none left, and returns the text with the findings that remain. `lint` finds them in a
+/// text; fixes after which it cannot read the text are not applied.
+pub(crate) fn fix_all(
+    text: &str,
+    lint: impl Fn(&str) -> Result<Vec<Finding>, SyntaxError>,
+) -> Result<(Fixed, Vec<Finding>), SyntaxError> {
+    let mut findings = lint(text)?;
+    let mut fixed = Fixed { text: text.to_owned(), applied: 0 };
+    for _ in 0..MAX_ROUNDS {
+        let next = apply(&fixed.text, &findings);
+        if next.applied == 0 {
+            break;
+        }
+        let Ok(remaining) = lint(&next.text) else { break };
+        findings = remaining;
+        fixed = Fixed { text: next.text, applied: fixed.applied + next.applied };
+    }
+    Ok((fixed, findings))
+}
+
+/// The changes of a file as a unified diff; empty if there are none.
+pub(crate) fn diff(path: &str, before: &str, after: &str) -> String {
+    let path = path.trim_start_matches('/');
+    let changes = TextDiff::from_lines(before, after);
+    changes.unified_diff().header(&format!("a/{path}"), &format!("b/{path}")).to_string()
 }
 
 /// Whether two edits touch the same bytes, or insert at the same place.

@@ -4,21 +4,34 @@
 //! the tests and the documentation use. A finding is computed for a target where there is one, and fixes are edits of the
 //! original text, so that everything that is not fixed stays as it is, byte for byte.
 
+pub mod codes;
 mod context;
+mod discover;
+mod files;
 mod fix;
 mod ignore;
+mod linter;
+mod report;
 mod rules;
+mod selection;
+mod source;
 
 use cudock_base::Arch;
 use cudock_declared::{Files, NoFiles};
 use cudock_dockerfile::{Build, SyntaxError};
 use cudock_facts::Facts;
-use cudock_facts::finding::{Finding, Severity};
+use cudock_facts::finding::Finding;
 use cudock_target::Target;
 
 pub use context::{Context, Report};
+use discover::discover;
+pub use files::{FixMode, LintError, LintedFile, dockerfiles};
 pub use fix::{Fixed, apply};
+use fix::{diff, fix_all};
+pub use linter::{LintFlags, LintSettings, Linter, SettingsError};
+pub use report::{FileReport, FindingReport, RuleReport, Totals, rule_reports};
 pub use rules::{RULES, Rule, rule};
+pub use selection::Selection;
 
 /// What a Dockerfile is linted for.
 #[derive(Debug, Clone)]
@@ -42,18 +55,8 @@ pub struct LintOptions<'a> {
 impl<'a> LintOptions<'a> {
     /// All rules at their own severity, for any GPU, without a build context.
     pub fn new(facts: &'a Facts) -> Self {
-        static ALL: Selection = Selection { disabled: Vec::new(), severities: Vec::new() };
-        Self { facts, target: None, files: &NoFiles, arch: Arch::X86_64, selection: &ALL }
+        Self { facts, target: None, files: &NoFiles, arch: Arch::X86_64, selection: &Selection::ALL }
     }
-}
-
-/// The rules that apply, as `cudock.toml` says.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// Codes that are not reported.
-    pub disabled: Vec<String>,
-    /// Severities that differ from the table's.
-    pub severities: Vec<(String, Severity)>,
 }
 
 /// Lints one Dockerfile. `path` is what findings name.
@@ -65,14 +68,9 @@ pub fn lint(path: &str, text: &str, options: &LintOptions<'_>) -> Result<Vec<Fin
     for rule in RULES.iter().flat_map(|group| group.iter()) {
         (rule.check)(&context, &mut Report::new(rule, &context, &mut findings));
     }
-    findings.retain(|finding| !options.selection.disabled.iter().any(|code| code == finding.code));
-    findings.retain(|finding| !ignores.covers(finding));
+    findings.retain(|finding| options.selection.has(finding.code) && !ignores.covers(finding));
     for finding in &mut findings {
-        if let Some((_, severity)) =
-            options.selection.severities.iter().find(|(code, _)| code == finding.code)
-        {
-            finding.severity = *severity;
-        }
+        finding.severity = options.selection.severity(finding);
     }
     findings.sort_by_key(|finding| {
         let span = finding.location.as_ref().map(|location| location.region.span);
