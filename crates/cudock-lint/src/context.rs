@@ -1,8 +1,10 @@
 //! What rules see of a Dockerfile, and how they report.
 
+use std::collections::HashMap;
+
 use cudock_base::Span;
 use cudock_declared::{Declared, Files};
-use cudock_dockerfile::{Build, Command, Run, Stage, Step, StepKind};
+use cudock_dockerfile::{Build, Command, Run, Setting, Stage, Step, StepKind};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, TextEdit, TextRegion};
 use cudock_facts::lookup::ImageTag;
@@ -59,6 +61,48 @@ impl<'a> Context<'a> {
     /// The commands of all `RUN` instructions.
     pub fn commands(&self) -> impl Iterator<Item = (usize, &'a Run, &'a Command)> {
         self.runs().flat_map(|(index, _, run)| run.commands.iter().map(move |command| (index, run, command)))
+    }
+
+    /// The steps that the image consists of: those of the last stage and of what it is built on, in order.
+    pub fn image_steps(&self) -> Vec<&'a Step> {
+        self.build.steps(self.build.last())
+    }
+
+    /// The commands that run in the image's own layers under no condition.
+    pub fn image_commands(&self) -> impl Iterator<Item = (&'a Run, &'a Command)> {
+        let runs = self.image_steps().into_iter().filter_map(|step| match &step.kind {
+            StepKind::Run(run) => Some(run),
+            _ => None,
+        });
+        let commands = runs.flat_map(|run| run.commands.iter().map(move |command| (run, command)));
+        commands.filter(|(_, command)| !command.is_conditional)
+    }
+
+    /// The commands of all stages that the image needs which run under no condition.
+    pub fn needed_commands(&self) -> impl Iterator<Item = (usize, &'a Command)> {
+        let is_needed = |stage: usize| self.needed.get(stage).copied().unwrap_or(false);
+        let commands = self.commands().filter(move |(stage, _, _)| is_needed(*stage));
+        commands.filter(|(_, _, command)| !command.is_conditional).map(|(stage, _, command)| (stage, command))
+    }
+
+    /// The `ENV` settings of the image, the last of each name.
+    pub fn image_settings(&self) -> HashMap<&'a str, (&'a Step, &'a Setting)> {
+        let mut settings = HashMap::new();
+        for step in self.image_steps() {
+            let StepKind::Env(own) = &step.kind else { continue };
+            settings.extend(own.iter().map(|setting| (setting.name.as_str(), (step, setting))));
+        }
+        settings
+    }
+
+    /// The nvidia/cuda tag that the image starts from.
+    pub fn image_base(&self) -> Option<ImageTag> {
+        self.cuda_image(self.build.last())
+    }
+
+    /// The text of a part of the file, as written.
+    pub fn source(&self, span: Span) -> &'a str {
+        self.build.text().get(span.bytes()).unwrap_or_default()
     }
 
     /// The nvidia/cuda tag that a stage starts from.

@@ -1,6 +1,15 @@
 //! The table of rules.
 
+mod apt;
+mod downloads;
+mod layers;
+mod libraries;
+mod packages;
+mod secrets;
+mod start;
+mod system;
 mod tags;
+mod variables;
 
 use cudock_facts::finding::Severity;
 
@@ -9,7 +18,7 @@ use crate::context::{Context, Report};
 /// One rule. Its page, which says why and what to do, is in the table of findings under its code.
 #[derive(Debug)]
 pub struct Rule {
-    /// `CD07` and two digits; never changes its meaning.
+    /// `CD` and four digits; never changes its meaning. What `check` reports, too, has the code it has there.
     pub code: &'static str,
     /// What `cudock.toml` and the documentation call it.
     pub name: &'static str,
@@ -26,7 +35,17 @@ pub struct Rule {
 }
 
 /// All rules, by topic.
-pub const RULES: &[&[Rule]] = &[tags::RULES];
+pub const RULES: &[&[Rule]] = &[
+    tags::RULES,
+    system::RULES,
+    libraries::RULES,
+    variables::RULES,
+    apt::RULES,
+    downloads::RULES,
+    layers::RULES,
+    secrets::RULES,
+    start::RULES,
+];
 
 /// The rule of a code.
 pub fn rule(code: &str) -> Option<&'static Rule> {

@@ -1,3 +1,4 @@
 //! Tests of the linter.
 
 mod examples;
+mod system;

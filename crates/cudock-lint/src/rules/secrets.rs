@@ -1,0 +1,107 @@
+//! Secrets that end up in an image or in its history.
+
+use std::collections::HashMap;
+
+use cudock_base::Span;
+use cudock_dockerfile::StepKind;
+use cudock_facts::finding::Severity;
+
+use super::Rule;
+use crate::context::{Context, Report};
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    code: "CD0779",
+    name: "secret-in-image",
+    severity: Severity::Warning,
+    also: &["SecretsUsedInArgOrEnv"],
+    is_fixable: false,
+    bad: "FROM ubuntu:22.04\nARG HF_TOKEN\nRUN hf auth login --token $HF_TOKEN\n",
+    good: "FROM ubuntu:22.04\nRUN --mount=type=secret,id=HF_TOKEN,env=HF_TOKEN hf auth whoami\n",
+    check: secret_in_image,
+}];
+
+/// Names of variables that hold secrets.
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let ends =
+        ["_TOKEN", "_API_KEY", "_APIKEY", "_SECRET", "_PASSWORD", "_PASSWD", "_ACCESS_KEY", "_SECRET_KEY"];
+    let whole = ["TOKEN", "PASSWORD", "API_KEY", "SECRET", "HF_TOKEN"];
+    // Special tokens of language models are no secrets.
+    let is_model_token =
+        ["PAD_TOKEN", "EOS_TOKEN", "BOS_TOKEN", "STOP_TOKEN", "IMAGE_TOKEN"].contains(&name.as_str());
+    !is_model_token && (whole.contains(&name.as_str()) || ends.iter().any(|end| name.ends_with(end)))
+}
+
+fn is_placeholder(value: &str) -> bool {
+    let lower = value.to_ascii_lowercase();
+    let words =
+        ["your", "change", "xxx", "dummy", "example", "placeholder", "todo", "none", "empty", "fake", "test"];
+    value.len() < 6 || value.starts_with('<') || words.iter().any(|word| lower.contains(word))
+}
+
+fn secret_in_image(context: &Context<'_>, report: &mut Report<'_, '_>) {
+    const FIX: &str =
+        "mount it where it is used: `RUN --mount=type=secret,id=NAME,env=NAME`, or pass it at the start";
+    let mut arguments: HashMap<&str, Span> = HashMap::new();
+    for step in context.image_steps() {
+        match &step.kind {
+            StepKind::Arg(settings) => {
+                let secret = settings.iter().filter(|setting| is_secret_name(&setting.name));
+                arguments.extend(secret.map(|setting| (setting.name.as_str(), setting.span)));
+            }
+            StepKind::Env(settings) => {
+                for setting in settings.iter().filter(|setting| is_secret_name(&setting.name)) {
+                    let Some(value) = &setting.value else { continue };
+                    let written = context.source(setting.value_span);
+                    let from_argument =
+                        variables(written).filter(|name| arguments.remove(name).is_some()).count() > 0;
+                    if from_argument || value.unknown.is_none() && !is_placeholder(&value.text) {
+                        let message = format!(
+                            "{} is stored in the image: anyone who pulls it can read it",
+                            setting.name
+                        );
+                        report.add(setting.span, message, FIX);
+                    }
+                }
+            }
+            StepKind::Run(run) => {
+                let here_docs = step.instruction.here_docs.iter().map(|here_doc| here_doc.span);
+                let texts = std::iter::once(step.instruction.span).chain(here_docs);
+                for name in texts.flat_map(|span| variables(context.source(span))) {
+                    if let Some(span) = arguments.remove(name) {
+                        let message =
+                            format!("the value of ARG {name} is stored in the history of the image");
+                        report.add(span, message, FIX);
+                    }
+                }
+                let args = run.commands.iter().flat_map(|command| &command.args);
+                for arg in args.filter(|arg| is_token(&arg.text)) {
+                    let message =
+                        "an access token is written in the command: it is in the history of the image";
+                    report.add(arg.span, message, FIX);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The names of the variables in a text: `$NAME`, `${NAME}`.
+fn variables(text: &str) -> impl Iterator<Item = &str> {
+    text.split('$').skip(1).map(|rest| {
+        let rest = rest.strip_prefix('{').unwrap_or(rest);
+        let end = rest.find(|next: char| !next.is_ascii_alphanumeric() && next != '_');
+        rest.get(..end.unwrap_or(rest.len())).unwrap_or_default()
+    })
+}
+
+/// Whether a text holds an access token of Hugging Face, GitHub or NGC.
+fn is_token(text: &str) -> bool {
+    let prefixes = [("hf_", 30), ("ghp_", 30), ("github_pat_", 30), ("nvapi-", 30)];
+    prefixes.iter().any(|(prefix, length)| {
+        text.split_once(prefix).is_some_and(|(_, rest)| {
+            let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+            rest.bytes().take_while(is_part).count() >= *length
+        })
+    })
+}
