@@ -7,7 +7,9 @@ use cudock_base::files::{FileError, rewrite_atomically};
 use cudock_base::{ErrorKind, Report, UsageError};
 use cudock_facts::finding::Finding;
 
-use crate::{FileReport, Linter, SettingsError, diff, discover, source};
+use crate::discover::discover;
+use crate::fix::diff;
+use crate::{FileReport, Linter, SettingsError, source};
 
 /// The path that stands for standard input.
 const INPUT: &str = "-";

@@ -11,6 +11,7 @@ mod files;
 mod fix;
 mod ignore;
 mod linter;
+mod online;
 mod report;
 mod rules;
 mod selection;
@@ -24,14 +25,14 @@ use cudock_facts::finding::Finding;
 use cudock_target::Target;
 
 pub use context::{Context, Report};
-use discover::discover;
 pub use files::{FixMode, LintError, LintedFile, dockerfiles};
-pub use fix::{Fixed, apply};
-use fix::{diff, fix_all};
+pub use fix::{Fixed, apply, fix_all};
 pub use linter::{LintFlags, LintSettings, Linter, SettingsError};
+pub use online::ImageCheck;
 pub use report::{FileReport, FindingReport, RuleReport, Totals, rule_reports};
 pub use rules::{RULES, Rule, rule};
 pub use selection::Selection;
+pub use source::LARGEST;
 
 /// What a Dockerfile is linted for.
 #[derive(Debug, Clone)]
@@ -50,12 +51,21 @@ pub struct LintOptions<'a> {
     /// The processor that the image is built for, unless the file says so.
     pub arch: Arch,
     pub selection: &'a Selection,
+    /// What asks registries whether images exist; nothing is asked without it.
+    pub images: Option<&'a ImageCheck>,
 }
 
 impl<'a> LintOptions<'a> {
     /// All rules at their own severity, for any GPU, without a build context.
     pub fn new(facts: &'a Facts) -> Self {
-        Self { facts, target: None, files: &NoFiles, arch: Arch::X86_64, selection: &Selection::ALL }
+        Self {
+            facts,
+            target: None,
+            files: &NoFiles,
+            arch: Arch::X86_64,
+            selection: Selection::ALL,
+            images: None,
+        }
     }
 }
 
@@ -67,6 +77,9 @@ pub fn lint(path: &str, text: &str, options: &LintOptions<'_>) -> Result<Vec<Fin
     let mut findings = Vec::new();
     for rule in RULES.iter().flat_map(|group| group.iter()) {
         (rule.check)(&context, &mut Report::new(rule, &context, &mut findings));
+    }
+    if let Some(images) = options.images {
+        images.check(&context, &mut findings);
     }
     findings.retain(|finding| options.selection.has(finding.code) && !ignores.covers(finding));
     for finding in &mut findings {

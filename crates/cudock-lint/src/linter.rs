@@ -13,6 +13,7 @@ use cudock_facts::version::DriverVersion;
 use cudock_project::{FILE_NAME, FailLevel, Project, ProjectError};
 use cudock_target::{Target, TargetError};
 
+use crate::online::ImageCheck;
 use crate::selection::Selection;
 use crate::{Fixed, LintOptions, LintTarget, codes, fix_all, lint};
 
@@ -64,11 +65,14 @@ pub struct Linter<'f> {
     today: Date,
     flags: LintFlags,
     settings: HashMap<Option<PathBuf>, Rc<LintSettings>>,
+    /// What asks registries, with `--online`.
+    images: Option<&'f ImageCheck>,
 }
 
 impl<'f> Linter<'f> {
-    pub fn new(facts: &'f Facts, today: Date, flags: LintFlags) -> Self {
-        Self { facts, today, flags, settings: HashMap::new() }
+    /// `images` asks registries; without it, nothing is asked.
+    pub fn new(facts: &'f Facts, today: Date, flags: LintFlags, images: Option<&'f ImageCheck>) -> Self {
+        Self { facts, today, flags, settings: HashMap::new(), images }
     }
 
     /// The settings for a file: those of the nearest `cudock.toml` in a directory above it, and the flags.
@@ -118,36 +122,39 @@ impl<'f> Linter<'f> {
     /// The findings of a text; one about its syntax if it cannot be parsed. `path` is where its build context is, and
     /// `name` is what findings call it.
     pub fn lint(&self, settings: &LintSettings, path: &Path, name: &str, text: &str) -> Vec<Finding> {
-        self.try_lint(settings, path, name, text).unwrap_or_else(|error| vec![of_syntax(name, text, &error)])
+        self.with_options(settings, path, text, |options| lint(name, text, options))
+            .unwrap_or_else(|error| vec![of_syntax(name, text, &error)])
     }
 
     /// Fixes a text; also returns the findings that remain.
     pub fn fix(&self, settings: &LintSettings, path: &Path, name: &str, text: &str) -> (Fixed, Vec<Finding>) {
-        fix_all(text, |text| self.try_lint(settings, path, name, text)).unwrap_or_else(|error| {
+        let fixed = self.with_options(settings, path, text, |options| fix_all(name, text, options));
+        fixed.unwrap_or_else(|error| {
             (Fixed { text: text.to_owned(), applied: 0 }, vec![of_syntax(name, text, &error)])
         })
     }
 
-    fn try_lint(
+    /// Calls a function with what holds for a file.
+    fn with_options<T>(
         &self,
         settings: &LintSettings,
         path: &Path,
-        name: &str,
         text: &str,
-    ) -> Result<Vec<Finding>, SyntaxError> {
+        call: impl FnOnce(&LintOptions<'_>) -> T,
+    ) -> T {
         let files = BuildContext::of_dockerfile(path, text);
         let arch = match &settings.target {
             Some(LintTarget::Gpu(target)) => target.traits.cpu.as_deref().and_then(Arch::parse),
             _ => None,
         };
-        let options = LintOptions {
+        call(&LintOptions {
             facts: self.facts,
             target: settings.target.as_ref(),
             files: &files,
             arch: arch.unwrap_or_default(),
             selection: &settings.selection,
-        };
-        lint(name, text, &options)
+            images: self.images,
+        })
     }
 }
 

@@ -36,7 +36,8 @@ impl Selection {
             })
         };
         let codes = |list: &str, names: &[String]| -> Result<Vec<String>, ProjectError> {
-            let named = names.iter().enumerate().filter(|(_, name)| *name != EVERY_RULE);
+            let is_rule = |name: &String| list != "disable" || name != EVERY_RULE;
+            let named = names.iter().enumerate().filter(|(_, name)| is_rule(name));
             named.map(|(index, name)| code(name, &format!("lint.{list}.{index}"))).collect()
         };
         let severities = lint

@@ -7,7 +7,7 @@ use std::path::Path;
 use cudock_base::UsageError;
 
 /// The size limit of a Dockerfile, in bytes.
-const LARGEST: u64 = 4 << 20;
+pub const LARGEST: u64 = 4 << 20;
 
 /// Reads a Dockerfile that a user named.
 pub(crate) fn read_file(path: &Path) -> Result<String, UsageError> {

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat, ServiceFormat};
 use crate::verbs::{
     BenchArgs, CdiArgs, CdiHookArgs, CompletionArgs, CpArgs, DownArgs, ExecArgs, GroupsArgs, ImagesArgs,
-    InitArgs, InspectContainerArgs, JoinArgs, KillArgs, LintArgs, LogsArgs, ManArgs, MigrateArgs,
+    InitArgs, InspectContainerArgs, JoinArgs, KillArgs, LintArgs, LogsArgs, LspArgs, ManArgs, MigrateArgs,
     MonitorArgs, PlanArgs, PricesArgs, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs,
     RuntimeArgs, SchemaArgs, ServeArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, TopArgs, UpArgs,
     VolumeArgs, WaitArgs,
@@ -151,6 +151,7 @@ impl FormatArg {
 pub(crate) enum Verb {
     Check(CheckArgs),
     Lint(LintArgs),
+    Lsp(LspArgs),
     Plan(Box<PlanArgs>),
     Migrate(MigrateArgs),
     Prices(PricesArgs),

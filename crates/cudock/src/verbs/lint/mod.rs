@@ -5,10 +5,12 @@ mod text;
 use std::path::PathBuf;
 
 use clap::Args;
+use cudock_base::Environment;
 use cudock_facts::Facts;
 use cudock_facts::version::DriverVersion;
 use cudock_lint::{
-    FileReport, FixMode, LintFlags, LintedFile, Linter, RuleReport, Totals, dockerfiles, rule_reports,
+    FileReport, FixMode, ImageCheck, LintFlags, LintedFile, Linter, RuleReport, Totals, dockerfiles,
+    rule_reports,
 };
 use cudock_project::FailLevel;
 use schemars::JsonSchema;
@@ -63,6 +65,10 @@ pub(crate) struct LintArgs {
     #[arg(long, value_enum, value_name = "SEVERITY")]
     pub(crate) fail_level: Option<FailLevel>,
 
+    /// Ask registries whether base images exist
+    #[arg(long)]
+    pub(crate) online: bool,
+
     /// List the rules
     #[arg(long, alias = "list", conflicts_with_all = ["paths", "fix"])]
     pub(crate) rules: bool,
@@ -92,7 +98,8 @@ pub(super) fn run(facts: &Facts, args: &LintArgs, format: FindingFormat) -> Resu
         return Ok(Outcome::Yes);
     }
     let flags = LintFlags { target: args.target.clone(), driver: args.driver, fail_level: args.fail_level };
-    let mut linter = Linter::new(facts, output::today(), flags);
+    let images = args.online.then(|| ImageCheck::from_environment(&Environment::of_process())).transpose()?;
+    let mut linter = Linter::new(facts, output::today(), flags, images.as_ref());
     let mode = match (args.fix, args.dry_run) {
         (false, _) => FixMode::Off,
         (true, true) => FixMode::Preview,
@@ -102,13 +109,15 @@ pub(super) fn run(facts: &Facts, args: &LintArgs, format: FindingFormat) -> Resu
     let paths = dockerfiles(if args.paths.is_empty() { &current } else { &args.paths })?;
     let lint = |path: &PathBuf| linter.lint_file(path, std::io::stdin().lock(), mode);
     let files = paths.iter().map(lint).collect::<Result<Vec<_>, _>>()?;
+    images.iter().flat_map(ImageCheck::problems).for_each(output::note);
     let fails = files.iter().any(|file| file.fails);
+    let tables = output::tables_used(facts, &TABLES);
+    output::warn_if_stale(&tables);
     match format {
         FindingFormat::Text => text::print(&files, mode, args.verbose),
         FindingFormat::Json => {
             let total = Totals::of(files.iter().flat_map(|file| &file.findings));
             let files = files.iter().map(LintedFile::report).collect();
-            let tables = output::tables_used(facts, &TABLES);
             output::json(&LintReport { schema: 1, files, total, tables });
         }
         FindingFormat::Other(format) => findings::print(facts, format, &reported(files)),
