@@ -3,7 +3,7 @@
 #![no_main]
 
 use cudock_base::{Arch, LineIndex};
-use cudock_declared::{FileKind, Files, dockerfile, read_sources, read_with_files};
+use cudock_declared::{FileKind, Files, read_sources, read_with_files};
 use libfuzzer_sys::fuzz_target;
 
 /// A context in which every file has the same text.
@@ -34,7 +34,7 @@ fuzz_target!(|input: (u8, &str, &str)| {
     FileKind::guess("file", text);
     let files = Everywhere(beside);
     read_sources(&files);
-    if let Ok(file) = dockerfile::parse("file", text) {
+    if let Ok(file) = cudock_dockerfile::parse(text) {
         for instruction in &file.instructions {
             assert!(text.get(instruction.span.bytes()).is_some(), "{:?}", instruction.span);
             for doc in &instruction.here_docs {

@@ -71,8 +71,20 @@ pub fn temporary_path(path: &Path) -> PathBuf {
 
 /// Replaces a file in one step: if the process is killed or the disk is full, the old one remains.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with_mode(path, bytes, None)
+}
+
+/// Replaces the content of a user's file in one step. It keeps its mode, and a link to it stays a link.
+pub fn rewrite_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let path = path.canonicalize()?;
+    let mode = path.metadata()?.permissions();
+    write_with_mode(&path, bytes, Some(mode))
+}
+
+fn write_with_mode(path: &Path, bytes: &[u8], mode: Option<fs::Permissions>) -> io::Result<()> {
     let temporary = temporary_path(path);
     let written = File::create_new(&temporary).and_then(|mut file| {
+        mode.map_or(Ok(()), |mode| file.set_permissions(mode))?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&temporary, path)
@@ -151,6 +163,21 @@ mod tests {
         remove_optional(&path).unwrap();
         remove_optional(&path).unwrap();
         assert_eq!(read_optional(&path, 10).unwrap(), None);
+    }
+
+    #[test]
+    fn a_rewritten_file_keeps_its_mode_and_its_links() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let directory = tempfile::tempdir().unwrap();
+        let (path, link) = (directory.path().join("x"), directory.path().join("link"));
+        fs::write(&path, "1").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        symlink("x", &link).unwrap();
+        rewrite_atomically(&link, b"2").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&path).unwrap(), b"2");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+        assert!(rewrite_atomically(&directory.path().join("absent"), b"").is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use cudock_base::{LineIndex, Span};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One statement of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -70,7 +70,7 @@ impl Finding {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     Note,

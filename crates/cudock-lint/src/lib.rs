@@ -4,21 +4,35 @@
 //! the tests and the documentation use. A finding is computed for a target where there is one, and fixes are edits of the
 //! original text, so that everything that is not fixed stays as it is, byte for byte.
 
+pub mod codes;
 mod context;
+mod discover;
+mod files;
 mod fix;
 mod ignore;
+mod linter;
+mod online;
+mod report;
 mod rules;
+mod selection;
+mod source;
 
 use cudock_base::Arch;
 use cudock_declared::{Files, NoFiles};
 use cudock_dockerfile::{Build, SyntaxError};
 use cudock_facts::Facts;
-use cudock_facts::finding::{Finding, Severity};
+use cudock_facts::finding::Finding;
 use cudock_target::Target;
 
 pub use context::{Context, Report};
-pub use fix::{Fixed, apply};
+pub use files::{FixMode, LintError, LintedFile, dockerfiles};
+pub use fix::{Fixed, apply, fix_all};
+pub use linter::{LintFlags, LintSettings, Linter, SettingsError};
+pub use online::ImageCheck;
+pub use report::{FileReport, FindingReport, RuleReport, Totals, rule_reports};
 pub use rules::{RULES, Rule, rule};
+pub use selection::Selection;
+pub use source::LARGEST;
 
 /// What a Dockerfile is linted for.
 #[derive(Debug, Clone)]
@@ -37,23 +51,22 @@ pub struct LintOptions<'a> {
     /// The processor that the image is built for, unless the file says so.
     pub arch: Arch,
     pub selection: &'a Selection,
+    /// What asks registries whether images exist; nothing is asked without it.
+    pub images: Option<&'a ImageCheck>,
 }
 
 impl<'a> LintOptions<'a> {
     /// All rules at their own severity, for any GPU, without a build context.
     pub fn new(facts: &'a Facts) -> Self {
-        static ALL: Selection = Selection { disabled: Vec::new(), severities: Vec::new() };
-        Self { facts, target: None, files: &NoFiles, arch: Arch::X86_64, selection: &ALL }
+        Self {
+            facts,
+            target: None,
+            files: &NoFiles,
+            arch: Arch::X86_64,
+            selection: Selection::ALL,
+            images: None,
+        }
     }
-}
-
-/// The rules that apply, as `cudock.toml` says.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// Codes that are not reported.
-    pub disabled: Vec<String>,
-    /// Severities that differ from the table's.
-    pub severities: Vec<(String, Severity)>,
 }
 
 /// Lints one Dockerfile. `path` is what findings name.
@@ -65,14 +78,12 @@ pub fn lint(path: &str, text: &str, options: &LintOptions<'_>) -> Result<Vec<Fin
     for rule in RULES.iter().flat_map(|group| group.iter()) {
         (rule.check)(&context, &mut Report::new(rule, &context, &mut findings));
     }
-    findings.retain(|finding| !options.selection.disabled.iter().any(|code| code == finding.code));
-    findings.retain(|finding| !ignores.covers(finding));
+    if let Some(images) = options.images {
+        images.check(&context, &mut findings);
+    }
+    findings.retain(|finding| options.selection.has(finding.code) && !ignores.covers(finding));
     for finding in &mut findings {
-        if let Some((_, severity)) =
-            options.selection.severities.iter().find(|(code, _)| code == finding.code)
-        {
-            finding.severity = *severity;
-        }
+        finding.severity = options.selection.severity(finding);
     }
     findings.sort_by_key(|finding| {
         let span = finding.location.as_ref().map(|location| location.region.span);

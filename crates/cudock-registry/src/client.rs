@@ -143,6 +143,21 @@ impl Client {
         Ok(document)
     }
 
+    /// Whether a registry has an image. Nothing of it is fetched.
+    pub fn exists(&self, reference: &Reference) -> Result<bool, Error> {
+        let name = reference.manifest_name();
+        let (item, path) = (format!("manifest {name}"), format!("manifests/{name}"));
+        let by_digest = reference.digest.is_some();
+        let found = self.try_sources(reference, by_digest, &item, |source, retries, resource| {
+            retries.run(&*self.progress, &item, || self.session.head(source, &path, ACCEPT, resource))
+        });
+        match found {
+            Ok(_) => Ok(true),
+            Err(Error::NotFound { .. } | Error::NameUnknown { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The path of a blob in the store, fetched if it is not there. `size` is what the manifest says; not a byte more
     /// is written.
     pub fn blob(&self, reference: &Reference, digest: &Digest, size: u64) -> Result<PathBuf, Error> {

@@ -1,6 +1,6 @@
 //! One request to a registry's API, signed in where it wants that.
 
-use cudock_http::{Client, HttpError, Request, Response, redact, url::is_loopback};
+use cudock_http::{Client, HttpError, Method, Request, Response, redact, url::is_loopback};
 
 use crate::auth::{Authorization, Authorizations};
 use crate::challenge;
@@ -29,11 +29,31 @@ impl Session {
         from_byte: Option<u64>,
         resource: &Resource,
     ) -> Result<Response, Error> {
-        let url = format!("{}/v2/{}/{path}", base_url(&source.registry), source.repository);
-        let mut request = Request::get(url).range_from(from_byte);
+        let mut request = Request::get(url(source, path)).range_from(from_byte);
         if let Some(accept) = accept {
             request = request.accept(accept);
         }
+        self.send(source, request, from_byte.is_some(), resource)
+    }
+
+    /// Asks for the headers of `/v2/<repository>/<path>`, which must exist.
+    pub(crate) fn head(
+        &self,
+        source: &Source,
+        path: &str,
+        accept: &str,
+        resource: &Resource,
+    ) -> Result<Response, Error> {
+        self.send(source, Request::new(Method::HEAD, url(source, path)).accept(accept), false, resource)
+    }
+
+    fn send(
+        &self,
+        source: &Source,
+        mut request: Request,
+        is_range: bool,
+        resource: &Resource,
+    ) -> Result<Response, Error> {
         let mut authorization = self.authorizations.cached(source);
         let mut renewed = false;
         loop {
@@ -42,7 +62,7 @@ impl Session {
             let response = self.http.send(&request).map_err(|error| Error::http(resource, error))?;
             match response.status() {
                 200 | 206 => return Ok(response),
-                416 if from_byte.is_some() => return Ok(response),
+                416 if is_range => return Ok(response),
                 401 if response.is_from_origin() && !renewed => {
                     let Some(challenge) = challenge::best(response.headers("www-authenticate")) else {
                         return Err(refused(response, authorization.as_ref(), resource));
@@ -59,6 +79,10 @@ impl Session {
             }
         }
     }
+}
+
+fn url(source: &Source, path: &str) -> String {
+    format!("{}/v2/{}/{path}", base_url(&source.registry), source.repository)
 }
 
 /// Plain http for this machine, unless the port says otherwise; https for all others.

@@ -24,7 +24,7 @@ pub mod onnx;
 use std::env;
 use std::fmt::Display;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 /// The variable that lists the prerequisites that must not be missing, separated by commas.
 pub const REQUIRE: &str = "CUDOCK_TEST_REQUIRE";
@@ -63,6 +63,22 @@ pub fn require_onnxruntime() -> Option<PathBuf> {
         missing("onnxruntime", "CUDOCK_ONNXRUNTIME does not name a library of ONNX Runtime");
     }
     library
+}
+
+/// A Python with pytest-lsp, the client that `cudock lsp` is tested with.
+#[track_caller]
+pub fn require_pytest_lsp() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let pythons =
+        env::split_paths(&path).map(|directory| directory.join("python3")).filter(|python| python.is_file());
+    let found = pythons.into_iter().find(|python| {
+        let import = Command::new(python).args(["-c", "import pytest_lsp"]).output();
+        import.is_ok_and(|output| output.status.success())
+    });
+    if found.is_none() {
+        missing("pytest-lsp", "no python3 in PATH has pytest-lsp");
+    }
+    found
 }
 
 /// Runs the tests of a binary without the standard harness, for tests that start their own binary as a helper. Takes

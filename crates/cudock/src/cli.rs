@@ -7,12 +7,13 @@ use cudock_facts::version::DriverVersion;
 
 use crate::env;
 use crate::failure::Failure;
-use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat};
+use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat, ServiceFormat};
 use crate::verbs::{
     BenchArgs, CdiArgs, CdiHookArgs, CompletionArgs, CpArgs, DownArgs, ExecArgs, GroupsArgs, ImagesArgs,
-    InitArgs, InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, ManArgs, MigrateArgs, MonitorArgs,
-    PlanArgs, PricesArgs, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, RuntimeArgs, SchemaArgs,
-    ServeArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, TopArgs, UpArgs, VolumeArgs, WaitArgs,
+    InitArgs, InspectContainerArgs, JoinArgs, KillArgs, LintArgs, LogsArgs, LspArgs, ManArgs, MigrateArgs,
+    MonitorArgs, PlanArgs, PricesArgs, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs,
+    RuntimeArgs, SchemaArgs, ServeArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, TopArgs, UpArgs,
+    VolumeArgs, WaitArgs,
 };
 
 /// Checks, plans, runs and serves CUDA workloads in containers
@@ -73,10 +74,12 @@ pub(crate) enum FormatArg {
     Json,
     /// CSV with the placements of `plan`
     Csv,
-    /// For code scanners: the findings of `check` and `migrate` as SARIF 2.1.0
+    /// For code scanners: the findings of `check`, `lint` and `migrate` as SARIF 2.1.0
     Sarif,
-    /// For GitHub Actions: the findings of `check`, `doctor` and `migrate` as workflow annotations
+    /// For GitHub Actions: the findings of `check`, `doctor`, `lint` and `migrate` as workflow annotations
     Github,
+    /// For GitLab: the findings of `check`, `lint` and `migrate` as a Code Quality report
+    Gitlab,
     /// The default of `cdi generate`
     #[value(hide = true)]
     Yaml,
@@ -97,8 +100,9 @@ impl FormatArg {
         match self {
             Self::Text => Ok(FindingFormat::Text),
             Self::Json => Ok(FindingFormat::Json),
-            Self::Sarif => Ok(FindingFormat::Sarif),
-            Self::Github => Ok(FindingFormat::Github),
+            Self::Sarif => Ok(FindingFormat::Other(ServiceFormat::Sarif)),
+            Self::Github => Ok(FindingFormat::Other(ServiceFormat::Github)),
+            Self::Gitlab => Ok(FindingFormat::Other(ServiceFormat::Gitlab)),
             _ => Err(self.unsupported()),
         }
     }
@@ -134,8 +138,8 @@ impl FormatArg {
     fn unsupported(self) -> Failure {
         let message = match self {
             Self::Csv => "--format csv is for `plan`",
-            Self::Sarif => "--format sarif is for `check` and `migrate`",
-            Self::Github => "--format github is for `check`, `doctor` and `migrate`",
+            Self::Sarif | Self::Gitlab => "--format sarif and gitlab are for `check`, `lint` and `migrate`",
+            Self::Github => "--format github is for `check`, `doctor`, `lint` and `migrate`",
             Self::Yaml => "--format yaml is for `cdi generate`",
             Self::Text | Self::Json => "this verb has no such format",
         };
@@ -146,6 +150,8 @@ impl FormatArg {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Check(CheckArgs),
+    Lint(LintArgs),
+    Lsp(LspArgs),
     Plan(Box<PlanArgs>),
     Migrate(MigrateArgs),
     Prices(PricesArgs),

@@ -28,10 +28,18 @@ pub(crate) enum FindingFormat {
     Text,
     /// For programs: one object.
     Json,
+    Other(ServiceFormat),
+}
+
+/// The formats of findings that other services define.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ServiceFormat {
     /// For code scanners: SARIF 2.1.0.
     Sarif,
     /// For GitHub Actions: workflow annotations.
     Github,
+    /// For GitLab: Code Quality.
+    Gitlab,
 }
 
 /// How diagnoses are written.

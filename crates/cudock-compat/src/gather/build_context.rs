@@ -19,19 +19,19 @@ const SKIPPED: [&str; 8] =
 
 /// The root directory of a build context.
 #[derive(Debug, Clone)]
-pub(super) struct BuildContext {
+pub struct BuildContext {
     root: PathBuf,
 }
 
 impl BuildContext {
     /// The directory, with links in its own path resolved.
-    pub(super) fn new(root: &Path) -> Self {
+    pub fn new(root: &Path) -> Self {
         Self { root: root.canonicalize().unwrap_or_else(|_| root.to_owned()) }
     }
 
     /// The build context of a Dockerfile: its own directory, or the parent if only that has the files of its `COPY`
     /// instructions, as with `docker build -f docker/Dockerfile .`.
-    pub(super) fn of_dockerfile(path: &Path, text: &str) -> Self {
+    pub fn of_dockerfile(path: &Path, text: &str) -> Self {
         let own = Self::new(
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         );

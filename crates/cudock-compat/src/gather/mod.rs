@@ -30,6 +30,7 @@ use cudock_base::{Arch, ErrorKind, Report};
 use cudock_facts::Facts;
 use cudock_image::{ImageError, walk_directory};
 
+pub use build_context::BuildContext;
 pub(crate) use image::{image, image_start};
 pub use subject::{Subject, subject};
 
@@ -122,7 +123,7 @@ fn environment(
     let text = std::fs::read(path).map_err(GatherError::io(path))?;
     let text = String::from_utf8_lossy(&text);
     let copied = if kind == FileKind::Dockerfile { &text } else { "" };
-    let directory = build_context::BuildContext::of_dockerfile(path, copied);
+    let directory = BuildContext::of_dockerfile(path, copied);
     let (own, arch) = (file_name(path), Arch::default());
     let mut declared = cudock_declared::read_with_files(kind, name, &text, arch, &own, &directory)
         .map_err(|error| GatherError::Declared { file: name.to_owned(), error })?;

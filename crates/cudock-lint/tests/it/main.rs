@@ -8,8 +8,13 @@
 )]
 
 mod conda;
+mod discovery;
+mod docs;
 mod examples;
+mod fixes;
+mod ignores;
 mod python;
+mod settings;
 mod stages;
 mod system;
 mod tags;

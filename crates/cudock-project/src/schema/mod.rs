@@ -2,6 +2,7 @@
 
 mod data;
 mod deploy;
+mod lint;
 mod needs;
 mod one_or_many;
 mod rate;
@@ -15,6 +16,7 @@ use serde::Deserialize;
 
 pub use data::{Data, DataAccess};
 pub use deploy::{Deploy, DeployTarget, ManagementWanted};
+pub use lint::{FailLevel, Lint};
 pub use needs::{CapabilityRange, Needs};
 pub use rate::{DayRate, RequestRate};
 pub use serve::{DeviceChoice, ServeOptions, TryModel};
@@ -38,4 +40,6 @@ pub struct Manifest {
     pub deploy: Deploy,
     /// How a model is served.
     pub serve: ServeOptions,
+    /// How Dockerfiles are linted.
+    pub lint: Lint,
 }

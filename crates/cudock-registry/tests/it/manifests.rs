@@ -178,6 +178,21 @@ fn what_is_not_there_is_told_apart() {
 }
 
 #[test]
+fn an_image_exists_or_not_unless_the_registry_does_not_say() {
+    let folder = tempdir().unwrap();
+    let server = Server::start(|request| match request.path.rsplit('/').next() {
+        Some("there") => Reply::new(200, ""),
+        Some("missing") => Reply::new(404, ""),
+        _ => Reply::new(403, ""),
+    });
+    let client = client(folder.path());
+    assert!(client.exists(&server.image("a/b:there")).unwrap());
+    assert!(!client.exists(&server.image("a/b:missing")).unwrap());
+    assert!(matches!(client.exists(&server.image("a/b:private")), Err(Error::Forbidden { .. })));
+    assert!(server.requests().iter().all(|request| request.method == "HEAD"));
+}
+
+#[test]
 fn a_mirror_that_does_not_answer_is_passed_over_and_the_origin_s_error_is_told() {
     let folder = tempdir().unwrap();
     let gone = Server::start(|_| Reply::new(200, "")).host();

@@ -1,11 +1,24 @@
-//! Renders the findings of every verb: as text, as SARIF and as GitHub workflow annotations.
+//! Renders the findings of every verb: as text, as SARIF, as GitHub workflow annotations and for GitLab.
 
 pub(crate) mod github;
-pub(crate) mod sarif;
+mod gitlab;
+mod sarif;
 pub(crate) mod text;
 
+use cudock_facts::Facts;
 use cudock_facts::finding::{FileLocation, Finding};
 use serde_json::Value;
+
+use crate::output::ServiceFormat;
+
+/// Prints findings for another service.
+pub(crate) fn print(facts: &Facts, format: ServiceFormat, findings: &[ReportedFinding]) {
+    match format {
+        ServiceFormat::Sarif => sarif::print(facts, findings),
+        ServiceFormat::Github => github::print(findings),
+        ServiceFormat::Gitlab => gitlab::print(findings),
+    }
+}
 
 /// A finding for programs, with what its verb adds to it.
 #[derive(Debug)]

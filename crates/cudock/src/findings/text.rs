@@ -19,6 +19,8 @@ pub(crate) struct FindingText<'a> {
     pub(crate) position: Option<String>,
     pub(crate) message: &'a str,
     pub(crate) code: Option<&'a str>,
+    /// The part of a file that it is about.
+    pub(crate) excerpt: Option<String>,
     pub(crate) evidence: &'a [FindingEvidence],
     pub(crate) fix: Option<&'a str>,
 }
@@ -33,6 +35,7 @@ impl<'a> From<&'a Finding> for FindingText<'a> {
             }),
             message: &finding.message,
             code: Some(finding.code),
+            excerpt: None,
             evidence: &finding.evidence,
             fix: Some(finding.fix.as_str()).filter(|fix| !fix.is_empty()),
         }
@@ -55,6 +58,7 @@ pub(crate) fn print(indent: usize, finding: &FindingText<'_>) {
         Some(position) => print_at(indent, position, finding),
         None => print_with_code_at_edge(indent, finding),
     };
+    finding.excerpt.iter().for_each(line);
     for evidence in finding.evidence.iter().take(SHOWN_EVIDENCE) {
         let text = format!("{}: {}", evidence.path, evidence.detail);
         line(styled(DIM, &wrapped(&format!("{margin}evidence: "), &text)));

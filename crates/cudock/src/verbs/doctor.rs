@@ -93,6 +93,7 @@ fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
                 position: None,
                 message: &check.message,
                 code: check.code,
+                excerpt: None,
                 evidence: if verbose { &check.evidence } else { &[] },
                 fix: check.fix.as_deref().filter(|_| check.status != CheckStatus::Ok),
             },

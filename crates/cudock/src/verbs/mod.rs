@@ -11,6 +11,8 @@ mod facts;
 mod groups;
 mod init;
 mod inspect;
+mod lint;
+mod lsp;
 mod man;
 mod migrate;
 mod nvml;
@@ -33,6 +35,8 @@ pub(crate) use self::containers::{
 };
 pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 pub(crate) use self::init::InitArgs;
+pub(crate) use self::lint::LintArgs;
+pub(crate) use self::lsp::LspArgs;
 pub(crate) use self::man::ManArgs;
 pub(crate) use self::migrate::MigrateArgs;
 pub(crate) use self::plan::PlanArgs;
@@ -61,6 +65,8 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
     let plain = format.plain();
     match verb {
         Verb::Check(args) => check::run(&facts()?, &args, format.findings()?),
+        Verb::Lint(args) => lint::run(&facts()?, &args, format.findings()?),
+        Verb::Lsp(LspArgs {}) => plain.and_then(|_| lsp::run(&facts()?)),
         Verb::Migrate(args) => migrate::run(&facts()?, &args, format.findings()?),
         Verb::Plan(args) => plan::run(&facts()?, &args, format.plan()?),
         Verb::Cdi(args) => cdi::run(&args, format),

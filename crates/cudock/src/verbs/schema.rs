@@ -11,7 +11,7 @@ use super::containers::reports::{
     GroupsReport, ImagesReport, InspectContainerReport, JsonReport, PruneReport, PsReport, PullReport,
     StatsReport, TopReport, VolumeReport, WaitReport,
 };
-use super::{bench, cdi, check, doctor, explain, facts, inspect, migrate, plan, prices, runtime, slim};
+use super::{bench, cdi, check, doctor, explain, facts, inspect, lint, migrate, plan, prices, runtime, slim};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::table::TextTable;
@@ -49,6 +49,8 @@ const SCHEMAS: &[Entry] = &[
         "Report of `cudock inspect-container`",
         report::<JsonReport<InspectContainerReport>>,
     ),
+    ("lint", "Report of `cudock lint`", report::<lint::LintReport>),
+    ("lint-rules", "Report of `cudock lint --rules`", report::<lint::RulesReport>),
     ("migrate", "Report of `cudock migrate`", report::<migrate::MigrateReport>),
     ("plan", "Report of `cudock plan`", report::<plan::PlanReport>),
     ("plan-compare", "Report of `cudock plan --compare`", report::<plan::CompareReport>),

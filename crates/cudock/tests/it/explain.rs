@@ -171,9 +171,11 @@ fn every_code_that_is_reported_has_a_page_and_every_page_a_code() {
         cudock_target::codes::ALL,
         cudock_plan::codes::ALL,
         cudock_migrate::codes::ALL,
+        cudock_lint::codes::ALL,
     ]
     .concat()
     .into_iter()
+    .chain(cudock_lint::rule_reports().iter().map(|rule| rule.code))
     .collect();
     let pages = facts.findings().finding.iter().map(|page| page.code.as_str()).collect();
     assert_eq!(reported, pages);

@@ -25,6 +25,8 @@ mod help;
 mod init;
 mod inspect;
 mod join_trace;
+mod lint;
+mod lsp;
 mod man;
 mod migrate;
 mod offline;

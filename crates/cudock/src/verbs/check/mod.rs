@@ -78,8 +78,9 @@ pub(super) fn run(facts: &Facts, args: &CheckArgs, format: FindingFormat) -> Res
                 tables: &tables,
             });
         }
-        FindingFormat::Sarif => findings::sarif::print(facts, &reported::findings(subject, &results)),
-        FindingFormat::Github => findings::github::print(&reported::findings(subject, &results)),
+        FindingFormat::Other(format) => {
+            findings::print(facts, format, &reported::findings(subject, &results));
+        }
         FindingFormat::Text if args.all_sizes => text::matrix(subject, &results),
         FindingFormat::Text => text::print(subject, &results, args.explain),
     }

@@ -88,8 +88,7 @@ pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: FindingFormat) -> R
         FindingFormat::Json => {
             output::json(&MigrateReport { schema: 1, files: &files, over, tables: &tables });
         }
-        FindingFormat::Sarif => findings::sarif::print(facts, &reported::findings(&files)),
-        FindingFormat::Github => findings::github::print(&reported::findings(&files)),
+        FindingFormat::Other(format) => findings::print(facts, format, &reported::findings(&files)),
         FindingFormat::Text => text::print(&files, args.verbose),
     }
     output::warn_if_stale(&tables);

@@ -56,6 +56,7 @@ fn print_heading(path: &str, finding: &ChoiceFinding) {
             position: Some(format!("{path}:{}:{}", finding.choice.span.line, finding.choice.span.column)),
             message: &finding.message,
             code: finding.code,
+            excerpt: None,
             evidence: &[],
             fix: None,
         },

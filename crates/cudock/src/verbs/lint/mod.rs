@@ -1,0 +1,159 @@
+//! `cudock lint`: problems of Dockerfiles for GPU images, and their fixes.
+
+mod text;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use cudock_base::Environment;
+use cudock_facts::Facts;
+use cudock_facts::version::DriverVersion;
+use cudock_lint::{
+    FileReport, FixMode, ImageCheck, LintFlags, LintedFile, Linter, RuleReport, Totals, dockerfiles,
+    rule_reports,
+};
+use cudock_project::FailLevel;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::failure::{Failure, Outcome};
+use crate::findings::{self, ReportedFinding};
+use crate::output::{self, FindingFormat, TableUsed};
+use crate::table::TextTable;
+
+const TABLES: [&str; 5] = ["images", "drivers", "gpus", "frameworks", "packages"];
+
+/// Find problems in Dockerfiles of GPU images, and fix them
+///
+/// Judges every stage and command by rules for CUDA images: tags, flavors, wheels, drivers, size. With --for, also whether the
+/// image will run on that GPU. In directories, it lints Dockerfiles and Containerfiles, and those that compose and bake files
+/// name, except what .gitignore excludes. `[lint]` in cudock.toml selects rules. See docs/lint.md and docs/lints.md.
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[command(after_help = "Examples:
+  cudock lint
+  cudock lint docker/ --for T4
+  cudock lint Dockerfile --for Standard_NC24ads_A100_v4 --driver 535
+  cudock lint Dockerfile --fix --dry-run
+  cudock lint --fix --fail-level warning
+  cudock lint --format sarif > lint.sarif
+  cat Dockerfile | cudock lint - --for cpu
+  cudock lint --rules")]
+pub(crate) struct LintArgs {
+    /// Dockerfiles and directories, or - for standard input [default: the current directory]
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Judge for this GPU, this Azure size, or `cpu`
+    #[arg(long = "for", value_name = "TARGET")]
+    pub(crate) target: Option<String>,
+
+    /// Assume this driver: 535.161.08, or the last release of a branch: 580, R580
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) driver: Option<DriverVersion>,
+
+    /// Fix what can be fixed; with -, print the fixed text
+    #[arg(long)]
+    pub(crate) fix: bool,
+
+    /// With --fix: print a diff, and change nothing
+    #[arg(long, requires = "fix")]
+    pub(crate) dry_run: bool,
+
+    /// Exit with code 1 if a finding has this severity or a higher one [default: error]
+    #[arg(long, value_enum, value_name = "SEVERITY")]
+    pub(crate) fail_level: Option<FailLevel>,
+
+    /// Ask registries whether base images exist
+    #[arg(long)]
+    pub(crate) online: bool,
+
+    /// List the rules
+    #[arg(long, alias = "list", conflicts_with_all = ["paths", "fix"])]
+    pub(crate) rules: bool,
+
+    /// Show an excerpt of the file with every finding
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct LintReport<'a> {
+    schema: u8,
+    files: Vec<FileReport<'a>>,
+    total: Totals,
+    tables: Vec<TableUsed>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RulesReport {
+    schema: u8,
+    rules: Vec<RuleReport>,
+}
+
+pub(super) fn run(facts: &Facts, args: &LintArgs, format: FindingFormat) -> Result<Outcome, Failure> {
+    if args.rules {
+        print_rules(facts, format);
+        return Ok(Outcome::Yes);
+    }
+    let flags = LintFlags { target: args.target.clone(), driver: args.driver, fail_level: args.fail_level };
+    let images = args.online.then(|| ImageCheck::from_environment(&Environment::of_process())).transpose()?;
+    let mut linter = Linter::new(facts, output::today(), flags, images.as_ref());
+    let mode = match (args.fix, args.dry_run) {
+        (false, _) => FixMode::Off,
+        (true, true) => FixMode::Preview,
+        (true, false) => FixMode::Apply,
+    };
+    let current = [PathBuf::from(".")];
+    let paths = dockerfiles(if args.paths.is_empty() { &current } else { &args.paths })?;
+    let lint = |path: &PathBuf| linter.lint_file(path, std::io::stdin().lock(), mode);
+    let files = paths.iter().map(lint).collect::<Result<Vec<_>, _>>()?;
+    images.iter().flat_map(ImageCheck::problems).for_each(output::note);
+    let fails = files.iter().any(|file| file.fails);
+    let tables = output::tables_used(facts, &TABLES);
+    output::warn_if_stale(&tables);
+    match format {
+        FindingFormat::Text => text::print(&files, mode, args.verbose),
+        FindingFormat::Json => {
+            let total = Totals::of(files.iter().flat_map(|file| &file.findings));
+            let files = files.iter().map(LintedFile::report).collect();
+            output::json(&LintReport { schema: 1, files, total, tables });
+        }
+        FindingFormat::Other(format) => findings::print(facts, format, &reported(files)),
+    }
+    Ok(if fails { Outcome::No } else { Outcome::Yes })
+}
+
+/// The findings for code scanners and annotations.
+fn reported(files: Vec<LintedFile>) -> Vec<ReportedFinding> {
+    let findings = files.into_iter().flat_map(|file| file.findings);
+    findings
+        .map(|finding| {
+            let path = finding.location.as_ref().map_or("", |location| location.path.as_str());
+            ReportedFinding {
+                fingerprint: format!("{}|{path}|{}", finding.code, finding.message),
+                properties: json!({"saves_bytes": finding.saves_bytes}),
+                ..ReportedFinding::new(finding)
+            }
+        })
+        .collect()
+}
+
+fn print_rules(facts: &Facts, format: FindingFormat) {
+    let rules = rule_reports();
+    if format == FindingFormat::Json {
+        output::json(&RulesReport { schema: 1, rules });
+        return;
+    }
+    let title = |code| facts.findings().get(code).map_or_else(String::new, |page| page.title.clone());
+    let rows = rules.iter().map(|rule| {
+        let fixes = if rule.fixable { "yes" } else { "" };
+        [rule.code, rule.name, rule.severity.name(), fixes]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([title(rule.code)])
+            .collect()
+    });
+    TextTable::list(&["CODE", "NAME", "SEVERITY", "FIX", "FINDS"], rows.collect()).print();
+}
