@@ -12,9 +12,11 @@ mod host;
 use std::fmt;
 
 use cudock_base::{ErrorKind, Report, did_you_mean};
+use cudock_facts::Facts;
 use cudock_facts::finding::Finding;
+use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::{ForwardCompatClass, Vendor};
-use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxIsa};
+use cudock_facts::version::{Capability, CudaVersion, Date, DriverVersion, PtxIsa};
 use cudock_host::host::LibraryKind;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -119,6 +121,30 @@ impl Report for TargetError {
     }
 }
 
+impl Target {
+    /// The target that a user names: a GPU, an Azure size as `SIZE` or `SERVICE/SIZE`, or `cpu`, for which there is none.
+    pub fn named(
+        facts: &Facts,
+        name: &str,
+        driver: Option<DriverVersion>,
+        today: Date,
+    ) -> Result<Option<Self>, TargetError> {
+        if name.eq_ignore_ascii_case("cpu") {
+            return match driver {
+                Some(_) => Err(TargetError::new("`cpu` has no driver".to_owned(), [""; 0])),
+                None => Ok(None),
+            };
+        }
+        let is_size = name.contains('/') || matches!(facts.sizes().find(name), NameMatch::One(_));
+        let target = if is_size {
+            Self::of_size(facts, name, driver, today)
+        } else {
+            Self::of_gpu(facts, name, driver)
+        };
+        target.map(Some)
+    }
+}
+
 /// "H200 (9.0), driver 580.159.04".
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -133,5 +159,30 @@ impl fmt::Display for Target {
             Some(driver) => write!(f, ", driver {driver}"),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_named_by_gpu_size_or_cpu() {
+        let facts = Facts::embedded();
+        let named = |name: &str| {
+            let target = Target::named(&facts, name, None, "2026-11-15".parse().unwrap());
+            target.map(|target| target.map(|target| (target.gpu.unwrap_or_default(), target.sku.is_some())))
+        };
+        let cases = [
+            ("T4", Some(("T4", false))),
+            ("Standard_NC4as_T4_v3", Some(("T4", true))),
+            ("vm/Standard_NC4as_T4_v3", Some(("T4", true))),
+            ("CPU", None),
+        ];
+        for (name, expected) in cases {
+            let expected = expected.map(|(gpu, is_size)| (gpu.to_owned(), is_size));
+            assert_eq!(named(name), Ok(expected), "{name}");
+        }
+        assert!(named("T5").is_err() && named("vm/T4").is_err());
     }
 }

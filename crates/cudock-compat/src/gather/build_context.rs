@@ -19,13 +19,13 @@ const SKIPPED: [&str; 8] =
 
 /// The root directory of a build context.
 #[derive(Debug, Clone)]
-pub(super) struct BuildContext {
+pub struct BuildContext {
     root: PathBuf,
 }
 
 impl BuildContext {
     /// The directory, with links in its own path resolved.
-    pub(super) fn new(root: &Path) -> Self {
+    pub fn new(root: &Path) -> Self {
         Self { root: root.canonicalize().unwrap_or_else(|_| root.to_owned()) }
     }
 

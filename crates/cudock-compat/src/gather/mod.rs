@@ -30,12 +30,13 @@ use cudock_base::{Arch, ErrorKind, Report};
 use cudock_facts::Facts;
 use cudock_image::{ImageError, walk_directory};
 
+pub use build_context::BuildContext;
 pub(crate) use image::{image, image_start};
 pub use subject::{Subject, subject};
 
 use self::frameworks::Completeness;
 use crate::evidence::Evidence;
-use cudock_declared::{DeclaredError, FileKind};
+use cudock_declared::{DeclaredError, FileKind, Files};
 
 /// An error while gathering evidence.
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +123,7 @@ fn environment(
     let text = std::fs::read(path).map_err(GatherError::io(path))?;
     let text = String::from_utf8_lossy(&text);
     let copied = if kind == FileKind::Dockerfile { &text } else { "" };
-    let directory = build_context::BuildContext::of_dockerfile(path, copied);
+    let directory = BuildContext::of_dockerfile(path, copied);
     let (own, arch) = (file_name(path), Arch::default());
     let mut declared = cudock_declared::read_with_files(kind, name, &text, arch, &own, &directory)
         .map_err(|error| GatherError::Declared { file: name.to_owned(), error })?;
@@ -130,6 +131,20 @@ fn environment(
         declared.keep_default_groups();
     }
     Ok(of_declared(&declared, name, context))
+}
+
+/// Gathers evidence of the text of a Dockerfile in a build context, for a machine with a processor of the kind `arch`.
+pub fn gather_dockerfile(
+    text: &str,
+    arch: Arch,
+    files: &dyn Files,
+    context: &Context<'_>,
+) -> Result<Evidence, GatherError> {
+    const NAME: &str = "Dockerfile";
+    let mut declared = cudock_declared::read_with_files(FileKind::Dockerfile, NAME, text, arch, NAME, files)
+        .map_err(|error| GatherError::Declared { file: NAME.to_owned(), error })?;
+    declared.platform.get_or_insert_with(|| format!("linux/{}", arch.oci_name()));
+    Ok(of_declared(&declared, NAME, context))
 }
 
 /// Evidence of dependency files.

@@ -1,0 +1,2 @@
+#[test]
+fn write() { std::fs::write("../../examples/onnx-model/model.onnx", cudock_testkit::onnx::sums()).unwrap(); }
