@@ -71,7 +71,7 @@ struct PythonProject<'a> {
 impl PythonProject<'_> {
     fn pip(&self) -> Result<Draft, UsageError> {
         if self.kind == ProjectKind::CudaPython {
-            let python = self.python(&known_pythons(self.context), &self.manifest.file)?;
+            let python = self.python(&known_pythons(self.context))?;
             let dockerfile = render::pip(&self.app(&python), &self.manifest, None);
             return first_that_runs(self.context, "the packages", [self.draft(dockerfile, vec![python])]);
         }
@@ -95,7 +95,7 @@ impl PythonProject<'_> {
             return Err(UsageError::new("uv.lock not found").hint("run `uv lock` first"));
         }
         let locked = self.locked();
-        let python = self.python(&known_pythons(self.context), "uv.lock")?;
+        let python = self.python(&known_pythons(self.context))?;
         let dockerfile = render::uv(&self.app(&python), locked.as_ref());
         let choices = std::iter::once(python).chain(locked).collect();
         first_that_runs(self.context, self.kind.name(), [self.draft(dockerfile, choices)])
@@ -109,7 +109,7 @@ impl PythonProject<'_> {
         });
         let cuda = self.options.cuda.map(|cuda| Choice::new("cuda-version", cuda, "chosen with --cuda"));
         let own = self.manifest.declared.python.clone();
-        let python = own.map(|python| Choice::new("python", python, format!("as in {}", self.manifest.file)));
+        let python = own.map(|python| Choice::new("Python", python, format!("as in {}", self.manifest.file)));
         let locked = self.locked();
         let dockerfile = render::conda(
             self.context,
@@ -134,9 +134,9 @@ impl PythonProject<'_> {
         Draft { subject, choices, notes: unpinned(&self.manifest, &[]), dockerfile }
     }
 
-    fn python(&self, available: &[String], subject: &str) -> Result<Choice, UsageError> {
+    fn python(&self, available: &[String]) -> Result<Choice, UsageError> {
         let declared = Some(&self.manifest.declared);
-        choose_python(self.context, available, declared, self.options, subject)
+        choose_python(self.context, available, declared, self.options, "the project")
             .ok_or_else(|| UsageError::new("no Python version fits the project").hint("choose one with --python"))
     }
 
@@ -197,7 +197,7 @@ fn choose_python(
 ) -> Option<Choice> {
     let minor = |text: &str| text.trim().split('.').take(2).collect::<Vec<_>>().join(".");
     let exactly = |python: String, reason: &str| {
-        available.contains(&python).then(|| Choice::new("python", python, reason))
+        available.contains(&python).then(|| Choice::new("Python", python, reason))
     };
     if let Some(python) = &options.python {
         return exactly(minor(python), "chosen with --python");
@@ -213,10 +213,10 @@ fn choose_python(
     });
     let mut newest_first = allowed.rev();
     let newest = newest_first.next()?;
-    let reason = format!("the newest but one that {subject} supports, because other packages follow later");
+    let reason = format!("the newest but one for {subject}, because other packages support the newest later");
     Some(match newest_first.next() {
-        Some(python) => Choice::new("python", python, reason),
-        None => Choice::new("python", newest, format!("the only one that {subject} and the project support")),
+        Some(python) => Choice::new("Python", python, reason),
+        None => Choice::new("Python", newest, format!("the only one for {subject} that the project allows")),
     })
 }
 

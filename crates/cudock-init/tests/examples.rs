@@ -151,6 +151,23 @@ fn options_override_what_would_be_chosen() {
     }
 }
 
+#[test]
+fn options_without_effect_are_refused() {
+    let facts = Facts::embedded();
+    let target = target(&facts, "T4", None);
+    let python = InitOptions { python: Some("3.12".to_owned()), ..InitOptions::default() };
+    let cuda = InitOptions { cuda: Some("12.6".parse().unwrap()), ..InitOptions::default() };
+    let cases = [
+        ("cmake-cuda", &python, "--python has no effect: CMakeLists.txt builds no Python program"),
+        ("torch-conda", &python, "--python has no effect: environment.yml determines the Python version"),
+        ("torch-uv", &cuda, "--cuda has no effect: uv.lock determines the builds"),
+        ("cuda-python", &cuda, "--cuda has no effect: requirements.txt determines the builds"),
+    ];
+    for (name, options, expected) in cases {
+        assert_eq!(scaffold(name, target.as_ref(), options).unwrap_err(), expected, "{name}");
+    }
+}
+
 /// The model is the one that the tests of the server use, too.
 #[test]
 fn the_model_of_the_example_is_that_of_the_testkit() {

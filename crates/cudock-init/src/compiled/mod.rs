@@ -8,7 +8,7 @@ use cudock_compat::Target;
 use cudock_declared::{Targets, read_sources};
 use cudock_facts::Facts;
 use cudock_facts::tables::{TagStatus, Tags};
-use cudock_facts::version::{Capability, CudaRelease};
+use cudock_facts::version::{Capability, CudaRelease, DriverVersion};
 
 use crate::candidates::{Draft, first_that_runs};
 use crate::{Choice, Detected, InitContext, InitOptions, ProjectKind, command, render};
@@ -81,16 +81,16 @@ pub(crate) fn draft(
             vec![format!("add the packages that provide {} to both stages of the Dockerfile", packages.join(", "))]
         }
     };
-    let releases = releases(context.facts, capability, flavor, options);
+    let releases = releases(context.facts, (capability, target.driver), flavor, options);
     let drafts = releases.into_iter().map(|(cuda, images)| {
         let reason = if options.cuda.is_some() {
             "chosen with --cuda".to_owned()
         } else {
-            format!("the newest CUDA of NVIDIA's images that runs on {}", context.target_name())
+            format!("the newest of NVIDIA's images that runs on {}", context.target_name())
         };
-        let release = Choice::new("cuda", cuda, reason);
-        let base = Choice::new("base", &images.run, &linked);
-        let build = Choice::new("build", &images.build, "nvcc is needed to build, not to run");
+        let release = Choice::new("CUDA", cuda, reason);
+        let base = Choice::new("base image", &images.run, &linked);
+        let build = Choice::new("build image", &images.build, "nvcc is needed to build, not to run");
         let app = CompiledApp {
             context,
             kind: detected.kind,
@@ -191,10 +191,11 @@ struct ImagePair {
 /// Distributions of NVIDIA's images, by preference.
 const SYSTEMS: [&str; 3] = ["ubuntu24.04", "ubuntu22.04", "ubuntu20.04"];
 
-/// CUDA releases that compile for a GPU and have images of both flavors, newest first.
+/// CUDA releases that compile for a GPU, run on its driver and have images of both flavors, newest first. The driver must
+/// run them by itself: the forward compatibility of NVIDIA's images depends on how containers are started.
 fn releases(
     facts: &Facts,
-    capability: Capability,
+    (capability, driver): (Capability, Option<DriverVersion>),
     flavor: &str,
     options: &InitOptions,
 ) -> Vec<(CudaRelease, ImagePair)> {
@@ -202,11 +203,14 @@ fn releases(
         let toolkit = facts.toolkits().toolkit(cuda.version());
         toolkit.is_some_and(|toolkit| toolkit.sass.iter().any(|sass| sass.capability() == capability))
     };
+    let runs = |cuda: CudaRelease| {
+        driver.is_none_or(|driver| facts.drivers().runs_toolkit(driver, cuda.version()))
+    };
     let mut tags: Vec<&Tags> = facts.images().tag.iter().collect();
     tags.retain(|tags| {
         let is_chosen = match options.cuda {
             Some(cuda) => tags.cuda.version() == cuda,
-            None => tags.status == TagStatus::Supported,
+            None => tags.status == TagStatus::Supported && runs(tags.cuda),
         };
         is_chosen && compiles(tags.cuda)
     });
@@ -255,22 +259,35 @@ mod tests {
     #[test]
     fn images_are_chosen_by_gpu_and_flavor() {
         let facts = Facts::embedded();
-        let newest = |capability, flavor| {
-            let releases = releases(&facts, capability, flavor, &InitOptions::default());
+        let newest = |capability, driver: Option<&str>, flavor| {
+            let driver = driver.map(|driver| driver.parse().unwrap());
+            let releases = releases(&facts, (capability, driver), flavor, &InitOptions::default());
             releases.into_iter().next().map(|(_, images)| format!("{} {}", images.build, images.run))
         };
         let cases = [
-            (Capability::new(9, 0), "base", "nvidia/cuda:13.1.0-devel-ubuntu24.04 nvidia/cuda:13.1.0-base-ubuntu24.04"),
+            (Capability::new(9, 0), None, "base", "nvidia/cuda:13.1.0-devel-ubuntu24.04 nvidia/cuda:13.1.0-base-ubuntu24.04"),
             // CUDA 13.1.0 has no cudnn flavors, and 13.x no code for Volta.
             (
                 Capability::new(9, 0),
+                None,
                 "cudnn-runtime",
                 "nvidia/cuda:13.0.2-cudnn-devel-ubuntu24.04 nvidia/cuda:13.0.2-cudnn-runtime-ubuntu24.04",
             ),
-            (Capability::new(7, 0), "base", "nvidia/cuda:12.9.1-devel-ubuntu24.04 nvidia/cuda:12.9.1-base-ubuntu24.04"),
+            (
+                Capability::new(7, 0),
+                None,
+                "base",
+                "nvidia/cuda:12.9.1-devel-ubuntu24.04 nvidia/cuda:12.9.1-base-ubuntu24.04",
+            ),
+            (
+                Capability::new(9, 0),
+                Some("535.161.08"),
+                "base",
+                "nvidia/cuda:12.9.1-devel-ubuntu24.04 nvidia/cuda:12.9.1-base-ubuntu24.04",
+            ),
         ];
-        for (capability, flavor, expected) in cases {
-            assert_eq!(newest(capability, flavor).as_deref(), Some(expected), "{capability} {flavor}");
+        for (capability, driver, flavor, expected) in cases {
+            assert_eq!(newest(capability, driver, flavor).as_deref(), Some(expected), "{capability} {flavor}");
         }
     }
 }

@@ -19,17 +19,17 @@ pub(crate) fn compiled(app: &CompiledApp<'_>) -> String {
         Architectures::Own(reason) => file.comment(&format!("{reason}.")),
         Architectures::Cmake(number) | Architectures::Nvcc(number) => {
             file.comment(&format!(
-                "{number}: machine code for {}, and PTX that later GPUs compile.",
-                app.context.target_name()
+                "{number}: machine code for {}, and PTX for later GPUs.",
+                app.context.gpu_name()
             ));
         }
         Architectures::Make(argument) => {
-            file.comment(&format!("{argument}: machine code for {}.", app.context.target_name()));
+            file.comment(&format!("{argument}: machine code for {}.", app.context.gpu_name()));
         }
     }
     if is_cmake { cmake(app, &mut file) } else { make(app, &mut file) }
     file.blank();
-    file.comment(&format!("{}.", app.base.reason));
+    file.comment(&format!("No compiler is needed to run: {}.", app.base.reason));
     file.line(&format!("FROM {}", app.base.value));
     if app.targets.openmp {
         file.apt_install("libgomp1");
@@ -57,11 +57,10 @@ fn cmake(app: &CompiledApp<'_>, file: &mut Dockerfile) {
         steps.push("&& cmake --build /build".to_owned());
         steps.push("&& DESTDIR=/out cmake --install /build --prefix /usr/local".to_owned());
     } else {
-        options.push("-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=/out/bin".to_owned());
-        options.push("-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=/out/lib".to_owned());
-        let (common, output) = options.split_at(options.len() - 2);
-        steps.push(common.join(" "));
-        steps.push(output.join(" "));
+        let libraries =
+            if app.targets.libraries.is_empty() { "" } else { " -DCMAKE_LIBRARY_OUTPUT_DIRECTORY=/out/lib" };
+        steps.push(options.join(" "));
+        steps.push(format!("-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=/out/bin{libraries}"));
         steps.push("&& cmake --build /build".to_owned());
     }
     file.lines("RUN cmake -S . -B /build -G Ninja", &steps);
@@ -71,10 +70,10 @@ fn make(app: &CompiledApp<'_>, file: &mut Dockerfile) {
     match app.architectures {
         Architectures::Nvcc(number) => {
             let flags = format!("-gencode=arch=compute_{number},code=[sm_{number},compute_{number}]");
-            file.line(&format!("RUN NVCC_APPEND_FLAGS=\"{flags}\" make --jobs"));
+            file.line(&format!("RUN NVCC_APPEND_FLAGS=\"{flags}\" make --jobs=\"$(nproc)\""));
         }
-        Architectures::Make(argument) => file.line(&format!("RUN make --jobs {argument}")),
-        Architectures::Own(_) | Architectures::Cmake(_) => file.line("RUN make --jobs"),
+        Architectures::Make(argument) => file.line(&format!("RUN make --jobs=\"$(nproc)\" {argument}")),
+        Architectures::Own(_) | Architectures::Cmake(_) => file.line("RUN make --jobs=\"$(nproc)\""),
     }
 }
 

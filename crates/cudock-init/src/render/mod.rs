@@ -111,7 +111,7 @@ pub(crate) fn ignore_file(detected: &Detected) -> String {
     let mut lines = vec!["# Not sent to the builder: a change in these must not rebuild the image.", ".git", ".gitignore"];
     lines.extend([".dockerignore", "Dockerfile", ".env", "*.log", "*.md"]);
     match (detected.kind, detected.installer) {
-        (ProjectKind::Cmake | ProjectKind::Make, _) => lines.extend(["build", "cmake-build-*", "*.o", "*.so", "*.a"]),
+        (ProjectKind::Cmake | ProjectKind::Make, _) => lines.extend(["build", "cmake-build-*", "*.o"]),
         (ProjectKind::Onnx, _) => {
             // Only the model is copied; sources and data that it was trained with may be large.
             lines.extend([".venv", "__pycache__", "*.ipynb", "*.npz"]);

@@ -172,9 +172,16 @@ pub(crate) fn onnx(app: &PythonApp<'_>, model: &str, framework: (&Choice, &Frame
     file.blank();
     file.user();
     file.line("WORKDIR /app");
-    let directory = model.rsplit_once('/').map_or("./", |(directory, _)| directory);
-    file.line("COPY cudock.toml ./");
-    file.line(&format!("COPY {model} {directory}{}", if directory.ends_with('/') { "" } else { "/" }));
+    // Weights of large models are in files next to them: model.onnx.data, model.onnx_data.
+    let parts = app.context.files.below("").into_iter().filter(|path| path.starts_with(model));
+    let parts = parts.collect::<Vec<_>>().join(" ");
+    match model.rsplit_once('/') {
+        Some((directory, _)) => {
+            file.line("COPY cudock.toml ./");
+            file.line(&format!("COPY {parts} {directory}/"));
+        }
+        None => file.line(&format!("COPY cudock.toml {parts} ./")),
+    }
     file.line("EXPOSE 8000");
     file.command(app.command);
     file.0
