@@ -22,8 +22,10 @@ pub(crate) fn of_python(files: &dyn Files, options: &InitOptions) -> Result<Vec<
         return Ok(parse(command));
     }
     let all = files.below("");
-    let scripts: Vec<&String> =
-        all.iter().filter(|path| path.ends_with(".py") && !path.contains('/') && *path != "setup.py").collect();
+    let scripts: Vec<&String> = all
+        .iter()
+        .filter(|path| path.ends_with(".py") && !path.contains('/') && *path != "setup.py")
+        .collect();
     let usual = PROGRAMS.iter().copied().find(|program| all.iter().any(|path| path == program));
     let only = if let [only] = scripts.as_slice() { Some(only.as_str()) } else { None };
     let program = usual.or(only).ok_or_else(|| {

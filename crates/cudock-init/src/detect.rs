@@ -15,14 +15,15 @@ use serde::Serialize;
 /// What a project is built with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[allow(clippy::doc_markdown, reason = "shown as help")]
 pub enum ProjectKind {
-    /// CUDA program, built by `CMake`
+    /// CUDA program, built by CMake
     Cmake,
     /// CUDA program, built by make
     Make,
-    /// `PyTorch`
+    /// PyTorch
     Torch,
-    /// `TensorFlow`
+    /// TensorFlow
     Tensorflow,
     /// JAX
     Jax,
@@ -133,9 +134,8 @@ impl PythonManifest {
         installer: Installer,
         arch: Arch,
     ) -> Result<Option<Self>, UsageError> {
-        let find = |names: &[&str]| {
-            names.iter().find_map(|name| Some(((*name).to_owned(), files.text(name)?)))
-        };
+        let find =
+            |names: &[&str]| names.iter().find_map(|name| Some(((*name).to_owned(), files.text(name)?)));
         let uses_uv = files.text("uv.lock").is_some()
             || files.text("pyproject.toml").is_some_and(|text| text.contains("[tool.uv"));
         let (file, kind) = match installer {
@@ -187,9 +187,9 @@ fn kinds(facts: &Facts, files: &dyn Files, declared: &Declared) -> Vec<ProjectKi
 
 fn imports_numba_cuda(files: &dyn Files) -> bool {
     let sources = files.below("").into_iter().filter(|path| path.ends_with(".py"));
-    sources.filter_map(|path| files.text(&path)).any(|text| {
-        text.contains("numba.cuda") || text.contains("from numba import cuda")
-    })
+    sources
+        .filter_map(|path| files.text(&path))
+        .any(|text| text.contains("numba.cuda") || text.contains("from numba import cuda"))
 }
 
 /// The model to serve: `model.onnx`, or the first by name.

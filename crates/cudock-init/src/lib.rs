@@ -108,8 +108,13 @@ fn refuse_unused(detected: &Detected, options: &InitOptions) -> Result<(), Usage
     } else if options.python.is_some() && *installer == Some(Installer::Conda) {
         ("--python", format!("{file} determines the Python version"), "change it there")
     } else if options.cuda.is_some() && *installer == Some(Installer::Uv) {
-        ("--cuda", format!("{file} determines the builds"), "change the index in pyproject.toml, and run `uv lock`")
-    } else if options.cuda.is_some() && *kind == ProjectKind::CudaPython && *installer == Some(Installer::Pip) {
+        (
+            "--cuda",
+            format!("{file} determines the builds"),
+            "change the index in pyproject.toml, and run `uv lock`",
+        )
+    } else if options.cuda.is_some() && *kind == ProjectKind::CudaPython && *installer == Some(Installer::Pip)
+    {
         ("--cuda", format!("{file} determines the builds"), "change the packages there, such as cupy-cuda12x")
     } else {
         return Ok(());

@@ -74,18 +74,21 @@ impl<'a> Wanted<'a> {
         let tag = torch.and_then(|package| package.tag.as_deref()).filter(|tag| tag.starts_with("cu"));
         let of_release = |release: &&TorchRelease| -> Vec<FrameworkRelease> {
             if !self.gpu {
-                let remark = "wheels of this index have no GPU code and are a fraction of the size";
+                let remark = "wheels of this index have no GPU code, which most of the size of the others is";
                 return vec![self.torch_release(release, "cpu", remark.to_owned())];
             }
             let mut builds: Vec<&TorchBuild> = frameworks.torch_builds(&release.version).collect();
             // PyPI's own build is the one that most people test; it may not be the newest.
             builds.sort_by_key(|build| (!build.pypi, std::cmp::Reverse(build.cuda)));
-            let fitting = builds.into_iter().filter(|build| {
-                tag.is_none_or(|tag| tag == build.tag) && self.fits_cuda(Some(build.cuda))
-            });
+            let fitting = builds
+                .into_iter()
+                .filter(|build| tag.is_none_or(|tag| tag == build.tag) && self.fits_cuda(Some(build.cuda)));
             fitting
                 .map(|build| {
-                    let remark = format!("its {} wheels bring CUDA {}: the base image needs none", build.tag, build.cuda);
+                    let remark = format!(
+                        "its {} wheels bring CUDA {}: the base image needs none",
+                        build.tag, build.cuda
+                    );
                     self.torch_release(release, &build.tag, remark)
                 })
                 .collect()
@@ -122,7 +125,7 @@ impl<'a> Wanted<'a> {
                           have no GPU code";
             ("[and-cuda]", "and-cuda", remark)
         } else {
-            ("", "cpu", "without the extra and-cuda it has no CUDA libraries")
+            ("", "cpu", "without the extra and-cuda, no CUDA libraries are installed")
         };
         let rows = self.facts.frameworks().tensorflow.iter().filter(|row| {
             let is_chosen = row.version.is_stable() || is_pinned(package);
@@ -145,7 +148,8 @@ impl<'a> Wanted<'a> {
         let package = self.package(&["jax"]);
         let frameworks = self.facts.frameworks();
         let extra_of = |row: &JaxPlugin| format!("cuda{}", row.cuda_major);
-        let asked = package.and_then(|package| package.extras.iter().find(|extra| extra.starts_with("cuda1")));
+        let asked =
+            package.and_then(|package| package.extras.iter().find(|extra| extra.starts_with("cuda1")));
         let fits_extra = |row: &JaxPlugin| {
             let is_asked = asked.is_none_or(|asked| asked.starts_with(&extra_of(row)));
             is_asked && self.cuda.is_none_or(|cuda| cuda.major() == row.cuda_major)
@@ -169,10 +173,15 @@ impl<'a> Wanted<'a> {
         let release = |(row, version): (&JaxPlugin, Version)| {
             let extra = extra_of(row);
             let (requirement, build, remark) = if self.gpu {
-                let remark = format!("the extra {extra} brings CUDA {}: the base image needs none", row.cuda_major);
+                let remark =
+                    format!("the extra {extra} brings CUDA {}: the base image needs none", row.cuda_major);
                 (format!("jax[{extra}]=={version}"), extra, remark)
             } else {
-                (format!("jax=={version}"), "cpu".to_owned(), "without an extra it runs on the CPU".to_owned())
+                (
+                    format!("jax=={version}"),
+                    "cpu".to_owned(),
+                    "without an extra it runs on the CPU".to_owned(),
+                )
             };
             FrameworkRelease {
                 name: "jax",
@@ -195,10 +204,11 @@ impl<'a> Wanted<'a> {
         let rows = rows.filter(|row| row.version >= first && (!self.gpu || self.fits_cuda(row.cuda)));
         let releases = rows.map(|row| {
             let (name, extras, remark) = if self.gpu {
-                let remark = format!("its extras bring CUDA {} and cuDNN: the base image needs none", row.cuda_major);
+                let remark =
+                    format!("its extras bring CUDA {} and cuDNN: the base image needs none", row.cuda_major);
                 ("onnxruntime-gpu", "[cuda,cudnn]", remark)
             } else {
-                ("onnxruntime", "", "the build for the CPU".to_owned())
+                ("onnxruntime", "", "the target has no GPU".to_owned())
             };
             FrameworkRelease {
                 name,

@@ -111,12 +111,8 @@ impl PythonProject<'_> {
         let own = self.manifest.declared.python.clone();
         let python = own.map(|python| Choice::new("Python", python, format!("as in {}", self.manifest.file)));
         let locked = self.locked();
-        let dockerfile = render::conda(
-            self.context,
-            &self.manifest,
-            [driver.as_ref(), cuda.as_ref()],
-            &self.command,
-        );
+        let dockerfile =
+            render::conda(self.context, &self.manifest, [driver.as_ref(), cuda.as_ref()], &self.command);
         let choices = [python, driver, cuda, locked].into_iter().flatten().collect();
         first_that_runs(self.context, self.kind.name(), [self.draft(dockerfile, choices)])
     }
@@ -136,8 +132,9 @@ impl PythonProject<'_> {
 
     fn python(&self, available: &[String]) -> Result<Choice, UsageError> {
         let declared = Some(&self.manifest.declared);
-        choose_python(self.context, available, declared, self.options, "the project")
-            .ok_or_else(|| UsageError::new("no Python version fits the project").hint("choose one with --python"))
+        choose_python(self.context, available, declared, self.options, "the project").ok_or_else(|| {
+            UsageError::new("no Python version fits the project").hint("choose one with --python")
+        })
     }
 
     /// The exact version of the framework in the project's file.
@@ -156,10 +153,10 @@ impl PythonProject<'_> {
 }
 
 fn framework_choice(context: &InitContext<'_>, release: &FrameworkRelease, file: &str) -> Choice {
-    let why = if release.is_pinned {
-        format!("as in {file}")
-    } else {
-        format!("the newest release that runs on {}", context.target_name())
+    let why = match context.target {
+        _ if release.is_pinned => format!("as in {file}"),
+        Some(target) => format!("the newest release that runs on {target}"),
+        None => "the newest release".to_owned(),
     };
     let FrameworkRelease { name, version, build, remark, .. } = release;
     Choice::new(name, format!("{version} ({build})"), format!("{why}; {remark}"))
@@ -167,9 +164,8 @@ fn framework_choice(context: &InitContext<'_>, release: &FrameworkRelease, file:
 
 /// Notes about packages that a rebuild may install in another version, apart from those that are installed before.
 fn unpinned(manifest: &PythonManifest, installed: &[String]) -> Vec<String> {
-    let is_installed = |name: &str| {
-        installed.iter().any(|requirement| requirement.split(['=', '[']).next() == Some(name))
-    };
+    let is_installed =
+        |name: &str| installed.iter().any(|requirement| requirement.split(['=', '[']).next() == Some(name));
     let open = manifest.declared.packages.iter().filter(|package| {
         package.exact.is_none() && !manifest.declared.is_lock && !is_installed(&package.name)
     });

@@ -81,7 +81,8 @@ fn generated_files_are_as_reviewed() {
     for (name, gpu, driver) in cases {
         let target = target(&facts, gpu, driver);
         let scaffold = scaffold(name, target.as_ref(), &InitOptions::default()).unwrap();
-        let snapshot = format!("{name}-{}", [Some(gpu), driver].into_iter().flatten().collect::<Vec<_>>().join("-"));
+        let snapshot =
+            format!("{name}-{}", [Some(gpu), driver].into_iter().flatten().collect::<Vec<_>>().join("-"));
         insta::assert_snapshot!(snapshot, text(&scaffold));
     }
 }
@@ -103,7 +104,8 @@ fn generated_files_parse_and_run_on_their_target() {
                         assert_eq!(manifest.needs.gpu, [target.gpu.clone().unwrap()], "{name}");
                     }
                     "Dockerfile" => {
-                        let context = Context { facts: &facts, environment: &environment, on_this_machine: false };
+                        let context =
+                            Context { facts: &facts, environment: &environment, on_this_machine: false };
                         let arch = cudock_base::Arch::X86_64;
                         let evidence = gather_dockerfile(&file.text, arch, &files, &context).unwrap();
                         let judgement = judge(&evidence, &target, &facts);
@@ -146,7 +148,11 @@ fn options_override_what_would_be_chosen() {
         command: Some("python train.py --epochs 3".to_owned()),
     };
     let dockerfile = text(&scaffold("torch-pip", target.as_ref(), &options).unwrap());
-    for expected in ["FROM python:3.12-slim", "/whl/cu126 torch==2.15.0", r#"CMD ["python", "train.py", "--epochs", "3"]"#] {
+    for expected in [
+        "FROM python:3.12-slim",
+        "/whl/cu126 torch==2.15.0",
+        r#"CMD ["python", "train.py", "--epochs", "3"]"#,
+    ] {
         assert!(dockerfile.contains(expected), "{expected}\n{dockerfile}");
     }
 }

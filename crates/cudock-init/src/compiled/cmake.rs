@@ -27,7 +27,9 @@ fn read(text: &str, targets: &mut BuildTargets) {
             "add_executable" | "cuda_add_executable" if !has("IMPORTED") && !has("ALIAS") => {
                 targets.executables.push(first);
             }
-            "add_library" | "cuda_add_library" if has("SHARED") || has("MODULE") => targets.libraries.push(first),
+            "add_library" | "cuda_add_library" if has("SHARED") || has("MODULE") => {
+                targets.libraries.push(first)
+            }
             "target_link_libraries" | "link_libraries" => {
                 targets.links.extend(args.iter().map(|arg| arg.to_ascii_lowercase()));
             }

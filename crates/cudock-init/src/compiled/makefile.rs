@@ -44,7 +44,8 @@ pub(super) fn architecture_variable(text: &str, number: u16) -> Option<String> {
     forms.into_iter().find_map(|(form, prefix)| {
         let (_, rest) = text.split_once(form)?;
         let (name, _) = rest.split_once(')')?;
-        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let is_name =
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         is_name.then(|| format!("{name}={prefix}{number}"))
     })
 }

@@ -78,7 +78,10 @@ pub(crate) fn draft(
     let notes = match targets.packages.as_slice() {
         [] => Vec::new(),
         packages => {
-            vec![format!("add the packages that provide {} to both stages of the Dockerfile", packages.join(", "))]
+            vec![format!(
+                "add the packages that provide {} to both stages of the Dockerfile",
+                packages.join(", ")
+            )]
         }
     };
     let releases = releases(context.facts, (capability, target.driver), flavor, options);
@@ -102,7 +105,12 @@ pub(crate) fn draft(
             command: &command,
         };
         let dockerfile = render::compiled(&app);
-        Draft { subject: format!("CUDA {cuda}"), choices: vec![release, build, base], notes: notes.clone(), dockerfile }
+        Draft {
+            subject: format!("CUDA {cuda}"),
+            choices: vec![release, build, base],
+            notes: notes.clone(),
+            dockerfile,
+        }
     });
     first_that_runs(context, "nvidia/cuda images", drafts)
 }
@@ -166,14 +174,16 @@ fn architectures(
 /// The smallest flavor of NVIDIA's images that has what a program links, and why.
 fn flavor(facts: &Facts, links: &[String]) -> (&'static str, String) {
     let linked = |library: &str| {
-        let is_it = |link: &&String| link.contains(library) && !link.contains("static") && !link.contains("nvtx3");
+        let is_it =
+            |link: &&String| link.contains(library) && !link.contains("static") && !link.contains("nvtx3");
         links.iter().any(|link| is_it(&link))
     };
     if linked("cudnn") {
         return ("cudnn-runtime", "the program links cuDNN, which only the cudnn flavors have".to_owned());
     }
     let libraries = facts.toolkits().soname.iter().map(|row| row.library.as_str());
-    let in_runtime = libraries.filter(|library| !library.starts_with("cudnn") && !["cudart", "driver"].contains(library));
+    let in_runtime =
+        libraries.filter(|library| !library.starts_with("cudnn") && !["cudart", "driver"].contains(library));
     let used: Vec<&str> = in_runtime.filter(|library| linked(&library.to_ascii_lowercase())).collect();
     if used.is_empty() {
         ("base", "the program links no CUDA library but cudart, which base has".to_owned())
@@ -203,9 +213,8 @@ fn releases(
         let toolkit = facts.toolkits().toolkit(cuda.version());
         toolkit.is_some_and(|toolkit| toolkit.sass.iter().any(|sass| sass.capability() == capability))
     };
-    let runs = |cuda: CudaRelease| {
-        driver.is_none_or(|driver| facts.drivers().runs_toolkit(driver, cuda.version()))
-    };
+    let runs =
+        |cuda: CudaRelease| driver.is_none_or(|driver| facts.drivers().runs_toolkit(driver, cuda.version()));
     let mut tags: Vec<&Tags> = facts.images().tag.iter().collect();
     tags.retain(|tags| {
         let is_chosen = match options.cuda {
@@ -231,7 +240,9 @@ fn images(tags: &Tags, flavor: &str) -> Option<ImagePair> {
         Some(format!("nvidia/cuda:{}-{flavor}-{system}", tags.cuda))
     };
     let build = if flavor.starts_with("cudnn") { "cudnn-devel" } else { "devel" };
-    SYSTEMS.iter().find_map(|system| Some(ImagePair { build: find(system, build)?, run: find(system, flavor)? }))
+    SYSTEMS
+        .iter()
+        .find_map(|system| Some(ImagePair { build: find(system, build)?, run: find(system, flavor)? }))
 }
 
 #[cfg(test)]
@@ -265,7 +276,12 @@ mod tests {
             releases.into_iter().next().map(|(_, images)| format!("{} {}", images.build, images.run))
         };
         let cases = [
-            (Capability::new(9, 0), None, "base", "nvidia/cuda:13.1.0-devel-ubuntu24.04 nvidia/cuda:13.1.0-base-ubuntu24.04"),
+            (
+                Capability::new(9, 0),
+                None,
+                "base",
+                "nvidia/cuda:13.1.0-devel-ubuntu24.04 nvidia/cuda:13.1.0-base-ubuntu24.04",
+            ),
             // CUDA 13.1.0 has no cudnn flavors, and 13.x no code for Volta.
             (
                 Capability::new(9, 0),
@@ -287,7 +303,11 @@ mod tests {
             ),
         ];
         for (capability, driver, flavor, expected) in cases {
-            assert_eq!(newest(capability, driver, flavor).as_deref(), Some(expected), "{capability} {flavor}");
+            assert_eq!(
+                newest(capability, driver, flavor).as_deref(),
+                Some(expected),
+                "{capability} {flavor}"
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Dockerfiles of CUDA programs: built in a devel image, run in a smaller one.
 
 use super::Dockerfile;
-use crate::compiled::{Architectures, CompiledApp};
 use crate::ProjectKind;
+use crate::compiled::{Architectures, CompiledApp};
 
 pub(crate) fn compiled(app: &CompiledApp<'_>) -> String {
     let mut file = Dockerfile::new(app.context);
@@ -27,7 +27,11 @@ pub(crate) fn compiled(app: &CompiledApp<'_>) -> String {
             file.comment(&format!("{argument}: machine code for {}.", app.context.gpu_name()));
         }
     }
-    if is_cmake { cmake(app, &mut file) } else { make(app, &mut file) }
+    if is_cmake {
+        cmake(app, &mut file)
+    } else {
+        make(app, &mut file)
+    }
     file.blank();
     file.comment(&format!("No compiler is needed to run: {}.", app.base.reason));
     file.line(&format!("FROM {}", app.base.value));
@@ -88,7 +92,8 @@ fn copy(app: &CompiledApp<'_>, is_cmake: bool, file: &mut Dockerfile) {
             file.line("COPY --from=build /out/lib/ /usr/local/lib/");
         }
     } else {
-        let paths = |paths: &[String]| paths.iter().map(|path| format!("/src/{path}")).collect::<Vec<_>>().join(" ");
+        let paths =
+            |paths: &[String]| paths.iter().map(|path| format!("/src/{path}")).collect::<Vec<_>>().join(" ");
         file.line(&format!("COPY --from=build {} /usr/local/bin/", paths(&targets.executables)));
         if !targets.libraries.is_empty() {
             file.line(&format!("COPY --from=build {} /usr/local/lib/", paths(&targets.libraries)));

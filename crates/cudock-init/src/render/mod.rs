@@ -108,7 +108,11 @@ pub(crate) fn manifest(context: &InitContext<'_>, detected: &Detected) -> String
 
 /// `.dockerignore`: what neither the image nor the build cache should depend on.
 pub(crate) fn ignore_file(detected: &Detected) -> String {
-    let mut lines = vec!["# Not sent to the builder: a change in these must not rebuild the image.", ".git", ".gitignore"];
+    let mut lines = vec![
+        "# Not sent to the builder: a change in these must not rebuild the image.",
+        ".git",
+        ".gitignore",
+    ];
     lines.extend([".dockerignore", "Dockerfile", ".env", "*.log", "*.md"]);
     match (detected.kind, detected.installer) {
         (ProjectKind::Cmake | ProjectKind::Make, _) => lines.extend(["build", "cmake-build-*", "*.o"]),
@@ -117,7 +121,15 @@ pub(crate) fn ignore_file(detected: &Detected) -> String {
             lines.extend([".venv", "__pycache__", "*.ipynb", "*.npz"]);
         }
         (_, installer) => {
-            lines.extend([".venv", "venv", "__pycache__", "*.pyc", "*.egg-info", ".pytest_cache", ".mypy_cache"]);
+            lines.extend([
+                ".venv",
+                "venv",
+                "__pycache__",
+                "*.pyc",
+                "*.egg-info",
+                ".pytest_cache",
+                ".mypy_cache",
+            ]);
             // Projects that are installed as a package may name their readme in pyproject.toml.
             if installer == Some(Installer::Uv) || detected.file == "pyproject.toml" {
                 lines.retain(|line| *line != "*.md");

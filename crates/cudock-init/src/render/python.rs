@@ -75,9 +75,8 @@ pub(crate) fn pip(
         return file.0;
     }
     let installed = framework.map(|(_, release)| release.requirements.as_slice()).unwrap_or_default();
-    let is_installed = |name: &str| {
-        installed.iter().any(|requirement| requirement.split(['=', '[']).next() == Some(name))
-    };
+    let is_installed =
+        |name: &str| installed.iter().any(|requirement| requirement.split(['=', '[']).next() == Some(name));
     if !manifest.declared.packages.iter().all(|package| is_installed(&package.name)) {
         file.blank();
         file.comment("Before the sources, so that a change of those does not install the packages again.");
@@ -99,7 +98,10 @@ pub(crate) fn uv(app: &PythonApp<'_>, locked: Option<&Choice>) -> String {
     file.explain(app.python);
     file.line(&format!("FROM {} AS build", app.image()));
     file.line(&format!("COPY --from={UV}:{} /uv /usr/local/bin/", tag.unwrap_or("latest")));
-    file.lines("ENV UV_COMPILE_BYTECODE=1", &["UV_LINK_MODE=copy".to_owned(), "UV_PYTHON_DOWNLOADS=never".to_owned()]);
+    file.lines(
+        "ENV UV_COMPILE_BYTECODE=1",
+        &["UV_LINK_MODE=copy".to_owned(), "UV_PYTHON_DOWNLOADS=never".to_owned()],
+    );
     file.line("WORKDIR /app");
     match locked {
         Some(choice) => file.explain(choice),

@@ -23,7 +23,8 @@ fn an_example_is_written_once_and_can_be_planned_and_served() {
 fn example(name: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
-    for entry in std::fs::read_dir(source).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file()) {
+    for entry in std::fs::read_dir(source).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file())
+    {
         std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
     }
     dir
@@ -47,8 +48,8 @@ fn a_project_gets_files_that_check_accepts() {
     assert_eq!(files_of(dir.path()), written);
     let check = run(&["check", path, "--gpu", "T4", "--driver", "R580"]);
     assert_eq!(code(&check), 0, "{}", shown(&check));
-    let name = dir.path().file_name().unwrap().to_str().unwrap().to_owned();
-    insta::assert_snapshot!(shown(&output).replace(&name.to_ascii_lowercase(), "NAME"));
+    let name = dir.path().file_name().unwrap().to_str().unwrap().to_ascii_lowercase();
+    insta::assert_snapshot!(shown(&output).replace(path, "DIR").replace(&name, "NAME"));
 }
 
 #[test]

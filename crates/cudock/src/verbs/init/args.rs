@@ -8,9 +8,10 @@ use cudock_init::{InitOptions, Installer, ProjectKind};
 
 /// Start a project: write its Dockerfile, cudock.toml and .dockerignore, or copy an example
 ///
-/// Looks at a directory and writes files whose versions run on the target: a CUDA program built by `CMake` or make, a
-/// program with `PyTorch`, `TensorFlow`, JAX or other CUDA packages, or an ONNX model. See docs/init.md.
+/// Looks at a directory and writes files whose versions run on the target: a CUDA program built by CMake or make, a
+/// program with PyTorch, TensorFlow, JAX or other CUDA packages, or an ONNX model. See docs/init.md.
 #[derive(Debug, Args)]
+#[allow(clippy::doc_markdown, reason = "shown as help")]
 #[command(after_help = "Examples:
   cudock init --for T4
   cudock init my-app --for Standard_NC40ads_H100_v5 --print

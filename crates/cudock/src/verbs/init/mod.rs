@@ -49,7 +49,7 @@ pub(super) fn run(
     match format {
         Format::Json => output::json(&InitReport::new(&detected, target.as_ref(), &scaffold, args, &tables)),
         Format::Text if args.print => print::files(&scaffold),
-        Format::Text => print::summary(&name, &detected, target.as_ref(), &scaffold),
+        Format::Text => print::summary((&name, directory), &detected, target.as_ref(), &scaffold),
     }
     output::warn_if_stale(&tables);
     Ok(Outcome::Yes)

@@ -1,5 +1,7 @@
 //! The report of `cudock init`.
 
+use std::path::Path;
+
 use cudock_compat::Target;
 use cudock_init::{Choice, Detected, Installer, ProjectKind, Scaffold};
 use schemars::JsonSchema;
@@ -68,7 +70,12 @@ pub(super) fn files(scaffold: &Scaffold) {
 }
 
 /// Prints what was written, what was chosen, and what to do next.
-pub(super) fn summary(name: &str, detected: &Detected, target: Option<&Target>, scaffold: &Scaffold) {
+pub(super) fn summary(
+    (name, directory): (&str, &Path),
+    detected: &Detected,
+    target: Option<&Target>,
+    scaffold: &Scaffold,
+) {
     let names: Vec<&str> = scaffold.files.iter().map(|file| file.path).collect();
     let on = target.map_or_else(|| "machines without a GPU".to_owned(), ToString::to_string);
     line(format!("{} {}", styled(BOLD, "created"), names.join(", ")));
@@ -77,9 +84,11 @@ pub(super) fn summary(name: &str, detected: &Detected, target: Option<&Target>, 
         line(wrapped("  ", &format!("{} {}: {}", choice.name, choice.value, choice.reason)));
     }
     let gpus = if target.is_some() { " --gpus all" } else { "" };
+    let port = if detected.kind == ProjectKind::Onnx { " --publish 8000:8000" } else { "" };
     // Names of images are in lower case.
     let image = name.to_ascii_lowercase();
-    line(format!("next: docker build --tag {image} . && docker run --rm{gpus} {image}"));
+    let directory = directory.display();
+    line(format!("next: docker build --tag {image} {directory} && docker run --rm{gpus}{port} {image}"));
     notes(scaffold);
 }
 
