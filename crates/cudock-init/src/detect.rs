@@ -185,6 +185,12 @@ fn kinds(facts: &Facts, files: &dyn Files, declared: &Declared) -> Vec<ProjectKi
     if found.is_empty() && names.into_iter().any(uses_cuda) { vec![ProjectKind::CudaPython] } else { found }
 }
 
+/// Whether a path can be written into a Dockerfile as it is.
+pub(crate) fn is_plain_path(path: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+/".contains(&byte);
+    !path.is_empty() && !path.starts_with(['-', '/']) && path.bytes().all(is_plain)
+}
+
 fn imports_numba_cuda(files: &dyn Files) -> bool {
     let sources = files.below("").into_iter().filter(|path| path.ends_with(".py"));
     sources
@@ -194,6 +200,7 @@ fn imports_numba_cuda(files: &dyn Files) -> bool {
 
 /// The model to serve: `model.onnx`, or the first by name.
 fn model(files: &dyn Files) -> Option<String> {
-    let models = files.below("").into_iter().filter(|path| path.to_ascii_lowercase().ends_with(".onnx"));
+    let is_model = |path: &String| path.to_ascii_lowercase().ends_with(".onnx") && is_plain_path(path);
+    let models = files.below("").into_iter().filter(is_model);
     models.min_by_key(|path| (path != "model.onnx", path.matches('/').count(), path.clone()))
 }

@@ -25,7 +25,6 @@ pub use detect::{Detected, Installer, ProjectKind, detect};
 pub use write::WriteError;
 
 /// What is known about a project before anything is chosen.
-#[derive(Clone, Copy)]
 pub struct InitContext<'a> {
     pub facts: &'a Facts,
     pub files: &'a dyn Files,

@@ -30,6 +30,18 @@ pub(crate) struct FrameworkRelease {
     pub(crate) is_pinned: bool,
 }
 
+impl FrameworkRelease {
+    /// Whether pip installs a package together with it.
+    pub(crate) fn installs(&self, package: &str) -> bool {
+        self.requirements.iter().any(|requirement| requirement.split(['=', '[']).next() == Some(package))
+    }
+
+    /// `torch 2.15.0 (cu132)`.
+    pub(crate) fn name_and_version(&self) -> String {
+        format!("{} {} ({})", self.name, self.version, self.build)
+    }
+}
+
 /// What the project and the user require of a release.
 pub(crate) struct Wanted<'a> {
     pub(crate) facts: &'a Facts,

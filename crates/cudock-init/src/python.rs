@@ -71,7 +71,7 @@ struct PythonProject<'a> {
 impl PythonProject<'_> {
     fn pip(&self) -> Result<Draft, UsageError> {
         if self.kind == ProjectKind::CudaPython {
-            let python = self.python(&known_pythons(self.context))?;
+            let python = self.python()?;
             let dockerfile = render::pip(&self.app(&python), &self.manifest, None);
             return first_that_runs(self.context, "the packages", [self.draft(dockerfile, vec![python])]);
         }
@@ -83,7 +83,7 @@ impl PythonProject<'_> {
             let python = choose_python(context, &release.pythons, Some(declared), options, &subject)?;
             let framework = framework_choice(context, release, &manifest.file);
             let dockerfile = render::pip(&self.app(&python), manifest, Some((&framework, release)));
-            let notes = unpinned(manifest, &release.requirements);
+            let notes = unpinned(manifest, Some(release));
             Some(Draft { subject, choices: vec![python, framework], notes, dockerfile })
         });
         first_that_runs(context, self.kind.name(), drafts)
@@ -95,7 +95,7 @@ impl PythonProject<'_> {
             return Err(UsageError::new("uv.lock not found").hint("run `uv lock` first"));
         }
         let locked = self.locked();
-        let python = self.python(&known_pythons(self.context))?;
+        let python = self.python()?;
         let dockerfile = render::uv(&self.app(&python), locked.as_ref());
         let choices = std::iter::once(python).chain(locked).collect();
         first_that_runs(self.context, self.kind.name(), [self.draft(dockerfile, choices)])
@@ -127,12 +127,12 @@ impl PythonProject<'_> {
             Some(choice) => format!("{} {} in {}", choice.name, choice.value, self.manifest.file),
             None => self.manifest.file.clone(),
         };
-        Draft { subject, choices, notes: unpinned(&self.manifest, &[]), dockerfile }
+        Draft { subject, choices, notes: unpinned(&self.manifest, None), dockerfile }
     }
 
-    fn python(&self, available: &[String]) -> Result<Choice, UsageError> {
-        let declared = Some(&self.manifest.declared);
-        choose_python(self.context, available, declared, self.options, "the project").ok_or_else(|| {
+    fn python(&self) -> Result<Choice, UsageError> {
+        let (available, declared) = (known_pythons(self.context), Some(&self.manifest.declared));
+        choose_python(self.context, &available, declared, self.options, "the project").ok_or_else(|| {
             UsageError::new("no Python version fits the project").hint("choose one with --python")
         })
     }
@@ -162,12 +162,11 @@ fn framework_choice(context: &InitContext<'_>, release: &FrameworkRelease, file:
     Choice::new(name, format!("{version} ({build})"), format!("{why}; {remark}"))
 }
 
-/// Notes about packages that a rebuild may install in another version, apart from those that are installed before.
-fn unpinned(manifest: &PythonManifest, installed: &[String]) -> Vec<String> {
-    let is_installed =
-        |name: &str| installed.iter().any(|requirement| requirement.split(['=', '[']).next() == Some(name));
+/// A note about packages that a later build may install in another version.
+fn unpinned(manifest: &PythonManifest, framework: Option<&FrameworkRelease>) -> Vec<String> {
     let open = manifest.declared.packages.iter().filter(|package| {
-        package.exact.is_none() && !manifest.declared.is_lock && !is_installed(&package.name)
+        let is_pinned = framework.is_some_and(|release| release.installs(&package.name));
+        package.exact.is_none() && !manifest.declared.is_lock && !is_pinned
     });
     let names: Vec<&str> = open.map(|package| package.name.as_str()).collect();
     if names.is_empty() {
@@ -214,12 +213,6 @@ fn choose_python(
         Some(python) => Choice::new("Python", python, reason),
         None => Choice::new("Python", newest, format!("the only one for {subject} that the project allows")),
     })
-}
-
-impl FrameworkRelease {
-    fn name_and_version(&self) -> String {
-        format!("{} {} ({})", self.name, self.version, self.build)
-    }
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ fn generated_files_parse_and_run_on_their_target() {
 fn what_cannot_run_is_refused_with_the_reason() {
     let facts = Facts::embedded();
     let cases = [
-        ("cmake-cuda", "cpu", None, "CMakeLists.txt builds a program that needs a GPU"),
+        ("cmake-cuda", "cpu", None, "CMakeLists.txt builds a program that needs an NVIDIA GPU"),
         ("cuda-python", "cpu", None, "the packages in requirements.txt need a GPU"),
         ("cuda-python", "T4", Some("535"), "requirements.txt will not run on T4 (7.5)"),
         ("torch-uv", "V100", None, "torch 2.15.0 in uv.lock will not run on V100"),

@@ -11,6 +11,7 @@ use cudock_facts::tables::{TagStatus, Tags};
 use cudock_facts::version::{Capability, CudaRelease, DriverVersion};
 
 use crate::candidates::{Draft, first_that_runs};
+use crate::detect::is_plain_path;
 use crate::{Choice, Detected, InitContext, InitOptions, ProjectKind, command, render};
 
 /// What a project builds.
@@ -63,16 +64,22 @@ pub(crate) fn draft(
     options: &InitOptions,
 ) -> Result<Draft, UsageError> {
     let needs_gpu = || {
-        UsageError::new(format!("{} builds a program that needs a GPU", detected.file))
+        UsageError::new(format!("{} builds a program that needs an NVIDIA GPU", detected.file))
             .hint("name one with --for, such as --for T4")
     };
     let target = context.target.ok_or_else(needs_gpu)?;
     let capability = target.capability.ok_or_else(needs_gpu)?;
-    let targets = match detected.kind {
+    let mut targets = match detected.kind {
         ProjectKind::Make => makefile::read(&context.files.text(&detected.file).unwrap_or_default()),
         _ => cmake::read_all(context.files),
     };
+    // Names that are computed, as `${NAME}`, are not known.
+    targets.executables.retain(|name| is_plain_path(name));
+    targets.libraries.retain(|name| is_plain_path(name));
     let command = program(&targets, options)?;
+    if targets.executables.is_empty() {
+        targets.executables.extend(command.first().filter(|name| is_plain_path(name)).cloned());
+    }
     let architectures = architectures(context, detected, target, capability)?;
     let (flavor, linked) = flavor(context.facts, &targets.links);
     let notes = match targets.packages.as_slice() {

@@ -1,6 +1,6 @@
 //! Dockerfiles of CUDA programs: built in a devel image, run in a smaller one.
 
-use super::Dockerfile;
+use super::{Dockerfile, USER};
 use crate::ProjectKind;
 use crate::compiled::{Architectures, CompiledApp};
 
@@ -44,7 +44,7 @@ pub(crate) fn compiled(app: &CompiledApp<'_>) -> String {
         file.line("RUN ldconfig");
     }
     file.user();
-    file.command(app.command);
+    file.command(USER, app.command);
     file.0
 }
 

@@ -76,29 +76,43 @@ impl Dockerfile {
     }
 
     /// The command in exec form, so that it receives signals.
-    fn command(&mut self, command: &[String]) {
-        self.line(&format!("USER {USER}"));
-        let quoted: Vec<String> = command.iter().map(|arg| json_string(arg)).collect();
-        self.line(&format!("CMD [{}]", quoted.join(", ")));
+    fn command(&mut self, user: &str, command: &[String]) {
+        self.line(&format!("USER {user}"));
+        let args: Vec<String> = command.iter().map(|arg| quoted(arg)).collect();
+        self.line(&format!("CMD [{}]", args.join(", ")));
     }
 }
 
-/// A JSON string. Arguments have no control characters except tabs.
-fn json_string(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\t', "\\t"))
+/// A string of JSON and TOML.
+fn quoted(text: &str) -> String {
+    let escaped = |character: char| match character {
+        '"' | '\\' => format!("\\{character}"),
+        control if control.is_control() => format!("\\u{:04x}", u32::from(control)),
+        other => other.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(escaped).collect::<String>())
+}
+
+/// An image without CUDA, in the release that the tables pin.
+fn plain_image(context: &InitContext<'_>, repository: &str) -> String {
+    let row = context.facts.images().plain.iter().find(|row| row.repository == repository);
+    match row.and_then(|row| row.tag.as_deref()) {
+        Some(tag) => format!("{repository}:{tag}"),
+        None => repository.to_owned(),
+    }
 }
 
 /// `cudock.toml`.
 pub(crate) fn manifest(context: &InitContext<'_>, detected: &Detected) -> String {
-    let mut text = format!("name = {}\n\n[workload]\n", json_string(context.name));
+    let mut text = format!("name = {}\n\n[workload]\n", quoted(context.name));
     if detected.kind == ProjectKind::Onnx {
         text.push_str("kind = \"serve\"\n");
-        text.push_str(&format!("model = {}\n", json_string(&detected.file)));
+        text.push_str(&format!("model = {}\n", quoted(&detected.file)));
     } else {
         text.push_str("# For `cudock plan`: how long it runs, such as duration = \"40m\".\nkind = \"job\"\n");
     }
     if let Some(gpu) = context.target.and_then(|target| target.gpu.as_deref()) {
-        text.push_str(&format!("\n[needs]\ngpu = {}\n", json_string(gpu)));
+        text.push_str(&format!("\n[needs]\ngpu = {}\n", quoted(gpu)));
         if context.arch() == Arch::Aarch64 {
             text.push_str("architecture = \"arm64\"\n");
         }

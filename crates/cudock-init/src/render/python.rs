@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Dockerfile;
-use crate::detect::PythonManifest;
+use super::{Dockerfile, USER, plain_image};
+use crate::detect::{PythonManifest, is_plain_path};
 use crate::packages::FrameworkRelease;
 use crate::{Choice, InitContext};
 
@@ -36,7 +36,7 @@ impl PythonApp<'_> {
     fn start(&self, file: &mut Dockerfile) {
         file.comment("Output appears in the log at once.");
         file.line("ENV PYTHONUNBUFFERED=1");
-        file.command(self.command);
+        file.command(USER, self.command);
     }
 }
 
@@ -74,13 +74,16 @@ pub(crate) fn pip(
         app.start(&mut file);
         return file.0;
     }
-    let installed = framework.map(|(_, release)| release.requirements.as_slice()).unwrap_or_default();
-    let is_installed =
-        |name: &str| installed.iter().any(|requirement| requirement.split(['=', '[']).next() == Some(name));
+    let is_installed = |name: &str| framework.is_some_and(|(_, release)| release.installs(name));
     if !manifest.declared.packages.iter().all(|package| is_installed(&package.name)) {
         file.blank();
         file.comment("Before the sources, so that a change of those does not install the packages again.");
-        let included = manifest.declared.packages.iter().filter_map(|package| package.file.as_deref());
+        let included = manifest
+            .declared
+            .packages
+            .iter()
+            .filter_map(|package| package.file.as_deref())
+            .filter(|path| is_plain_path(path));
         let files: BTreeSet<&str> = std::iter::once(manifest.file.as_str()).chain(included).collect();
         let mounts = files.iter().map(|path| format!("--mount=type=bind,source={path},target=/tmp/{path}"));
         let install = format!("pip install --requirement /tmp/{}", manifest.file);
@@ -92,12 +95,11 @@ pub(crate) fn pip(
 
 pub(crate) fn uv(app: &PythonApp<'_>, locked: Option<&Choice>) -> String {
     let mut file = Dockerfile::new(app.context);
-    let images = &app.context.facts.images().plain;
-    let tag = images.iter().find(|row| row.repository == UV).and_then(|row| row.tag.as_deref());
     file.blank();
     file.explain(app.python);
     file.line(&format!("FROM {} AS build", app.image()));
-    file.line(&format!("COPY --from={UV}:{} /uv /usr/local/bin/", tag.unwrap_or("latest")));
+    let uv = plain_image(app.context, "ghcr.io/astral-sh/uv");
+    file.line(&format!("COPY --from={uv} /uv /usr/local/bin/"));
     file.lines(
         "ENV UV_COMPILE_BYTECODE=1",
         &["UV_LINK_MODE=copy".to_owned(), "UV_PYTHON_DOWNLOADS=never".to_owned()],
@@ -112,23 +114,30 @@ pub(crate) fn uv(app: &PythonApp<'_>, locked: Option<&Choice>) -> String {
     let mount = |path: &str| format!("--mount=type=bind,source={path},target={path}");
     let packages = [mount("uv.lock"), mount("pyproject.toml"), format!("{sync} --no-install-project")];
     file.lines(cache, &packages);
-    file.line("COPY . .");
-    file.lines(cache, &[sync.to_owned()]);
+    // As uv decides it: without a build system, the project itself is not installed.
+    let project = app.context.files.text("pyproject.toml").unwrap_or_default();
+    let is_package = project.contains("[build-system]");
+    if is_package {
+        file.line("COPY . .");
+        file.lines(cache, &[sync.to_owned()]);
+    }
     file.blank();
     file.comment("The same base without uv. The wheels bring CUDA: the base image needs none.");
     file.line(&format!("FROM {}", app.image()));
     file.user();
-    file.line("COPY --from=build /app /app");
     file.line("WORKDIR /app");
+    if is_package {
+        file.line("COPY --from=build /app /app");
+    } else {
+        file.line("COPY --from=build /app/.venv /app/.venv");
+        file.line("COPY . .");
+    }
     file.line("ENV PATH=/app/.venv/bin:$PATH");
     app.start(&mut file);
     file.0
 }
 
-const UV: &str = "ghcr.io/astral-sh/uv";
-const MICROMAMBA: &str = "mambaorg/micromamba";
-
-/// An environment of micromamba. `cuda` are the version that the driver reports, and one to install.
+/// An environment of micromamba, for the CUDA version that the driver reports and one to install.
 pub(crate) fn conda(
     context: &InitContext<'_>,
     manifest: &PythonManifest,
@@ -136,11 +145,9 @@ pub(crate) fn conda(
     command: &[String],
 ) -> String {
     let mut file = Dockerfile::new(context);
-    let images = &context.facts.images().plain;
-    let tag = images.iter().find(|row| row.repository == MICROMAMBA).and_then(|row| row.tag.as_deref());
     file.blank();
     file.comment("The environment brings CUDA: the base image needs none. It has amd64 and arm64.");
-    file.line(&format!("FROM {MICROMAMBA}:{}", tag.unwrap_or("latest")));
+    file.line(&format!("FROM {}", plain_image(context, "mambaorg/micromamba")));
     for choice in [driver, cuda].into_iter().flatten() {
         file.explain(choice);
     }
@@ -158,9 +165,7 @@ pub(crate) fn conda(
     file.comment("Output appears in the log at once.");
     file.line("ENV PYTHONUNBUFFERED=1");
     file.comment("The image's entry point activates the environment and is replaced by the command.");
-    file.line("USER mambauser");
-    let quoted: Vec<String> = command.iter().map(|arg| super::json_string(arg)).collect();
-    file.line(&format!("CMD [{}]", quoted.join(", ")));
+    file.command("mambauser", command);
     file.0
 }
 
@@ -175,7 +180,8 @@ pub(crate) fn onnx(app: &PythonApp<'_>, model: &str, framework: (&Choice, &Frame
     file.user();
     file.line("WORKDIR /app");
     // Weights of large models are in files next to them: model.onnx.data, model.onnx_data.
-    let parts = app.context.files.below("").into_iter().filter(|path| path.starts_with(model));
+    let parts =
+        app.context.files.below("").into_iter().filter(|path| path.starts_with(model) && is_plain_path(path));
     let parts = parts.collect::<Vec<_>>().join(" ");
     match model.rsplit_once('/') {
         Some((directory, _)) => {
@@ -185,6 +191,6 @@ pub(crate) fn onnx(app: &PythonApp<'_>, model: &str, framework: (&Choice, &Frame
         None => file.line(&format!("COPY cudock.toml {parts} ./")),
     }
     file.line("EXPOSE 8000");
-    file.command(app.command);
+    file.command(USER, app.command);
     file.0
 }

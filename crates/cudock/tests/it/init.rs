@@ -1,5 +1,8 @@
 //! `cudock init`.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+
 use crate::support::{code, cudock, json, run, shown};
 
 #[test]
@@ -103,4 +106,29 @@ fn what_cannot_be_decided_is_an_error_with_the_flag_that_decides_it() {
     let none = run(&["init", empty.path().to_str().unwrap(), "--for", "T4"]);
     assert_eq!(code(&none), 2);
     assert!(shown(&none).contains("no project of a supported kind found"), "{}", shown(&none));
+}
+
+#[test]
+fn the_kind_is_asked_for_on_a_terminal() {
+    let dir = example("torch-pip");
+    std::fs::write(dir.path().join("model.onnx"), "").unwrap();
+    let answered = |answer: &str| {
+        let command =
+            format!("{} init {} --for cpu --print", env!("CARGO_BIN_EXE_cudock"), dir.path().display());
+        let mut terminal = Command::new("script");
+        terminal.args(["--quiet", "--return", "--command", &command, "/dev/null"]).env("NO_COLOR", "1");
+        terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = terminal.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let second = answered("2\n");
+    assert_eq!(code(&second), 0, "{}", shown(&second));
+    assert!(shown(&second).contains("2  onnx (model.onnx)"), "{}", shown(&second));
+    assert!(shown(&second).contains("\"cudock\", \"serve\""), "{}", shown(&second));
+    let first = answered("\n");
+    assert!(shown(&first).contains("/whl/cpu torch=="), "{}", shown(&first));
+    let neither = answered("3\n");
+    assert_eq!(code(&neither), 2, "{}", shown(&neither));
+    assert!(shown(&neither).contains("`3` is not one of them"), "{}", shown(&neither));
 }
