@@ -10,17 +10,19 @@ pub(super) fn read(text: &str) -> BuildTargets {
     let mut target = String::new();
     for line in lines(text) {
         if let Some(recipe) = line.strip_prefix('\t') {
-            let recipe = expand(recipe, &variables).replace("$@", &target);
+            let recipe = expand(recipe, &variables);
             let mut words = recipe.split_whitespace();
             while let Some(word) = words.next() {
-                let Some(output) = (word == "-o").then(|| words.next()).flatten() else { continue };
+                let output = (word == "-o").then(|| words.next()).flatten();
+                let Some(output) = output.filter(|output| output.len() <= LONGEST_NAME) else { continue };
+                let output = output.replace("$@", &target);
                 let kind = match output.rsplit_once('.').map(|(_, extension)| extension) {
                     Some("o" | "obj" | "a" | "d" | "ptx" | "cubin") => continue,
                     Some("so") => &mut targets.libraries,
                     _ => &mut targets.executables,
                 };
-                if !kind.iter().any(|known| known == output) {
-                    kind.push(output.to_owned());
+                if !kind.contains(&output) {
+                    kind.push(output);
                 }
             }
             targets.openmp |= recipe.contains("-fopenmp");
@@ -88,8 +90,8 @@ fn variables(text: &str) -> BTreeMap<String, String> {
 
 /// The limit of an expanded line, in bytes.
 const MOST_BYTES: usize = 4096;
-/// The limit of a variable's name, in bytes.
-const LONGEST_NAME: usize = 64;
+/// The limit of a variable's or a file's name, in bytes.
+const LONGEST_NAME: usize = 128;
 
 /// Replaces `$(NAME)` and `${NAME}` by known values.
 fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
