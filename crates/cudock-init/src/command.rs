@@ -1,5 +1,7 @@
 //! The command that a container runs.
 
+use std::path::Path;
+
 use cudock_base::UsageError;
 use cudock_declared::Files;
 
@@ -17,15 +19,17 @@ pub(crate) fn parse(command: &str) -> Vec<String> {
     command.split_whitespace().map(str::to_owned).collect()
 }
 
+pub(crate) fn is_python(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "py")
+}
+
 pub(crate) fn of_python(files: &dyn Files, options: &InitOptions) -> Result<Vec<String>, UsageError> {
     if let Some(command) = &options.command {
         return Ok(parse(command));
     }
     let all = files.below("");
-    let scripts: Vec<&String> = all
-        .iter()
-        .filter(|path| path.ends_with(".py") && !path.contains('/') && *path != "setup.py")
-        .collect();
+    let scripts: Vec<&String> =
+        all.iter().filter(|path| is_python(path) && !path.contains('/') && *path != "setup.py").collect();
     let usual = PROGRAMS.iter().copied().find(|program| all.iter().any(|path| path == program));
     let only = if let [only] = scripts.as_slice() { Some(only.as_str()) } else { None };
     let program = usual.or(only).ok_or_else(|| {

@@ -12,6 +12,8 @@ use cudock_facts::tables::GpuUse;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::command::is_python;
+
 /// What a project is built with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -192,7 +194,7 @@ pub(crate) fn is_plain_path(path: &str) -> bool {
 }
 
 fn imports_numba_cuda(files: &dyn Files) -> bool {
-    let sources = files.below("").into_iter().filter(|path| path.ends_with(".py"));
+    let sources = files.below("").into_iter().filter(|path| is_python(path));
     sources
         .filter_map(|path| files.text(&path))
         .any(|text| text.contains("numba.cuda") || text.contains("from numba import cuda"))

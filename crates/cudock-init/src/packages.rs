@@ -167,16 +167,15 @@ impl<'a> Wanted<'a> {
             is_asked && self.cuda.is_none_or(|cuda| cuda.major() == row.cuda_major)
         };
         let pinned = package.and_then(|package| package.exact.as_ref());
-        let mut rows: Vec<(&JaxPlugin, Version)> = match pinned {
+        let mut rows: Vec<(&JaxPlugin, Version)> = if let Some(version) = pinned {
             // The table does not have every patch release.
-            Some(version) => ["jax-cuda13-plugin", "jax-cuda12-plugin"]
-                .into_iter()
+            let plugins = ["jax-cuda13-plugin", "jax-cuda12-plugin"].into_iter();
+            plugins
                 .filter_map(|plugin| Some((frameworks.jax_plugin(plugin, version)?, version.clone())))
-                .collect(),
-            None => {
-                let rows = frameworks.jax_plugin.iter().filter(|row| allows(package, &row.version));
-                rows.map(|row| (row, row.version.clone())).collect()
-            }
+                .collect()
+        } else {
+            let rows = frameworks.jax_plugin.iter().filter(|row| allows(package, &row.version));
+            rows.map(|row| (row, row.version.clone())).collect()
         };
         rows.retain(|(row, _)| !self.gpu || fits_extra(row));
         rows.sort_by(|(one, _), (other, _)| {

@@ -28,7 +28,7 @@ fn read(text: &str, targets: &mut BuildTargets) {
                 targets.executables.push(first);
             }
             "add_library" | "cuda_add_library" if has("SHARED") || has("MODULE") => {
-                targets.libraries.push(first)
+                targets.libraries.push(first);
             }
             "target_link_libraries" | "link_libraries" => {
                 targets.links.extend(args.iter().map(|arg| arg.to_ascii_lowercase()));

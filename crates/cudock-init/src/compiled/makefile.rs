@@ -58,12 +58,11 @@ fn lines(text: &str) -> Vec<String> {
     let mut line = String::new();
     for part in text.lines() {
         let part = part.split('#').next().unwrap_or_default();
-        match part.strip_suffix('\\') {
-            Some(part) => line.push_str(part),
-            None => {
-                line.push_str(part);
-                lines.push(std::mem::take(&mut line));
-            }
+        if let Some(part) = part.strip_suffix('\\') {
+            line.push_str(part);
+        } else {
+            line.push_str(part);
+            lines.push(std::mem::take(&mut line));
         }
     }
     lines.push(line);

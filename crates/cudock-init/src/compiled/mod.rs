@@ -130,11 +130,11 @@ fn program(targets: &BuildTargets, options: &InitOptions) -> Result<Vec<String>,
     let named = targets.executables.iter().find(|name| targets.project.as_ref() == Some(*name));
     let only = if let [only] = targets.executables.as_slice() { Some(only) } else { None };
     let program = named.or(only).ok_or_else(|| {
-        let names = targets.executables.join(", ");
-        let message = if names.is_empty() {
+        let all = targets.executables.join(", ");
+        let message = if all.is_empty() {
             "cannot determine which program the project builds".to_owned()
         } else {
-            format!("the project builds several programs: {names}")
+            format!("the project builds several programs: {all}")
         };
         UsageError::new(message).hint("name the one to start with --command")
     })?;

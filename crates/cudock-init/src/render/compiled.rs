@@ -28,9 +28,9 @@ pub(crate) fn compiled(app: &CompiledApp<'_>) -> String {
         }
     }
     if is_cmake {
-        cmake(app, &mut file)
+        cmake(app, &mut file);
     } else {
-        make(app, &mut file)
+        make(app, &mut file);
     }
     file.blank();
     file.comment(&format!("No compiler is needed to run: {}.", app.base.reason));

@@ -104,20 +104,20 @@ fn plain_image(context: &InitContext<'_>, repository: &str) -> String {
 
 /// `cudock.toml`.
 pub(crate) fn manifest(context: &InitContext<'_>, detected: &Detected) -> String {
-    let mut text = format!("name = {}\n\n[workload]\n", quoted(context.name));
+    let mut lines = vec![format!("name = {}", quoted(context.name)), String::new(), "[workload]".to_owned()];
     if detected.kind == ProjectKind::Onnx {
-        text.push_str("kind = \"serve\"\n");
-        text.push_str(&format!("model = {}\n", quoted(&detected.file)));
+        lines.extend(["kind = \"serve\"".to_owned(), format!("model = {}", quoted(&detected.file))]);
     } else {
-        text.push_str("# For `cudock plan`: how long it runs, such as duration = \"40m\".\nkind = \"job\"\n");
+        lines.push("# For `cudock plan`: how long it runs, such as duration = \"40m\".".to_owned());
+        lines.push("kind = \"job\"".to_owned());
     }
     if let Some(gpu) = context.target.and_then(|target| target.gpu.as_deref()) {
-        text.push_str(&format!("\n[needs]\ngpu = {}\n", quoted(gpu)));
+        lines.extend([String::new(), "[needs]".to_owned(), format!("gpu = {}", quoted(gpu))]);
         if context.arch() == Arch::Aarch64 {
-            text.push_str("architecture = \"arm64\"\n");
+            lines.push("architecture = \"arm64\"".to_owned());
         }
     }
-    text
+    lines.join("\n") + "\n"
 }
 
 /// `.dockerignore`: what neither the image nor the build cache should depend on.
