@@ -86,7 +86,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    fn new(name: &str, value: impl ToString, reason: impl Into<String>) -> Self {
+    fn new(name: &str, value: &impl ToString, reason: impl Into<String>) -> Self {
         Self { name: name.to_owned(), value: value.to_string(), reason: reason.into() }
     }
 }

@@ -105,11 +105,12 @@ impl PythonProject<'_> {
         let driver = self.context.target.and_then(|target| target.cuda).map(|cuda| {
             let reason = "what the driver of the target reports. A build machine without a GPU reports none, and would get \
                           packages for the CPU";
-            Choice::new("CONDA_OVERRIDE_CUDA", cuda, reason)
+            Choice::new("CONDA_OVERRIDE_CUDA", &cuda, reason)
         });
-        let cuda = self.options.cuda.map(|cuda| Choice::new("cuda-version", cuda, "chosen with --cuda"));
+        let cuda = self.options.cuda.map(|cuda| Choice::new("cuda-version", &cuda, "chosen with --cuda"));
         let own = self.manifest.declared.python.clone();
-        let python = own.map(|python| Choice::new("Python", python, format!("as in {}", self.manifest.file)));
+        let python =
+            own.map(|python| Choice::new("Python", &python, format!("as in {}", self.manifest.file)));
         let locked = self.locked();
         let dockerfile =
             render::conda(self.context, &self.manifest, [driver.as_ref(), cuda.as_ref()], &self.command);
@@ -159,7 +160,7 @@ fn framework_choice(context: &InitContext<'_>, release: &FrameworkRelease, file:
         None => "the newest release".to_owned(),
     };
     let FrameworkRelease { name, version, build, remark, .. } = release;
-    Choice::new(name, format!("{version} ({build})"), format!("{why}; {remark}"))
+    Choice::new(name, &format!("{version} ({build})"), format!("{why}; {remark}"))
 }
 
 /// A note about packages that a later build may install in another version.
@@ -192,7 +193,7 @@ fn choose_python(
 ) -> Option<Choice> {
     let minor = |text: &str| text.trim().split('.').take(2).collect::<Vec<_>>().join(".");
     let exactly = |python: String, reason: &str| {
-        available.contains(&python).then(|| Choice::new("Python", python, reason))
+        available.contains(&python).then(|| Choice::new("Python", &python, reason))
     };
     if let Some(python) = &options.python {
         return exactly(minor(python), "chosen with --python");

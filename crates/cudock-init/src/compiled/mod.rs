@@ -98,7 +98,7 @@ pub(crate) fn draft(
         } else {
             format!("the newest of NVIDIA's images that runs on {}", context.target_name())
         };
-        let release = Choice::new("CUDA", cuda, reason);
+        let release = Choice::new("CUDA", &cuda, reason);
         let base = Choice::new("base image", &images.run, &linked);
         let build = Choice::new("build image", &images.build, "nvcc is needed to build, not to run");
         let app = CompiledApp {
