@@ -1,4 +1,5 @@
 //! Generates the files of the projects in `examples/`.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
