@@ -13,6 +13,8 @@ mod judge;
 pub use cudock_host::Verdict;
 pub use cudock_target::{self as target, StartPath, Target, TargetError, TargetMachine, gate};
 pub use evidence::Evidence;
-pub use gather::{BuildContext, Context, GatherError, Subject, gather, of_declared, subject};
+pub use gather::{
+    BuildContext, Context, GatherError, Subject, gather, gather_dockerfile, of_declared, subject,
+};
 pub use image_set::{ImageSet, OnRead};
 pub use judge::{ArtifactJudgement, CheckRule, Failure, Judgement, RULES, RuleUse, judge};

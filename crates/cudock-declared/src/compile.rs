@@ -58,7 +58,7 @@ impl Targets {
     }
 
     /// Adds the targets of another option.
-    fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: Self) {
         match (&mut *self, other) {
             (Self::Unknown(_), _) | (_, Self::Default) => {}
             (Self::Listed { sass, ptx }, Self::Listed { sass: more_sass, ptx: more_ptx }) => {

@@ -36,7 +36,7 @@ pub use subject::{Subject, subject};
 
 use self::frameworks::Completeness;
 use crate::evidence::Evidence;
-use cudock_declared::{Declared, DeclaredError, FileKind};
+use cudock_declared::{Declared, DeclaredError, FileKind, Files};
 
 /// An error while gathering evidence.
 #[derive(Debug, thiserror::Error)]
@@ -131,6 +131,20 @@ fn environment(
         declared.keep_default_groups();
     }
     Ok(of_environment(&declared, name, context))
+}
+
+/// Gathers evidence of the text of a Dockerfile in a build context, for a machine with a processor of the kind `arch`.
+pub fn gather_dockerfile(
+    text: &str,
+    arch: Arch,
+    files: &dyn Files,
+    context: &Context<'_>,
+) -> Result<Evidence, GatherError> {
+    const NAME: &str = "Dockerfile";
+    let mut declared = cudock_declared::read_with_files(FileKind::Dockerfile, NAME, text, arch, NAME, files)
+        .map_err(|error| GatherError::Declared { file: NAME.to_owned(), error })?;
+    declared.platform.get_or_insert_with(|| format!("linux/{}", arch.oci_name()));
+    Ok(of_environment(&declared, NAME, context))
 }
 
 /// Evidence of dependency files, with the variables that are set when it starts.

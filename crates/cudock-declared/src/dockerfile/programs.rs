@@ -164,7 +164,14 @@ impl ScriptReader<'_, '_> {
         let file = ["Makefile", "makefile", "GNUmakefile"].iter().find_map(|name| self.fs.text(&base, name));
         let sets_variables = call.args.iter().any(|arg| arg.text.contains('=') && !arg.text.starts_with('-'));
         let span = call.span;
-        match file.and_then(|(_, text)| compile::of_build_file(&text)).filter(|_| program != "ninja") {
+        // nvcc appends this variable to its arguments, whatever the makefile passes.
+        let appended = self.value(call.set, "NVCC_APPEND_FLAGS");
+        let targets = file.and_then(|(_, text)| compile::of_build_file(&text)).filter(|_| program != "ninja");
+        let targets = targets.map(|mut targets| {
+            targets.add(compile::of_nvcc(appended.as_deref().unwrap_or_default().split_whitespace()));
+            targets
+        });
+        match targets {
             Some(Targets::Unknown(_)) | None => {
                 self.declared.note(span, format!("program built by `{program}` is unknown"));
             }

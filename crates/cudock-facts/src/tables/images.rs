@@ -69,6 +69,8 @@ pub struct RenamedImage {
 #[serde(deny_unknown_fields)]
 pub struct PlainImage {
     pub repository: String,
+    /// A tag that pins a release, for generated Dockerfiles.
+    pub tag: Option<String>,
     pub source: Vec<String>,
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Down(args) => plain.and_then(|_| groups::down(&args)),
         Verb::Groups(args) => groups::groups(&args, plain?),
 
-        Verb::Init(args) => plain.and_then(|_| init::run(&args)),
+        Verb::Init(args) => init::run(facts, &args, plain?),
         Verb::Completion(args) => plain.map(|_| completion::run(&args)),
         Verb::Man(args) => plain.and_then(|_| man::run(&args)),
 

@@ -11,7 +11,9 @@ use super::containers::reports::{
     GroupsReport, ImagesReport, InspectContainerReport, JsonReport, PruneReport, PsReport, PullReport,
     StatsReport, TopReport, VolumeReport, WaitReport,
 };
-use super::{bench, cdi, check, doctor, explain, facts, inspect, lint, migrate, plan, prices, runtime, slim};
+use super::{
+    bench, cdi, check, doctor, explain, facts, init, inspect, lint, migrate, plan, prices, runtime, slim,
+};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::table::TextTable;
@@ -43,6 +45,7 @@ const SCHEMAS: &[Entry] = &[
     ("facts", "Report of `cudock facts`", report::<facts::FactsReport>),
     ("groups", "Report of `cudock groups`", report::<JsonReport<GroupsReport>>),
     ("images", "Report of `cudock images`", report::<JsonReport<ImagesReport>>),
+    ("init", "Report of `cudock init`", report::<init::InitReport>),
     ("inspect", "Report of `cudock inspect`", report::<inspect::InspectReport>),
     (
         "inspect-container",

@@ -242,8 +242,9 @@ fn missing(declared: &Declared, build: &Build, base: Option<&Base>) -> Vec<Missi
     let torch = declared.packages.iter().any(is_torch);
     let conda =
         declared.cuda_packages.iter().any(|found| found.cuda.is_some() || found.name.contains("cudatoolkit"));
-    // Libraries in wheels are no help where only the program itself can load them.
-    let loads_first = matches!(build.without, MissingLibraryEffect::UsesCpu { loads_first: true, .. });
+    // Libraries in wheels are no help where only the program itself can load them, as `cudock serve` does.
+    let loads_first = matches!(build.without, MissingLibraryEffect::UsesCpu { loads_first: true, .. })
+        && !declared.packages.iter().any(|package| package.name == "cudock");
     if conda || (brings_all || torch) && !loads_first {
         return Vec::new();
     }
