@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cudock_facts::version::DriverVersion;
+use cudock_findings::ServiceFormat;
 
 use crate::env;
 use crate::failure::Failure;
-use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat, ServiceFormat};
+use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat};
 use crate::verbs::{
     BenchArgs, CdiArgs, CdiHookArgs, CompletionArgs, CpArgs, DownArgs, ExecArgs, GroupsArgs, ImagesArgs,
     InitArgs, InspectContainerArgs, JoinArgs, KillArgs, LintArgs, LogsArgs, LspArgs, ManArgs, MigrateArgs,

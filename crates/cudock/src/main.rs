@@ -3,7 +3,7 @@
 mod cli;
 mod env;
 mod failure;
-mod findings;
+mod finding_text;
 mod output;
 mod table;
 mod verbs;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstyle::{AnsiColor, Style};
 use cudock_facts::version::Date;
 use cudock_facts::{Facts, STALE_AFTER_DAYS};
+use cudock_findings::{ReportedFinding, ServiceFormat};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -29,17 +30,6 @@ pub(crate) enum FindingFormat {
     /// For programs: one object.
     Json,
     Other(ServiceFormat),
-}
-
-/// The formats of findings that other services define.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ServiceFormat {
-    /// For code scanners: SARIF 2.1.0.
-    Sarif,
-    /// For GitHub Actions: workflow annotations.
-    Github,
-    /// For GitLab: Code Quality.
-    Gitlab,
 }
 
 /// How diagnoses are written.
@@ -163,6 +153,14 @@ pub(crate) fn line(text: impl AsRef<str>) {
 
 fn reader_gone() -> bool {
     READER_GONE.load(Ordering::Relaxed)
+}
+
+/// Prints findings for another service.
+pub(crate) fn findings(facts: &Facts, format: ServiceFormat, findings: &[ReportedFinding]) {
+    let text = cudock_findings::render(facts, format, findings);
+    if !text.is_empty() {
+        line(text);
+    }
 }
 
 /// Prints one object.

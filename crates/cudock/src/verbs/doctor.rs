@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use crate::cli::DoctorArgs;
 use crate::failure::{Failure, Outcome, chain};
-use crate::findings::text::{FindingText, severity_label};
-use crate::findings::{self, ReportedFinding};
+use crate::finding_text::{self, FindingText, severity_label};
 use crate::output::{self, BOLD, DIM, DoctorFormat, GREEN, RED, TableUsed, YELLOW, line, styled};
+use cudock_findings::{ReportedFinding, ServiceFormat};
 
 const TABLES: [&str; 5] = ["gpus", "drivers", "toolkits", "forward_compat", "frameworks"];
 
@@ -51,7 +51,8 @@ pub(super) fn run(facts: &Facts, args: &DoctorArgs, format: DoctorFormat) -> Res
         }
         DoctorFormat::Github => {
             let findings = diagnosis.checks.iter().filter_map(Check::finding);
-            findings::github::print(&findings.map(ReportedFinding::new).collect::<Vec<_>>());
+            let findings: Vec<_> = findings.map(ReportedFinding::new).collect();
+            output::findings(facts, ServiceFormat::Github, &findings);
         }
         DoctorFormat::Text => print(&host, &diagnosis, args.verbose),
     }
@@ -86,7 +87,7 @@ fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
     }
     line("");
     for check in &diagnosis.checks {
-        findings::text::print(
+        finding_text::print(
             0,
             &FindingText {
                 label: check.status.severity().map_or((GREEN, "ok"), severity_label),

@@ -17,7 +17,6 @@ use serde::Serialize;
 
 use crate::cli::CheckArgs;
 use crate::failure::{Failure, Outcome, chain};
-use crate::findings;
 use crate::output::{self, FindingFormat, TableUsed};
 use crate::verbs::containers::platform;
 use crate::verbs::other_verb;
@@ -79,7 +78,7 @@ pub(super) fn run(facts: &Facts, args: &CheckArgs, format: FindingFormat) -> Res
             });
         }
         FindingFormat::Other(format) => {
-            findings::print(facts, format, &reported::findings(subject, &results));
+            output::findings(facts, format, &reported::findings(subject, &results));
         }
         FindingFormat::Text if args.all_sizes => text::matrix(subject, &results),
         FindingFormat::Text => text::print(subject, &results, args.explain),

@@ -5,7 +5,7 @@ use cudock_facts::finding::{Finding, Severity};
 
 use super::TargetResult;
 use super::text::{describe_error, verdict_label};
-use crate::findings::text::{self as findings, FindingText};
+use crate::finding_text::{self as findings, FindingText};
 use crate::output::{self, BOLD, DIM, RED, YELLOW, line, styled};
 
 pub(super) fn print(subject: &str, results: &[TargetResult]) {

@@ -6,7 +6,7 @@ use anstyle::Style;
 use cudock_compat::{Failure, RULES, Target, Verdict};
 
 use super::{TargetResult, overview};
-use crate::findings;
+use crate::finding_text;
 use crate::output::{self, BOLD, DIM, GREEN, RED, YELLOW, line, styled};
 
 pub(super) fn verdict_label(verdict: Verdict) -> (Style, &'static str) {
@@ -54,7 +54,7 @@ fn print_each(results: &[TargetResult], explain: bool) {
             }
         }
         for finding in &judgement.findings {
-            findings::text::print(2, &finding.into());
+            finding_text::print(2, &finding.into());
         }
         if explain {
             print_rules(result);

@@ -18,9 +18,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
-use crate::findings::{self, ReportedFinding};
 use crate::output::{self, FindingFormat, TableUsed};
 use crate::table::TextTable;
+use cudock_findings::ReportedFinding;
 
 const TABLES: [&str; 5] = ["images", "drivers", "gpus", "frameworks", "packages"];
 
@@ -120,7 +120,7 @@ pub(super) fn run(facts: &Facts, args: &LintArgs, format: FindingFormat) -> Resu
             let files = files.iter().map(LintedFile::report).collect();
             output::json(&LintReport { schema: 1, files, total, tables });
         }
-        FindingFormat::Other(format) => findings::print(facts, format, &reported(files)),
+        FindingFormat::Other(format) => output::findings(facts, format, &reported(files)),
     }
     Ok(if fails { Outcome::No } else { Outcome::Yes })
 }

@@ -5,7 +5,7 @@ use cudock_base::format::{bytes, count};
 use cudock_facts::finding::{Finding, Severity};
 use cudock_lint::{FixMode, LintedFile, Totals};
 
-use crate::findings::text::{self, FindingText};
+use crate::finding_text::{self, FindingText};
 use crate::output::{BOLD, GREEN, RED, YELLOW, line, styled, width};
 
 /// With more findings than this, excerpts are behind `--verbose`.
@@ -30,7 +30,7 @@ pub(super) fn print(files: &[LintedFile], mode: FixMode, verbose: bool) {
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         for finding in findings {
             let excerpt = excerpt(file, finding).filter(|_| has_excerpts);
-            text::print(0, &FindingText { excerpt, ..FindingText::from(finding) });
+            finding_text::print(0, &FindingText { excerpt, ..FindingText::from(finding) });
         }
     }
     print_summary(files.len(), &total, mode);

@@ -14,7 +14,6 @@ use serde::Serialize;
 
 use self::input::MigrateInput;
 use crate::failure::{Failure, Outcome};
-use crate::findings;
 use crate::output::{self, FindingFormat, TableUsed};
 use cudock_lookup::known_region;
 
@@ -88,7 +87,7 @@ pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: FindingFormat) -> R
         FindingFormat::Json => {
             output::json(&MigrateReport { schema: 1, files: &files, over, tables: &tables });
         }
-        FindingFormat::Other(format) => findings::print(facts, format, &reported::findings(&files)),
+        FindingFormat::Other(format) => output::findings(facts, format, &reported::findings(&files)),
         FindingFormat::Text => text::print(&files, args.verbose),
     }
     output::warn_if_stale(&tables);

@@ -7,7 +7,7 @@ use cudock_facts::finding::Severity;
 use cudock_migrate::{ChoiceFinding, Fit, HourlyPrice, MachineGpu, OldMachine, Replacement};
 
 use super::FileReport;
-use crate::findings::text::{self as findings, FindingText, severity_label};
+use crate::finding_text::{self as findings, FindingText, severity_label};
 use crate::output::{self, DIM, GREEN, RED, line, styled};
 
 /// More series than this are behind `--format json`.

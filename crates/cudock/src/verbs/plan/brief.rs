@@ -8,7 +8,7 @@ use cudock_facts::version::Date;
 use cudock_plan::{Listed, codes, format};
 
 use super::{View, table};
-use crate::findings::text::severity_label;
+use crate::finding_text::severity_label;
 use crate::output::{self, BOLD, DIM, line, styled};
 
 /// How many assumptions are shown without `--verbose`.

@@ -11,7 +11,7 @@ use cudock_plan::{Listed, Placement, Priority, Rejection, ServiceKind, codes, fo
 
 use super::View;
 use super::json::Relaxed;
-use crate::findings::text::severity_label;
+use crate::finding_text::severity_label;
 use crate::output::{self, BOLD, DIM, GREEN, RED, line, styled};
 use crate::table::{Align, TextTable};
 

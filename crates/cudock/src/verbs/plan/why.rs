@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::table::print_labeled;
 use crate::failure::{Failure, Outcome};
-use crate::findings::text::severity_label;
+use crate::finding_text::severity_label;
 use crate::output::{self, BOLD, DIM, GREEN, RED, line, styled};
 
 /// The report of `--why` as JSON.

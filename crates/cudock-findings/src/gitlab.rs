@@ -7,9 +7,8 @@ use cudock_facts::finding::Severity;
 use serde_json::{Value, json};
 
 use super::ReportedFinding;
-use crate::output;
 
-pub(crate) fn print(findings: &[ReportedFinding]) {
+pub(crate) fn report(findings: &[ReportedFinding]) -> Value {
     // GitLab drops all but one issue of a fingerprint.
     let mut seen: HashMap<&str, usize> = HashMap::new();
     let issues = findings.iter().map(|reported| {
@@ -17,7 +16,7 @@ pub(crate) fn print(findings: &[ReportedFinding]) {
         *before += 1;
         issue(reported, &format!("{}|{before}", reported.fingerprint))
     });
-    output::json(&issues.collect::<Value>());
+    issues.collect()
 }
 
 fn issue(reported: &ReportedFinding, identity: &str) -> Value {

@@ -1,40 +1,48 @@
-//! Renders the findings of every verb: as text, as SARIF, as GitHub workflow annotations and for GitLab.
+//! Renders findings in the formats of other services: SARIF, GitHub workflow annotations, GitLab Code Quality.
 
-pub(crate) mod github;
+mod github;
 mod gitlab;
 mod sarif;
-pub(crate) mod text;
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{FileLocation, Finding};
 use serde_json::Value;
 
-use crate::output::ServiceFormat;
+/// The formats of findings that other services define.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceFormat {
+    /// For code scanners: SARIF 2.1.0.
+    Sarif,
+    /// For GitHub Actions: workflow annotations.
+    Github,
+    /// For GitLab: Code Quality.
+    Gitlab,
+}
 
-/// Prints findings for another service.
-pub(crate) fn print(facts: &Facts, format: ServiceFormat, findings: &[ReportedFinding]) {
+/// The findings as text of a format, without a newline at the end; empty for no annotations.
+pub fn render(facts: &Facts, format: ServiceFormat, findings: &[ReportedFinding]) -> String {
     match format {
-        ServiceFormat::Sarif => sarif::print(facts, findings),
-        ServiceFormat::Github => github::print(findings),
-        ServiceFormat::Gitlab => gitlab::print(findings),
+        ServiceFormat::Sarif => format!("{:#}", sarif::log(facts, findings)),
+        ServiceFormat::Github => github::annotations(findings),
+        ServiceFormat::Gitlab => format!("{:#}", gitlab::report(findings)),
     }
 }
 
 /// A finding for programs, with what its verb adds to it.
 #[derive(Debug)]
-pub(crate) struct ReportedFinding {
-    pub(crate) finding: Finding,
+pub struct ReportedFinding {
+    pub finding: Finding,
     /// What it holds for, if there are several targets.
-    pub(crate) target: Option<String>,
-    pub(crate) locations: Vec<ReportedLocation>,
+    pub target: Option<String>,
+    pub locations: Vec<ReportedLocation>,
     /// Identifies the problem from one run to the next, whatever line it moves to.
-    pub(crate) fingerprint: String,
-    pub(crate) properties: Value,
+    pub fingerprint: String,
+    pub properties: Value,
 }
 
 impl ReportedFinding {
     /// A finding at its own location, if it has one.
-    pub(crate) fn new(finding: Finding) -> Self {
+    pub fn new(finding: Finding) -> Self {
         let locations = finding.location.iter().map(ReportedLocation::from).collect();
         Self { finding, target: None, locations, fingerprint: String::new(), properties: Value::Null }
     }
@@ -47,14 +55,14 @@ impl ReportedFinding {
 
 /// Where a finding is: a file or image, as exactly as is known.
 #[derive(Debug, Default)]
-pub(crate) struct ReportedLocation {
-    pub(crate) file: String,
+pub struct ReportedLocation {
+    pub file: String,
     /// The first line, from 1.
-    pub(crate) line: Option<usize>,
+    pub line: Option<usize>,
     /// The first and the last column with the last line.
-    pub(crate) columns: Option<(usize, usize, usize)>,
+    pub columns: Option<(usize, usize, usize)>,
     /// What is inside of the file or image.
-    pub(crate) inside: Option<String>,
+    pub inside: Option<String>,
 }
 
 impl From<&FileLocation> for ReportedLocation {

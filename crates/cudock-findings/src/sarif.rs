@@ -7,14 +7,13 @@ use cudock_facts::finding::{FileLocation, Suggestion, TextRegion};
 use serde_json::{Value, json};
 
 use super::{ReportedFinding, ReportedLocation};
-use crate::output;
 
-/// Prints a log of findings, with the pages of their codes as rules. Columns count characters.
-pub(crate) fn print(facts: &Facts, findings: &[ReportedFinding]) {
+/// A log of findings, with the pages of their codes as rules. Columns count characters.
+pub(crate) fn log(facts: &Facts, findings: &[ReportedFinding]) -> Value {
     let codes: BTreeSet<&str> = findings.iter().map(|reported| reported.finding.code).collect();
     let rules: Vec<Value> = codes.iter().map(|code| rule(facts, code)).collect();
     let results: Vec<Value> = findings.iter().map(result).collect();
-    output::json(&json!({
+    json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [{
@@ -22,7 +21,7 @@ pub(crate) fn print(facts: &Facts, findings: &[ReportedFinding]) {
             "columnKind": "unicodeCodePoints",
             "results": results,
         }],
-    }));
+    })
 }
 
 fn rule(facts: &Facts, code: &str) -> Value {

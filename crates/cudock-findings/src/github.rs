@@ -3,12 +3,12 @@
 use cudock_facts::finding::Severity;
 
 use super::{ReportedFinding, ReportedLocation};
-use crate::output::line;
 
-pub(crate) fn print(findings: &[ReportedFinding]) {
-    for finding in findings {
-        line(annotation(finding));
-    }
+pub(crate) fn annotations(findings: &[ReportedFinding]) -> String {
+    findings.iter().map(annotation).collect::<Vec<_>>().join(
+        "
+",
+    )
 }
 
 /// `::error file=main.bicep,line=3,col=11,endColumn=23,title=CD0801::message`
