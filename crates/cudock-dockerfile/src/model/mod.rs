@@ -353,8 +353,8 @@ impl Reader<'_> {
     fn get(&self, name: &str) -> Option<String> {
         let inherited = || {
             let base = self.build.stages.last()?.base?;
-            let chain = self.build.chain(base);
-            chain.filter_map(|(index, _)| self.final_states.get(index)?.environment.get(name)).next()
+            let mut chain = self.build.chain(base);
+            chain.find_map(|(index, _)| self.final_states.get(index)?.environment.get(name))
         };
         let arguments = if self.build.stages.is_empty() { &self.global } else { &self.arguments };
         // The environment wins over build arguments.
@@ -450,13 +450,13 @@ impl Reader<'_> {
                 StepKind::Env(settings)
             }
             "RUN" => StepKind::Run(self.run(instruction)),
-            "COPY" | "ADD" => match self.copy(instruction) {
-                Some(copy) => StepKind::Copy(copy),
-                None => {
+            "COPY" | "ADD" => {
+                let Some(copy) = self.copy(instruction) else {
                     let message = format!("{} needs a source and a target", instruction.keyword);
                     return Err(SyntaxError::new(line, 1, message));
-                }
-            },
+                };
+                StepKind::Copy(copy)
+            }
             "CMD" => StepKind::Cmd(self.start(instruction)),
             "ENTRYPOINT" => StepKind::Entrypoint(self.start(instruction)),
             "USER" => StepKind::User(self.expand(text)),
@@ -560,7 +560,7 @@ impl Reader<'_> {
         }
         let mut commands = commands_of(script, workdir, &lookup, &locate);
         let stdin = script.split_whitespace().find(|arg| !arg.starts_with('<') && !arg.starts_with('-'));
-        let is_script = stdin.is_none_or(|program| commands::is_shell(program));
+        let is_script = stdin.is_none_or(commands::is_shell);
         for here_doc in instruction.here_docs.iter().filter(|_| is_script) {
             let text = here_doc.body.text.as_str();
             if text.starts_with("#!") && !text.lines().next().unwrap_or("").ends_with("sh") {
