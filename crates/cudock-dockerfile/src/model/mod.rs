@@ -451,8 +451,10 @@ impl Reader<'_> {
             }
             "RUN" => StepKind::Run(self.run(instruction)),
             "COPY" | "ADD" => {
-                let needs = || format!("{} needs a source and a target", instruction.keyword);
-                let copy = self.copy(instruction).ok_or_else(|| SyntaxError::new(line, 1, needs()))?;
+                let Some(copy) = self.copy(instruction) else {
+                    let message = format!("{} needs a source and a target", instruction.keyword);
+                    return Err(SyntaxError::new(line, 1, message));
+                };
                 StepKind::Copy(copy)
             }
             "CMD" => StepKind::Cmd(self.start(instruction)),

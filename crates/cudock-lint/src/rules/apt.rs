@@ -61,20 +61,28 @@ fn recommended_packages(context: &Context<'_>, report: &mut Report<'_, '_>) {
     if context.image_commands().any(|(_, command)| mentions(command)) {
         return;
     }
+    // A compiler is most of what python3-pip recommends.
+    let has_compiler = context.image_base().is_some_and(|image| image.flavour.contains("devel"))
+        || context
+            .image_commands()
+            .flat_map(|(_, command)| installed(command))
+            .any(|(_, name)| ["build-essential", "gcc", "g++"].contains(&name));
     for (_, command) in context.image_commands().filter(|(_, command)| is_apt(command)) {
         if command.has("--no-install-recommends") {
             continue;
         }
-        let size = |name: &str| RECOMMENDED.iter().find(|(known, _, _)| *known == name);
-        let known = installed(command).filter_map(|(_, name)| size(name));
-        let Some((name, megabytes, is_relied_on)) = known.max_by_key(|(_, megabytes, _)| *megabytes) else {
-            continue;
-        };
+        let row = |name: &str| RECOMMENDED.iter().find(|(known, _, _)| *known == name);
+        let known = installed(command).filter_map(|(_, name)| row(name));
+        let known = known.filter(|(_, _, is_relied_on)| !(*is_relied_on && has_compiler));
+        let Some((name, megabytes, _)) = known.max_by_key(|(_, megabytes, _)| *megabytes) else { continue };
         let message = format!("`{name}` brings recommended packages of {megabytes} MB (as of Debian 12)");
         let mut finding = report.finding(command.span, message, "add `--no-install-recommends`");
         finding.saves_bytes = Some(megabytes * 1_000_000);
-        let install = command.args.iter().find(|arg| arg.text == "install").filter(|_| command.is_exact);
-        if let Some(install) = install.filter(|_| !is_relied_on) {
+        // Builds may rely on what other packages recommend, such as the certificates that git does.
+        let is_safe = |name: &str| row(name).is_some_and(|(_, _, is_relied_on)| !is_relied_on);
+        let can_edit = command.is_exact && installed(command).all(|(_, name)| is_safe(name));
+        let install = command.args.iter().find(|arg| arg.text == "install");
+        if let Some(install) = install.filter(|_| can_edit) {
             let edit = context.insert(install.span.end, " --no-install-recommends");
             finding = finding.suggest("leave recommended packages out", vec![edit]);
         }

@@ -133,7 +133,9 @@ fn moving_source(context: &Context<'_>, report: &mut Report<'_, '_>) {
                 branch.is_none_or(|branch| ["main", "master", "develop", "dev"].contains(&branch));
             let url =
                 command.args.iter().find(|arg| arg.text.contains("://") || arg.text.starts_with("git@"));
-            let Some(url) = url.filter(|url| !url.is_unresolved && !is_pinned && is_moving) else { continue };
+            // A build argument can name a tag.
+            let is_moving = is_moving && !context.source(command.span).contains('$');
+            let Some(url) = url.filter(|_| !is_pinned && is_moving) else { continue };
             if command.is("git", "clone") && !command.is_conditional {
                 let message = format!("what is compiled is whatever `{}` holds that day", address(&url.text));
                 report.add(command.span, message, "clone a tag with `--branch`, or check out a commit");

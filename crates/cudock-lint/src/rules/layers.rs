@@ -74,14 +74,10 @@ fn copy_before_install(context: &Context<'_>, report: &mut Report<'_, '_>) {
                     copied = copied.or(is_all.then_some(step.instruction.span));
                 }
                 StepKind::Run(run) => {
-                    let install = run.commands.iter().find(|command| installs_dependencies(command));
-                    let (Some(install), Some(span)) = (install, copied) else {
-                        // An install before the copy is what the rule asks for.
-                        if install.is_some() {
-                            break;
-                        }
-                        continue;
-                    };
+                    let mut installs = run.commands.iter().filter(|command| is_install(command));
+                    let Some(install) = installs.next() else { continue };
+                    // An install before the copy is what the rule asks for, and that of the project needs the copy.
+                    let Some(span) = copied.filter(|_| installs_dependencies(install)) else { break };
                     let is_cached = run.mounts.iter().any(|mount| mount.kind == "cache");
                     if !is_cached && !install.is_conditional && is_gpu_stage(context, index) {
                         let program = &install.program;
@@ -100,6 +96,18 @@ fn copy_before_install(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
+/// Whether a command installs packages of Python or conda, the project's own included.
+fn is_install(command: &Command) -> bool {
+    let is_local = |text: &str| text.starts_with('.') || text == "-e" || text == "--editable";
+    installs_dependencies(command) || is_pip(command) && command.args.iter().any(|arg| is_local(&arg.text))
+}
+
+fn is_pip(command: &Command) -> bool {
+    let program = command.program.as_str();
+    program.starts_with("pip") && command.is(program, "install")
+        || command.is("uv", "pip") && command.has("install")
+}
+
 /// Whether a command installs packages that do not depend on the project's own sources.
 fn installs_dependencies(command: &Command) -> bool {
     let program = command.program.as_str();
@@ -110,14 +118,12 @@ fn installs_dependencies(command: &Command) -> bool {
             _ => false,
         });
     }
-    let is_pip = program.starts_with("pip") && command.is(program, "install")
-        || program == "uv" && command.is("uv", "pip") && command.has("install");
     let is_file = |text: &str| text.starts_with("-r") || text.starts_with("--requirement");
     let is_large = |text: &str| {
         let name = text.split(['=', '<', '>', '[', '~', '!', ' ']).next().unwrap_or_default();
         LARGE_PACKAGES.contains(&name)
     };
-    is_pip && command.args.iter().any(|arg| is_file(&arg.text) || is_large(&arg.text))
+    is_pip(command) && command.args.iter().any(|arg| is_file(&arg.text) || is_large(&arg.text))
 }
 
 fn is_gpu_stage(context: &Context<'_>, stage: usize) -> bool {
@@ -198,11 +204,15 @@ fn remove(
 ) {
     for arg in command.args.iter().filter(|arg| !arg.text.starts_with('-') && !arg.is_unresolved) {
         let path = absolute(&command.workdir, &arg.text);
-        let start = path.split(['*', '?']).next().unwrap_or_default().to_owned();
-        let is_pattern = start.len() < path.len();
+        let start = path.split('*').next().unwrap_or_default().to_owned();
+        let end = path.get(start.len()..).and_then(|rest| rest.rsplit_once('*')).map(|(_, end)| end);
         let covers = |file: &str| {
-            file.strip_prefix(&start)
-                .is_some_and(|rest| is_pattern || rest.is_empty() || rest.starts_with('/'))
+            let rest = file.strip_prefix(&start).unwrap_or_default();
+            match end {
+                // A pattern that ends with `*` takes directories, too.
+                Some(end) => end.is_empty() || rest.ends_with(end) && !rest.contains('/'),
+                None => rest.is_empty() || rest.starts_with('/'),
+            }
         };
         let gone: Vec<String> = files
             .range(start.clone()..)

@@ -99,7 +99,7 @@ RUN rm -f /etc/apt/sources.list.d/machine-learning.list
     Rule {
         code: "CD0774",
         name: "upgraded-cuda-packages",
-        severity: Severity::Warning,
+        severity: Severity::Note,
         also: &[],
         is_fixable: false,
         bad: "FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN apt-get update && apt-get -y upgrade\n",
@@ -263,7 +263,8 @@ fn what_is_installed(name: &str, image: &ImageTag, own: CudaVersion) -> Option<S
     if version != own {
         Some(format!("installs CUDA {version} next to the image's {own}"))
     } else if is_devel {
-        Some(format!("is in the `-devel` image of CUDA {own} already, apart from profilers and samples"))
+        let rest = if part == "toolkit" { ", apart from profilers and samples" } else { "" };
+        Some(format!("is in the `-devel` image of CUDA {own} already{rest}"))
     } else {
         None
     }
@@ -319,7 +320,10 @@ fn rotated_repository_key(context: &Context<'_>, report: &mut Report<'_, '_>) {
         if arg.text.contains("3bf863cc") || arg.text.contains("cuda-keyring") {
             renewed.insert(stage);
         } else if arg.text.contains("7fa2af80") {
-            let is_key = arg.text.contains("7fa2af80.pub") && !arg.text.contains("machine-learning");
+            // A local repository has the key that signs it.
+            let is_key = arg.text.contains("://")
+                && arg.text.contains("7fa2af80.pub")
+                && !arg.text.contains("machine-learning");
             keys.extend((is_key && !["rm", "echo"].contains(&program)).then_some((stage, arg)));
         } else if arg.text.contains("compute/cuda/repos") {
             subscribed.insert(stage);
@@ -416,7 +420,7 @@ fn upgraded_cuda_packages(context: &Context<'_>, report: &mut Report<'_, '_>) {
         }
         let Some(image) = context.cuda_image(stage) else { continue };
         let message = format!(
-            "the upgrade replaces CUDA packages of the {} image by those the repository has that day, in a second copy",
+            "the upgrade may replace cuda-compat and other packages of the {} image by those of that day",
             image.cuda
         );
         report.add(command.span, message, "take a newer tag, or hold them first: `apt-mark hold 'cuda-*'`");

@@ -235,13 +235,16 @@ fn evidence<'a>(context: &Context<'a>, capability: &str) -> Option<(&'a str, Spa
         let is_codec = |text: &str| options.contains(&text) || text.contains("nv-codec-headers");
         let arg = command.args.iter().find(|arg| is_video && is_codec(&arg.text));
         if let Some(arg) = arg {
-            return Some((arg.text.as_str(), arg.span));
+            let is_option = arg.text.starts_with('-');
+            return Some((if is_option { arg.text.as_str() } else { "nv-codec-headers" }, arg.span));
         }
     }
     for (_, command) in context.image_commands() {
         let is_graphics =
             |name: &str| name.starts_with("libvulkan") || ["vulkan-tools", "virtualgl"].contains(&name);
-        let package = installed(command).find(|(_, name)| !is_video && is_graphics(name));
+        // On other base images, Vulkan may be for GPUs of other makers.
+        let is_wanted = !is_video && context.image_base().is_some();
+        let package = installed(command).find(|(_, name)| is_wanted && is_graphics(name));
         if let Some((arg, name)) = package {
             return Some((name, arg.span));
         }

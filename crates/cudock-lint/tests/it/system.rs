@@ -91,6 +91,11 @@ fn the_key_counts_where_the_repository_is_used() {
             (BASE, &format!("{key}\n{list}"), 0),
             (UBUNTU, &format!("ADD {repository}/7fa2af80.pub /key\n{list}"), 1),
             (UBUNTU, &format!("RUN apt-key del 7fa2af80\n{list}"), 0),
+            (
+                UBUNTU,
+                &format!("RUN apt-key add /var/cuda-repo-ubuntu2004-11-4-local/7fa2af80.pub\n{list}"),
+                0,
+            ),
         ],
     );
     let text = format!("{UBUNTU}{key}\n{list}\n");
@@ -271,6 +276,7 @@ fn variables_of_the_toolkit_are_judged_by_value() {
             (BASE, "RUN apt-get install -y vulkan-tools", 1),
             (BASE, "RUN apt-get install -y ffmpeg libgl1 libegl1", 0),
             (UBUNTU, "RUN apt-get install -y vulkan-tools", 0),
+            (UBUNTU, "ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility\nRUN apt-get install -y libvulkan1", 0),
             (UBUNTU, "ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility MUJOCO_GL=egl", 1),
             (UBUNTU, "ENV NVIDIA_DRIVER_CAPABILITIES=all MUJOCO_GL=egl", 0),
             (UBUNTU, "ENV NVIDIA_DRIVER_CAPABILITIES=$CAPS MUJOCO_GL=egl", 0),
@@ -306,6 +312,8 @@ fn apt_is_judged_per_layer() {
         &[
             (UBUNTU, "RUN apt-get install -y git curl", 0),
             (UBUNTU, "RUN apt install -y python3-pip", 1),
+            (UBUNTU, "RUN apt install -y python3-pip build-essential", 0),
+            (DEVEL, "RUN apt install -y python3-pip", 0),
             (UBUNTU, "RUN apt-get install -y -o APT::Install-Recommends=false python3-pip", 0),
             (UBUNTU, "RUN <<EOF\napt-get install -y --no-install-recommends ffmpeg\nEOF", 0),
             ("FROM ubuntu:22.04 AS b\nRUN apt-get install -y ffmpeg\n", "FROM ubuntu:22.04", 0),
@@ -326,6 +334,8 @@ fn apt_is_judged_per_layer() {
     );
     let text = format!("{UBUNTU}RUN apt-get update\nRUN apt-get install -y git\n");
     assert_eq!(fixed(&text, "CD0776"), text, "the second RUN needs the lists");
+    let text = format!("{UBUNTU}RUN apt-get install -y ffmpeg git\n");
+    assert_eq!(fixed(&text, "CD0775"), text, "git needs the certificates it recommends");
     let text = format!("{UBUNTU}RUN <<EOF\napt-get update\nEOF\n");
     assert_eq!(fixed(&text, "CD0776"), text, "a here-document is not edited");
 }
@@ -335,7 +345,7 @@ fn dependencies_are_installed_before_the_sources_are_copied() {
     check(
         "CD0777",
         &[
-            (TORCH, "COPY . .\nRUN pip install -e .", 0),
+            (TORCH, "COPY . .\nRUN pip install -e . && pip install -r more.txt", 0),
             (
                 TORCH,
                 "COPY . .\nRUN --mount=type=cache,target=/root/.cache/pip pip install -r requirements.txt",
@@ -410,6 +420,7 @@ fn downloads_are_judged_by_what_they_leave() {
             (UBUNTU, "RUN git clone https://github.com/a/b && cd b && git checkout abc && make", 0),
             (UBUNTU, "RUN git clone -b main https://github.com/a/b && cd b && pip install .", 1),
             (UBUNTU, "RUN git clone https://github.com/a/b", 0),
+            (UBUNTU, "ARG V=main\nRUN git clone -b $V https://github.com/a/b && make -C b", 0),
             (UBUNTU, "RUN make && git clone https://github.com/a/b", 0),
         ],
     );
@@ -428,6 +439,8 @@ fn downloads_are_judged_by_what_they_leave() {
                 "RUN wget https://a.b/x.tar.gz -O /tmp/x.tar.gz && rm -r /tmp/x.tar.gz\nRUN rm -rf /tmp/*",
                 0,
             ),
+            (UBUNTU, "RUN wget https://a.b/tool -O /tool\nRUN rm *.whl", 0),
+            (UBUNTU, "RUN wget https://a.b/x.deb\nRUN rm *.deb", 1),
             (UBUNTU, "COPY a.whl /tmp/\nRUN pip install /tmp/a.whl && rm /tmp/a.whl", 1),
             (UBUNTU, "COPY a.py /tmp/\nRUN python /tmp/a.py && rm /tmp/a.py", 0),
             (UBUNTU, "RUN apt-get install -y g++\nRUN make && apt-get purge -y g++", 1),
