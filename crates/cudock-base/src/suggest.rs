@@ -51,11 +51,14 @@ pub fn normalize(name: &str) -> String {
 }
 
 fn similarity(query: &str, candidate: &str) -> f64 {
-    let edits = strsim::normalized_damerau_levenshtein(query, candidate);
-    // Part of a name is close to the whole name, however long that is; and one typo is one typo, however short the name.
+    let distance = strsim::damerau_levenshtein(query, candidate);
     let length = query.chars().count();
+    let longest = length.max(candidate.chars().count()).max(1);
+    #[expect(clippy::cast_precision_loss, reason = "names are short")]
+    let edits = 1.0 - distance as f64 / longest as f64;
+    // Part of a name is close to the whole name, however long that is; and one typo is one typo, however short the name.
     let part = length >= 3 && candidate.contains(query);
-    let typo = length >= 2 && strsim::damerau_levenshtein(query, candidate) == 1;
+    let typo = length >= 2 && distance == 1;
     match (part, typo) {
         // Of several names that contain it, the one that differs least comes first.
         (true, _) => 0.85 + edits / 10.0,

@@ -249,14 +249,11 @@ impl Images {
         let os = written.rsplit('-').next().unwrap_or_default();
         let is_whole = |tags: &&Tags| tags.status == TagStatus::Supported;
         let newest = self.tag.iter().filter(is_whole).map(|tags| tags.cuda).max();
-        let known = |tag: &ImageTag| {
-            let cuda = tag.cuda.parse::<CudaRelease>().ok();
-            if self.tag.iter().any(|row| of_minor(&row.cuda)) {
-                cuda.is_some_and(|cuda| of_minor(&cuda))
-            } else {
-                cuda == newest
-            }
-        };
+        let mut releases: Vec<CudaRelease> = self.tag.iter().map(|row| row.cuda).filter(of_minor).collect();
+        if releases.is_empty() {
+            releases.extend(newest);
+        }
+        let known = |tag: &ImageTag| tag.cuda.parse().is_ok_and(|cuda| releases.contains(&cuda));
         let mut tags: Vec<ImageTag> = self.all_tags().filter(known).collect();
         let wanted = kind(written).unwrap_or("base");
         let has_cudnn = written.contains("cudnn");
@@ -311,6 +308,7 @@ impl Images {
         };
         // Another flavor of the same CUDA is more similar than the same flavor of another.
         let near = among(&|known| known.cuda.starts_with(&tag.cuda));
+        let near = if near.is_empty() { among(&|known| known.os == tag.os) } else { near };
         if near.is_empty() { among(&|_| true) } else { near }
     }
 }
