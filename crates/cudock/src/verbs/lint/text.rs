@@ -79,7 +79,7 @@ fn print_summary(files: usize, total: &Totals, mode: FixMode) {
     line("");
     let mut summary = format!("{files}: {}", numbers.join(", "));
     if total.saves_bytes > 0 {
-        summary.push_str(&format!("; fixing them saves {}", bytes(total.saves_bytes)));
+        summary.push_str(&format!("; fixes save {}", bytes(total.saves_bytes)));
     }
     if total.fixable > 0 && mode == FixMode::Off {
         summary.push_str(&format!("; --fix fixes {}", total.fixable));
