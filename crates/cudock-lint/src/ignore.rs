@@ -20,7 +20,7 @@ pub(crate) struct Ignores {
 
 impl Ignores {
     /// Reads `# cudock: ignore=CD0712 (reason)`, `# hadolint ignore=DL3006`, both with `global` before `ignore`, and
-    /// BuildKit's `# check=skip=Name`. Names are compared without case.
+    /// `BuildKit`'s `# check=skip=Name`. Names are compared without case.
     pub(crate) fn read(build: &Build<'_>) -> Self {
         let mut ignores = Self::default();
         let steps = build.stages.iter().flat_map(|stage| &stage.steps).map(|step| &step.instruction);
@@ -38,9 +38,9 @@ impl Ignores {
             let at = instructions.partition_point(|one| one.span.end <= comment.span.start);
             let Some(instruction) = instructions.get(at) else { continue };
             let end = instruction.here_docs.last().map_or(instruction.span.end, |here_doc| here_doc.span.end);
-            let last = build.lines.line(end.saturating_sub(1));
+            let end_line = build.lines.line(end.saturating_sub(1));
             let (_, listed) =
-                ignores.by_line.entry(instruction.span.line).or_insert_with(|| (last, HashSet::new()));
+                ignores.by_line.entry(instruction.span.line).or_insert_with(|| (end_line, HashSet::new()));
             listed.extend(names(list));
         }
         for list in skipped_checks(build) {

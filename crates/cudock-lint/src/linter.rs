@@ -90,12 +90,11 @@ impl<'f> Linter<'f> {
         let flags = &self.flags;
         let project = manifest.map(Project::read).transpose()?;
         let lint = project.as_ref().map(|project| &project.manifest.lint);
-        let (name, driver) = match &flags.target {
-            Some(name) => (Some(name), flags.driver),
-            None => {
-                let driver = lint.and_then(|lint| lint.driver);
-                (lint.and_then(|lint| lint.target.as_ref()), flags.driver.or(driver))
-            }
+        let (name, driver) = if flags.target.is_some() {
+            (flags.target.as_ref(), flags.driver)
+        } else {
+            let driver = lint.and_then(|lint| lint.driver);
+            (lint.and_then(|lint| lint.target.as_ref()), flags.driver.or(driver))
         };
         if name.is_none() && driver.is_some() {
             return Err(SettingsError::DriverAlone);

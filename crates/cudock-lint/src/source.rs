@@ -30,8 +30,8 @@ pub(crate) fn read_from(name: &str, from: impl Read) -> Result<String, UsageErro
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let line =
-            error.as_bytes().get(..at).unwrap_or_default().iter().filter(|byte| **byte == b'\n').count() + 1;
+        let before = String::from_utf8_lossy(error.as_bytes().get(..at).unwrap_or_default());
+        let line = before.matches('\n').count() + 1;
         wrong(&format_args!("not UTF-8 at byte {at} (line {line})")).hint("Dockerfiles are UTF-8 text")
     })
 }

@@ -59,7 +59,7 @@ impl<'a> Server<'a> {
         };
         match options.map_or(Ok(ClientOptions::default()), serde_json::from_value) {
             Ok(options) => server.flags = options.into(),
-            Err(error) => server.show(format!("initializationOptions: {error}")),
+            Err(error) => server.show(&format!("initializationOptions: {error}")),
         }
         Ok(server)
     }
@@ -162,7 +162,7 @@ impl<'a> Server<'a> {
             Vec::new()
         };
         if let Some(problem) = problem {
-            self.show(problem);
+            self.show(&problem);
         }
         let Some(document) = self.documents.get_mut(uri) else { return };
         document.findings = findings;
@@ -188,9 +188,9 @@ impl<'a> Server<'a> {
     }
 
     /// Shows an error, unless it was the last one shown.
-    fn show(&mut self, message: String) {
+    fn show(&mut self, message: &str) {
         if message != self.shown {
-            self.shown.clone_from(&message);
+            message.clone_into(&mut self.shown);
             let params = ShowMessageParams { typ: MessageType::ERROR, message: format!("cudock: {message}") };
             self.send(Notification::new(ShowMessage::METHOD.to_owned(), params).into());
         }

@@ -1,4 +1,11 @@
 //! Sessions with a client in memory. A real client is in the tests of the command.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use std::thread;
 
@@ -9,7 +16,7 @@ use lsp_server::{Connection, Message, Notification, Request, RequestId, Response
 use serde_json::{Value, json};
 
 /// Runs a session: what the client sends after `initialize`, and everything that it gets.
-fn session(options: Value, messages: Vec<Message>) -> (Result<bool, LspError>, Vec<Message>) {
+fn session(options: &Value, messages: Vec<Message>) -> (Result<bool, LspError>, Vec<Message>) {
     let (server, client) = Connection::memory();
     let thread = thread::spawn(move || serve(&server, &Facts::embedded(), Date::new(2026, 11, 16).unwrap()));
     let initialize = json!({"capabilities": {}, "initializationOptions": options});
@@ -57,7 +64,7 @@ fn response(received: &[Message], id: i32) -> &Response {
 #[test]
 fn a_session_ends_by_shutdown_and_exit() {
     let end = vec![request(1, "shutdown", Value::Null), notification("exit", Value::Null)];
-    let (result, received) = session(Value::Null, end);
+    let (result, received) = session(&Value::Null, end);
     assert!(result.unwrap());
     let capabilities = &serde_json::to_value(response(&received, 0)).unwrap()["result"]["capabilities"];
     assert_eq!(capabilities["textDocumentSync"]["change"], 2);
@@ -65,7 +72,7 @@ fn a_session_ends_by_shutdown_and_exit() {
         capabilities["codeActionProvider"]["codeActionKinds"],
         json!(["quickfix", "source.fixAll.cudock"])
     );
-    let (result, _) = session(Value::Null, Vec::new());
+    let (result, _) = session(&Value::Null, Vec::new());
     assert!(!result.unwrap(), "a client that only disconnects did not ask for the end");
 }
 
@@ -79,7 +86,7 @@ fn wrong_options_are_shown_and_the_rest_works() {
         let change =
             json!({"textDocument": {"uri": "untitled:Dockerfile", "version": 2}, "contentChanges": []});
         let messages = vec![open("FROM a/b\n"), notification("textDocument/didChange", change)];
-        let (_, received) = session(options, messages);
+        let (_, received) = session(&options, messages);
         let shown = notifications(&received, "window/showMessage");
         assert_eq!(shown.len(), 1, "shown once: {shown:?}");
         assert!(shown[0]["message"].as_str().unwrap().contains(expected), "{shown:?}");
@@ -103,7 +110,7 @@ fn what_is_not_supported_or_not_open_is_answered() {
         notification("textDocument/didOpen", json!({})),
         open(&"#".repeat(4 << 20 | 1)),
     ];
-    let (_, received) = session(Value::Null, messages);
+    let (_, received) = session(&Value::Null, messages);
     let error = |id| response(&received, id).response_result.as_ref().err().map(|error| error.code);
     assert_eq!((error(1), error(2), error(3)), (Some(-32601), None, Some(-32602)));
     let published = notifications(&received, "textDocument/publishDiagnostics");

@@ -134,7 +134,7 @@ fn fixes_are_shown_as_a_diff_and_then_written() {
         "{}",
         shown(&output)
     );
-    let fixed = RECOMMENDED.replace("install -y", "install -y --no-install-recommends");
+    let fixed = RECOMMENDED.replace("install -y", "install --no-install-recommends -y");
     assert_eq!(fs::read_to_string(&path).unwrap(), fixed);
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(json_of(&lint_in(directory.path(), &["--fix", "--format", "json"]))["files"][0]["fixed"], 0);

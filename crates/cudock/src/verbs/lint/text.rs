@@ -77,13 +77,13 @@ fn print_summary(files: usize, total: &Totals, mode: FixMode) {
         return;
     }
     line("");
-    let mut summary = format!("{files}: {}", numbers.join(", "));
+    let mut summary = vec![format!("{files}: {}", numbers.join(", "))];
     if total.saves_bytes > 0 {
-        summary.push_str(&format!("; fixing them saves {}", bytes(total.saves_bytes)));
+        summary.push(format!("fixes save {}", bytes(total.saves_bytes)));
     }
     if total.fixable > 0 && mode == FixMode::Off {
-        summary.push_str(&format!("; --fix fixes {}", total.fixable));
+        summary.push(format!("--fix fixes {}", total.fixable));
     }
     let style = if total.errors > 0 { RED } else { YELLOW };
-    line(styled(style, &summary));
+    line(styled(style, &summary.join("; ")));
 }
