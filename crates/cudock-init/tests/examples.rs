@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use cudock_compat::{BuildContext, Context, Target, gather_dockerfile, judge};
 use cudock_facts::Facts;
 use cudock_init::{Detected, InitContext, InitOptions, Scaffold, detect, generate};
+use cudock_lint::{LintOptions, LintTarget, lint};
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
@@ -59,7 +60,7 @@ fn the_kind_of_each_example_is_detected() {
 }
 
 #[test]
-fn generated_files_are_as_reviewed() {
+fn generated_files_are_as_reviewed_and_lint_clean() {
     let facts = Facts::embedded();
     let cases = [
         ("cmake-cuda", "T4", None),
@@ -84,7 +85,13 @@ fn generated_files_are_as_reviewed() {
         let scaffold = scaffold(name, target.as_ref(), &InitOptions::default()).unwrap();
         let snapshot =
             format!("{name}-{}", [Some(gpu), driver].into_iter().flatten().collect::<Vec<_>>().join("-"));
-        insta::assert_snapshot!(snapshot, text(&scaffold));
+        insta::assert_snapshot!(snapshot.clone(), text(&scaffold));
+        let lint_target = target.map_or(LintTarget::Cpu, |target| LintTarget::Gpu(Box::new(target)));
+        let files = BuildContext::new(&example(name));
+        let options = LintOptions { target: Some(&lint_target), files: &files, ..LintOptions::new(&facts) };
+        let dockerfile = scaffold.files.iter().find(|file| file.path == "Dockerfile").unwrap();
+        let findings = lint("Dockerfile", &dockerfile.text, &options).unwrap();
+        assert!(findings.is_empty(), "{snapshot}: {findings:#?}");
     }
 }
 
