@@ -3,8 +3,13 @@
 //! A [`Rule`] is an entry of one table: its code, its severity, a function over the model of the file, and two examples that
 //! the tests and the documentation use. A finding is computed for a target where there is one, and fixes are edits of the
 //! original text, so that everything that is not fixed stays as it is, byte for byte.
+#![allow(
+    clippy::case_sensitive_file_extension_comparisons,
+    reason = "file names in images are case-sensitive"
+)]
 
 pub mod codes;
+
 mod context;
 mod discover;
 mod files;

@@ -113,8 +113,8 @@ fn package_lists_kept(context: &Context<'_>, report: &mut Report<'_, '_>) {
         let message = "the package lists stay in the layer";
         let mut finding = report.finding(update.span, message, format!("end the RUN with `&& {CLEAN}`"));
         let ends_script =
-            |last: &&Command| last.is_exact && last.operator.is_empty() && last.span.end == run.script.end;
-        if run.commands.last().filter(ends_script).is_some() && !needs_lists.contains(&at) {
+            |last: &Command| last.is_exact && last.operator.is_empty() && last.span.end == run.script.end;
+        if run.commands.last().is_some_and(ends_script) && !needs_lists.contains(&at) {
             let edit = context.insert(run.script.end, format!(" && {CLEAN}"));
             finding = finding.suggest("remove the lists", vec![edit]);
         }

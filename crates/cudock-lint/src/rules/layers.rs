@@ -248,16 +248,11 @@ fn downloaded_file(command: &Command) -> Option<String> {
             }
             None => name(),
         },
-        "curl" => match command.value_of("-o").or_else(|| command.value_of("--output")) {
-            Some(file) => Some(file),
-            None => {
-                let is_remote =
-                    |arg: &str| arg.starts_with('-') && !arg.starts_with("--") && arg.contains('O');
-                let writes =
-                    command.args.iter().any(|arg| is_remote(&arg.text) || arg.text == "--remote-name");
-                writes.then(name).flatten()
-            }
-        },
+        "curl" => command.value_of("-o").or_else(|| command.value_of("--output")).or_else(|| {
+            let is_remote = |arg: &str| arg.starts_with('-') && !arg.starts_with("--") && arg.contains('O');
+            let writes = command.args.iter().any(|arg| is_remote(&arg.text) || arg.text == "--remote-name");
+            writes.then(name).flatten()
+        }),
         _ => None,
     }?;
     (file != "-" && !file.starts_with('$')).then(|| absolute(&command.workdir, file))

@@ -63,23 +63,19 @@ pub(super) fn stages_differ_in_cuda(context: &Context<'_>, report: &mut Report<'
         if missing == Some(None) || !program.is_cuda || !seen.insert(span.start) {
             continue;
         }
-        match missing.flatten() {
-            Some(library) => report.add(
-                span,
-                format!(
-                    "`{path}` needs {library} of CUDA {other} from {name}, and this image has CUDA {own}"
-                ),
-                fix,
-            ),
-            None => {
-                let message = format!(
-                    "`{path}` was built with CUDA {other} in {name}, and this image has the libraries of CUDA {own}"
-                );
-                let mut finding = report.finding(span, message, fix);
-                finding.severity = Severity::Warning;
-                report.push(finding);
-            }
+        if let Some(library) = missing.flatten() {
+            let message = format!(
+                "`{path}` needs {library} of CUDA {other} from {name}, and this image has CUDA {own}"
+            );
+            report.add(span, message, fix);
+            continue;
         }
+        let message = format!(
+            "`{path}` was built with CUDA {other} in {name}, and this image has the libraries of CUDA {own}"
+        );
+        let mut finding = report.finding(span, message, fix);
+        finding.severity = Severity::Warning;
+        report.push(finding);
     }
 }
 

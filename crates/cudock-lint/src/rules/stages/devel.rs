@@ -103,10 +103,10 @@ fn need(context: &Context<'_>) -> Need {
     for step in context.build.steps(last) {
         match &step.kind {
             StepKind::Cmd(start) | StepKind::Entrypoint(start) => starts = Some(start),
-            StepKind::Run(run) => {
-                if run.commands.iter().any(|command| is_compiler(command) || installs_tools(command)) {
-                    need = Need::Perhaps;
-                }
+            StepKind::Run(run)
+                if run.commands.iter().any(|command| is_compiler(command) || installs_tools(command)) =>
+            {
+                need = Need::Perhaps;
             }
             StepKind::Copy(copy) => {
                 has_program |= !copy.sources.iter().all(|source| is_text(&source.text));

@@ -75,14 +75,12 @@ pub(super) struct Program {
 impl Program {
     /// Whether a copy of a path contains it.
     fn is_in(&self, path: &str) -> bool {
-        match &self.output {
-            Some(output) => is_below(output, path),
-            None => {
-                let is_output = path.split('/').any(|name| OUTPUT_DIRECTORIES.contains(&name));
-                self.directories.iter().any(|directory| is_below(path, directory))
-                    || is_output && self.workdir.len() > 1 && is_below(path, &self.workdir)
-            }
+        if let Some(output) = &self.output {
+            return is_below(output, path);
         }
+        let is_output = path.split('/').any(|name| OUTPUT_DIRECTORIES.contains(&name));
+        self.directories.iter().any(|directory| is_below(path, directory))
+            || is_output && self.workdir.len() > 1 && is_below(path, &self.workdir)
     }
 }
 
