@@ -66,7 +66,7 @@ const NEAR_MISSES: &[(&str, &[&str])] = &[
         &["CD0737"],
     ),
     (
-        "FROM python:3.12-slim\nUSER app\nRUN --mount=type=cache,target=/home/app/.cache/pip pip install torch==2.9.1\n",
+        "FROM python:3.12-slim\nUSER ann\nRUN --mount=type=cache,target=/home/ann/.cache/pip pip install torch==2.9.1\n",
         &[],
     ),
     // duplicate CUDA
