@@ -203,7 +203,8 @@ fn instruction(joined: &Joined, span: Span) -> Result<Instruction, SyntaxError> 
         return Err(SyntaxError::new(span.line, 1, format!("unknown instruction `{}`", excerpt(word))));
     }
     let arguments = rest.trim();
-    if arguments.is_empty() {
+    // Without arguments, these two reset what the base image starts.
+    if arguments.is_empty() && !["CMD", "ENTRYPOINT"].contains(&keyword.as_str()) {
         let column = word.chars().count() + 1;
         return Err(SyntaxError::new(span.line, column, format!("{keyword} without arguments")));
     }
@@ -291,7 +292,7 @@ mod tests {
 
     #[test]
     fn everything_buildkit_accepts_is_parsed() {
-        let cases: [(&str, &[&str]); 13] = [
+        let cases: [(&str, &[&str]); 14] = [
             ("from a\nrun x\n", &["1 FROM a", "2 RUN x"]),
             ("FROM a\r\nRUN x \\\r\n  y\r\n", &["1 FROM a", "2 RUN x   y"]),
             (
@@ -308,6 +309,7 @@ mod tests {
             ("ONBUILD ENV A=<<E\nUSER x", &["1 ONBUILD ENV A=<<E", "2 USER x"]),
             ("RUN echo '<<E' $((1<<2)) <<< b\nUSER x", &["1 RUN echo '<<E' $((1<<2)) <<< b", "2 USER x"]),
             ("RUN x \\", &["1 RUN x"]),
+            ("FROM a\nENTRYPOINT\n", &["1 FROM a", "2 ENTRYPOINT "]),
         ];
         for (text, expected) in cases {
             assert_eq!(shown(text), expected, "{text}");

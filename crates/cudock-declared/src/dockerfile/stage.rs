@@ -151,11 +151,11 @@ impl<'a> StageReader<'a> {
             "ENV" => self.environment(instruction)?,
             "RUN" => self.run(instruction),
             "CMD" => {
-                self.arguments = Some(command(&instruction.arguments.text));
+                self.arguments = start_command(instruction);
                 self.arguments_are_inherited = false;
             }
             "ENTRYPOINT" => {
-                self.entrypoint = Some(command(&instruction.arguments.text));
+                self.entrypoint = start_command(instruction);
                 if self.arguments_are_inherited {
                     self.arguments = None;
                 }
@@ -368,6 +368,12 @@ fn set_platform(variables: &mut Variables, arch: Arch) {
 
 fn no_default(name: &str) -> String {
     format!("build argument {} has no default", excerpt(name))
+}
+
+/// What `CMD` or `ENTRYPOINT` starts; nothing without arguments.
+fn start_command(instruction: &Instruction) -> Option<Command> {
+    let text = instruction.arguments.text.as_str();
+    (!text.is_empty()).then(|| command(text))
 }
 
 /// A JSON list is the exec form; anything else is the shell form.

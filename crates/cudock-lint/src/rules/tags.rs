@@ -188,6 +188,10 @@ fn image_does_not_exist(context: &Context<'_>, report: &mut Report<'_, '_>) {
         );
         let message = format!("`{image}` does not exist: {reason} (\"manifest unknown\")");
         let mut finding = report.finding(stage.image.span, message, fix);
+        if context.needed.get(index) == Some(&false) {
+            // A build of the last stage does not pull it.
+            finding.severity = Severity::Note;
+        }
         if let Some(same) = same.filter(|_| repository == "nvidia/cuda")
             && let Some(edit) = context.replace_in_image(index, tag, same)
         {
@@ -247,6 +251,11 @@ fn end_of_life_distribution(context: &Context<'_>, report: &mut Report<'_, '_>) 
         let (repository, tag) = split_reference(image);
         let Some(system) = tables.system(repository, tag) else { continue };
         let Some(end) = system.end_of_life.filter(|end| *end <= tables.table.as_of) else { continue };
+        let is_missing =
+            repository == "nvidia/cuda" && matches!(tables.cuda_image(tag), CudaImage::Missing { .. });
+        if is_missing || context.needed.get(index) == Some(&false) {
+            continue;
+        }
         let moved = moved_packages(context, index, system).map_or_else(String::new, |host| {
             format!(", and its packages moved to {host}: installing any fails")
         });

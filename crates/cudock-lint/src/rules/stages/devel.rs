@@ -180,7 +180,12 @@ pub(super) fn devel_in_final_stage(context: &Context<'_>, report: &mut Report<'_
 }
 
 pub(super) fn compiler_shipped(context: &Context<'_>, report: &mut Report<'_, '_>) {
-    let Some(stage) = devel_stage(context).filter(|_| need(context) == Need::Perhaps) else { return };
+    // Python packages may compile at run time: DeepSpeed, Triton, CuPy.
+    let managers = ["conda", "mamba", "micromamba", "pip", "pip3", "pixi", "poetry", "uv"];
+    let has_python =
+        context.image_commands().any(|(_, command)| managers.contains(&command.program.as_str()));
+    let stage = devel_stage(context).filter(|_| !has_python && need(context) == Need::Perhaps);
+    let Some(stage) = stage else { return };
     let Some(span) = context.build.base_image(context.build.last()).map(|image| image.span) else { return };
     let message = format!("the image ships nvcc, headers and static libraries{}", at_least(stage.saving));
     let fix = format!(
