@@ -1,5 +1,7 @@
 //! Access to the files of a build context.
 
+pub(super) use cudock_dockerfile::join;
+
 /// The files of a build context. Paths are relative to its root, with `/` and without `.` or `..`.
 pub trait Files {
     /// The text of a file; `None` if it does not exist or is too large.
@@ -21,22 +23,6 @@ impl Files for NoFiles {
     fn below(&self, _: &str) -> Vec<String> {
         Vec::new()
     }
-}
-
-/// Joins `path` to `directory`, without `.` and `..`. An absolute path stays itself.
-pub(super) fn join(directory: &str, path: &str) -> String {
-    let start = if path.starts_with('/') { "" } else { directory };
-    let mut parts: Vec<&str> = Vec::new();
-    for part in start.split('/').chain(path.split('/')) {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }
 
 /// The directory a path is in; empty at the root.

@@ -14,7 +14,7 @@ use crate::rules::Rule;
 use crate::{LintOptions, LintTarget};
 
 /// A Dockerfile with everything that rules need to judge it.
-pub struct Context<'a> {
+pub struct LintContext<'a> {
     pub build: &'a Build<'a>,
     pub path: &'a str,
     pub facts: &'a Facts,
@@ -57,7 +57,7 @@ pub struct Installed<'c, 'a> {
     pub by: RunCommand<'a>,
 }
 
-impl<'a> Context<'a> {
+impl<'a> LintContext<'a> {
     pub(crate) fn new(build: &'a Build<'a>, path: &'a str, options: &LintOptions<'a>) -> Self {
         Self {
             build,
@@ -265,12 +265,16 @@ fn settings<'a>(build: &'a Build<'a>) -> HashMap<&'a str, Vec<StageSetting<'a>>>
 /// Takes the findings of one rule.
 pub struct Report<'a, 'f> {
     rule: &'static Rule,
-    context: &'a Context<'a>,
+    context: &'a LintContext<'a>,
     findings: &'f mut Vec<Finding>,
 }
 
 impl<'a, 'f> Report<'a, 'f> {
-    pub(crate) fn new(rule: &'static Rule, context: &'a Context<'a>, findings: &'f mut Vec<Finding>) -> Self {
+    pub(crate) fn new(
+        rule: &'static Rule,
+        context: &'a LintContext<'a>,
+        findings: &'f mut Vec<Finding>,
+    ) -> Self {
         Self { rule, context, findings }
     }
 

@@ -29,7 +29,7 @@ use cudock_facts::Facts;
 use cudock_facts::finding::Finding;
 use cudock_target::Target;
 
-pub use context::{Context, Report};
+pub use context::{LintContext, Report};
 pub use files::{FixMode, LintError, LintedFile, dockerfiles};
 pub use fix::{Fixed, apply, fix_all};
 pub use linter::{LintFlags, LintSettings, Linter, SettingsError};
@@ -77,7 +77,7 @@ impl<'a> LintOptions<'a> {
 /// Lints one Dockerfile. `path` is what findings name.
 pub fn lint(path: &str, text: &str, options: &LintOptions<'_>) -> Result<Vec<Finding>, SyntaxError> {
     let build = Build::read(text)?;
-    let context = Context::new(&build, path, options);
+    let context = LintContext::new(&build, path, options);
     let ignores = ignore::Ignores::read(&build);
     let mut findings = Vec::new();
     for rule in RULES.iter().flat_map(|group| group.iter()) {

@@ -10,7 +10,7 @@ use cudock_compat::codes::BASE_IMAGE_MISSING;
 use cudock_facts::finding::{Finding, Severity, TextRegion};
 use cudock_registry::{Client, Error, Options, Reference};
 
-use crate::context::Context;
+use crate::context::LintContext;
 
 /// Asks registries for images, for each once.
 pub struct ImageCheck {
@@ -36,7 +36,7 @@ impl ImageCheck {
     }
 
     /// Adds a finding for each base image that does not exist, unless the tables already know that.
-    pub(crate) fn check(&self, context: &Context<'_>, findings: &mut Vec<Finding>) {
+    pub(crate) fn check(&self, context: &LintContext<'_>, findings: &mut Vec<Finding>) {
         let known: HashSet<usize> = findings
             .iter()
             .filter(|finding| finding.code == BASE_IMAGE_MISSING)

@@ -61,5 +61,5 @@ pub fn serve_stdio(facts: &Facts, today: Date) -> Result<bool, LspError> {
 
 /// Serves a client until it disconnects. Returns whether it asked for that.
 pub fn serve(connection: &Connection, facts: &Facts, today: Date) -> Result<bool, LspError> {
-    server::Server::start(connection, facts, today)?.run()
+    server::LanguageServer::start(connection, facts, today)?.run()
 }

@@ -28,7 +28,7 @@ use crate::document::Document;
 use crate::hover::hover;
 use crate::{ClientOptions, LspError};
 
-pub(crate) struct Server<'a> {
+pub(crate) struct LanguageServer<'a> {
     connection: &'a Connection,
     facts: &'a Facts,
     today: Date,
@@ -39,7 +39,7 @@ pub(crate) struct Server<'a> {
     shown: String,
 }
 
-impl<'a> Server<'a> {
+impl<'a> LanguageServer<'a> {
     /// Answers the `initialize` request.
     pub(crate) fn start(connection: &'a Connection, facts: &'a Facts, today: Date) -> Result<Self, LspError> {
         // The rest of the parameters is not needed, and clients are ahead of any list of them.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use cudock_base::shell::Script;
 use cudock_base::{Arch, Span};
-use cudock_dockerfile::{Argument, ExpandedCommand, NoteAt};
+use cudock_dockerfile::{Argument, ExpandedCommand, NoteAt, assignment};
 
 use super::stage_fs::StageFs;
 use super::variables::Variables;
@@ -385,13 +385,4 @@ fn is_pip(program: &str) -> bool {
     program
         .strip_prefix("pip")
         .is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
-}
-
-/// `NAME=value`, with the value if it is known.
-fn assignment(arg: &Argument) -> Option<(String, Option<String>)> {
-    let (name, value) = arg.text.split_once('=')?;
-    let is_name = !name.is_empty()
-        && !name.starts_with(|first: char| first.is_ascii_digit())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    is_name.then(|| (name.to_owned(), (!arg.is_unresolved).then(|| value.to_owned())))
 }

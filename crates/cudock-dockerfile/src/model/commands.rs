@@ -42,7 +42,7 @@ pub struct Command {
     pub operator: String,
     /// Files that its output is written to.
     pub outputs: Vec<String>,
-    /// Requirements that the shell reads as redirections, for want of quotes: `torch>=2`. Empty unless it is exact.
+    /// Requirements that the shell reads as redirections, because they have no quotes: `torch>=2`. Empty unless it is exact.
     pub unquoted: Vec<Span>,
 }
 
@@ -86,12 +86,6 @@ impl Command {
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.set.iter().rev().find(|(own, _)| own == name)?.1.as_deref()
     }
-
-    /// The command as one line.
-    pub fn text(&self) -> String {
-        let args = self.args.iter().map(|arg| arg.text.as_str());
-        std::iter::once(self.program.as_str()).chain(args).collect::<Vec<_>>().join(" ")
-    }
 }
 
 /// A JSON list of strings.
@@ -115,7 +109,7 @@ pub(super) fn of_list(list: Vec<String>, span: Span, workdir: &str) -> Vec<Comma
     let mut reader = ScriptReader::new(workdir, &lookup, &locate);
     let args: Vec<Argument> =
         list.into_iter().map(|text| Argument { text, is_unresolved: false, bytes: 0..0 }).collect();
-    let context = Context { within: Some(span), depth: 0, operator: "", outputs: &[], unquoted: &[] };
+    let context = CommandContext { within: Some(span), depth: 0, operator: "", outputs: &[], unquoted: &[] };
     reader.command(&args, context);
     reader.commands
 }
@@ -146,7 +140,7 @@ struct ScriptReader<'a> {
 
 /// Where a command stands.
 #[derive(Clone, Copy)]
-struct Context<'c> {
+struct CommandContext<'c> {
     /// The span of the command whose argument the script is.
     within: Option<Span>,
     depth: usize,
@@ -182,7 +176,7 @@ impl<'a> ScriptReader<'a> {
                 written.filter_map(|redirect| target(redirect.target.span.clone())).collect();
             let unquoted: Vec<_> =
                 command.redirects.iter().filter_map(|one| unquoted(text, &command, one)).collect();
-            let context = Context {
+            let context = CommandContext {
                 within,
                 depth,
                 operator: command.operator,
@@ -204,7 +198,7 @@ impl<'a> ScriptReader<'a> {
         }
     }
 
-    fn command(&mut self, args: &[Argument], context: Context<'_>) {
+    fn command(&mut self, args: &[Argument], context: CommandContext<'_>) {
         let mut args = args;
         let mut set = Vec::new();
         let mut is_behind_prefix = false;
@@ -241,7 +235,7 @@ impl<'a> ScriptReader<'a> {
         if context.depth < MAX_DEPTH
             && let Some(inner) = inner(name_of(&first.text), arguments)
         {
-            let deeper = Context { depth: context.depth + 1, ..context };
+            let deeper = CommandContext { depth: context.depth + 1, ..context };
             match inner {
                 Inner::Args(args) => {
                     let before: Vec<_> =
@@ -285,7 +279,7 @@ impl<'a> ScriptReader<'a> {
             unquoted: context.unquoted.iter().cloned().map(self.locate).collect(),
         });
         if let Some(args) = run {
-            self.command(args, Context { depth: context.depth + 1, ..context });
+            self.command(args, CommandContext { depth: context.depth + 1, ..context });
         }
     }
 }
@@ -350,7 +344,7 @@ fn inner<'a>(program: &str, args: &'a [Argument]) -> Option<Inner<'a>> {
 }
 
 /// `NAME=value`, with the value if it is known.
-fn assignment(arg: &Argument) -> Option<(String, Option<String>)> {
+pub fn assignment(arg: &Argument) -> Option<(String, Option<String>)> {
     let (name, value) = arg.text.split_once('=')?;
     let is_name = !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use cudock_base::{LineIndex, Span};
 
-pub use commands::{Command, CommandArg};
+pub use commands::{Command, CommandArg, assignment};
 use commands::{commands_of, exec_form};
 
 use crate::expand::{Expanded, expand_arg, split_args};
@@ -74,8 +74,8 @@ pub enum StepKind {
     Run(Run),
     /// `COPY` and `ADD`.
     Copy(Copy),
-    Cmd(Start),
-    Entrypoint(Start),
+    Cmd(StartCommand),
+    Entrypoint(StartCommand),
     User(Expanded),
     Workdir(Expanded),
     Shell(Vec<String>),
@@ -163,7 +163,7 @@ pub struct CopyPath {
 
 /// What `CMD` or `ENTRYPOINT` starts.
 #[derive(Debug)]
-pub struct Start {
+pub struct StartCommand {
     /// Whether it is a JSON list, and not a command for a shell.
     pub is_exec: bool,
     pub commands: Vec<Command>,
@@ -260,20 +260,6 @@ impl<'t> Build<'t> {
             }
         }
         needed
-    }
-
-    /// The `ENV` settings that a stage's program sees, the last of each name, with the index of the stage that has it.
-    pub fn environment(&self, stage: usize) -> HashMap<&str, (usize, &Setting)> {
-        let mut seen: HashMap<&str, (usize, &Setting)> = HashMap::new();
-        for (index, stage) in self.chain(stage) {
-            for step in stage.steps.iter().rev() {
-                let StepKind::Env(settings) = &step.kind else { continue };
-                for setting in settings.iter().rev() {
-                    seen.entry(setting.name.as_str()).or_insert((index, setting));
-                }
-            }
-        }
-        seen
     }
 }
 
@@ -572,11 +558,11 @@ impl Reader<'_> {
         commands
     }
 
-    fn start(&self, instruction: &Instruction) -> Start {
+    fn start(&self, instruction: &Instruction) -> StartCommand {
         let text = instruction.arguments.text.as_str();
         let is_exec = exec_form(text).is_some();
         let commands = if self.is_posix || is_exec { self.commands(instruction, text) } else { Vec::new() };
-        Start { is_exec, commands }
+        StartCommand { is_exec, commands }
     }
 
     fn copy(&self, instruction: &Instruction) -> Option<Copy> {
@@ -619,8 +605,13 @@ fn known(setting: &Setting) -> Option<String> {
     value.unknown.is_none().then(|| value.text.clone())
 }
 
-/// Joins a path to a directory, both absolute, without `.` and `..`.
+/// Joins a path to a directory, without `.` and `..`; the result starts with `/`.
 pub fn absolute(directory: &str, path: &str) -> String {
+    format!("/{}", join(directory, path))
+}
+
+/// Joins `path` to `directory`, without `.` and `..`. An absolute path stays itself; the result has no leading `/`.
+pub fn join(directory: &str, path: &str) -> String {
     let start = if path.starts_with('/') { "" } else { directory };
     let mut parts: Vec<&str> = Vec::new();
     for part in start.split('/').chain(path.split('/')) {
@@ -632,5 +623,5 @@ pub fn absolute(directory: &str, path: &str) -> String {
             part => parts.push(part),
         }
     }
-    format!("/{}", parts.join("/"))
+    parts.join("/")
 }

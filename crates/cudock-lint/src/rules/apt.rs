@@ -7,7 +7,7 @@ use cudock_facts::finding::Severity;
 
 use super::Rule;
 use super::packages::{does, installed, is_apt};
-use crate::context::{Context, Report};
+use crate::context::{LintContext, Report};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The runs of the image with their position among its steps.
-fn image_runs<'a>(context: &Context<'a>) -> impl Iterator<Item = (usize, &'a Run)> {
+fn image_runs<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &'a Run)> {
     context.image_steps().into_iter().enumerate().filter_map(|(at, step)| match &step.kind {
         StepKind::Run(run) => Some((at, run)),
         _ => None,
@@ -51,7 +51,7 @@ const RECOMMENDED: [(&str, u64, bool); 6] = [
     ("ffmpeg", 203, false),
 ];
 
-fn recommended_packages(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn recommended_packages(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let mentions = |command: &Command| {
         let texts = command.args.iter().map(|arg| arg.text.as_str());
         texts
@@ -90,7 +90,7 @@ fn recommended_packages(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn package_lists_kept(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn package_lists_kept(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     const CLEAN: &str = "rm -rf /var/lib/apt/lists/*";
     let needs_lists = later_runs_need_lists(context);
     for (at, run) in image_runs(context) {
@@ -123,7 +123,7 @@ fn package_lists_kept(context: &Context<'_>, report: &mut Report<'_, '_>) {
 }
 
 /// The steps after which something may install packages without reading the lists again.
-fn later_runs_need_lists(context: &Context<'_>) -> HashSet<usize> {
+fn later_runs_need_lists(context: &LintContext<'_>) -> HashSet<usize> {
     let mut needed = HashSet::new();
     let mut is_needed = false;
     let runs: Vec<(usize, &Run)> = image_runs(context).collect();

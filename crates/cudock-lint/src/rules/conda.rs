@@ -10,7 +10,7 @@ use pep440_rs::Version;
 use super::Rule;
 use super::pip::{install_arg, is_pip};
 use crate::LintTarget;
-use crate::context::{Context, Report, RunCommand};
+use crate::context::{LintContext, Report, RunCommand};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -132,7 +132,7 @@ fn installs(command: &Command) -> bool {
 }
 
 /// The installations of all stages that no condition guards.
-fn installations<'a>(context: &Context<'a>) -> impl Iterator<Item = RunCommand<'a>> {
+fn installations<'a>(context: &LintContext<'a>) -> impl Iterator<Item = RunCommand<'a>> {
     context.run_commands().copied().filter(|by| installs(by.command) && !by.command.is_conditional)
 }
 
@@ -155,7 +155,10 @@ fn channels(command: &Command) -> Vec<&str> {
 }
 
 /// The conda packages that a command names.
-fn packages<'c>(context: &'c Context<'_>, by: RunCommand<'_>) -> impl Iterator<Item = &'c DeclaredPackage> {
+fn packages<'c>(
+    context: &'c LintContext<'_>,
+    by: RunCommand<'_>,
+) -> impl Iterator<Item = &'c DeclaredPackage> {
     let span = by.command.span;
     let all = context.declared.get(by.stage).map(|declared| declared.packages.as_slice()).unwrap_or_default();
     all.iter().filter(move |package| {
@@ -166,7 +169,10 @@ fn packages<'c>(context: &'c Context<'_>, by: RunCommand<'_>) -> impl Iterator<I
 }
 
 /// The CUDA packages that a command names.
-fn cuda_packages<'c>(context: &'c Context<'_>, by: RunCommand<'_>) -> impl Iterator<Item = &'c CudaPackage> {
+fn cuda_packages<'c>(
+    context: &'c LintContext<'_>,
+    by: RunCommand<'_>,
+) -> impl Iterator<Item = &'c CudaPackage> {
     let span = by.command.span;
     let all =
         context.declared.get(by.stage).map(|declared| declared.cuda_packages.as_slice()).unwrap_or_default();
@@ -175,7 +181,7 @@ fn cuda_packages<'c>(context: &'c Context<'_>, by: RunCommand<'_>) -> impl Itera
     })
 }
 
-fn unpinned_installer(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn unpinned_installer(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let moving =
         ["miniconda3-latest", "miniforge/releases/latest/", "micro.mamba.pm/api/micromamba/linux-64/latest"];
     let commands =
@@ -189,7 +195,7 @@ fn unpinned_installer(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn mixed_channels(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn mixed_channels(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for by in installations(context) {
         let channels = channels(by.command);
         let of_anaconda = channels.iter().find(|channel| ["defaults", "anaconda", "main"].contains(channel));
@@ -205,7 +211,7 @@ fn mixed_channels(context: &Context<'_>, report: &mut Report<'_, '_>) {
 /// The last release on PyTorch's own channel.
 const LAST_ON_CHANNEL: [u64; 3] = [2, 5, 1];
 
-fn dead_channel(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn dead_channel(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let last = Version::new(LAST_ON_CHANNEL);
     for by in installations(context) {
         let channels = channels(by.command);
@@ -242,7 +248,7 @@ fn asked(package: &DeclaredPackage) -> Option<Version> {
     package.exact.clone().or_else(|| package.range.as_ref().and_then(start))
 }
 
-fn cuda_selectors(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn cuda_selectors(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for by in installations(context) {
         let find = |name: &str| cuda_packages(context, by).find(|package| package.name == name);
         let (toolkit, selector) = (find("cudatoolkit"), find("pytorch-cuda"));
@@ -276,7 +282,7 @@ fn cuda_selectors(context: &Context<'_>, report: &mut Report<'_, '_>) {
 
 /// PyTorch's channel had the builds that its indexes of wheels have.
 fn no_such_build(
-    context: &Context<'_>,
+    context: &LintContext<'_>,
     report: &mut Report<'_, '_>,
     version: &Version,
     (cuda, span): (CudaVersion, Span),
@@ -307,7 +313,7 @@ const FRAMEWORKS: [&str; 9] = [
     "torchvision",
 ];
 
-fn override_missing(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn override_missing(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     if matches!(context.target, Some(LintTarget::Cpu)) {
         return;
     }
@@ -340,7 +346,7 @@ fn override_missing(context: &Context<'_>, report: &mut Report<'_, '_>) {
 }
 
 /// The CUDA that the environment is for: what the command asks for, the base image's, or the target driver's.
-fn cuda_for(context: &Context<'_>, by: RunCommand<'_>) -> Option<CudaVersion> {
+fn cuda_for(context: &LintContext<'_>, by: RunCommand<'_>) -> Option<CudaVersion> {
     let asked = cuda_packages(context, by).find_map(|package| package.cuda);
     let of_image = || Some(context.cuda_image(by.stage)?.cuda.parse::<CudaRelease>().ok()?.version());
     let of_target = || match context.target {
@@ -350,7 +356,7 @@ fn cuda_for(context: &Context<'_>, by: RunCommand<'_>) -> Option<CudaVersion> {
     asked.or_else(of_image).or_else(of_target)
 }
 
-fn run_captures_output(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn run_captures_output(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for step in context.stages().flat_map(|(_, stage)| &stage.steps) {
         let arguments = step.instruction.arguments.text.as_str();
         let captures = match &step.kind {
@@ -391,7 +397,7 @@ fn run_captures_output(context: &Context<'_>, report: &mut Report<'_, '_>) {
 /// Options with which `conda run` passes output on.
 const STREAMS: [&str; 3] = ["--no-capture-output", "--live-stream", "-s"];
 
-fn activate_without_effect(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn activate_without_effect(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (_, _, run) in context.runs() {
         let Some(last) = run.commands.last() else { continue };
         let name = match last.program.as_str() {
@@ -415,7 +421,7 @@ fn activate_without_effect(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn not_cleaned(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn not_cleaned(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let is_clean = |command: &Command| {
         is_conda(command) && command.subcommand().is_some_and(|(word, _)| word == "clean")
     };
@@ -459,7 +465,7 @@ fn not_cleaned(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn update_of_base(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn update_of_base(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for by in installations(context).filter(|by| by.command.program != "micromamba") {
         let is_update = by.command.is(&by.command.program, "env") && by.command.has("update");
         let name = by.command.value_of("-n").or_else(|| by.command.value_of("--name"));
@@ -474,7 +480,7 @@ fn update_of_base(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn conda_for_pip_alone(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn conda_for_pip_alone(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (stage, _) in context.stages() {
         let Some(declared) = context.declared.get(stage) else { continue };
         let by_conda = declared

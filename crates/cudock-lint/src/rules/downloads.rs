@@ -5,7 +5,7 @@ use cudock_dockerfile::Command;
 use cudock_facts::finding::Severity;
 
 use super::Rule;
-use crate::context::{Context, Report};
+use crate::context::{LintContext, Report};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -43,7 +43,7 @@ RUN --mount=type=cache,target=/root/.cache/huggingface hf download meta-llama/Ll
     },
 ];
 
-fn piped_script(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn piped_script(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (_, _, run) in context.runs().filter(|(stage, _, _)| context.needed.get(*stage) == Some(&true)) {
         for pair in run.commands.windows(2) {
             let [download, shell] = pair else { continue };
@@ -67,7 +67,7 @@ fn piped_script(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn model_in_layer(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn model_in_layer(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (run, command) in context.image_commands() {
         let is_kept = !run.mounts.iter().any(|mount| ["cache", "tmpfs"].contains(&mount.kind.as_str()));
         if let Some(what) = downloaded_model(command).filter(|_| is_kept) {
@@ -109,7 +109,7 @@ fn downloaded_model(command: &Command) -> Option<&'static str> {
     }
 }
 
-fn moving_source(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn moving_source(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (_, _, run) in context.runs().filter(|(stage, _, _)| context.needed.get(*stage) == Some(&true)) {
         let is_build = |command: &Command| match command.program.as_str() {
             "make" | "cmake" | "ninja" | "nvcc" | "bazel" | "cargo" => true,

@@ -8,7 +8,7 @@ use cudock_facts::finding::Severity;
 
 use super::Rule;
 use super::packages::{installed, removed};
-use crate::context::{Context, Report};
+use crate::context::{LintContext, Report};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -63,7 +63,7 @@ const LARGE_PACKAGES: [&str; 10] = [
     "tensorrt",
 ];
 
-fn copy_before_install(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn copy_before_install(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (index, stage) in context.stages().filter(|(index, _)| context.needed.get(*index) == Some(&true)) {
         let mut copied = None;
         for step in &stage.steps {
@@ -126,7 +126,7 @@ fn installs_dependencies(command: &Command) -> bool {
     is_pip(command) && command.args.iter().any(|arg| is_file(&arg.text) || is_large(&arg.text))
 }
 
-fn is_gpu_stage(context: &Context<'_>, stage: usize) -> bool {
+fn is_gpu_stage(context: &LintContext<'_>, stage: usize) -> bool {
     let base = context.build.base_image(stage).map(|image| image.reference.text.as_str()).unwrap_or_default();
     let declared = context.declared.get(stage);
     ["cuda", "nvidia", "pytorch", "tensorflow", "rapids", "vllm"].iter().any(|name| base.contains(name))
@@ -142,7 +142,7 @@ struct AddedFile {
     is_installer: bool,
 }
 
-fn files_kept_in_layer(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn files_kept_in_layer(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let mut files: BTreeMap<String, AddedFile> = BTreeMap::new();
     let mut packages: HashMap<String, usize> = HashMap::new();
     for (at, step) in context.image_steps().into_iter().enumerate() {

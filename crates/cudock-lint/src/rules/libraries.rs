@@ -9,7 +9,7 @@ use cudock_facts::version::CudaRelease;
 
 use super::Rule;
 use super::packages::installed;
-use crate::context::{Context, Report};
+use crate::context::{LintContext, Report};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -89,7 +89,7 @@ const MAX_TRACKED: usize = 32;
 /// Where hosts without the NVIDIA Container Toolkit mount the driver, such as those of GKE.
 const DRIVER_MOUNT: &str = "/usr/local/nvidia/lib64";
 
-fn library_path_overwritten(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn library_path_overwritten(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let release = context.image_base().and_then(|image| image.cuda.parse::<CudaRelease>().ok());
     let Some(base) = release.and_then(|release| context.facts.images().library_path(release)) else { return };
     if !base.value.split(':').any(|path| path == DRIVER_MOUNT) {
@@ -126,7 +126,7 @@ fn is_stubs(path: &str) -> bool {
     path.trim_end_matches('/').ends_with("/stubs")
 }
 
-fn stubs_in_library_path(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn stubs_in_library_path(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let settings = context.image_settings();
     let Some((_, setting)) = settings.get("LD_LIBRARY_PATH") else { return };
     let Some(value) = &setting.value else { return };
@@ -184,7 +184,7 @@ struct InstalledStub {
     span: Span,
 }
 
-fn stub_library_installed(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn stub_library_installed(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let mut stubs: Vec<InstalledStub> = Vec::new();
     for step in context.image_steps() {
         match &step.kind {
@@ -261,7 +261,7 @@ const LOADER_DIRECTORIES: [&str; 8] = [
     "/usr/lib/aarch64-linux-gnu",
 ];
 
-fn library_outside_loader_path(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn library_outside_loader_path(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let linked = linked_libraries(context);
     let settings = context.image_settings();
     let search_path = settings.get("LD_LIBRARY_PATH").and_then(|(_, setting)| setting.value.as_ref());
@@ -319,7 +319,7 @@ fn library_outside_loader_path(context: &Context<'_>, report: &mut Report<'_, '_
 }
 
 /// The libraries that programs are linked with, without those whose program knows where they are.
-fn linked_libraries(context: &Context<'_>) -> HashSet<String> {
+fn linked_libraries(context: &LintContext<'_>) -> HashSet<String> {
     let compilers = ["nvcc", "gcc", "g++", "cc", "c++", "clang", "clang++"];
     let mut linked = HashSet::new();
     for (_, command) in context.needed_commands() {
@@ -360,7 +360,7 @@ fn configured_directories(command: &Command) -> impl Iterator<Item = String> {
 }
 
 /// Whether the program may be started with a search path of its own, by a script or by its command.
-fn sets_library_path_at_start(context: &Context<'_>) -> bool {
+fn sets_library_path_at_start(context: &LintContext<'_>) -> bool {
     context.image_steps().iter().any(|step| match &step.kind {
         StepKind::Cmd(start) | StepKind::Entrypoint(start) => start.commands.iter().any(|command| {
             let is_script = |text: &str| text.ends_with(".sh");

@@ -18,7 +18,7 @@ mod variables;
 
 use cudock_facts::finding::Severity;
 
-use crate::context::{Context, Report};
+use crate::context::{LintContext, Report};
 
 /// One rule. Its page, which says why and what to do, is in the table of findings under its code.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub struct Rule {
     pub bad: &'static str,
     /// A similar file without it.
     pub good: &'static str,
-    pub(crate) check: fn(&Context<'_>, &mut Report<'_, '_>),
+    pub(crate) check: fn(&LintContext<'_>, &mut Report<'_, '_>),
 }
 
 /// All rules, by topic.

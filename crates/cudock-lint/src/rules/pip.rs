@@ -8,14 +8,14 @@ use cudock_facts::lookup::{ImageTag, PackageUse, TorchWheel, split_reference};
 use cudock_facts::tables::{GpuUse, SourceBuild};
 use cudock_facts::version::{CudaRelease, CudaVersion};
 
-use crate::context::{Context, RunCommand};
+use crate::context::{LintContext, RunCommand};
 
 /// Packages that PyTorch's indexes hold.
 pub(super) const TORCH_FAMILY: [&str; 3] = ["torch", "torchvision", "torchaudio"];
 
 /// The CUDA that comes with a torch from pip.
 pub(super) fn torch_cuda(
-    context: &Context<'_>,
+    context: &LintContext<'_>,
     torch: &DeclaredPackage,
     stage: usize,
 ) -> Option<CudaVersion> {
@@ -33,7 +33,7 @@ pub(super) fn torch_cuda(
 }
 
 /// Whether a package itself uses a GPU or contains CUDA.
-pub(super) fn is_for_gpu(context: &Context<'_>, name: &str) -> bool {
+pub(super) fn is_for_gpu(context: &LintContext<'_>, name: &str) -> bool {
     let uses = |uses| matches!(uses, GpuUse::Framework | GpuUse::Code | GpuUse::Compiler | GpuUse::Library);
     matches!(context.packages.find(name), PackageUse::Gpu(row, _) if uses(row.uses))
 }
@@ -88,7 +88,7 @@ pub(super) fn is_torch_only(command: &Command) -> bool {
 
 /// Edits that make a command install a package's build for another tag; none if its text does not say plainly which it is.
 pub(super) fn use_index(
-    context: &Context<'_>,
+    context: &LintContext<'_>,
     by: RunCommand<'_>,
     package: &DeclaredPackage,
     tag: &str,
@@ -127,7 +127,7 @@ fn replace_word(text: &str, old: &str, new: &str) -> String {
 }
 
 /// The edit that replaces a package's name and extras; none if they are not written plainly.
-pub(super) fn rename(context: &Context<'_>, package: &DeclaredPackage, name: &str) -> Vec<TextEdit> {
+pub(super) fn rename(context: &LintContext<'_>, package: &DeclaredPackage, name: &str) -> Vec<TextEdit> {
     let source = context.source(package.span);
     let quotes = source.len() - source.trim_start_matches(['"', '\'']).len();
     let is_plain = source.get(quotes..).is_some_and(|rest| {
@@ -151,7 +151,7 @@ pub(super) struct Compilation<'c, 'a> {
 }
 
 /// The packages of all stages that pip compiles with nvcc, as far as the tables know them.
-pub(super) fn source_builds<'c, 'a>(context: &'c Context<'a>) -> Vec<Compilation<'c, 'a>> {
+pub(super) fn source_builds<'c, 'a>(context: &'c LintContext<'a>) -> Vec<Compilation<'c, 'a>> {
     let mut found = Vec::new();
     for (stage, _) in context.stages() {
         for installed in context.installed(stage) {
@@ -195,13 +195,13 @@ fn names_an_index(command: &Command) -> bool {
 }
 
 /// The CUDA toolkit of a stage's base image, if it has nvcc.
-pub(super) fn toolkit_of_base(context: &Context<'_>, stage: usize) -> Option<CudaVersion> {
+pub(super) fn toolkit_of_base(context: &LintContext<'_>, stage: usize) -> Option<CudaVersion> {
     let image = context.cuda_image(stage).filter(|image| image.flavour.contains("devel"))?;
     Some(image.cuda.parse::<CudaRelease>().ok()?.version())
 }
 
 /// Whether a stage has nvcc; `None` if that is unknown.
-pub(super) fn has_nvcc(context: &Context<'_>, stage: usize) -> Option<bool> {
+pub(super) fn has_nvcc(context: &LintContext<'_>, stage: usize) -> Option<bool> {
     let declared = context.declared.get(stage)?;
     let is_compiler = |name: &str| {
         name == "cuda"

@@ -7,7 +7,7 @@ use cudock_dockerfile::StepKind;
 use cudock_facts::finding::Severity;
 
 use super::Rule;
-use crate::context::{Context, Report};
+use crate::context::{LintContext, Report};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "CD0779",
@@ -39,7 +39,7 @@ fn is_placeholder(value: &str) -> bool {
     value.len() < 6 || value.starts_with('<') || words.iter().any(|word| lower.contains(word))
 }
 
-fn secret_in_image(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn secret_in_image(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     const FIX: &str =
         "mount it where it is used: `RUN --mount=type=secret,id=NAME,env=NAME`, or pass it at the start";
     let mut arguments: HashMap<&str, Span> = HashMap::new();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use cudock_dockerfile::{Command, Start, Step, StepKind};
+use cudock_dockerfile::{Command, StartCommand, Step, StepKind};
 use cudock_facts::finding::Severity;
 
 use super::Rule;
-use crate::context::{Context, Report};
+use crate::context::{LintContext, Report};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -87,7 +87,7 @@ fn server<'a>(command: &'a Command, known: &[&'static str]) -> Option<&'static s
 }
 
 /// The last instruction of the image that starts a program: `ENTRYPOINT`, or else `CMD`.
-fn start<'a>(context: &Context<'a>) -> Option<(&'a Step, &'a Start)> {
+fn start<'a>(context: &LintContext<'a>) -> Option<(&'a Step, &'a StartCommand)> {
     let steps = context.image_steps();
     let entrypoint = steps.iter().rev().find_map(|step| match &step.kind {
         StepKind::Entrypoint(start) => Some((*step, start)),
@@ -103,7 +103,7 @@ fn start<'a>(context: &Context<'a>) -> Option<(&'a Step, &'a Start)> {
 }
 
 /// Whether the base image is known to run as root, with dash as its shell.
-fn is_known_base(context: &Context<'_>) -> bool {
+fn is_known_base(context: &LintContext<'_>) -> bool {
     if let Some(image) = context.image_base() {
         return image.os.starts_with("ubuntu");
     }
@@ -116,7 +116,7 @@ fn is_known_base(context: &Context<'_>) -> bool {
     !is_alpine && name.is_some_and(|name| ["ubuntu", "debian", "python", "pytorch/pytorch"].contains(&name))
 }
 
-fn server_as_root(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn server_as_root(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some((step, start)) = start(context).filter(|_| is_known_base(context)) else { return };
     let servers = [MODEL_SERVERS.as_slice(), OTHER_SERVERS.as_slice()].concat();
     let Some(name) = start.commands.iter().find_map(|command| server(command, &servers)) else { return };
@@ -134,7 +134,7 @@ fn server_as_root(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn short_health_check(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn short_health_check(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let server = start(context)
         .and_then(|(_, start)| start.commands.iter().find_map(|command| server(command, &MODEL_SERVERS)));
     let steps = context.image_steps();
@@ -195,7 +195,7 @@ fn duration(text: &str) -> Option<Duration> {
     Some(total)
 }
 
-fn server_under_shell(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn server_under_shell(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some((step, start)) = start(context).filter(|(_, start)| !start.is_exec) else { return };
     // bash replaces itself by the last command; dash, which is `sh` in Debian and Ubuntu, does not.
     let has_shell = context.image_steps().iter().any(|step| matches!(step.kind, StepKind::Shell(_)));

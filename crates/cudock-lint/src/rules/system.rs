@@ -9,7 +9,7 @@ use cudock_facts::version::{CudaRelease, CudaVersion};
 
 use super::Rule;
 use super::packages::{does, installed, is_apt, removed};
-use crate::context::{Context, Report};
+use crate::context::{LintContext, Report};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -135,7 +135,7 @@ const DRIVER_PACKAGES: [&str; 20] = [
     "akmod-nvidia",
 ];
 
-fn driver_in_image(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn driver_in_image(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     const FIX: &str = "remove it: the container runtime mounts the driver of the host";
     // The image of a driver container brings the driver to its host on purpose.
     let is_driver_container = context.image_steps().iter().any(|step| match &step.kind {
@@ -201,7 +201,7 @@ fn run_installer(command: &Command) -> Option<CommandArg> {
     command.args.first().filter(|arg| is_shell && is_installer(&arg.text)).cloned()
 }
 
-fn toolkit_on_cuda_image(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn toolkit_on_cuda_image(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (stage, command) in context.needed_commands() {
         let is_candidate = installed(command).next().is_some() || run_installer(command).is_some();
         let Some(image) = is_candidate.then(|| context.cuda_image(stage)).flatten() else { continue };
@@ -270,7 +270,7 @@ fn what_is_installed(name: &str, image: &ImageTag, own: CudaVersion) -> Option<S
     }
 }
 
-fn container_toolkit_in_image(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn container_toolkit_in_image(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let engines = ["docker", "containerd", "podman", "moby-engine", "cri-o"];
     let has_engine = context
         .image_commands()
@@ -295,7 +295,7 @@ fn container_toolkit_in_image(context: &Context<'_>, report: &mut Report<'_, '_>
 }
 
 /// The sources of `ADD`, and the arguments of commands, with the stages that have them.
-fn sources<'a>(context: &Context<'a>) -> impl Iterator<Item = (usize, &'a str, CommandArg)> {
+fn sources<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &'a str, CommandArg)> {
     let added = context.stages().flat_map(|(stage, own)| {
         own.steps.iter().filter_map(move |step| match &step.kind {
             StepKind::Copy(Copy { sources, .. }) => Some((stage, sources)),
@@ -314,7 +314,7 @@ fn sources<'a>(context: &Context<'a>) -> impl Iterator<Item = (usize, &'a str, C
     args.chain(added).filter(|(_, _, arg)| arg.text.contains("nvidia") || arg.text.contains("7fa2af80"))
 }
 
-fn rotated_repository_key(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn rotated_repository_key(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let (mut renewed, mut subscribed, mut keys) = (HashSet::new(), HashSet::new(), Vec::new());
     for (stage, program, arg) in sources(context) {
         if arg.text.contains("3bf863cc") || arg.text.contains("cuda-keyring") {
@@ -349,7 +349,7 @@ fn rotated_repository_key(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn retired_repository(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn retired_repository(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (_, program, arg) in sources(context) {
         // Where the base image still names the repository, its key is needed.
         let is_key = arg.text.ends_with(".pub");
@@ -361,7 +361,7 @@ fn retired_repository(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn key_workaround(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn key_workaround(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (stage, command) in context.needed_commands() {
         let is_key =
             command.is("apt-key", "del") && command.args.iter().any(|arg| arg.text.contains("7fa2af80"));
@@ -380,7 +380,7 @@ fn key_workaround(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn compat_removed(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn compat_removed(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some(image) = context.image_base() else { return };
     for (_, command) in context.image_commands() {
         let is_package = removed(command).any(|(_, name)| name.starts_with("cuda-compat"))
@@ -402,7 +402,7 @@ fn compat_removed(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn upgraded_cuda_packages(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn upgraded_cuda_packages(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let mut holding = None;
     for (stage, command) in context.needed_commands() {
         if command.is("apt-mark", "hold") && command.args.iter().any(|arg| arg.text.contains("cuda")) {

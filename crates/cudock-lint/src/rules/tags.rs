@@ -8,7 +8,7 @@ use cudock_facts::tables::{System, TagStatus};
 use cudock_facts::version::CudaRelease;
 
 use super::Rule;
-use crate::context::{Context, Report};
+use crate::context::{LintContext, Report};
 
 /// Arguments that `BuildKit` sets by itself.
 const PLATFORM_ARGS: [&str; 8] = [
@@ -119,7 +119,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// Stages whose image is an image, not another stage, and known.
-fn images<'a>(context: &'a Context<'_>) -> impl Iterator<Item = (usize, &'a Stage, &'a str)> {
+fn images<'a>(context: &'a LintContext<'_>) -> impl Iterator<Item = (usize, &'a Stage, &'a str)> {
     let known = |(index, stage): (usize, &'a Stage)| {
         let reference = &stage.image.reference;
         let is_image = stage.base.is_none() && reference.unknown.is_none() && reference.text != "scratch";
@@ -129,17 +129,17 @@ fn images<'a>(context: &'a Context<'_>) -> impl Iterator<Item = (usize, &'a Stag
 }
 
 /// Whether the tables know the tags of a repository, so that [`image_does_not_exist`] judges them.
-fn has_listed_tags(context: &Context<'_>, repository: &str) -> bool {
+fn has_listed_tags(context: &LintContext<'_>, repository: &str) -> bool {
     repository == "nvidia/cuda"
         || context.facts.images().renamed.iter().any(|row| row.repository == repository)
 }
 
 /// Whether it is an image of a distribution or a language.
-fn is_plain(context: &Context<'_>, repository: &str) -> bool {
+fn is_plain(context: &LintContext<'_>, repository: &str) -> bool {
     context.facts.images().plain.iter().any(|row| row.repository == repository)
 }
 
-fn missing_tag(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn missing_tag(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (_, stage, image) in images(context) {
         let (repository, tag) = split_reference(image);
         // One word may be the name of a build context, which is given to the build.
@@ -151,7 +151,7 @@ fn missing_tag(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn latest_tag(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn latest_tag(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (_, stage, image) in images(context) {
         let (repository, tag) = split_reference(image);
         if tag == "latest" && !image.contains('@') && !has_listed_tags(context, repository) {
@@ -162,7 +162,7 @@ fn latest_tag(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn image_does_not_exist(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn image_does_not_exist(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let tables = context.facts.images();
     for (index, stage, image) in images(context).filter(|(_, _, image)| !image.contains('@')) {
         let (repository, tag) = split_reference(image);
@@ -213,7 +213,7 @@ fn is_same_image(written: &str, near: &str) -> bool {
         && has_cudnn(&written) == has_cudnn(&near)
 }
 
-fn image_past_support(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn image_past_support(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let tables = context.facts.images();
     for (index, stage, image) in images(context) {
         let (repository, written) = split_reference(image);
@@ -245,7 +245,7 @@ fn image_past_support(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn end_of_life_distribution(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn end_of_life_distribution(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let tables = context.facts.images();
     for (index, stage, image) in images(context) {
         let (repository, tag) = split_reference(image);
@@ -265,7 +265,7 @@ fn end_of_life_distribution(context: &Context<'_>, report: &mut Report<'_, '_>) 
 }
 
 /// The host that a stage's packages moved to, if it installs some and the file does not name that host.
-fn moved_packages<'a>(context: &Context<'_>, index: usize, system: &'a System) -> Option<&'a str> {
+fn moved_packages<'a>(context: &LintContext<'_>, index: usize, system: &'a System) -> Option<&'a str> {
     let host = system.packages_moved_to.as_deref()?;
     let installs = context.commands().any(|(stage, _, command)| {
         stage == index && ["apt-get", "apt", "yum", "dnf"].contains(&command.program.as_str())
@@ -273,7 +273,7 @@ fn moved_packages<'a>(context: &Context<'_>, index: usize, system: &'a System) -
     (installs && !context.build.text().contains(host)).then_some(host)
 }
 
-fn digest_without_tag(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn digest_without_tag(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (_, stage, image) in images(context) {
         let (repository, tag) = split_reference(image);
         let tells_cuda = repository == "nvidia/cuda"
@@ -292,7 +292,7 @@ fn digest_without_tag(context: &Context<'_>, report: &mut Report<'_, '_>) {
 }
 
 /// The unknown variable of each `FROM`, and whether it is declared before the first one.
-fn unknown_arguments<'a>(context: &'a Context<'_>) -> impl Iterator<Item = (&'a Stage, &'a str, bool)> {
+fn unknown_arguments<'a>(context: &'a LintContext<'_>) -> impl Iterator<Item = (&'a Stage, &'a str, bool)> {
     let declared = move |name: &str| {
         context.build.head.iter().any(|step| match &step.kind {
             StepKind::Arg(settings) => settings.iter().any(|setting| setting.name == name),
@@ -305,7 +305,7 @@ fn unknown_arguments<'a>(context: &'a Context<'_>) -> impl Iterator<Item = (&'a 
     })
 }
 
-fn undefined_argument_in_from(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn undefined_argument_in_from(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (stage, name, _) in unknown_arguments(context).filter(|(_, _, is_declared)| !is_declared) {
         let message =
             format!("`${name}` is empty here: `FROM` sees only arguments declared before the first `FROM`");
@@ -313,7 +313,7 @@ fn undefined_argument_in_from(context: &Context<'_>, report: &mut Report<'_, '_>
     }
 }
 
-fn argument_without_default(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn argument_without_default(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let declared = |name: &str| {
         let settings = context.build.head.iter().filter_map(|step| match &step.kind {
             StepKind::Arg(settings) => Some(settings),
@@ -335,7 +335,7 @@ fn processor(stage: &Stage) -> Option<&str> {
     platform.text.split('/').nth(1).map(Arch::to_oci)
 }
 
-fn platform_without_image(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn platform_without_image(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let last: Option<CudaRelease> = LAST_FOR_PPC64LE.parse().ok();
     for (_, stage, image) in images(context) {
         let (repository, tag) = split_reference(image);

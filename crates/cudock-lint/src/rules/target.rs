@@ -14,7 +14,7 @@ use pep440_rs::Version;
 use super::Rule;
 use super::pip::{has_nvcc, install_arg, rename, source_builds, torch_cuda, use_index};
 use crate::LintTarget;
-use crate::context::{Context, Report, RunCommand};
+use crate::context::{LintContext, Report, RunCommand};
 
 const ARCH_LIST: &str = "TORCH_CUDA_ARCH_LIST";
 
@@ -207,7 +207,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// What cudock-compat finds in the last stage, for the target if it has a GPU.
-pub(super) fn predicted<'c>(context: &'c Context<'_>) -> &'c [Finding] {
+pub(super) fn predicted<'c>(context: &'c LintContext<'_>) -> &'c [Finding] {
     context.predicted.get_or_init(|| {
         let Some(declared) = context.declared.last() else { return Vec::new() };
         let evidence = of_declared(declared, context.path, context.arch, context.facts);
@@ -223,7 +223,7 @@ pub(super) fn predicted<'c>(context: &'c Context<'_>) -> &'c [Finding] {
 }
 
 /// Reports what cudock-compat finds under the rule's code.
-pub(super) fn prediction(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn prediction(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let code = report.code();
     for found in predicted(context).iter().filter(|found| found.code == code) {
         let Some(span) = position(context, found) else { continue };
@@ -243,8 +243,8 @@ pub(super) fn prediction(context: &Context<'_>, report: &mut Report<'_, '_>) {
 }
 
 /// Whether a finding of cudock-compat holds for a Dockerfile, of which it knows less than of an image.
-fn is_certain(context: &Context<'_>, found: &Finding, span: Span) -> bool {
-    // A version that another command replaces is no contradiction.
+fn is_certain(context: &LintContext<'_>, found: &Finding, span: Span) -> bool {
+    // A version that another command replaces does not contradict it.
     let is_replaced = found.code == codes::CONTRADICTORY_PINS && !are_in_one_command(context, found);
     // Without reading the project, nobody knows whether it has GPU code.
     let is_open = found.message.starts_with(EXTENSION);
@@ -260,7 +260,7 @@ fn is_certain(context: &Context<'_>, found: &Finding, span: Span) -> bool {
     !is_replaced && !is_open && !is_unknown && !is_own_build
 }
 
-fn gpu<'c>(context: &'c Context<'_>) -> Option<&'c Target> {
+fn gpu<'c>(context: &'c LintContext<'_>) -> Option<&'c Target> {
     match context.target? {
         LintTarget::Gpu(target) => Some(target),
         LintTarget::Cpu => None,
@@ -268,7 +268,7 @@ fn gpu<'c>(context: &'c Context<'_>) -> Option<&'c Target> {
 }
 
 /// The text that a finding of cudock-compat is about: it names lines of the file, lines of other files, or variables.
-fn position(context: &Context<'_>, found: &Finding) -> Option<Span> {
+fn position(context: &LintContext<'_>, found: &Finding) -> Option<Span> {
     let from = || context.build.base_image(context.build.last()).map(|image| image.span);
     let Some(evidence) = found.evidence.first() else { return from() };
     let Some((file, line)) = evidence.path.rsplit_once(':') else { return from() };
@@ -286,7 +286,7 @@ fn position(context: &Context<'_>, found: &Finding) -> Option<Span> {
     }
 }
 
-fn are_in_one_command(context: &Context<'_>, found: &Finding) -> bool {
+fn are_in_one_command(context: &LintContext<'_>, found: &Finding) -> bool {
     let lines = found.evidence.iter().filter_map(|evidence| evidence.path.rsplit_once(':')?.1.parse().ok());
     let spans = lines.filter_map(|line| on_line(context, line, &found.message));
     let mut starts = spans.filter_map(|span| Some(context.command_at(span)?.command.span.start));
@@ -294,7 +294,7 @@ fn are_in_one_command(context: &Context<'_>, found: &Finding) -> bool {
 }
 
 /// The package, the compiler's command or the base image on a line.
-fn on_line(context: &Context<'_>, line: usize, message: &str) -> Option<Span> {
+fn on_line(context: &LintContext<'_>, line: usize, message: &str) -> Option<Span> {
     let declared = context.declared.last()?;
     let name = message.split([' ', ':', '=']).next().unwrap_or_default();
     let is_there = |package: &&DeclaredPackage| package.file.is_none() && package.span.line == line;
@@ -306,7 +306,11 @@ fn on_line(context: &Context<'_>, line: usize, message: &str) -> Option<Span> {
 }
 
 /// The build of the same torch release that runs on the target, and the edits that choose it.
-fn fitting_build(context: &Context<'_>, by: RunCommand<'_>, span: Span) -> Option<(String, Vec<TextEdit>)> {
+fn fitting_build(
+    context: &LintContext<'_>,
+    by: RunCommand<'_>,
+    span: Span,
+) -> Option<(String, Vec<TextEdit>)> {
     let packages = &context.declared.last()?.packages;
     let torch = packages.iter().find(|package| package.span == span && package.name == "torch")?;
     let tag = fitting_tag(context, torch.exact.as_ref()?)?;
@@ -315,7 +319,7 @@ fn fitting_build(context: &Context<'_>, by: RunCommand<'_>, span: Span) -> Optio
 }
 
 /// The tag of the newest build of a torch release that runs on the target.
-fn fitting_tag<'c>(context: &'c Context<'_>, version: &Version) -> Option<&'c str> {
+fn fitting_tag<'c>(context: &'c LintContext<'_>, version: &Version) -> Option<&'c str> {
     let target = gpu(context)?;
     let drivers = context.facts.drivers();
     let fits = context.facts.frameworks().torch_builds(version).filter(|build| {
@@ -338,7 +342,7 @@ fn architecture(name: &str, card: Capability) -> String {
 const ARCHITECTURE_SETTINGS: [&str; 5] =
     ["-arch", "--gpu-architecture", "CMAKE_CUDA_ARCHITECTURES", "CUDAARCHS", ARCH_LIST];
 
-fn native_architecture(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn native_architecture(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let card = gpu(context).and_then(|target| target.capability);
     let mut found = |name: &str, span: Span| {
         let message = format!(
@@ -397,7 +401,7 @@ fn with_next(args: &[CommandArg]) -> impl Iterator<Item = (&CommandArg, Option<&
 }
 
 /// The variables that stages set.
-fn settings<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Setting> {
+fn settings<'a>(context: &LintContext<'a>) -> impl Iterator<Item = &'a Setting> {
     let steps = context.stages().flat_map(|(_, stage)| &stage.steps);
     steps
         .filter_map(|step| match &step.kind {
@@ -407,7 +411,7 @@ fn settings<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Setting> {
         .flatten()
 }
 
-fn plain_virtual_architecture(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn plain_virtual_architecture(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let args = context
         .commands()
         .filter(|(_, _, command)| command.is_exact)
@@ -443,7 +447,7 @@ fn plain_for_special(option: &str) -> Option<(&str, &str)> {
     (["a", "f"].contains(&real.strip_prefix(number)?) && is_alone).then_some((number, real))
 }
 
-fn extension_without_architectures(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn extension_without_architectures(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let mut builds = source_builds(context);
     builds.retain(|build| build.row.uses_torch_list && !context.is_set(build.by, ARCH_LIST));
     if builds.is_empty() {
@@ -465,7 +469,7 @@ fn extension_without_architectures(context: &Context<'_>, report: &mut Report<'_
     }
 }
 
-fn cuda_wheels_without_gpu(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn cuda_wheels_without_gpu(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     if !matches!(context.target, Some(LintTarget::Cpu)) {
         return;
     }
@@ -506,7 +510,7 @@ fn cuda_wheels_without_gpu(context: &Context<'_>, report: &mut Report<'_, '_>) {
 }
 
 /// Whether a torch is a build for CUDA. On PyPI it is, but for Arm before 2.11.
-fn is_cuda_build(context: &Context<'_>, package: &DeclaredPackage, stage: usize) -> bool {
+fn is_cuda_build(context: &LintContext<'_>, package: &DeclaredPackage, stage: usize) -> bool {
     match package.tag.as_deref() {
         Some(tag) => tag.starts_with("cu"),
         None => package.exact.is_none() || torch_cuda(context, package, stage).is_some(),
@@ -514,7 +518,7 @@ fn is_cuda_build(context: &Context<'_>, package: &DeclaredPackage, stage: usize)
 }
 
 /// Whether uv is told which build of torch to take, by name or by the machine.
-fn names_backend(context: &Context<'_>, by: RunCommand<'_>) -> bool {
+fn names_backend(context: &LintContext<'_>, by: RunCommand<'_>) -> bool {
     by.command.value_of("--torch-backend").is_some() || context.is_set(by, BACKEND)
 }
 
@@ -528,7 +532,7 @@ const QUERIES: [&str; 6] = [
     "is_gpu_available(",
 ];
 
-fn gpu_query_at_build_time(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn gpu_query_at_build_time(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (_, step, run) in context.runs() {
         let has_device = step.instruction.arguments.text.trim_start().starts_with("--")
             && step.instruction.arguments.text.contains("--device");
@@ -556,7 +560,7 @@ fn python_query(command: &Command) -> Option<&'static str> {
     QUERIES.into_iter().find(|query| script.contains(query))
 }
 
-fn architectures_miss_gpu(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn architectures_miss_gpu(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some((target, card)) = gpu(context).and_then(|target| Some((target, target.capability?))) else {
         return;
     };
@@ -581,7 +585,7 @@ fn architectures_miss_gpu(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn torch_backend_auto(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn torch_backend_auto(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     if matches!(context.target, Some(LintTarget::Cpu)) {
         return;
     }

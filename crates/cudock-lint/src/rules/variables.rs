@@ -8,7 +8,7 @@ use cudock_facts::version::{CudaRelease, CudaVersion};
 use super::Rule;
 use super::packages::installed;
 use crate::LintTarget;
-use crate::context::{Context, Report};
+use crate::context::{LintContext, Report};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -106,7 +106,7 @@ struct Known<'a> {
     value: &'a str,
 }
 
-fn known<'a>(context: &Context<'a>, name: &str) -> Option<Known<'a>> {
+fn known<'a>(context: &LintContext<'a>, name: &str) -> Option<Known<'a>> {
     let (step, setting) = context.image_settings().get(name).copied()?;
     // It adds to what the base image sets.
     if context.source(setting.value_span).contains(name) {
@@ -123,7 +123,7 @@ impl Known<'_> {
 }
 
 /// Suggests to delete an `ENV` that sets nothing else.
-fn without_setting(context: &Context<'_>, known: &Known<'_>, finding: Finding) -> Finding {
+fn without_setting(context: &LintContext<'_>, known: &Known<'_>, finding: Finding) -> Finding {
     let StepKind::Env(settings) = &known.step.kind else { return finding };
     if settings.len() != 1 {
         return finding;
@@ -136,7 +136,7 @@ fn without_setting(context: &Context<'_>, known: &Known<'_>, finding: Finding) -
 }
 
 /// Suggests to add a capability to the list of a variable.
-fn with_capability(context: &Context<'_>, known: &Known<'_>, more: &str, finding: Finding) -> Finding {
+fn with_capability(context: &LintContext<'_>, known: &Known<'_>, more: &str, finding: Finding) -> Finding {
     let (written, span) = (context.source(known.setting.value_span), known.setting.value_span);
     // What is written must be the list itself, not a variable that holds it.
     let quotes = written.len().saturating_sub(written.trim_end_matches(['"', '\'']).len());
@@ -148,12 +148,12 @@ fn with_capability(context: &Context<'_>, known: &Known<'_>, more: &str, finding
 }
 
 /// Whether the image has CUDA, as far as the file says so.
-fn has_cuda(context: &Context<'_>) -> bool {
+fn has_cuda(context: &LintContext<'_>) -> bool {
     let declared = context.declared.get(context.build.last());
     context.image_base().is_some() || declared.is_some_and(|declared| !declared.cuda_packages.is_empty())
 }
 
-fn hidden_gpus(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn hidden_gpus(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some(known) = known(context, "NVIDIA_VISIBLE_DEVICES") else { return };
     // Infrastructure images without CUDA hide the GPUs on purpose.
     if !["", "void", "none"].contains(&known.value) || !has_cuda(context) {
@@ -167,7 +167,7 @@ fn hidden_gpus(context: &Context<'_>, report: &mut Report<'_, '_>) {
     report.push(without_setting(context, &known, finding));
 }
 
-fn no_compute_capability(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn no_compute_capability(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some(known) = known(context, "NVIDIA_DRIVER_CAPABILITIES") else { return };
     // An empty value means the default.
     let is_open = known.value.is_empty() || !has_cuda(context);
@@ -182,7 +182,7 @@ fn no_compute_capability(context: &Context<'_>, report: &mut Report<'_, '_>) {
     report.push(with_capability(context, &known, "compute", finding));
 }
 
-fn fixed_devices(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn fixed_devices(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let is_for_cpu = matches!(context.target, Some(LintTarget::Cpu));
     for name in ["NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"] {
         let Some(known) = known(context, name) else { continue };
@@ -209,7 +209,7 @@ fn fixed_devices(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn redundant_nvidia_variable(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn redundant_nvidia_variable(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     if context.image_base().is_none() {
         return;
     }
@@ -228,7 +228,7 @@ fn redundant_nvidia_variable(context: &Context<'_>, report: &mut Report<'_, '_>)
 }
 
 /// What in a file needs a capability of the driver besides compute and utility.
-fn evidence<'a>(context: &Context<'a>, capability: &str) -> Option<(&'a str, Span)> {
+fn evidence<'a>(context: &LintContext<'a>, capability: &str) -> Option<(&'a str, Span)> {
     let is_video = capability == "video";
     for (_, command) in context.needed_commands() {
         let options = ["--enable-nvenc", "--enable-nvdec", "--enable-cuvid", "--enable-cuda-nvcc"];
@@ -256,7 +256,7 @@ fn evidence<'a>(context: &Context<'a>, capability: &str) -> Option<(&'a str, Spa
     egl.next().map(|(_, setting)| (setting.name.as_str(), setting.span))
 }
 
-fn missing_driver_capability(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn missing_driver_capability(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let own = known(context, "NVIDIA_DRIVER_CAPABILITIES");
     let is_set = context.image_settings().contains_key("NVIDIA_DRIVER_CAPABILITIES");
     // Only nvidia/cuda images are known to set nothing else.
@@ -303,7 +303,7 @@ const GRAPHICS: [&str; 16] = [
     "xvfb",
 ];
 
-fn all_driver_capabilities(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn all_driver_capabilities(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some(known) = known(context, "NVIDIA_DRIVER_CAPABILITIES").filter(|known| known.value == "all")
     else {
         return;
@@ -325,7 +325,7 @@ fn all_driver_capabilities(context: &Context<'_>, report: &mut Report<'_, '_>) {
     );
 }
 
-fn driver_check_disabled(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn driver_check_disabled(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     // An image that hides the GPUs has no use for the check.
     if known(context, "NVIDIA_VISIBLE_DEVICES").is_some_and(|known| known.value == "void") {
         return;

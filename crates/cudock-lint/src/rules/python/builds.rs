@@ -11,9 +11,9 @@ use super::super::pip::{
     Compilation, TORCH_FAMILY, is_pip, is_torch_only, source_builds, toolkit_of_base, torch_cuda, use_index,
 };
 use super::{by_pip, newest_in_index, newest_torch, shown};
-use crate::context::{Context, Installed, Report};
+use crate::context::{Installed, LintContext, Report};
 
-pub(super) fn cuda_version_mismatch(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn cuda_version_mismatch(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let builds = source_builds(context);
     for (stage, base) in toolkits(context) {
         let Some(torch) = by_pip(context, stage).find(|installed| installed.package.name == "torch") else {
@@ -47,7 +47,7 @@ pub(super) fn cuda_version_mismatch(context: &Context<'_>, report: &mut Report<'
 }
 
 /// Stages with nvcc from an nvidia/cuda image, and with no other.
-fn toolkits(context: &Context<'_>) -> impl Iterator<Item = (usize, CudaVersion)> {
+fn toolkits(context: &LintContext<'_>) -> impl Iterator<Item = (usize, CudaVersion)> {
     let has_other = |stage: usize| {
         let packages = context.declared.get(stage).map(|declared| declared.cuda_packages.as_slice());
         packages.unwrap_or_default().iter().any(|package| {
@@ -59,7 +59,11 @@ fn toolkits(context: &Context<'_>) -> impl Iterator<Item = (usize, CudaVersion)>
 }
 
 /// The first extension of torch that a stage surely compiles.
-fn extension(context: &Context<'_>, stage: usize, builds: &[Compilation<'_, '_>]) -> Option<(String, Span)> {
+fn extension(
+    context: &LintContext<'_>,
+    stage: usize,
+    builds: &[Compilation<'_, '_>],
+) -> Option<(String, Span)> {
     let compiled = &context.declared.get(stage)?.compiled;
     let own = compiled.iter().find(|compiled| {
         // These may be anything; a project that was read has GPU code.
@@ -73,7 +77,7 @@ fn extension(context: &Context<'_>, stage: usize, builds: &[Compilation<'_, '_>]
     own.map(|compiled| (format!("the {}", compiled.name), compiled.span)).or_else(of_tables)
 }
 
-pub(super) fn extra_index_loses(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn extra_index_loses(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (stage, _) in context.stages() {
         let Some(newest) = newest_torch(context, stage) else { continue };
         for Installed { package, by } in
@@ -125,7 +129,7 @@ fn is_only_torch_beside(command: &Command) -> bool {
     is_torch_only(&rest)
 }
 
-pub(super) fn no_wheel_for_python(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn no_wheel_for_python(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (stage, _) in context.stages() {
         let Some(python) = python_of_image(context, stage) else { continue };
         for Installed { package, .. } in by_pip(context, stage) {
@@ -155,7 +159,7 @@ pub(super) fn no_wheel_for_python(context: &Context<'_>, report: &mut Report<'_,
 }
 
 /// The Python of a `python` image, if the stage brings no other one.
-fn python_of_image<'a>(context: &Context<'a>, stage: usize) -> Option<&'a str> {
+fn python_of_image<'a>(context: &LintContext<'a>, stage: usize) -> Option<&'a str> {
     let image = &context.build.base_image(stage)?.reference;
     if split_reference(&image.text).0 != "python" || image.unknown.is_some() {
         return None;
@@ -172,7 +176,7 @@ fn python_of_image<'a>(context: &Context<'a>, stage: usize) -> Option<&'a str> {
     (!brings_another && version.starts_with("3.")).then_some(version)
 }
 
-pub(super) fn mixed_torch_builds(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn mixed_torch_builds(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (stage, _) in context.stages() {
         let Some(torch) = by_pip(context, stage).find(|installed| installed.package.name == "torch") else {
             continue;
@@ -206,7 +210,7 @@ pub(super) fn mixed_torch_builds(context: &Context<'_>, report: &mut Report<'_, 
     }
 }
 
-pub(super) fn mixed_cuda_majors(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn mixed_cuda_majors(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (stage, _) in context.stages() {
         let Some(torch) = by_pip(context, stage).find(|installed| installed.package.name == "torch") else {
             continue;

@@ -9,7 +9,7 @@ use cudock_facts::finding::Finding;
 
 use super::super::pip::{install_arg, is_for_gpu};
 use super::{by_pip, wheel_bytes};
-use crate::context::{Context, Installed, Report};
+use crate::context::{Installed, LintContext, Report};
 
 /// The tool whose cache an installation fills: pip or uv.
 fn tool(command: &Command) -> &'static str {
@@ -43,7 +43,7 @@ fn is_cache_of(mount: &Mount, tool: &str) -> bool {
     mount.kind == "cache" && (target.split('/').any(|part| part == tool) || target.ends_with("/.cache"))
 }
 
-pub(super) fn pip_cache_in_layer(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn pip_cache_in_layer(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let mut last_users: Vec<Option<String>> = Vec::new();
     for (stage, own) in context.stages() {
         let inherited = own.base.and_then(|base| last_users.get(base).cloned());
@@ -72,7 +72,7 @@ pub(super) fn pip_cache_in_layer(context: &Context<'_>, report: &mut Report<'_, 
 /// Commands that install packages with GPU code, by the byte they start at, with the bytes of the wheel if it is known.
 type Downloads = HashMap<usize, Option<u64>>;
 
-fn gpu_downloads(context: &Context<'_>, stage: usize) -> Downloads {
+fn gpu_downloads(context: &LintContext<'_>, stage: usize) -> Downloads {
     let mut downloads = Downloads::new();
     for Installed { package, by } in
         by_pip(context, stage).filter(|one| is_for_gpu(context, &one.package.name))
@@ -84,7 +84,7 @@ fn gpu_downloads(context: &Context<'_>, stage: usize) -> Downloads {
 }
 
 fn cached_by_run(
-    context: &Context<'_>,
+    context: &LintContext<'_>,
     report: &mut Report<'_, '_>,
     run: &Run,
     (user, downloads): (Option<&str>, &Downloads),
@@ -143,7 +143,7 @@ fn installs_list(command: &Command) -> bool {
     command.is("uv", "sync") || command.args.iter().any(|arg| is_list(&arg.text))
 }
 
-pub(super) fn cache_mount_not_used(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn cache_mount_not_used(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (_, run, command) in context.commands().filter(|(_, _, command)| install_arg(command).is_some()) {
         let tool = tool(command);
         let (Some(option), Some(mount)) =

@@ -15,7 +15,7 @@ use pep440_rs::{Operator, Version, VersionSpecifiers};
 use super::Rule;
 use super::pip::{has_nvcc, install_arg, is_for_gpu, is_pip, rename, source_builds};
 use super::target::prediction;
-use crate::context::{Context, Installed, Report, RunCommand};
+use crate::context::{Installed, LintContext, Report, RunCommand};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -191,7 +191,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The packages that pip or uv installs in a stage.
-fn by_pip<'c, 'a>(context: &'c Context<'a>, stage: usize) -> impl Iterator<Item = Installed<'c, 'a>> {
+fn by_pip<'c, 'a>(context: &'c LintContext<'a>, stage: usize) -> impl Iterator<Item = Installed<'c, 'a>> {
     context.installed(stage).filter(|installed| installed.package.manager == Manager::Pip)
 }
 
@@ -204,7 +204,7 @@ fn shown(package: &DeclaredPackage) -> String {
 }
 
 /// The bytes of the wheel on PyPI, if that is the one that is installed.
-fn wheel_bytes(context: &Context<'_>, package: &DeclaredPackage) -> Option<u64> {
+fn wheel_bytes(context: &LintContext<'_>, package: &DeclaredPackage) -> Option<u64> {
     let version = package.exact.as_ref().filter(|_| package.name == "torch")?;
     let release = context.facts.frameworks().torch(version)?;
     let is_it = package.tag.as_ref().is_none_or(|tag| *tag == release.tag);
@@ -212,7 +212,7 @@ fn wheel_bytes(context: &Context<'_>, package: &DeclaredPackage) -> Option<u64> 
 }
 
 /// The newest torch on PyPI, of those with a wheel for the Python of a stage's distribution.
-fn newest_torch<'c>(context: &'c Context<'_>, stage: usize) -> Option<&'c TorchRelease> {
+fn newest_torch<'c>(context: &'c LintContext<'_>, stage: usize) -> Option<&'c TorchRelease> {
     let python = context.cuda_image(stage).and_then(|image| match image.os.as_str() {
         "ubuntu18.04" => Some("3.6"),
         "ubuntu20.04" => Some("3.8"),
@@ -226,12 +226,12 @@ fn newest_torch<'c>(context: &'c Context<'_>, stage: usize) -> Option<&'c TorchR
 }
 
 /// The newest torch of an index.
-fn newest_in_index<'c>(context: &'c Context<'_>, tag: &str) -> Option<&'c Version> {
+fn newest_in_index<'c>(context: &'c LintContext<'_>, tag: &str) -> Option<&'c Version> {
     let builds = context.facts.frameworks().torch_build.iter().filter(|build| build.tag == tag);
     builds.flat_map(|build| &build.versions).max()
 }
 
-fn onnxruntime_twice(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn onnxruntime_twice(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (stage, _) in context.stages() {
         let find = |name: &str| by_pip(context, stage).find(|installed| installed.package.name == name);
         let (Some(plain), Some(_)) = (find("onnxruntime"), find("onnxruntime-gpu")) else { continue };
@@ -240,7 +240,7 @@ fn onnxruntime_twice(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn unpinned_framework(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn unpinned_framework(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (stage, _) in context.stages().filter(|(stage, _)| context.is_plain(*stage)) {
         for installed in context.installed(stage) {
             let (package, by) = (installed.package, installed.by);
@@ -266,7 +266,7 @@ fn unpinned_framework(context: &Context<'_>, report: &mut Report<'_, '_>) {
 }
 
 /// Whether a package with GPU code has no version, or no upper bound.
-fn is_open(context: &Context<'_>, package: &DeclaredPackage) -> bool {
+fn is_open(context: &LintContext<'_>, package: &DeclaredPackage) -> bool {
     let is_bounded = |range: &String| {
         range.parse::<VersionSpecifiers>().map_or(true, |range| {
             range.iter().any(|one| {
@@ -286,7 +286,7 @@ fn is_open(context: &Context<'_>, package: &DeclaredPackage) -> bool {
 
 /// Whether a constraint, another package or a closed index decides the version.
 fn is_decided_elsewhere(
-    context: &Context<'_>,
+    context: &LintContext<'_>,
     stage: usize,
     package: &DeclaredPackage,
     by: RunCommand<'_>,
@@ -314,7 +314,7 @@ fn is_decided_elsewhere(
     is_constrained || is_frozen || others.iter().take(256).any(is_pinned_by)
 }
 
-fn cuda_twice(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn cuda_twice(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let last = context.build.last();
     let (Some(image), Some(declared)) = (context.cuda_image(last), context.declared.last()) else { return };
     let Some(from) = context.build.base_image(last) else { return };
@@ -360,7 +360,7 @@ fn cuda_twice(context: &Context<'_>, report: &mut Report<'_, '_>) {
     report.push(if is_plain && is_certain { finding.suggest(fix, vec![edit]) } else { finding });
 }
 
-fn tensorflow_gpu(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn tensorflow_gpu(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (stage, _) in context.stages() {
         for Installed { package, .. } in
             by_pip(context, stage).filter(|one| one.package.name == "tensorflow-gpu")
@@ -381,7 +381,7 @@ fn tensorflow_gpu(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn no_compiler_for_extension(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn no_compiler_for_extension(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let builds = source_builds(context);
     if builds.is_empty() {
         return;
@@ -400,7 +400,7 @@ fn no_compiler_for_extension(context: &Context<'_>, report: &mut Report<'_, '_>)
     }
 }
 
-fn unquoted_requirement(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn unquoted_requirement(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let programs = ["conda", "mamba", "micromamba", "poetry", "uv"];
     for (_, _, command) in context.commands() {
         if !is_pip(command) && !programs.contains(&command.program.as_str()) {
@@ -420,7 +420,7 @@ fn unquoted_requirement(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn framework_replaced(context: &Context<'_>, report: &mut Report<'_, '_>) {
+fn framework_replaced(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let last = context.build.last();
     let has_environments = context.run_commands().any(|by| {
         let has = |word: &str| by.command.args.iter().any(|arg| arg.text == word);

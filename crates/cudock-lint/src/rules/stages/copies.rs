@@ -12,7 +12,7 @@ use pep440_rs::Version;
 
 use super::programs::{self, Copied};
 use super::{copies, image, source_stage, stage_name, system};
-use crate::context::{Context, Report};
+use crate::context::{LintContext, Report};
 
 /// The first glibc whose programs do not start on any older one: they need `__libc_start_main` of this version.
 const SINGLE_LIBRARY_GLIBC: [u64; 2] = [2, 34];
@@ -31,7 +31,7 @@ const PREDICTABLE: &str = "
     touch true unzip useradd wget yum";
 
 /// The CUDA major of a stage's image.
-fn cuda_major(context: &Context<'_>, stage: usize) -> Option<u8> {
+fn cuda_major(context: &LintContext<'_>, stage: usize) -> Option<u8> {
     let release: CudaRelease = context.cuda_image(stage)?.cuda.parse().ok()?;
     Some(release.version().major())
 }
@@ -47,7 +47,7 @@ fn sonames<'a>(facts: &'a Facts, library: &str, major: u8) -> &'a [String] {
     })
 }
 
-pub(super) fn stages_differ_in_cuda(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn stages_differ_in_cuda(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some(own) = cuda_major(context, context.build.last()) else { return };
     let mut seen = BTreeSet::new();
     for Copied { program, stage, span, path } in programs::copied(context) {
@@ -79,7 +79,7 @@ pub(super) fn stages_differ_in_cuda(context: &Context<'_>, report: &mut Report<'
     }
 }
 
-pub(super) fn older_glibc(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn older_glibc(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some(own) = system(context, context.build.last()) else { return };
     let Some(own_glibc) = &own.glibc else { return };
     let mut seen = BTreeSet::new();
@@ -104,7 +104,7 @@ pub(super) fn older_glibc(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-pub(super) fn musl(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn musl(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let is_alpine = |stage| {
         image(context, stage)
             .is_some_and(|(repository, tag)| repository == "alpine" || tag.contains("alpine"))
@@ -123,7 +123,7 @@ pub(super) fn musl(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn installs_glibc(context: &Context<'_>, stage: usize) -> bool {
+fn installs_glibc(context: &LintContext<'_>, stage: usize) -> bool {
     let mut steps = context.build.steps(stage).into_iter();
     steps.any(|step| {
         matches!(&step.kind, StepKind::Run(_)) && {
@@ -133,7 +133,7 @@ fn installs_glibc(context: &Context<'_>, stage: usize) -> bool {
     })
 }
 
-pub(super) fn unknown_stage(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn unknown_stage(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let count = context.build.stages.len();
     for (index, stage) in context.stages() {
         for step in &stage.steps {
@@ -186,12 +186,12 @@ fn is_called(stage: &Stage, name: &str) -> bool {
     stage.name.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(name))
 }
 
-fn is_known_image(context: &Context<'_>, name: &str) -> bool {
+fn is_known_image(context: &LintContext<'_>, name: &str) -> bool {
     let (repository, _) = split_reference(name);
     context.facts.images().plain.iter().any(|row| row.repository == repository)
 }
 
-pub(super) fn path_not_created(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn path_not_created(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     // What a stage mentions, once for each stage that is copied from.
     let mut mentioned: Vec<Option<Option<String>>> = vec![None; context.build.stages.len()];
     for (_, copy) in copies(context) {
@@ -219,7 +219,7 @@ pub(super) fn path_not_created(context: &Context<'_>, report: &mut Report<'_, '_
 }
 
 /// The text of all steps of a stage, if no command writes to paths that it does not name.
-fn mentions(context: &Context<'_>, stage: usize) -> Option<String> {
+fn mentions(context: &LintContext<'_>, stage: usize) -> Option<String> {
     let (repository, _) = image(context, stage)?;
     let tables = context.facts.images();
     let is_plain =
@@ -248,7 +248,7 @@ fn mentions(context: &Context<'_>, stage: usize) -> Option<String> {
     is_plain.then_some(text)
 }
 
-pub(super) fn unused_stage(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn unused_stage(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     // With names from arguments, stages are alternatives.
     let is_chosen = |stage: &Stage| {
         stage.base.is_some() && stage.from.arguments.text.contains('$')
@@ -290,7 +290,7 @@ pub(super) fn unused_stage(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-pub(super) fn packages_of_another_python(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn packages_of_another_python(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some((repository, tag)) = image(context, context.build.last()) else { return };
     let minor = |text: &str| {
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

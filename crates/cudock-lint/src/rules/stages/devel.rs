@@ -9,7 +9,7 @@ use cudock_facts::version::{CudaRelease, CudaVersion};
 
 use super::programs::{is_compiler, is_text};
 use super::{copies, image};
-use crate::context::{Context, Report};
+use crate::context::{LintContext, Report};
 
 /// Programs that people start to work inside of the container.
 const INTERACTIVE: &str =
@@ -54,7 +54,7 @@ enum Need {
     No,
 }
 
-fn devel_stage(context: &Context<'_>) -> Option<DevelStage> {
+fn devel_stage(context: &LintContext<'_>) -> Option<DevelStage> {
     let last = context.build.last();
     let (repository, tag) = image(context, last)?;
     let tables = context.facts.images();
@@ -73,7 +73,7 @@ fn devel_stage(context: &Context<'_>) -> Option<DevelStage> {
     Some(DevelStage { smaller, saving })
 }
 
-fn need(context: &Context<'_>) -> Need {
+fn need(context: &LintContext<'_>) -> Need {
     let last = context.build.last();
     let Some(declared) = context.declared.get(last) else { return Need::AtRunTime };
     let mut names = context.path.split(['/', '.', '-', '_']);
@@ -160,7 +160,7 @@ fn at_least(saving: Option<u64>) -> String {
         .map_or_else(String::new, |bytes| format!(", at least {} more than `runtime`", format::bytes(bytes)))
 }
 
-pub(super) fn devel_in_final_stage(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn devel_in_final_stage(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some(stage) = devel_stage(context).filter(|_| need(context) == Need::No) else { return };
     let last = context.build.last();
     let Some(span) = context.build.base_image(last).map(|image| image.span) else { return };
@@ -179,7 +179,7 @@ pub(super) fn devel_in_final_stage(context: &Context<'_>, report: &mut Report<'_
     });
 }
 
-pub(super) fn compiler_shipped(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn compiler_shipped(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     // Python packages may compile at run time: DeepSpeed, Triton, CuPy.
     let managers = ["conda", "mamba", "micromamba", "pip", "pip3", "pixi", "poetry", "uv"];
     let has_python =
@@ -197,7 +197,7 @@ pub(super) fn compiler_shipped(context: &Context<'_>, report: &mut Report<'_, '_
     report.push(finding);
 }
 
-pub(super) fn build_tools(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn build_tools(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let last = context.build.last();
     let has_stage = copies(context).any(|(_, copy)| matches!(copy.from, Some(CopyFrom::Stage(_))));
     let is_known = context.declared.get(last).is_some_and(|declared| declared.packages.is_empty());
@@ -230,7 +230,7 @@ pub(super) fn build_tools(context: &Context<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-pub(super) fn toolkit_copied(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn toolkit_copied(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (_, copy) in copies(context) {
         let reference = match &copy.from {
             Some(CopyFrom::Stage(stage)) => image(context, *stage),

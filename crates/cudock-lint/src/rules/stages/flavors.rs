@@ -9,7 +9,7 @@ use cudock_facts::version::CudaRelease;
 
 use super::programs::{self, Copied, Part, part_of};
 use super::{copies, source_stage, system};
-use crate::context::{Context, Report};
+use crate::context::{LintContext, Report};
 
 /// Commands that add no program which could load a library.
 const ADDS_NO_PROGRAM: &str = "adduser apt apt-get chmod chown dnf echo groupadd ldconfig ln microdnf mkdir rm set update-ca-certificates useradd yum";
@@ -24,7 +24,7 @@ fn has(flavor: &str, part: Part) -> bool {
 }
 
 /// The name of a flavor of this release and system with some parts, if there is one.
-fn flavor_with(context: &Context<'_>, tag: &ImageTag, parts: &BTreeSet<Part>) -> Option<ImageTag> {
+fn flavor_with(context: &LintContext<'_>, tag: &ImageTag, parts: &BTreeSet<Part>) -> Option<ImageTag> {
     let tags = context.facts.images().all_tags().filter(|known| known.cuda == tag.cuda && known.os == tag.os);
     let is_enough = |known: &ImageTag| {
         !known.flavour.contains("devel")
@@ -35,7 +35,7 @@ fn flavor_with(context: &Context<'_>, tag: &ImageTag, parts: &BTreeSet<Part>) ->
     tags.filter(is_enough).min_by_key(size)
 }
 
-pub(super) fn library_missing(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn library_missing(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let last = context.build.last();
     let Some(declared) = context.declared.get(last) else { return };
     if !declared.cuda_packages.is_empty() || !declared.packages.is_empty() {
@@ -84,7 +84,7 @@ pub(super) fn library_missing(context: &Context<'_>, report: &mut Report<'_, '_>
 }
 
 /// Whether the last stage copies a library, or a directory that may hold it.
-fn copies_library(context: &Context<'_>, library: &str) -> bool {
+fn copies_library(context: &LintContext<'_>, library: &str) -> bool {
     let directories = ["/cuda", "/deps", "/lib", "/lib64", "/libs", "/targets", "/usr/local", "linux-gnu"];
     let mut sources = copies(context).flat_map(|(_, copy)| copy.sources.iter().chain([&copy.target]));
     sources.any(|path| {
@@ -95,7 +95,7 @@ fn copies_library(context: &Context<'_>, library: &str) -> bool {
 }
 
 /// The tag of the last stage and the parts of CUDA that its programs link to, if everything in it is known.
-fn linked_parts(context: &Context<'_>) -> Option<(ImageTag, BTreeSet<Part>)> {
+fn linked_parts(context: &LintContext<'_>) -> Option<(ImageTag, BTreeSet<Part>)> {
     let last = context.build.last();
     let tag = context.cuda_image(last)?;
     let declared = context.declared.get(last)?;
@@ -140,7 +140,7 @@ fn linked_parts(context: &Context<'_>) -> Option<(ImageTag, BTreeSet<Part>)> {
     Some((tag, parts))
 }
 
-pub(super) fn unused_math_libraries(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn unused_math_libraries(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some((tag, parts)) = linked_parts(context) else { return };
     if tag.flavour.contains("runtime") && parts.iter().all(|part| *part == Part::Base) {
         let what = "links to none of the math libraries, NCCL and cuDNN";
@@ -148,7 +148,7 @@ pub(super) fn unused_math_libraries(context: &Context<'_>, report: &mut Report<'
     }
 }
 
-pub(super) fn unused_cudnn(context: &Context<'_>, report: &mut Report<'_, '_>) {
+pub(super) fn unused_cudnn(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some((tag, parts)) = linked_parts(context) else { return };
     if has(&tag.flavour, Part::Cudnn)
         && tag.flavour.contains("runtime")
@@ -160,7 +160,7 @@ pub(super) fn unused_cudnn(context: &Context<'_>, report: &mut Report<'_, '_>) {
 }
 
 fn smaller(
-    context: &Context<'_>,
+    context: &LintContext<'_>,
     report: &mut Report<'_, '_>,
     tag: &ImageTag,
     parts: &BTreeSet<Part>,

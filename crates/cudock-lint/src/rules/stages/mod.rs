@@ -11,7 +11,7 @@ use cudock_facts::lookup::split_reference;
 use cudock_facts::tables::System;
 
 use super::Rule;
-use crate::context::Context;
+use crate::context::LintContext;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -327,7 +327,7 @@ CMD [\"/app\"]
 ];
 
 /// The copies of the last stage, and of those it is built on.
-fn copies<'a>(context: &'a Context<'_>) -> impl Iterator<Item = (&'a Step, &'a Copy)> {
+fn copies<'a>(context: &'a LintContext<'_>) -> impl Iterator<Item = (&'a Step, &'a Copy)> {
     context.build.steps(context.build.last()).into_iter().filter_map(|step| match &step.kind {
         StepKind::Copy(copy) => Some((step, copy)),
         _ => None,
@@ -335,19 +335,19 @@ fn copies<'a>(context: &'a Context<'_>) -> impl Iterator<Item = (&'a Step, &'a C
 }
 
 /// The repository and the tag of the image that a stage starts from.
-fn image<'a>(context: &'a Context<'_>, stage: usize) -> Option<(&'a str, &'a str)> {
+fn image<'a>(context: &'a LintContext<'_>, stage: usize) -> Option<(&'a str, &'a str)> {
     let reference = &context.build.base_image(stage)?.reference;
     reference.unknown.is_none().then(|| split_reference(&reference.text))
 }
 
 /// The distribution that a stage starts from.
-fn system<'a>(context: &'a Context<'_>, stage: usize) -> Option<&'a System> {
+fn system<'a>(context: &'a LintContext<'_>, stage: usize) -> Option<&'a System> {
     let (repository, tag) = image(context, stage)?;
     context.facts.images().system(repository, tag)
 }
 
 /// A stage as messages name it.
-fn stage_name(context: &Context<'_>, stage: usize) -> String {
+fn stage_name(context: &LintContext<'_>, stage: usize) -> String {
     let name = context.build.stages.get(stage).and_then(|stage| stage.name.as_deref());
     name.map_or_else(|| format!("stage {stage}"), |name| format!("stage `{name}`"))
 }

@@ -6,7 +6,7 @@ use cudock_base::Span;
 use cudock_dockerfile::{Command, StepKind, absolute};
 
 use super::{copies, source_stage};
-use crate::context::Context;
+use crate::context::LintContext;
 
 /// The limit for the programs of one stage that are looked at.
 const MAX_PROGRAMS: usize = 64;
@@ -101,7 +101,7 @@ pub(super) struct Copied {
 }
 
 /// The programs that the last stage copies from others.
-pub(super) fn copied(context: &Context<'_>) -> Vec<Copied> {
+pub(super) fn copied(context: &LintContext<'_>) -> Vec<Copied> {
     let mut compiled: Vec<Option<Vec<Program>>> = vec![None; context.build.stages.len()];
     let mut found = Vec::new();
     for (_, copy) in copies(context) {
@@ -132,7 +132,7 @@ pub(super) fn is_text(path: &str) -> bool {
 }
 
 /// What a stage compiles, with those it is built on.
-fn programs(context: &Context<'_>, stage: usize) -> Vec<Program> {
+fn programs(context: &LintContext<'_>, stage: usize) -> Vec<Program> {
     let of_cuda = super::image(context, stage)
         .is_some_and(|(repository, tag)| repository == "nvidia/cuda" && tag.contains("devel"));
     let mut in_files = None;
@@ -230,7 +230,7 @@ fn directories(command: &Command) -> Vec<String> {
 }
 
 /// The shared libraries of CUDA that the `CMakeLists.txt` which a stage copies always link to.
-fn in_build_files(context: &Context<'_>, stage: usize) -> Option<BTreeSet<String>> {
+fn in_build_files(context: &LintContext<'_>, stage: usize) -> Option<BTreeSet<String>> {
     let mut libraries = None;
     let sources = context.build.steps(stage).into_iter().filter_map(|step| match &step.kind {
         StepKind::Copy(copy) if copy.from.is_none() => Some(&copy.sources),
