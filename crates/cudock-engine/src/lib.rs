@@ -17,6 +17,7 @@ mod engine;
 mod independence;
 mod isolated;
 mod lane_memory;
+mod output;
 mod process;
 mod warm_up;
 mod wire;
@@ -29,4 +30,5 @@ pub use engine::{
 pub use independence::{RowCheck, check_rows};
 pub use isolated::IsolatedEngine;
 pub use lane_memory::{Extent, LaneMemory};
+pub use output::OutputSink;
 pub use warm_up::warm_up;

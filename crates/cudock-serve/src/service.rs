@@ -77,7 +77,7 @@ impl ModelService {
         let settings = &self.settings;
         let log = &settings.server.log;
         let labels = [("model", &*found.name), ("version", &found.version)];
-        let loaded = (settings.model_settings)(found.settings_file().as_deref())
+        let loaded = (settings.model_settings)(&found.path, found.settings_file().as_deref())
             .map_err(|reason| ServeError::NotReady { name: found.name.clone(), reason })
             .and_then(|model| Model::load(found, &model, &settings.start_engine, log));
         match loaded {

@@ -14,13 +14,14 @@ use std::time::{Duration, Instant};
 
 use cudock_base::{FileStamp, lock};
 use cudock_engine::Provider;
+use cudock_model::{is_python_model, python_files};
 use cudock_server::Log;
 use cudock_tensor::{InferenceRequest, InferenceResponse, Signature, Tensor};
 
 use self::engine_manager::EngineManager;
 use self::health::ModelHealth;
 pub(crate) use self::queue::Queue;
-use self::queue::{PendingRequest, Submission, SubmitError};
+use self::queue::{Attempt, PendingRequest, Submission, SubmitError};
 pub use self::repository::RepositoryError;
 pub(crate) use self::repository::{ModelFile, compare_versions, find_models};
 use self::shapes::RowShapes;
@@ -41,14 +42,18 @@ pub(crate) struct Model {
     successor: OnceLock<Arc<Self>>,
 }
 
-/// Identifies the current files of a model: the model file, external weights and settings.
+/// Identifies the current files of a model: the model file, external weights or code, and settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamps(Vec<(PathBuf, Option<FileStamp>)>);
 
 impl FileStamps {
     pub(crate) fn of(found: &ModelFile) -> Self {
-        let weights = cudock_model::onnx::external_files(&found.path);
-        let files = std::iter::once(found.path.clone()).chain(weights).chain(found.settings_file());
+        let others = if is_python_model(&found.path) {
+            python_files(&found.path)
+        } else {
+            cudock_model::onnx::external_files(&found.path)
+        };
+        let files = std::iter::once(found.path.clone()).chain(others).chain(found.settings_file());
         Self(files.map(|file| (file.clone(), FileStamp::of(&file))).collect())
     }
 
@@ -163,7 +168,7 @@ impl Model {
                 priority,
                 deadline: deadline.map(|instant| model.queue.time(instant)),
                 received: model.queue.time(received),
-                suspect: false,
+                attempt: Attempt::First,
                 sender,
             });
             match pending {

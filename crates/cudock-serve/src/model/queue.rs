@@ -54,9 +54,18 @@ pub(crate) struct PendingRequest {
     pub(crate) priority: u32,
     pub(crate) deadline: Option<Time>,
     pub(crate) received: Time,
-    /// Whether an engine has already failed on a batch with this request in it.
-    pub(crate) suspect: bool,
+    pub(crate) attempt: Attempt,
     pub(crate) sender: ReplySender,
+}
+
+/// How a request runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    First,
+    /// Again with the other requests of its batch, whose engine died or hung: most often for another reason.
+    Together,
+    /// Again with nothing else in the engine, because one of the requests of its batch may be at fault.
+    Alone,
 }
 
 impl PendingRequest {
@@ -288,18 +297,25 @@ impl Queue {
         self.wake_lane(state, has_requests);
     }
 
-    /// Queues the requests of a failed batch again, at the front and isolated, except those whose clients disconnected.
-    pub(crate) fn retry(&self, requests: Vec<PendingRequest>) {
+    /// Queues the requests of a failed batch again, before others, except those whose clients disconnected.
+    pub(crate) fn retry(&self, requests: Vec<PendingRequest>, attempt: Attempt) {
         let now = self.now();
         let mut state = lock(&self.state);
+        // Another bucket than that of other requests, so that none of them joins the batch.
+        let bucket = !requests.first().map_or(0, |request| request.received.0);
         for mut request in requests {
             if !request.sender.is_awaited() {
                 self.metrics.canceled();
                 continue;
             }
-            request.suspect = true;
+            request.attempt = attempt;
             let ticket = state.next_ticket();
-            state.batcher.retry(now, [request.arrival(ticket)]);
+            let arrival = request.arrival(ticket);
+            if attempt == Attempt::Together {
+                state.batcher.retry_together(request.received, Arrival { bucket, ..arrival });
+            } else {
+                state.batcher.retry_alone(now, arrival);
+            }
             state.insert_request(ticket, request);
         }
         drop(state);

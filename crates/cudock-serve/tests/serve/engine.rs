@@ -45,12 +45,7 @@ pub(crate) struct DoublingEngine {
 
 impl DoublingEngine {
     pub(crate) fn new(control: &Arc<EngineControl>) -> Self {
-        let spec = |name: &str| TensorSpec {
-            name: name.to_owned(),
-            dtype: DType::F32,
-            shape: vec![None, Some(2)],
-            any_rank: false,
-        };
+        let spec = |name: &str| TensorSpec::new(name, DType::F32, [None, Some(2)]);
         Self {
             signature: Signature { inputs: vec![spec("x")], outputs: vec![spec("y")], batched: true },
             device: DeviceInfo {

@@ -133,6 +133,12 @@ mod tests {
             ("memory", "'8KiB'", "--memory=8KiB"),
             ("client_timeout", "'3ms'", "--client-timeout=3ms"),
             ("drain_timeout", "'3ms'", "--drain-timeout=3ms"),
+            ("precision", "'bf16'", "--precision=bf16"),
+            ("python", "'python3.12'", "--python=python3.12"),
+            ("class", "'net.py:Net'", "--class=net.py:Net"),
+            ("trust", "true", "--trust"),
+            ("compile", "true", "--compile"),
+            ("engine_memory", "'8GiB'", "--engine-memory=8GiB"),
             ("watch", "true", "--watch"),
         ];
         for (key, value, flag) in keys {
