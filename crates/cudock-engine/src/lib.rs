@@ -17,7 +17,9 @@ mod engine;
 mod independence;
 mod isolated;
 mod lane_memory;
+mod precision;
 mod process;
+mod test_data;
 mod warm_up;
 mod wire;
 
@@ -29,4 +31,5 @@ pub use engine::{
 pub use independence::{RowCheck, check_rows};
 pub use isolated::IsolatedEngine;
 pub use lane_memory::{Extent, LaneMemory};
+pub use precision::{Difference, PrecisionReport, Sample, run_sample};
 pub use warm_up::warm_up;

@@ -210,8 +210,12 @@ impl<'a> Graph<'a> {
     }
 
     /// The end of the names of fp16 values, which no name of the model has.
-    pub(super) fn suffix(&self) -> String {
-        format!("{SUFFIX}{}", "_".repeat(self.taken_suffix))
+    pub(super) fn suffix(&self) -> Result<String, String> {
+        // A longer one would make the model grow with the square of its size.
+        if self.taken_suffix > 16 {
+            return Err("a name in the model ends with too many underscores".to_owned());
+        }
+        Ok(format!("{SUFFIX}{}", "_".repeat(self.taken_suffix)))
     }
 
     fn define(&mut self, name: &'a [u8], element: ElementType, role: Role) -> Result<usize, String> {

@@ -72,7 +72,7 @@ pub fn to_fp16<'a>(
     }
     let mut graph = Graph::read(graph_message, &context)?;
     plan::plan(&mut graph);
-    let mut writer = GraphWriter::new(&graph, WeightStore::new(directory, weights));
+    let mut writer = GraphWriter::new(&graph, WeightStore::new(directory, weights))?;
     if writer.stats.half_nodes == 0 {
         let functions = if context.functions.is_empty() { "" } else { ", except perhaps in its functions" };
         return Err(format!("no operator of the model can compute in fp16{functions}"));

@@ -20,7 +20,7 @@ pub(super) struct GraphWriter<'graph, 'a, 'weights> {
 }
 
 impl<'graph, 'a, 'weights> GraphWriter<'graph, 'a, 'weights> {
-    pub(super) fn new(graph: &'graph Graph<'a>, weights: WeightStore<'weights>) -> Self {
+    pub(super) fn new(graph: &'graph Graph<'a>, weights: WeightStore<'weights>) -> Result<Self, String> {
         let mut stats = Fp16Stats::default();
         let mut kept = BTreeMap::<&[u8], usize>::new();
         for node in &graph.nodes {
@@ -38,7 +38,7 @@ impl<'graph, 'a, 'weights> GraphWriter<'graph, 'a, 'weights> {
             .into_iter()
             .map(|(name, count)| (String::from_utf8_lossy(name).into_owned(), count))
             .collect();
-        Self { graph, suffix: graph.suffix(), weights, stats }
+        Ok(Self { graph, suffix: graph.suffix()?, weights, stats })
     }
 
     pub(super) fn write(&mut self, out: &mut Vec<u8>, message: &[u8]) -> Result<(), String> {
