@@ -55,6 +55,7 @@ impl DoublingEngine {
                 skipped_providers: Vec::new(),
                 notes: Vec::new(),
                 engine: "doubling".to_owned(),
+                precision: None,
             },
             control: Arc::clone(control),
             number: control.starts.fetch_add(1, Ordering::SeqCst),
