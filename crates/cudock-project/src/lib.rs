@@ -21,8 +21,8 @@ pub use json_schema::json_schema;
 pub use manifest_text::ManifestText;
 pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{
-    CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, FailLevel, Lint,
-    ManagementWanted, Manifest, Needs, RequestRate, ServeOptions, SpotChoice, SpotUse, Start, TryModel,
+    CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, FailLevel, KeepLoaded,
+    Lint, ManagementWanted, Manifest, Needs, RequestRate, ServeOptions, SpotChoice, SpotUse, Start, TryModel,
     Workload, WorkloadKind,
 };
 

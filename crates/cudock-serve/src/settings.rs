@@ -7,12 +7,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cudock_batcher::BatcherSettings;
 use cudock_engine::{Engine, EngineError, EngineSettings, Provider};
 use cudock_engine_onnx::OnnxSettings;
-use cudock_project::{ByteSize, DeviceChoice, ServeOptions, TimeSpan};
+use cudock_project::{ByteSize, DeviceChoice, KeepLoaded, ServeOptions, TimeSpan};
 use cudock_server::{ApiKeys, Log, LogFormat, ServerSettings};
 use cudock_tensor::RequestLimits;
 
@@ -48,6 +48,9 @@ pub struct DeviceReading {
     pub memory_total: u64,
     /// Share of the last sample period in which a kernel ran, 0 to 1.
     pub utilisation: Option<f64>,
+    /// Processes on the GPU, by id, and the bytes they use, as far as the driver knows them.
+    pub processes: Vec<(u32, u64)>,
+    pub taken: Instant,
 }
 
 pub struct ServeSettings {
@@ -55,6 +58,10 @@ pub struct ServeSettings {
     pub limits: RequestLimits,
     pub models: ModelSource,
     pub model_settings: ModelSettingsFor,
+    /// Memory for all loaded models on each device, in bytes; `None` for no limit.
+    pub model_memory: Option<u64>,
+    /// Whether models are loaded at their first request and not at the start.
+    pub on_demand: bool,
     /// Whether changed model files are reloaded automatically.
     pub watch: bool,
     pub start_engine: StartEngine,
@@ -90,6 +97,8 @@ impl ServeSettings {
             limits: RequestLimits { body, elements: body, ..RequestLimits::default() },
             models,
             model_settings,
+            model_memory: options.model_memory.map(|size| size.0),
+            on_demand: options.on_demand.unwrap_or(false) || options.model_memory.is_some(),
             watch: options.watch.unwrap_or(false),
             start_engine,
             read_devices: Arc::new(Vec::new),
@@ -110,6 +119,9 @@ pub struct ModelSettings {
     pub pad_sizes: Vec<usize>,
     /// Longest time of an engine for one batch.
     pub engine_timeout: Duration,
+    /// It is unloaded after this time without a request.
+    pub idle_unload: Option<Duration>,
+    pub keep_loaded: KeepLoaded,
     /// Smallest and largest input value, for the page's drawing pad.
     pub try_range: Option<(f64, f64)>,
 }
@@ -172,6 +184,8 @@ impl ModelSettings {
             batch: options.batch,
             pad_sizes: sorted(options.pad_sizes.as_deref()),
             engine_timeout: time_or(options.engine_timeout, Duration::from_secs(60)),
+            idle_unload: options.idle_unload.map(|span| span.0),
+            keep_loaded: options.keep_loaded.clone().unwrap_or(KeepLoaded::All(false)),
             try_range: options.try_model.and_then(|try_model| try_model.range),
         })
     }

@@ -171,13 +171,22 @@ impl EngineManager {
         None
     }
 
+    /// Starts an engine of a model whose signature is known.
+    pub(crate) fn start_again(&self, gpu: u32, signature: &Signature) -> Result<WarmEngine, EngineError> {
+        let (warm, found) = self.start(gpu, Some(signature))?;
+        if found == *signature {
+            return Ok(warm);
+        }
+        let reason = "the inputs or outputs of the model file have changed; reload the model".to_owned();
+        Err(EngineError::Load { model: self.file.path.clone(), reason })
+    }
+
     /// Retries until an engine runs again; `None` once the model is closing.
     fn restart(&self, gpu: u32, signature: &Signature) -> Option<WarmEngine> {
         let mut pause = RESTART_BACKOFF.0;
         loop {
-            let reason = match self.start(gpu, Some(signature)) {
-                Ok((warm, found)) if found == *signature => return Some(warm),
-                Ok(_) => "the inputs or outputs of the model file have changed; reload the model".to_owned(),
+            let reason = match self.start_again(gpu, signature) {
+                Ok(warm) => return Some(warm),
                 Err(error) => error.to_string(),
             };
             self.health.engine_lost(gpu, &reason);

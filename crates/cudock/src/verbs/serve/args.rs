@@ -133,6 +133,10 @@ mod tests {
             ("memory", "'8KiB'", "--memory=8KiB"),
             ("client_timeout", "'3ms'", "--client-timeout=3ms"),
             ("drain_timeout", "'3ms'", "--drain-timeout=3ms"),
+            ("model_memory", "'8KiB'", "--gpu-memory-budget=8KiB"),
+            ("on_demand", "true", "--on-demand"),
+            ("idle_unload", "'3ms'", "--idle-unload=3ms"),
+            ("keep_loaded", "['a', 'b']", "--keep-loaded=a,b"),
             ("watch", "true", "--watch"),
         ];
         for (key, value, flag) in keys {
