@@ -245,18 +245,17 @@ impl<K: Ord + Clone> Residency<K> {
     /// Why a request for a model that is not loaded fails at once.
     pub(crate) fn refusal(&self, key: &K, now: Instant) -> Option<Refusal> {
         let record = self.models.get(key).filter(|record| record.loaded.is_none())?;
+        let (needed, available) = (record.memory.least(), self.available(key));
+        if let Some(budget) = self.budget.filter(|_| needed > available && !record.policy.pinned) {
+            return Some(Refusal::TooLarge { needed, available, budget });
+        }
         if let Some(failure) = &record.failure
             && now < failure.retry_at
         {
             let retry_after = failure.retry_at.duration_since(now);
             return Some(Refusal::Failed { reason: failure.reason.clone(), retry_after });
         }
-        if !record.policy.on_demand {
-            return Some(Refusal::Unloaded);
-        }
-        let (needed, available) = (record.memory.least(), self.available(key));
-        let budget = self.budget.filter(|_| needed > available && !record.policy.pinned)?;
-        Some(Refusal::TooLarge { needed, available, budget })
+        (!record.policy.on_demand).then_some(Refusal::Unloaded)
     }
 
     /// Decides what to do next. The step must be carried out and reported before the next one is asked for.
