@@ -264,6 +264,10 @@ impl Batcher {
         self.queue.requests()
     }
 
+    pub fn is_running(&self) -> bool {
+        !self.running.is_empty()
+    }
+
     /// Estimated time of a batch of `rows` rows, padding included; `None` before the first measurement.
     pub fn estimate(&self, rows: usize) -> Option<Duration> {
         self.time_of(rows).map(|nanos| Duration::from_nanos(f64_to_ns(nanos)))
