@@ -18,6 +18,7 @@ mod models;
 mod operations;
 mod overload;
 mod protocol;
+mod python;
 mod random;
 mod rows;
 mod starting;
