@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cudock_tensor::{DType, Signature};
 
-use crate::{Extent, LaneMemory};
+use crate::{Extent, LaneMemory, PrecisionReport};
 
 /// What computes: the CPU, or a GPU through one of its libraries. What a GPU library does not support runs on the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -62,7 +62,7 @@ impl<Kind> EngineSettings<Kind> {
 }
 
 /// The device that a model actually runs on.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct DeviceInfo {
     pub provider: Provider,
     /// "cpu", or the GPU's name.
@@ -74,6 +74,8 @@ pub struct DeviceInfo {
     pub notes: Vec<String>,
     /// Name and version of the engine, for example "ONNX Runtime 1.31.1".
     pub engine: String,
+    /// The result of converting the model; `None` if no other precision was requested.
+    pub precision: Option<PrecisionReport>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +95,12 @@ pub enum EngineError {
     TimedOut(Duration),
     #[error("cannot allocate memory for a batch of {0} bytes")]
     OutOfMemory(usize, #[source] std::io::Error),
+    /// The batch does not fit into the device's memory; the engine can run a smaller one.
+    #[error("the batch does not fit into the memory of the device: {0}")]
+    DeviceMemory(String),
+    /// The model would run on the CPU, and a GPU is required; why none is used.
+    #[error("a GPU is required and not used: {0}")]
+    NoGpu(String),
 }
 
 impl EngineError {

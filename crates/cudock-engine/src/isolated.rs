@@ -247,6 +247,7 @@ impl Lane for IsolatedLane {
             BatchReply::Done => {}
             BatchReply::Failed(text) => return Err(EngineError::Failed(text)),
             BatchReply::Broken(text) => return Err(self.kill_untrusted(&text)),
+            BatchReply::OutOfMemory(text) => return Err(EngineError::DeviceMemory(text)),
         }
         self.check()?;
         self.memory.output_views()

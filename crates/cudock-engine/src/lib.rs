@@ -18,7 +18,9 @@ mod independence;
 mod isolated;
 mod lane_memory;
 mod output;
+mod precision;
 mod process;
+mod test_data;
 mod warm_up;
 mod wire;
 
@@ -31,4 +33,5 @@ pub use independence::{RowCheck, check_rows};
 pub use isolated::IsolatedEngine;
 pub use lane_memory::{Extent, LaneMemory};
 pub use output::OutputSink;
+pub use precision::{Difference, PrecisionReport, Sample, run_sample};
 pub use warm_up::warm_up;

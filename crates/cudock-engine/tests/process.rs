@@ -57,6 +57,7 @@ impl ScaleEngine {
             skipped_providers: Vec::new(),
             notes: Vec::new(),
             engine: "scale 1".to_owned(),
+            precision: None,
         };
         let signature = Signature { inputs: vec![spec("x")], outputs: vec![spec("y")], batched: true };
         Ok(Box::new(Self { signature: Arc::new(signature), device, factor: settings.kind.factor }))

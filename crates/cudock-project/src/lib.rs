@@ -22,8 +22,8 @@ pub use manifest_text::ManifestText;
 pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{
     CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, ElementType, FailLevel,
-    Lint, ManagementWanted, Manifest, Needs, Precision, RequestRate, ServeOptions, SpotChoice, SpotUse,
-    Start, TensorDeclaration, TryModel, Workload, WorkloadKind,
+    KeepLoaded, Lint, ManagementWanted, Manifest, Needs, Precision, RequestRate, ServeOptions, SpotChoice,
+    SpotUse, Start, TensorDeclaration, TryModel, Workload, WorkloadKind,
 };
 
 pub const FILE_NAME: &str = "cudock.toml";

@@ -8,14 +8,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cudock_batcher::BatcherSettings;
 use cudock_engine::{Engine, EngineError, EngineSettings, OutputSink, Provider};
 use cudock_engine_onnx::OnnxSettings;
 use cudock_engine_python::PythonSettings;
 use cudock_model::is_python_model;
-use cudock_project::{ByteSize, DeviceChoice, ServeOptions, TimeSpan};
+use cudock_project::{ByteSize, DeviceChoice, KeepLoaded, ServeOptions, TimeSpan};
 use cudock_server::{ApiKeys, Log, LogFormat, ServerSettings};
 use cudock_tensor::RequestLimits;
 
@@ -53,6 +53,9 @@ pub struct DeviceReading {
     pub memory_total: u64,
     /// Share of the last sample period in which a kernel ran, 0 to 1.
     pub utilisation: Option<f64>,
+    /// Processes on the GPU, by id, and the bytes they use, as far as the driver knows them.
+    pub processes: Vec<(u32, u64)>,
+    pub taken: Instant,
 }
 
 pub struct ServeSettings {
@@ -60,6 +63,10 @@ pub struct ServeSettings {
     pub limits: RequestLimits,
     pub models: ModelSource,
     pub model_settings: ModelSettingsFor,
+    /// Memory for all loaded models on each device, in bytes; `None` for no limit.
+    pub model_memory: Option<u64>,
+    /// Whether models are loaded at their first request and not at the start.
+    pub on_demand: bool,
     /// Whether changed model files are reloaded automatically.
     pub watch: bool,
     pub start_engine: StartEngine,
@@ -95,6 +102,8 @@ impl ServeSettings {
             limits: RequestLimits { body, elements: body, ..RequestLimits::default() },
             models,
             model_settings,
+            model_memory: options.model_memory.map(|size| size.0),
+            on_demand: options.on_demand.unwrap_or(false) || options.model_memory.is_some(),
             watch: options.watch.unwrap_or(false),
             start_engine,
             read_devices: Arc::new(Vec::new),
@@ -117,6 +126,9 @@ pub struct ModelSettings {
     pub engine_timeout: Duration,
     /// Host memory in bytes above which an engine is replaced.
     pub engine_memory: Option<u64>,
+    /// It is unloaded after this time without a request.
+    pub idle_unload: Option<Duration>,
+    pub keep_loaded: KeepLoaded,
     /// Smallest and largest input value, for the page's drawing pad.
     pub try_range: Option<(f64, f64)>,
 }
@@ -195,6 +207,8 @@ impl ModelSettings {
             pad_sizes: sorted(options.pad_sizes.as_deref()),
             engine_timeout: time_or(options.engine_timeout, Duration::from_secs(60)),
             engine_memory: options.engine_memory.map(|size| size.0),
+            idle_unload: options.idle_unload.map(|span| span.0),
+            keep_loaded: options.keep_loaded.clone().unwrap_or(KeepLoaded::All(false)),
             try_range: options.try_model.and_then(|try_model| try_model.range),
         })
     }

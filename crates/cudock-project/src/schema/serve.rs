@@ -1,7 +1,9 @@
 //! `[serve]` and the flags of `cudock serve`: one struct is read from both.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
@@ -218,6 +220,22 @@ pub struct ServeOptions {
     #[arg(skip)]
     pub outputs: Option<Vec<TensorDeclaration>>,
 
+    /// Limit the memory of all loaded models; models are loaded when requested, and the least recently used unloaded
+    #[arg(long, value_name = "SIZE", visible_alias = "gpu-memory-budget")]
+    pub model_memory: Option<ByteSize>,
+
+    /// Load models at their first request instead of at the start; implied by --model-memory
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub on_demand: Option<bool>,
+
+    /// Unload a model that has had no request for this long; the next request loads it again
+    #[arg(long, value_name = "TIME")]
+    pub idle_unload: Option<TimeSpan>,
+
+    /// Load these models at the start and never unload them
+    #[arg(long, value_name = "NAME,NAME")]
+    pub keep_loaded: Option<KeepLoaded>,
+
     /// Reload model files when they change (SIGHUP and the repository API do it at once)
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub watch: Option<bool>,
@@ -243,7 +261,8 @@ impl ServeOptions {
             listen device gpus gpu_memory threads lanes sessions nhwc graphs exhaustive engine_cache no_pinned
             no_io_binding batch max_batch max_wait preferred pad_rows pad_sizes latency_target queue_rows queue_time
             engine_timeout max_body memory connections io_threads client_timeout drain_timeout precision
-            python class trust compile engine_memory inputs outputs watch try_model
+            python class trust compile engine_memory inputs outputs model_memory on_demand idle_unload keep_loaded watch
+            try_model
         )
     }
 
@@ -256,9 +275,38 @@ impl ServeOptions {
             ("memory", self.memory.is_some()),
             ("client_timeout", self.client_timeout.is_some()),
             ("drain_timeout", self.drain_timeout.is_some()),
+            ("model_memory", self.model_memory.is_some()),
+            ("on_demand", self.on_demand.is_some()),
             ("watch", self.watch.is_some()),
         ];
         keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
+    }
+}
+
+/// Which models stay loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected true, false or a list of names of models")]
+pub enum KeepLoaded {
+    /// All or none of the models to which the file applies.
+    All(bool),
+    /// The models with these names.
+    Names(Vec<String>),
+}
+
+impl KeepLoaded {
+    pub fn includes(&self, name: &str) -> bool {
+        match self {
+            Self::All(all) => *all,
+            Self::Names(names) => names.iter().any(|other| other == name),
+        }
+    }
+}
+
+impl FromStr for KeepLoaded {
+    type Err = Infallible;
+
+    fn from_str(names: &str) -> Result<Self, Infallible> {
+        Ok(Self::Names(names.split(',').map(|name| name.trim().to_owned()).collect()))
     }
 }
 

@@ -215,9 +215,12 @@ impl EngineManager {
             {
                 let (used, limit) = (used.to_string(), limit.to_string());
                 self.log_event("engine_memory", &[("bytes", &used), ("limit", &limit)]);
-                if let Ok(successor) = self.start_another(gpu, signature) {
-                    self.queue.engine_ended(number);
-                    return Some(EngineEnd::Outgrown(successor));
+                match self.start_again(gpu, signature) {
+                    Ok(successor) => {
+                        self.queue.engine_ended(number);
+                        return Some(EngineEnd::Outgrown(successor));
+                    }
+                    Err(error) => self.log_event("engine_not_started", &[("error", &error.to_string())]),
                 }
                 paused_until = Instant::now() + SUCCESSOR_PAUSE;
             }
@@ -226,26 +229,26 @@ impl EngineManager {
         None
     }
 
-    /// Starts another engine for the same signature. A failure is logged and returned.
-    fn start_another(&self, gpu: u32, signature: &Signature) -> Result<WarmEngine, String> {
-        let reason = match self.start(gpu, Some(signature)) {
-            Ok((warm, found)) if found == *signature => return Ok(warm),
-            Ok(_) => "the inputs or outputs of the model file have changed; reload the model".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        self.log.event("engine_not_started", &[("model", &self.file.name), ("error", &reason)]);
-        Err(reason)
+    /// Starts an engine of a model whose signature is known.
+    pub(crate) fn start_again(&self, gpu: u32, signature: &Signature) -> Result<WarmEngine, EngineError> {
+        let (warm, found) = self.start(gpu, Some(signature))?;
+        if found == *signature {
+            return Ok(warm);
+        }
+        let reason = "the inputs or outputs of the model file have changed; reload the model".to_owned();
+        Err(EngineError::Load { model: self.file.path.clone(), reason })
     }
 
     /// Retries until an engine runs again; `None` once the model is closing.
     fn restart(&self, gpu: u32, signature: &Signature) -> Option<WarmEngine> {
         let mut pause = RESTART_BACKOFF.0;
         loop {
-            let reason = match self.start_another(gpu, signature) {
+            let reason = match self.start_again(gpu, signature) {
                 Ok(warm) => return Some(warm),
-                Err(reason) => reason,
+                Err(error) => error.to_string(),
             };
             self.health.engine_lost(gpu, &reason);
+            self.log_event("engine_not_started", &[("error", &reason)]);
             if self.health.is_closing() {
                 self.queue.fail_all(&crate::ServeError::NotReady { name: self.file.name.clone(), reason });
                 return None;

@@ -50,6 +50,18 @@ impl ModelHealth {
         engines.running.retain(|running| running.device.gpu.is_some_and(|other| other != gpu));
     }
 
+    /// Forgets the engines of a model that was unloaded.
+    pub(crate) fn engines_ended(&self) {
+        let mut engines = lock(&self.engines);
+        (engines.running, engines.engine_lost) = (Vec::new(), None);
+    }
+
+    /// Whether each running engine uses a GPU, and its process.
+    pub(crate) fn engines(&self) -> Vec<(bool, Option<u32>)> {
+        let engines = lock(&self.engines);
+        engines.running.iter().map(|running| (running.device.provider.is_gpu(), running.process)).collect()
+    }
+
     pub(crate) fn device_name(&self) -> Arc<str> {
         lock(&self.engines).name.clone().unwrap_or_else(|| "none".into())
     }

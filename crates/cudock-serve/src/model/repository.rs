@@ -8,6 +8,9 @@ use cudock_model::{is_model, is_saved_model};
 
 use crate::settings::ModelSource;
 
+/// Name and version of a model.
+pub(crate) type ModelId = (String, String);
+
 /// A model file and the name under which it is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModelFile {
@@ -22,6 +25,10 @@ impl ModelFile {
     /// A file without a directory of its own.
     fn single(name: &str, path: PathBuf) -> Self {
         Self { name: name.to_owned(), version: "1".to_owned(), path, directory: None }
+    }
+
+    pub(crate) fn id(&self) -> ModelId {
+        (self.name.clone(), self.version.clone())
     }
 
     /// Whether it is that version of that model.

@@ -23,6 +23,20 @@ pub(crate) struct EngineControl {
     released: Condvar,
     held: AtomicUsize,
     pub(crate) starts: AtomicUsize,
+    start_behavior: Mutex<StartBehavior>,
+    start_changed: Condvar,
+    running: AtomicUsize,
+    most_running: AtomicUsize,
+}
+
+/// What engines do when they are started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum StartBehavior {
+    #[default]
+    Start,
+    /// They wait until the behavior changes.
+    Wait,
+    Fail,
 }
 
 impl EngineControl {
@@ -36,6 +50,16 @@ impl EngineControl {
         *self.is_released.lock().unwrap() = true;
         self.released.notify_all();
     }
+
+    pub(crate) fn set_starts(&self, behavior: StartBehavior) {
+        *self.start_behavior.lock().unwrap() = behavior;
+        self.start_changed.notify_all();
+    }
+
+    /// Number of engines that run, and the most that have run at one time.
+    pub(crate) fn running(&self) -> (usize, usize) {
+        (self.running.load(Ordering::SeqCst), self.most_running.load(Ordering::SeqCst))
+    }
 }
 
 pub(crate) struct DoublingEngine {
@@ -46,9 +70,18 @@ pub(crate) struct DoublingEngine {
 }
 
 impl DoublingEngine {
-    pub(crate) fn new(control: &Arc<EngineControl>) -> Self {
+    pub(crate) fn start(control: &Arc<EngineControl>) -> Result<Self, EngineError> {
+        let behavior = control.start_behavior.lock().unwrap();
+        let waits = |behavior: &mut StartBehavior| *behavior == StartBehavior::Wait;
+        let behavior = *control.start_changed.wait_while(behavior, waits).unwrap();
+        let number = control.starts.fetch_add(1, Ordering::SeqCst);
+        if behavior == StartBehavior::Fail {
+            return Err(EngineError::Failed("no engine today".to_owned()));
+        }
+        let running = control.running.fetch_add(1, Ordering::SeqCst) + 1;
+        control.most_running.fetch_max(running, Ordering::SeqCst);
         let spec = |name: &str| TensorSpec::new(name, DType::F32, [None, Some(2)]);
-        Self {
+        Ok(Self {
             signature: Signature { inputs: vec![spec("x")], outputs: vec![spec("y")], batched: true },
             device: DeviceInfo {
                 provider: Provider::Cpu,
@@ -57,10 +90,17 @@ impl DoublingEngine {
                 skipped_providers: Vec::new(),
                 notes: Vec::new(),
                 engine: "doubling".to_owned(),
+                precision: None,
             },
             control: Arc::clone(control),
-            number: control.starts.fetch_add(1, Ordering::SeqCst),
-        }
+            number,
+        })
+    }
+}
+
+impl Drop for DoublingEngine {
+    fn drop(&mut self) {
+        self.control.running.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -3,5 +3,6 @@
 
 mod batches;
 mod engine;
+mod residency;
 mod routes;
 mod support;

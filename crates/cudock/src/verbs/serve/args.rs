@@ -139,6 +139,10 @@ mod tests {
             ("trust", "true", "--trust"),
             ("compile", "true", "--compile"),
             ("engine_memory", "'8GiB'", "--engine-memory=8GiB"),
+            ("model_memory", "'8KiB'", "--gpu-memory-budget=8KiB"),
+            ("on_demand", "true", "--on-demand"),
+            ("idle_unload", "'3ms'", "--idle-unload=3ms"),
+            ("keep_loaded", "['a', 'b']", "--keep-loaded=a,b"),
             ("watch", "true", "--watch"),
         ];
         for (key, value, flag) in keys {

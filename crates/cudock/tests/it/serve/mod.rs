@@ -12,6 +12,7 @@ mod keys;
 mod leaving;
 mod limits;
 mod manners;
+mod many_models;
 mod mates;
 mod memory;
 mod models;
