@@ -123,7 +123,7 @@ fn model_in(directory: &Path) -> Result<Option<PathBuf>, RepositoryError> {
     if let Some(usual) = usual.into_iter().find(|path| path.is_file()) {
         return Ok(Some(usual));
     }
-    let mut models = entries(directory)?.into_iter().filter(|entry| is_model(entry));
+    let mut models = entries(directory)?.into_iter().filter(|entry| entry.is_file() && is_model(entry));
     Ok(models.next().filter(|_| models.next().is_none()))
 }
 

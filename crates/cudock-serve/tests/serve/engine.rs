@@ -13,6 +13,8 @@ pub(crate) const HELD: f32 = 555.0;
 pub(crate) const POISON: f32 = 666.0;
 /// A value whose batch kills the engine, but only the first one.
 pub(crate) const FATAL: f32 = 777.0;
+/// A value whose batch kills every engine.
+pub(crate) const LETHAL: f32 = 888.0;
 
 /// What a test controls of its engines.
 #[derive(Default)]
@@ -150,7 +152,7 @@ impl Lane for DoublingLane {
         if values.contains(&POISON) {
             return Err(EngineError::Failed("poison".to_owned()));
         }
-        if values.contains(&FATAL) && self.number == 0 {
+        if values.contains(&FATAL) && self.number == 0 || values.contains(&LETHAL) {
             return Err(EngineError::Died("fatal input".to_owned()));
         }
         self.output = values.iter().flat_map(|value| (value * 2.0).to_le_bytes()).collect();

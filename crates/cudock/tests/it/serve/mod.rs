@@ -19,6 +19,7 @@ mod models;
 mod operations;
 mod overload;
 mod protocol;
+mod python;
 mod random;
 mod rows;
 mod starting;
