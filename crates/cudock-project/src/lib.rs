@@ -22,8 +22,8 @@ pub use manifest_text::ManifestText;
 pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{
     CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, FailLevel, Lint,
-    ManagementWanted, Manifest, Needs, RequestRate, ServeOptions, SpotChoice, SpotUse, Start, TryModel,
-    Workload, WorkloadKind,
+    ManagementWanted, Manifest, Needs, Precision, RequestRate, ServeOptions, SpotChoice, SpotUse, Start,
+    TryModel, Workload, WorkloadKind,
 };
 
 pub const FILE_NAME: &str = "cudock.toml";

@@ -25,6 +25,9 @@ pub(crate) enum ServeError {
     /// The model cannot run requests at the moment.
     #[error("model `{name}` is not ready: {reason}")]
     NotReady { name: String, reason: String },
+    /// The model may only run on a GPU, and none can be used.
+    #[error("model `{name}` is not ready: a GPU is required and not used: {reason}")]
+    NoGpu { name: String, reason: String },
     #[error(transparent)]
     RequestError(#[from] RequestError),
     /// The response cannot be written in the requested format.
@@ -38,6 +41,9 @@ pub(crate) enum ServeError {
     DeadlineExceeded,
     #[error("{0}")]
     Engine(String),
+    /// The request does not fit into the device's memory, not even row by row.
+    #[error("one row of the request needs more memory than the device has free: {0}")]
+    DeviceMemory(String),
     #[error("the server is shutting down")]
     Draining,
     #[error("{0}")]
@@ -54,7 +60,7 @@ impl ServeError {
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Rejected(rejection) => rejection.retry_after(),
-            Self::NotReady { .. } | Self::Draining => Some(Duration::from_secs(1)),
+            Self::NotReady { .. } | Self::NoGpu { .. } | Self::Draining => Some(Duration::from_secs(1)),
             _ => None,
         }
     }

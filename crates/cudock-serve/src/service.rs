@@ -26,6 +26,8 @@ pub struct ModelService {
 
 struct LoadFailure {
     reason: String,
+    /// Whether it failed because a required GPU is missing.
+    is_gpu_missing: bool,
     files: FileStamps,
 }
 
@@ -56,7 +58,9 @@ impl ModelService {
         self.loading.store(false, Ordering::Release);
         if self.loaded().is_empty() {
             let reasons: Vec<String> = self.failures().into_iter().map(|failure| failure.reason).collect();
-            return Err(LoadError::None(reasons.join("\n")));
+            let reasons = reasons.join("\n");
+            let is_gpu_missing = lock(&self.failures).values().any(|failure| failure.is_gpu_missing);
+            return Err(if is_gpu_missing { LoadError::NoGpu(reasons) } else { LoadError::None(reasons) });
         }
         Ok(())
     }
@@ -100,7 +104,9 @@ impl ModelService {
                     other => other.to_string(),
                 };
                 log.event("model_not_loaded", &[&labels[..], &[("error", &reason)]].concat());
-                let failure = LoadFailure { reason: reason.clone(), files: FileStamps::of(found) };
+                let is_gpu_missing = matches!(error, ServeError::NoGpu { .. });
+                let files = FileStamps::of(found);
+                let failure = LoadFailure { reason: reason.clone(), is_gpu_missing, files };
                 lock(&self.failures).insert(key, failure);
                 Err(ServeError::Reload { name: found.name.clone(), reason })
             }
@@ -311,4 +317,7 @@ pub enum LoadError {
     Repository(#[from] RepositoryError),
     #[error("no model could be loaded\n{0}")]
     None(String),
+    /// No model could be loaded, one of them because a required GPU is missing.
+    #[error("no model could be loaded\n{0}")]
+    NoGpu(String),
 }

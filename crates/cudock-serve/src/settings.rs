@@ -12,7 +12,7 @@ use std::time::Duration;
 use cudock_batcher::BatcherSettings;
 use cudock_engine::{Engine, EngineError, EngineSettings, Provider};
 use cudock_engine_onnx::OnnxSettings;
-use cudock_project::{ByteSize, DeviceChoice, ServeOptions, TimeSpan};
+use cudock_project::{ByteSize, DeviceChoice, Precision, ServeOptions, TimeSpan};
 use cudock_server::{ApiKeys, Log, LogFormat, ServerSettings};
 use cudock_tensor::RequestLimits;
 
@@ -119,6 +119,10 @@ impl ModelSettings {
     pub fn new(options: &ServeOptions, engine: EngineSettings<OnnxSettings>) -> Result<Self, SettingsError> {
         check_limits(options)?;
         let on_gpu = on_gpu(options);
+        let require_gpu = options.require_gpu.unwrap_or(false);
+        if require_gpu && !on_gpu {
+            return Err(SettingsError::NoGpu);
+        }
         let max_rows = options.max_batch.unwrap_or(if on_gpu { 128 } else { 32 }).max(1);
         let preferred_rows = sorted(options.preferred.as_deref());
         if let Some(&rows) = preferred_rows.iter().find(|&&rows| rows > max_rows) {
@@ -157,6 +161,7 @@ impl ModelSettings {
                 threads: options.threads.unwrap_or_else(processors),
                 lanes,
                 gpu_memory: options.gpu_memory.map(|size| size.0),
+                require_gpu,
                 kind: EngineKind::Onnx(OnnxSettings {
                     sessions,
                     nhwc: options.nhwc.unwrap_or(false),
@@ -165,6 +170,7 @@ impl ModelSettings {
                     io_binding: !options.no_io_binding.unwrap_or(false),
                     exhaustive: options.exhaustive.unwrap_or(false),
                     engine_cache: options.engine_cache.clone(),
+                    fp16: onnx_fp16(options)?,
                     ..engine.kind
                 }),
             },
@@ -217,6 +223,15 @@ fn check_limits(options: &ServeOptions) -> Result<(), SettingsError> {
         }
     }
     Ok(())
+}
+
+/// Whether an ONNX model is converted to fp16.
+fn onnx_fp16(options: &ServeOptions) -> Result<bool, SettingsError> {
+    match options.precision {
+        None | Some(Precision::Fp32) => Ok(false),
+        Some(Precision::Fp16) => Ok(true),
+        Some(Precision::Bf16) => Err(SettingsError::OnnxBf16),
+    }
 }
 
 fn on_gpu(options: &ServeOptions) -> bool {
@@ -282,6 +297,21 @@ mod tests {
         assert_eq!(onnx.graphs, [1, 8]);
         assert!(settings.batcher.pad);
         assert!(matches!(resolve("graphs = true"), Err(SettingsError::GraphsWithoutSizes)));
+    }
+
+    #[test]
+    fn onnx_models_run_in_fp32_or_fp16() {
+        for (precision, fp16) in [("fp32", false), ("fp16", true)] {
+            let EngineKind::Onnx(onnx) = resolve(&format!("precision = '{precision}'")).unwrap().engine.kind;
+            assert_eq!(onnx.fp16, fp16);
+        }
+        assert!(matches!(resolve("precision = 'bf16'"), Err(SettingsError::OnnxBf16)));
+    }
+
+    #[test]
+    fn a_required_gpu_must_be_the_device() {
+        assert!(resolve("device = 'cuda'\nrequire_gpu = true").unwrap().engine.require_gpu);
+        assert!(matches!(resolve("device = 'cpu'\nrequire_gpu = true"), Err(SettingsError::NoGpu)));
     }
 
     #[test]

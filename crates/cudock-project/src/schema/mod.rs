@@ -19,7 +19,7 @@ pub use deploy::{Deploy, DeployTarget, ManagementWanted};
 pub use lint::{FailLevel, Lint};
 pub use needs::{CapabilityRange, Needs};
 pub use rate::{DayRate, RequestRate};
-pub use serve::{DeviceChoice, ServeOptions, TryModel};
+pub use serve::{DeviceChoice, Precision, ServeOptions, TryModel};
 pub use spot::{SpotChoice, SpotUse};
 pub use start::Start;
 pub use workload::{Workload, WorkloadKind};

@@ -42,6 +42,19 @@ impl DeviceChoice {
     }
 }
 
+/// The precision in which a model computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[value(rename_all = "lower")]
+pub enum Precision {
+    /// That of the model
+    Fp32,
+    /// Half precision
+    Fp16,
+    /// Half precision with the range of fp32
+    Bf16,
+}
+
 // Not a doc comment: clap would show it as the description of `cudock serve`.
 //
 // Every setting of a server or a model. Flags and `cudock.toml` are read into this struct and combined by `or`; what
@@ -172,6 +185,14 @@ pub struct ServeOptions {
     #[arg(long, value_name = "TIME")]
     pub drain_timeout: Option<TimeSpan>,
 
+    /// Compute in this precision [default: that of the model]
+    #[arg(long, value_enum)]
+    pub precision: Option<Precision>,
+
+    /// Fail instead of running on the CPU if no GPU can be used
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub require_gpu: Option<bool>,
+
     /// Reload model files when they change (SIGHUP and the repository API do it at once)
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub watch: Option<bool>,
@@ -196,7 +217,8 @@ impl ServeOptions {
         combine!(self, fallback,
             listen device gpus gpu_memory threads lanes sessions nhwc graphs exhaustive engine_cache no_pinned
             no_io_binding batch max_batch max_wait preferred pad_rows pad_sizes latency_target queue_rows queue_time
-            engine_timeout max_body memory connections io_threads client_timeout drain_timeout watch try_model
+            engine_timeout max_body memory connections io_threads client_timeout drain_timeout precision
+            require_gpu watch try_model
         )
     }
 

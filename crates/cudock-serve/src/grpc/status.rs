@@ -88,7 +88,10 @@ impl From<ServeError> for GrpcStatus {
             | ServeError::NotAcceptable(_) => GrpcCode::InvalidArgument,
             ServeError::MethodNotAllowed { .. } => GrpcCode::Unimplemented,
             ServeError::DeadlineExceeded => GrpcCode::DeadlineExceeded,
-            ServeError::NotReady { .. } | ServeError::Draining => GrpcCode::Unavailable,
+            ServeError::DeviceMemory(_) => GrpcCode::ResourceExhausted,
+            ServeError::NotReady { .. } | ServeError::NoGpu { .. } | ServeError::Draining => {
+                GrpcCode::Unavailable
+            }
             ServeError::Engine(_) | ServeError::Reload { .. } => GrpcCode::Internal,
         };
         Self { code, message: error.to_string(), pushback: error.retry_after() }
@@ -138,6 +141,7 @@ mod tests {
             (ServeError::DeadlineExceeded, GrpcCode::DeadlineExceeded),
             (HttpRejection::Unauthorized.into(), GrpcCode::Unauthenticated),
             (ServeError::Engine("lost".into()), GrpcCode::Internal),
+            (ServeError::DeviceMemory("full".into()), GrpcCode::ResourceExhausted),
             (overloaded.into(), GrpcCode::ResourceExhausted),
         ];
         for (error, code) in failures {

@@ -92,8 +92,12 @@ fn status_of(error: &ServeError) -> StatusCode {
         ServeError::ModelNotFound { .. } | ServeError::VersionNotFound { .. } | ServeError::NotFound(_) => {
             StatusCode::NOT_FOUND
         }
-        ServeError::NotReady { .. } | ServeError::Draining => StatusCode::SERVICE_UNAVAILABLE,
-        ServeError::RequestError(RequestError::TooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
+        ServeError::NotReady { .. } | ServeError::NoGpu { .. } | ServeError::Draining => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        ServeError::RequestError(RequestError::TooLarge { .. }) | ServeError::DeviceMemory(_) => {
+            StatusCode::PAYLOAD_TOO_LARGE
+        }
         ServeError::RequestError(_) | ServeError::AmbiguousModel(_) => StatusCode::BAD_REQUEST,
         ServeError::ResponseError(_) | ServeError::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
         ServeError::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cudock_engine::{Engine, EngineError, ExitCheck, Lane, RowCheck, check_rows};
+use cudock_engine::{DeviceInfo, Engine, EngineError, ExitCheck, Lane, RowCheck, check_rows, skip_reasons};
 use cudock_server::Log;
 use cudock_tensor::Signature;
 
@@ -12,6 +12,7 @@ use super::health::ModelHealth;
 use super::lane::LaneContext;
 use super::queue::Queue;
 use super::repository::ModelFile;
+use crate::ServeError;
 use crate::settings::{ModelSettings, StartEngine};
 
 /// What all engines of a model share.
@@ -44,6 +45,11 @@ impl EngineManager {
         first: Option<&Signature>,
     ) -> Result<(WarmEngine, Signature), EngineError> {
         let mut engine = (self.start)(&self.settings.engine_on(gpu, &self.file.path))?;
+        let device = engine.device();
+        if self.settings.engine.require_gpu && !device.provider.is_gpu() {
+            return Err(EngineError::NoGpu(skip_reasons(&device.skipped_providers)));
+        }
+        self.log_precision(device);
         let mut signature = engine.signature().clone();
         let mut lanes = engine.take_lanes();
         signature.batched = match first {
@@ -65,8 +71,9 @@ impl EngineManager {
         if let Some(lane) = lanes.first_mut().filter(|_| closed && signature.batched) {
             for &rows in &sizes {
                 let begun = Instant::now();
-                cudock_engine::warm_up(lane.as_mut(), &signature, &[rows], limit)?;
-                times.push((rows, begun.elapsed()));
+                if cudock_engine::warm_up(lane.as_mut(), &signature, &[rows], limit)?.contains(&rows) {
+                    times.push((rows, begun.elapsed()));
+                }
             }
         }
         self.queue.record_batch_times(&times);
@@ -93,6 +100,31 @@ impl EngineManager {
         };
         self.log_event("rows_depend", &[("reason", &reason), ("effect", effect)]);
         Ok(shares)
+    }
+
+    /// Logs how the results of a converted model differ, or why it is not used.
+    fn log_precision(&self, device: &DeviceInfo) {
+        let Some(report) = &device.precision else { return };
+        let difference = report.difference.as_ref();
+        let fields = [
+            ("requested", Some(report.requested.clone())),
+            ("used", Some(report.used.clone())),
+            ("reason", report.reason.clone()),
+            ("max_absolute", difference.map(|difference| format!("{:.3e}", difference.max_absolute))),
+            ("max_relative", difference.map(|difference| format!("{:.3e}", difference.max_relative))),
+            (
+                "same_result",
+                difference.and_then(|difference| Some(format!("{:.3}", difference.same_result?))),
+            ),
+            (
+                "clamped_weights",
+                Some(report.clamped_weights.to_string()).filter(|_| report.clamped_weights > 0),
+            ),
+            ("raised_weights", Some(report.raised_weights.to_string()).filter(|_| report.raised_weights > 0)),
+        ];
+        let fields: Vec<_> =
+            fields.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?))).collect();
+        self.log_event("precision", &fields);
     }
 
     fn log_event(&self, name: &str, fields: &[(&str, &str)]) {
@@ -131,12 +163,16 @@ impl EngineManager {
             let handles: Vec<_> = lanes
                 .into_iter()
                 .map(|mut lane| {
+                    let manager = Arc::clone(self);
                     let context = LaneContext {
                         queue: Arc::clone(&self.queue),
                         signature: Arc::clone(signature),
                         pad_sizes: self.settings.pad_sizes.clone(),
                         limit: self.settings.engine_timeout,
                         engine: number,
+                        on_limited: Box::new(move |rows| {
+                            manager.log_event("batch_limited", &[("rows", &rows.to_string())]);
+                        }),
                     };
                     scope.spawn(move || {
                         let result = context.run_batches(lane.as_mut());
@@ -175,15 +211,25 @@ impl EngineManager {
     fn restart(&self, gpu: u32, signature: &Signature) -> Option<WarmEngine> {
         let mut pause = RESTART_BACKOFF.0;
         loop {
+            let mut missing_gpu = None;
             let reason = match self.start(gpu, Some(signature)) {
                 Ok((warm, found)) if found == *signature => return Some(warm),
                 Ok(_) => "the inputs or outputs of the model file have changed; reload the model".to_owned(),
-                Err(error) => error.to_string(),
+                Err(error) => {
+                    let text = error.to_string();
+                    if let EngineError::NoGpu(reason) = error {
+                        missing_gpu = Some(reason);
+                    }
+                    text
+                }
             };
             self.health.engine_lost(gpu, &reason);
             self.log.event("engine_not_started", &[("model", &self.file.name), ("error", &reason)]);
+            if let Some(reason) = missing_gpu.filter(|reason| self.health.reject_without_gpu(reason)) {
+                self.queue.fail_all(&ServeError::NoGpu { name: self.file.name.clone(), reason });
+            }
             if self.health.is_closing() {
-                self.queue.fail_all(&crate::ServeError::NotReady { name: self.file.name.clone(), reason });
+                self.queue.fail_all(&ServeError::NotReady { name: self.file.name.clone(), reason });
                 return None;
             }
             thread::sleep(pause);

@@ -1,6 +1,6 @@
 //! An engine that doubles `F32[rows, 2]`, and fails on demand.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -21,6 +21,10 @@ pub(crate) struct EngineControl {
     released: Condvar,
     held: AtomicUsize,
     pub(crate) starts: AtomicUsize,
+    /// Whether engines that start run on the CPU instead of the GPU.
+    pub(crate) is_gpu_lost: AtomicBool,
+    /// Rows that do not fit into memory any more, if not zero.
+    pub(crate) too_many_rows: AtomicUsize,
 }
 
 impl EngineControl {
@@ -45,6 +49,8 @@ pub(crate) struct DoublingEngine {
 
 impl DoublingEngine {
     pub(crate) fn new(control: &Arc<EngineControl>) -> Self {
+        let is_lost = control.is_gpu_lost.load(Ordering::SeqCst);
+        let provider = if is_lost { Provider::Cpu } else { Provider::Cuda };
         let spec = |name: &str| TensorSpec {
             name: name.to_owned(),
             dtype: DType::F32,
@@ -54,10 +60,10 @@ impl DoublingEngine {
         Self {
             signature: Signature { inputs: vec![spec("x")], outputs: vec![spec("y")], batched: true },
             device: DeviceInfo {
-                provider: Provider::Cpu,
-                name: "cpu".to_owned(),
-                gpu: None,
-                skipped_providers: Vec::new(),
+                provider,
+                name: if provider.is_gpu() { "gpu" } else { "cpu" }.to_owned(),
+                gpu: provider.is_gpu().then_some(0),
+                skipped_providers: vec![(Provider::Cuda, "fell off the bus".to_owned())],
                 notes: Vec::new(),
                 engine: "doubling".to_owned(),
                 precision: None,
@@ -112,6 +118,10 @@ impl Lane for DoublingLane {
             self.control.held.fetch_add(1, Ordering::SeqCst);
             let is_released = self.control.is_released.lock().unwrap();
             drop(self.control.released.wait_while(is_released, |is_released| !*is_released).unwrap());
+        }
+        let too_many = self.control.too_many_rows.load(Ordering::SeqCst);
+        if too_many > 0 && values.len() / 2 >= too_many {
+            return Err(EngineError::DeviceMemory("no memory".to_owned()));
         }
         if values.contains(&POISON) {
             return Err(EngineError::Failed("poison".to_owned()));

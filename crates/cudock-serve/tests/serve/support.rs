@@ -45,13 +45,17 @@ impl TestResponse {
 impl TestServer {
     /// Serves the model `double`, version 1, with changed settings.
     pub(crate) fn start(change: impl FnOnce(&mut ServeSettings)) -> Self {
+        Self::start_with(ServeOptions::default(), change)
+    }
+
+    pub(crate) fn start_with(options: ServeOptions, change: impl FnOnce(&mut ServeSettings)) -> Self {
         let models = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(models.path().join("double/1")).unwrap();
         std::fs::write(models.path().join("double/1/model.onnx"), "the engine does not read it").unwrap();
         let options = ServeOptions {
             listen: Some(vec!["127.0.0.1:0".parse().unwrap()]),
             io_threads: Some(2),
-            ..ServeOptions::default()
+            ..options
         };
         let engine = EngineSettings::new("", OnnxSettings::new("libonnxruntime.so"));
         let model_settings = ModelSettings::new(&options, engine).unwrap();

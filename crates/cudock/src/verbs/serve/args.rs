@@ -133,6 +133,8 @@ mod tests {
             ("memory", "'8KiB'", "--memory=8KiB"),
             ("client_timeout", "'3ms'", "--client-timeout=3ms"),
             ("drain_timeout", "'3ms'", "--drain-timeout=3ms"),
+            ("precision", "'bf16'", "--precision=bf16"),
+            ("require_gpu", "true", "--require-gpu"),
             ("watch", "true", "--watch"),
         ];
         for (key, value, flag) in keys {

@@ -17,6 +17,7 @@ mod memory;
 mod models;
 mod operations;
 mod overload;
+mod precision;
 mod protocol;
 mod random;
 mod rows;
