@@ -196,14 +196,17 @@ impl Batcher {
         self.spare_times.push(running.admitted_at);
     }
 
-    /// Queues requests again whose engine died, after their batch was reported as finished. They go to the front
-    /// regardless of the queue's limits, and each one runs isolated, in a batch of its own with no other batch at the
-    /// same time: so the request that killed the engine does no harm to others.
-    pub fn retry(&mut self, now: Time, requests: impl IntoIterator<Item = Arrival>) {
+    /// Queues a request again whose batch failed, after that was reported as finished. It goes to the front regardless
+    /// of the queue's limits, and runs isolated, in a batch of its own with no other batch at the same time: so a request
+    /// that kills the engine does no harm to others.
+    pub fn retry_alone(&mut self, now: Time, arrival: Arrival) {
         let now = self.tick(now);
-        for arrival in requests {
-            self.queue.push_isolated(now, &arrival);
-        }
+        self.queue.push_isolated(now, &arrival);
+    }
+
+    /// The same for a request that runs with others of its bucket, in the order in which they had arrived.
+    pub fn retry_together(&mut self, arrived: Time, arrival: Arrival) {
+        self.queue.push(arrived.0, &arrival);
     }
 
     /// Records a batch time that was measured elsewhere, while a model was warmed up.
@@ -263,6 +266,10 @@ impl Batcher {
 
     pub fn queued_requests(&self) -> usize {
         self.queue.requests()
+    }
+
+    pub fn is_running(&self) -> bool {
+        !self.running.is_empty()
     }
 
     /// Estimated time of a batch of `rows` rows, padding included; `None` before the first measurement.

@@ -17,6 +17,7 @@ mod engine;
 mod independence;
 mod isolated;
 mod lane_memory;
+mod output;
 mod precision;
 mod process;
 mod test_data;
@@ -31,5 +32,6 @@ pub use engine::{
 pub use independence::{RowCheck, check_rows};
 pub use isolated::IsolatedEngine;
 pub use lane_memory::{Extent, LaneMemory};
+pub use output::OutputSink;
 pub use precision::{Difference, PrecisionReport, Sample, run_sample};
 pub use warm_up::warm_up;

@@ -25,6 +25,16 @@ pub(crate) enum ServeError {
     /// The model cannot run requests at the moment.
     #[error("model `{name}` is not ready: {reason}")]
     NotReady { name: String, reason: String },
+    /// The model is not loaded, and a request cannot load it at the moment.
+    #[error("model `{name}` is not loaded: {reason}")]
+    NotLoaded {
+        name: String,
+        reason: String,
+        /// When a request may load it, if that is known.
+        retry_after: Option<Duration>,
+    },
+    #[error("model `{0}` is kept loaded and cannot be unloaded")]
+    KeptLoaded(String),
     /// The model may only run on a GPU, and none can be used.
     #[error("model `{name}` is not ready: a GPU is required and not used: {reason}")]
     NoGpu { name: String, reason: String },
@@ -53,6 +63,8 @@ pub(crate) enum ServeError {
     /// A model could not be reloaded; the previous one stays.
     #[error("cannot reload `{name}`, still serving the previous model: {reason}")]
     Reload { name: String, reason: String },
+    #[error("cannot load `{name}`: {reason}")]
+    LoadFailed { name: String, reason: String },
 }
 
 impl ServeError {
@@ -60,6 +72,7 @@ impl ServeError {
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Rejected(rejection) => rejection.retry_after(),
+            Self::NotLoaded { retry_after, .. } => *retry_after,
             Self::NotReady { .. } | Self::NoGpu { .. } | Self::Draining => Some(Duration::from_secs(1)),
             _ => None,
         }

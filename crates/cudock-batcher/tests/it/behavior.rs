@@ -280,7 +280,9 @@ fn requests_of_a_dead_engine_run_first_and_isolated() {
     let (batch, _) = run(&mut batcher, 0);
     batcher.admit(Time(1), request(4)).unwrap();
     batcher.on_finished(Time(MS), batch.id, false);
-    batcher.retry(Time(MS), (1..=3).map(request));
+    for ticket in 1..=3 {
+        batcher.retry_alone(Time(MS), request(ticket));
+    }
     for ticket in 1..=3 {
         let (batch, _) = run(&mut batcher, ticket * 2 * MS);
         assert_eq!(tickets(&batch), [ticket]);
@@ -291,6 +293,24 @@ fn requests_of_a_dead_engine_run_first_and_isolated() {
         batcher.on_finished(Time(ticket * 2 * MS + MS), batch.id, true);
     }
     assert_eq!(tickets(&run(&mut batcher, 8 * MS).0), [4]);
+}
+
+#[test]
+fn requests_that_run_again_together_run_first_and_without_others() {
+    let mut batcher = trained(BatcherSettings::default());
+    for ticket in 1..=3 {
+        batcher.admit(Time(0), request(ticket)).unwrap();
+    }
+    let (batch, _) = run(&mut batcher, 0);
+    batcher.admit(Time(1), request(4)).unwrap();
+    batcher.on_finished(Time(MS), batch.id, false);
+    for ticket in 1..=3 {
+        batcher.retry_together(Time(0), Arrival { bucket: 9, ..request(ticket) });
+    }
+    let (again, _) = run(&mut batcher, 2 * MS);
+    assert_eq!(tickets(&again), [1, 2, 3]);
+    batcher.on_finished(Time(3 * MS), again.id, true);
+    assert_eq!(tickets(&run(&mut batcher, 4 * MS).0), [4]);
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub(crate) enum GrpcCode {
     DeadlineExceeded = 4,
     NotFound = 5,
     ResourceExhausted = 8,
+    FailedPrecondition = 9,
     Unimplemented = 12,
     Internal = 13,
     Unavailable = 14,
@@ -89,10 +90,14 @@ impl From<ServeError> for GrpcStatus {
             ServeError::MethodNotAllowed { .. } => GrpcCode::Unimplemented,
             ServeError::DeadlineExceeded => GrpcCode::DeadlineExceeded,
             ServeError::DeviceMemory(_) => GrpcCode::ResourceExhausted,
-            ServeError::NotReady { .. } | ServeError::NoGpu { .. } | ServeError::Draining => {
-                GrpcCode::Unavailable
+            ServeError::NotReady { .. }
+            | ServeError::NoGpu { .. }
+            | ServeError::NotLoaded { .. }
+            | ServeError::Draining => GrpcCode::Unavailable,
+            ServeError::KeptLoaded(_) => GrpcCode::FailedPrecondition,
+            ServeError::Engine(_) | ServeError::Reload { .. } | ServeError::LoadFailed { .. } => {
+                GrpcCode::Internal
             }
-            ServeError::Engine(_) | ServeError::Reload { .. } => GrpcCode::Internal,
         };
         Self { code, message: error.to_string(), pushback: error.retry_after() }
     }

@@ -60,9 +60,10 @@ impl ModelHealth {
     /// Rejects requests until an engine runs again, unless one runs on another GPU. Returns whether it does.
     pub(crate) fn reject_without_gpu(&self, reason: &str) -> bool {
         let mut engines = lock(&self.engines);
-        engines.missing_gpu = engines.running.is_empty().then(|| reason.to_owned());
-        self.is_gpu_missing.store(engines.missing_gpu.is_some(), Ordering::Relaxed);
-        engines.missing_gpu.is_some()
+        let rejects = engines.running.is_empty();
+        engines.missing_gpu = rejects.then(|| reason.to_owned());
+        self.is_gpu_missing.store(rejects, Ordering::Relaxed);
+        rejects
     }
 
     /// Why requests are rejected, if a required GPU is missing.
@@ -72,6 +73,18 @@ impl ModelHealth {
             return None;
         }
         lock(&self.engines).missing_gpu.clone()
+    }
+
+    /// Forgets the engines of a model that was unloaded.
+    pub(crate) fn engines_ended(&self) {
+        let mut engines = lock(&self.engines);
+        (engines.running, engines.engine_lost) = (Vec::new(), None);
+    }
+
+    /// Whether each running engine uses a GPU, and its process.
+    pub(crate) fn engines(&self) -> Vec<(bool, Option<u32>)> {
+        let engines = lock(&self.engines);
+        engines.running.iter().map(|running| (running.device.provider.is_gpu(), running.process)).collect()
     }
 
     pub(crate) fn device_name(&self) -> Arc<str> {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use cudock_engine::{EngineError, Lane, OutputView};
 use cudock_tensor::{DType, InferenceResponse, Signature, Tensor, elements};
 
-use super::queue::{PendingRequest, Queue, RunnableBatch};
+use super::queue::{Attempt, PendingRequest, Queue, RunnableBatch};
 use super::shapes::{self, RowShapes};
 use crate::ServeError;
 use crate::metrics::BatchTimes;
@@ -136,7 +136,7 @@ impl LaneContext {
     ) -> Result<Vec<Tensor>, EngineError> {
         self.fill(lane, batch, range)?;
         self.queue.filled(batch.id);
-        let suspect = batch.requests.iter().any(|request| request.suspect);
+        let suspect = batch.requests.iter().any(|request| request.attempt != Attempt::First);
         let limit = match batch.expected {
             Some(expected) if suspect => {
                 self.limit.min((expected * SUSPECT_TIME_FACTOR).max(Duration::from_secs(1)))
@@ -219,14 +219,15 @@ impl LaneContext {
         Some(InferenceResponse { outputs: outputs.collect::<Option<_>>()? })
     }
 
-    /// Retries the requests of a failed batch in isolation, so that only the one at fault fails. A request that was
-    /// alone is at fault.
+    /// Runs the requests of a failed batch again: together if the engine was lost for the first time, else each alone, so
+    /// that only the one at fault fails. A request that was alone is at fault.
     fn fail_or_retry(&self, requests: Vec<PendingRequest>, error: &EngineError, replies: &mut ReplyBatch) {
-        let alone = requests.len() == 1;
+        let is_first = requests.iter().all(|request| request.attempt == Attempt::First);
+        let is_one = requests.len() == 1;
         // A batch that was stopped because all clients disconnected needs no replies.
         let awaited = requests.into_iter().filter(|request| request.sender.is_awaited());
         let (failed, again): (Vec<_>, Vec<_>) =
-            awaited.partition(|request| alone && (request.suspect || !error.is_fatal()));
+            awaited.partition(|request| is_one && (request.attempt == Attempt::Alone || !error.is_fatal()));
         self.queue.metrics.failed(failed.len());
         for request in failed {
             let reply = match error {
@@ -236,7 +237,8 @@ impl LaneContext {
             replies.add(request.sender, Err(reply));
         }
         if !again.is_empty() {
-            self.queue.retry(again);
+            let together = is_first && !is_one && error.is_fatal();
+            self.queue.retry(again, if together { Attempt::Together } else { Attempt::Alone });
         }
     }
 }

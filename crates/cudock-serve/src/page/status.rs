@@ -49,6 +49,12 @@ pub(crate) struct ModelStatus {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) state: ModelState,
+    /// Bytes on each of its devices while it is loaded, if measured.
+    pub(crate) memory: Option<u64>,
+    /// Whether it is never unloaded.
+    pub(crate) kept_loaded: bool,
+    /// Seconds since its last request.
+    pub(crate) idle_s: Option<f64>,
     /// Name of its device; empty if it does not run.
     pub(crate) device: String,
     /// `None` if it does not run.
@@ -90,6 +96,9 @@ pub(crate) enum ModelState {
     Ready,
     /// Its engine failed and is being replaced.
     Restarting,
+    Loading,
+    /// Loaded when a request arrives, or by a user.
+    Unloaded,
     #[default]
     Failed,
 }
@@ -149,6 +158,9 @@ mod tests {
                 name: "digits".to_owned(),
                 version: "1".to_owned(),
                 state: ModelState::Ready,
+                memory: Some(1 << 20),
+                kept_loaded: false,
+                idle_s: Some(0.5),
                 device: "cpu".to_owned(),
                 provider: Some(Provider::Cpu),
                 degraded: Some("cuda was asked for: no driver".to_owned()),
@@ -181,7 +193,8 @@ mod tests {
                 "version": "0.1.0", "uptime_s": 12.5, "state": "degraded", "reason": "digits runs on the CPU"
             },
             "models": [{
-                "name": "digits", "version": "1", "state": "ready", "device": "cpu", "provider": "cpu",
+                "name": "digits", "version": "1", "state": "ready", "memory": 1_048_576, "kept_loaded": false,
+                "idle_s": 0.5, "device": "cpu", "provider": "cpu",
                 "degraded": "cuda was asked for: no driver", "batched": true,
                 "inputs": [{"name": "image", "dtype": "FP32", "shape": [-1, 64]}],
                 "outputs": [{"name": "probabilities", "dtype": "FP32", "shape": [-1, 10]}],
@@ -206,8 +219,9 @@ mod tests {
 
     #[test]
     fn states_are_single_lower_case_words() {
-        let states = serde_json::to_value([ModelState::Ready, ModelState::Restarting, ModelState::Failed]);
-        assert_eq!(states.unwrap(), serde_json::json!(["ready", "restarting", "failed"]));
+        let states = [ModelState::Ready, ModelState::Restarting, ModelState::Loading, ModelState::Unloaded];
+        let states = serde_json::to_value(states).unwrap();
+        assert_eq!(states, serde_json::json!(["ready", "restarting", "loading", "unloaded"]));
         let states =
             serde_json::to_value([ServerState::Healthy, ServerState::Starting, ServerState::Draining]);
         assert_eq!(states.unwrap(), serde_json::json!(["healthy", "starting", "draining"]));

@@ -20,13 +20,19 @@ pub enum SettingsError {
     NoGpu,
     #[error("precision bf16 is for PyTorch models; ONNX models run in fp32 or fp16")]
     OnnxBf16,
-    #[error("cannot serve {}: it is {name}, and serve runs ONNX models", path.display())]
+    #[error("cannot serve {}: it is {name}", path.display())]
     ForeignFormat {
         path: PathBuf,
         name: &'static str,
         /// The command or call that exports it.
         export: &'static str,
     },
+    /// A declared tensor has a size below -1.
+    #[error("`{name}` has the size {size}")]
+    TensorSize { name: String, size: i64 },
+    /// An ONNX model appeared among Python models.
+    #[error("ONNX Runtime is not loaded, because there was no ONNX model when the server started")]
+    NoOnnxRuntime,
     #[error("{} not found", .0.display())]
     NotFound(PathBuf),
     /// `cudock.toml` names a model that does not exist.
@@ -52,6 +58,8 @@ impl Report for SettingsError {
             Self::NoGpu => "`cudock doctor` shows why no GPU is found".to_owned(),
             Self::OnnxBf16 => "pass --precision fp16".to_owned(),
             Self::ForeignFormat { export, .. } => format!("export it first: {export}"),
+            Self::TensorSize { .. } => "a size is -1 for any, or 0 and more".to_owned(),
+            Self::NoOnnxRuntime => "restart the server".to_owned(),
             Self::NotFound(_) => {
                 "name a model file, a directory with a cudock.toml, or a directory of models".to_owned()
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use cudock_project::{DeviceChoice, ServeOptions};
 use serde_json::json;
 
-use crate::engine::FATAL;
+use crate::engine::{FATAL, StartBehavior};
 use crate::support::{TestServer, eventually};
 
 #[test]
@@ -38,8 +38,8 @@ fn a_row_that_does_not_fit_is_413() {
 fn without_a_required_gpu_requests_get_503_until_it_is_back() {
     let options =
         ServeOptions { device: Some(DeviceChoice::Cuda), require_gpu: Some(true), ..ServeOptions::default() };
-    let server = Arc::new(TestServer::start_with(options, |_| {}));
-    server.control.is_gpu_lost.store(true, Ordering::SeqCst);
+    let server = Arc::new(TestServer::serve(&["double"], options, |_| {}));
+    server.control.set_starts(StartBehavior::WithoutGpu);
     assert_eq!(server.predict(FATAL).join().unwrap().0, 503);
     let response = server.send("POST", "/predict", "", r#"{"input": [[1, 2]]}"#);
     assert_eq!(response.status, 503);
@@ -49,7 +49,7 @@ fn without_a_required_gpu_requests_get_503_until_it_is_back() {
         response.text
     );
     assert_eq!(server.get("/ready").status, 503);
-    server.control.is_gpu_lost.store(false, Ordering::SeqCst);
+    server.control.set_starts(StartBehavior::Start);
     eventually("the GPU is used again", || server.get("/ready").status == 200);
     assert_eq!(server.predict(1.0).join().unwrap(), (200, json!([[2.0, 2.0]])));
 }

@@ -4,5 +4,6 @@
 mod batches;
 mod device;
 mod engine;
+mod residency;
 mod routes;
 mod support;

@@ -1,7 +1,7 @@
 //! Batches that do not fit into the device's memory: every request gets its own rows back.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use cudock_base::lock;
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use super::{LaneContext, Queue};
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
-use crate::model::queue::{PendingRequest, Submission};
+use crate::model::queue::{Attempt, PendingRequest, Submission, Unanswered};
 
 /// Returns its inputs, numbers and strings, if a batch has at most that many rows.
 #[derive(Default)]
@@ -96,7 +96,7 @@ fn run(fits: usize, settings: BatcherSettings, requests: &[usize]) -> Outcome {
                 priority: 0,
                 deadline: None,
                 received: Time(0),
-                suspect: false,
+                attempt: Attempt::First,
                 sender,
             };
             Submission::submit(&queue, make).unwrap_or_else(|_| panic!("rejected"))
@@ -118,7 +118,13 @@ fn run(fits: usize, settings: BatcherSettings, requests: &[usize]) -> Outcome {
     context.run_batches(&mut lane).unwrap();
     let responses = submissions
         .into_iter()
-        .map(|submission| submission.result(None::<Instant>).now_or_never().expect("all have run"))
+        .map(|submission| {
+            let result = submission.result(None).now_or_never().expect("all have run");
+            result.map_err(|unanswered| match unanswered {
+                Unanswered::Failed(error) => error,
+                Unanswered::Returned(_) => panic!("a request did not run"),
+            })
+        })
         .collect();
     let limits = lock(&limits).clone();
     Outcome { responses, runs: lane.runs, limits, queue }

@@ -53,8 +53,12 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, Failure> {
     }
     let device = flags.device.or(file.device).unwrap_or_default().resolve(cudock_host::has_gpu);
     flags.device = Some(device);
-    let engine = runtime::provide(Path::new(""), device.is_gpu(), args.offline)?;
-    let model_settings = ModelSettings::for_models(flags.clone(), file.clone(), engine)?;
+    let onnx = if models.is_python() {
+        None
+    } else {
+        Some(runtime::provide(Path::new(""), device.is_gpu(), args.offline)?)
+    };
+    let model_settings = ModelSettings::for_models(flags.clone(), file.clone(), onnx)?;
     let start_engine = engine::starter()?;
     let mut settings = ServeSettings::new(&flags.or(file), models, model_settings, start_engine);
     let tls = args.tls_cert.clone().zip(args.tls_key.clone());
