@@ -51,7 +51,7 @@ pub struct Batcher {
     arrivals: ArrivalModel,
     target: Option<LatencyTarget>,
     fill_time_per_row: MovingAverage,
-    /// Most rows of a batch by bucket, where fewer fit into the device's memory than the settings allow.
+    /// Rows that fit into the device's memory by bucket, where a batch did not.
     row_limits: U64Map<usize>,
     running: Vec<Running>,
     running_requests: usize,
@@ -218,15 +218,19 @@ impl Batcher {
     /// Limits the rows of batches of a bucket from now on, because more do not fit into the device's memory. A limit is
     /// never raised. Returns whether it is lower than before.
     pub fn limit_rows(&mut self, bucket: u64, rows: usize) -> bool {
-        let is_known = self.row_limits.contains_key(&bucket);
-        if rows >= self.max_rows(bucket) || (!is_known && self.row_limits.len() >= MAX_ROW_LIMITS) {
-            return false;
+        let rows = rows.max(1);
+        let is_lower = match self.row_limit(bucket) {
+            Some(known) => rows < known,
+            None => self.row_limits.len() < MAX_ROW_LIMITS,
+        };
+        if is_lower {
+            self.row_limits.insert(bucket, rows);
         }
-        self.row_limits.insert(bucket, rows.max(1));
-        true
+        is_lower
     }
 
-    /// The limit of a bucket's batches, if it is lower than the setting.
+    /// The rows of a bucket that fit into the device's memory, if that is known. They may be more than the settings allow,
+    /// which a single request may exceed.
     pub fn row_limit(&self, bucket: u64) -> Option<usize> {
         self.row_limits.get(&bucket).copied()
     }
@@ -304,7 +308,7 @@ impl Batcher {
 
     /// Most rows of a batch of the bucket.
     fn max_rows(&self, bucket: u64) -> usize {
-        self.row_limit(bucket).unwrap_or(self.settings.max_rows)
+        self.row_limit(bucket).map_or(self.settings.max_rows, |limit| limit.min(self.settings.max_rows))
     }
 
     fn largest_preferred(&self, most: usize) -> Option<usize> {

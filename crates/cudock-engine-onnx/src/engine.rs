@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use cudock_base::lock;
-use cudock_engine::{DeviceInfo, Engine, EngineError, Lane, LaneMemory, Provider, SharedEngine, SharedLane};
+use cudock_engine::{
+    DeviceInfo, Engine, EngineError, Lane, LaneMemory, Provider, SharedEngine, SharedLane, skip_reasons,
+};
 use cudock_map::SharedMemory;
 use cudock_tensor::Signature;
 use ort::environment::Environment;
@@ -50,7 +52,7 @@ impl OnnxEngine {
         let environment = environment(settings)?;
         let _held = block_capture();
         let load_error = |reason| EngineError::Load { model: settings.model.clone(), reason };
-        let opened = open_first_usable(&environment, settings, model).map_err(load_error)?;
+        let opened = open_first_usable(&environment, settings, model)?;
         let unranked =
             cudock_model::onnx::open(&settings.model).map(|graph| graph.unranked).unwrap_or_default();
         let (signature, names) = {
@@ -175,7 +177,7 @@ fn open_first_usable(
     environment: &Environment,
     settings: &OnnxEngineSettings,
     model: &ModelData,
-) -> Result<OpenedModel, String> {
+) -> Result<OpenedModel, EngineError> {
     let mut skipped_providers = Vec::new();
     for &provider in settings.providers.iter().filter(|provider| provider.is_gpu()) {
         match open_on_gpu(environment, settings, model, provider) {
@@ -183,8 +185,13 @@ fn open_first_usable(
             Err(reason) => skipped_providers.push((provider, reason)),
         }
     }
+    if settings.require_gpu {
+        return Err(EngineError::NoGpu(skip_reasons(&skipped_providers)));
+    }
     let config = SessionConfig { provider: Provider::Cpu, graphs: false, gpu: None };
-    let first = config.open(environment, settings, model)?;
+    let first = config
+        .open(environment, settings, model)
+        .map_err(|reason| EngineError::Load { model: settings.model.clone(), reason })?;
     Ok(OpenedModel { first, config, skipped_providers, notes: Vec::new() })
 }
 

@@ -92,6 +92,7 @@ fn report_load(
         }
         Err(EngineError::Library { library, reason }) => (LoadReply::Library { library, reason }, None),
         Err(EngineError::Load { reason, .. }) => (LoadReply::Load { reason }, None),
+        Err(EngineError::NoGpu(reason)) => (LoadReply::NoGpu { reason }, None),
         Err(error) => (LoadReply::Load { reason: error.to_string() }, None),
     };
     send_message(replies, &reply)?;

@@ -36,6 +36,8 @@ pub struct EngineSettings<Kind> {
     /// Lanes: most batches in the engine at once, each with its own buffers.
     pub lanes: usize,
     pub gpu_memory: Option<u64>,
+    /// Whether loading fails if no GPU can be used.
+    pub require_gpu: bool,
     pub kind: Kind,
 }
 
@@ -50,14 +52,16 @@ impl<Kind> EngineSettings<Kind> {
             threads: 0,
             lanes: 1,
             gpu_memory: None,
+            require_gpu: false,
             kind,
         }
     }
 
     /// The same settings for another kind of engine.
     pub fn with_kind<Other>(self, kind: Other) -> EngineSettings<Other> {
-        let Self { model, library_path, providers, gpu, threads, lanes, gpu_memory, kind: _ } = self;
-        EngineSettings { model, library_path, providers, gpu, threads, lanes, gpu_memory, kind }
+        let Self { model, library_path, providers, gpu, threads, lanes, gpu_memory, require_gpu, kind: _ } =
+            self;
+        EngineSettings { model, library_path, providers, gpu, threads, lanes, gpu_memory, require_gpu, kind }
     }
 }
 
@@ -76,6 +80,13 @@ pub struct DeviceInfo {
     pub engine: String,
     /// The result of converting the model; `None` if no other precision was requested.
     pub precision: Option<PrecisionReport>,
+}
+
+/// Why no GPU is used, given the providers that were skipped.
+pub fn skip_reasons(skipped_providers: &[(Provider, String)]) -> String {
+    let reasons = skipped_providers.iter().map(|(provider, reason)| format!("{provider:?}: {reason}"));
+    let reasons: Vec<String> = reasons.collect();
+    if reasons.is_empty() { "none was found".to_owned() } else { reasons.join("; ") }
 }
 
 #[derive(Debug, thiserror::Error)]

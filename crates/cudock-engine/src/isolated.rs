@@ -68,6 +68,7 @@ impl IsolatedEngine {
         let (signature, device) = match reply {
             Ok(LoadReply::Ready { signature, device }) => (Arc::new(signature), device),
             Ok(LoadReply::Load { reason }) => return Err(load_error(reason)),
+            Ok(LoadReply::NoGpu { reason }) => return Err(EngineError::NoGpu(reason)),
             Ok(LoadReply::Library { library, reason }) => {
                 return Err(EngineError::Library { library, reason });
             }

@@ -15,7 +15,7 @@ use cudock_engine::{Engine, EngineError, EngineSettings, OutputSink, Provider};
 use cudock_engine_onnx::OnnxSettings;
 use cudock_engine_python::PythonSettings;
 use cudock_model::is_python_model;
-use cudock_project::{ByteSize, DeviceChoice, KeepLoaded, ServeOptions, TimeSpan};
+use cudock_project::{ByteSize, DeviceChoice, KeepLoaded, Precision, ServeOptions, TimeSpan};
 use cudock_server::{ApiKeys, Log, LogFormat, ServerSettings};
 use cudock_tensor::RequestLimits;
 
@@ -143,6 +143,10 @@ impl ModelSettings {
     ) -> Result<Self, SettingsError> {
         check_limits(options)?;
         let on_gpu = on_gpu(options);
+        let require_gpu = options.require_gpu.unwrap_or(false);
+        if require_gpu && !on_gpu {
+            return Err(SettingsError::NoGpu);
+        }
         let is_python = is_python_model(model);
         let max_rows = options.max_batch.unwrap_or(if on_gpu { 128 } else { 32 }).max(1);
         let preferred_rows = sorted(options.preferred.as_deref());
@@ -171,6 +175,7 @@ impl ModelSettings {
                 io_binding: !options.no_io_binding.unwrap_or(false),
                 exhaustive: options.exhaustive.unwrap_or(false),
                 engine_cache: options.engine_cache.clone(),
+                fp16: onnx_fp16(options)?,
                 ..engine.kind
             };
             (EngineKind::Onnx(kind), engine.library_path)
@@ -200,6 +205,7 @@ impl ModelSettings {
                 threads: options.threads.unwrap_or_else(processors),
                 lanes,
                 gpu_memory: options.gpu_memory.map(|size| size.0),
+                require_gpu,
                 kind,
             },
             gpus,
@@ -257,6 +263,15 @@ fn check_limits(options: &ServeOptions) -> Result<(), SettingsError> {
         }
     }
     Ok(())
+}
+
+/// Whether an ONNX model is converted to fp16.
+fn onnx_fp16(options: &ServeOptions) -> Result<bool, SettingsError> {
+    match options.precision {
+        None | Some(Precision::Fp32) => Ok(false),
+        Some(Precision::Fp16) => Ok(true),
+        Some(Precision::Bf16) => Err(SettingsError::OnnxBf16),
+    }
 }
 
 fn on_gpu(options: &ServeOptions) -> bool {
@@ -353,6 +368,21 @@ mod tests {
         let (_, python) = declared("[-1, 3]").unwrap();
         assert_eq!(python.inputs, [TensorSpec::new("x", DType::F16, [None, Some(3)])]);
         assert_eq!(declared("[-1, -2]").unwrap_err().to_string(), "`x` has the size -2");
+    }
+
+    #[test]
+    fn onnx_models_run_in_fp32_or_fp16() {
+        for (precision, fp16) in [("fp32", false), ("fp16", true)] {
+            let settings = resolve(&format!("precision = '{precision}'")).unwrap();
+            assert!(matches!(settings.engine.kind, EngineKind::Onnx(onnx) if onnx.fp16 == fp16));
+        }
+        assert!(matches!(resolve("precision = 'bf16'"), Err(SettingsError::OnnxBf16)));
+    }
+
+    #[test]
+    fn a_required_gpu_must_be_the_device() {
+        assert!(resolve("device = 'cuda'\nrequire_gpu = true").unwrap().engine.require_gpu);
+        assert!(matches!(resolve("device = 'cpu'\nrequire_gpu = true"), Err(SettingsError::NoGpu)));
     }
 
     #[test]

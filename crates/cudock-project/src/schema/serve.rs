@@ -236,6 +236,10 @@ pub struct ServeOptions {
     #[arg(long, value_name = "NAME,NAME")]
     pub keep_loaded: Option<KeepLoaded>,
 
+    /// Fail instead of running on the CPU if no GPU can be used
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub require_gpu: Option<bool>,
+
     /// Reload model files when they change (SIGHUP and the repository API do it at once)
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub watch: Option<bool>,
@@ -261,8 +265,8 @@ impl ServeOptions {
             listen device gpus gpu_memory threads lanes sessions nhwc graphs exhaustive engine_cache no_pinned
             no_io_binding batch max_batch max_wait preferred pad_rows pad_sizes latency_target queue_rows queue_time
             engine_timeout max_body memory connections io_threads client_timeout drain_timeout precision
-            python class trust compile engine_memory inputs outputs model_memory on_demand idle_unload keep_loaded watch
-            try_model
+            python class trust compile engine_memory inputs outputs model_memory on_demand idle_unload keep_loaded
+            require_gpu watch try_model
         )
     }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cudock_engine::{Engine, EngineError, ExitCheck, Lane, OutputSink, RowCheck, check_rows};
+use cudock_engine::{
+    DeviceInfo, Engine, EngineError, ExitCheck, Lane, OutputSink, RowCheck, check_rows, skip_reasons,
+};
 use cudock_server::Log;
 use cudock_tensor::Signature;
 
@@ -13,6 +15,7 @@ use super::health::ModelHealth;
 use super::lane::LaneContext;
 use super::queue::Queue;
 use super::repository::ModelFile;
+use crate::ServeError;
 use crate::settings::{ModelSettings, StartEngine};
 
 /// What all engines of a model share.
@@ -56,6 +59,11 @@ impl EngineManager {
         first: Option<&Signature>,
     ) -> Result<(WarmEngine, Signature), EngineError> {
         let mut engine = (self.start)(&self.settings.engine_on(gpu, &self.file.path), &self.output_sink())?;
+        let device = engine.device();
+        if self.settings.engine.require_gpu && !device.provider.is_gpu() {
+            return Err(EngineError::NoGpu(skip_reasons(&device.skipped_providers)));
+        }
+        self.log_precision(device);
         let mut signature = engine.signature().clone();
         let mut lanes = engine.take_lanes();
         signature.batched = match first {
@@ -77,8 +85,9 @@ impl EngineManager {
         if let Some(lane) = lanes.first_mut().filter(|_| closed && signature.batched) {
             for &rows in &sizes {
                 let begun = Instant::now();
-                cudock_engine::warm_up(lane.as_mut(), &signature, &[rows], limit)?;
-                times.push((rows, begun.elapsed()));
+                if cudock_engine::warm_up(lane.as_mut(), &signature, &[rows], limit)?.contains(&rows) {
+                    times.push((rows, begun.elapsed()));
+                }
             }
         }
         self.queue.record_batch_times(&times);
@@ -113,6 +122,27 @@ impl EngineManager {
         Arc::new(move |stream, text| {
             log.event("engine_output", &[("model", &name), ("stream", stream), ("text", text)]);
         })
+    }
+
+    /// Logs how the results of a converted model differ, or why it is not used.
+    fn log_precision(&self, device: &DeviceInfo) {
+        let Some(report) = &device.precision else { return };
+        let difference = report.difference.as_ref();
+        let number = |number: f64| format!("{number:.3e}");
+        let count = |count: u64| Some(count.to_string()).filter(|_| count > 0);
+        let fields = [
+            ("requested", Some(report.requested.clone())),
+            ("used", Some(report.used.clone())),
+            ("reason", report.reason.clone()),
+            ("max_absolute", difference.map(|difference| number(difference.max_absolute))),
+            ("max_relative", difference.map(|difference| number(difference.max_relative))),
+            ("same_result", difference.and_then(|difference| difference.same_result.map(number))),
+            ("clamped_weights", count(report.clamped_weights)),
+            ("raised_weights", count(report.raised_weights)),
+        ];
+        let fields: Vec<_> =
+            fields.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?))).collect();
+        self.log_event("precision", &fields);
     }
 
     fn log_event(&self, name: &str, fields: &[(&str, &str)]) {
@@ -162,12 +192,16 @@ impl EngineManager {
             let handles: Vec<_> = lanes
                 .into_iter()
                 .map(|mut lane| {
+                    let manager = Arc::clone(self);
                     let context = LaneContext {
                         queue: Arc::clone(&self.queue),
                         signature: Arc::clone(signature),
                         pad_sizes: self.settings.pad_sizes.clone(),
                         limit: self.settings.engine_timeout,
                         engine: number,
+                        on_limited: Box::new(move |rows| {
+                            manager.log_event("batch_limited", &[("rows", &rows.to_string())]);
+                        }),
                     };
                     scope.spawn(move || {
                         let result = context.run_batches(lane.as_mut());
@@ -243,14 +277,20 @@ impl EngineManager {
     fn restart(&self, gpu: u32, signature: &Signature) -> Option<WarmEngine> {
         let mut pause = RESTART_BACKOFF.0;
         loop {
-            let reason = match self.start_again(gpu, signature) {
+            let error = match self.start_again(gpu, signature) {
                 Ok(warm) => return Some(warm),
-                Err(error) => error.to_string(),
+                Err(error) => error,
             };
+            let reason = error.to_string();
             self.health.engine_lost(gpu, &reason);
             self.log_event("engine_not_started", &[("error", &reason)]);
+            if let EngineError::NoGpu(reason) = error
+                && self.health.reject_without_gpu(&reason)
+            {
+                self.queue.fail_all(&ServeError::NoGpu { name: self.file.name.clone(), reason });
+            }
             if self.health.is_closing() {
-                self.queue.fail_all(&crate::ServeError::NotReady { name: self.file.name.clone(), reason });
+                self.queue.fail_all(&ServeError::NotReady { name: self.file.name.clone(), reason });
                 return None;
             }
             thread::sleep(pause);

@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use cudock_base::{FileStamp, lock};
-use cudock_engine::{EngineError, Provider};
+use cudock_engine::{EngineError, Provider, skip_reasons};
 use cudock_model::{is_python_model, python_files};
 use cudock_server::Log;
 use cudock_tensor::{InferenceRequest, InferenceResponse, Signature, Tensor};
@@ -92,8 +92,10 @@ impl Model {
         let mut warm = Vec::new();
         let mut signature: Option<Arc<Signature>> = None;
         for &gpu in &settings.gpus {
-            let (engine, found) =
-                manager.start(gpu, signature.as_deref()).map_err(|error| not_loaded(error.to_string()))?;
+            let (engine, found) = manager.start(gpu, signature.as_deref()).map_err(|error| match error {
+                EngineError::NoGpu(reason) => ServeError::NoGpu { name: found.name.clone(), reason },
+                error => not_loaded(error.to_string()),
+            })?;
             signature.get_or_insert_with(|| Arc::new(found));
             warm.push((gpu, engine));
         }
@@ -182,9 +184,7 @@ impl Model {
         if !self.settings.wants_gpu() {
             return None;
         }
-        let skipped = device.skipped_providers.iter();
-        let reasons: Vec<_> = skipped.map(|(provider, reason)| format!("{provider:?}: {reason}")).collect();
-        Some(format!("a GPU was requested and is not used: {}", reasons.join("; ")))
+        Some(format!("a GPU was requested and is not used: {}", skip_reasons(&device.skipped_providers)))
     }
 
     /// Runs a request whose first bytes arrived at `received`; its deadline counts from there. Dropping the future
@@ -194,6 +194,9 @@ impl Model {
         request: InferenceRequest,
         received: Instant,
     ) -> Result<InferenceResponse, ServeError> {
+        if let Some(reason) = self.health.missing_gpu() {
+            return Err(ServeError::NoGpu { name: self.file.name.clone(), reason });
+        }
         let deadline = request.timeout.and_then(|timeout| received.checked_add(timeout));
         let (rows, priority, mut inputs) = (request.rows, request.priority, request.inputs);
         let mut model = self;

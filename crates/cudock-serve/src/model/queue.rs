@@ -97,6 +97,9 @@ pub(crate) struct RunnableBatch {
     pub(crate) dispatched: Time,
     /// Estimated time, if the batcher has seen such batches.
     pub(crate) expected: Option<Duration>,
+    pub(crate) bucket: u64,
+    /// Most rows of its bucket that fit into the device's memory, if that is known.
+    pub(crate) row_limit: Option<usize>,
 }
 
 /// What became of a request without a response.
@@ -251,6 +254,7 @@ impl Queue {
                         batch.tickets.iter().filter_map(|&ticket| state.remove_request(ticket)).collect();
                     state.runs_left = state.runs_left.map(|left| left.saturating_sub(requests.len()));
                     let expected = state.batcher.estimate(batch.padded_rows);
+                    let row_limit = state.batcher.row_limit(batch.bucket);
                     state.batcher.recycle(batch.tickets);
                     return Some(RunnableBatch {
                         id: batch.id,
@@ -259,6 +263,8 @@ impl Queue {
                         padded_rows: batch.padded_rows,
                         dispatched: now,
                         expected,
+                        bucket: batch.bucket,
+                        row_limit,
                     });
                 }
                 LaneAction::WaitUntil(time) => {
@@ -297,6 +303,26 @@ impl Queue {
         for &(rows, took) in times {
             state.batcher.record_batch_time(now, rows, took);
         }
+    }
+
+    /// Rows of the parts in which to run a batch of `rows` that does not fit into the device's memory.
+    pub(crate) fn part_rows(&self, rows: usize) -> usize {
+        lock(&self.state).batcher.part_rows(rows)
+    }
+
+    /// Rows that the engine runs for a part of `rows` if at most `most` fit.
+    pub(crate) fn padded_within(&self, rows: usize, most: usize) -> usize {
+        lock(&self.state).batcher.padded_within(rows, most)
+    }
+
+    /// Limits the rows of batches of a bucket from now on. Returns whether the limit is lower than before.
+    pub(crate) fn limit_rows(&self, bucket: u64, rows: usize) -> bool {
+        lock(&self.state).batcher.limit_rows(bucket, rows)
+    }
+
+    /// Rows of a batch that fit into the device's memory, of the bucket with the fewest, if a batch did not fit.
+    pub(crate) fn row_limit(&self) -> Option<usize> {
+        lock(&self.state).batcher.lowest_row_limit()
     }
 
     pub(crate) fn finished(&self, id: u64, ok: bool) {

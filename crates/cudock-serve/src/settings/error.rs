@@ -15,6 +15,11 @@ pub enum SettingsError {
     /// CUDA graphs are requested without sizes to capture.
     #[error("CUDA graphs need preferred sizes, and none are set")]
     GraphsWithoutSizes,
+    /// A GPU is required, and the device is the CPU.
+    #[error("a GPU is required, and the model would run on the CPU")]
+    NoGpu,
+    #[error("precision bf16 is for PyTorch models; ONNX models run in fp32 or fp16")]
+    OnnxBf16,
     #[error("cannot serve {}: it is {name}", path.display())]
     ForeignFormat {
         path: PathBuf,
@@ -39,7 +44,10 @@ pub enum SettingsError {
 
 impl Report for SettingsError {
     fn kind(&self) -> ErrorKind {
-        ErrorKind::Input
+        match self {
+            Self::NoGpu => ErrorKind::Outside,
+            _ => ErrorKind::Input,
+        }
     }
 
     fn hints(&self) -> Vec<String> {
@@ -47,6 +55,8 @@ impl Report for SettingsError {
             Self::TooLarge { max, .. } => format!("the largest value is {max}"),
             Self::PreferredTooLarge { rows, .. } => format!("pass --max-batch {rows}"),
             Self::GraphsWithoutSizes => "pass --preferred, as --preferred 1,8,32".to_owned(),
+            Self::NoGpu => "`cudock doctor` shows why no GPU is found".to_owned(),
+            Self::OnnxBf16 => "pass --precision fp16".to_owned(),
             Self::ForeignFormat { export, .. } => format!("export it first: {export}"),
             Self::TensorSize { .. } => "a size is -1 for any, or 0 and more".to_owned(),
             Self::NoOnnxRuntime => "restart the server".to_owned(),

@@ -27,6 +27,8 @@ pub(crate) struct EngineControl {
     start_changed: Condvar,
     running: AtomicUsize,
     most_running: AtomicUsize,
+    /// Batches with as many rows or more do not fit into memory, if not zero.
+    pub(crate) too_many_rows: AtomicUsize,
 }
 
 /// What engines do when they are started.
@@ -37,6 +39,8 @@ pub(crate) enum StartBehavior {
     /// They wait until the behavior changes.
     Wait,
     Fail,
+    /// They run on the CPU whatever is requested.
+    WithoutGpu,
 }
 
 impl EngineControl {
@@ -70,7 +74,7 @@ pub(crate) struct DoublingEngine {
 }
 
 impl DoublingEngine {
-    pub(crate) fn start(control: &Arc<EngineControl>) -> Result<Self, EngineError> {
+    pub(crate) fn start(control: &Arc<EngineControl>, requested: Provider) -> Result<Self, EngineError> {
         let behavior = control.start_behavior.lock().unwrap();
         let waits = |behavior: &mut StartBehavior| *behavior == StartBehavior::Wait;
         let behavior = *control.start_changed.wait_while(behavior, waits).unwrap();
@@ -78,16 +82,17 @@ impl DoublingEngine {
         if behavior == StartBehavior::Fail {
             return Err(EngineError::Failed("no engine today".to_owned()));
         }
+        let provider = if behavior == StartBehavior::WithoutGpu { Provider::Cpu } else { requested };
         let running = control.running.fetch_add(1, Ordering::SeqCst) + 1;
         control.most_running.fetch_max(running, Ordering::SeqCst);
         let spec = |name: &str| TensorSpec::new(name, DType::F32, [None, Some(2)]);
         Ok(Self {
             signature: Signature { inputs: vec![spec("x")], outputs: vec![spec("y")], batched: true },
             device: DeviceInfo {
-                provider: Provider::Cpu,
-                name: "cpu".to_owned(),
-                gpu: None,
-                skipped_providers: Vec::new(),
+                provider,
+                name: if provider.is_gpu() { "gpu" } else { "cpu" }.to_owned(),
+                gpu: provider.is_gpu().then_some(0),
+                skipped_providers: vec![(Provider::Cuda, "fell off the bus".to_owned())],
                 notes: Vec::new(),
                 engine: "doubling".to_owned(),
                 precision: None,
@@ -148,6 +153,10 @@ impl Lane for DoublingLane {
             self.control.held.fetch_add(1, Ordering::SeqCst);
             let is_released = self.control.is_released.lock().unwrap();
             drop(self.control.released.wait_while(is_released, |is_released| !*is_released).unwrap());
+        }
+        let too_many = self.control.too_many_rows.load(Ordering::SeqCst);
+        if too_many > 0 && values.len() / 2 >= too_many {
+            return Err(EngineError::DeviceMemory("no memory".to_owned()));
         }
         if values.contains(&POISON) {
             return Err(EngineError::Failed("poison".to_owned()));

@@ -77,7 +77,9 @@ impl TestServer {
             &options,
             ModelSource::Directory(models.path().to_owned()),
             Arc::new(move |_, _| Ok(model_settings.clone())),
-            Arc::new(move |_, _| Ok(Box::new(DoublingEngine::start(&engines)?))),
+            Arc::new(move |settings, _| {
+                Ok(Box::new(DoublingEngine::start(&engines, settings.providers[0])?))
+            }),
         );
         change(&mut settings);
         let server = Server::bind(Arc::new(ModelService::new(settings))).unwrap();

@@ -143,6 +143,7 @@ mod tests {
             ("on_demand", "true", "--on-demand"),
             ("idle_unload", "'3ms'", "--idle-unload=3ms"),
             ("keep_loaded", "['a', 'b']", "--keep-loaded=a,b"),
+            ("require_gpu", "true", "--require-gpu"),
             ("watch", "true", "--watch"),
         ];
         for (key, value, flag) in keys {

@@ -98,6 +98,9 @@ fn failure(error: &ServerError) -> Failure {
         ServerError::Load(LoadError::None(_)) | ServerError::Http(HttpServerError::Tls(_)) => {
             Failure::input(text)
         }
+        ServerError::Load(LoadError::NoGpu(_)) => {
+            Failure::outside(text).hint("`cudock doctor` shows why the GPU cannot be used")
+        }
         ServerError::Http(HttpServerError::System(_)) => Failure::outside(text),
     }
 }

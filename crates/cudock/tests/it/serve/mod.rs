@@ -18,6 +18,7 @@ mod memory;
 mod models;
 mod operations;
 mod overload;
+mod precision;
 mod protocol;
 mod python;
 mod random;
