@@ -53,6 +53,19 @@ fn an_exception_fails_the_batch_with_its_type_and_message_and_the_log_has_the_tr
 }
 
 #[test]
+fn a_gpu_without_memory_is_told_apart() {
+    let Some(models) = Models::new() else { return };
+    let mut worker =
+        models.start(&model("raise type('OutOfMemoryError', (RuntimeError,), {})('CUDA out of memory')"));
+    let error = worker.run_floats(&[1.0, 1.0]).unwrap_err();
+    assert!(
+        matches!(&error, EngineError::DeviceMemory(text) if text.contains("CUDA out of memory")),
+        "{error:?}"
+    );
+    assert_eq!(worker.run_floats(&[2.0, 3.0]).unwrap(), [2.0, 3.0]);
+}
+
+#[test]
 fn a_wrong_type_shape_or_number_of_rows_is_named_and_the_worker_goes_on() {
     let Some(models) = Models::new() else { return };
     for (line, message) in [

@@ -16,6 +16,7 @@ use super::lane::LaneContext;
 use super::queue::Queue;
 use super::repository::ModelFile;
 use crate::ServeError;
+use crate::service::status_bytes;
 use crate::settings::{ModelSettings, StartEngine};
 
 /// What all engines of a model share.
@@ -301,7 +302,5 @@ impl EngineManager {
 
 /// Memory of a process in bytes, without what it shares with the server and the files it maps.
 fn private_memory(process: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+    status_bytes(&format!("/proc/{process}/status"), "RssAnon:")
 }
