@@ -386,6 +386,7 @@ impl Queue {
             waiting_since: oldest.map(|time| self.start + Duration::from_nanos(time.0)),
             is_running: state.batcher.is_running(),
             last_request: state.last_request,
+            is_stalled: false,
         }
     }
 

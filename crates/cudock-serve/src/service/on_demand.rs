@@ -57,7 +57,7 @@ impl ModelService {
 
     fn usage(&self, id: &ModelId) -> Usage {
         let usage = match self.get(id) {
-            Some(ServedModel::Known(model)) => model.queue.usage(),
+            Some(ServedModel::Known(model)) => Usage { is_stalled: !model.is_ready(), ..model.queue.usage() },
             _ => Usage::default(),
         };
         let waiting_since = [usage.waiting_since, self.loader.first_request(id)].into_iter().flatten().min();

@@ -93,6 +93,8 @@ pub(crate) struct Usage {
     /// Whether a batch runs.
     pub(crate) is_running: bool,
     pub(crate) last_request: Option<Instant>,
+    /// Whether it has no engine, although it is loaded: one is being replaced, which may fail again and again.
+    pub(crate) is_stalled: bool,
 }
 
 /// What to do next.
@@ -405,7 +407,7 @@ impl Loaded {
 
     /// When the model may be unloaded for another one; `None` while requests wait that it was loaded for.
     fn free_at(&self, usage: &Usage) -> Option<Instant> {
-        if usage.waiting_since.is_some_and(|since| since <= self.since) {
+        if usage.waiting_since.is_some_and(|since| since <= self.since) && !usage.is_stalled {
             return None;
         }
         let served_enough = self.since + self.took;

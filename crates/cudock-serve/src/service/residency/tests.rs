@@ -74,6 +74,7 @@ fn a_model_stays_until_it_is_idle_or_has_been_loaded_as_long_as_its_load_took() 
         ("busy for long", running, 100, Step::Unload("a")),
         ("busy with later requests", waits(start + MS), 100, Step::Unload("a")),
         ("not done with the requests it was loaded for", owed, 500, Step::Wait(Some(start + 520 * MS))),
+        ("without an engine", Usage { is_stalled: true, ..owed }, 500, Step::Unload("a")),
     ] {
         let now = start + now * MS;
         let usage = usage(&[("a", used), ("b", waits(start))]);
@@ -275,6 +276,7 @@ impl Simulation {
             waiting_since: queue.waiting.first().copied(),
             is_running: queue.running_until.is_some(),
             last_request: queue.last_request,
+            is_stalled: false,
         }
     }
 
