@@ -30,6 +30,8 @@ const REJECTED: f32 = -1.0;
 const ENDLESS: f32 = -2.0;
 /// An input after which the engine is broken.
 const BREAKING: f32 = -3.0;
+/// An input for which the device has no memory.
+const LARGE: f32 = -4.0;
 
 /// Settings of the engine, as any second engine has its own.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
@@ -48,6 +50,9 @@ impl ScaleEngine {
     fn load(settings: EngineSettings<ScaleSettings>) -> Result<Box<dyn SharedEngine>, EngineError> {
         if !settings.model.is_file() {
             return Err(EngineError::Load { model: settings.model, reason: "file not found".to_owned() });
+        }
+        if settings.require_gpu {
+            return Err(EngineError::NoGpu("it is small".to_owned()));
         }
         let spec = |name: &str| TensorSpec::new(name, DType::F32, [None, None]);
         let device = DeviceInfo {
@@ -104,6 +109,9 @@ impl SharedLane for ScaleLane {
         }
         if values.contains(&REJECTED) {
             return Err(EngineError::Failed("negative input".to_owned()));
+        }
+        if values.contains(&LARGE) {
+            return Err(EngineError::DeviceMemory("1 GiB".to_owned()));
         }
         while values.contains(&ENDLESS) {
             if self.canceled.load(Ordering::Relaxed) >= self.batch {
@@ -230,6 +238,8 @@ fn failing_batch() {
     let mut started = start(1);
     let lane = &mut *started.lanes[0];
     assert_eq!(run(lane, &[REJECTED]).unwrap_err().to_string(), "the engine failed: negative input");
+    let error = run(lane, &[LARGE]).unwrap_err();
+    assert!(matches!(&error, EngineError::DeviceMemory(text) if text == "1 GiB") && !error.is_fatal(), "{error:?}");
     assert!(matches!(lane.input(0, &[1, 2], 7), Err(EngineError::Failed(_))), "7 bytes are not two floats");
     assert!(matches!(lane.input(1, &[1, 2], 8), Err(EngineError::Failed(_))), "there is no second input");
     assert_eq!(run(lane, &[1.0]).unwrap(), [2.0]);
@@ -246,6 +256,9 @@ fn not_loaded() {
     let settings = EngineSettings::new("missing", ScaleSettings { factor: 1.0 });
     let error = IsolatedEngine::start(&settings, engine_command(), LONG, None).err().unwrap();
     assert_eq!(error.to_string(), "cannot load missing: file not found");
+    let settings = EngineSettings { require_gpu: true, ..self::settings(1.0) };
+    let error = IsolatedEngine::start(&settings, engine_command(), LONG, None).err().unwrap();
+    assert!(matches!(&error, EngineError::NoGpu(reason) if reason == "it is small"), "{error:?}");
 }
 
 fn other_programs() {
