@@ -58,7 +58,9 @@ fn clients_of_five_models_share_the_memory_of_two() {
             })
         })
         .collect();
-    clients.into_iter().for_each(|client| client.join().unwrap());
+    for client in clients {
+        client.join().unwrap();
+    }
     let (running, most) = server.control.running();
     assert!((1..=2).contains(&running) && most == 2, "{running} of at most {most} engines");
     assert!(FIVE.iter().all(|model| loads(&server, model) > 0), "{}", server.get("/metrics").text);
