@@ -35,6 +35,9 @@ pub(crate) enum ServeError {
     },
     #[error("model `{0}` is kept loaded and cannot be unloaded")]
     KeptLoaded(String),
+    /// The model may only run on a GPU, and none can be used.
+    #[error("model `{name}` is not ready: a GPU is required and not used: {reason}")]
+    NoGpu { name: String, reason: String },
     #[error(transparent)]
     RequestError(#[from] RequestError),
     /// The response cannot be written in the requested format.
@@ -48,6 +51,9 @@ pub(crate) enum ServeError {
     DeadlineExceeded,
     #[error("{0}")]
     Engine(String),
+    /// The request does not fit into the device's memory, not even row by row.
+    #[error("one row of the request needs more memory than the device has free: {0}")]
+    DeviceMemory(String),
     #[error("the server is shutting down")]
     Draining,
     #[error("{0}")]
@@ -67,7 +73,7 @@ impl ServeError {
         match self {
             Self::Rejected(rejection) => rejection.retry_after(),
             Self::NotLoaded { retry_after, .. } => *retry_after,
-            Self::NotReady { .. } | Self::Draining => Some(Duration::from_secs(1)),
+            Self::NotReady { .. } | Self::NoGpu { .. } | Self::Draining => Some(Duration::from_secs(1)),
             _ => None,
         }
     }

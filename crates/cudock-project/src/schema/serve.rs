@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::tensor::TensorDeclaration;
 use crate::{ByteSize, TimeSpan};
 
 /// The device that runs a model.
@@ -42,6 +43,19 @@ impl DeviceChoice {
     pub fn is_gpu(self) -> bool {
         matches!(self, Self::Cuda | Self::TensorRt)
     }
+}
+
+/// The precision in which a model computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[value(rename_all = "lower")]
+pub enum Precision {
+    /// That of the model
+    Fp32,
+    /// Half precision
+    Fp16,
+    /// Half precision with the range of fp32
+    Bf16,
 }
 
 // Not a doc comment: clap would show it as the description of `cudock serve`.
@@ -174,6 +188,38 @@ pub struct ServeOptions {
     #[arg(long, value_name = "TIME")]
     pub drain_timeout: Option<TimeSpan>,
 
+    /// Compute in this precision [default: that of the model]
+    #[arg(long, value_enum)]
+    pub precision: Option<Precision>,
+
+    /// Run Python models with this interpreter [default: that of the environment]
+    #[arg(long, value_name = "FILE")]
+    pub python: Option<PathBuf>,
+
+    /// Use this class of a Python model, as model.py:Model
+    #[arg(long, value_name = "FILE:CLASS")]
+    pub class: Option<String>,
+
+    /// Load files that run code, such as pickles
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub trust: Option<bool>,
+
+    /// Compile PyTorch models with torch.compile
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub compile: Option<bool>,
+
+    /// Replace an engine that takes more host memory than this
+    #[arg(long, value_name = "SIZE")]
+    pub engine_memory: Option<ByteSize>,
+
+    /// Inputs of a Python model that does not describe them.
+    #[arg(skip)]
+    pub inputs: Option<Vec<TensorDeclaration>>,
+
+    /// Outputs of a Python model; found by running it if absent.
+    #[arg(skip)]
+    pub outputs: Option<Vec<TensorDeclaration>>,
+
     /// Limit the memory of all loaded models; models are loaded when requested, and the least recently used unloaded
     #[arg(long, value_name = "SIZE", visible_alias = "gpu-memory-budget")]
     pub model_memory: Option<ByteSize>,
@@ -189,6 +235,10 @@ pub struct ServeOptions {
     /// Load these models at the start and never unload them
     #[arg(long, value_name = "NAME,NAME")]
     pub keep_loaded: Option<KeepLoaded>,
+
+    /// Fail instead of running on the CPU if no GPU can be used
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub require_gpu: Option<bool>,
 
     /// Reload model files when they change (SIGHUP and the repository API do it at once)
     #[arg(long, num_args = 0, default_missing_value = "true")]
@@ -214,8 +264,9 @@ impl ServeOptions {
         combine!(self, fallback,
             listen device gpus gpu_memory threads lanes sessions nhwc graphs exhaustive engine_cache no_pinned
             no_io_binding batch max_batch max_wait preferred pad_rows pad_sizes latency_target queue_rows queue_time
-            engine_timeout max_body memory connections io_threads client_timeout drain_timeout model_memory on_demand
-            idle_unload keep_loaded watch try_model
+            engine_timeout max_body memory connections io_threads client_timeout drain_timeout precision
+            python class trust compile engine_memory inputs outputs model_memory on_demand idle_unload keep_loaded
+            require_gpu watch try_model
         )
     }
 

@@ -89,9 +89,11 @@ impl From<ServeError> for GrpcStatus {
             | ServeError::NotAcceptable(_) => GrpcCode::InvalidArgument,
             ServeError::MethodNotAllowed { .. } => GrpcCode::Unimplemented,
             ServeError::DeadlineExceeded => GrpcCode::DeadlineExceeded,
-            ServeError::NotReady { .. } | ServeError::NotLoaded { .. } | ServeError::Draining => {
-                GrpcCode::Unavailable
-            }
+            ServeError::DeviceMemory(_) => GrpcCode::ResourceExhausted,
+            ServeError::NotReady { .. }
+            | ServeError::NoGpu { .. }
+            | ServeError::NotLoaded { .. }
+            | ServeError::Draining => GrpcCode::Unavailable,
             ServeError::KeptLoaded(_) => GrpcCode::FailedPrecondition,
             ServeError::Engine(_) | ServeError::Reload { .. } | ServeError::LoadFailed { .. } => {
                 GrpcCode::Internal
@@ -144,6 +146,7 @@ mod tests {
             (ServeError::DeadlineExceeded, GrpcCode::DeadlineExceeded),
             (HttpRejection::Unauthorized.into(), GrpcCode::Unauthenticated),
             (ServeError::Engine("lost".into()), GrpcCode::Internal),
+            (ServeError::DeviceMemory("full".into()), GrpcCode::ResourceExhausted),
             (overloaded.into(), GrpcCode::ResourceExhausted),
         ];
         for (error, code) in failures {

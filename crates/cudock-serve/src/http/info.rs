@@ -55,6 +55,8 @@ pub(crate) fn health(service: &ModelService) -> HttpResponse {
             "provider": health.devices.first().map(|device| device.provider),
             "engine": health.devices.first().map(|device| device.engine.clone()),
             "engine_processes": health.processes,
+            "precision": health.devices.first().map(|device| device.precision.clone()),
+            "notes": health.devices.first().map(|device| device.notes.clone()),
             "reason": model.degraded(),
         })
     };
@@ -147,15 +149,18 @@ fn served_status(service: &ModelService, served: &ServedModel) -> ModelStatus {
 fn model_status(model: &Model) -> ModelStatus {
     let totals = model.queue.metrics.totals();
     let last_request = model.queue.usage().last_request;
+    let device = model.health.snapshot().devices.into_iter().next();
     ModelStatus {
         idle_s: last_request.map(|last| last.elapsed().as_secs_f64()),
         device: model.health.device_name().to_string(),
-        provider: model.health.snapshot().devices.first().map(|device| device.provider),
+        provider: device.as_ref().map(|device| device.provider),
         degraded: model.degraded(),
         batched: model.signature.batched,
         inputs: model.signature.inputs.clone(),
         outputs: model.signature.outputs.clone(),
         max_batch: model.max_rows(),
+        batch_limit: model.queue.row_limit(),
+        precision: device.and_then(|device| device.precision),
         try_range: model.settings.try_range.map(Into::into),
         totals: totals.counts,
         queue: model.queue.status(),

@@ -15,7 +15,7 @@ type ModelCount = fn(&ModelTotals) -> u64;
 type DeviceValue = fn(&DeviceReading) -> Option<f64>;
 
 /// Name, description and value of each counter of a model.
-const COUNTERS: [(&str, &str, ModelCount); 8] = [
+const COUNTERS: [(&str, &str, ModelCount); 9] = [
     ("cudock_requests_total", "Successful requests.", |totals| totals.counts.requests),
     ("cudock_rows_total", "Rows of successful requests.", |totals| totals.counts.rows),
     ("cudock_batches_total", "Batches run.", |totals| totals.counts.batches),
@@ -23,6 +23,7 @@ const COUNTERS: [(&str, &str, ModelCount); 8] = [
     ("cudock_cancelled_total", "Requests whose client disconnected.", |totals| totals.counts.canceled),
     ("cudock_failed_total", "Requests that failed in the engine.", |totals| totals.counts.failed),
     ("cudock_engine_restarts_total", "Engines restarted.", |totals| totals.restarts),
+    ("cudock_split_batches_total", "Batches run in parts for lack of device memory.", |totals| totals.splits),
     (REJECTED, "Requests rejected because the queue or the memory budget was full.", |totals| {
         totals.counts.rejected
     }),
@@ -57,6 +58,15 @@ pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
     page.family("cudock_queue_rows", "gauge", "Queued rows.");
     for (model, _) in &models {
         page.sample("cudock_queue_rows", &labels(model), model.queue.status().rows as f64);
+    }
+    page.family(
+        "cudock_max_batch_rows",
+        "gauge",
+        "Most rows of a batch: the setting, or what fits into memory.",
+    );
+    for (model, _) in &models {
+        let rows = model.queue.row_limit().unwrap_or(usize::MAX).min(model.max_rows());
+        page.sample("cudock_max_batch_rows", &labels(model), rows as f64);
     }
     page.family("cudock_model_ready", "gauge", "Whether an engine runs the model.");
     for (model, _) in &models {

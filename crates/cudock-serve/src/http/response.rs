@@ -92,11 +92,14 @@ fn status_of(error: &ServeError) -> StatusCode {
         ServeError::ModelNotFound { .. } | ServeError::VersionNotFound { .. } | ServeError::NotFound(_) => {
             StatusCode::NOT_FOUND
         }
-        ServeError::NotReady { .. } | ServeError::NotLoaded { .. } | ServeError::Draining => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        ServeError::NotReady { .. }
+        | ServeError::NoGpu { .. }
+        | ServeError::NotLoaded { .. }
+        | ServeError::Draining => StatusCode::SERVICE_UNAVAILABLE,
         ServeError::KeptLoaded(_) => StatusCode::CONFLICT,
-        ServeError::RequestError(RequestError::TooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
+        ServeError::RequestError(RequestError::TooLarge { .. }) | ServeError::DeviceMemory(_) => {
+            StatusCode::PAYLOAD_TOO_LARGE
+        }
         ServeError::RequestError(_) | ServeError::AmbiguousModel(_) => StatusCode::BAD_REQUEST,
         ServeError::ResponseError(_) | ServeError::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
         ServeError::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,

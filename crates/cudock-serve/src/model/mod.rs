@@ -14,13 +14,14 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use cudock_base::{FileStamp, lock};
-use cudock_engine::{EngineError, Provider};
+use cudock_engine::{EngineError, Provider, skip_reasons};
+use cudock_model::{is_python_model, python_files};
 use cudock_server::Log;
 use cudock_tensor::{InferenceRequest, InferenceResponse, Signature, Tensor};
 
 use self::engine_manager::{EngineManager, WarmEngine};
 use self::health::ModelHealth;
-use self::queue::{PendingRequest, Submission};
+use self::queue::{Attempt, PendingRequest, Submission};
 pub(crate) use self::queue::{Queue, Unanswered};
 pub use self::repository::RepositoryError;
 pub(crate) use self::repository::{ModelFile, ModelId, compare_versions, find_models};
@@ -47,14 +48,18 @@ pub(crate) struct Model {
     successor: OnceLock<Arc<Self>>,
 }
 
-/// Identifies the current files of a model: the model file, external weights and settings.
+/// Identifies the current files of a model: the model file, external weights or code, and settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamps(Vec<(PathBuf, Option<FileStamp>)>);
 
 impl FileStamps {
     pub(crate) fn of(found: &ModelFile) -> Self {
-        let weights = cudock_model::onnx::external_files(&found.path);
-        let files = std::iter::once(found.path.clone()).chain(weights).chain(found.settings_file());
+        let others = if is_python_model(&found.path) {
+            python_files(&found.path)
+        } else {
+            cudock_model::onnx::external_files(&found.path)
+        };
+        let files = std::iter::once(found.path.clone()).chain(others).chain(found.settings_file());
         Self(files.map(|file| (file.clone(), FileStamp::of(&file))).collect())
     }
 
@@ -87,8 +92,10 @@ impl Model {
         let mut warm = Vec::new();
         let mut signature: Option<Arc<Signature>> = None;
         for &gpu in &settings.gpus {
-            let (engine, found) =
-                manager.start(gpu, signature.as_deref()).map_err(|error| not_loaded(error.to_string()))?;
+            let (engine, found) = manager.start(gpu, signature.as_deref()).map_err(|error| match error {
+                EngineError::NoGpu(reason) => ServeError::NoGpu { name: found.name.clone(), reason },
+                error => not_loaded(error.to_string()),
+            })?;
             signature.get_or_insert_with(|| Arc::new(found));
             warm.push((gpu, engine));
         }
@@ -177,9 +184,7 @@ impl Model {
         if !self.settings.wants_gpu() {
             return None;
         }
-        let skipped = device.skipped_providers.iter();
-        let reasons: Vec<_> = skipped.map(|(provider, reason)| format!("{provider:?}: {reason}")).collect();
-        Some(format!("a GPU was requested and is not used: {}", reasons.join("; ")))
+        Some(format!("a GPU was requested and is not used: {}", skip_reasons(&device.skipped_providers)))
     }
 
     /// Runs a request whose first bytes arrived at `received`; its deadline counts from there. Dropping the future
@@ -189,6 +194,9 @@ impl Model {
         request: InferenceRequest,
         received: Instant,
     ) -> Result<InferenceResponse, ServeError> {
+        if let Some(reason) = self.health.missing_gpu() {
+            return Err(ServeError::NoGpu { name: self.file.name.clone(), reason });
+        }
         let deadline = request.timeout.and_then(|timeout| received.checked_add(timeout));
         let (rows, priority, mut inputs) = (request.rows, request.priority, request.inputs);
         let mut model = self;
@@ -204,7 +212,7 @@ impl Model {
                 priority,
                 deadline: deadline.map(|instant| model.queue.time(instant)),
                 received: model.queue.time(received),
-                suspect: false,
+                attempt: Attempt::First,
                 sender,
             });
             let result = match submitted {

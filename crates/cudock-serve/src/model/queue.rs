@@ -58,9 +58,18 @@ pub(crate) struct PendingRequest {
     pub(crate) priority: u32,
     pub(crate) deadline: Option<Time>,
     pub(crate) received: Time,
-    /// Whether an engine has already failed on a batch with this request in it.
-    pub(crate) suspect: bool,
+    pub(crate) attempt: Attempt,
     pub(crate) sender: ReplySender,
+}
+
+/// How a request runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    First,
+    /// Again with the other requests of its batch, whose engine died or hung: most often for another reason.
+    Together,
+    /// Again with nothing else in the engine, because one of the requests of its batch may be at fault.
+    Alone,
 }
 
 impl PendingRequest {
@@ -88,6 +97,9 @@ pub(crate) struct RunnableBatch {
     pub(crate) dispatched: Time,
     /// Estimated time, if the batcher has seen such batches.
     pub(crate) expected: Option<Duration>,
+    pub(crate) bucket: u64,
+    /// Most rows of its bucket that fit into the device's memory, if that is known.
+    pub(crate) row_limit: Option<usize>,
 }
 
 /// What became of a request without a response.
@@ -242,6 +254,7 @@ impl Queue {
                         batch.tickets.iter().filter_map(|&ticket| state.remove_request(ticket)).collect();
                     state.runs_left = state.runs_left.map(|left| left.saturating_sub(requests.len()));
                     let expected = state.batcher.estimate(batch.padded_rows);
+                    let row_limit = state.batcher.row_limit(batch.bucket);
                     state.batcher.recycle(batch.tickets);
                     return Some(RunnableBatch {
                         id: batch.id,
@@ -250,6 +263,8 @@ impl Queue {
                         padded_rows: batch.padded_rows,
                         dispatched: now,
                         expected,
+                        bucket: batch.bucket,
+                        row_limit,
                     });
                 }
                 LaneAction::WaitUntil(time) => {
@@ -290,6 +305,26 @@ impl Queue {
         }
     }
 
+    /// Rows of the parts in which to run a batch of `rows` that does not fit into the device's memory.
+    pub(crate) fn part_rows(&self, rows: usize) -> usize {
+        lock(&self.state).batcher.part_rows(rows)
+    }
+
+    /// Rows that the engine runs for a part of `rows` if at most `most` fit.
+    pub(crate) fn padded_within(&self, rows: usize, most: usize) -> usize {
+        lock(&self.state).batcher.padded_within(rows, most)
+    }
+
+    /// Limits the rows of batches of a bucket from now on. Returns whether the limit is lower than before.
+    pub(crate) fn limit_rows(&self, bucket: u64, rows: usize) -> bool {
+        lock(&self.state).batcher.limit_rows(bucket, rows)
+    }
+
+    /// Rows of a batch that fit into the device's memory, of the bucket with the fewest, if a batch did not fit.
+    pub(crate) fn row_limit(&self) -> Option<usize> {
+        lock(&self.state).batcher.lowest_row_limit()
+    }
+
     pub(crate) fn finished(&self, id: u64, ok: bool) {
         let now = self.now();
         let mut state = lock(&self.state);
@@ -299,19 +334,26 @@ impl Queue {
         self.wake_lane(state, has_requests);
     }
 
-    /// Queues the requests of a failed batch again, at the front and isolated, except those whose clients disconnected.
-    pub(crate) fn retry(&self, requests: Vec<PendingRequest>) {
+    /// Queues the requests of a failed batch again, before others, except those whose clients disconnected.
+    pub(crate) fn retry(&self, requests: Vec<PendingRequest>, attempt: Attempt) {
         let now = self.now();
         let mut state = lock(&self.state);
+        // Another bucket than that of other requests, so that none of them joins the batch.
+        let bucket = !requests.first().map_or(0, |request| request.received.0);
         for mut request in requests {
             if !request.sender.is_awaited() {
                 self.metrics.canceled();
                 continue;
             }
-            request.suspect = true;
+            request.attempt = attempt;
             state.runs_left = state.runs_left.map(|left| left + 1);
             let ticket = state.next_ticket();
-            state.batcher.retry(now, [request.arrival(ticket)]);
+            let arrival = request.arrival(ticket);
+            if attempt == Attempt::Together {
+                state.batcher.retry_together(request.received, Arrival { bucket, ..arrival });
+            } else {
+                state.batcher.retry_alone(now, arrival);
+            }
             state.insert_request(ticket, request);
         }
         drop(state);

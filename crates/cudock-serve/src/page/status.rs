@@ -3,7 +3,7 @@
 //! Counters are totals since the model was loaded and never decrease, so that a client that polls can compute rates;
 //! `server.uptime_s` is the clock to divide by. Latencies are those of the last ten seconds.
 
-use cudock_engine::Provider;
+use cudock_engine::{PrecisionReport, Provider};
 use cudock_tensor::TensorSpec;
 use serde::{Serialize, Serializer};
 
@@ -69,6 +69,10 @@ pub(crate) struct ModelStatus {
     pub(crate) outputs: Vec<TensorSpec>,
     /// Most rows of a batch.
     pub(crate) max_batch: usize,
+    /// Rows that fit into the device's memory, if a batch did not.
+    pub(crate) batch_limit: Option<usize>,
+    /// The result of converting the model to another precision.
+    pub(crate) precision: Option<PrecisionReport>,
     /// Values of background and ink for the page's drawing pad (`range` of `[serve.try]`).
     pub(crate) try_range: Option<[f64; 2]>,
     pub(crate) totals: RequestCounts,
@@ -164,6 +168,8 @@ mod tests {
                 inputs: vec![tensor("image", 64)],
                 outputs: vec![tensor("probabilities", 10)],
                 max_batch: 64,
+                batch_limit: Some(16),
+                precision: None,
                 try_range: Some([0.0, 16.0]),
                 totals: RequestCounts { requests: 10, rows: 20, batches: 5, ..RequestCounts::default() },
                 queue: QueueStatus { rows: 3, requests: 2 },
@@ -192,7 +198,7 @@ mod tests {
                 "degraded": "cuda was asked for: no driver", "batched": true,
                 "inputs": [{"name": "image", "dtype": "FP32", "shape": [-1, 64]}],
                 "outputs": [{"name": "probabilities", "dtype": "FP32", "shape": [-1, 10]}],
-                "max_batch": 64, "try_range": [0.0, 16.0],
+                "max_batch": 64, "batch_limit": 16, "precision": null, "try_range": [0.0, 16.0],
                 "totals": {
                     "requests": 10, "rows": 20, "batches": 5, "refused": 0, "failed": 0, "cancelled": 0, "expired": 0
                 },

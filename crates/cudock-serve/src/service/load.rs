@@ -16,6 +16,8 @@ use crate::settings::{ModelSettings, ModelSource};
 
 pub(super) struct LoadFailure {
     pub(super) reason: String,
+    /// Whether it failed because a required GPU is missing.
+    is_gpu_missing: bool,
     files: FileStamps,
 }
 
@@ -26,6 +28,9 @@ pub enum LoadError {
     Repository(#[from] RepositoryError),
     #[error("no model could be loaded\n{0}")]
     None(String),
+    /// No model could be loaded, one of them because a required GPU is missing.
+    #[error("no model could be loaded\n{0}")]
+    NoGpu(String),
 }
 
 impl ModelService {
@@ -48,7 +53,9 @@ impl ModelService {
         self.loading.store(false, Ordering::Release);
         if self.all().is_empty() {
             let reasons: Vec<String> = self.failures().into_iter().map(|failure| failure.reason).collect();
-            return Err(LoadError::None(reasons.join("\n")));
+            let reasons = reasons.join("\n");
+            let is_gpu_missing = lock(&self.failures).values().any(|failure| failure.is_gpu_missing);
+            return Err(if is_gpu_missing { LoadError::NoGpu(reasons) } else { LoadError::None(reasons) });
         }
         let service = Arc::clone(self);
         let thread = thread::Builder::new().name("loader".to_owned()).spawn(move || service.run_loader());
@@ -68,7 +75,7 @@ impl ModelService {
     /// Reads the settings of a model and records when it is loaded. One that is loaded on demand is served from now on.
     fn register(&self, file: &ModelFile) -> Result<ModelSettings, ServeError> {
         let id = file.id();
-        let settings = (self.settings.model_settings)(file.settings_file().as_deref());
+        let settings = (self.settings.model_settings)(&file.path, file.settings_file().as_deref());
         let estimate = match &settings {
             Ok(settings) if self.settings.model_memory.is_some() => memory::estimate(&file.path, settings),
             _ => Memory::Estimated { least: 0, likely: 0 },
@@ -79,7 +86,7 @@ impl ModelService {
             self.swap(|_| false, Some(ServedModel::New(Arc::new(file.clone()))));
         }
         settings.map_err(|reason| {
-            self.record_failure(file, &reason);
+            self.record_failure(file, &reason, false);
             ServeError::NotReady { name: file.name.clone(), reason }
         })
     }
@@ -135,12 +142,13 @@ impl ModelService {
                 Ok(model)
             }
             Err(error) => {
+                let is_gpu_missing = matches!(error, ServeError::NoGpu { .. });
                 let reason = match error {
                     ServeError::NotReady { reason, .. } | ServeError::NotLoaded { reason, .. } => reason,
                     other => other.to_string(),
                 };
                 log.event("model_not_loaded", &[&labels[..], &[("error", &reason)]].concat());
-                self.record_failure(file, &reason);
+                self.record_failure(file, &reason, is_gpu_missing);
                 self.loader.residency().load_failed(&id, Instant::now(), &reason);
                 let name = file.name.clone();
                 if is_loaded() {
@@ -152,8 +160,8 @@ impl ModelService {
         }
     }
 
-    fn record_failure(&self, file: &ModelFile, reason: &str) {
-        let failure = LoadFailure { reason: reason.to_owned(), files: FileStamps::of(file) };
+    fn record_failure(&self, file: &ModelFile, reason: &str, is_gpu_missing: bool) {
+        let failure = LoadFailure { reason: reason.to_owned(), is_gpu_missing, files: FileStamps::of(file) };
         lock(&self.failures).insert(file.id(), failure);
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -69,14 +70,16 @@ impl TestServer {
             ..options
         };
         let engine = EngineSettings::new("", OnnxSettings::new("libonnxruntime.so"));
-        let model_settings = ModelSettings::new(&options, engine).unwrap();
+        let model_settings = ModelSettings::new(&options, Path::new("model.onnx"), Some(engine)).unwrap();
         let control = Arc::<EngineControl>::default();
         let engines = Arc::clone(&control);
         let mut settings = ServeSettings::new(
             &options,
             ModelSource::Directory(models.path().to_owned()),
-            Arc::new(move |_| Ok(model_settings.clone())),
-            Arc::new(move |_| Ok(Box::new(DoublingEngine::start(&engines)?))),
+            Arc::new(move |_, _| Ok(model_settings.clone())),
+            Arc::new(move |settings, _| {
+                Ok(Box::new(DoublingEngine::start(&engines, settings.providers[0])?))
+            }),
         );
         change(&mut settings);
         let server = Server::bind(Arc::new(ModelService::new(settings))).unwrap();
