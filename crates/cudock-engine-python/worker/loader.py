@@ -88,8 +88,7 @@ class Loader:
         if not interface.takes_torch:
             return ArrayModel(call, inputs, outputs)
         from cudock_tensors import TorchModel
-        # The class chose the precision of its weights.
-        return TorchModel(call, inputs, outputs, self.torch_options(uses_autocast=True))
+        return TorchModel(call, inputs, outputs, self.place_modules(model))
 
     def find_class(self, reference):
         """The class `FILE.py:CLASS` or `MODULE:CLASS`; of a file without a class, the only one with `predict`."""
@@ -247,8 +246,14 @@ class Loader:
         return self.prepared(build(), inputs, outputs, self.torch_options(uses_autocast=True), interface)
 
     def prepared(self, module, inputs, outputs, options, interface):
-        import torch
         from cudock_tensors import TorchModel
+        module = self.place(module, options)
+        call = interface.by_name(module, inputs) if interface else module
+        return TorchModel(call, inputs, outputs, options)
+
+    def place(self, module, options):
+        """The module on its device, in the precision and layout of the options."""
+        import torch
         # An exported program is in evaluation mode and has no other.
         with contextlib.suppress(NotImplementedError):
             module.eval()
@@ -261,8 +266,17 @@ class Loader:
             self.notes.append("torch.compile does not apply to TorchScript")
         elif options.compile:
             module = torch.compile(module)
-        call = interface.by_name(module, inputs) if interface else module
-        return TorchModel(call, inputs, outputs, options)
+        return module
+
+    def place_modules(self, model):
+        """Places the modules that are attributes of a model of the user's; returns the options for it."""
+        import torch
+        modules = {name: value for name, value in vars(model).items() if isinstance(value, torch.nn.Module)}
+        # Without modules, the weights are in the precision that the class chose.
+        options = self.torch_options(uses_autocast=not modules)
+        for name, module in modules.items():
+            setattr(model, name, self.place(module, options))
+        return options
 
     # Other frameworks
 
