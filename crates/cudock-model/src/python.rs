@@ -21,12 +21,12 @@ pub fn is_model(path: &Path) -> bool {
     is_saved_model(path) || is_file()
 }
 
-/// Whether it is the directory of a TensorFlow SavedModel.
+/// Whether it is the directory of a TensorFlow `SavedModel`.
 pub fn is_saved_model(path: &Path) -> bool {
     path.join("saved_model.pb").is_file()
 }
 
-/// The other files of a model that Python runs: the variables of a SavedModel; the code beside other models.
+/// The other files of a model that Python runs: the variables of a `SavedModel`; the code beside other models.
 pub fn python_files(path: &Path) -> Vec<PathBuf> {
     let entries = |directory: &Path| {
         let entries = std::fs::read_dir(directory).into_iter().flatten();

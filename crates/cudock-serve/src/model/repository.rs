@@ -114,7 +114,7 @@ fn versions(directory: &Path, name: &str) -> Result<Vec<ModelFile>, RepositoryEr
     Ok(found)
 }
 
-/// `model.onnx`, `model.py`, the only model of a directory, or the directory itself if it is a SavedModel.
+/// `model.onnx`, `model.py`, the only model of a directory, or the directory itself if it is a `SavedModel`.
 fn model_in(directory: &Path) -> Result<Option<PathBuf>, RepositoryError> {
     if is_saved_model(directory) {
         return Ok(Some(directory.to_owned()));

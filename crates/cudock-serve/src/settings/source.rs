@@ -11,7 +11,7 @@ use crate::model::find_models;
 
 #[derive(Clone, Debug)]
 pub enum ModelSource {
-    /// One file, or the directory of a SavedModel, served under this name.
+    /// One file, or the directory of a `SavedModel`, served under this name.
     File { name: String, file: PathBuf },
     /// A directory with `NAME.onnx`, `NAME/model.onnx` or `NAME/VERSION/model.onnx`, and models of Python likewise.
     Directory(PathBuf),
