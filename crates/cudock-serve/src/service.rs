@@ -140,7 +140,7 @@ impl ModelService {
         ModelListing {
             name: file.name.clone(),
             version: file.version.clone(),
-            ready: served.known().is_some_and(|model| model.is_ready()),
+            ready: served.has_engine(),
             reason: served.known().filter(|model| model.is_resident()).map_or_else(absent, lost),
         }
     }
@@ -160,22 +160,18 @@ impl ModelService {
     /// for a small request, and the server is not shutting down.
     pub(crate) fn is_ready(&self) -> bool {
         let models = self.all();
-        let is_broken = |served: &ServedModel| served.is_resident() && !self.has_engine(served);
+        let is_broken = |served: &ServedModel| served.is_resident() && !served.has_engine();
         !self.is_loading()
             && !self.is_draining()
             && !self.resources.budget.is_exhausted()
             && !models.iter().any(is_broken)
-            && models.iter().any(|served| self.has_engine(served) || self.is_loadable(served))
+            && models.iter().any(|served| served.has_engine() || self.is_loadable(served))
     }
 
     /// Whether requests for a model can be processed: it has an engine, or gets one when a request arrives.
     pub(crate) fn is_model_ready(&self, served: &ServedModel) -> bool {
         !self.is_draining()
-            && if served.is_resident() { self.has_engine(served) } else { self.is_loadable(served) }
-    }
-
-    fn has_engine(&self, served: &ServedModel) -> bool {
-        served.known().is_some_and(|model| model.is_ready())
+            && if served.is_resident() { served.has_engine() } else { self.is_loadable(served) }
     }
 
     fn is_loadable(&self, served: &ServedModel) -> bool {

@@ -78,7 +78,8 @@ impl ModelHealth {
     /// Forgets the engines of a model that was unloaded.
     pub(crate) fn engines_ended(&self) {
         let mut engines = lock(&self.engines);
-        (engines.running, engines.engine_lost) = (Vec::new(), None);
+        *engines = EngineList { name: engines.name.take(), ..EngineList::default() };
+        self.is_gpu_missing.store(false, Ordering::Relaxed);
     }
 
     /// Whether each running engine uses a GPU, and its process.

@@ -92,10 +92,8 @@ impl Model {
         let mut warm = Vec::new();
         let mut signature: Option<Arc<Signature>> = None;
         for &gpu in &settings.gpus {
-            let (engine, found) = manager.start(gpu, signature.as_deref()).map_err(|error| match error {
-                EngineError::NoGpu(reason) => ServeError::NoGpu { name: found.name.clone(), reason },
-                error => not_loaded(error.to_string()),
-            })?;
+            let started = manager.start(gpu, signature.as_deref());
+            let (engine, found) = started.map_err(|error| start_error(&found.name, error))?;
             signature.get_or_insert_with(|| Arc::new(found));
             warm.push((gpu, engine));
         }
@@ -121,7 +119,7 @@ impl Model {
     pub(crate) fn resume(&self) -> Result<(), ServeError> {
         let start = |&gpu: &u32| Ok((gpu, self.manager.start_again(gpu, &self.signature)?));
         let warm: Result<Vec<_>, EngineError> = self.settings.gpus.iter().map(start).collect();
-        let warm = warm.map_err(|error| self.not_ready(error.to_string()))?;
+        let warm = warm.map_err(|error| start_error(&self.file.name, error))?;
         self.queue.resume();
         let running = self.run_engines(warm);
         if running.is_err() {
@@ -284,5 +282,14 @@ impl Model {
             // A thread that panicked has nothing left to run.
             let _ = manager.join();
         }
+    }
+}
+
+/// The error of requests for a model whose engine cannot be started.
+fn start_error(name: &str, error: EngineError) -> ServeError {
+    let name = name.to_owned();
+    match error {
+        EngineError::NoGpu(reason) => ServeError::NoGpu { name, reason },
+        error => ServeError::NotReady { name, reason: error.to_string() },
     }
 }

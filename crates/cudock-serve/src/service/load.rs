@@ -169,13 +169,11 @@ impl ModelService {
     fn start(&self, file: &ModelFile, settings: &ModelSettings) -> Result<Arc<Model>, ServeError> {
         let served = self.get(&file.id());
         let unloaded = served.as_ref().and_then(ServedModel::known).filter(|model| !model.is_resident());
-        match unloaded.filter(|model| model.file == *file && model.stamps.hold()) {
-            Some(model) => model.resume().map(|()| Arc::clone(model)),
-            None => {
-                let (start, log) = (&self.settings.start_engine, &self.settings.server.log);
-                Model::load(file, settings, start, log, &self.loader).map(Arc::new)
-            }
+        if let Some(model) = unloaded.filter(|model| model.file == *file && model.stamps.hold()) {
+            return model.resume().map(|()| Arc::clone(model));
         }
+        let (start, log) = (&self.settings.start_engine, &self.settings.server.log);
+        Model::load(file, settings, start, log, &self.loader).map(Arc::new)
     }
 
     /// Replaces the previous model of the same name and version, which ends once its requests are finished.

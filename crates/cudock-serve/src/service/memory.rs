@@ -1,35 +1,38 @@
-//! How much memory models need: an estimate from the file, then what their engines use.
+//! How much memory models need: an estimate from the files, then what their engines use.
 
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cudock_model::{EstimateOptions, TermKind};
+use cudock_model::figures::PROCESS;
+use cudock_model::{EstimateOptions, NumberFormat, TermKind};
 
 use super::residency::Memory;
 use crate::model::Model;
-use crate::settings::{DeviceReading, ModelSettings, ReadDevices};
+use crate::settings::{DeviceReading, EngineKind, ModelSettings, ReadDevices};
 
 /// Interval and number of checks for new readings of the GPUs.
 const READING_POLL: Duration = Duration::from_millis(20);
 const READING_POLLS: usize = 100;
 
-/// Estimates the memory of a model: its weights are certain.
+/// Estimates the memory of a model. The weights of an ONNX model are certain; of others, only the size of the files is
+/// known, and half of it is enough if they are loaded in half precision.
 pub(super) fn estimate(model: &Path, settings: &ModelSettings) -> Memory {
-    let Ok(found) = cudock_model::inspect(model) else {
-        let size = std::fs::metadata(model).map_or(0, |file| file.len());
-        return Memory::Estimated { least: size, likely: size };
+    let process = if settings.wants_gpu() { PROCESS.value } else { 0 };
+    let (EngineKind::Onnx(onnx), Ok(found)) = (&settings.engine.kind, cudock_model::inspect(model)) else {
+        let files = std::iter::once(model.to_owned()).chain(cudock_model::python_files(model));
+        let size: u64 = files.filter_map(|file| Some(std::fs::metadata(file).ok()?.len())).sum();
+        return Memory::Estimated { least: size / 2, likely: size.saturating_add(process) };
     };
-    let rows = u32::try_from(settings.batcher.max_rows).unwrap_or(u32::MAX);
-    let estimate = cudock_model::estimate(&found, EstimateOptions { precision: None, rows, training: false });
-    let total = |is_counted: &dyn Fn(TermKind) -> bool| {
-        let terms = estimate.terms.iter().filter(|term| is_counted(term.kind));
-        terms.fold(0, |sum: u64, term| sum.saturating_add(term.bytes))
+    let options = EstimateOptions {
+        precision: onnx.fp16.then_some(NumberFormat::F16),
+        rows: u32::try_from(settings.batcher.max_rows).unwrap_or(u32::MAX),
+        training: false,
     };
-    Memory::Estimated {
-        least: total(&|kind| kind == TermKind::Weights),
-        likely: total(&|kind| kind != TermKind::Process || settings.wants_gpu()),
-    }
+    let terms = cudock_model::estimate(&found, options).terms;
+    let bytes = |kind| terms.iter().find(|term| term.kind == kind).map_or(0, |term| term.bytes);
+    let (weights, activations) = (bytes(TermKind::Weights), bytes(TermKind::Activations));
+    Memory::Estimated { least: weights, likely: weights.saturating_add(activations).saturating_add(process) }
 }
 
 /// Readings of the GPUs that were taken after `since`; empty without GPUs, or if the driver does not respond.
@@ -81,6 +84,11 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use cudock_engine::EngineSettings;
+    use cudock_engine_onnx::OnnxSettings;
+    use cudock_tensor::DType;
+    use cudock_testkit::onnx::OnnxModel;
+
     use super::*;
 
     fn reading(gpu: u32, memory_used: u64, processes: &[(u32, u64)]) -> DeviceReading {
@@ -93,6 +101,50 @@ mod tests {
             processes: processes.to_vec(),
             taken: Instant::now(),
         }
+    }
+
+    fn settings(toml: &str, model: &Path) -> ModelSettings {
+        let text = format!("[serve]\nmax_batch = 1\n{toml}");
+        let options = cudock_project::parse(Path::new("cudock.toml"), &text).unwrap().serve;
+        let engine = EngineSettings::new("", OnnxSettings::new("libonnxruntime.so"));
+        ModelSettings::new(&options, model, Some(engine)).unwrap()
+    }
+
+    #[test]
+    fn weights_are_counted_in_the_precision_in_which_they_are_loaded() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("model.onnx");
+        let model = OnnxModel::new("matrix")
+            .input("x", DType::F32, &[None, Some(100)])
+            .floats("w", &[100, 100], &[0.5; 10_000])
+            .node("MatMul", &["x", "w"], &["y"], &[])
+            .output("y", DType::F32, &[None, Some(100)]);
+        std::fs::write(&path, model.bytes()).unwrap();
+        for (toml, weights, process) in [
+            ("device = 'cpu'", 40_000, 0),
+            ("device = 'cuda'", 40_000, PROCESS.value),
+            ("device = 'cuda'\nprecision = 'fp16'", 20_000, PROCESS.value),
+        ] {
+            let Memory::Estimated { least, likely } = estimate(&path, &settings(toml, &path)) else {
+                panic!("{toml}: it was never loaded")
+            };
+            assert_eq!(least, weights, "{toml}");
+            assert!((weights + process..weights + process + 10_000).contains(&likely), "{toml}: {likely}");
+        }
+    }
+
+    #[test]
+    fn of_other_models_only_the_size_is_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let saved = directory.path().join("saved");
+        std::fs::create_dir_all(saved.join("variables")).unwrap();
+        std::fs::write(saved.join("saved_model.pb"), [0; 100]).unwrap();
+        std::fs::write(saved.join("variables/variables.data"), [0; 1_000_000]).unwrap();
+        let Memory::Estimated { least, likely } = estimate(&saved, &settings("device = 'cpu'", &saved))
+        else {
+            panic!("it was never loaded")
+        };
+        assert!(likely >= 1_000_100 && least == likely / 2, "{least} to {likely}");
     }
 
     #[test]

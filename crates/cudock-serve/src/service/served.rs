@@ -28,7 +28,11 @@ impl ServedModel {
         }
     }
 
-    /// Whether its engines are loaded.
+    pub(crate) fn has_engine(&self) -> bool {
+        self.known().is_some_and(|model| model.is_ready())
+    }
+
+    /// Whether its engines are loaded; one that is lost is replaced.
     pub(crate) fn is_resident(&self) -> bool {
         self.known().is_some_and(|model| model.is_resident())
     }

@@ -58,7 +58,9 @@ fn clients_of_five_models_share_the_memory_of_two() {
             })
         })
         .collect();
-    clients.into_iter().for_each(|client| client.join().unwrap());
+    for client in clients {
+        client.join().unwrap();
+    }
     let (running, most) = server.control.running();
     assert!((1..=2).contains(&running) && most == 2, "{running} of at most {most} engines");
     assert!(FIVE.iter().all(|model| loads(&server, model) > 0), "{}", server.get("/metrics").text);
@@ -213,7 +215,7 @@ fn an_idle_model_is_unloaded_and_comes_back() {
 fn a_model_that_cannot_fit_is_refused_with_both_sizes() {
     let server = serve(&["large", "small"], memory_for(1));
     let file = server.models.path().join("large/1/model.onnx");
-    std::fs::write(file, vec![b'-'; MODEL_SIZE * 2]).unwrap();
+    std::fs::write(file, vec![b'-'; MODEL_SIZE * 4]).unwrap();
     // The file has changed since it was found.
     assert_eq!(post(&server, "large", "load").status, 500);
     let refused = server.double("large", 1.0, "");

@@ -116,7 +116,7 @@ fn prepare(
     };
     let model = match service.find(&request.model, Some(&request.version))? {
         ServedModel::Known(model) => model,
-        served => return Ok(Prepared::NotLoaded(served)),
+        served @ ServedModel::New(_) => return Ok(Prepared::NotLoaded(served)),
     };
     // Raw tensors are slices of the message; others are parsed into memory of their own.
     held.cover(message.len().saturating_add(request.typed_size()).saturating_mul(COPIES))?;

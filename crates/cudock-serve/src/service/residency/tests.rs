@@ -66,7 +66,7 @@ fn a_model_stays_until_it_is_idle_or_has_been_loaded_as_long_as_its_load_took() 
     let (residency, start) = residency(1, &[("a", on_demand()), ("b", on_demand())], &["a"]);
     let requested = Usage { last_request: Some(start + 30 * MS), ..Usage::default() };
     let running = Usage { is_running: true, ..requested };
-    let owed = waits(start - 5 * MS);
+    let owed = waits(start);
     for (case, used, now, expected) in [
         ("idle for a tenth of its load time", requested, 40, Step::Unload("a")),
         ("used a moment ago", requested, 35, Step::Wait(Some(start + 40 * MS))),
