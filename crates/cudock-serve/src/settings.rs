@@ -1,6 +1,7 @@
 //! Settings of a server and its models: the user's options with every default resolved.
 
 mod error;
+mod inputs;
 mod source;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,6 +18,7 @@ use cudock_server::{ApiKeys, Log, LogFormat, ServerSettings};
 use cudock_tensor::RequestLimits;
 
 pub use self::error::SettingsError;
+pub use self::inputs::InputSettings;
 pub use self::source::{ModelSource, locate_models};
 
 /// Least memory budget of a server in bytes.
@@ -110,6 +112,7 @@ pub struct ModelSettings {
     pub pad_sizes: Vec<usize>,
     /// Longest time of an engine for one batch.
     pub engine_timeout: Duration,
+    pub inputs: InputSettings,
     /// Smallest and largest input value, for the page's drawing pad.
     pub try_range: Option<(f64, f64)>,
 }
@@ -172,6 +175,7 @@ impl ModelSettings {
             batch: options.batch,
             pad_sizes: sorted(options.pad_sizes.as_deref()),
             engine_timeout: time_or(options.engine_timeout, Duration::from_secs(60)),
+            inputs: InputSettings::new(options),
             try_range: options.try_model.and_then(|try_model| try_model.range),
         })
     }

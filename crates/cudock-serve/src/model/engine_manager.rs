@@ -106,8 +106,9 @@ impl EngineManager {
         gpu: u32,
         mut warm: WarmEngine,
         signature: &Arc<Signature>,
+        padding: &Arc<Vec<Vec<u8>>>,
     ) {
-        while let Some(failure) = self.run(warm, signature) {
+        while let Some(failure) = self.run(warm, signature, padding) {
             let failure = failure.to_string();
             self.queue.metrics.restarted();
             self.health.engine_lost(gpu, &failure);
@@ -120,7 +121,12 @@ impl EngineManager {
     }
 
     /// Runs the lanes of one engine; returns the error that ended it, or `None` if there is no more work.
-    fn run(self: &Arc<Self>, warm: WarmEngine, signature: &Arc<Signature>) -> Option<EngineError> {
+    fn run(
+        self: &Arc<Self>,
+        warm: WarmEngine,
+        signature: &Arc<Signature>,
+        padding: &Arc<Vec<Vec<u8>>>,
+    ) -> Option<EngineError> {
         let WarmEngine { engine, lanes } = warm;
         let number = self.queue.engine_started();
         self.health.engine_started(engine.device(), engine.process());
@@ -135,6 +141,7 @@ impl EngineManager {
                         queue: Arc::clone(&self.queue),
                         signature: Arc::clone(signature),
                         pad_sizes: self.settings.pad_sizes.clone(),
+                        padding: Arc::clone(padding),
                         limit: self.settings.engine_timeout,
                         engine: number,
                     };

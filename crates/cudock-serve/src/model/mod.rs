@@ -2,12 +2,13 @@
 
 mod engine_manager;
 mod health;
+mod inputs;
 mod lane;
 mod queue;
 mod repository;
 mod shapes;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ use cudock_tensor::{InferenceRequest, InferenceResponse, Signature, Tensor};
 
 use self::engine_manager::EngineManager;
 use self::health::ModelHealth;
+use self::inputs::ModelInputs;
 pub(crate) use self::queue::Queue;
 use self::queue::{PendingRequest, Submission, SubmitError};
 pub use self::repository::RepositoryError;
@@ -35,6 +37,7 @@ pub(crate) struct Model {
     pub(crate) stamps: FileStamps,
     pub(crate) settings: ModelSettings,
     pub(crate) signature: Arc<Signature>,
+    pub(crate) inputs: ModelInputs,
     pub(crate) queue: Arc<Queue>,
     pub(crate) health: Arc<ModelHealth>,
     engine_threads: Mutex<Vec<JoinHandle<()>>>,
@@ -52,6 +55,12 @@ impl FileStamps {
         Self(files.map(|file| (file.clone(), FileStamp::of(&file))).collect())
     }
 
+    /// These files, and those that settings name.
+    fn and<'a>(mut self, files: impl Iterator<Item = &'a Path>) -> Self {
+        self.0.extend(files.map(|file| (file.to_owned(), FileStamp::of(file))));
+        self
+    }
+
     pub(crate) fn hold(&self) -> bool {
         self.0.iter().all(|(file, stamp)| FileStamp::of(file) == *stamp)
     }
@@ -66,7 +75,7 @@ impl Model {
         log: &Log,
     ) -> Result<Self, ServeError> {
         let not_loaded = |reason: String| ServeError::NotReady { name: found.name.clone(), reason };
-        let stamps = FileStamps::of(found);
+        let stamps = FileStamps::of(found).and(settings.inputs.files());
         let queue = Arc::new(Queue::new(settings.batcher.clone(), ModelMetrics::default()));
         let health = Arc::new(ModelHealth::default());
         let manager = Arc::new(EngineManager {
@@ -86,12 +95,16 @@ impl Model {
             warm.push((gpu, engine));
         }
         let signature = signature.ok_or_else(|| not_loaded("no device configured".to_owned()))?;
+        let inputs =
+            ModelInputs::load(&settings.inputs, &signature).map_err(|error| not_loaded(error.to_string()))?;
+        let padding = Arc::new(inputs.padding());
         let mut engine_threads = Vec::new();
         for (gpu, engine) in warm {
             let (manager, signature) = (Arc::clone(&manager), Arc::clone(&signature));
+            let padding = Arc::clone(&padding);
             let thread = thread::Builder::new().name(format!("engine {gpu}"));
             let handle = thread
-                .spawn(move || manager.run_until_closed(gpu, engine, &signature))
+                .spawn(move || manager.run_until_closed(gpu, engine, &signature, &padding))
                 .map_err(|error| not_loaded(format!("cannot start a thread: {error}")))?;
             engine_threads.push(handle);
         }
@@ -104,6 +117,7 @@ impl Model {
             stamps,
             settings: settings.clone(),
             signature,
+            inputs,
             queue,
             health,
             engine_threads: Mutex::new(engine_threads),

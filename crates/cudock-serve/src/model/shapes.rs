@@ -47,6 +47,17 @@ fn padded(size: usize, sizes: &[usize]) -> usize {
     sizes.iter().copied().find(|&larger| larger >= size).unwrap_or(size)
 }
 
+/// Fills memory with elements of padding; with zeros if the padding is empty.
+pub(crate) fn fill_padding(padding: &[u8], out: &mut [u8]) {
+    if padding.iter().all(|byte| *byte == 0) {
+        out.fill(0);
+        return;
+    }
+    for element in out.chunks_exact_mut(padding.len()) {
+        element.copy_from_slice(padding);
+    }
+}
+
 /// Copies a tensor of fixed-size elements into the corner of a larger one of shape `wide` and equal rank; the rest is
 /// unchanged.
 pub(crate) fn pad_into(tensor: &Tensor, wide: &[usize], out: &mut [u8]) -> Option<()> {
