@@ -90,8 +90,8 @@ impl ImageInput {
         let size = first.plan.size;
         if let Some(other) = files.iter().find(|file| file.plan.size != size) {
             let message = format!(
-                "{size} after resizing, but {} is {}; set `serve.image.crop`, or send images of one shape",
-                first.name, other.plan.size
+                "{} after resizing, but {} is {size}; set `serve.image.crop`, or send images of one shape",
+                other.plan.size, first.name
             );
             return Err(InputError::Invalid(message).of(&other.name));
         }
