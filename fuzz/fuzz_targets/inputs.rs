@@ -58,9 +58,11 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn image(bytes: Bytes) {
-    let Ok(file) = IMAGE.open(InputFile { name: "image".to_owned(), bytes }) else { return };
-    let mut row = vec![0; 3 * 16 * 16];
-    let _ = IMAGE.decode(&file, &mut row);
+    let files = IMAGE.open(vec![InputFile { name: "image".to_owned(), bytes }]);
+    for file in files.unwrap_or_default() {
+        let mut row = vec![0; 3 * 16 * 16];
+        let _ = IMAGE.decode(&file, &mut row);
+    }
 }
 
 fn text(bytes: &[u8]) {

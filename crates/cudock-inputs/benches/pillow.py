@@ -1,4 +1,4 @@
-"""Prints the seconds that Pillow and numpy take for one image; called by image.rs with a file and a number of images."""
+"""Prints the seconds that Pillow and numpy take for one image. Called by image.rs with a file and a number of images."""
 
 import io
 import sys

@@ -11,6 +11,8 @@ use crate::InputError;
 
 /// Longest boundary that RFC 2046 allows.
 const LONGEST_BOUNDARY: usize = 70;
+/// Most files of a request.
+const MOST_FILES: usize = 1024;
 /// Longest head of a part.
 const LONGEST_HEAD: usize = 4096;
 
@@ -44,6 +46,7 @@ pub fn read_form(body: &Bytes, content_type: &str) -> Result<Vec<InputFile>, Inp
             break;
         }
         let number = files.len() + 1;
+        check_count(number)?;
         let padding = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         // The line end belongs to the head, so that a part without headers begins with an empty line.
         let start = at + padding;
@@ -65,6 +68,14 @@ pub fn read_form(body: &Bytes, content_type: &str) -> Result<Vec<InputFile>, Inp
         return Err(invalid("the form has no files"));
     }
     Ok(files)
+}
+
+/// Rejects a request of too many files.
+pub(crate) fn check_count(files: usize) -> Result<(), InputError> {
+    if files > MOST_FILES {
+        return Err(InputError::TooLarge(format!("more than the {MOST_FILES} files allowed")));
+    }
+    Ok(())
 }
 
 fn invalid(message: impl Into<String>) -> InputError {
@@ -142,6 +153,8 @@ mod tests {
         ] {
             assert_eq!(read(body), Err(message.to_owned()), "{body:?}");
         }
+        let many = read(&("--x y\r\n\r\n\r\n".repeat(1025) + "--x y--"));
+        assert_eq!(many, Err("more than the 1024 files allowed".to_owned()));
         for content_type in
             ["multipart/form-data", "multipart/form-data; boundary=\"\"", "x; boundary=\u{e9}"]
         {

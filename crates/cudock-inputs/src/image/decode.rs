@@ -68,8 +68,8 @@ impl Header {
 
     fn read_png(bytes: &[u8], chunks: &[u8], max_pixels: u64) -> Result<Self, InputError> {
         // The first chunk has the size; the decoder allocates a row when it has read the others.
-        let side = |at: usize| Some(u32::from_be_bytes(*chunks.get(at..)?.first_chunk()?));
-        let size = side(8).zip(side(12)).map(|(width, height)| Size { width, height });
+        let length = |at: usize| Some(u32::from_be_bytes(*chunks.get(at..)?.first_chunk()?));
+        let size = length(8).zip(length(12)).map(|(width, height)| Size { width, height });
         let size = size.ok_or_else(|| InputError::Invalid("the PNG file is truncated".to_owned()))?;
         check_size(size, max_pixels)?;
         let reader = png_decoder(bytes).read_info().map_err(|error| invalid("PNG", &error))?;

@@ -22,6 +22,7 @@ use self::decode::{Header, Pixels};
 use self::geometry::{Geometry, Plan, Size};
 use self::pixels::PixelTable;
 use crate::error::contain_panic;
+use crate::form::check_count;
 use crate::{InputError, InputFile};
 
 /// How images become one input of a model.
@@ -71,8 +72,13 @@ impl ImageInput {
         &self.request_signature
     }
 
-    /// Reads the header of a file.
-    pub fn open(&self, file: InputFile) -> Result<ImageFile, InputError> {
+    /// Reads the headers of files.
+    pub fn open(&self, files: Vec<InputFile>) -> Result<Vec<ImageFile>, InputError> {
+        check_count(files.len())?;
+        files.into_iter().map(|file| self.open_one(file)).collect()
+    }
+
+    fn open_one(&self, file: InputFile) -> Result<ImageFile, InputError> {
         let InputFile { name, bytes } = file;
         let open = || {
             let header = Header::read(&bytes, self.max_pixels)?;

@@ -18,8 +18,8 @@ fn layout_color_and_size_follow_from_the_signature() {
     ] {
         let input = image_input(options, &model(DType::F32, shape)).unwrap();
         let file = InputFile { name: String::new(), bytes: data("small.png").into() };
-        let file = input.open(file).unwrap();
-        assert_eq!(input.shape(&[file], &RequestLimits::default()).unwrap(), expected, "{options} {shape:?}");
+        let files = input.open(vec![file]).unwrap();
+        assert_eq!(input.shape(&files, &RequestLimits::default()).unwrap(), expected, "{options} {shape:?}");
     }
 }
 
@@ -86,16 +86,18 @@ fn one_of_several_inputs_must_be_named() {
 #[test]
 fn files_of_one_request_must_have_one_shape() {
     let input = image_input("", &model(DType::U8, &[None, Some(3), None, None])).unwrap();
-    let open =
-        |name: &str| input.open(InputFile { name: name.to_owned(), bytes: data(name).into() }).unwrap();
+    let open = |names: [&str; 2]| {
+        let file = |name: &str| InputFile { name: name.to_owned(), bytes: data(name).into() };
+        input.open(names.map(file).into()).unwrap()
+    };
     let limits = RequestLimits::default();
-    let error = input.shape(&[open("small.png"), open("photo.jpg")], &limits).unwrap_err();
+    let error = input.shape(&open(["small.png", "photo.jpg"]), &limits).unwrap_err();
     assert_eq!(
         error.to_string(),
         "photo.jpg: 500x375 after resizing, but small.png is 101x76; set `serve.image.crop`, or send images of one shape"
     );
-    assert_eq!(input.shape(&[open("small.png"), open("gray.png")], &limits).unwrap(), [2, 3, 76, 101]);
+    assert_eq!(input.shape(&open(["small.png", "gray.png"]), &limits).unwrap(), [2, 3, 76, 101]);
     let limits = RequestLimits { elements: 3 * 76 * 101, ..limits };
-    let error = input.shape(&[open("small.png"), open("gray.png")], &limits).unwrap_err();
+    let error = input.shape(&open(["small.png", "gray.png"]), &limits).unwrap_err();
     assert_eq!(error.to_string(), "small.png: [2, 3, 76, 101] are more than the 23028 elements allowed");
 }

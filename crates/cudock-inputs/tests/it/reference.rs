@@ -1,5 +1,6 @@
 //! Results are those of Pillow, which torchvision uses. `reference.py` made the expected values.
 
+use cudock_inputs::InputFile;
 use cudock_tensor::{DType, RequestLimits};
 
 use crate::support::{data, decode, image_input, model};
@@ -56,12 +57,10 @@ fn pixels_are_those_of_pillow() {
 fn values_are_normalized_as_by_torchvision() {
     let options = "resize = 32\ncrop = 24\nmean = [0.485, 0.456, 0.406]\nstd = [0.229, 0.224, 0.225]";
     let input = image_input(options, &model(DType::F32, &[None, Some(3), Some(24), Some(24)])).unwrap();
-    let file = input
-        .open(cudock_inputs::InputFile { name: String::new(), bytes: data("small.png").into() })
-        .unwrap();
-    assert_eq!(input.shape(std::slice::from_ref(&file), &RequestLimits::default()).unwrap(), [1, 3, 24, 24]);
+    let files = input.open(vec![InputFile { name: String::new(), bytes: data("small.png").into() }]).unwrap();
+    assert_eq!(input.shape(&files, &RequestLimits::default()).unwrap(), [1, 3, 24, 24]);
     let mut row = vec![0; 3 * 24 * 24 * 4];
-    input.decode(&file, &mut row).unwrap();
+    input.decode(&files[0], &mut row).unwrap();
     let bytes =
         image_input("layout = 'nhwc'\nresize = 32\ncrop = 24", &model(DType::U8, &[None; 4])).unwrap();
     let pixels = decode(&bytes, data("small.png")).unwrap();

@@ -31,9 +31,9 @@ pub(crate) fn data(name: &str) -> Vec<u8> {
 
 /// Decodes one image into a row of bytes.
 pub(crate) fn decode(input: &ImageInput, bytes: impl Into<Bytes>) -> Result<Vec<u8>, InputError> {
-    let file = input.open(InputFile { name: "image".to_owned(), bytes: bytes.into() })?;
-    let shape = input.shape(std::slice::from_ref(&file), &RequestLimits::default())?;
+    let files = input.open(vec![InputFile { name: "image".to_owned(), bytes: bytes.into() }])?;
+    let shape = input.shape(&files, &RequestLimits::default())?;
     let mut row = vec![0; elements(&shape).unwrap()];
-    input.decode(&file, &mut row)?;
+    input.decode(&files[0], &mut row)?;
     Ok(row)
 }

@@ -45,10 +45,10 @@ impl RequestFormat {
             JSON | "text/json" | "" | "application/x-www-form-urlencoded" => Some(Self::Json),
             OCTETS => Some(Self::Raw),
             NPY | "application/npy" => Some(Self::Npy),
-            "image/jpeg" | "image/png" | "image/webp" => Some(Self::Image),
             "multipart/form-data" => Some(Self::Form),
             "text/plain" => Some(Self::PlainText),
-            _ => None,
+            // The first bytes of a file say more about its type.
+            kind => kind.starts_with("image/").then_some(Self::Image),
         }
     }
 }

@@ -133,6 +133,7 @@ fn model_status(model: &Model) -> ModelStatus {
         outputs: model.signature.outputs.clone(),
         max_batch: model.max_rows(),
         try_range: model.settings.try_range.map(Into::into),
+        takes_images: model.inputs.image.is_some(),
         totals: totals.counts,
         queue: model.queue.status(),
         latency_ms: model.queue.metrics.recent(model.queue.now()),

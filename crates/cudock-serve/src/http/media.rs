@@ -5,7 +5,9 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use cudock_inputs::{ImageFile, ImageInput, InputFile, TextInput, read_base64, read_form};
 use cudock_server::{HttpRejection, MAX_INLINE_PARSE, RequestBody, Reservation};
-use cudock_tensor::{DType, InferenceRequest, RequestError, RequestLimits, Tensor, check, predict};
+use cudock_tensor::{
+    DType, InferenceRequest, RequestError, RequestLimits, Signature, Tensor, check, elements, predict,
+};
 use futures_util::future::try_join_all;
 use hyper::header::{self, HeaderMap};
 
@@ -47,7 +49,7 @@ impl Media {
                 HttpRejection::UnsupportedMediaType(message)
             })
         };
-        let has_strings = |signature: &cudock_tensor::Signature, index: usize| {
+        let has_strings = |signature: &Signature, index: usize| {
             signature.inputs.get(index).is_some_and(|spec| predict::is_text(body, &spec.name))
         };
         Ok(match format {
@@ -139,11 +141,11 @@ async fn read_images(
         // Base64 text is copied once, and decoded.
         held.cover(length * COPIES)?;
         let (files, request) = open(&bytes, &limits)?;
-        let files = files.into_iter().map(|file| opened_input.open(file)).collect::<Result<Vec<_>, _>>()?;
+        let files = opened_input.open(files)?;
         let shape = opened_input.shape(&files, &limits)?;
         let spec = signature.inputs.get(opened_input.index());
         let dtype = spec.map_or(DType::F32, |spec| spec.dtype);
-        let size = cudock_tensor::elements(&shape).unwrap_or(0) * dtype.size().unwrap_or(1);
+        let size = elements(&shape).unwrap_or(0) * dtype.size().unwrap_or(1);
         held.cover(length * COPIES + size)?;
         Ok((files, request, held, dtype, shape, size))
     };

@@ -164,6 +164,15 @@ mod tests {
     }
 
     #[test]
+    fn padding_may_have_a_value() {
+        let mut out = [9; 4];
+        fill_padding(&[7, 0], &mut out);
+        assert_eq!(out, [7, 0, 7, 0]);
+        fill_padding(&[], &mut out);
+        assert_eq!(out, [0; 4]);
+    }
+
+    #[test]
     fn only_dynamic_dimensions_are_padded() {
         let inputs = vec![TensorSpec::new("x", DType::U8, [None, Some(3), None])];
         let signature = Signature { inputs, outputs: vec![], batched: true };

@@ -65,6 +65,8 @@ pub(crate) struct ModelStatus {
     pub(crate) max_batch: usize,
     /// Values of background and ink for the page's drawing pad (`range` of `[serve.try]`).
     pub(crate) try_range: Option<[f64; 2]>,
+    /// Whether requests may send image files.
+    pub(crate) takes_images: bool,
     pub(crate) totals: RequestCounts,
     pub(crate) queue: QueueStatus,
     pub(crate) latency_ms: Latencies,
@@ -153,6 +155,7 @@ mod tests {
                 outputs: vec![tensor("probabilities", 10)],
                 max_batch: 64,
                 try_range: Some([0.0, 16.0]),
+                takes_images: true,
                 totals: RequestCounts { requests: 10, rows: 20, batches: 5, ..RequestCounts::default() },
                 queue: QueueStatus { rows: 3, requests: 2 },
                 latency_ms: Latencies { queue: stage(0.25), compute: stage(1.0), total: None },
@@ -179,7 +182,7 @@ mod tests {
                 "degraded": "cuda was asked for: no driver", "batched": true,
                 "inputs": [{"name": "image", "dtype": "FP32", "shape": [-1, 64]}],
                 "outputs": [{"name": "probabilities", "dtype": "FP32", "shape": [-1, 10]}],
-                "max_batch": 64, "try_range": [0.0, 16.0],
+                "max_batch": 64, "try_range": [0.0, 16.0], "takes_images": true,
                 "totals": {
                     "requests": 10, "rows": 20, "batches": 5, "refused": 0, "failed": 0, "cancelled": 0, "expired": 0
                 },

@@ -120,3 +120,13 @@ fn plain_text_is_json_for_other_models() {
     let reply = server.ask(&text(r#"{"input": [1, 2, 3, 4]}"#)).ok().json();
     assert_eq!(reply["prediction"], json!([2.0, 4.0, 6.0, 8.0]));
 }
+
+#[test]
+fn the_example_classifies_reviews() {
+    let Some(stage) = Stage::new() else { return };
+    let server = stage.serve(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/text-classifier"), &[]);
+    let texts = json!(["What a gripping story, the cast is superb!", "a lazy script . i want my money back"]);
+    let reply = server.ask(&Ask::predict(&texts.to_string())).ok().json();
+    let best: Vec<&str> = [0, 1].map(|row| reply["labels"][row][0]["label"].as_str().unwrap()).into();
+    assert_eq!(best, ["positive", "negative"], "{reply}");
+}
