@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Measures PyTorch alone with the same network: images/s from host memory to host memory, printed as JSON.
+"""Measures PyTorch alone with the same networks: rows/s from host memory to host memory, printed as JSON.
 
-Usage: bare_torch.py [--image SIZE] [--batches 1,32,128] [--seconds 1]
+Usage: bare_torch.py [--image SIZE] [--batches 1,32,128] [--seconds 1] [--lanes 1,3] [--lengths 64,128]
+
+With --lanes, only the limit of the card is measured: CUDA graphs in several lanes, each with a stream of its own, so that
+copies overlap with the computation. With --lengths, the network is BERT and not ResNet-50.
 """
 import argparse
 import json
@@ -14,6 +17,7 @@ import torch
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import bert  # noqa: E402
 import resnet50  # noqa: E402
 
 CUDA = torch.cuda.is_available()
@@ -41,26 +45,68 @@ def eager(net, batch, image, layout):
     return work
 
 
+class Lane:
+    """A captured batch with its buffers."""
+
+    def __init__(self, net, host):
+        self.host, self.stream = host.pin_memory(), torch.cuda.Stream()
+        self.inside = torch.empty_like(self.host, device="cuda").copy_(self.host)
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.inference_mode(), torch.cuda.stream(self.stream):
+            for _ in range(3):
+                net(self.inside)
+            self.stream.synchronize()
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph, stream=self.stream):
+                self.output = net(self.inside)
+        self.answer = torch.empty(self.output.shape, dtype=self.output.dtype).pin_memory()
+
+    def run(self):
+        """Waits for the last batch and starts the next one."""
+        self.stream.synchronize()
+        with torch.cuda.stream(self.stream):
+            self.inside.copy_(self.host, non_blocking=True)
+            self.graph.replay()
+            self.answer.copy_(self.output, non_blocking=True)
+
+
+def images(batch, image, layout):
+    return torch.randn(batch, 3, image, image, dtype=torch.float16).contiguous(memory_format=layout)
+
+
+def tokens(batch, length):
+    return torch.randint(1, bert.WORDS, (batch, length))
+
+
 def graphed(net, batch, image, layout):
-    host = torch.randn(batch, 3, image, image, dtype=torch.float16).contiguous(memory_format=layout).pin_memory()
-    inside = torch.empty_like(host, device="cuda", memory_format=layout)
-    answer = torch.empty(batch, resnet50.CLASSES, dtype=torch.float16).pin_memory()
-    stream = torch.cuda.Stream()
-    with torch.inference_mode(), torch.cuda.stream(stream):
-        for _ in range(3):
-            net(inside)
-        stream.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):
-            output = net(inside)
+    return in_lanes(net, 1, images(batch, image, layout))
+
+
+def in_lanes(net, count, host):
+    """Returns the work of one round of all lanes."""
+    lanes = [Lane(net, host) for _ in range(count)]
 
     def work():
-        with torch.cuda.stream(stream):
-            inside.copy_(host, non_blocking=True)
-            graph.replay()
-            answer.copy_(output, non_blocking=True)
-        stream.synchronize()
+        for lane in lanes:
+            lane.run()
     return work
+
+
+def limits(options):
+    """Measures every combination of lanes and sizes."""
+    counts, batches = ([int(item) for item in text.split(",")] for text in (options.lanes, options.batches))
+    lengths = [int(item) for item in options.lengths.split(",")] if options.lengths else [None]
+    layout = torch.channels_last
+    net = bert.build().half().cuda() if options.lengths else resnet50.build().half().cuda().to(memory_format=layout)
+    runs = []
+    for length in lengths:
+        for count in counts:
+            for batch in batches:
+                host = tokens(batch, length) if length else images(batch, options.image, layout)
+                found = rate(in_lanes(net, count, host), batch * count, options.seconds)
+                runs.append({"way": f"{count} lanes" + (f", length {length}" if length else ""), "batch": batch,
+                             "rows_per_second": found})
+    return runs
 
 
 def main():
@@ -68,8 +114,13 @@ def main():
     parser.add_argument("--image", type=int, default=resnet50.IMAGE[1])
     parser.add_argument("--batches", default="1,32,128")
     parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--lanes", help="numbers of lanes")
+    parser.add_argument("--lengths", help="numbers of tokens")
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
+    if options.lanes:
+        json.dump({"torch": torch.__version__, "device": torch.cuda.get_device_name(), "runs": limits(options)}, sys.stdout)
+        return
     net = resnet50.build()
     net = net.half().cuda() if CUDA else net
     runs = []

@@ -32,17 +32,28 @@ def _loads(name, runs, best):
 
 def _served(results):
     best = ((results.get("bare") or {}).get("best") or {}).get("rows_per_second")
+    limits = results.get("limits") or {}
+    texts = results.get("bert") or {}
     rows = []
-    for step in ("served", "flask"):
-        for name, runs in (results.get(step) or {}).items():
+    for step, found, limit in [
+            ("served", results.get("served"), best), ("flask", results.get("flask"), best),
+            ("python", results.get("python"), _best(limits.get("resnet50"))),
+            ("BERT, python", texts.get("python"), _best(limits.get("bert"))),
+            ("BERT, onnx", texts.get("onnx"), _best(limits.get("bert")))]:
+        for name, runs in (found or {}).items():
             if isinstance(runs, list) and runs and isinstance(runs[0], dict) and "latency" in runs[0]:
-                rows += _loads(f"{step}, {name}", runs, best)
-    head = ["server", "clients", "rows/s", "relative to the best bare loop", "p50 ms", "p99 ms", "wrong", "failed"]
+                rows += _loads(f"{step}, {name}", runs, limit)
+    head = ["server", "clients", "rows/s", "relative to the bare loop", "p50 ms", "p99 ms", "wrong", "failed"]
     return report.table(head, rows) if rows else ""
 
 
+def _best(runs):
+    return max((run["rows_per_second"] for run in runs or []), default=None)
+
+
 def _torch(results):
-    runs = (results.get("torch") or {}).get("runs", [])
+    limits = results.get("limits") or {}
+    runs = (results.get("torch") or {}).get("runs", []) + limits.get("resnet50", []) + limits.get("bert", [])
     rows = [[run["way"], run["batch"], _rate(run["rows_per_second"]) if "error" not in run else run["error"][:80]]
             for run in runs]
     return report.table(["PyTorch alone", "batch", "rows/s"], rows) if rows else ""

@@ -1,8 +1,8 @@
 """Writes ONNX files with only the standard library.
 
 The models of the comparison must be the same bytes on every machine and must not depend on a package's version, and the GPU
-machine may not have the `onnx` package. Only what these models use is supported: tensors as raw bytes, nodes with integer,
-float and list attributes, inputs and outputs with named or fixed dimensions.
+machine may not have the `onnx` package. Only what these models use is supported: tensors as raw bytes or in other
+files, nodes with integer, float and list attributes, inputs and outputs with named or fixed dimensions.
 """
 import struct
 
@@ -32,6 +32,12 @@ def _block(field, data):
 def tensor(name, element, shape, raw):
     """A constant: `raw` has its elements in row order, little-endian."""
     return b"".join(_whole(1, size) for size in shape) + _whole(2, element) + _block(8, name) + _block(9, raw)
+
+
+def external_tensor(name, element, shape, file):
+    """A constant whose elements are in another file in the directory of the model, as `tensor` has them in `raw`."""
+    location = _block(13, _block(1, "location") + _block(2, file))
+    return b"".join(_whole(1, size) for size in shape) + _whole(2, element) + _block(8, name) + location + _whole(14, 1)
 
 
 def _attribute(name, value):

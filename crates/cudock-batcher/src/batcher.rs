@@ -9,12 +9,16 @@ use std::time::Duration;
 use crate::arrivals::ArrivalModel;
 use crate::batch_time::BatchTimeModel;
 use crate::convert::{f64_to_ns, ns_to_f64, to_f64};
+use crate::hash::U64Map;
 use crate::moving_average::MovingAverage;
 use crate::queue::Queue;
 use crate::time::nanos;
 use crate::{AdmissionError, Arrival, BatcherSettings, LaneAction, Ticket, Time};
 
 use latency_target::LatencyTarget;
+
+/// Most buckets with a limit of their own. Batches of other buckets run into theirs again.
+const MAX_ROW_LIMITS: usize = 1024;
 
 /// Smallest delay of the arrival that a priority level counts as, in nanoseconds.
 const MIN_AGING: u64 = 10_000_000;
@@ -47,6 +51,8 @@ pub struct Batcher {
     arrivals: ArrivalModel,
     target: Option<LatencyTarget>,
     fill_time_per_row: MovingAverage,
+    /// Rows that fit into the device's memory by bucket, where a batch did not.
+    row_limits: U64Map<usize>,
     running: Vec<Running>,
     running_requests: usize,
     batches: u64,
@@ -90,6 +96,7 @@ impl Batcher {
             arrivals: ArrivalModel::default(),
             target: settings.latency_target.map(|target| LatencyTarget::new(nanos(target))),
             fill_time_per_row: MovingAverage::default(),
+            row_limits: U64Map::default(),
             running: Vec::with_capacity(settings.lanes),
             running_requests: 0,
             batches: 0,
@@ -189,20 +196,60 @@ impl Batcher {
         self.spare_times.push(running.admitted_at);
     }
 
-    /// Queues requests again whose engine died, after their batch was reported as finished. They go to the front
-    /// regardless of the queue's limits, and each one runs isolated, in a batch of its own with no other batch at the
-    /// same time: so the request that killed the engine does no harm to others.
-    pub fn retry(&mut self, now: Time, requests: impl IntoIterator<Item = Arrival>) {
+    /// Queues a request again whose batch failed, after that was reported as finished. It goes to the front regardless
+    /// of the queue's limits, and runs isolated, in a batch of its own with no other batch at the same time: so a request
+    /// that kills the engine does no harm to others.
+    pub fn retry_alone(&mut self, now: Time, arrival: Arrival) {
         let now = self.tick(now);
-        for arrival in requests {
-            self.queue.push_isolated(now, &arrival);
-        }
+        self.queue.push_isolated(now, &arrival);
+    }
+
+    /// The same for a request that runs with others of its bucket, in the order in which they had arrived.
+    pub fn retry_together(&mut self, arrived: Time, arrival: Arrival) {
+        self.queue.push(arrived.0, &arrival);
     }
 
     /// Records a batch time that was measured elsewhere, while a model was warmed up.
     pub fn record_batch_time(&mut self, now: Time, rows: usize, took: Duration) {
         let now = self.tick(now);
         self.batch_time.learn(now, self.padded(rows), nanos(took));
+    }
+
+    /// Limits the rows of batches of a bucket from now on, because more do not fit into the device's memory. A limit is
+    /// never raised. Returns whether it is lower than before.
+    pub fn limit_rows(&mut self, bucket: u64, rows: usize) -> bool {
+        let rows = rows.max(1);
+        let is_lower = match self.row_limit(bucket) {
+            Some(known) => rows < known,
+            None => self.row_limits.len() < MAX_ROW_LIMITS,
+        };
+        if is_lower {
+            self.row_limits.insert(bucket, rows);
+        }
+        is_lower
+    }
+
+    /// The rows of a bucket that fit into the device's memory, if that is known. They may be more than the settings allow,
+    /// which a single request may exceed.
+    pub fn row_limit(&self, bucket: u64) -> Option<usize> {
+        self.row_limits.get(&bucket).copied()
+    }
+
+    /// The lowest of these limits.
+    pub fn lowest_row_limit(&self) -> Option<usize> {
+        self.row_limits.values().copied().min()
+    }
+
+    /// Rows of the parts in which to run a batch of `rows` that does not fit: a preferred row count up to half of it, or
+    /// half of it.
+    pub fn part_rows(&self, rows: usize) -> usize {
+        let half = (rows / 2).max(1);
+        self.largest_preferred(half).unwrap_or(half)
+    }
+
+    /// Rows that the engine runs for a part of `rows` if at most `most` fit.
+    pub fn padded_within(&self, rows: usize, most: usize) -> usize {
+        Some(self.padded(rows)).filter(|padded| *padded <= most).unwrap_or(rows)
     }
 
     /// Takes back the ticket list of a finished batch for reuse.
@@ -219,6 +266,10 @@ impl Batcher {
 
     pub fn queued_requests(&self) -> usize {
         self.queue.requests()
+    }
+
+    pub fn is_running(&self) -> bool {
+        !self.running.is_empty()
     }
 
     /// Estimated time of a batch of `rows` rows, padding included; `None` before the first measurement.
@@ -255,9 +306,21 @@ impl Batcher {
         self.batch_time.estimate(self.padded(rows))
     }
 
-    /// Row count at which a batch is full and does not wait.
-    fn full_rows(&self) -> usize {
-        self.settings.preferred_rows.last().copied().unwrap_or(self.settings.max_rows)
+    /// Most rows of a batch of the bucket.
+    fn max_rows(&self, bucket: u64) -> usize {
+        self.row_limit(bucket).map_or(self.settings.max_rows, |limit| limit.min(self.settings.max_rows))
+    }
+
+    fn largest_preferred(&self, most: usize) -> Option<usize> {
+        let preferred_rows = &self.settings.preferred_rows;
+        let count = preferred_rows.partition_point(|&size| size <= most);
+        preferred_rows.get(count.checked_sub(1)?).copied()
+    }
+
+    /// Row count at which a batch of the bucket is full and does not wait.
+    fn full_rows(&self, bucket: u64) -> usize {
+        let most = self.max_rows(bucket);
+        self.largest_preferred(most).unwrap_or(most)
     }
 
     /// When the device will have finished all its batches, as estimated. It may lie in the past.

@@ -79,7 +79,7 @@ fn main() -> ExitCode {
 fn measure(name: &str, settings: &EngineSettings<OnnxSettings>, time: Duration) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.arg("engine");
-    let mut engine = match IsolatedEngine::start(settings, command, LIMIT) {
+    let mut engine = match IsolatedEngine::start(settings, command, LIMIT, None) {
         Ok(engine) => engine,
         Err(error) => return println!("{name:<16} {error}"),
     };

@@ -52,7 +52,7 @@ fn measure(name: &str, settings: &EngineSettings<OnnxSettings>, width: usize) {
     let mut local = local.take_lanes().remove(0);
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.arg("engine");
-    let mut isolated = IsolatedEngine::start(settings, command, LIMIT).unwrap().take_lanes().remove(0);
+    let mut isolated = IsolatedEngine::start(settings, command, LIMIT, None).unwrap().take_lanes().remove(0);
     let mut session = bare_session(settings);
     for rows in [1, 8, 32, 64] {
         let input: Vec<f32> =

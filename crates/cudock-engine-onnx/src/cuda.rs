@@ -12,6 +12,8 @@ use cudock_map::Mapping;
 use libloading::Library;
 use ort::ep::{CUDA, TensorRT};
 
+use crate::memory_limit::BufferBudget;
+
 type CudaResult = c_int;
 type Handle = *mut c_void;
 type DeviceAddress = u64;
@@ -63,6 +65,7 @@ driver! {
     host_unregister = b"cuMemHostUnregister\0" (*mut c_void);
     allocate = b"cuMemAlloc_v2\0" (*mut DeviceAddress, usize);
     free = b"cuMemFree_v2\0" (DeviceAddress);
+    memory_info = b"cuMemGetInfo_v2\0" (*mut usize, *mut usize);
     stream_create = b"cuStreamCreate\0" (*mut Handle, c_uint);
     stream_destroy = b"cuStreamDestroy_v2\0" (Handle);
     stream_query = b"cuStreamQuery\0" (Handle);
@@ -131,6 +134,16 @@ impl CudaGpu {
         Ok(Arc::new(Self { driver, context, name }))
     }
 
+    /// Bytes of device memory that no process uses.
+    pub(crate) fn free_memory(&self) -> Result<usize> {
+        self.enter()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the driver writes into locals.
+        let code = unsafe { (self.driver.memory_info)(&raw mut free, &raw mut total) };
+        self.driver.check("cannot read the GPU's free memory", code)?;
+        Ok(free)
+    }
+
     /// Makes its context current in this thread, which every other call relies on.
     pub(crate) fn enter(&self) -> Result<()> {
         // SAFETY: the context was retained and is never released.
@@ -141,19 +154,22 @@ impl CudaGpu {
 
 pub(crate) struct DeviceMemory {
     gpu: Arc<CudaGpu>,
+    budget: Arc<BufferBudget>,
     address: DeviceAddress,
     size: usize,
 }
 
 impl DeviceMemory {
-    pub(crate) fn new(gpu: &Arc<CudaGpu>, size: usize) -> Result<Arc<Self>> {
+    /// Allocates memory, which counts toward the budget while it exists.
+    pub(crate) fn new(gpu: &Arc<CudaGpu>, budget: &Arc<BufferBudget>, size: usize) -> Result<Arc<Self>> {
         gpu.enter()?;
+        let size = size.max(256);
+        budget.reserve(size)?;
         let mut address = 0;
         // SAFETY: the driver writes an address into a local.
-        gpu.driver.check("cannot allocate GPU memory", unsafe {
-            (gpu.driver.allocate)(&raw mut address, size.max(256))
-        })?;
-        Ok(Arc::new(Self { gpu: Arc::clone(gpu), address, size: size.max(256) }))
+        let code = unsafe { (gpu.driver.allocate)(&raw mut address, size) };
+        gpu.driver.check("cannot allocate GPU memory", code).inspect_err(|_| budget.release(size))?;
+        Ok(Arc::new(Self { gpu: Arc::clone(gpu), budget: Arc::clone(budget), address, size }))
     }
 
     pub(crate) fn address(&self) -> *mut c_void {
@@ -171,6 +187,7 @@ impl Drop for DeviceMemory {
             // SAFETY: the memory came from `cuMemAlloc` and nobody else frees it; freeing waits for work that uses it.
             unsafe { (self.gpu.driver.free)(self.address) };
         }
+        self.budget.release(self.size);
     }
 }
 

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use cudock_base::lock;
-use cudock_engine::{DeviceInfo, Engine, EngineError, Lane, LaneMemory, Provider, SharedEngine, SharedLane};
+use cudock_engine::{
+    DeviceInfo, Engine, EngineError, Lane, LaneMemory, Provider, SharedEngine, SharedLane, skip_reasons,
+};
 use cudock_map::SharedMemory;
 use cudock_tensor::Signature;
 use ort::environment::Environment;
@@ -13,18 +15,21 @@ use ort::logging::LogLevel;
 use crate::cuda::{CudaGpu, CudaStream, PinnedMemory};
 use crate::gpu::LaneGpu;
 use crate::graph_capture::block_capture;
+use crate::memory_limit::{BufferBudget, MemoryLimit};
+use crate::model_data::ModelData;
 use crate::ort_tensor::{TensorNames, library_version};
 use crate::runner::{LoadedModel, Runner, SharedSession};
 use crate::signature::signature;
-use crate::{OnnxEngineSettings, providers};
+use crate::{OnnxEngineSettings, fp16, providers};
 
 /// A model loaded into this process. A crash of the library crashes this process, and a run that hangs cannot be
 /// stopped: servers use [`cudock_engine::IsolatedEngine`].
 pub struct OnnxEngine {
     model: Arc<LoadedModel>,
-    device: DeviceInfo,
+    pub(crate) device: DeviceInfo,
     sessions: Vec<Arc<SharedSession>>,
     gpu: Option<Arc<CudaGpu>>,
+    buffers: Arc<BufferBudget>,
     settings: OnnxEngineSettings,
     remaining_lanes: usize,
 }
@@ -35,10 +40,19 @@ impl OnnxEngine {
     ///
     /// A process can load only one ONNX Runtime library: a second path is an error.
     pub fn load(settings: &OnnxEngineSettings) -> Result<Self, EngineError> {
+        if settings.kind.fp16 {
+            fp16::load(settings)
+        } else {
+            Self::open(settings, &ModelData::of_file(&settings.model))
+        }
+    }
+
+    /// Opens the sessions of a model.
+    pub(crate) fn open(settings: &OnnxEngineSettings, model: &ModelData) -> Result<Self, EngineError> {
         let environment = environment(settings)?;
         let _held = block_capture();
         let load_error = |reason| EngineError::Load { model: settings.model.clone(), reason };
-        let opened = open_first_usable(&environment, settings).map_err(load_error)?;
+        let opened = open_first_usable(&environment, settings, model)?;
         let unranked =
             cudock_model::onnx::open(&settings.model).map(|graph| graph.unranked).unwrap_or_default();
         let (signature, names) = {
@@ -48,7 +62,7 @@ impl OnnxEngine {
         };
         let mut sessions = vec![opened.first];
         for _ in 1..settings.kind.sessions.max(1).min(settings.lanes.max(1)) {
-            sessions.push(opened.config.open(&environment, settings).map_err(load_error)?);
+            sessions.push(opened.config.open(&environment, settings, model).map_err(load_error)?);
         }
         let graphs = if opened.config.graphs { settings.kind.graphs.clone() } else { Vec::new() };
         let version =
@@ -60,15 +74,24 @@ impl OnnxEngine {
             skipped_providers: opened.skipped_providers,
             notes: opened.notes,
             engine: format!("ONNX Runtime {version}"),
+            precision: None,
         };
         Ok(Self {
             model: Arc::new(LoadedModel { signature: Arc::new(signature), names, graphs }),
             device,
             sessions,
             gpu: opened.config.gpu,
+            buffers: Arc::new(BufferBudget::new(MemoryLimit::of(settings))),
             settings: settings.clone(),
             remaining_lanes: settings.lanes.max(1),
         })
+    }
+
+    /// A lane besides those of the settings.
+    pub(crate) fn spare_lane(&self) -> Result<Runner, EngineError> {
+        let memory =
+            LaneMemory::new(&self.model.signature).map_err(|error| EngineError::Failed(error.to_string()))?;
+        self.lane(self.settings.lanes.max(1), memory)
     }
 
     fn lane(&self, number: usize, memory: LaneMemory) -> Result<Runner, EngineError> {
@@ -81,8 +104,8 @@ impl OnnxEngine {
             Some(gpu) => {
                 let tensors = memory.inputs.len() + memory.outputs.len();
                 let pinned = self.settings.kind.pinned;
-                let mut lane =
-                    LaneGpu::new(gpu, self.settings.gpu, tensors, pinned).map_err(EngineError::Failed)?;
+                let mut lane = LaneGpu::new(gpu, &self.buffers, self.settings.gpu, tensors, pinned)
+                    .map_err(EngineError::Failed)?;
                 for (tensor, memory) in memory.inputs.iter().chain(&memory.outputs).enumerate() {
                     lane.pin(tensor, memory);
                 }
@@ -132,11 +155,13 @@ impl SessionConfig {
         &self,
         environment: &Environment,
         settings: &OnnxEngineSettings,
+        model: &ModelData,
     ) -> Result<Arc<SharedSession>, String> {
         let gpu = self.gpu.as_ref().filter(|_| settings.kind.io_binding);
         let stream = gpu.map(CudaStream::new).transpose()?;
-        let session = providers::open(environment, settings, self.provider, self.graphs, stream.as_ref())
-            .map_err(|error| error.to_string())?;
+        let session =
+            providers::open(environment, settings, model, self.provider, self.graphs, stream.as_ref())
+                .map_err(|error| error.to_string())?;
         Ok(Arc::new(SharedSession { session: Mutex::new(session), stream }))
     }
 }
@@ -151,16 +176,22 @@ struct OpenedModel {
 fn open_first_usable(
     environment: &Environment,
     settings: &OnnxEngineSettings,
-) -> Result<OpenedModel, String> {
+    model: &ModelData,
+) -> Result<OpenedModel, EngineError> {
     let mut skipped_providers = Vec::new();
     for &provider in settings.providers.iter().filter(|provider| provider.is_gpu()) {
-        match open_on_gpu(environment, settings, provider) {
+        match open_on_gpu(environment, settings, model, provider) {
             Ok(opened) => return Ok(OpenedModel { skipped_providers, ..opened }),
             Err(reason) => skipped_providers.push((provider, reason)),
         }
     }
+    if settings.require_gpu {
+        return Err(EngineError::NoGpu(skip_reasons(&skipped_providers)));
+    }
     let config = SessionConfig { provider: Provider::Cpu, graphs: false, gpu: None };
-    let first = config.open(environment, settings)?;
+    let first = config
+        .open(environment, settings, model)
+        .map_err(|reason| EngineError::Load { model: settings.model.clone(), reason })?;
     Ok(OpenedModel { first, config, skipped_providers, notes: Vec::new() })
 }
 
@@ -168,6 +199,7 @@ fn open_first_usable(
 fn open_on_gpu(
     environment: &Environment,
     settings: &OnnxEngineSettings,
+    model: &ModelData,
     provider: Provider,
 ) -> Result<OpenedModel, String> {
     let gpu = CudaGpu::open(settings.gpu)?;
@@ -182,13 +214,13 @@ fn open_on_gpu(
         config.graphs = false;
         notes.push("CUDA graphs need the CUDA provider and I/O binding".to_owned());
     }
-    let mut first = config.open(environment, settings);
+    let mut first = config.open(environment, settings, model);
     if config.graphs
         && let Err(reason) = &first
     {
         notes.push(format!("CUDA graphs are disabled: {reason}"));
         config.graphs = false;
-        first = config.open(environment, settings);
+        first = config.open(environment, settings, model);
     }
     Ok(OpenedModel { first: first?, config, skipped_providers: Vec::new(), notes })
 }

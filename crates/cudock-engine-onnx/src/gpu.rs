@@ -9,12 +9,14 @@ use std::sync::Arc;
 use cudock_map::SharedMemory;
 
 use crate::cuda::{CudaGpu, CudaStream, DeviceMemory, PinnedMemory};
+use crate::memory_limit::BufferBudget;
 
 pub(crate) struct LaneGpu {
     pub(crate) gpu: Arc<CudaGpu>,
     /// The GPU's index for ONNX Runtime.
     pub(crate) number: u32,
     pub(crate) stream: CudaStream,
+    budget: Arc<BufferBudget>,
     pin: bool,
     pinned: Vec<Option<PinnedMemory>>,
     buffers: Vec<Option<Arc<DeviceMemory>>>,
@@ -22,11 +24,18 @@ pub(crate) struct LaneGpu {
 
 impl LaneGpu {
     /// Creates the resources for `tensors` inputs and outputs.
-    pub(crate) fn new(gpu: &Arc<CudaGpu>, number: u32, tensors: usize, pin: bool) -> Result<Self, String> {
+    pub(crate) fn new(
+        gpu: &Arc<CudaGpu>,
+        budget: &Arc<BufferBudget>,
+        number: u32,
+        tensors: usize,
+        pin: bool,
+    ) -> Result<Self, String> {
         Ok(Self {
             gpu: Arc::clone(gpu),
             number,
             stream: CudaStream::new(gpu)?,
+            budget: Arc::clone(budget),
             pin,
             pinned: (0..tensors).map(|_| None).collect(),
             buffers: vec![None; tensors],
@@ -49,11 +58,18 @@ impl LaneGpu {
         if let Some(buffer) = known {
             return Ok(buffer);
         }
-        let buffer = DeviceMemory::new(&self.gpu, bytes.checked_next_power_of_two().unwrap_or(bytes))?;
+        let allocate = |size: usize| DeviceMemory::new(&self.gpu, &self.budget, size);
+        let rounded = bytes.checked_next_power_of_two().unwrap_or(bytes);
+        let buffer = allocate(rounded).or_else(|_| allocate(bytes))?;
         if let Some(slot) = self.buffers.get_mut(tensor) {
             *slot = Some(Arc::clone(&buffer));
         }
         Ok(buffer)
+    }
+
+    /// Forgets all buffers, which are freed with the last plan that uses them.
+    pub(crate) fn release_buffers(&mut self) {
+        self.buffers.fill(None);
     }
 }
 

@@ -8,8 +8,11 @@
 mod cancel;
 mod cuda;
 mod engine;
+mod fp16;
 mod gpu;
 mod graph_capture;
+mod memory_limit;
+mod model_data;
 mod ort_tensor;
 mod providers;
 mod run_plan;

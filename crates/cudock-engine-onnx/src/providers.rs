@@ -9,11 +9,14 @@ use ort::session::builder::GraphOptimizationLevel;
 
 use crate::OnnxEngineSettings;
 use crate::cuda::CudaStream;
+use crate::memory_limit::MemoryLimit;
+use crate::model_data::ModelData;
 
 /// Opens a session on one provider, with the CPU as fallback for unsupported operators.
 pub(crate) fn open(
     environment: &Environment,
     settings: &OnnxEngineSettings,
+    model: &ModelData,
     provider: Provider,
     graphs: bool,
     stream: Option<&CudaStream>,
@@ -36,7 +39,7 @@ pub(crate) fn open(
             cuda(settings, false, stream)?.register(&mut builder)?;
         }
     }
-    builder.commit_from_file(&settings.model)
+    model.commit(&mut builder)
 }
 
 fn cuda(settings: &OnnxEngineSettings, graphs: bool, stream: Option<&CudaStream>) -> ort::Result<CUDA> {
@@ -51,10 +54,10 @@ fn cuda(settings: &OnnxEngineSettings, graphs: bool, stream: Option<&CudaStream>
         .with_conv_algorithm_search(search)
         .with_prefer_nhwc(settings.kind.nhwc)
         .with_cuda_graph(graphs);
-    if let Some(limit) = settings.gpu_memory {
+    if let Some(limit) = MemoryLimit::of(settings) {
         // A limit also keeps the arena from growing to twice what it needs.
         provider = provider
-            .with_memory_limit(usize::try_from(limit).unwrap_or(usize::MAX))
+            .with_memory_limit(limit.session)
             .with_arena_extend_strategy(ArenaExtendStrategy::SameAsRequested);
     }
     Ok(match stream {
@@ -65,6 +68,9 @@ fn cuda(settings: &OnnxEngineSettings, graphs: bool, stream: Option<&CudaStream>
 
 fn tensorrt(settings: &OnnxEngineSettings, stream: Option<&CudaStream>) -> ort::Result<TensorRT> {
     let mut provider = TensorRT::default().with_device_id(device(settings)?);
+    if let Some(limit) = MemoryLimit::of(settings) {
+        provider = provider.with_max_workspace_size(limit.session);
+    }
     if let Some(directory) = &settings.kind.engine_cache {
         let directory = directory.display();
         provider = provider

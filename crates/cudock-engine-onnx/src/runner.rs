@@ -13,6 +13,7 @@ use crate::cancel::Canceler;
 use crate::cuda::CudaStream;
 use crate::gpu::LaneGpu;
 use crate::graph_capture::{block_capture, capture_failed, exclusive_capture, is_capturable};
+use crate::memory_limit::is_out_of_memory;
 use crate::ort_tensor::{self, OrtTensor, TensorNames};
 use crate::run_plan::{RunPlan, RunPlanInputs, known_extent};
 
@@ -223,6 +224,24 @@ impl Runner {
         Ok(plan)
     }
 
+    /// The error of a batch that failed with this text.
+    fn classify(&mut self, text: String) -> EngineError {
+        if let Some(gpu) = &self.gpu
+            && let Some(broken) = gpu.stream.finish().err().or_else(|| gpu.stream.sticky_error())
+        {
+            return EngineError::Died(format!("{text}; {broken}"));
+        }
+        if !is_out_of_memory(&text) {
+            return EngineError::Failed(text);
+        }
+        // The batch will be run again in parts, which need no more than their own memory.
+        self.plans.retain(|_, plan| plan.captured);
+        if let Some(gpu) = &mut self.gpu {
+            gpu.release_buffers();
+        }
+        EngineError::DeviceMemory(text)
+    }
+
     /// Any nonzero byte is true, but C++ requires 1.
     fn normalize_bools(&mut self) {
         for ((spec, extent), memory) in
@@ -270,14 +289,9 @@ impl SharedLane for Runner {
             }
             result => result,
         };
-        match (result, &self.gpu) {
-            (Err(EngineError::Failed(text)), Some(gpu)) => {
-                Err(match gpu.stream.finish().err().or_else(|| gpu.stream.sticky_error()) {
-                    Some(broken) => EngineError::Died(format!("{text}; {broken}")),
-                    None => EngineError::Failed(text),
-                })
-            }
-            (result, _) => result.map(|()| self.memory.results.as_slice()),
+        match result {
+            Err(EngineError::Failed(text)) => Err(self.classify(text)),
+            result => result.map(|()| self.memory.results.as_slice()),
         }
     }
 

@@ -26,6 +26,8 @@ pub struct OnnxSettings {
     pub exhaustive: bool,
     /// Directory in which TensorRT caches the engines it builds, which takes minutes.
     pub engine_cache: Option<PathBuf>,
+    /// Whether the model is converted to fp16.
+    pub fp16: bool,
 }
 
 impl OnnxSettings {
@@ -40,6 +42,7 @@ impl OnnxSettings {
             io_binding: true,
             exhaustive: false,
             engine_cache: None,
+            fp16: false,
         }
     }
 }

@@ -45,8 +45,8 @@ fn spec(what: &str, outlet: &Outlet, unranked: &BTreeSet<String>) -> Result<Tens
         return Err(text);
     };
     let dtype = dtype(*ty).ok_or_else(|| format!("{what} {name:?} has the unsupported element type {ty}"))?;
-    let shape = shape.iter().map(|&size| usize::try_from(size).ok()).collect();
-    Ok(TensorSpec { name: name.to_owned(), dtype, shape, any_rank: unranked.contains(name) })
+    let shape: Vec<_> = shape.iter().map(|&size| usize::try_from(size).ok()).collect();
+    Ok(TensorSpec { any_rank: unranked.contains(name), ..TensorSpec::new(name, dtype, shape) })
 }
 
 fn dtype(element: TensorElementType) -> Option<DType> {

@@ -58,7 +58,7 @@ fn start_with(
     let directory = tempfile::tempdir().unwrap();
     let mut settings = settings(library, directory.path(), model);
     change(&mut settings);
-    let mut engine = IsolatedEngine::start(&settings, engine_command(), LONG)?;
+    let mut engine = IsolatedEngine::start(&settings, engine_command(), LONG, None)?;
     let lanes = engine.take_lanes();
     Ok(Started { engine, lanes, directory })
 }

@@ -32,6 +32,7 @@ pub(crate) enum LoadReply {
     Ready { signature: Signature, device: DeviceInfo },
     Library { library: PathBuf, reason: String },
     Load { reason: String },
+    NoGpu { reason: String },
 }
 
 /// A request on the control stream to cancel a batch, by the number that both sides count.

@@ -92,6 +92,7 @@ fn report_load(
         }
         Err(EngineError::Library { library, reason }) => (LoadReply::Library { library, reason }, None),
         Err(EngineError::Load { reason, .. }) => (LoadReply::Load { reason }, None),
+        Err(EngineError::NoGpu(reason)) => (LoadReply::NoGpu { reason }, None),
         Err(error) => (LoadReply::Load { reason: error.to_string() }, None),
     };
     send_message(replies, &reply)?;
@@ -108,10 +109,7 @@ fn serve_lane(packets: &mut PacketSocket, lane: &mut dyn SharedLane, inputs: usi
         let is_broken = matches!(result, Err(EngineError::Died(_)));
         match result {
             Ok(results) => write_extents(&mut reply, results),
-            Err(EngineError::Failed(text) | EngineError::Died(text)) => {
-                write_failure(&mut reply, &text, is_broken);
-            }
-            Err(error) => write_failure(&mut reply, &error.to_string(), false),
+            Err(error) => write_failure(&mut reply, &error),
         }
         if packets.send(&reply).is_err() {
             break;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cudock_tensor::{DType, Signature};
 
-use crate::{Extent, LaneMemory};
+use crate::{Extent, LaneMemory, PrecisionReport};
 
 /// What computes: the CPU, or a GPU through one of its libraries. What a GPU library does not support runs on the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -36,6 +36,8 @@ pub struct EngineSettings<Kind> {
     /// Lanes: most batches in the engine at once, each with its own buffers.
     pub lanes: usize,
     pub gpu_memory: Option<u64>,
+    /// Whether loading fails if no GPU can be used.
+    pub require_gpu: bool,
     pub kind: Kind,
 }
 
@@ -50,19 +52,21 @@ impl<Kind> EngineSettings<Kind> {
             threads: 0,
             lanes: 1,
             gpu_memory: None,
+            require_gpu: false,
             kind,
         }
     }
 
     /// The same settings for another kind of engine.
     pub fn with_kind<Other>(self, kind: Other) -> EngineSettings<Other> {
-        let Self { model, library_path, providers, gpu, threads, lanes, gpu_memory, kind: _ } = self;
-        EngineSettings { model, library_path, providers, gpu, threads, lanes, gpu_memory, kind }
+        let Self { model, library_path, providers, gpu, threads, lanes, gpu_memory, require_gpu, kind: _ } =
+            self;
+        EngineSettings { model, library_path, providers, gpu, threads, lanes, gpu_memory, require_gpu, kind }
     }
 }
 
 /// The device that a model actually runs on.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct DeviceInfo {
     pub provider: Provider,
     /// "cpu", or the GPU's name.
@@ -74,6 +78,15 @@ pub struct DeviceInfo {
     pub notes: Vec<String>,
     /// Name and version of the engine, for example "ONNX Runtime 1.31.1".
     pub engine: String,
+    /// The result of converting the model; `None` if no other precision was requested.
+    pub precision: Option<PrecisionReport>,
+}
+
+/// Why no GPU is used, given the providers that were skipped.
+pub fn skip_reasons(skipped_providers: &[(Provider, String)]) -> String {
+    let reasons = skipped_providers.iter().map(|(provider, reason)| format!("{provider:?}: {reason}"));
+    let reasons: Vec<String> = reasons.collect();
+    if reasons.is_empty() { "none was found".to_owned() } else { reasons.join("; ") }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +106,12 @@ pub enum EngineError {
     TimedOut(Duration),
     #[error("cannot allocate memory for a batch of {0} bytes")]
     OutOfMemory(usize, #[source] std::io::Error),
+    /// The batch does not fit into the device's memory; the engine can run a smaller one.
+    #[error("the batch does not fit into the memory of the device: {0}")]
+    DeviceMemory(String),
+    /// The model would run on the CPU, and a GPU is required; why none is used.
+    #[error("a GPU is required and not used: {0}")]
+    NoGpu(String),
 }
 
 impl EngineError {

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use cudock_tensor::{DType, Signature, elements};
-use half::{bf16, f16};
 
+use crate::test_data::{TestData, floats};
 use crate::{EngineError, Lane};
 
 /// Rows of the batches that are compared.
@@ -67,8 +67,8 @@ fn first_row(
         let mut bytes = Vec::new();
         for row in 0..ROWS {
             let seed = if row == 0 { 0 } else { other_rows };
-            let mut random = TestData((index as u64 + 1) << 8 | seed);
-            (0..count).for_each(|_| random.element(spec.dtype, &mut bytes));
+            let mut data = TestData::new((index as u64 + 1) << 8 | seed);
+            (0..count).for_each(|_| data.put(spec.dtype, TestData::quarter, &mut bytes));
         }
         let shape: Vec<usize> = std::iter::once(ROWS).chain(row).collect();
         lane.input(index, &shape, bytes.len())?.copy_from_slice(&bytes);
@@ -113,44 +113,10 @@ fn differs(dtype: DType, one: &[u8], other: &[u8]) -> bool {
     one.len() != other.len() || !one.iter().zip(&other).all(|(one, other)| same(one, other))
 }
 
-/// The elements as `f64`, if they are of a floating-point type.
-fn floats(dtype: DType, bytes: &[u8]) -> Option<Vec<f64>> {
-    Some(match dtype {
-        DType::F16 => bytes.as_chunks().0.iter().map(|two| f16::from_le_bytes(*two).to_f64()).collect(),
-        DType::BF16 => bytes.as_chunks().0.iter().map(|two| bf16::from_le_bytes(*two).to_f64()).collect(),
-        DType::F32 => bytes.as_chunks().0.iter().map(|four| f32::from_le_bytes(*four).into()).collect(),
-        DType::F64 => bytes.as_chunks().0.iter().map(|eight| f64::from_le_bytes(*eight)).collect(),
-        _ => return None,
-    })
-}
-
-/// Test data that most models accept: 0 and 1 for integers (they are often indices), multiples of 1/4 below one for
-/// floats.
-struct TestData(u64);
-
-impl TestData {
-    fn element(&mut self, dtype: DType, bytes: &mut Vec<u8>) {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        let quarters = usize::try_from(self.0 >> 62).unwrap_or(0);
-        let bit = u8::try_from(self.0 >> 63).unwrap_or(0);
-        let pick = |patterns: [u16; 4]| patterns.get(quarters).copied().unwrap_or(0).to_le_bytes();
-        let quarter = f32::from(u8::try_from(quarters).unwrap_or(0)) / 4.0;
-        match dtype {
-            DType::F16 => bytes.extend(pick([0, 0x3400, 0x3800, 0x3a00])),
-            DType::BF16 => bytes.extend(pick([0, 0x3e80, 0x3f00, 0x3f40])),
-            DType::F32 => bytes.extend(quarter.to_le_bytes()),
-            DType::F64 => bytes.extend(f64::from(quarter).to_le_bytes()),
-            DType::String => bytes.extend([1, 0, 0, 0, b'a' + bit]),
-            _ => {
-                bytes.push(bit);
-                bytes.extend(std::iter::repeat_n(0, dtype.size().unwrap_or(1) - 1));
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use half::f16;
+
     use super::*;
 
     #[test]

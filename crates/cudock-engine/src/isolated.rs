@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::channel::{
     CancelRequest, LoadReply, PacketSocket, receive_message, send_descriptors, send_message,
 };
+use crate::output::{OutputSink, read_output};
 use crate::process::EngineProcess;
 use crate::wire::{BatchReply, PACKET, read_reply, write_extents};
 use crate::{DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, Lane, LaneMemory, OutputView};
@@ -37,28 +38,37 @@ pub struct IsolatedEngine {
 impl IsolatedEngine {
     /// Starts `command`, which must call [`crate::serve_child`], and makes it load the model within the limit.
     ///
-    /// The command's standard input becomes the control stream and its standard output is closed; it gets a process
-    /// group of its own, so that Ctrl-C at the terminal reaches only the server.
+    /// The command's standard input becomes the control stream. What it prints goes to `output`; without one, its
+    /// standard output is closed and its standard error is that of this process. It gets a process group of its own, so
+    /// that Ctrl-C at the terminal reaches only the server.
     pub fn start<Kind: Serialize>(
         settings: &EngineSettings<Kind>,
         mut command: Command,
         limit: Duration,
+        output: Option<&OutputSink>,
     ) -> Result<Self, EngineError> {
         let load_error = |reason: String| EngineError::Load { model: settings.model.clone(), reason };
         let start_error = |error: io::Error| load_error(format!("cannot start the engine process: {error}"));
         let (mut control, theirs) = UnixStream::pair().map_err(start_error)?;
-        command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).process_group(0);
+        command.stdin(Stdio::from(OwnedFd::from(theirs))).process_group(0);
+        match output {
+            Some(_) => command.stdout(Stdio::piped()).stderr(Stdio::piped()),
+            None => command.stdout(Stdio::null()),
+        };
         if let Some(path) = library_path(&settings.library_path) {
             command.env(LIBRARY_PATH, path);
         }
-        let child = command.spawn().map_err(start_error)?;
+        let mut child = command.spawn().map_err(start_error)?;
         drop(command);
+        let reading = output.map_or(Ok(()), |sink| read_output(&mut child, sink));
         let process = EngineProcess::new(child, control.try_clone().map_err(start_error)?);
+        reading.map_err(start_error)?;
         control.set_read_timeout(Some(limit.max(Duration::from_millis(1)))).map_err(start_error)?;
         let reply = send_message(&mut control, settings).and_then(|()| receive_message(&mut control));
         let (signature, device) = match reply {
             Ok(LoadReply::Ready { signature, device }) => (Arc::new(signature), device),
             Ok(LoadReply::Load { reason }) => return Err(load_error(reason)),
+            Ok(LoadReply::NoGpu { reason }) => return Err(EngineError::NoGpu(reason)),
             Ok(LoadReply::Library { library, reason }) => {
                 return Err(EngineError::Library { library, reason });
             }
@@ -238,6 +248,7 @@ impl Lane for IsolatedLane {
             BatchReply::Done => {}
             BatchReply::Failed(text) => return Err(EngineError::Failed(text)),
             BatchReply::Broken(text) => return Err(self.kill_untrusted(&text)),
+            BatchReply::OutOfMemory(text) => return Err(EngineError::DeviceMemory(text)),
         }
         self.check()?;
         self.memory.output_views()

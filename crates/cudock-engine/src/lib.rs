@@ -17,16 +17,21 @@ mod engine;
 mod independence;
 mod isolated;
 mod lane_memory;
+mod output;
+mod precision;
 mod process;
+mod test_data;
 mod warm_up;
 mod wire;
 
 pub use child::serve_child;
 pub use engine::{
     CancelBatch, DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, Lane, OutputView, Provider,
-    SharedEngine, SharedLane,
+    SharedEngine, SharedLane, skip_reasons,
 };
 pub use independence::{RowCheck, check_rows};
 pub use isolated::IsolatedEngine;
 pub use lane_memory::{Extent, LaneMemory};
+pub use output::OutputSink;
+pub use precision::{Difference, PrecisionReport, Sample, run_sample};
 pub use warm_up::warm_up;

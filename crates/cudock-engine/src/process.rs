@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use cudock_base::lock;
 use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::channel::{CancelRequest, send_message};
 
@@ -75,7 +76,9 @@ impl EngineProcess {
         let exit_reason = if let Ok(Some(status)) = state.child.try_wait() {
             describe_exit(status)
         } else {
-            // It may have exited meanwhile.
+            // It may have exited meanwhile. The processes that it started are in its group.
+            let group = i32::try_from(self.id).ok().and_then(Pid::from_raw);
+            let _ = group.map(|group| kill_process_group(group, Signal::KILL));
             let _ = state.child.kill();
             wait_briefly(&mut state.child);
             reason.to_owned()

@@ -8,7 +8,7 @@ use crate::{EngineError, Lane};
 
 /// Runs a batch of zeros for each row count, so that memory is allocated, algorithms are chosen and CUDA graphs are
 /// captured before the first request. Dynamic dimensions are set to one; a model that fails with them is not warmed up:
-/// only an engine that died or timed out is an error.
+/// only an engine that died or timed out is an error. Returns the row counts that ran.
 ///
 /// Largest first: its memory is enough for the others.
 pub fn warm_up(
@@ -16,17 +16,19 @@ pub fn warm_up(
     signature: &Signature,
     rows: &[usize],
     limit: Duration,
-) -> Result<(), EngineError> {
+) -> Result<Vec<usize>, EngineError> {
     let mut rows = if signature.batched { rows.to_vec() } else { vec![1] };
     rows.sort_unstable();
     rows.dedup();
+    let mut ran = Vec::new();
     for &rows in rows.iter().rev().filter(|rows| **rows > 0) {
         match run_zeros(lane, signature, rows, limit) {
             Err(error) if error.is_fatal() => return Err(error),
-            _ => {}
+            Err(_) => {}
+            Ok(()) => ran.push(rows),
         }
     }
-    Ok(())
+    Ok(ran)
 }
 
 fn run_zeros(
@@ -64,6 +66,8 @@ mod tests {
         inputs: Vec<(usize, Vec<usize>, usize)>,
         runs: usize,
         dies: bool,
+        /// Most rows with which it does not fail.
+        fits: usize,
     }
 
     impl Lane for MockLane {
@@ -80,6 +84,9 @@ mod tests {
         ) -> Result<Vec<OutputView<'_>>, EngineError> {
             self.runs += 1;
             assert!(self.room.iter().all(|byte| *byte == 0));
+            if self.inputs.last().is_some_and(|(_, shape, _)| shape[0] <= self.fits) {
+                return Ok(Vec::new());
+            }
             Err(if self.dies { EngineError::Died("x".into()) } else { EngineError::Failed("y".into()) })
         }
     }
@@ -103,6 +110,12 @@ mod tests {
         let mut lane = MockLane::default();
         assert!(warm_up(&mut lane, &signature(false), &[2, 4], Duration::ZERO).is_ok());
         assert_eq!(lane.runs, 1);
+    }
+
+    #[test]
+    fn row_counts_that_fail_are_left_out() {
+        let mut lane = MockLane { fits: 4, ..MockLane::default() };
+        assert_eq!(warm_up(&mut lane, &signature(true), &[1, 8, 4], Duration::ZERO).unwrap(), [4, 1]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A request is one byte and the extents of the inputs; a reply is one byte and the extents of the outputs, or an error
 //! message. Each is one packet. The engine process runs third-party code, so its packets are parsed as untrusted input.
 
-use crate::Extent;
+use crate::{EngineError, Extent};
 
 /// Largest packet in bytes: what a socket accepts by default.
 pub(crate) const PACKET: usize = 200 << 10;
@@ -13,6 +13,7 @@ const TEXT: usize = 16 << 10;
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
 const BROKEN: u8 = 2;
+const OUT_OF_MEMORY: u8 = 3;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BatchReply {
@@ -21,6 +22,8 @@ pub(crate) enum BatchReply {
     Failed(String),
     /// Every batch will fail from now on.
     Broken(String),
+    /// The batch does not fit into the device's memory; a smaller one may.
+    OutOfMemory(String),
 }
 
 /// An invalid packet, with the position of the error.
@@ -68,9 +71,19 @@ fn read_extents(packet: &[u8], extents: &mut [Extent]) -> Result<(), InvalidPack
 }
 
 /// Writes the reply for a failed batch.
-pub(crate) fn write_failure(packet: &mut Vec<u8>, text: &str, is_fatal: bool) {
+pub(crate) fn write_failure(packet: &mut Vec<u8>, error: &EngineError) {
+    let other;
+    let (kind, text) = match error {
+        EngineError::Failed(text) => (FAILED, text),
+        EngineError::Died(text) => (BROKEN, text),
+        EngineError::DeviceMemory(text) => (OUT_OF_MEMORY, text),
+        error => {
+            other = error.to_string();
+            (FAILED, &other)
+        }
+    };
     packet.clear();
-    packet.push(if is_fatal { BROKEN } else { FAILED });
+    packet.push(kind);
     packet.extend_from_slice(text.as_bytes().get(..TEXT).unwrap_or(text.as_bytes()));
 }
 
@@ -83,6 +96,7 @@ pub(crate) fn read_reply(packet: &[u8], outputs: &mut [Extent]) -> Result<BatchR
             .map_err(|InvalidPacket(position)| InvalidPacket(position + 1)),
         FAILED => Ok(BatchReply::Failed(String::from_utf8_lossy(rest).into_owned())),
         BROKEN => Ok(BatchReply::Broken(String::from_utf8_lossy(rest).into_owned())),
+        OUT_OF_MEMORY => Ok(BatchReply::OutOfMemory(String::from_utf8_lossy(rest).into_owned())),
         _ => Err(InvalidPacket(0)),
     }
 }
@@ -105,7 +119,7 @@ mod tests {
         BatchReply, InvalidPacket, PACKET, put_extents, read_extents, read_reply, write_extents,
         write_failure,
     };
-    use crate::Extent;
+    use crate::{EngineError, Extent};
 
     fn extents() -> impl Strategy<Value = Vec<Extent>> {
         let extent = (any::<usize>(), proptest::collection::vec(any::<usize>(), 0..6));
@@ -151,11 +165,23 @@ mod tests {
     #[test]
     fn a_text_of_any_length_fits_into_a_packet() {
         let mut packet = Vec::new();
-        write_failure(&mut packet, &"ä".repeat(PACKET), true);
+        write_failure(&mut packet, &EngineError::Died("ä".repeat(PACKET)));
         assert!(packet.len() < PACKET);
         let reply = read_reply(&packet, &mut []);
         assert!(matches!(reply, Ok(BatchReply::Broken(text)) if text.starts_with('ä')));
-        write_failure(&mut packet, "index out of range", false);
-        assert_eq!(read_reply(&packet, &mut []), Ok(BatchReply::Failed("index out of range".to_owned())));
+    }
+
+    #[test]
+    fn a_failure_keeps_its_kind() {
+        let text = || "text".to_owned();
+        for (error, reply) in [
+            (EngineError::Failed(text()), BatchReply::Failed(text())),
+            (EngineError::Died(text()), BatchReply::Broken(text())),
+            (EngineError::DeviceMemory(text()), BatchReply::OutOfMemory(text())),
+        ] {
+            let mut packet = Vec::new();
+            write_failure(&mut packet, &error);
+            assert_eq!(read_reply(&packet, &mut []), Ok(reply));
+        }
     }
 }

@@ -49,12 +49,7 @@ impl ScaleEngine {
         if !settings.model.is_file() {
             return Err(EngineError::Load { model: settings.model, reason: "file not found".to_owned() });
         }
-        let spec = |name: &str| TensorSpec {
-            name: name.to_owned(),
-            dtype: DType::F32,
-            shape: vec![None, None],
-            any_rank: false,
-        };
+        let spec = |name: &str| TensorSpec::new(name, DType::F32, [None, None]);
         let device = DeviceInfo {
             provider: Provider::Cpu,
             name: "cpu".to_owned(),
@@ -62,6 +57,7 @@ impl ScaleEngine {
             skipped_providers: Vec::new(),
             notes: Vec::new(),
             engine: "scale 1".to_owned(),
+            precision: None,
         };
         let signature = Signature { inputs: vec![spec("x")], outputs: vec![spec("y")], batched: true };
         Ok(Box::new(Self { signature: Arc::new(signature), device, factor: settings.kind.factor }))
@@ -176,7 +172,7 @@ fn engine_command() -> Command {
 
 fn start(lanes: usize) -> Started {
     let settings = EngineSettings { lanes, ..settings(2.0) };
-    let mut engine = IsolatedEngine::start(&settings, engine_command(), LONG).unwrap();
+    let mut engine = IsolatedEngine::start(&settings, engine_command(), LONG, None).unwrap();
     let lanes = engine.take_lanes();
     Started { engine, lanes }
 }
@@ -216,7 +212,7 @@ fn kill(process: u32, signal: &str) {
 }
 
 fn own_settings() {
-    let mut engine = IsolatedEngine::start(&settings(3.0), engine_command(), LONG).unwrap();
+    let mut engine = IsolatedEngine::start(&settings(3.0), engine_command(), LONG, None).unwrap();
     assert_eq!((engine.device().engine.as_str(), engine.signature().batched), ("scale 1", true));
     let mut lane = engine.take_lanes().remove(0);
     warm_up(&mut *lane, engine.signature(), &[1, 8], LONG).unwrap();
@@ -248,12 +244,12 @@ fn canceled() {
 
 fn not_loaded() {
     let settings = EngineSettings::new("missing", ScaleSettings { factor: 1.0 });
-    let error = IsolatedEngine::start(&settings, engine_command(), LONG).err().unwrap();
+    let error = IsolatedEngine::start(&settings, engine_command(), LONG, None).err().unwrap();
     assert_eq!(error.to_string(), "cannot load missing: file not found");
 }
 
 fn other_programs() {
-    let start = |command, limit| IsolatedEngine::start(&settings(1.0), command, limit).err().unwrap();
+    let start = |command, limit| IsolatedEngine::start(&settings(1.0), command, limit, None).err().unwrap();
     for script in ["exit 7", "printf '\\377\\377\\377\\377' >&0; cat >/dev/null"] {
         let mut command = Command::new("sh");
         command.args(["-c", script]);

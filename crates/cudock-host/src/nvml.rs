@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cudock_facts::version::{Capability, CudaVersion};
 use nvml_wrapper::enums::device::UsedGpuMemory;
+use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::{Device, Nvml, cuda_driver_version_major, cuda_driver_version_minor};
 
 use serde::{Deserialize, Serialize};
@@ -123,6 +124,8 @@ pub struct GpuUsage {
     pub memory_total: u64,
     /// The percentage of recent time in which a kernel ran.
     pub utilization_percent: Option<u32>,
+    /// Processes that compute, by id, and the bytes they use. Those of other containers may have other ids here.
+    pub processes: Vec<(u32, u64)>,
 }
 
 impl GpuMonitor {
@@ -143,9 +146,23 @@ impl GpuMonitor {
                     memory_used: memory.used,
                     memory_total: memory.total,
                     utilization_percent: device.utilization_rates().ok().map(|rates| rates.gpu),
+                    processes: compute_processes(&device),
                 })
             })
             .collect()
+    }
+}
+
+fn compute_processes(device: &Device<'_>) -> Vec<(u32, u64)> {
+    let processes = device.running_compute_processes().unwrap_or_default().into_iter();
+    let memory = processes.map(|process| (process.pid, used_bytes(&process)));
+    memory.filter_map(|(pid, bytes)| Some((pid, bytes?))).collect()
+}
+
+fn used_bytes(process: &ProcessInfo) -> Option<u64> {
+    match process.used_gpu_memory {
+        UsedGpuMemory::Used(bytes) => Some(bytes),
+        UsedGpuMemory::Unavailable => None,
     }
 }
 
@@ -206,10 +223,7 @@ fn processes_of(gpu: u32, device: &Device<'_>) -> Vec<GpuProcess> {
         if all.iter().any(|known| known.pid == process.pid) {
             continue;
         }
-        let memory_bytes = match process.used_gpu_memory {
-            UsedGpuMemory::Used(bytes) => Some(bytes),
-            UsedGpuMemory::Unavailable => None,
-        };
+        let memory_bytes = used_bytes(&process);
         all.push(GpuProcess { gpu, pid: process.pid, percent: percent(process.pid), memory_bytes });
     }
     all

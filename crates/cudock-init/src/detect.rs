@@ -177,8 +177,7 @@ fn kinds(facts: &Facts, files: &dyn Files, declared: &Declared) -> Vec<ProjectKi
     ];
     let found: Vec<ProjectKind> =
         frameworks.into_iter().filter_map(|(kind, is_declared)| is_declared.then_some(kind)).collect();
-    let index = facts.packages().index();
-    let uses_cuda = |name: &str| match index.find(name) {
+    let uses_cuda = |name: &str| match facts.packages().find(name) {
         // Most programs use numba for the CPU only.
         _ if name == "numba" => imports_numba_cuda(files),
         PackageUse::Gpu(row, _) => matches!(row.uses, GpuUse::Compiler | GpuUse::Code),

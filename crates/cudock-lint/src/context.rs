@@ -8,7 +8,7 @@ use cudock_declared::{Declared, DeclaredPackage, Files};
 use cudock_dockerfile::{Build, Command, Run, Setting, Stage, Step, StepKind};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, TextEdit, TextRegion};
-use cudock_facts::lookup::{ImageTag, PackageIndex, split_reference};
+use cudock_facts::lookup::{ImageTag, split_reference};
 
 use crate::rules::Rule;
 use crate::{LintOptions, LintTarget};
@@ -26,8 +26,6 @@ pub struct LintContext<'a> {
     pub needed: Vec<bool>,
     /// The processor that the image is built for, unless the file says so.
     pub arch: Arch,
-    /// The packages of the tables, by name.
-    pub packages: PackageIndex<'a>,
     in_order: Vec<RunCommand<'a>>,
     settings: HashMap<&'a str, Vec<StageSetting<'a>>>,
     /// What cudock-compat finds in the last stage.
@@ -68,7 +66,6 @@ impl<'a> LintContext<'a> {
             declared: cudock_declared::read_stages(build.text(), options.arch, options.files),
             needed: build.needed(),
             arch: options.arch,
-            packages: options.facts.packages().index(),
             in_order: in_order(build),
             settings: settings(build),
             predicted: OnceCell::new(),

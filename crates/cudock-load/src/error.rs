@@ -27,9 +27,9 @@ pub enum LoadError {
     /// The response to a single request is not HTTP.
     #[error("invalid response from {server} to {path}")]
     Response { server: String, path: String, source: BadResponse },
-    #[error("the server rejected the first request to {path}: {status} {message}")]
+    #[error("the server rejected the request to {path}: {status} {message}")]
     Refused { path: String, status: u16, message: String },
-    #[error("invalid model metadata: {0}")]
+    #[error("invalid response: {0}")]
     Metadata(String),
     /// Request bodies cannot be generated.
     #[error("{0}")]

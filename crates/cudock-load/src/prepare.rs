@@ -177,7 +177,7 @@ fn from_file(
     Ok((vec![LoadRequest::post(target, path, &headers, &body, rows)], file.display().to_string()))
 }
 
-fn header(text: &str) -> Result<(String, String), UsageError> {
+pub(crate) fn header(text: &str) -> Result<(String, String), UsageError> {
     let is_valid = |(name, value): &(&str, &str)| {
         !name.is_empty()
             && name.bytes().all(|byte| byte.is_ascii_graphic())

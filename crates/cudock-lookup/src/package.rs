@@ -21,7 +21,7 @@ pub fn package(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
         }));
     };
     let normalized = name.trim().to_ascii_lowercase().replace(['_', '.'], "-");
-    match packages.index().find(&normalized) {
+    match packages.find(&normalized) {
         PackageUse::Gpu(row, cuda) => {
             let sheet = gpu(facts, &normalized, row, cuda);
             let cuda_major = cuda.map(|cuda| cuda.major);

@@ -1,4 +1,4 @@
-//! Models in formats that have to be exported to ONNX before they can be served.
+//! Models in formats that have to be exported before they can be served.
 
 use std::path::Path;
 
@@ -10,23 +10,12 @@ pub struct ForeignFormat {
     pub export: &'static str,
 }
 
-/// The format of a model that is not ONNX, told by its name; none if it may be ONNX.
+/// The format of a model that cannot be served, told by its name.
 pub fn foreign_format(path: &Path) -> Option<ForeignFormat> {
-    let name = path.file_name()?.to_str()?;
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    let is_saved_model = path.join("saved_model.pb").is_file();
-    let (name, export) = match extension {
-        _ if is_saved_model || name == "saved_model.pb" => (
-            "a TensorFlow SavedModel",
-            "python -m tf2onnx.convert --saved-model DIR --output model.onnx (pip install tf2onnx)",
-        ),
-        "pt" | "pth" | "pt2" | "ckpt" | "bin" => (
-            "a PyTorch model",
+    let (name, export) = match path.extension()?.to_str()? {
+        "ckpt" => (
+            "a checkpoint of a training",
             "torch.onnx.export(model, (example,), \"model.onnx\", dynamo=True, dynamic_shapes=...) in Python",
-        ),
-        "safetensors" => (
-            "a safetensors file, which holds weights without the model",
-            "load it in Python, then torch.onnx.export(model, (example,), \"model.onnx\", dynamo=True)",
         ),
         "h5" | "keras" => {
             ("a Keras model", "model.export(\"model.onnx\", format=\"onnx\") in Python (Keras 3)")
@@ -34,10 +23,6 @@ pub fn foreign_format(path: &Path) -> Option<ForeignFormat> {
         "tflite" => {
             ("a TensorFlow Lite model", "python -m tf2onnx.convert --tflite FILE --output model.onnx")
         }
-        "pkl" | "joblib" => (
-            "a pickled model",
-            "skl2onnx.to_onnx(model, X[:1], options={id(model): {\"zipmap\": False}}) in Python (pip install skl2onnx)",
-        ),
         _ => return None,
     };
     Some(ForeignFormat { name, export })
@@ -50,11 +35,10 @@ mod tests {
     #[test]
     fn formats_are_told_by_their_names() {
         let name = |path: &str| foreign_format(Path::new(path)).map(|format| format.name);
-        assert_eq!(name("model.pt"), Some("a PyTorch model"));
-        assert_eq!(name("dir/saved_model.pb"), Some("a TensorFlow SavedModel"));
-        assert_eq!(name("model.joblib"), Some("a pickled model"));
-        for onnx in ["model.onnx", "models", ".", "model"] {
-            assert_eq!(name(onnx), None, "{onnx}");
+        assert_eq!(name("model.keras"), Some("a Keras model"));
+        assert_eq!(name("dir/model.tflite"), Some("a TensorFlow Lite model"));
+        for served in ["model.onnx", "model.pt", "models", ".", "model"] {
+            assert_eq!(name(served), None, "{served}");
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod figures;
 mod foreign;
 mod format;
 pub mod onnx;
+mod python;
 pub mod safetensors;
 mod tensor_stats;
 
@@ -23,6 +24,7 @@ pub use error::ModelError;
 pub use estimate::{Estimate, EstimateOptions, EstimateTerm, TermKind, estimate};
 pub use foreign::{ForeignFormat, foreign_format};
 pub use format::NumberFormat;
+pub use python::{is_model, is_python_model, is_saved_model, python_files};
 pub use tensor_stats::{FormatStats, TensorInfo, TensorStats};
 
 use crate::onnx::Activations;

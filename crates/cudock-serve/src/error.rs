@@ -26,6 +26,19 @@ pub(crate) enum ServeError {
     /// The model cannot run requests at the moment.
     #[error("model `{name}` is not ready: {reason}")]
     NotReady { name: String, reason: String },
+    /// The model is not loaded, and a request cannot load it at the moment.
+    #[error("model `{name}` is not loaded: {reason}")]
+    NotLoaded {
+        name: String,
+        reason: String,
+        /// When a request may load it, if that is known.
+        retry_after: Option<Duration>,
+    },
+    #[error("model `{0}` is kept loaded and cannot be unloaded")]
+    KeptLoaded(String),
+    /// The model may only run on a GPU, and none can be used.
+    #[error("model `{name}` is not ready: a GPU is required and not used: {reason}")]
+    NoGpu { name: String, reason: String },
     #[error(transparent)]
     RequestError(#[from] RequestError),
     /// An image or text that cannot be used.
@@ -42,6 +55,9 @@ pub(crate) enum ServeError {
     DeadlineExceeded,
     #[error("{0}")]
     Engine(String),
+    /// The request does not fit into the device's memory, not even row by row.
+    #[error("one row of the request needs more memory than the device has free: {0}")]
+    DeviceMemory(String),
     #[error("the server is shutting down")]
     Draining,
     #[error("{0}")]
@@ -51,6 +67,8 @@ pub(crate) enum ServeError {
     /// A model could not be reloaded; the previous one stays.
     #[error("cannot reload `{name}`, still serving the previous model: {reason}")]
     Reload { name: String, reason: String },
+    #[error("cannot load `{name}`: {reason}")]
+    LoadFailed { name: String, reason: String },
 }
 
 impl ServeError {
@@ -58,7 +76,8 @@ impl ServeError {
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Rejected(rejection) => rejection.retry_after(),
-            Self::NotReady { .. } | Self::Draining => Some(Duration::from_secs(1)),
+            Self::NotLoaded { retry_after, .. } => *retry_after,
+            Self::NotReady { .. } | Self::NoGpu { .. } | Self::Draining => Some(Duration::from_secs(1)),
             _ => None,
         }
     }

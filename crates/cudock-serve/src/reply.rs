@@ -13,14 +13,14 @@ use std::task::{Context, Poll, Waker};
 
 use cudock_base::lock;
 use cudock_batcher::Ticket;
-use cudock_tensor::InferenceResponse;
+use cudock_tensor::{InferenceResponse, Tensor};
 use tokio::sync::Notify;
 
 use crate::ServeError;
-use crate::model::Queue;
+use crate::model::{Queue, Unanswered};
 use crate::read_tracker::ReadTracker;
 
-pub(crate) type InferenceResult = Result<InferenceResponse, ServeError>;
+pub(crate) type InferenceResult = Result<InferenceResponse, Unanswered>;
 
 thread_local! {
     static REPLY_QUEUE: RefCell<Option<Arc<ReplyQueue>>> = const { RefCell::new(None) };
@@ -79,7 +79,16 @@ impl ReplyBatch {
         Self { per_thread: Vec::new(), queue }
     }
 
-    pub(crate) fn add(&mut self, sender: ReplySender, result: InferenceResult) {
+    pub(crate) fn add(&mut self, sender: ReplySender, result: Result<InferenceResponse, ServeError>) {
+        self.add_result(sender, result.map_err(Unanswered::Failed));
+    }
+
+    /// Returns a request that did not run.
+    pub(crate) fn add_returned(&mut self, sender: ReplySender, inputs: Vec<Tensor>) {
+        self.add_result(sender, Err(Unanswered::Returned(inputs)));
+    }
+
+    fn add_result(&mut self, sender: ReplySender, result: InferenceResult) {
         let ReplySender { slot, reply_queue } = sender;
         let Some(reply_queue) = reply_queue else {
             slot.put(result);

@@ -2,18 +2,21 @@
 
 mod error;
 mod inputs;
+mod python;
 mod source;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cudock_batcher::BatcherSettings;
-use cudock_engine::{Engine, EngineError, EngineSettings, Provider};
+use cudock_engine::{Engine, EngineError, EngineSettings, OutputSink, Provider};
 use cudock_engine_onnx::OnnxSettings;
-use cudock_project::{ByteSize, DeviceChoice, ServeOptions, TimeSpan};
+use cudock_engine_python::PythonSettings;
+use cudock_model::is_python_model;
+use cudock_project::{ByteSize, DeviceChoice, KeepLoaded, Precision, ServeOptions, TimeSpan};
 use cudock_server::{ApiKeys, Log, LogFormat, ServerSettings};
 use cudock_tensor::RequestLimits;
 
@@ -25,18 +28,20 @@ pub use self::source::{ModelSource, locate_models};
 const MIN_MEMORY: usize = 1 << 20;
 
 /// An engine that runs models, with the settings that only it has.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum EngineKind {
     Onnx(OnnxSettings),
+    Python(PythonSettings),
 }
 
-/// Starts an engine; called again whenever one has died.
-pub type StartEngine =
-    Arc<dyn Fn(&EngineSettings<EngineKind>) -> Result<Box<dyn Engine>, EngineError> + Send + Sync>;
+/// Starts an engine, which prints to the sink; called again whenever one has died.
+pub type StartEngine = Arc<
+    dyn Fn(&EngineSettings<EngineKind>, &OutputSink) -> Result<Box<dyn Engine>, EngineError> + Send + Sync,
+>;
 
-/// Returns the settings of a model: those of the server, overridden by its own settings file if it has one. The error
-/// is shown to users.
-pub type ModelSettingsFor = Arc<dyn Fn(Option<&Path>) -> Result<ModelSettings, String> + Send + Sync>;
+/// Returns the settings of a model at a path: those of the server, overridden by its own settings file if it has one. The
+/// error is shown to users.
+pub type ModelSettingsFor = Arc<dyn Fn(&Path, Option<&Path>) -> Result<ModelSettings, String> + Send + Sync>;
 
 /// Reads memory and utilization of the GPUs.
 pub type ReadDevices = Arc<dyn Fn() -> Vec<DeviceReading> + Send + Sync>;
@@ -50,6 +55,9 @@ pub struct DeviceReading {
     pub memory_total: u64,
     /// Share of the last sample period in which a kernel ran, 0 to 1.
     pub utilisation: Option<f64>,
+    /// Processes on the GPU, by id, and the bytes they use, as far as the driver knows them.
+    pub processes: Vec<(u32, u64)>,
+    pub taken: Instant,
 }
 
 pub struct ServeSettings {
@@ -57,6 +65,10 @@ pub struct ServeSettings {
     pub limits: RequestLimits,
     pub models: ModelSource,
     pub model_settings: ModelSettingsFor,
+    /// Memory for all loaded models on each device, in bytes; `None` for no limit.
+    pub model_memory: Option<u64>,
+    /// Whether models are loaded at their first request and not at the start.
+    pub on_demand: bool,
     /// Whether changed model files are reloaded automatically.
     pub watch: bool,
     pub start_engine: StartEngine,
@@ -92,6 +104,8 @@ impl ServeSettings {
             limits: RequestLimits { body, elements: body, ..RequestLimits::default() },
             models,
             model_settings,
+            model_memory: options.model_memory.map(|size| size.0),
+            on_demand: options.on_demand.unwrap_or(false) || options.model_memory.is_some(),
             watch: options.watch.unwrap_or(false),
             start_engine,
             read_devices: Arc::new(Vec::new),
@@ -112,16 +126,31 @@ pub struct ModelSettings {
     pub pad_sizes: Vec<usize>,
     /// Longest time of an engine for one batch.
     pub engine_timeout: Duration,
+    /// Host memory in bytes above which an engine is replaced.
+    pub engine_memory: Option<u64>,
+    /// It is unloaded after this time without a request.
+    pub idle_unload: Option<Duration>,
+    pub keep_loaded: KeepLoaded,
     pub inputs: InputSettings,
     /// Smallest and largest input value, for the page's drawing pad.
     pub try_range: Option<(f64, f64)>,
 }
 
 impl ModelSettings {
-    /// Settings from options whose device is resolved. `engine` names the libraries; the rest of it is set here.
-    pub fn new(options: &ServeOptions, engine: EngineSettings<OnnxSettings>) -> Result<Self, SettingsError> {
+    /// Settings of a model at a path, from options whose device is resolved. `onnx` names the libraries of ONNX Runtime;
+    /// the rest of it is set here.
+    pub fn new(
+        options: &ServeOptions,
+        model: &Path,
+        onnx: Option<EngineSettings<OnnxSettings>>,
+    ) -> Result<Self, SettingsError> {
         check_limits(options)?;
         let on_gpu = on_gpu(options);
+        let require_gpu = options.require_gpu.unwrap_or(false);
+        if require_gpu && !on_gpu {
+            return Err(SettingsError::NoGpu);
+        }
+        let is_python = is_python_model(model);
         let max_rows = options.max_batch.unwrap_or(if on_gpu { 128 } else { 32 }).max(1);
         let preferred_rows = sorted(options.preferred.as_deref());
         if let Some(&rows) = preferred_rows.iter().find(|&&rows| rows > max_rows) {
@@ -132,9 +161,28 @@ impl ModelSettings {
             return Err(SettingsError::GraphsWithoutSizes);
         }
         let gpus = options.gpus.clone().filter(|gpus| on_gpu && !gpus.is_empty()).unwrap_or_else(|| vec![0]);
-        let sessions = options.sessions.unwrap_or(1).max(1);
-        // With a second lane, one batch is copied while another is computed.
-        let lanes = options.lanes.unwrap_or(if on_gpu { 2 } else { 1 }).max(sessions);
+        let sessions = if is_python { 1 } else { options.sessions.unwrap_or(1).max(1) };
+        // With a second lane, one batch is copied while another is computed. With a third, Python prepares one meanwhile.
+        let gpu_lanes = if is_python { 3 } else { 2 };
+        let lanes = options.lanes.unwrap_or(if on_gpu { gpu_lanes } else { 1 }).max(sessions);
+        let captured = if graphs { preferred_rows.clone() } else { Vec::new() };
+        let (kind, library_path) = if is_python {
+            (EngineKind::Python(python::python_settings(options, captured, on_gpu)?), Vec::new())
+        } else {
+            let engine = onnx.ok_or(SettingsError::NoOnnxRuntime)?;
+            let kind = OnnxSettings {
+                sessions,
+                nhwc: options.nhwc.unwrap_or(false),
+                graphs: captured,
+                pinned: on_gpu && !options.no_pinned.unwrap_or(false),
+                io_binding: !options.no_io_binding.unwrap_or(false),
+                exhaustive: options.exhaustive.unwrap_or(false),
+                engine_cache: options.engine_cache.clone(),
+                fp16: onnx_fp16(options)?,
+                ..engine.kind
+            };
+            (EngineKind::Onnx(kind), engine.library_path)
+        };
         Ok(Self {
             batcher: BatcherSettings {
                 max_rows,
@@ -145,12 +193,12 @@ impl ModelSettings {
                 max_queue_time: time_or(options.queue_time, Duration::from_secs(1)),
                 shared_cores: !on_gpu,
                 lanes: lanes * gpus.len(),
-                preferred_rows: preferred_rows.clone(),
+                preferred_rows,
                 ..BatcherSettings::default()
             },
             engine: EngineSettings {
                 model: PathBuf::new(),
-                library_path: engine.library_path,
+                library_path,
                 providers: match options.device.unwrap_or_default() {
                     DeviceChoice::TensorRt => vec![Provider::TensorRt, Provider::Cuda, Provider::Cpu],
                     DeviceChoice::Cuda => vec![Provider::Cuda, Provider::Cpu],
@@ -160,21 +208,16 @@ impl ModelSettings {
                 threads: options.threads.unwrap_or_else(processors),
                 lanes,
                 gpu_memory: options.gpu_memory.map(|size| size.0),
-                kind: EngineKind::Onnx(OnnxSettings {
-                    sessions,
-                    nhwc: options.nhwc.unwrap_or(false),
-                    graphs: if graphs { preferred_rows } else { Vec::new() },
-                    pinned: on_gpu && !options.no_pinned.unwrap_or(false),
-                    io_binding: !options.no_io_binding.unwrap_or(false),
-                    exhaustive: options.exhaustive.unwrap_or(false),
-                    engine_cache: options.engine_cache.clone(),
-                    ..engine.kind
-                }),
+                require_gpu,
+                kind,
             },
             gpus,
             batch: options.batch,
             pad_sizes: sorted(options.pad_sizes.as_deref()),
             engine_timeout: time_or(options.engine_timeout, Duration::from_secs(60)),
+            engine_memory: options.engine_memory.map(|size| size.0),
+            idle_unload: options.idle_unload.map(|span| span.0),
+            keep_loaded: options.keep_loaded.clone().unwrap_or(KeepLoaded::All(false)),
             inputs: InputSettings::new(options),
             try_range: options.try_model.and_then(|try_model| try_model.range),
         })
@@ -185,13 +228,16 @@ impl ModelSettings {
     pub fn for_models(
         flags: ServeOptions,
         server: ServeOptions,
-        engine: EngineSettings<OnnxSettings>,
+        onnx: Option<EngineSettings<OnnxSettings>>,
     ) -> Result<ModelSettingsFor, SettingsError> {
-        let common = Self::new(&flags.clone().or(server.clone()), engine.clone())?;
-        Ok(Arc::new(move |settings_file| {
-            let Some(path) = settings_file.filter(|path| path.exists()) else { return Ok(common.clone()) };
+        let common = flags.clone().or(server.clone());
+        Self::new(&common, Path::new(if onnx.is_some() { "model.onnx" } else { "model.py" }), onnx.clone())?;
+        Ok(Arc::new(move |model, settings_file| {
+            let Some(path) = settings_file.filter(|path| path.exists()) else {
+                return Self::new(&common, model, onnx.clone()).map_err(|error| error.to_string());
+            };
             let options = flags.clone().or(source::model_options(path)?).or(server.clone());
-            Self::new(&options, engine.clone()).map_err(|error| format!("{}: {error}", path.display()))
+            Self::new(&options, model, onnx.clone()).map_err(|error| format!("{}: {error}", path.display()))
         }))
     }
 
@@ -223,6 +269,15 @@ fn check_limits(options: &ServeOptions) -> Result<(), SettingsError> {
     Ok(())
 }
 
+/// Whether an ONNX model is converted to fp16.
+fn onnx_fp16(options: &ServeOptions) -> Result<bool, SettingsError> {
+    match options.precision {
+        None | Some(Precision::Fp32) => Ok(false),
+        Some(Precision::Fp16) => Ok(true),
+        Some(Precision::Bf16) => Err(SettingsError::OnnxBf16),
+    }
+}
+
 fn on_gpu(options: &ServeOptions) -> bool {
     options.device.is_some_and(DeviceChoice::is_gpu)
 }
@@ -249,6 +304,8 @@ fn sorted(sizes: Option<&[usize]>) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use cudock_tensor::{DType, TensorSpec};
+
     use super::*;
 
     fn options(toml: &str) -> ServeOptions {
@@ -260,7 +317,13 @@ mod tests {
     }
 
     fn resolve(toml: &str) -> Result<ModelSettings, SettingsError> {
-        ModelSettings::new(&options(toml), engine())
+        ModelSettings::new(&options(toml), Path::new("model.onnx"), Some(engine()))
+    }
+
+    fn resolve_python(toml: &str) -> Result<(ModelSettings, PythonSettings), SettingsError> {
+        let settings = ModelSettings::new(&options(toml), Path::new("model.py"), None)?;
+        let EngineKind::Python(python) = settings.engine.kind.clone() else { panic!("{settings:?}") };
+        Ok((settings, python))
     }
 
     #[test]
@@ -282,10 +345,48 @@ mod tests {
     #[test]
     fn graphs_are_captured_for_the_preferred_sizes_in_order() {
         let settings = resolve("graphs = true\npreferred = [8, 0, 1, 8]").unwrap();
-        let EngineKind::Onnx(onnx) = settings.engine.kind;
+        let EngineKind::Onnx(onnx) = settings.engine.kind else { panic!("{settings:?}") };
         assert_eq!(onnx.graphs, [1, 8]);
         assert!(settings.batcher.pad);
         assert!(matches!(resolve("graphs = true"), Err(SettingsError::GraphsWithoutSizes)));
+    }
+
+    #[test]
+    fn python_models_have_settings_of_their_own() {
+        let (settings, python) = resolve_python("device = 'cuda'\nprecision = 'bf16'\nsessions = 8").unwrap();
+        assert_eq!(
+            (settings.engine.lanes, python.precision.as_deref(), python.pinned),
+            (3, Some("bf16"), true)
+        );
+        let (settings, python) = resolve_python("device = 'cpu'\nprecision = 'fp32'\nnhwc = true").unwrap();
+        assert_eq!((settings.engine.lanes, python.precision, python.channels_last), (1, None, true));
+        let onnx = ModelSettings::new(&options(""), Path::new("model.onnx"), None);
+        assert!(matches!(onnx, Err(SettingsError::NoOnnxRuntime)));
+    }
+
+    #[test]
+    fn declared_tensors_have_open_and_fixed_sizes() {
+        let declared = |shape: &str| {
+            resolve_python(&format!("[[serve.inputs]]\nname = 'x'\ndtype = 'float16'\nshape = {shape}"))
+        };
+        let (_, python) = declared("[-1, 3]").unwrap();
+        assert_eq!(python.inputs, [TensorSpec::new("x", DType::F16, [None, Some(3)])]);
+        assert_eq!(declared("[-1, -2]").unwrap_err().to_string(), "`x` has the size -2");
+    }
+
+    #[test]
+    fn onnx_models_run_in_fp32_or_fp16() {
+        for (precision, fp16) in [("fp32", false), ("fp16", true)] {
+            let settings = resolve(&format!("precision = '{precision}'")).unwrap();
+            assert!(matches!(settings.engine.kind, EngineKind::Onnx(onnx) if onnx.fp16 == fp16));
+        }
+        assert!(matches!(resolve("precision = 'bf16'"), Err(SettingsError::OnnxBf16)));
+    }
+
+    #[test]
+    fn a_required_gpu_must_be_the_device() {
+        assert!(resolve("device = 'cuda'\nrequire_gpu = true").unwrap().engine.require_gpu);
+        assert!(matches!(resolve("device = 'cpu'\nrequire_gpu = true"), Err(SettingsError::NoGpu)));
     }
 
     #[test]
@@ -302,7 +403,9 @@ mod tests {
         let own = directory.path().join("cudock.toml");
         std::fs::write(&own, "[serve]\nmax_batch = 2\nlanes = 2\n").unwrap();
         let server = options("max_batch = 1\nlanes = 1\nqueue_rows = 1");
-        let settings_for = ModelSettings::for_models(options("max_batch = 3"), server, engine()).unwrap();
+        let settings_for =
+            ModelSettings::for_models(options("max_batch = 3"), server, Some(engine())).unwrap();
+        let settings_for = |file: Option<&Path>| settings_for(Path::new("m.onnx"), file);
         let settings = settings_for(Some(&own)).unwrap();
         assert_eq!((settings.batcher.max_rows, settings.engine.lanes), (3, 2));
         assert_eq!(settings.batcher.max_queued_rows, 1);

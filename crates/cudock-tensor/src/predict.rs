@@ -1,17 +1,21 @@
 //! `{"input": …}` and its response `{"prediction": …, "device": …}`: the format for requests written by hand.
 //!
+//! The rows of a model that takes JSON are any values: `{"input": [{"age": 3}, …]}` has the response
+//! `{"prediction": [{"risk": 0.1}, …], …}`.
+//!
 //! Other keys are `"id"`, `"outputs": ["name", …]` and `"parameters": {"priority": 1, "timeout_ms": 250}`. An unknown
 //! key is rejected instead of ignored: it is a typo, and its author would wonder why it has no effect.
 
+use std::fmt::Display;
 use std::time::Duration;
 
-use crate::check::{InputSlots, as_rows, output_index, row_elements};
+use crate::check::{InputSlots, as_rows, check_limits, output_index, row_elements};
 use crate::json::{Cursor, SeenKeys, write as text};
 use crate::response_error::append;
 use crate::suggestion::{alternatives, truncated};
 use crate::{
-    InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, ResponseError,
-    Signature, Tensor,
+    DType, InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, ResponseError,
+    Signature, Tensor, TensorSpec,
 };
 
 const KEYS: [&str; 6] = ["input", "inputs", "instances", "outputs", "parameters", "id"];
@@ -68,6 +72,9 @@ fn read_inputs(
     signature: &Signature,
     limits: &RequestLimits,
 ) -> Result<(Vec<Tensor>, bool), RequestError> {
+    if let [TensorSpec { json: true, .. }] = signature.inputs.as_slice() {
+        return read_rows(cursor, key, limits);
+    }
     if cursor.peek() != Some(b'{') {
         let [spec] = signature.inputs.as_slice() else {
             let names: Vec<String> = signature.inputs.iter().map(|spec| format!("`{}`", spec.name)).collect();
@@ -100,6 +107,32 @@ fn read_inputs(
         Ok(())
     })?;
     Ok((slots.finish()?, first.is_some_and(|(_, single)| single)))
+}
+
+/// Rows of any JSON, as a tensor of their texts, and whether there is one without an array around it.
+fn read_rows(
+    cursor: &mut Cursor<'_>,
+    key: &'static str,
+    limits: &RequestLimits,
+) -> Result<(Vec<Tensor>, bool), RequestError> {
+    let single = cursor.peek() != Some(b'[');
+    let (mut rows, mut data) = (0, Vec::new());
+    let mut row = |cursor: &mut Cursor<'_>, path: &dyn Display| {
+        let span = cursor.span(path)?;
+        let text = cursor.text.get(span).unwrap_or_default();
+        let length = u32::try_from(text.len()).map_err(|_| cursor.error(path, "a row of 4 GiB or more"))?;
+        data.extend_from_slice(&length.to_le_bytes());
+        data.extend_from_slice(text);
+        rows += 1;
+        check_limits(&[rows], limits, key)
+    };
+    if single {
+        row(cursor, &key)?;
+    } else {
+        cursor.array(&key, |cursor, index| row(cursor, &format_args!("{key}[{index}]")))?;
+    }
+    let tensor = Tensor::new(DType::String, vec![rows], data.into());
+    Ok((vec![tensor.map_err(|error| RequestError::Mismatch(error.to_string()))?], single))
 }
 
 fn read_outputs(
@@ -170,7 +203,10 @@ pub fn write(
             }
             let shape = tensor.shape();
             let shape = if single { shape.strip_prefix(&[1]).unwrap_or(shape) } else { shape };
-            text::nested(tensor, shape, out).map_err(|message| ResponseError::not_text(name, message))?;
+            let is_json = signature.outputs.iter().any(|spec| spec.json && spec.name == name);
+            let written =
+                if is_json { text::json_rows(tensor, shape, out) } else { text::nested(tensor, shape, out) };
+            written.map_err(|message| ResponseError::not_text(name, message))?;
         }
         if named {
             out.push(b'}');

@@ -12,12 +12,15 @@ pub struct TensorSpec {
     /// Whether the model declares no shape at all: any rank is accepted, and `shape` is empty.
     #[serde(default)]
     pub any_rank: bool,
+    /// Whether its strings are JSON texts, each a row: [`crate::predict`] has the values instead of strings.
+    #[serde(default)]
+    pub json: bool,
 }
 
 impl TensorSpec {
     /// A tensor of a declared shape.
     pub fn new(name: impl Into<String>, dtype: DType, shape: impl Into<Vec<Option<usize>>>) -> Self {
-        Self { name: name.into(), dtype, shape: shape.into(), any_rank: false }
+        Self { name: name.into(), dtype, shape: shape.into(), any_rank: false, json: false }
     }
 
     /// The shape in the Open Inference Protocol, with -1 for dynamic dimensions.

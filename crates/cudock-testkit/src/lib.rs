@@ -68,15 +68,26 @@ pub fn require_onnxruntime() -> Option<PathBuf> {
 /// A Python with pytest-lsp, the client that `cudock lsp` is tested with.
 #[track_caller]
 pub fn require_pytest_lsp() -> Option<PathBuf> {
+    require_python("pytest-lsp", "pytest_lsp")
+}
+
+/// A Python with numpy, which every Python model needs.
+#[track_caller]
+pub fn require_numpy() -> Option<PathBuf> {
+    require_python("numpy", "numpy")
+}
+
+#[track_caller]
+fn require_python(package: &str, module: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let pythons =
         env::split_paths(&path).map(|directory| directory.join("python3")).filter(|python| python.is_file());
     let found = pythons.into_iter().find(|python| {
-        let import = Command::new(python).args(["-c", "import pytest_lsp"]).output();
+        let import = Command::new(python).args(["-c", &format!("import {module}")]).output();
         import.is_ok_and(|output| output.status.success())
     });
     if found.is_none() {
-        missing("pytest-lsp", "no python3 in PATH has pytest-lsp");
+        missing(package, format_args!("no python3 in PATH has {package}"));
     }
     found
 }

@@ -12,7 +12,7 @@ use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat};
 use crate::verbs::{
     BenchArgs, CdiArgs, CdiHookArgs, CompletionArgs, CpArgs, DownArgs, ExecArgs, GroupsArgs, ImagesArgs,
     InitArgs, InspectContainerArgs, JoinArgs, KillArgs, LintArgs, LogsArgs, LspArgs, ManArgs, MigrateArgs,
-    MonitorArgs, PlanArgs, PricesArgs, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs,
+    ModelsArgs, MonitorArgs, PlanArgs, PricesArgs, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs,
     RuntimeArgs, SchemaArgs, ServeArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, TopArgs, UpArgs,
     VolumeArgs, WaitArgs,
 };
@@ -162,6 +162,7 @@ pub(crate) enum Verb {
     Inspect(InspectArgs),
     Slim(SlimArgs),
     Serve(Box<ServeArgs>),
+    Models(ModelsArgs),
     Bench(Box<BenchArgs>),
     Runtime(RuntimeArgs),
     Run(Box<RunArgs>),

@@ -79,6 +79,9 @@ pub(crate) fn wrapped(first: &str, text: &str) -> String {
 
 /// Wraps a text to `width` columns.
 pub(crate) fn wrapped_within(width: usize, first: &str, text: &str) -> String {
+    if first.len() + text.len() <= width && !text.contains('\n') {
+        return format!("{first}{text}");
+    }
     let rest = " ".repeat(first.chars().count());
     let options = textwrap::Options::new(width)
         .initial_indent(first)

@@ -23,46 +23,46 @@ impl Batcher {
                 || self.queue.requests() >= settings.max_queued_rows
                 || self.queue.bytes.saturating_add(arrival.bytes) > settings.max_queued_bytes)
         {
-            return Err(self.queue_full(now));
+            return Err(self.queue_full(now, arrival.bucket));
         }
         let idle = self.queue.requests() == 0 && self.running.is_empty();
         if idle && arrival.deadline.is_none() {
             return Ok(());
         }
         let before = self.queue.rows_before(arrival.priority);
-        let Some(wait) = self.queue_delay(now, before) else { return Ok(()) };
+        let Some(wait) = self.queue_delay(now, arrival.bucket, before) else { return Ok(()) };
         if !idle && wait > ns_to_f64(nanos(settings.max_queue_time)) {
-            return Err(self.queue_full(now));
+            return Err(self.queue_full(now, arrival.bucket));
         }
         if let Some(deadline) = arrival.deadline
             && self.is_fresh(now)
             && self
-                .own_time(before, arrival.rows)
+                .own_time(arrival.bucket, before, arrival.rows)
                 .is_some_and(|own| ns_to_f64(now) + wait + own > ns_to_f64(deadline.0))
         {
             return Err(AdmissionError::DeadlineUnreachable);
         }
-        if !idle && !self.within_target(now, before, arrival.rows, wait) {
-            return Err(self.queue_full(now));
+        if !idle && !self.within_target(now, arrival, before, wait) {
+            return Err(self.queue_full(now, arrival.bucket));
         }
         Ok(())
     }
 
-    pub(super) fn queue_full(&self, now: u64) -> AdmissionError {
-        let drained = self.queue_delay(now, self.queue.rows);
+    pub(super) fn queue_full(&self, now: u64, bucket: u64) -> AdmissionError {
+        let drained = self.queue_delay(now, bucket, self.queue.rows);
         let retry_after =
             drained.map_or(self.settings.max_queue_time, |nanos| Duration::from_nanos(f64_to_ns(nanos)));
         AdmissionError::QueueFull { retry_after: retry_after.max(Duration::from_millis(1)) }
     }
 
     /// Time until the device has run its batches and `rows` of the queue. Requests of different buckets cannot share,
-    /// so there are at least as many batches as buckets.
-    pub(super) fn queue_delay(&self, now: u64, rows: usize) -> Option<f64> {
+    /// so there are at least as many batches as buckets. All are taken to be as large as those of `bucket` can be.
+    pub(super) fn queue_delay(&self, now: u64, bucket: u64, rows: usize) -> Option<f64> {
         let busy = self.busy_for(now)?;
         if rows == 0 {
             return Some(busy);
         }
-        let batches = rows.div_ceil(self.full_rows()).max(self.queue.buckets().min(rows));
+        let batches = rows.div_ceil(self.full_rows(bucket)).max(self.queue.buckets().min(rows));
         Some(busy + to_f64(batches) * self.time_of(rows.div_ceil(batches))?)
     }
 
@@ -82,29 +82,30 @@ impl Batcher {
     }
 
     /// Time of the batch that a request with `before` rows ahead of it would be in.
-    fn own_time(&self, before: usize, rows: usize) -> Option<f64> {
-        let full = self.full_rows();
+    fn own_time(&self, bucket: u64, before: usize, rows: usize) -> Option<f64> {
+        let full = self.full_rows(bucket);
         self.time_of((before % full).saturating_add(rows).min(full).max(rows))
     }
 
     /// Whether the request, and those it would share a batch with, can finish in time. It counts on the requests that
     /// are likely to arrive before its batch starts: a request admitted at the last moment at which it could finish
     /// alone would keep all others out of its batch.
-    fn within_target(&self, now: u64, before: usize, rows: usize, wait: f64) -> bool {
+    fn within_target(&self, now: u64, arrival: &Arrival, before: usize, wait: f64) -> bool {
         let Some(target) = &self.target else { return true };
+        let (rows, full) = (arrival.rows, self.full_rows(arrival.bucket));
         let planned = target.planned();
         let joining = self.arrivals.offers_within(wait);
-        let usual = target.usual_rows.min(self.full_rows());
+        let usual = target.usual_rows.min(full);
         let joined_time =
             |rows: usize| self.time_of(rows.saturating_add(joining).min(usual).max(rows)).unwrap_or(0.0);
         let together = before.saturating_add(rows);
         let busy = self.busy_for(now).unwrap_or(0.0);
         let oldest = self.queue.first_bucket().and_then(|(bucket, _, _)| self.queue.peek(bucket));
         let age = oldest.map_or(0.0, |(_, entry)| ns_to_f64(now.saturating_sub(entry.arrived)));
-        if together <= self.full_rows() && age + busy + joined_time(together) <= planned {
+        if together <= full && age + busy + joined_time(together) <= planned {
             return true;
         }
-        let own = if before < self.full_rows() { rows } else { before % self.full_rows() + rows };
+        let own = if before < full { rows } else { before % full + rows };
         wait + joined_time(own) <= planned
     }
 }

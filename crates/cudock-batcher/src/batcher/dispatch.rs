@@ -45,7 +45,7 @@ impl Batcher {
             return LaneAction::Run(self.start(now, batch, admitted_at, true));
         }
         while let Some((bucket, name, rows)) = self.queue.first_bucket() {
-            if let Some(until) = self.hold(now, rows).filter(|&until| until > now) {
+            if let Some(until) = self.hold(now, name, rows).filter(|&until| until > now) {
                 return LaneAction::WaitUntil(crate::Time(until));
             }
             let mut batch = self.open(name);
@@ -61,13 +61,13 @@ impl Batcher {
     }
 
     /// Time until which the next bucket should wait; `None` if it should run now.
-    fn hold(&mut self, now: u64, rows: usize) -> Option<u64> {
-        if rows >= self.full_rows() {
+    fn hold(&mut self, now: u64, bucket: u64, rows: usize) -> Option<u64> {
+        if rows >= self.full_rows(bucket) {
             return None;
         }
         let patience = self.waiting_since.saturating_add(nanos(self.settings.max_wait));
         if !self.running.is_empty() {
-            return self.hold_while_busy(now, rows, patience);
+            return self.hold_while_busy(now, bucket, rows, patience);
         }
         if self.queue.buckets() > 1 {
             return None;
@@ -81,18 +81,18 @@ impl Batcher {
                 return Some(settled);
             }
         }
-        self.hold_for_more(now, now, rows).map(|until| until.min(patience))
+        self.hold_for_more(now, now, bucket, rows).map(|until| until.min(patience))
     }
 
     /// While the device is busy, the next batch is collected, and filled just in time.
-    fn hold_while_busy(&mut self, now: u64, rows: usize, patience: u64) -> Option<u64> {
+    fn hold_while_busy(&mut self, now: u64, bucket: u64, rows: usize, patience: u64) -> Option<u64> {
         if self.settings.shared_cores {
             // Filling early would only slow the batch that runs.
             return Some(self.poll(now));
         }
         let Some(free) = self.device_free() else { return Some(patience) };
         let begin = free.saturating_sub(self.lead(rows));
-        if now < begin { Some(begin) } else { self.hold_for_more(now, free, rows) }
+        if now < begin { Some(begin) } else { self.hold_for_more(now, free, bucket, rows) }
     }
 
     /// Whether adding a row to `rows` could save time at all.
@@ -114,8 +114,8 @@ impl Batcher {
 
     /// Time until which to wait for missing clients, given that the device is free at `free`; `None` if they are not
     /// expected, if they cost more than they save, or if recent forecasts failed.
-    fn hold_for_more(&mut self, now: u64, free: u64, rows: usize) -> Option<u64> {
-        let plan = self.plan_wait(now, free, rows)?;
+    fn hold_for_more(&mut self, now: u64, free: u64, bucket: u64, rows: usize) -> Option<u64> {
+        let plan = self.plan_wait(now, free, bucket, rows)?;
         self.arrivals.predict(now, plan.latest, plan.missing);
         self.arrivals.is_reliable().then_some(plan.until)
     }
@@ -124,12 +124,13 @@ impl Batcher {
     /// wait is wasted. And a single gain must be worth its price every time: clients that share a batch come back
     /// together, and the device is idle until they have. If there are more clients than fit into a batch, those who
     /// miss this one would not run alone but with the rest; so they must arrive soon.
-    fn plan_wait(&self, now: u64, free: u64, rows: usize) -> Option<WaitPlan> {
+    fn plan_wait(&self, now: u64, free: u64, bucket: u64, rows: usize) -> Option<WaitPlan> {
+        let full = self.full_rows(bucket);
         let here = self.queue.requests().max(1);
         let clients = self.arrivals.clients();
         let away = clients.checked_sub(here).filter(|&away| away > 0)?;
         let each = (rows / here).max(1);
-        let room = (self.full_rows() - rows).div_ceil(each);
+        let room = full.saturating_sub(rows).div_ceil(each);
         let missing = away.min(room);
         let saving = self.saving(rows, missing * each).filter(|&saving| saving > 0.0)?;
         let response = if self.running.is_empty() { self.last_finish } else { free };
@@ -138,7 +139,7 @@ impl Batcher {
         if forecast.next <= now || ns_to_f64(forecast.next.max(free)) + together > self.due() {
             return None;
         }
-        let fit = (self.full_rows() / each).max(1);
+        let fit = (full / each).max(1);
         let all = clients.min(fit);
         let returning = all.saturating_sub(clients.saturating_sub(fit)).max(1);
         let each_time =
@@ -180,8 +181,8 @@ impl Batcher {
     }
 
     /// Number of rows to take from the bucket.
-    fn portion(&self, now: u64, bucket: usize, rows: usize) -> usize {
-        let mut most = self.settings.max_rows;
+    fn portion(&self, now: u64, bucket: usize, bucket_hash: u64, rows: usize) -> usize {
+        let mut most = self.max_rows(bucket_hash);
         if let Some(target) = &self.target {
             let oldest = self.queue.peek(bucket).map_or(now, |(_, entry)| entry.arrived);
             let begins = self.next_start(now);
@@ -190,14 +191,7 @@ impl Batcher {
             most = self.batch_time.rows_within(left.max(target.planned() / 2.0), most);
         }
         let take = rows.min(most);
-        let preferred_rows = &self.settings.preferred_rows;
-        let Some(&cut) = preferred_rows
-            .partition_point(|&size| size <= take)
-            .checked_sub(1)
-            .and_then(|at| preferred_rows.get(at))
-        else {
-            return take;
-        };
+        let Some(cut) = self.largest_preferred(take) else { return take };
         let rest = take - cut;
         if rest == 0 {
             return take;
@@ -211,7 +205,7 @@ impl Batcher {
 
     /// Moves requests from the queue into a batch: in order, as many as fit, without those that would be late.
     fn fill(&mut self, now: u64, bucket: usize, rows: usize, batch: &mut Batch, admitted_at: &mut Vec<u64>) {
-        let portion = self.portion(now, bucket, rows);
+        let portion = self.portion(now, bucket, batch.bucket, rows);
         let begins = self.next_start(now);
         let time = if self.is_fresh(now) { self.time_of(portion).unwrap_or(0.0) } else { 0.0 };
         let done = begins.saturating_add(f64_to_ns(time));
@@ -241,7 +235,8 @@ impl Batcher {
     fn start(&mut self, now: u64, mut batch: Batch, admitted_at: Vec<u64>, isolated: bool) -> Batch {
         self.batches += 1;
         batch.id = self.batches;
-        batch.padded_rows = self.padded(batch.rows);
+        batch.padded_rows =
+            self.padded_within(batch.rows, self.row_limit(batch.bucket).unwrap_or(usize::MAX));
         self.running_requests += admitted_at.len();
         self.running.push(Running {
             id: batch.id,

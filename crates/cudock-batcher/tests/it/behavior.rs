@@ -280,7 +280,9 @@ fn requests_of_a_dead_engine_run_first_and_isolated() {
     let (batch, _) = run(&mut batcher, 0);
     batcher.admit(Time(1), request(4)).unwrap();
     batcher.on_finished(Time(MS), batch.id, false);
-    batcher.retry(Time(MS), (1..=3).map(request));
+    for ticket in 1..=3 {
+        batcher.retry_alone(Time(MS), request(ticket));
+    }
     for ticket in 1..=3 {
         let (batch, _) = run(&mut batcher, ticket * 2 * MS);
         assert_eq!(tickets(&batch), [ticket]);
@@ -291,6 +293,24 @@ fn requests_of_a_dead_engine_run_first_and_isolated() {
         batcher.on_finished(Time(ticket * 2 * MS + MS), batch.id, true);
     }
     assert_eq!(tickets(&run(&mut batcher, 8 * MS).0), [4]);
+}
+
+#[test]
+fn requests_that_run_again_together_run_first_and_without_others() {
+    let mut batcher = trained(BatcherSettings::default());
+    for ticket in 1..=3 {
+        batcher.admit(Time(0), request(ticket)).unwrap();
+    }
+    let (batch, _) = run(&mut batcher, 0);
+    batcher.admit(Time(1), request(4)).unwrap();
+    batcher.on_finished(Time(MS), batch.id, false);
+    for ticket in 1..=3 {
+        batcher.retry_together(Time(0), Arrival { bucket: 9, ..request(ticket) });
+    }
+    let (again, _) = run(&mut batcher, 2 * MS);
+    assert_eq!(tickets(&again), [1, 2, 3]);
+    batcher.on_finished(Time(3 * MS), again.id, true);
+    assert_eq!(tickets(&run(&mut batcher, 4 * MS).0), [4]);
 }
 
 #[test]
@@ -395,4 +415,62 @@ fn invalid_settings_are_corrected() {
     let mut batcher = Batcher::new(settings);
     batcher.admit(Time(0), request(1)).unwrap();
     assert_eq!(run(&mut batcher, 0).0.rows, 1);
+}
+
+#[test]
+fn a_bucket_that_does_not_fit_into_memory_gets_smaller_batches_and_others_do_not() {
+    let mut batcher = Batcher::new(BatcherSettings { max_rows: 32, lanes: 4, ..BatcherSettings::default() });
+    assert!(batcher.limit_rows(7, 8) && !batcher.limit_rows(7, 8) && !batcher.limit_rows(7, 16));
+    assert_eq!(
+        (batcher.row_limit(7), batcher.row_limit(8), batcher.lowest_row_limit()),
+        (Some(8), None, Some(8))
+    );
+    for ticket in 0..12 {
+        batcher.admit(Time(ticket), Arrival { bucket: 7, ..request(ticket) }).unwrap();
+    }
+    for ticket in 12..24 {
+        batcher.admit(Time(ticket), Arrival { bucket: 8, ..request(ticket) }).unwrap();
+    }
+    let mut now = 30;
+    let mut batches = Vec::new();
+    for _ in 0..3 {
+        let (batch, at) = run(&mut batcher, now);
+        now = at;
+        batches.push((batch.bucket, batch.rows));
+    }
+    batches.sort_unstable();
+    assert_eq!(batches, [(7, 4), (7, 8), (8, 12)]);
+}
+
+#[test]
+fn a_limited_bucket_uses_the_next_smaller_preferred_size() {
+    let settings = BatcherSettings {
+        max_rows: 32,
+        preferred_rows: vec![1, 8, 32],
+        pad: true,
+        ..BatcherSettings::default()
+    };
+    let mut batcher = trained(settings);
+    let part = batcher.part_rows(32);
+    assert_eq!((part, batcher.part_rows(8), batcher.part_rows(1)), (8, 1, 1));
+    assert!(batcher.limit_rows(0, part));
+    for ticket in 0..12 {
+        batcher.admit(Time(ticket), request(ticket)).unwrap();
+    }
+    let (batch, now) = run(&mut batcher, 20);
+    assert_eq!((batch.rows, batch.padded_rows), (8, 8));
+    batcher.on_finished(Time(now + MS), batch.id, true);
+    let (batch, _) = run(&mut batcher, now + MS);
+    assert_eq!((batch.rows, batch.padded_rows), (4, 8), "padding stays within the limit");
+    assert_eq!((batcher.padded_within(5, 8), batcher.padded_within(5, 6)), (8, 5));
+}
+
+#[test]
+fn a_full_batch_of_a_limited_bucket_does_not_wait() {
+    let mut batcher = trained(BatcherSettings { shared_cores: true, ..BatcherSettings::default() });
+    batcher.limit_rows(0, 2);
+    batcher.admit(Time(0), request(1)).unwrap();
+    assert!(matches!(batcher.next_action(Time(0)), LaneAction::WaitUntil(_)));
+    batcher.admit(Time(0), request(2)).unwrap();
+    assert!(matches!(batcher.next_action(Time(0)), LaneAction::Run(batch) if batch.rows == 2));
 }

@@ -100,11 +100,12 @@ fn copied(text: &str) -> Vec<String> {
     let mut sources = Vec::new();
     for line in text.lines().map(str::trim) {
         let mut tokens = line.split_whitespace();
-        let is_copy = tokens
-            .next()
-            .is_some_and(|token| token.eq_ignore_ascii_case("copy") || token.eq_ignore_ascii_case("add"));
+        let is_copy = |token: &str| token.eq_ignore_ascii_case("copy") || token.eq_ignore_ascii_case("add");
+        if !tokens.next().is_some_and(is_copy) {
+            continue;
+        }
         let tokens: Vec<&str> = tokens.collect();
-        if !is_copy || tokens.iter().any(|token| token.starts_with("--from") || token.contains("<<")) {
+        if tokens.iter().any(|token| token.starts_with("--from") || token.contains("<<")) {
             continue;
         }
         let plain = tokens.split_last().map_or(&[][..], |(_, sources)| sources);

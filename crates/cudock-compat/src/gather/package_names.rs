@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use cudock_facts::Facts;
-use cudock_facts::lookup::{NamedCuda, PackageIndex, PackageUse};
-use cudock_facts::tables::{GpuPackage, GpuUse};
+use cudock_facts::lookup::{NamedCuda, PackageUse};
+use cudock_facts::tables::{GpuPackage, GpuUse, Packages};
 use cudock_facts::version::CudaVersion;
 use cudock_host::frameworks::Support;
 use pep440_rs::{Version, VersionSpecifiers};
@@ -31,14 +31,14 @@ const MOST_NAMES: usize = 8;
 
 /// The packages a file asks for, with those that they pin: vllm 0.9.2 brings torch 2.7.0.
 pub(crate) fn with_pinned(facts: &Facts, declared: &Declared) -> Declared {
-    let index = facts.packages().index();
+    let table = facts.packages();
     let mut all = declared.clone();
     let mut done: BTreeSet<&str> = BTreeSet::new();
     for package in declared.packages.iter().filter(|package| package.manager == Manager::Pip) {
         let Some(version) = package.exact.as_ref().filter(|_| done.insert(&package.name)) else { continue };
         // Of what is not listed only frameworks matter: extensions are judged by them.
         for (name, needs) in facts.packages().pins_of(&package.name, version) {
-            let same = |other: &&mut DeclaredPackage| row_name(&index, &other.name) == row_name(&index, name);
+            let same = |other: &&mut DeclaredPackage| row_name(table, &other.name) == row_name(table, name);
             match all.packages.iter_mut().find(same) {
                 Some(listed) if listed.exact.is_none() && allows(listed.range.as_deref(), needs) => {
                     listed.exact = Some(needs.clone());
@@ -65,8 +65,8 @@ pub(crate) fn allows(range: Option<&str>, version: &Version) -> bool {
 }
 
 /// The name of a package's row: `torch` for `pytorch`, `cupy` for `cupy-cuda12x`.
-fn row_name<'a>(index: &PackageIndex<'a>, name: &'a str) -> &'a str {
-    match index.find(name) {
+fn row_name<'a>(table: &'a Packages, name: &'a str) -> &'a str {
+    match table.find(name) {
         PackageUse::Gpu(row, _) => &row.name,
         _ => name,
     }
@@ -87,9 +87,9 @@ pub(crate) fn add(
     // What was not read may bring another one.
     let is_all_read = declared.notes.iter().all(|note| !note.decides);
     let toolkit = toolkit.filter(|_| is_all_read && !brings_compiler(declared));
-    let index = facts.packages().index();
+    let table = facts.packages();
     let names = |packages: &'_ [DeclaredPackage]| -> BTreeSet<String> {
-        packages.iter().map(|package| row_name(&index, &package.name).to_owned()).collect()
+        packages.iter().map(|package| row_name(table, &package.name).to_owned()).collect()
     };
     let by_file = names(declared.packages.get(..listed).unwrap_or_default());
     let listed = names(&declared.packages);
@@ -103,7 +103,7 @@ pub(crate) fn add(
         if is_judged_there || !done.insert(&package.name) {
             continue;
         }
-        let (row, cuda) = match index.find(&package.name) {
+        let (row, cuda) = match table.find(&package.name) {
             PackageUse::NoGpu if !asks_for_gpu(package) => continue,
             PackageUse::NoGpu | PackageUse::Unknown => {
                 unknown.push(package);

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod fp16;
 mod gpu;
 mod onnx;
 #[path = "../support/mod.rs"]

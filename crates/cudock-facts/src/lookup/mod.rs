@@ -14,7 +14,7 @@ mod support;
 pub use driver::Runs;
 pub use framework::{TorchWheel, without_local};
 pub use image::{CudaImage, FrameworkImageMatch, ImageTag, TagVerdict, split_reference};
-pub use package::{NamedCuda, PackageIndex, PackageUse};
+pub use package::{NamedCuda, PackageUse};
 
 /// The result of a lookup by name.
 #[derive(Debug, Clone, PartialEq)]

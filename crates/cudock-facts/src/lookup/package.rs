@@ -1,5 +1,3 @@
-use std::collections::HashMap;
-
 use pep440_rs::Version;
 
 use super::framework::without_local;
@@ -52,32 +50,28 @@ impl NamedCuda {
     }
 }
 
-#[derive(Debug)]
-pub struct PackageIndex<'a>(HashMap<&'a str, Option<&'a GpuPackage>>);
-
-impl<'a> PackageIndex<'a> {
+impl Packages {
     /// How a package uses a GPU, by its normalized name on PyPI or in conda.
-    pub fn find(&self, name: &str) -> PackageUse<'a> {
+    pub fn find(&self, name: &str) -> PackageUse<'_> {
+        let get = |name: &str| Some(self.by_name.get(name)?.and_then(|row| self.gpu.get(row)));
         let split = NamedCuda::split(name);
         let cuda = split.map(|(_, cuda)| cuda);
-        match (self.0.get(name), split.and_then(|(base, _)| self.0.get(base))) {
+        match (get(name), split.and_then(|(base, _)| get(base))) {
             (Some(Some(row)), _) if row.plain_is_cpu && cuda.is_none() => PackageUse::NoGpu,
             (Some(Some(row)), _) | (None, Some(Some(row))) => PackageUse::Gpu(row, cuda),
             (Some(None), _) => PackageUse::NoGpu,
             (None, _) => PackageUse::Unknown,
         }
     }
-}
 
-impl Packages {
-    /// All packages by name, for many lookups.
-    pub fn index(&self) -> PackageIndex<'_> {
-        let with = self.gpu.iter().flat_map(|row| {
-            std::iter::once(&row.name).chain(&row.also).map(move |name| (name.as_str(), Some(row)))
+    /// Prepares [`Self::find`].
+    pub(crate) fn index_names(&mut self) {
+        let with = self.gpu.iter().enumerate().flat_map(|(index, row)| {
+            std::iter::once(&row.name).chain(&row.also).map(move |name| (name.clone(), Some(index)))
         });
-        let without = self.no_gpu.iter().flat_map(|group| &group.names).map(|name| (name.as_str(), None));
+        let without = self.no_gpu.iter().flat_map(|group| &group.names).map(|name| (name.clone(), None));
         // A row of an overlay may override the list of packages without GPU use.
-        PackageIndex(without.chain(with).collect())
+        self.by_name = without.chain(with).collect();
     }
 
     /// How a package is compiled when it is installed, by its normalized name; `None` if PyPI has wheels of it.

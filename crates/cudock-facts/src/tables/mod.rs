@@ -15,7 +15,7 @@ macro_rules! for_each_table {
             forward_compat: ForwardCompat = "forward_compat", "cuda-compat packages.";
             images: Images = "images", "nvidia/cuda and framework images.";
             frameworks: Frameworks = "frameworks", "Framework builds.";
-            packages: Packages = "packages", "Packages with and without GPU code.";
+            packages: Packages = "packages", "Packages with and without GPU code." => index_names;
             messages: Messages = "messages", "Error messages, and those of families and CUDA's error numbers." => expand;
             findings: FindingPages = "findings", "Pages of finding codes.";
             sizes: Sizes = "azure_sizes", "Azure's GPU sizes.";

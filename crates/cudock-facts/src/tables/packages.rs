@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use pep440_rs::Version;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,7 @@ table_file! {
         pub pin: Vec<Pins> by |row| format!("{} {}", row.package, row.requires),
         /// Packages that are compiled with nvcc when they are installed.
         pub source_build: Vec<SourceBuild> by |row| row.area.clone(),
+        cache by_name: HashMap<String, Option<usize>>,
     }
 }
 

@@ -7,7 +7,7 @@ use cudock_facts::tables::GpuUse;
 #[test]
 fn a_package_is_found_by_its_name_its_variant_and_its_name_in_conda() {
     let facts = Facts::embedded();
-    let index = facts.packages().index();
+    let packages = facts.packages();
     let cases = [
         ("cupy-cuda12x", GpuUse::Compiler, Some(12)),
         ("cupy", GpuUse::Compiler, None),
@@ -25,15 +25,15 @@ fn a_package_is_found_by_its_name_its_variant_and_its_name_in_conda() {
         ("lightgbm", GpuUse::OtherApi, None),
     ];
     for (name, uses, major) in cases {
-        let PackageUse::Gpu(row, cuda) = index.find(name) else { panic!("{name} is not found") };
+        let PackageUse::Gpu(row, cuda) = packages.find(name) else { panic!("{name} is not found") };
         assert_eq!((row.uses, cuda.map(|cuda| cuda.major)), (uses, major), "{name}");
     }
     // Without a CUDA suffix these are CPU builds.
     for name in ["mxnet", "dgl", "numpy", "flask", "openssl", "paddlepaddle"] {
-        assert_eq!(index.find(name), PackageUse::NoGpu, "{name}");
+        assert_eq!(packages.find(name), PackageUse::NoGpu, "{name}");
     }
     for name in ["no-such-package", "no-such-package-cu12", "numpy-cu12x"] {
-        assert_eq!(index.find(name), PackageUse::Unknown, "{name}");
+        assert_eq!(packages.find(name), PackageUse::Unknown, "{name}");
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn torch_cuda(
 /// Whether a package itself uses a GPU or contains CUDA.
 pub(super) fn is_for_gpu(context: &LintContext<'_>, name: &str) -> bool {
     let uses = |uses| matches!(uses, GpuUse::Framework | GpuUse::Code | GpuUse::Compiler | GpuUse::Library);
-    matches!(context.packages.find(name), PackageUse::Gpu(row, _) if uses(row.uses))
+    matches!(context.facts.packages().find(name), PackageUse::Gpu(row, _) if uses(row.uses))
 }
 
 /// Whether a command is pip's.

@@ -121,7 +121,7 @@ fn a_rejected_first_request_shows_the_servers_message() {
     assert!(matches!(fault, LoadError::Refused { status: 422, .. }));
     assert_eq!(
         fault.to_string(),
-        "the server rejected the first request to /predict: 422 input[0]: 3 numbers, not 4"
+        "the server rejected the request to /predict: 422 input[0]: 3 numbers, not 4"
     );
 }
 

@@ -3,6 +3,7 @@
 //! The file is memory-mapped, so that gigabytes of weights cost nothing: the data of a tensor is one field, which is skipped
 //! by its length.
 
+pub mod fp16;
 mod liveness;
 mod tensor;
 mod wire;

@@ -52,7 +52,7 @@ impl<'a> TensorBuilder<'a> {
                 self.typed = self.typed.saturating_add(match value {
                     FieldValue::Bytes(bytes) => bytes.len() as u64,
                     FieldValue::Fixed64 => 8,
-                    FieldValue::Fixed32 => 4,
+                    FieldValue::Fixed32(_) => 4,
                     FieldValue::Varint(_) => 1,
                 });
             }

@@ -1,4 +1,4 @@
-//! Iterates over the fields of a protobuf message, without copying.
+//! Iterates over the fields of a protobuf message without copying, and writes fields.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldValue<'a> {
@@ -6,7 +6,7 @@ pub(super) enum FieldValue<'a> {
     Fixed64,
     /// Bytes: a string, a message, or packed numbers.
     Bytes(&'a [u8]),
-    Fixed32,
+    Fixed32([u8; 4]),
 }
 
 impl<'a> FieldValue<'a> {
@@ -23,6 +23,12 @@ impl<'a> FieldValue<'a> {
             _ => Err("expected a number".to_owned()),
         }
     }
+}
+
+pub(super) struct EncodedField<'a> {
+    pub(super) number: u64,
+    pub(super) value: FieldValue<'a>,
+    pub(super) encoded: &'a [u8],
 }
 
 pub(super) struct Fields<'a> {
@@ -43,13 +49,26 @@ impl<'a> Fields<'a> {
                 let length = varint(&mut self.rest)?;
                 FieldValue::Bytes(self.take(length)?)
             }
-            5 => self.take(4).map(|_| FieldValue::Fixed32)?,
+            5 => {
+                let bytes = self.take(4)?.first_chunk().copied().unwrap_or_default();
+                FieldValue::Fixed32(bytes)
+            }
             other => return Err(format!("unsupported wire type {other}")),
         };
         match tag >> 3 {
             0 => Err("invalid field number 0".to_owned()),
             number => Ok((number, value)),
         }
+    }
+
+    /// The fields with their encoding, tag included, so that they can be copied.
+    pub(super) fn with_encoding(mut self) -> impl Iterator<Item = Result<EncodedField<'a>, String>> {
+        std::iter::from_fn(move || {
+            let before = self.rest;
+            let field = self.next()?;
+            let encoded = before.get(..before.len() - self.rest.len()).unwrap_or_default();
+            Some(field.map(|(number, value)| EncodedField { number, value, encoded }))
+        })
     }
 
     fn take(&mut self, length: u64) -> Result<&'a [u8], String> {
@@ -88,4 +107,72 @@ pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, String> {
         }
     }
     Err("number has more than ten bytes".to_owned())
+}
+
+/// Writes fields of a protobuf message.
+pub(super) trait WriteFields {
+    fn put_varint(&mut self, number: u64);
+
+    fn put_number(&mut self, field: u64, number: u64);
+
+    /// Writes a string or message.
+    fn put_bytes(&mut self, field: u64, bytes: &[u8]);
+
+    /// Writes a message of which `write` adds the fields. The length takes five bytes whatever it is, so that the
+    /// message, which may have a gigabyte, need not be moved afterwards.
+    fn put_large_message<T>(
+        &mut self,
+        field: u64,
+        write: impl FnOnce(&mut Self) -> Result<T, String>,
+    ) -> Result<T, String>;
+}
+
+impl WriteFields for Vec<u8> {
+    fn put_varint(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.push(low_seven_bits(number) | 0x80);
+            number >>= 7;
+        }
+        self.push(low_seven_bits(number));
+    }
+
+    fn put_number(&mut self, field: u64, number: u64) {
+        self.put_varint(field << 3);
+        self.put_varint(number);
+    }
+
+    fn put_bytes(&mut self, field: u64, bytes: &[u8]) {
+        self.put_varint(field << 3 | 2);
+        self.put_varint(bytes.len() as u64);
+        self.extend_from_slice(bytes);
+    }
+
+    fn put_large_message<T>(
+        &mut self,
+        field: u64,
+        write: impl FnOnce(&mut Self) -> Result<T, String>,
+    ) -> Result<T, String> {
+        self.put_varint(field << 3 | 2);
+        let start = self.len();
+        self.extend([0; LENGTH_BYTES]);
+        let result = write(self)?;
+        let mut length = (self.len() - start - LENGTH_BYTES) as u64;
+        // Protobuf limits messages to 2 GiB.
+        if length > i32::MAX.unsigned_abs().into() {
+            return Err(format!("the model has {length} bytes, and a file may have 2 GiB"));
+        }
+        for (index, byte) in self.iter_mut().skip(start).take(LENGTH_BYTES).enumerate() {
+            let more = if index + 1 < LENGTH_BYTES { 0x80 } else { 0 };
+            *byte = low_seven_bits(length) | more;
+            length >>= 7;
+        }
+        Ok(result)
+    }
+}
+
+/// Bytes of a varint below 2^35.
+const LENGTH_BYTES: usize = 5;
+
+fn low_seven_bits(number: u64) -> u8 {
+    number.to_le_bytes().first().copied().unwrap_or(0) & 0x7f
 }

@@ -10,6 +10,7 @@
 mod any_bytes;
 mod directories;
 mod estimates;
+mod fp16;
 mod onnx_files;
 mod safetensors_files;
 mod write;

@@ -10,6 +10,7 @@ mod rate;
 mod serve;
 mod spot;
 mod start;
+mod tensor;
 mod workload;
 
 use schemars::JsonSchema;
@@ -21,9 +22,10 @@ pub use inputs::{ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize, 
 pub use lint::{FailLevel, Lint};
 pub use needs::{CapabilityRange, Needs};
 pub use rate::{DayRate, RequestRate};
-pub use serve::{DeviceChoice, ServeOptions, TryModel};
+pub use serve::{DeviceChoice, KeepLoaded, Precision, ServeOptions, TryModel};
 pub use spot::{SpotChoice, SpotUse};
 pub use start::Start;
+pub use tensor::{ElementType, TensorDeclaration};
 pub use workload::{Workload, WorkloadKind};
 
 /// The whole file.

@@ -1,13 +1,16 @@
 //! `[serve]` and the flags of `cudock serve`: one struct is read from both.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::inputs::{ImageOptions, ScoreFunction, TextOptions};
+use super::tensor::TensorDeclaration;
 use crate::{ByteSize, TimeSpan};
 
 /// The device that runs a model.
@@ -41,6 +44,19 @@ impl DeviceChoice {
     pub fn is_gpu(self) -> bool {
         matches!(self, Self::Cuda | Self::TensorRt)
     }
+}
+
+/// The precision in which a model computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[value(rename_all = "lower")]
+pub enum Precision {
+    /// That of the model
+    Fp32,
+    /// Half precision
+    Fp16,
+    /// Half precision with the range of fp32
+    Bf16,
 }
 
 // Not a doc comment: clap would show it as the description of `cudock serve`.
@@ -173,6 +189,58 @@ pub struct ServeOptions {
     #[arg(long, value_name = "TIME")]
     pub drain_timeout: Option<TimeSpan>,
 
+    /// Compute in this precision [default: that of the model]
+    #[arg(long, value_enum)]
+    pub precision: Option<Precision>,
+
+    /// Run Python models with this interpreter [default: that of the environment]
+    #[arg(long, value_name = "FILE")]
+    pub python: Option<PathBuf>,
+
+    /// Use this class of a Python model, as model.py:Model
+    #[arg(long, value_name = "FILE:CLASS")]
+    pub class: Option<String>,
+
+    /// Load files that run code, such as pickles
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub trust: Option<bool>,
+
+    /// Compile PyTorch models with torch.compile
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub compile: Option<bool>,
+
+    /// Replace an engine that takes more host memory than this
+    #[arg(long, value_name = "SIZE")]
+    pub engine_memory: Option<ByteSize>,
+
+    /// Inputs of a Python model that does not describe them.
+    #[arg(skip)]
+    pub inputs: Option<Vec<TensorDeclaration>>,
+
+    /// Outputs of a Python model; found by running it if absent.
+    #[arg(skip)]
+    pub outputs: Option<Vec<TensorDeclaration>>,
+
+    /// Limit the memory of all loaded models; models are loaded when requested, and the least recently used unloaded
+    #[arg(long, value_name = "SIZE", visible_alias = "gpu-memory-budget")]
+    pub model_memory: Option<ByteSize>,
+
+    /// Load models at their first request instead of at the start; implied by --model-memory
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub on_demand: Option<bool>,
+
+    /// Unload a model that has had no request for this long; the next request loads it again
+    #[arg(long, value_name = "TIME")]
+    pub idle_unload: Option<TimeSpan>,
+
+    /// Load these models at the start and never unload them
+    #[arg(long, value_name = "NAME,NAME")]
+    pub keep_loaded: Option<KeepLoaded>,
+
+    /// Fail instead of running on the CPU if no GPU can be used
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub require_gpu: Option<bool>,
+
     /// How images become a tensor.
     #[arg(skip)]
     pub image: Option<ImageOptions>,
@@ -218,8 +286,9 @@ impl ServeOptions {
         combine!(self, fallback,
             listen device gpus gpu_memory threads lanes sessions nhwc graphs exhaustive engine_cache no_pinned
             no_io_binding batch max_batch max_wait preferred pad_rows pad_sizes latency_target queue_rows queue_time
-            engine_timeout max_body memory connections io_threads client_timeout drain_timeout image text
-            labels top scores watch try_model
+            engine_timeout max_body memory connections io_threads client_timeout drain_timeout precision
+            python class trust compile engine_memory inputs outputs model_memory on_demand idle_unload keep_loaded
+            require_gpu image text labels top scores watch try_model
         )
     }
 
@@ -242,9 +311,38 @@ impl ServeOptions {
             ("memory", self.memory.is_some()),
             ("client_timeout", self.client_timeout.is_some()),
             ("drain_timeout", self.drain_timeout.is_some()),
+            ("model_memory", self.model_memory.is_some()),
+            ("on_demand", self.on_demand.is_some()),
             ("watch", self.watch.is_some()),
         ];
         keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
+    }
+}
+
+/// Which models stay loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected true, false or a list of names of models")]
+pub enum KeepLoaded {
+    /// All or none of the models to which the file applies.
+    All(bool),
+    /// The models with these names.
+    Names(Vec<String>),
+}
+
+impl KeepLoaded {
+    pub fn includes(&self, name: &str) -> bool {
+        match self {
+            Self::All(all) => *all,
+            Self::Names(names) => names.iter().any(|other| other == name),
+        }
+    }
+}
+
+impl FromStr for KeepLoaded {
+    type Err = Infallible;
+
+    fn from_str(names: &str) -> Result<Self, Infallible> {
+        Ok(Self::Names(names.split(',').map(|name| name.trim().to_owned()).collect()))
     }
 }
 

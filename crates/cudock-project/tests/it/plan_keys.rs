@@ -209,6 +209,7 @@ fn every_key_with_a_unit_refuses_a_bare_number_with_a_suggestion() {
         ("serve", "gpu_memory"),
         ("serve", "max_body"),
         ("serve", "memory"),
+        ("serve", "model_memory"),
     ];
     let times = [
         ("workload", "duration"),
@@ -224,6 +225,7 @@ fn every_key_with_a_unit_refuses_a_bare_number_with_a_suggestion() {
         ("serve", "engine_timeout"),
         ("serve", "client_timeout"),
         ("serve", "drain_timeout"),
+        ("serve", "idle_unload"),
     ];
     let sizes = sizes.iter().map(|key| (key, "40GB or 40GiB"));
     let times = times.iter().map(|key| (key, "40s or 40m or 40h"));

@@ -18,6 +18,10 @@ impl Deadline {
         Ok(Self(now.checked_add(timeout)))
     }
 
+    pub(crate) fn instant(self) -> Option<Instant> {
+        self.0
+    }
+
     /// The time remaining at `now`; `None` without a deadline.
     pub(crate) fn remaining(self, now: Instant) -> Result<Option<Duration>, GrpcStatus> {
         let Some(deadline) = self.0 else { return Ok(None) };

@@ -30,8 +30,8 @@ pub(crate) fn requested_service(request: HealthCheckRequest, has_key: bool) -> R
 fn state(service: &ModelService, name: &str) -> Option<ServingStatus> {
     let ready = match name {
         "" | super::INFERENCE | super::HEALTH => service.is_ready(),
-        model => match service.model(model, None) {
-            Ok(model) => model.is_ready() && !service.is_draining(),
+        model => match service.find(model, None) {
+            Ok(served) => service.is_model_ready(&served),
             Err(ServeError::NotReady { .. }) => false,
             Err(_) => return None,
         },

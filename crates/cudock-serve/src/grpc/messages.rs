@@ -211,8 +211,9 @@ pub(crate) struct ModelIndex {
     pub(crate) reason: String,
 }
 
+/// The request of `RepositoryModelLoad` and `RepositoryModelUnload`.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct RepositoryModelLoadRequest {
+pub(crate) struct RepositoryModelRequest {
     #[prost(string, tag = "2")]
     pub(crate) model_name: String,
     #[prost(message, repeated, tag = "3")]

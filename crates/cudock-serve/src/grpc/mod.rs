@@ -39,7 +39,7 @@ use self::infer::RequestInfo;
 use self::message_encode::{encode_message, hold_until_sent};
 use self::message_stream::{MessageStream, MessageTiming, decode_message};
 use self::messages::{
-    ModelRequest, ParameterEntry, ProbeResponse, RepositoryIndexRequest, RepositoryModelLoadRequest,
+    ModelRequest, ParameterEntry, ProbeResponse, RepositoryIndexRequest, RepositoryModelRequest,
 };
 use self::status::GrpcStatus;
 use self::stream_body::StreamBody;
@@ -135,20 +135,22 @@ async fn inference(service: &Arc<ModelService>, method: &str, message: Bytes) ->
         "ModelReady" => {
             let request: ModelRequest = decode(message)?;
             // A model that does not exist is not ready; Triton's clients expect that instead of an error.
-            let model = service.model(&request.name, Some(&request.version));
-            ProbeResponse { ready: model.is_ok_and(|model| model.is_ready()) }.encode_to_vec()
+            let served = service.find(&request.name, Some(&request.version));
+            ProbeResponse { ready: served.is_ok_and(|served| service.is_model_ready(&served)) }
+                .encode_to_vec()
         }
         "ServerMetadata" => describe::server_metadata().encode_to_vec(),
         "ModelMetadata" => {
             let request: ModelRequest = decode(message)?;
-            let model = service.model(&request.name, Some(&request.version))?;
+            let model = service.model(&request.name, Some(&request.version)).await?;
             let all = service.models();
             let versions = all.iter().filter(|other| other.name == model.name()).map(|other| &*other.version);
             describe::model_metadata(&model, versions).encode_to_vec()
         }
         "ModelConfig" => {
             let request: ModelRequest = decode(message)?;
-            describe::model_config(&*service.model(&request.name, Some(&request.version))?).encode_to_vec()
+            let model = service.model(&request.name, Some(&request.version)).await?;
+            describe::model_config(&model).encode_to_vec()
         }
         "ModelStatistics" => statistics(service, &decode(message)?)?,
         "RepositoryIndex" => {
@@ -156,7 +158,7 @@ async fn inference(service: &Arc<ModelService>, method: &str, message: Bytes) ->
             describe::index(service.models(), request.ready).encode_to_vec()
         }
         "RepositoryModelLoad" => {
-            let request: RepositoryModelLoadRequest = decode(message)?;
+            let request: RepositoryModelRequest = decode(message)?;
             if let Some(ParameterEntry { key, .. }) = request.parameters.first() {
                 return Err(GrpcStatus::unimplemented(format!(
                     "unsupported load parameter `{key}`: models are loaded from the model directory"
@@ -166,15 +168,21 @@ async fn inference(service: &Arc<ModelService>, method: &str, message: Bytes) ->
             // The response has no fields.
             Vec::new()
         }
+        "RepositoryModelUnload" => {
+            let request: RepositoryModelRequest = decode(message)?;
+            service.unload(&request.model_name).await?;
+            Vec::new()
+        }
         other => return Err(unsupported(other)),
     })
 }
 
 fn statistics(service: &ModelService, request: &ModelRequest) -> Result<Vec<u8>, GrpcStatus> {
     let models = if request.name.is_empty() {
-        service.loaded().to_vec()
+        service.known()
     } else {
-        vec![service.model(&request.name, Some(&request.version))?]
+        let served = service.find(&request.name, Some(&request.version))?;
+        served.known().cloned().into_iter().collect()
     };
     Ok(describe::statistics(&models).encode_to_vec())
 }
@@ -182,7 +190,6 @@ fn statistics(service: &ModelService, request: &ModelRequest) -> Result<Vec<u8>,
 /// The error of calls that the protocol has and this server has not, with an alternative.
 fn unsupported(method: &str) -> GrpcStatus {
     let hint = match method {
-        "RepositoryModelUnload" => "remove the model's file from the model directory to unload it",
         _ if ["SystemSharedMemory", "CudaSharedMemory"].iter().any(|prefix| method.starts_with(prefix)) => {
             "tensors in memory shared with the client are not supported; send them in the request"
         }

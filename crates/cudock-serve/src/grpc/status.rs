@@ -17,6 +17,7 @@ pub(crate) enum GrpcCode {
     DeadlineExceeded = 4,
     NotFound = 5,
     ResourceExhausted = 8,
+    FailedPrecondition = 9,
     Unimplemented = 12,
     Internal = 13,
     Unavailable = 14,
@@ -89,8 +90,15 @@ impl From<ServeError> for GrpcStatus {
             | ServeError::NotAcceptable(_) => GrpcCode::InvalidArgument,
             ServeError::MethodNotAllowed { .. } => GrpcCode::Unimplemented,
             ServeError::DeadlineExceeded => GrpcCode::DeadlineExceeded,
-            ServeError::NotReady { .. } | ServeError::Draining => GrpcCode::Unavailable,
-            ServeError::Engine(_) | ServeError::Reload { .. } => GrpcCode::Internal,
+            ServeError::DeviceMemory(_) => GrpcCode::ResourceExhausted,
+            ServeError::NotReady { .. }
+            | ServeError::NoGpu { .. }
+            | ServeError::NotLoaded { .. }
+            | ServeError::Draining => GrpcCode::Unavailable,
+            ServeError::KeptLoaded(_) => GrpcCode::FailedPrecondition,
+            ServeError::Engine(_) | ServeError::Reload { .. } | ServeError::LoadFailed { .. } => {
+                GrpcCode::Internal
+            }
         };
         Self { code, message: error.to_string(), pushback: error.retry_after() }
     }
@@ -139,6 +147,7 @@ mod tests {
             (ServeError::DeadlineExceeded, GrpcCode::DeadlineExceeded),
             (HttpRejection::Unauthorized.into(), GrpcCode::Unauthenticated),
             (ServeError::Engine("lost".into()), GrpcCode::Internal),
+            (ServeError::DeviceMemory("full".into()), GrpcCode::ResourceExhausted),
             (overloaded.into(), GrpcCode::ResourceExhausted),
         ];
         for (error, code) in failures {

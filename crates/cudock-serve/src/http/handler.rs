@@ -96,9 +96,9 @@ async fn dispatch(
         Route::Status => Ok(info::status(service)),
         Route::Page => page_asset(head.uri.path()),
         Route::ServerMetadata => Ok(info::server_metadata()),
-        Route::ModelMetadata(model) => info::model_metadata(service, &model),
+        Route::ModelMetadata(model) => info::model_metadata(service, &model).await,
         Route::ModelReady(model) => info::model_ready(service, &model),
-        Route::ModelConfig(model) => info::model_config(service, &model),
+        Route::ModelConfig(model) => info::model_config(service, &model).await,
         Route::ModelStatistics(model) => info::model_statistics(service, model.as_ref()),
         Route::RepositoryIndex => {
             let body = service.resources.read_body(&head.headers, body, activity).await?;
@@ -108,6 +108,12 @@ async fn dispatch(
             let body = service.resources.read_body(&head.headers, body, activity).await?;
             check_load_parameters(&body.bytes)?;
             service.reload(Some(&name)).await?;
+            Ok(response::json(StatusCode::OK, &serde_json::json!({})))
+        }
+        Route::Unload(name) => {
+            // The only parameter that Triton's clients send is about models that depend on this one; there are none.
+            service.resources.read_body(&head.headers, body, activity).await?;
+            service.unload(&name).await?;
             Ok(response::json(StatusCode::OK, &serde_json::json!({})))
         }
     }

@@ -87,11 +87,13 @@ pub(crate) async fn predict(
 ) -> Result<HttpResponse, ServeError> {
     let form = request_format(&head.headers)?;
     let wanted = response_format(&head.headers, form)?;
-    let model = match model {
-        Some(model) => service.model(&model.name, model.version.as_deref())?,
+    let served = match model {
+        Some(model) => service.find(&model.name, model.version.as_deref())?,
         None => service.only_model()?,
     };
     let body = service.resources.read_body(&head.headers, body, activity).await?;
+    let (model, _first_request) =
+        service.after_first_load(served, deadline(&head.headers, received)?).await?;
     model.queue.reject_if_full()?;
     let (mut request, reservation) = if let Some(media) = Media::of(form, &model, &body.bytes)? {
         media.read(service, &model, &head.headers, body).await?
@@ -143,9 +145,11 @@ pub(crate) async fn infer(
     received: Instant,
     activity: &ConnectionActivity,
 ) -> Result<HttpResponse, ServeError> {
-    let model = service.model(&model.name, model.version.as_deref())?;
+    let served = service.find(&model.name, model.version.as_deref())?;
     let json_length = json_length(&head.headers)?;
     let body = service.resources.read_body(&head.headers, body, activity).await?;
+    let (model, _first_request) =
+        service.after_first_load(served, deadline(&head.headers, received)?).await?;
     model.queue.reject_if_full()?;
     let text = json_length.filter(|_| !has_strings(&model.signature)).unwrap_or(body.bytes.len());
     let (mut request, reservation) = parse(service, &model, body, text, move |bytes, signature, limits| {
@@ -271,16 +275,10 @@ fn json_length(headers: &HeaderMap) -> Result<Option<usize>, ServeError> {
 
 /// Deadline and priority headers, for clients whose protocol has no fields for them.
 fn apply_headers(headers: &HeaderMap, request: &mut InferenceRequest) -> Result<(), ServeError> {
-    let number = |name: &str| -> Result<Option<f64>, HttpRejection> {
-        let Some(value) = headers.get(name) else { return Ok(None) };
-        let number = value.to_str().ok().and_then(|text| text.trim().parse::<f64>().ok());
-        let number = number.filter(|number| number.is_finite() && *number >= 0.0 && *number < 1e9);
-        number.map(Some).ok_or_else(|| HttpRejection::BadRequest(format!("header {name} is not a number")))
-    };
-    if let Some(milliseconds) = number("x-timeout-ms")? {
-        request.timeout = Some(Duration::from_secs_f64(milliseconds / 1000.0));
+    if let Some(timeout) = timeout(headers)? {
+        request.timeout = Some(timeout);
     }
-    if let Some(priority) = number("x-priority")? {
+    if let Some(priority) = number(headers, "x-priority")? {
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -290,6 +288,23 @@ fn apply_headers(headers: &HeaderMap, request: &mut InferenceRequest) -> Result<
         request.priority = priority;
     }
     Ok(())
+}
+
+fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, HttpRejection> {
+    let milliseconds = number(headers, "x-timeout-ms")?;
+    Ok(milliseconds.map(|milliseconds| Duration::from_secs_f64(milliseconds / 1000.0)))
+}
+
+/// The deadline in the headers of a request that arrived at `received`.
+fn deadline(headers: &HeaderMap, received: Instant) -> Result<Option<Instant>, HttpRejection> {
+    Ok(timeout(headers)?.and_then(|timeout| received.checked_add(timeout)))
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Result<Option<f64>, HttpRejection> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    let number = value.to_str().ok().and_then(|text| text.trim().parse::<f64>().ok());
+    let number = number.filter(|number| number.is_finite() && *number >= 0.0 && *number < 1e9);
+    number.map(Some).ok_or_else(|| HttpRejection::BadRequest(format!("header {name} is not a number")))
 }
 
 fn request_format(headers: &HeaderMap) -> Result<RequestFormat, HttpRejection> {

@@ -11,9 +11,9 @@ use serde_json::json;
 use super::response::{self, HttpResponse};
 use super::route::ModelName;
 use crate::grpc::describe;
-use crate::model::Model;
+use crate::model::{Model, ModelFile};
 use crate::page::status::{DeviceStatus, ModelState, ModelStatus, ServerState, ServerStatus, StatusReport};
-use crate::service::ModelService;
+use crate::service::{ModelService, ServedModel, status_bytes};
 use crate::{ModelListing, ServeError};
 
 /// The state of the server, and the reason if it is not healthy.
@@ -27,7 +27,7 @@ fn state(service: &ModelService) -> (ServerState, Option<String>) {
     if service.resources.budget.is_exhausted() {
         return (ServerState::Degraded, Some("the memory budget is exhausted".to_owned()));
     }
-    let models = service.loaded();
+    let models = service.known();
     let degraded = models
         .iter()
         .find_map(|model| model.degraded().map(|reason| format!("model `{}`: {reason}", model.name())))
@@ -44,7 +44,7 @@ fn state(service: &ModelService) -> (ServerState, Option<String>) {
 /// `GET /health`: 200 while requests are processed, even if degraded; 503 otherwise.
 pub(crate) fn health(service: &ModelService) -> HttpResponse {
     let (state, reason) = state(service);
-    let loaded = service.loaded();
+    let known = service.known();
     let describe = |model: &Arc<Model>| {
         let health = model.health.snapshot();
         json!({
@@ -55,13 +55,15 @@ pub(crate) fn health(service: &ModelService) -> HttpResponse {
             "provider": health.devices.first().map(|device| device.provider),
             "engine": health.devices.first().map(|device| device.engine.clone()),
             "engine_processes": health.processes,
+            "precision": health.devices.first().map(|device| device.precision.clone()),
+            "notes": health.devices.first().map(|device| device.notes.clone()),
             "reason": model.degraded(),
         })
     };
     let readings = (service.settings.read_devices)();
     let memory =
         readings.first().map(|reading| json!({"used": reading.memory_used, "total": reading.memory_total}));
-    let gpu_name = loaded
+    let gpu_name = known
         .iter()
         .flat_map(|model| model.health.snapshot().devices)
         .find(|device| device.provider.is_gpu())
@@ -71,9 +73,9 @@ pub(crate) fn health(service: &ModelService) -> HttpResponse {
     let state = if state == ServerState::Degraded && !is_ready { json!("unhealthy") } else { json!(state) };
     let report = json!({
         "status": state, "reason": reason,
-        "device": loaded.first().map(|model| model.health.device_name().to_string()),
+        "device": known.first().map(|model| model.health.device_name().to_string()),
         "gpu_available": gpu_name.is_some(), "gpu_name": gpu_name, "gpu_memory": memory,
-        "models": loaded.iter().map(describe).collect::<Vec<_>>(),
+        "models": known.iter().map(describe).collect::<Vec<_>>(),
         "version": env!("CARGO_PKG_VERSION"),
     });
     response::json(probe_status(is_ready), &report)
@@ -91,8 +93,14 @@ pub(crate) fn probe(what: &str, yes: bool) -> HttpResponse {
 /// `GET /status`
 pub(crate) fn status(service: &ModelService) -> HttpResponse {
     let (state, reason) = state(service);
-    let loaded = service.loaded();
-    let models = loaded.iter().map(|model| model_status(model));
+    let failures = service.failures();
+    let models = service.all();
+    let has_failed = |file: &ModelFile| failures.iter().any(|failed| file.is(&failed.name, &failed.version));
+    let models: Vec<ModelStatus> = models
+        .iter()
+        .filter(|served| served.known().is_some() || !has_failed(served.file()))
+        .map(|served| served_status(service, served))
+        .collect();
     let mut devices: Vec<DeviceStatus> = (service.settings.read_devices)()
         .into_iter()
         .map(|reading| DeviceStatus {
@@ -113,41 +121,59 @@ pub(crate) fn status(service: &ModelService) -> HttpResponse {
             state,
             reason,
         },
-        models: models.chain(service.failures().into_iter().map(ModelStatus::failed)).collect(),
+        models: models.into_iter().chain(failures.into_iter().map(ModelStatus::failed)).collect(),
         devices,
     };
     response::json(StatusCode::OK, &report)
 }
 
+fn served_status(service: &ModelService, served: &ServedModel) -> ModelStatus {
+    let file = served.file();
+    let residency = service.residency(&file.id());
+    let state = match served.known().filter(|model| model.is_resident()) {
+        Some(model) if model.is_ready() => ModelState::Ready,
+        Some(_) => ModelState::Restarting,
+        None if residency.is_loading => ModelState::Loading,
+        None => ModelState::Unloaded,
+    };
+    ModelStatus {
+        name: file.name.clone(),
+        version: file.version.clone(),
+        state,
+        memory: residency.memory,
+        kept_loaded: residency.is_pinned,
+        ..served.known().map(|model| model_status(model)).unwrap_or_default()
+    }
+}
+
 fn model_status(model: &Model) -> ModelStatus {
     let totals = model.queue.metrics.totals();
+    let last_request = model.queue.usage().last_request;
+    let device = model.health.snapshot().devices.into_iter().next();
     ModelStatus {
-        name: model.name().to_owned(),
-        version: model.version().to_owned(),
-        state: if model.is_ready() { ModelState::Ready } else { ModelState::Restarting },
+        idle_s: last_request.map(|last| last.elapsed().as_secs_f64()),
         device: model.health.device_name().to_string(),
-        provider: model.health.snapshot().devices.first().map(|device| device.provider),
+        provider: device.as_ref().map(|device| device.provider),
         degraded: model.degraded(),
         batched: model.signature.batched,
         inputs: model.signature.inputs.clone(),
         outputs: model.signature.outputs.clone(),
         max_batch: model.max_rows(),
+        batch_limit: model.queue.row_limit(),
+        precision: device.and_then(|device| device.precision),
         try_range: model.settings.try_range.map(Into::into),
         takes_images: model.inputs.image.is_some(),
         totals: totals.counts,
         queue: model.queue.status(),
         latency_ms: model.queue.metrics.recent(model.queue.now()),
         batch_sizes: totals.sizes,
+        ..ModelStatus::default()
     }
 }
 
 /// Memory of a machine without a GPU.
 fn cpu_status() -> DeviceStatus {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let bytes = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
-    };
+    let bytes = |name: &str| status_bytes("/proc/meminfo", name);
     let total = bytes("MemTotal:");
     DeviceStatus {
         name: "cpu".to_owned(),
@@ -163,23 +189,30 @@ pub(crate) fn server_metadata() -> HttpResponse {
 }
 
 /// `GET /v2/models/NAME`
-pub(crate) fn model_metadata(service: &ModelService, model: &ModelName) -> Result<HttpResponse, ServeError> {
-    let model = service.model(&model.name, model.version.as_deref())?;
-    let loaded = service.loaded();
-    let versions = loaded.iter().filter(|other| other.name() == model.name()).map(|other| other.version());
+pub(crate) async fn model_metadata(
+    service: &ModelService,
+    model: &ModelName,
+) -> Result<HttpResponse, ServeError> {
+    let model = service.model(&model.name, model.version.as_deref()).await?;
+    let all = service.all();
+    let files = all.iter().map(ServedModel::file).filter(|other| other.name == model.name());
+    let versions = files.map(|other| other.version.as_str());
     Ok(response::json(StatusCode::OK, &describe::model_metadata(&model, versions)))
 }
 
 /// `GET /v2/models/NAME/ready`
 pub(crate) fn model_ready(service: &ModelService, model: &ModelName) -> Result<HttpResponse, ServeError> {
-    let model = service.model(&model.name, model.version.as_deref())?;
-    let ready = model.is_ready() && !service.is_draining();
-    Ok(response::json(probe_status(ready), &json!({"name": model.name(), "ready": ready})))
+    let served = service.find(&model.name, model.version.as_deref())?;
+    let ready = service.is_model_ready(&served);
+    Ok(response::json(probe_status(ready), &json!({"name": model.name, "ready": ready})))
 }
 
 /// `GET /v2/models/NAME/config`, in Triton's format.
-pub(crate) fn model_config(service: &ModelService, model: &ModelName) -> Result<HttpResponse, ServeError> {
-    let model = service.model(&model.name, model.version.as_deref())?;
+pub(crate) async fn model_config(
+    service: &ModelService,
+    model: &ModelName,
+) -> Result<HttpResponse, ServeError> {
+    let model = service.model(&model.name, model.version.as_deref()).await?;
     let (signature, batcher) = (&model.signature, &model.settings.batcher);
     let tensor = |spec: &TensorSpec| {
         let dims: Vec<i64> = spec.protocol_shape().into_iter().skip(usize::from(signature.batched)).collect();
@@ -205,8 +238,11 @@ pub(crate) fn model_statistics(
     model: Option<&ModelName>,
 ) -> Result<HttpResponse, ServeError> {
     let models = match model {
-        Some(model) => vec![service.model(&model.name, model.version.as_deref())?],
-        None => service.loaded().to_vec(),
+        Some(model) => {
+            let served = service.find(&model.name, model.version.as_deref())?;
+            served.known().cloned().into_iter().collect()
+        }
+        None => service.known(),
     };
     Ok(response::json(StatusCode::OK, &describe::statistics(&models)))
 }

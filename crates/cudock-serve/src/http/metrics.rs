@@ -7,15 +7,15 @@ use hyper::StatusCode;
 
 use super::response::{self, HttpResponse};
 use crate::metrics::{Exposition, ModelTotals};
-use crate::model::Model;
-use crate::service::ModelService;
+use crate::model::{Model, ModelFile};
+use crate::service::{ModelService, ResidencyReport};
 use crate::settings::DeviceReading;
 
 type ModelCount = fn(&ModelTotals) -> u64;
 type DeviceValue = fn(&DeviceReading) -> Option<f64>;
 
 /// Name, description and value of each counter of a model.
-const COUNTERS: [(&str, &str, ModelCount); 8] = [
+const COUNTERS: [(&str, &str, ModelCount); 9] = [
     ("cudock_requests_total", "Successful requests.", |totals| totals.counts.requests),
     ("cudock_rows_total", "Rows of successful requests.", |totals| totals.counts.rows),
     ("cudock_batches_total", "Batches run.", |totals| totals.counts.batches),
@@ -23,6 +23,7 @@ const COUNTERS: [(&str, &str, ModelCount); 8] = [
     ("cudock_cancelled_total", "Requests whose client disconnected.", |totals| totals.counts.canceled),
     ("cudock_failed_total", "Requests that failed in the engine.", |totals| totals.counts.failed),
     ("cudock_engine_restarts_total", "Engines restarted.", |totals| totals.restarts),
+    ("cudock_split_batches_total", "Batches run in parts for lack of device memory.", |totals| totals.splits),
     (REJECTED, "Requests rejected because the queue or the memory budget was full.", |totals| {
         totals.counts.rejected
     }),
@@ -40,9 +41,9 @@ const GPU_GAUGES: [(&str, &str, DeviceValue); 3] = [
 
 /// `GET /metrics`
 pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
-    let loaded = service.loaded();
+    let known = service.known();
     let models: Vec<(&Arc<Model>, ModelTotals)> =
-        loaded.iter().map(|model| (model, model.queue.metrics.totals())).collect();
+        known.iter().map(|model| (model, model.queue.metrics.totals())).collect();
     let mut page = Exposition::default();
     for (name, help, count) in COUNTERS {
         page.family(name, "counter", help);
@@ -58,6 +59,15 @@ pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
     for (model, _) in &models {
         page.sample("cudock_queue_rows", &labels(model), model.queue.status().rows as f64);
     }
+    page.family(
+        "cudock_max_batch_rows",
+        "gauge",
+        "Most rows of a batch: the setting, or what fits into memory.",
+    );
+    for (model, _) in &models {
+        let rows = model.queue.row_limit().unwrap_or(usize::MAX).min(model.max_rows());
+        page.sample("cudock_max_batch_rows", &labels(model), rows as f64);
+    }
     page.family("cudock_model_ready", "gauge", "Whether an engine runs the model.");
     for (model, _) in &models {
         page.sample("cudock_model_ready", &labels(model), f64::from(model.is_ready()));
@@ -72,6 +82,7 @@ pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
             page.histogram("cudock_request_seconds", &[name, version, ("stage", stage)], histogram);
         }
     }
+    write_residency(service, &mut page);
     let readings = (service.settings.read_devices)();
     for (name, help, value) in GPU_GAUGES {
         page.family(name, "gauge", help);
@@ -84,6 +95,33 @@ pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
     page.family("cudock_held_bytes", "gauge", "Bytes of requests being read, queued or running.");
     page.sample("cudock_held_bytes", &[], service.resources.budget.held() as f64);
     response::full(StatusCode::OK, "text/plain; version=0.0.4", page.into_text())
+}
+
+type ResidencyValue = fn(&ResidencyReport) -> u64;
+
+/// Name, kind, description and value of what is known about the memory of each model.
+const RESIDENCY: [(&str, &str, &str, ResidencyValue); 3] = [
+    ("cudock_model_loads_total", "counter", "Times the model was loaded.", |report| report.loads),
+    ("cudock_model_unloads_total", "counter", "Times the model was unloaded.", |report| report.unloads),
+    ("cudock_model_memory_bytes", "gauge", "Memory of the loaded model on each of its devices.", |report| {
+        report.memory.unwrap_or(0)
+    }),
+];
+
+fn write_residency(service: &ModelService, page: &mut Exposition) {
+    let models = service.all();
+    let reports: Vec<(&ModelFile, ResidencyReport)> =
+        models.iter().map(|served| (served.file(), service.residency(&served.file().id()))).collect();
+    for (name, kind, help, value) in RESIDENCY {
+        page.family(name, kind, help);
+        for (file, report) in &reports {
+            let labels = [("model", &*file.name), ("version", &*file.version)];
+            page.sample(name, &labels, value(report) as f64);
+        }
+    }
+    let loaded = models.iter().filter(|served| served.is_resident()).count();
+    page.family("cudock_models_loaded", "gauge", "Loaded models.");
+    page.sample("cudock_models_loaded", &[], loaded as f64);
 }
 
 fn labels(model: &Model) -> [(&str, &str); 2] {

@@ -93,16 +93,23 @@ fn status_of(error: &ServeError) -> StatusCode {
         ServeError::ModelNotFound { .. } | ServeError::VersionNotFound { .. } | ServeError::NotFound(_) => {
             StatusCode::NOT_FOUND
         }
-        ServeError::NotReady { .. } | ServeError::Draining => StatusCode::SERVICE_UNAVAILABLE,
+        ServeError::NotReady { .. }
+        | ServeError::NoGpu { .. }
+        | ServeError::NotLoaded { .. }
+        | ServeError::Draining => StatusCode::SERVICE_UNAVAILABLE,
+        ServeError::KeptLoaded(_) => StatusCode::CONFLICT,
         ServeError::RequestError(RequestError::TooLarge { .. })
-        | ServeError::Input(InputError::TooLarge(_)) => StatusCode::PAYLOAD_TOO_LARGE,
+        | ServeError::Input(InputError::TooLarge(_))
+        | ServeError::DeviceMemory(_) => StatusCode::PAYLOAD_TOO_LARGE,
         ServeError::Input(InputError::Unsupported(_)) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ServeError::RequestError(_)
         | ServeError::Input(InputError::Invalid(_))
         | ServeError::AmbiguousModel(_) => StatusCode::BAD_REQUEST,
         ServeError::ResponseError(_) | ServeError::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
         ServeError::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
-        ServeError::Engine(_) | ServeError::Reload { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        ServeError::Engine(_) | ServeError::Reload { .. } | ServeError::LoadFailed { .. } => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
         ServeError::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
     }
 }

@@ -25,6 +25,7 @@ pub(crate) enum Route {
     Infer(ModelName),
     RepositoryIndex,
     Load(String),
+    Unload(String),
 }
 
 /// A model in a path.
@@ -51,10 +52,7 @@ impl Route {
             ["v2"] => Self::ServerMetadata,
             ["v2", "repository", "index"] => Self::RepositoryIndex,
             ["v2", "repository", "models", name, "load"] => Self::Load(percent_decode(name)?),
-            ["v2", "repository", "models", _, "unload"] => {
-                let hint = "to unload a model, remove its file from the model directory (with --watch)";
-                return Err(ServeError::NotFound(hint.to_owned()));
-            }
+            ["v2", "repository", "models", name, "unload"] => Self::Unload(percent_decode(name)?),
             ["v2", "models", name, "versions", version, rest @ ..] => {
                 Self::of_model(parse_model_name(name, Some(version))?, rest, path)?
             }
@@ -82,7 +80,9 @@ impl Route {
 
     fn allowed(&self) -> &'static str {
         match self {
-            Self::Predict(_) | Self::Infer(_) | Self::RepositoryIndex | Self::Load(_) => "POST",
+            Self::Predict(_) | Self::Infer(_) | Self::RepositoryIndex | Self::Load(_) | Self::Unload(_) => {
+                "POST"
+            }
             _ => "GET, HEAD",
         }
     }
@@ -135,6 +135,7 @@ mod tests {
         assert_eq!(get("/v2/models/m/stats"), Route::ModelStatistics(Some(model("m", None))));
         assert_eq!(post("/v2/models/m/infer"), Route::Infer(model("m", None)));
         assert_eq!(post("/v2/repository/models/m/load"), Route::Load("m".to_owned()));
+        assert_eq!(post("/v2/repository/models/m/unload"), Route::Unload("m".to_owned()));
     }
 
     #[test]

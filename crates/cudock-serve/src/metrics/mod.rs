@@ -35,6 +35,7 @@ pub(crate) struct ModelMetrics {
     canceled: AtomicU64,
     failed: AtomicU64,
     restarts: AtomicU64,
+    splits: AtomicU64,
     batches: Mutex<Batches>,
 }
 
@@ -106,6 +107,7 @@ pub(crate) struct BatchSize {
 pub(crate) struct ModelTotals {
     pub(crate) counts: RequestCounts,
     pub(crate) restarts: u64,
+    pub(crate) splits: u64,
     pub(crate) stages: Stages,
     /// In ascending order.
     pub(crate) sizes: Vec<BatchSize>,
@@ -130,6 +132,11 @@ impl ModelMetrics {
 
     pub(crate) fn restarted(&self) {
         self.restarts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A batch ran in parts because it did not fit into the device's memory.
+    pub(crate) fn split(&self) {
+        self.splits.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn batch(&self, times: &BatchTimes<impl Iterator<Item = Time> + Clone>) {
@@ -177,6 +184,7 @@ impl ModelMetrics {
                 ..batches.counts
             },
             restarts: self.restarts.load(Ordering::Relaxed),
+            splits: self.splits.load(Ordering::Relaxed),
             stages: batches.stages.clone(),
             sizes: batches.sizes.clone(),
         }

@@ -1,10 +1,13 @@
-//! Keeps an engine running: starts it, warms it up, watches its lanes, and restarts it when it dies.
+//! Keeps an engine running: starts it, warms it up, watches its lanes, and restarts it when it dies or takes too much
+//! memory.
 
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cudock_engine::{Engine, EngineError, ExitCheck, Lane, RowCheck, check_rows};
+use cudock_engine::{
+    DeviceInfo, Engine, EngineError, ExitCheck, Lane, OutputSink, RowCheck, check_rows, skip_reasons,
+};
 use cudock_server::Log;
 use cudock_tensor::Signature;
 
@@ -12,6 +15,8 @@ use super::health::ModelHealth;
 use super::lane::LaneContext;
 use super::queue::Queue;
 use super::repository::ModelFile;
+use crate::ServeError;
+use crate::service::status_bytes;
 use crate::settings::{ModelSettings, StartEngine};
 
 /// What all engines of a model share.
@@ -28,11 +33,22 @@ pub(crate) struct EngineManager {
 const RESTART_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// Interval at which an engine's process is checked.
-const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+/// Pause after a failed attempt to start the successor of an engine that takes too much memory.
+const SUCCESSOR_PAUSE: Duration = Duration::from_secs(30);
 
 pub(crate) struct WarmEngine {
     engine: Box<dyn Engine>,
     lanes: Vec<Box<dyn Lane>>,
+}
+
+/// Why an engine ended.
+enum EngineEnd {
+    /// There is no more work.
+    Closed,
+    Lost(EngineError),
+    /// It took too much memory; its successor is ready.
+    Outgrown(WarmEngine),
 }
 
 impl EngineManager {
@@ -43,7 +59,12 @@ impl EngineManager {
         gpu: u32,
         first: Option<&Signature>,
     ) -> Result<(WarmEngine, Signature), EngineError> {
-        let mut engine = (self.start)(&self.settings.engine_on(gpu, &self.file.path))?;
+        let mut engine = (self.start)(&self.settings.engine_on(gpu, &self.file.path), &self.output_sink())?;
+        let device = engine.device();
+        if self.settings.engine.require_gpu && !device.provider.is_gpu() {
+            return Err(EngineError::NoGpu(skip_reasons(&device.skipped_providers)));
+        }
+        self.log_precision(device);
         let mut signature = engine.signature().clone();
         let mut lanes = engine.take_lanes();
         signature.batched = match first {
@@ -65,8 +86,9 @@ impl EngineManager {
         if let Some(lane) = lanes.first_mut().filter(|_| closed && signature.batched) {
             for &rows in &sizes {
                 let begun = Instant::now();
-                cudock_engine::warm_up(lane.as_mut(), &signature, &[rows], limit)?;
-                times.push((rows, begun.elapsed()));
+                if cudock_engine::warm_up(lane.as_mut(), &signature, &[rows], limit)?.contains(&rows) {
+                    times.push((rows, begun.elapsed()));
+                }
             }
         }
         self.queue.record_batch_times(&times);
@@ -95,6 +117,35 @@ impl EngineManager {
         Ok(shares)
     }
 
+    /// Writes what an engine prints to the log.
+    fn output_sink(&self) -> OutputSink {
+        let (log, name) = (self.log.clone(), self.file.name.clone());
+        Arc::new(move |stream, text| {
+            log.event("engine_output", &[("model", &name), ("stream", stream), ("text", text)]);
+        })
+    }
+
+    /// Logs how the results of a converted model differ, or why it is not used.
+    fn log_precision(&self, device: &DeviceInfo) {
+        let Some(report) = &device.precision else { return };
+        let difference = report.difference.as_ref();
+        let number = |number: f64| format!("{number:.3e}");
+        let count = |count: u64| Some(count.to_string()).filter(|_| count > 0);
+        let fields = [
+            ("requested", Some(report.requested.clone())),
+            ("used", Some(report.used.clone())),
+            ("reason", report.reason.clone()),
+            ("max_absolute", difference.map(|difference| number(difference.max_absolute))),
+            ("max_relative", difference.map(|difference| number(difference.max_relative))),
+            ("same_result", difference.and_then(|difference| difference.same_result.map(number))),
+            ("clamped_weights", count(report.clamped_weights)),
+            ("raised_weights", count(report.raised_weights)),
+        ];
+        let fields: Vec<_> =
+            fields.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?))).collect();
+        self.log_event("precision", &fields);
+    }
+
     fn log_event(&self, name: &str, fields: &[(&str, &str)]) {
         let model = [("model", &*self.file.name), ("version", &self.file.version)];
         self.log.event(name, &[&model[..], fields].concat());
@@ -108,35 +159,48 @@ impl EngineManager {
         signature: &Arc<Signature>,
         padding: &Arc<Vec<Vec<u8>>>,
     ) {
-        while let Some(failure) = self.run(warm, signature, padding) {
-            let failure = failure.to_string();
-            self.queue.metrics.restarted();
-            self.health.engine_lost(gpu, &failure);
-            self.log_event("engine_lost", &[("error", &failure)]);
-            let lost = Instant::now();
-            let Some(next) = self.restart(gpu, signature) else { return };
-            warm = next;
-            self.log_event("engine_replaced", &[("after_ms", &lost.elapsed().as_millis().to_string())]);
+        loop {
+            let ended = self.run(gpu, warm, signature, padding);
+            let since = Instant::now();
+            warm = match ended {
+                EngineEnd::Closed => return,
+                EngineEnd::Outgrown(successor) => {
+                    self.queue.metrics.restarted();
+                    successor
+                }
+                EngineEnd::Lost(failure) => {
+                    let failure = failure.to_string();
+                    self.queue.metrics.restarted();
+                    self.health.engine_lost(gpu, &failure);
+                    self.log_event("engine_lost", &[("error", &failure)]);
+                    let Some(next) = self.restart(gpu, signature) else { return };
+                    next
+                }
+            };
+            self.log_event("engine_replaced", &[("after_ms", &since.elapsed().as_millis().to_string())]);
         }
     }
 
-    /// Runs the lanes of one engine; returns the error that ended it, or `None` if there is no more work.
+    /// Runs the lanes of one engine.
     fn run(
         self: &Arc<Self>,
+        gpu: u32,
         warm: WarmEngine,
         signature: &Arc<Signature>,
         padding: &Arc<Vec<Vec<u8>>>,
-    ) -> Option<EngineError> {
+    ) -> EngineEnd {
         let WarmEngine { engine, lanes } = warm;
         let number = self.queue.engine_started();
         self.health.engine_started(engine.device(), engine.process());
-        let failures = thread::scope(|scope| {
-            let watcher = engine
-                .exit_check()
-                .map(|has_exited| scope.spawn(move || self.watch_for_exit(&has_exited, number)));
+        let process = engine.process();
+        let ends = thread::scope(|scope| {
+            let watcher = engine.exit_check().map(|has_exited| {
+                scope.spawn(move || self.watch(gpu, number, process, &has_exited, signature))
+            });
             let handles: Vec<_> = lanes
                 .into_iter()
                 .map(|mut lane| {
+                    let manager = Arc::clone(self);
                     let context = LaneContext {
                         queue: Arc::clone(&self.queue),
                         signature: Arc::clone(signature),
@@ -144,57 +208,107 @@ impl EngineManager {
                         padding: Arc::clone(padding),
                         limit: self.settings.engine_timeout,
                         engine: number,
+                        on_limited: Box::new(move |rows| {
+                            manager.log_event("batch_limited", &[("rows", &rows.to_string())]);
+                        }),
                     };
                     scope.spawn(move || {
                         let result = context.run_batches(lane.as_mut());
                         if result.is_err() {
                             context.queue.engine_ended(number);
                         }
-                        result.err()
+                        result.err().map(EngineEnd::Lost)
                     })
                 })
                 .collect();
-            let mut failures: Vec<_> =
+            let lost: Vec<_> =
                 handles.into_iter().filter_map(|handle| handle.join().ok().flatten()).collect();
             self.queue.engine_ended(number);
-            if let Some(watcher) = watcher {
+            let watched = watcher.and_then(|watcher| {
                 watcher.thread().unpark();
-                failures.extend(watcher.join().ok().flatten());
+                watcher.join().ok().flatten()
+            });
+            // A successor is ready whatever happened since.
+            match watched {
+                Some(EngineEnd::Outgrown(_)) => watched.into_iter().chain(lost).collect(),
+                _ => lost.into_iter().chain(watched).collect::<Vec<_>>(),
             }
-            failures
         });
-        failures.into_iter().next()
+        ends.into_iter().next().unwrap_or(EngineEnd::Closed)
     }
 
-    /// Notices that an idle engine died, and ends its lanes.
-    fn watch_for_exit(&self, has_exited: &ExitCheck, number: u64) -> Option<EngineError> {
+    /// Notices that an idle engine died, or that one takes too much memory, and ends its lanes.
+    fn watch(
+        &self,
+        gpu: u32,
+        number: u64,
+        process: Option<u32>,
+        has_exited: &ExitCheck,
+        signature: &Signature,
+    ) -> Option<EngineEnd> {
+        let mut paused_until = Instant::now();
         while self.queue.has_engine(number) {
             if has_exited() {
                 self.queue.engine_ended(number);
-                return Some(EngineError::Died("while it was idle".to_owned()));
+                return Some(EngineEnd::Lost(EngineError::Died("while it was idle".to_owned())));
             }
-            thread::park_timeout(EXIT_CHECK_INTERVAL);
+            let excess = self.settings.engine_memory.zip(process.and_then(private_memory));
+            if let Some((limit, used)) = excess.filter(|(limit, used)| used > limit)
+                && Instant::now() >= paused_until
+            {
+                let (used, limit) = (used.to_string(), limit.to_string());
+                self.log_event("engine_memory", &[("bytes", &used), ("limit", &limit)]);
+                match self.start_again(gpu, signature) {
+                    Ok(successor) => {
+                        self.queue.engine_ended(number);
+                        return Some(EngineEnd::Outgrown(successor));
+                    }
+                    Err(error) => self.log_event("engine_not_started", &[("error", &error.to_string())]),
+                }
+                paused_until = Instant::now() + SUCCESSOR_PAUSE;
+            }
+            thread::park_timeout(PROCESS_CHECK_INTERVAL);
         }
         None
+    }
+
+    /// Starts an engine of a model whose signature is known.
+    pub(crate) fn start_again(&self, gpu: u32, signature: &Signature) -> Result<WarmEngine, EngineError> {
+        let (warm, found) = self.start(gpu, Some(signature))?;
+        if found == *signature {
+            return Ok(warm);
+        }
+        let reason = "the inputs or outputs of the model file have changed; reload the model".to_owned();
+        Err(EngineError::Load { model: self.file.path.clone(), reason })
     }
 
     /// Retries until an engine runs again; `None` once the model is closing.
     fn restart(&self, gpu: u32, signature: &Signature) -> Option<WarmEngine> {
         let mut pause = RESTART_BACKOFF.0;
         loop {
-            let reason = match self.start(gpu, Some(signature)) {
-                Ok((warm, found)) if found == *signature => return Some(warm),
-                Ok(_) => "the inputs or outputs of the model file have changed; reload the model".to_owned(),
-                Err(error) => error.to_string(),
+            let error = match self.start_again(gpu, signature) {
+                Ok(warm) => return Some(warm),
+                Err(error) => error,
             };
+            let reason = error.to_string();
             self.health.engine_lost(gpu, &reason);
-            self.log.event("engine_not_started", &[("model", &self.file.name), ("error", &reason)]);
+            self.log_event("engine_not_started", &[("error", &reason)]);
+            if let EngineError::NoGpu(reason) = error
+                && self.health.reject_without_gpu(&reason)
+            {
+                self.queue.fail_all(&ServeError::NoGpu { name: self.file.name.clone(), reason });
+            }
             if self.health.is_closing() {
-                self.queue.fail_all(&crate::ServeError::NotReady { name: self.file.name.clone(), reason });
+                self.queue.fail_all(&ServeError::NotReady { name: self.file.name.clone(), reason });
                 return None;
             }
             thread::sleep(pause);
             pause = (pause * 2).min(RESTART_BACKOFF.1);
         }
     }
+}
+
+/// Memory of a process in bytes, without what it shares with the server and the files it maps.
+fn private_memory(process: u32) -> Option<u64> {
+    status_bytes(&format!("/proc/{process}/status"), "RssAnon:")
 }

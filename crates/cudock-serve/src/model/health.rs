@@ -1,5 +1,6 @@
 //! The health of a model's engines.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cudock_engine::DeviceInfo;
@@ -9,6 +10,8 @@ use cudock_base::lock;
 #[derive(Default)]
 pub(crate) struct ModelHealth {
     engines: Mutex<EngineList>,
+    /// Whether there is a `missing_gpu`.
+    is_gpu_missing: AtomicBool,
     /// Whether the model is being replaced or the server is shutting down.
     pub(crate) closing: Mutex<bool>,
 }
@@ -17,6 +20,8 @@ pub(crate) struct ModelHealth {
 struct EngineList {
     running: Vec<RunningEngine>,
     engine_lost: Option<String>,
+    /// Why a required GPU is not used.
+    missing_gpu: Option<String>,
     /// The device name in responses; that of the last engine while none runs.
     name: Option<Arc<str>>,
 }
@@ -39,6 +44,8 @@ impl ModelHealth {
     pub(crate) fn engine_started(&self, device: &DeviceInfo, process: Option<u32>) {
         let mut engines = lock(&self.engines);
         engines.engine_lost = None;
+        engines.missing_gpu = None;
+        self.is_gpu_missing.store(false, Ordering::Relaxed);
         engines.name = Some(device.name.as_str().into());
         engines.running.retain(|running| running.device.gpu != device.gpu);
         engines.running.push(RunningEngine { device: device.clone(), process });
@@ -48,6 +55,36 @@ impl ModelHealth {
         let mut engines = lock(&self.engines);
         engines.engine_lost = Some(reason.to_owned());
         engines.running.retain(|running| running.device.gpu.is_some_and(|other| other != gpu));
+    }
+
+    /// Rejects requests until an engine runs again, unless one runs on another GPU. Returns whether it does.
+    pub(crate) fn reject_without_gpu(&self, reason: &str) -> bool {
+        let mut engines = lock(&self.engines);
+        let rejects = engines.running.is_empty();
+        engines.missing_gpu = rejects.then(|| reason.to_owned());
+        self.is_gpu_missing.store(rejects, Ordering::Relaxed);
+        rejects
+    }
+
+    /// Why requests are rejected, if a required GPU is missing.
+    pub(crate) fn missing_gpu(&self) -> Option<String> {
+        // Nearly always false, and asked by every request.
+        if !self.is_gpu_missing.load(Ordering::Relaxed) {
+            return None;
+        }
+        lock(&self.engines).missing_gpu.clone()
+    }
+
+    /// Forgets the engines of a model that was unloaded.
+    pub(crate) fn engines_ended(&self) {
+        let mut engines = lock(&self.engines);
+        (engines.running, engines.engine_lost) = (Vec::new(), None);
+    }
+
+    /// Whether each running engine uses a GPU, and its process.
+    pub(crate) fn engines(&self) -> Vec<(bool, Option<u32>)> {
+        let engines = lock(&self.engines);
+        engines.running.iter().map(|running| (running.device.provider.is_gpu(), running.process)).collect()
     }
 
     pub(crate) fn device_name(&self) -> Arc<str> {

@@ -9,29 +9,33 @@ mod repository;
 mod shapes;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use cudock_base::{FileStamp, lock};
-use cudock_engine::Provider;
+use cudock_engine::{EngineError, Provider, skip_reasons};
+use cudock_model::{is_python_model, python_files};
 use cudock_server::Log;
 use cudock_tensor::{InferenceRequest, InferenceResponse, Signature, Tensor};
 
-use self::engine_manager::EngineManager;
+use self::engine_manager::{EngineManager, WarmEngine};
 use self::health::ModelHealth;
 use self::inputs::ModelInputs;
-pub(crate) use self::queue::Queue;
-use self::queue::{PendingRequest, Submission, SubmitError};
+use self::queue::{Attempt, PendingRequest, Submission};
+pub(crate) use self::queue::{Queue, Unanswered};
 pub use self::repository::RepositoryError;
-pub(crate) use self::repository::{ModelFile, compare_versions, find_models};
+pub(crate) use self::repository::{ModelFile, ModelId, compare_versions, find_models};
 use self::shapes::RowShapes;
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
 use crate::read_tracker::ReadTracker;
+use crate::service::Loader;
 use crate::settings::{ModelSettings, StartEngine};
 
-/// A served model: one version of one name. A reload creates a new one.
+/// A served model: one version of one name. A reload creates a new one. While it is unloaded it has no engines, and
+/// requests wait in its queue.
 pub(crate) struct Model {
     pub(crate) file: ModelFile,
     pub(crate) stamps: FileStamps,
@@ -40,18 +44,25 @@ pub(crate) struct Model {
     pub(crate) inputs: ModelInputs,
     pub(crate) queue: Arc<Queue>,
     pub(crate) health: Arc<ModelHealth>,
+    manager: Arc<EngineManager>,
     engine_threads: Mutex<Vec<JoinHandle<()>>>,
+    is_resident: AtomicBool,
+    loader: Arc<Loader>,
     successor: OnceLock<Arc<Self>>,
 }
 
-/// Identifies the current files of a model: the model file, external weights and settings.
+/// Identifies the current files of a model: the model file, external weights or code, and settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamps(Vec<(PathBuf, Option<FileStamp>)>);
 
 impl FileStamps {
     pub(crate) fn of(found: &ModelFile) -> Self {
-        let weights = cudock_model::onnx::external_files(&found.path);
-        let files = std::iter::once(found.path.clone()).chain(weights).chain(found.settings_file());
+        let others = if is_python_model(&found.path) {
+            python_files(&found.path)
+        } else {
+            cudock_model::onnx::external_files(&found.path)
+        };
+        let files = std::iter::once(found.path.clone()).chain(others).chain(found.settings_file());
         Self(files.map(|file| (file.clone(), FileStamp::of(&file))).collect())
     }
 
@@ -73,6 +84,7 @@ impl Model {
         settings: &ModelSettings,
         start: &StartEngine,
         log: &Log,
+        loader: &Arc<Loader>,
     ) -> Result<Self, ServeError> {
         let not_loaded = |reason: String| ServeError::NotReady { name: found.name.clone(), reason };
         let stamps = FileStamps::of(found).and(settings.inputs.files());
@@ -89,30 +101,17 @@ impl Model {
         let mut warm = Vec::new();
         let mut signature: Option<Arc<Signature>> = None;
         for &gpu in &settings.gpus {
-            let (engine, found) =
-                manager.start(gpu, signature.as_deref()).map_err(|error| not_loaded(error.to_string()))?;
+            let (engine, found) = manager.start(gpu, signature.as_deref()).map_err(|error| match error {
+                EngineError::NoGpu(reason) => ServeError::NoGpu { name: found.name.clone(), reason },
+                error => not_loaded(error.to_string()),
+            })?;
             signature.get_or_insert_with(|| Arc::new(found));
             warm.push((gpu, engine));
         }
         let signature = signature.ok_or_else(|| not_loaded("no device configured".to_owned()))?;
         let inputs =
             ModelInputs::load(&settings.inputs, &signature).map_err(|error| not_loaded(error.to_string()))?;
-        let padding = Arc::new(inputs.padding());
-        let mut engine_threads = Vec::new();
-        for (gpu, engine) in warm {
-            let (manager, signature) = (Arc::clone(&manager), Arc::clone(&signature));
-            let padding = Arc::clone(&padding);
-            let thread = thread::Builder::new().name(format!("engine {gpu}"));
-            let handle = thread
-                .spawn(move || manager.run_until_closed(gpu, engine, &signature, &padding))
-                .map_err(|error| not_loaded(format!("cannot start a thread: {error}")))?;
-            engine_threads.push(handle);
-        }
-        // The engines report themselves from their threads; the model is ready once they have.
-        while health.snapshot().devices.is_empty() {
-            thread::sleep(Duration::from_micros(200));
-        }
-        Ok(Self {
+        let model = Self {
             file: found.clone(),
             stamps,
             settings: settings.clone(),
@@ -120,9 +119,50 @@ impl Model {
             inputs,
             queue,
             health,
-            engine_threads: Mutex::new(engine_threads),
+            manager,
+            engine_threads: Mutex::default(),
+            is_resident: AtomicBool::new(true),
+            loader: Arc::clone(loader),
             successor: OnceLock::new(),
-        })
+        };
+        model.run_engines(warm)?;
+        Ok(model)
+    }
+
+    /// Starts the engines again after [`Self::unload`]. Blocks until they are ready.
+    pub(crate) fn resume(&self) -> Result<(), ServeError> {
+        let start = |&gpu: &u32| Ok((gpu, self.manager.start_again(gpu, &self.signature)?));
+        let warm: Result<Vec<_>, EngineError> = self.settings.gpus.iter().map(start).collect();
+        let warm = warm.map_err(|error| self.not_ready(error.to_string()))?;
+        self.queue.resume();
+        let running = self.run_engines(warm);
+        if running.is_err() {
+            self.unload();
+        }
+        self.is_resident.store(running.is_ok(), Ordering::Release);
+        running
+    }
+
+    fn run_engines(&self, warm: Vec<(u32, WarmEngine)>) -> Result<(), ServeError> {
+        let padding = Arc::new(self.inputs.padding());
+        for (gpu, engine) in warm {
+            let (manager, signature) = (Arc::clone(&self.manager), Arc::clone(&self.signature));
+            let padding = Arc::clone(&padding);
+            let thread = thread::Builder::new().name(format!("engine {gpu}"));
+            let handle = thread
+                .spawn(move || manager.run_until_closed(gpu, engine, &signature, &padding))
+                .map_err(|error| self.not_ready(format!("cannot start a thread: {error}")))?;
+            lock(&self.engine_threads).push(handle);
+        }
+        // The engines report themselves from their threads; the model is ready once they have.
+        while self.health.snapshot().devices.is_empty() {
+            thread::sleep(Duration::from_micros(200));
+        }
+        Ok(())
+    }
+
+    fn not_ready(&self, reason: String) -> ServeError {
+        ServeError::NotReady { name: self.file.name.clone(), reason }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -143,6 +183,11 @@ impl Model {
         !self.health.snapshot().devices.is_empty()
     }
 
+    /// Whether it is loaded; an engine that is lost is replaced.
+    pub(crate) fn is_resident(&self) -> bool {
+        self.is_resident.load(Ordering::Acquire)
+    }
+
     /// Why a requested GPU is not used.
     pub(crate) fn degraded(&self) -> Option<String> {
         let health = self.health.snapshot();
@@ -153,9 +198,7 @@ impl Model {
         if !self.settings.wants_gpu() {
             return None;
         }
-        let skipped = device.skipped_providers.iter();
-        let reasons: Vec<_> = skipped.map(|(provider, reason)| format!("{provider:?}: {reason}")).collect();
-        Some(format!("a GPU was requested and is not used: {}", reasons.join("; ")))
+        Some(format!("a GPU was requested and is not used: {}", skip_reasons(&device.skipped_providers)))
     }
 
     /// Runs a request whose first bytes arrived at `received`; its deadline counts from there. Dropping the future
@@ -165,37 +208,50 @@ impl Model {
         request: InferenceRequest,
         received: Instant,
     ) -> Result<InferenceResponse, ServeError> {
+        if let Some(reason) = self.health.missing_gpu() {
+            return Err(ServeError::NoGpu { name: self.file.name.clone(), reason });
+        }
         let deadline = request.timeout.and_then(|timeout| received.checked_add(timeout));
         let (rows, priority, mut inputs) = (request.rows, request.priority, request.inputs);
         let mut model = self;
         loop {
+            if !model.is_resident() {
+                model.loader.check(&model.file.id())?;
+            }
             let bucket = model.bucket(&inputs);
-            let pending = Submission::submit(&model.queue, |sender| PendingRequest {
+            let submitted = Submission::submit(&model.queue, |sender| PendingRequest {
                 inputs,
                 rows,
                 bucket,
                 priority,
                 deadline: deadline.map(|instant| model.queue.time(instant)),
                 received: model.queue.time(received),
-                suspect: false,
+                attempt: Attempt::First,
                 sender,
             });
-            match pending {
+            let result = match submitted {
                 Ok(pending) => {
                     ReadTracker::on_submitted(&model.queue);
-                    return pending.result(deadline).await;
+                    if !model.is_resident() {
+                        model.loader.wake();
+                    }
+                    pending.result(deadline).await
                 }
-                Err(SubmitError::Rejected(error)) => return Err(error),
-                // The model was replaced between lookup and submission: the successor takes the request if its
-                // signature is the same.
-                Err(SubmitError::Closed(waiting)) => match model.successor.get() {
+                Err(unanswered) => Err(unanswered),
+            };
+            match result {
+                Ok(response) => return Ok(response),
+                Err(Unanswered::Failed(error)) => return Err(error),
+                // The model was replaced before the request ran: the successor takes the request if its signature is
+                // the same.
+                Err(Unanswered::Returned(returned)) => match model.successor.get() {
                     Some(next) if next.signature == model.signature => {
-                        inputs = waiting.inputs;
+                        inputs = returned;
                         model = next;
                     }
                     Some(_) => {
                         let reason = "it was just replaced by a model with other inputs".to_owned();
-                        return Err(ServeError::NotReady { name: self.file.name.clone(), reason });
+                        return Err(self.not_ready(reason));
                     }
                     None => return Err(ServeError::Draining),
                 },
@@ -217,10 +273,27 @@ impl Model {
         RowShapes::of(inputs, &self.signature, &self.settings.pad_sizes).bucket()
     }
 
-    /// Accepts no more requests, runs the queued ones, and ends the engines. Blocks.
+    /// Runs the queued requests and ends the engines. Requests that arrive meanwhile stay in the queue. Blocks.
+    pub(crate) fn unload(&self) {
+        // Before the queue is paused, so that whoever submits a request after that wakes the loader.
+        self.is_resident.store(false, Ordering::Release);
+        *lock(&self.health.closing) = true;
+        self.queue.pause();
+        self.join_engines();
+        self.health.engines_ended();
+        *lock(&self.health.closing) = false;
+    }
+
+    /// Accepts no more requests, runs the queued ones, and ends the engines. Without engines, it returns the queued ones.
+    /// Blocks.
     pub(crate) fn close(&self) {
         *lock(&self.health.closing) = true;
         self.queue.close();
+        self.join_engines();
+        self.queue.return_all();
+    }
+
+    fn join_engines(&self) {
         for manager in std::mem::take(&mut *lock(&self.engine_threads)) {
             // A thread that panicked has nothing left to run.
             let _ = manager.join();

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use cudock_base::lock;
 use cudock_batcher::{AdmissionError, Arrival, Batcher, BatcherSettings, LaneAction, Ticket, Time};
 use cudock_server::HttpRejection;
-use cudock_tensor::{InferenceResponse, Tensor};
+use cudock_tensor::Tensor;
 use slab::Slab;
 
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
 use crate::page::status::QueueStatus;
 use crate::reply::{self, InferenceResult, ReplyBatch, ReplyReceiver, ReplySender};
+use crate::service::Usage;
 
 /// Time for which one rejection applies to other requests, too, in nanoseconds.
 const REJECTION_VALIDITY: u64 = 1_000_000;
@@ -42,6 +43,9 @@ struct QueueState {
     generation: u32,
     sleeping: usize,
     closed: bool,
+    /// Requests that are run before the lanes end, because the model is unloaded; `None` while it is loaded.
+    runs_left: Option<usize>,
+    last_request: Option<Instant>,
     /// Engines whose lanes may take batches, and the number of the next engine.
     engines: Vec<u64>,
     next_engine: u64,
@@ -54,9 +58,18 @@ pub(crate) struct PendingRequest {
     pub(crate) priority: u32,
     pub(crate) deadline: Option<Time>,
     pub(crate) received: Time,
-    /// Whether an engine has already failed on a batch with this request in it.
-    pub(crate) suspect: bool,
+    pub(crate) attempt: Attempt,
     pub(crate) sender: ReplySender,
+}
+
+/// How a request runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    First,
+    /// Again with the other requests of its batch, whose engine died or hung: most often for another reason.
+    Together,
+    /// Again with nothing else in the engine, because one of the requests of its batch may be at fault.
+    Alone,
 }
 
 impl PendingRequest {
@@ -84,12 +97,17 @@ pub(crate) struct RunnableBatch {
     pub(crate) dispatched: Time,
     /// Estimated time, if the batcher has seen such batches.
     pub(crate) expected: Option<Duration>,
+    pub(crate) bucket: u64,
+    /// Most rows of its bucket that fit into the device's memory, if that is known.
+    pub(crate) row_limit: Option<usize>,
 }
 
-pub(crate) enum SubmitError {
-    /// The queue is closed because the model was replaced or the server is shutting down. The request is returned.
-    Closed(PendingRequest),
-    Rejected(ServeError),
+/// What became of a request without a response.
+#[derive(Clone)]
+pub(crate) enum Unanswered {
+    /// It did not run, because the model was replaced or the server is shutting down. These are its inputs.
+    Returned(Vec<Tensor>),
+    Failed(ServeError),
 }
 
 impl Queue {
@@ -102,6 +120,8 @@ impl Queue {
                 generation: 0,
                 sleeping: 0,
                 closed: false,
+                runs_left: None,
+                last_request: None,
                 engines: Vec::new(),
                 next_engine: 0,
             }),
@@ -124,16 +144,18 @@ impl Queue {
         Time(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    pub(crate) fn submit(&self, request: PendingRequest) -> Result<(), SubmitError> {
-        let now = self.now();
+    pub(crate) fn submit(&self, request: PendingRequest) -> Result<(), Unanswered> {
+        let instant = Instant::now();
+        let now = self.time(instant);
         let mut state = lock(&self.state);
         if state.closed {
-            return Err(SubmitError::Closed(request));
+            return Err(Unanswered::Returned(request.inputs));
         }
+        state.last_request = Some(instant);
         let ticket = state.next_ticket();
         if let Err(error) = state.batcher.admit(now, request.arrival(ticket)) {
             drop(state);
-            return Err(SubmitError::Rejected(self.reject(error)));
+            return Err(Unanswered::Failed(self.reject(error)));
         }
         state.insert_request(ticket, request);
         self.submitted.fetch_add(1, Ordering::Relaxed);
@@ -210,7 +232,7 @@ impl Queue {
         let mut expired = Vec::new();
         let mut state = lock(&self.state);
         loop {
-            if !state.engines.contains(&engine) {
+            if !state.engines.contains(&engine) || state.runs_left == Some(0) {
                 return None;
             }
             let now = self.now();
@@ -221,16 +243,18 @@ impl Queue {
                     expired.iter().filter_map(|&ticket| state.remove_request(ticket)).collect();
                 drop(state);
                 self.metrics.expired(late.len());
-                reply_all(late, &Err(ServeError::DeadlineExceeded));
+                reply_all(late, &ServeError::DeadlineExceeded);
                 state = lock(&self.state);
                 continue;
             }
             match state.batcher.next_action(now) {
                 LaneAction::Run(batch) => {
                     self.retry_after_ms.store(0, Ordering::Relaxed);
-                    let requests =
+                    let requests: Vec<_> =
                         batch.tickets.iter().filter_map(|&ticket| state.remove_request(ticket)).collect();
+                    state.runs_left = state.runs_left.map(|left| left.saturating_sub(requests.len()));
                     let expected = state.batcher.estimate(batch.padded_rows);
+                    let row_limit = state.batcher.row_limit(batch.bucket);
                     state.batcher.recycle(batch.tickets);
                     return Some(RunnableBatch {
                         id: batch.id,
@@ -239,13 +263,15 @@ impl Queue {
                         padded_rows: batch.padded_rows,
                         dispatched: now,
                         expected,
+                        bucket: batch.bucket,
+                        row_limit,
                     });
                 }
                 LaneAction::WaitUntil(time) => {
                     let limit = Duration::from_nanos(time.0.saturating_sub(now.0));
                     state = self.sleep(state, Some(limit));
                 }
-                LaneAction::Idle if state.closed => return None,
+                LaneAction::Idle if state.closed || state.runs_left.is_some() => return None,
                 LaneAction::Idle => state = self.sleep(state, None),
             }
         }
@@ -279,6 +305,26 @@ impl Queue {
         }
     }
 
+    /// Rows of the parts in which to run a batch of `rows` that does not fit into the device's memory.
+    pub(crate) fn part_rows(&self, rows: usize) -> usize {
+        lock(&self.state).batcher.part_rows(rows)
+    }
+
+    /// Rows that the engine runs for a part of `rows` if at most `most` fit.
+    pub(crate) fn padded_within(&self, rows: usize, most: usize) -> usize {
+        lock(&self.state).batcher.padded_within(rows, most)
+    }
+
+    /// Limits the rows of batches of a bucket from now on. Returns whether the limit is lower than before.
+    pub(crate) fn limit_rows(&self, bucket: u64, rows: usize) -> bool {
+        lock(&self.state).batcher.limit_rows(bucket, rows)
+    }
+
+    /// Rows of a batch that fit into the device's memory, of the bucket with the fewest, if a batch did not fit.
+    pub(crate) fn row_limit(&self) -> Option<usize> {
+        lock(&self.state).batcher.lowest_row_limit()
+    }
+
     pub(crate) fn finished(&self, id: u64, ok: bool) {
         let now = self.now();
         let mut state = lock(&self.state);
@@ -288,18 +334,26 @@ impl Queue {
         self.wake_lane(state, has_requests);
     }
 
-    /// Queues the requests of a failed batch again, at the front and isolated, except those whose clients disconnected.
-    pub(crate) fn retry(&self, requests: Vec<PendingRequest>) {
+    /// Queues the requests of a failed batch again, before others, except those whose clients disconnected.
+    pub(crate) fn retry(&self, requests: Vec<PendingRequest>, attempt: Attempt) {
         let now = self.now();
         let mut state = lock(&self.state);
+        // Another bucket than that of other requests, so that none of them joins the batch.
+        let bucket = !requests.first().map_or(0, |request| request.received.0);
         for mut request in requests {
             if !request.sender.is_awaited() {
                 self.metrics.canceled();
                 continue;
             }
-            request.suspect = true;
+            request.attempt = attempt;
+            state.runs_left = state.runs_left.map(|left| left + 1);
             let ticket = state.next_ticket();
-            state.batcher.retry(now, [request.arrival(ticket)]);
+            let arrival = request.arrival(ticket);
+            if attempt == Attempt::Together {
+                state.batcher.retry_together(request.received, Arrival { bucket, ..arrival });
+            } else {
+                state.batcher.retry_alone(now, arrival);
+            }
             state.insert_request(ticket, request);
         }
         drop(state);
@@ -310,6 +364,30 @@ impl Queue {
     pub(crate) fn close(&self) {
         lock(&self.state).closed = true;
         self.lanes.notify_all();
+    }
+
+    /// Makes the lanes end once they have run what is queued; later requests stay in the queue.
+    pub(crate) fn pause(&self) {
+        let mut state = lock(&self.state);
+        state.runs_left = Some(state.batcher.queued_requests());
+        drop(state);
+        self.lanes.notify_all();
+    }
+
+    /// Lets lanes take batches again.
+    pub(crate) fn resume(&self) {
+        lock(&self.state).runs_left = None;
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        let state = lock(&self.state);
+        let oldest = state.requests.iter().map(|(_, (_, request))| request.received).min();
+        Usage {
+            waiting_since: oldest.map(|time| self.start + Duration::from_nanos(time.0)),
+            is_running: state.batcher.is_running(),
+            last_request: state.last_request,
+            is_stalled: false,
+        }
     }
 
     /// Registers an engine, so that its lanes may take batches, and returns its number.
@@ -333,6 +411,19 @@ impl Queue {
     }
 
     pub(crate) fn fail_all(&self, error: &ServeError) {
+        reply_all(self.take_all(), error);
+    }
+
+    /// Returns all queued requests to those who submitted them.
+    pub(crate) fn return_all(&self) {
+        let mut replies = ReplyBatch::new(None);
+        for request in self.take_all() {
+            replies.add_returned(request.sender, request.inputs);
+        }
+        replies.deliver();
+    }
+
+    fn take_all(&self) -> Vec<PendingRequest> {
         let mut state = lock(&self.state);
         let tickets: Vec<_> =
             state.requests.iter().map(|(key, (generation, _))| ticket(*generation, key)).collect();
@@ -341,8 +432,7 @@ impl Queue {
             state.batcher.cancel(ticket);
             pending.extend(state.remove_request(ticket));
         }
-        drop(state);
-        reply_all(pending, &Err(error.clone()));
+        pending
     }
 
     pub(crate) fn status(&self) -> QueueStatus {
@@ -351,10 +441,10 @@ impl Queue {
     }
 }
 
-fn reply_all(requests: Vec<PendingRequest>, result: &InferenceResult) {
+fn reply_all(requests: Vec<PendingRequest>, error: &ServeError) {
     let mut replies = ReplyBatch::new(None);
     for request in requests {
-        replies.add(request.sender, result.clone());
+        replies.add(request.sender, Err(error.clone()));
     }
     replies.deliver();
 }
@@ -395,14 +485,14 @@ impl Submission {
     pub(crate) fn submit(
         queue: &Arc<Queue>,
         make: impl FnOnce(ReplySender) -> PendingRequest,
-    ) -> Result<Self, SubmitError> {
+    ) -> Result<Self, Unanswered> {
         let (sender, receiver) = reply::channel();
         queue.submit(make(sender))?;
         Ok(Self { queue: Arc::clone(queue), receiver, open: true })
     }
 
     /// Waits for the result, until the deadline if there is one.
-    pub(crate) async fn result(mut self, deadline: Option<Instant>) -> Result<InferenceResponse, ServeError> {
+    pub(crate) async fn result(mut self, deadline: Option<Instant>) -> InferenceResult {
         let result = match deadline {
             None => (&mut self.receiver).await,
             Some(deadline) => {
@@ -410,7 +500,7 @@ impl Submission {
                 if waited.is_err() && self.queue.withdraw(&self.receiver) {
                     self.queue.metrics.expired(1);
                 }
-                waited.unwrap_or(Err(ServeError::DeadlineExceeded))
+                waited.unwrap_or(Err(Unanswered::Failed(ServeError::DeadlineExceeded)))
             }
         };
         self.open = false;

@@ -4,7 +4,12 @@ use std::cmp::Ordering;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cudock_model::{is_model, is_saved_model};
+
 use crate::settings::ModelSource;
+
+/// Name and version of a model.
+pub(crate) type ModelId = (String, String);
 
 /// A model file and the name under which it is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +25,10 @@ impl ModelFile {
     /// A file without a directory of its own.
     fn single(name: &str, path: PathBuf) -> Self {
         Self { name: name.to_owned(), version: "1".to_owned(), path, directory: None }
+    }
+
+    pub(crate) fn id(&self) -> ModelId {
+        (self.name.clone(), self.version.clone())
     }
 
     /// Whether it is that version of that model.
@@ -48,7 +57,8 @@ pub enum RepositoryError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error(
-        "no model found in {}: expected NAME.onnx, NAME/model.onnx or NAME/VERSION/model.onnx",
+        "no model found in {}: expected NAME.onnx, NAME/model.onnx or NAME/VERSION/model.onnx, or with model.py, .pt and \
+         other extensions of Python models",
         path.display()
     )]
     Empty { path: PathBuf },
@@ -104,18 +114,17 @@ fn versions(directory: &Path, name: &str) -> Result<Vec<ModelFile>, RepositoryEr
     Ok(found)
 }
 
-/// `model.onnx`, or the only model of a directory.
+/// `model.onnx`, `model.py`, the only model of a directory, or the directory itself if it is a SavedModel.
 fn model_in(directory: &Path) -> Result<Option<PathBuf>, RepositoryError> {
-    let usual = directory.join("model.onnx");
-    if usual.is_file() {
+    if is_saved_model(directory) {
+        return Ok(Some(directory.to_owned()));
+    }
+    let usual = ["model.onnx", "model.py"].map(|name| directory.join(name));
+    if let Some(usual) = usual.into_iter().find(|path| path.is_file()) {
         return Ok(Some(usual));
     }
-    let mut models = entries(directory)?.into_iter().filter(|entry| is_model(entry));
+    let mut models = entries(directory)?.into_iter().filter(|entry| entry.is_file() && is_model(entry));
     Ok(models.next().filter(|_| models.next().is_none()))
-}
-
-fn is_model(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "onnx") && path.is_file()
 }
 
 fn entries(directory: &Path) -> Result<Vec<PathBuf>, RepositoryError> {
@@ -155,6 +164,21 @@ mod tests {
         let many = ["many/1/model.onnx", "many/10/model.onnx", "many/9/net.onnx"];
         let files = [&many[..], &["flat.onnx", "one/model.onnx", "x.txt"]].concat();
         assert_eq!(found(&files), ["flat:1", "many:1", "many:9", "many:10", "one:1"]);
+    }
+
+    #[test]
+    fn models_of_python_are_found_and_code_and_weights_are_not_taken_for_them() {
+        let files = [
+            "flat.pt2",
+            "helpers.py",
+            "scorer/model.py",
+            "scorer/weights.pt",
+            "saved/2/saved_model.pb",
+            "saved/2/variables/variables.index",
+            "net/net.py",
+            "net/weights.safetensors",
+        ];
+        assert_eq!(found(&files), ["flat:1", "net:1", "saved:2", "scorer:1"]);
     }
 
     #[test]

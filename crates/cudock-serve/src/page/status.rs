@@ -3,7 +3,7 @@
 //! Counters are totals since the model was loaded and never decrease, so that a client that polls can compute rates;
 //! `server.uptime_s` is the clock to divide by. Latencies are those of the last ten seconds.
 
-use cudock_engine::Provider;
+use cudock_engine::{PrecisionReport, Provider};
 use cudock_tensor::TensorSpec;
 use serde::{Serialize, Serializer};
 
@@ -49,6 +49,12 @@ pub(crate) struct ModelStatus {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) state: ModelState,
+    /// Bytes on each of its devices while it is loaded, if measured.
+    pub(crate) memory: Option<u64>,
+    /// Whether it is never unloaded.
+    pub(crate) kept_loaded: bool,
+    /// Seconds since its last request.
+    pub(crate) idle_s: Option<f64>,
     /// Name of its device; empty if it does not run.
     pub(crate) device: String,
     /// `None` if it does not run.
@@ -63,6 +69,10 @@ pub(crate) struct ModelStatus {
     pub(crate) outputs: Vec<TensorSpec>,
     /// Most rows of a batch.
     pub(crate) max_batch: usize,
+    /// Rows that fit into the device's memory, if a batch did not.
+    pub(crate) batch_limit: Option<usize>,
+    /// The result of converting the model to another precision.
+    pub(crate) precision: Option<PrecisionReport>,
     /// Values of background and ink for the page's drawing pad (`range` of `[serve.try]`).
     pub(crate) try_range: Option<[f64; 2]>,
     /// Whether requests may send image files.
@@ -88,6 +98,9 @@ pub(crate) enum ModelState {
     Ready,
     /// Its engine failed and is being replaced.
     Restarting,
+    Loading,
+    /// Loaded when a request arrives, or by a user.
+    Unloaded,
     #[default]
     Failed,
 }
@@ -147,6 +160,9 @@ mod tests {
                 name: "digits".to_owned(),
                 version: "1".to_owned(),
                 state: ModelState::Ready,
+                memory: Some(1 << 20),
+                kept_loaded: false,
+                idle_s: Some(0.5),
                 device: "cpu".to_owned(),
                 provider: Some(Provider::Cpu),
                 degraded: Some("cuda was asked for: no driver".to_owned()),
@@ -154,6 +170,8 @@ mod tests {
                 inputs: vec![tensor("image", 64)],
                 outputs: vec![tensor("probabilities", 10)],
                 max_batch: 64,
+                batch_limit: Some(16),
+                precision: None,
                 try_range: Some([0.0, 16.0]),
                 takes_images: true,
                 totals: RequestCounts { requests: 10, rows: 20, batches: 5, ..RequestCounts::default() },
@@ -178,11 +196,13 @@ mod tests {
                 "version": "0.1.0", "uptime_s": 12.5, "state": "degraded", "reason": "digits runs on the CPU"
             },
             "models": [{
-                "name": "digits", "version": "1", "state": "ready", "device": "cpu", "provider": "cpu",
+                "name": "digits", "version": "1", "state": "ready", "memory": 1_048_576, "kept_loaded": false,
+                "idle_s": 0.5, "device": "cpu", "provider": "cpu",
                 "degraded": "cuda was asked for: no driver", "batched": true,
                 "inputs": [{"name": "image", "dtype": "FP32", "shape": [-1, 64]}],
                 "outputs": [{"name": "probabilities", "dtype": "FP32", "shape": [-1, 10]}],
-                "max_batch": 64, "try_range": [0.0, 16.0], "takes_images": true,
+                "max_batch": 64, "batch_limit": 16, "precision": null, "try_range": [0.0, 16.0],
+                "takes_images": true,
                 "totals": {
                     "requests": 10, "rows": 20, "batches": 5, "refused": 0, "failed": 0, "cancelled": 0, "expired": 0
                 },
@@ -203,8 +223,9 @@ mod tests {
 
     #[test]
     fn states_are_single_lower_case_words() {
-        let states = serde_json::to_value([ModelState::Ready, ModelState::Restarting, ModelState::Failed]);
-        assert_eq!(states.unwrap(), serde_json::json!(["ready", "restarting", "failed"]));
+        let states = [ModelState::Ready, ModelState::Restarting, ModelState::Loading, ModelState::Unloaded];
+        let states = serde_json::to_value(states).unwrap();
+        assert_eq!(states, serde_json::json!(["ready", "restarting", "loading", "unloaded"]));
         let states =
             serde_json::to_value([ServerState::Healthy, ServerState::Starting, ServerState::Draining]);
         assert_eq!(states.unwrap(), serde_json::json!(["healthy", "starting", "draining"]));

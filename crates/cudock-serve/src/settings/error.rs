@@ -15,13 +15,24 @@ pub enum SettingsError {
     /// CUDA graphs are requested without sizes to capture.
     #[error("CUDA graphs need preferred sizes, and none are set")]
     GraphsWithoutSizes,
-    #[error("cannot serve {}: it is {name}, and serve runs ONNX models", path.display())]
+    /// A GPU is required, and the device is the CPU.
+    #[error("a GPU is required, and the model would run on the CPU")]
+    NoGpu,
+    #[error("precision bf16 is for PyTorch models; ONNX models run in fp32 or fp16")]
+    OnnxBf16,
+    #[error("cannot serve {}: it is {name}", path.display())]
     ForeignFormat {
         path: PathBuf,
         name: &'static str,
         /// The command or call that exports it.
         export: &'static str,
     },
+    /// A declared tensor has a size below -1.
+    #[error("`{name}` has the size {size}")]
+    TensorSize { name: String, size: i64 },
+    /// An ONNX model appeared among Python models.
+    #[error("ONNX Runtime is not loaded, because there was no ONNX model when the server started")]
+    NoOnnxRuntime,
     #[error("{} not found", .0.display())]
     NotFound(PathBuf),
     /// `cudock.toml` names a model that does not exist.
@@ -33,7 +44,10 @@ pub enum SettingsError {
 
 impl Report for SettingsError {
     fn kind(&self) -> ErrorKind {
-        ErrorKind::Input
+        match self {
+            Self::NoGpu => ErrorKind::Outside,
+            _ => ErrorKind::Input,
+        }
     }
 
     fn hints(&self) -> Vec<String> {
@@ -41,7 +55,11 @@ impl Report for SettingsError {
             Self::TooLarge { max, .. } => format!("the largest value is {max}"),
             Self::PreferredTooLarge { rows, .. } => format!("pass --max-batch {rows}"),
             Self::GraphsWithoutSizes => "pass --preferred, as --preferred 1,8,32".to_owned(),
+            Self::NoGpu => "`cudock doctor` shows why no GPU is found".to_owned(),
+            Self::OnnxBf16 => "pass --precision fp16".to_owned(),
             Self::ForeignFormat { export, .. } => format!("export it first: {export}"),
+            Self::TensorSize { .. } => "a size is -1 for any, or 0 and more".to_owned(),
+            Self::NoOnnxRuntime => "restart the server".to_owned(),
             Self::NotFound(_) => {
                 "name a model file, a directory with a cudock.toml, or a directory of models".to_owned()
             }

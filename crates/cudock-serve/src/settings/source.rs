@@ -3,17 +3,26 @@
 use std::path::{Path, PathBuf};
 
 use cudock_base::text::error_chain;
-use cudock_model::{ForeignFormat, foreign_format};
+use cudock_model::{ForeignFormat, foreign_format, is_python_model, is_saved_model};
 use cudock_project::{FILE_NAME, Manifest, Project, ServeOptions};
 
 use super::SettingsError;
+use crate::model::find_models;
 
 #[derive(Clone, Debug)]
 pub enum ModelSource {
-    /// One file, served under this name.
+    /// One file, or the directory of a SavedModel, served under this name.
     File { name: String, file: PathBuf },
-    /// A directory with `NAME.onnx`, `NAME/model.onnx` or `NAME/VERSION/model.onnx`.
+    /// A directory with `NAME.onnx`, `NAME/model.onnx` or `NAME/VERSION/model.onnx`, and models of Python likewise.
     Directory(PathBuf),
+}
+
+impl ModelSource {
+    /// Whether all models are Python's, so that ONNX Runtime is not needed.
+    pub fn is_python(&self) -> bool {
+        let models = find_models(self).map(|found| found.models).unwrap_or_default();
+        !models.is_empty() && models.iter().all(|model| is_python_model(&model.path))
+    }
 }
 
 /// Returns the models at a path, and the options in its `cudock.toml`. The path is a model file, a project or a
@@ -24,10 +33,13 @@ pub fn locate_models(path: &Path, name: Option<&str>) -> Result<(ModelSource, Se
     }
     let name_or = |default: String| name.map_or(default, str::to_owned);
     let is_project_file = path.file_name().is_some_and(|name| name == FILE_NAME);
-    if path.is_file() && !is_project_file {
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let source = ModelSource::File { name: name_or(stem), file: path.to_owned() };
-        return Ok((source, ServeOptions::default()));
+    // A directory with a model of Python in it is that model.
+    let file = if path.join("model.py").is_file() { path.join("model.py") } else { path.to_owned() };
+    let is_project = is_project_file || path.join(FILE_NAME).is_file();
+    if !is_project && (file.is_file() || is_saved_model(&file)) {
+        let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let stem = full.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        return Ok((ModelSource::File { name: name_or(stem), file }, ServeOptions::default()));
     }
     if !path.exists() {
         return Err(SettingsError::NotFound(path.to_owned()));
@@ -39,9 +51,12 @@ pub fn locate_models(path: &Path, name: Option<&str>) -> Result<(ModelSource, Se
     let project = Project::read(&project_file)?;
     let options = project.manifest.serve.clone().with_paths_in(&project.directory);
     let source = match project.model() {
+        Some(file) if file.is_file() || is_saved_model(&file) => {
+            ModelSource::File { name: name_or(project.name()), file }
+        }
         Some(file) if file.is_dir() => ModelSource::Directory(file),
-        Some(file) if file.is_file() => ModelSource::File { name: name_or(project.name()), file },
         Some(model) => return Err(SettingsError::ModelNotFound { model, project_file }),
+        None if file.is_file() => ModelSource::File { name: name_or(project.name()), file },
         None => ModelSource::Directory(project.directory),
     };
     Ok((source, options))
@@ -94,7 +109,25 @@ mod tests {
         assert!(matches!(source, ModelSource::Directory(path) if path == directory.path()));
         let missing = locate_models(&directory.path().join("missing"), None);
         assert!(matches!(missing, Err(SettingsError::NotFound(_))));
-        let torch = locate_models(Path::new("model.pt"), None);
-        assert!(matches!(torch, Err(SettingsError::ForeignFormat { .. })));
+        let keras = locate_models(Path::new("model.keras"), None);
+        assert!(matches!(keras, Err(SettingsError::ForeignFormat { .. })));
+    }
+
+    #[test]
+    fn a_directory_with_a_python_model_is_that_model() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for name in ["scorer/model.py", "saved/saved_model.pb", "project/model.py", "project/cudock.toml"] {
+            std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            std::fs::write(at(name), "").unwrap();
+        }
+        for (path, model) in
+            [("scorer", "scorer/model.py"), ("saved", "saved"), ("project", "project/model.py")]
+        {
+            let (source, _) = locate_models(&at(path), None).unwrap();
+            assert!(source.is_python());
+            let ModelSource::File { name, file } = source else { panic!("{source:?}") };
+            assert_eq!((name.as_str(), file), (path, at(model)));
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
-use crate::engine::{FATAL, HELD, POISON};
+use crate::engine::{FATAL, HELD, LETHAL, POISON};
 use crate::support::{TestServer, eventually, request};
 
 /// A server whose engine is occupied until it is released.
@@ -49,6 +49,35 @@ fn an_engine_that_dies_is_replaced_and_its_requests_run_again() {
     assert_eq!(outcomes, [(200, json!([[FATAL * 2.0, 2.0]])), (200, json!([[2.0, 2.0]]))]);
     assert_eq!(server.metric("cudock_engine_restarts_total"), 1);
     assert_eq!(server.control.starts.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn the_batch_of_an_engine_that_died_runs_again_as_a_whole() {
+    let server = occupied();
+    let clients: Vec<_> = [1.0, FATAL, 3.0].map(|value| server.predict(value)).into();
+    eventually("they are queued", || server.metric("cudock_queue_rows") == 3);
+    server.control.release();
+    let statuses: Vec<u16> = clients.into_iter().map(|client| client.join().unwrap().0).collect();
+    assert_eq!(statuses, [200; 3]);
+    assert_eq!(server.metric("cudock_engine_restarts_total"), 1);
+    eventually("all are counted", || server.metric("cudock_requests_total") == 4);
+    assert_eq!(server.metric("cudock_batches_total"), 2, "the first request, and the others together");
+}
+
+#[test]
+fn a_request_that_kills_every_engine_fails_alone_after_its_batch_ran_again() {
+    let server = occupied();
+    let clients: Vec<_> = [1.0, LETHAL, 3.0].map(|value| server.predict(value)).into();
+    eventually("they are queued", || server.metric("cudock_queue_rows") == 3);
+    server.control.release();
+    let statuses: Vec<u16> = clients.into_iter().map(|client| client.join().unwrap().0).collect();
+    assert_eq!(statuses, [200, 500, 200]);
+    assert_eq!(server.metric("cudock_failed_total"), 1);
+    assert_eq!(
+        server.metric("cudock_engine_restarts_total"),
+        3,
+        "with its batch, again with its batch, alone"
+    );
 }
 
 #[test]

@@ -13,6 +13,8 @@ pub(crate) const HELD: f32 = 555.0;
 pub(crate) const POISON: f32 = 666.0;
 /// A value whose batch kills the engine, but only the first one.
 pub(crate) const FATAL: f32 = 777.0;
+/// A value whose batch kills every engine.
+pub(crate) const LETHAL: f32 = 888.0;
 
 /// What a test controls of its engines.
 #[derive(Default)]
@@ -21,6 +23,24 @@ pub(crate) struct EngineControl {
     released: Condvar,
     held: AtomicUsize,
     pub(crate) starts: AtomicUsize,
+    start_behavior: Mutex<StartBehavior>,
+    start_changed: Condvar,
+    running: AtomicUsize,
+    most_running: AtomicUsize,
+    /// Batches with as many rows or more do not fit into memory, if not zero.
+    pub(crate) too_many_rows: AtomicUsize,
+}
+
+/// What engines do when they are started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum StartBehavior {
+    #[default]
+    Start,
+    /// They wait until the behavior changes.
+    Wait,
+    Fail,
+    /// They run on the CPU whatever is requested.
+    WithoutGpu,
 }
 
 impl EngineControl {
@@ -34,6 +54,16 @@ impl EngineControl {
         *self.is_released.lock().unwrap() = true;
         self.released.notify_all();
     }
+
+    pub(crate) fn set_starts(&self, behavior: StartBehavior) {
+        *self.start_behavior.lock().unwrap() = behavior;
+        self.start_changed.notify_all();
+    }
+
+    /// Number of engines that run, and the most that have run at one time.
+    pub(crate) fn running(&self) -> (usize, usize) {
+        (self.running.load(Ordering::SeqCst), self.most_running.load(Ordering::SeqCst))
+    }
 }
 
 pub(crate) struct DoublingEngine {
@@ -44,26 +74,38 @@ pub(crate) struct DoublingEngine {
 }
 
 impl DoublingEngine {
-    pub(crate) fn new(control: &Arc<EngineControl>) -> Self {
-        let spec = |name: &str| TensorSpec {
-            name: name.to_owned(),
-            dtype: DType::F32,
-            shape: vec![None, Some(2)],
-            any_rank: false,
-        };
-        Self {
+    pub(crate) fn start(control: &Arc<EngineControl>, requested: Provider) -> Result<Self, EngineError> {
+        let behavior = control.start_behavior.lock().unwrap();
+        let waits = |behavior: &mut StartBehavior| *behavior == StartBehavior::Wait;
+        let behavior = *control.start_changed.wait_while(behavior, waits).unwrap();
+        let number = control.starts.fetch_add(1, Ordering::SeqCst);
+        if behavior == StartBehavior::Fail {
+            return Err(EngineError::Failed("no engine today".to_owned()));
+        }
+        let provider = if behavior == StartBehavior::WithoutGpu { Provider::Cpu } else { requested };
+        let running = control.running.fetch_add(1, Ordering::SeqCst) + 1;
+        control.most_running.fetch_max(running, Ordering::SeqCst);
+        let spec = |name: &str| TensorSpec::new(name, DType::F32, [None, Some(2)]);
+        Ok(Self {
             signature: Signature { inputs: vec![spec("x")], outputs: vec![spec("y")], batched: true },
             device: DeviceInfo {
-                provider: Provider::Cpu,
-                name: "cpu".to_owned(),
-                gpu: None,
-                skipped_providers: Vec::new(),
+                provider,
+                name: if provider.is_gpu() { "gpu" } else { "cpu" }.to_owned(),
+                gpu: provider.is_gpu().then_some(0),
+                skipped_providers: vec![(Provider::Cuda, "fell off the bus".to_owned())],
                 notes: Vec::new(),
                 engine: "doubling".to_owned(),
+                precision: None,
             },
             control: Arc::clone(control),
-            number: control.starts.fetch_add(1, Ordering::SeqCst),
-        }
+            number,
+        })
+    }
+}
+
+impl Drop for DoublingEngine {
+    fn drop(&mut self) {
+        self.control.running.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -112,10 +154,14 @@ impl Lane for DoublingLane {
             let is_released = self.control.is_released.lock().unwrap();
             drop(self.control.released.wait_while(is_released, |is_released| !*is_released).unwrap());
         }
+        let too_many = self.control.too_many_rows.load(Ordering::SeqCst);
+        if too_many > 0 && values.len() / 2 >= too_many {
+            return Err(EngineError::DeviceMemory("no memory".to_owned()));
+        }
         if values.contains(&POISON) {
             return Err(EngineError::Failed("poison".to_owned()));
         }
-        if values.contains(&FATAL) && self.number == 0 {
+        if values.contains(&FATAL) && self.number == 0 || values.contains(&LETHAL) {
             return Err(EngineError::Died("fatal input".to_owned()));
         }
         self.output = values.iter().flat_map(|value| (value * 2.0).to_le_bytes()).collect();

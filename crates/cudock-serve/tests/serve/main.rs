@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
 
 mod batches;
+mod device;
 mod engine;
+mod residency;
 mod routes;
 mod support;

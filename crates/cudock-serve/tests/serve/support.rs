@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -13,6 +14,9 @@ use cudock_serve::{ModelService, ModelSettings, ModelSource, ServeSettings, Serv
 use serde_json::{Value, json};
 
 use crate::engine::{DoublingEngine, EngineControl};
+
+/// Bytes of a model file. They are not ONNX, so the memory of a model is estimated to be the same.
+pub(crate) const MODEL_SIZE: usize = 1000;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -45,23 +49,37 @@ impl TestResponse {
 impl TestServer {
     /// Serves the model `double`, version 1, with changed settings.
     pub(crate) fn start(change: impl FnOnce(&mut ServeSettings)) -> Self {
+        Self::serve(&["double"], ServeOptions::default(), change)
+    }
+
+    /// Serves version 1 of models with these names, in files of [`MODEL_SIZE`].
+    pub(crate) fn serve(
+        names: &[&str],
+        options: ServeOptions,
+        change: impl FnOnce(&mut ServeSettings),
+    ) -> Self {
         let models = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(models.path().join("double/1")).unwrap();
-        std::fs::write(models.path().join("double/1/model.onnx"), "the engine does not read it").unwrap();
+        for name in names {
+            let directory = models.path().join(name).join("1");
+            std::fs::create_dir_all(&directory).unwrap();
+            std::fs::write(directory.join("model.onnx"), vec![b'-'; MODEL_SIZE]).unwrap();
+        }
         let options = ServeOptions {
             listen: Some(vec!["127.0.0.1:0".parse().unwrap()]),
             io_threads: Some(2),
-            ..ServeOptions::default()
+            ..options
         };
         let engine = EngineSettings::new("", OnnxSettings::new("libonnxruntime.so"));
-        let model_settings = ModelSettings::new(&options, engine).unwrap();
+        let model_settings = ModelSettings::new(&options, Path::new("model.onnx"), Some(engine)).unwrap();
         let control = Arc::<EngineControl>::default();
         let engines = Arc::clone(&control);
         let mut settings = ServeSettings::new(
             &options,
             ModelSource::Directory(models.path().to_owned()),
-            Arc::new(move |_| Ok(model_settings.clone())),
-            Arc::new(move |_| Ok(Box::new(DoublingEngine::new(&engines)))),
+            Arc::new(move |_, _| Ok(model_settings.clone())),
+            Arc::new(move |settings, _| {
+                Ok(Box::new(DoublingEngine::start(&engines, settings.providers[0])?))
+            }),
         );
         change(&mut settings);
         let server = Server::bind(Arc::new(ModelService::new(settings))).unwrap();
@@ -99,6 +117,12 @@ impl TestServer {
             let response = server.send("POST", "/predict", "", &body);
             (response.status, response.json()["prediction"].clone())
         })
+    }
+
+    /// Asks a model to double a number, and returns the response.
+    pub(crate) fn double(&self, model: &str, value: f32, headers: &str) -> TestResponse {
+        let body = json!({ "input": [[value, 1.0]] }).to_string();
+        self.send("POST", &format!("/predict/{model}"), headers, &body)
     }
 
     /// The value of a counter or gauge of the model.

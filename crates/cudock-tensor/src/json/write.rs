@@ -33,19 +33,31 @@ pub fn nested(tensor: &Tensor, shape: &[usize], out: &mut Vec<u8>) -> Result<(),
         }
         DType::F32 => rows(shape, out, each(data, |bytes, out| single(f32::from_le_bytes(bytes), out))),
         DType::F64 => rows(shape, out, each(data, |bytes, out| double(f64::from_le_bytes(bytes), out))),
-        DType::String => {
-            let mut strings = tensor.strings().enumerate();
-            rows(shape, out, |count, out| {
-                for (index, (number, bytes)) in strings.by_ref().take(count).enumerate() {
-                    if index > 0 {
-                        out.push(b',');
-                    }
-                    string(std::str::from_utf8(bytes).map_err(|_| NotText(number))?, out);
-                }
-                Ok(())
-            })
-        }
+        DType::String => strings(tensor, shape, out, string),
     }
+}
+
+/// Appends strings that are JSON texts, as the values they stand for.
+pub fn json_rows(tensor: &Tensor, shape: &[usize], out: &mut Vec<u8>) -> Result<(), NotText> {
+    strings(tensor, shape, out, |text, out| out.extend_from_slice(text.as_bytes()))
+}
+
+fn strings(
+    tensor: &Tensor,
+    shape: &[usize],
+    out: &mut Vec<u8>,
+    write: impl Fn(&str, &mut Vec<u8>),
+) -> Result<(), NotText> {
+    let mut strings = tensor.strings().enumerate();
+    rows(shape, out, |count, out| {
+        for (index, (number, bytes)) in strings.by_ref().take(count).enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            write(std::str::from_utf8(bytes).map_err(|_| NotText(number))?, out);
+        }
+        Ok(())
+    })
 }
 
 /// Returns a function that writes the next elements of `N` bytes, separated by commas.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cudock_tensor::{
     DType, InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, Signature,
-    predict,
+    TensorSpec, predict,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -65,6 +65,48 @@ fn a_model_that_is_not_batched_takes_its_shape_and_no_other() {
     let inference = read(r#"{"input": [[1, 2], [3, 4]]}"#, &signature).unwrap();
     assert_eq!((inference.rows, inference.single), (1, false));
     assert!(read(r#"{"input": [1, 2]}"#, &signature).is_err());
+}
+
+/// A model that takes and returns rows of JSON.
+fn rows_of_json() -> Signature {
+    let json = TensorSpec { json: true, ..spec("json", DType::String, &[None]) };
+    Signature { inputs: vec![json.clone()], outputs: vec![json], batched: true }
+}
+
+#[test]
+fn rows_of_json_may_be_anything() {
+    let body = r#"{"input": [{"age": 3, "tags": ["\u00e9", null]}, [1.50, {}], "x", true ]}"#;
+    let many = read(body, &rows_of_json()).unwrap();
+    assert_eq!((many.rows, many.single), (4, false));
+    let texts: [&[u8]; 4] = [br#"{"age": 3, "tags": ["\u00e9", null]}"#, b"[1.50, {}]", br#""x""#, b"true"];
+    assert_eq!(many.inputs, [strings(&[4], &texts)]);
+    let single = read(r#"{"id": "a", "input": {"age": 3} }"#, &rows_of_json()).unwrap();
+    assert_eq!((single.rows, single.single, single.id.as_deref()), (1, true, Some("a")));
+    assert_eq!(single.inputs, [strings(&[1], &[br#"{"age": 3}"#])]);
+}
+
+#[test]
+fn rows_that_are_not_json_are_rejected_with_their_place() {
+    for (body, message) in [
+        (r#"{"input": [{"age": 3}, {"age": x}]}"#, "input[1]: expected a number, found x (at byte 31)"),
+        (r#"{"input": [1, 2"#, "input: expected `,` or `]`, found the end (at byte 15)"),
+        (r#"{"input": []}"#, "json: no rows"),
+    ] {
+        assert_eq!(read(body, &rows_of_json()).unwrap_err().to_string(), message, "{body}");
+    }
+    let limits = RequestLimits { elements: 2, ..RequestLimits::default() };
+    let error = predict::read(br#"{"input": [1, 2, 3]}"#, &rows_of_json(), &limits).unwrap_err();
+    assert_eq!(error.to_string(), "input: more than the 2 elements allowed");
+}
+
+#[test]
+fn results_of_json_are_written_as_they_are() {
+    let outputs = vec![strings(&[2], &[br#"{"risk": 0.1}"#, b"null"])];
+    let text = write(&InferenceResponse { outputs }, &rows_of_json(), false, &[]);
+    assert_eq!(text, r#"{"prediction":[{"risk": 0.1},null],"device":"cpu"}"#);
+    let outputs = vec![strings(&[1], &[br#"{"risk": 0.1}"#])];
+    let text = write(&InferenceResponse { outputs }, &rows_of_json(), true, &[]);
+    assert_eq!(text, r#"{"prediction":{"risk": 0.1},"device":"cpu"}"#);
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod lint;
 mod lsp;
 mod man;
 mod migrate;
+mod models;
 mod nvml;
 mod plan;
 mod pointer;
@@ -39,6 +40,7 @@ pub(crate) use self::lint::LintArgs;
 pub(crate) use self::lsp::LspArgs;
 pub(crate) use self::man::ManArgs;
 pub(crate) use self::migrate::MigrateArgs;
+pub(crate) use self::models::ModelsArgs;
 pub(crate) use self::plan::PlanArgs;
 pub(crate) use self::pointer::other_verb;
 pub(crate) use self::prices::PricesArgs;
@@ -79,6 +81,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Prices(args) => prices::run(directory, &args, plain?),
         Verb::Inspect(args) => inspect::run(&args, plain?),
         Verb::Bench(args) => bench::run(&args, plain?),
+        Verb::Models(args) => models::run(&args, plain?),
         Verb::Schema(args) => plain.and_then(|_| schema::run(&args)),
         Verb::Serve(args) => plain.and_then(|_| serve::run(&args)),
 

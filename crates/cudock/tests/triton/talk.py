@@ -104,6 +104,16 @@ class Promises:
         self.client.load_model("fp32")
         self.refused(lambda: self.client.load_model("nobody"), "nobody")
 
+    def test_a_model_is_unloaded_until_it_is_loaded_again(self):
+        sent = np.array([[1.5, -2.0]], ml_dtypes.bfloat16)
+        self.client.unload_model("bf16")
+        self.assertFalse(self.client.is_model_ready("bf16"))
+        self.refused(lambda: self.ask("bf16", sent, "BF16"), "unloaded")
+        self.client.load_model("bf16")
+        self.assertTrue(self.client.is_model_ready("bf16"))
+        self.assertEqual(self.ask("bf16", sent, "BF16").as_numpy("y").tobytes(), sent.tobytes())
+        self.refused(lambda: self.client.unload_model("nobody"), "nobody")
+
     def test_floats(self):
         for rows in (1, 7, 40):
             sent = columns(5, rows)
@@ -358,7 +368,6 @@ class Grpc(Promises, unittest.TestCase):
             (lambda: self.ask("int64", one, "FP32"), "INVALID_ARGUMENT"),
             (lambda: self.ask("fp32", one, "FP32", sequence_id=1), "UNIMPLEMENTED"),
             (lambda: self.ask("fp32", one, "FP32", timeout=1), "DEADLINE_EXCEEDED"),
-            (lambda: self.client.unload_model("fp32"), "UNIMPLEMENTED"),
             (lambda: self.client.get_system_shared_memory_status(), "UNIMPLEMENTED"),
             (lambda: self.client.get_trace_settings(), "UNIMPLEMENTED"),
             (lambda: self.client.get_log_settings(), "UNIMPLEMENTED"),

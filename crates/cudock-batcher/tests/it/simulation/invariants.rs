@@ -11,7 +11,10 @@ use super::rng::Rng;
 #[derive(Clone, Copy)]
 struct Waiting {
     arrival: Arrival,
+    arrived: u64,
     order: u64,
+    /// Whether its batch failed, and whether it then runs alone.
+    retried: bool,
     alone: bool,
 }
 
@@ -75,7 +78,9 @@ impl Schedule {
         if self.batcher.admit(Time(self.now), arrival).is_ok() {
             assert!(arrival.deadline.is_none_or(|deadline| deadline.0 > self.now), "seed {}", self.seed);
             self.order += 1;
-            self.waiting.insert(self.tickets, Waiting { arrival, order: self.order, alone: false });
+            let (arrived, order) = (self.now, self.order);
+            self.waiting
+                .insert(self.tickets, Waiting { arrival, arrived, order, retried: false, alone: false });
         }
     }
 
@@ -192,10 +197,17 @@ impl Schedule {
         self.batcher.on_finished(Time(self.now), batch.id, !died);
         if died {
             self.ran -= members.len() as u64;
-            let again: Vec<Waiting> =
-                members.iter().map(|member| Waiting { alone: true, ..*member }).collect();
-            self.batcher.retry(Time(self.now), again.iter().map(|waiting| waiting.arrival));
-            self.waiting.extend(again.into_iter().map(|waiting| (waiting.arrival.ticket.0, waiting)));
+            let alone = members.iter().any(|member| member.retried) || self.rng.chance(0.5);
+            for member in members {
+                let mut again = Waiting { retried: true, alone, ..member };
+                if alone {
+                    self.batcher.retry_alone(Time(self.now), again.arrival);
+                } else {
+                    again.arrival.bucket = 1_000_000 + batch.id;
+                    self.batcher.retry_together(Time(again.arrived), again.arrival);
+                }
+                self.waiting.insert(again.arrival.ticket.0, again);
+            }
         }
         self.batcher.recycle(batch.tickets);
     }
@@ -204,7 +216,7 @@ impl Schedule {
         let rows: usize = self.waiting.values().map(|waiting| waiting.arrival.rows).sum();
         assert_eq!(self.batcher.queued_requests(), self.waiting.len(), "seed {}", self.seed);
         assert_eq!(self.batcher.queued_rows(), rows, "seed {}", self.seed);
-        let fresh = self.waiting.values().filter(|waiting| !waiting.alone);
+        let fresh = self.waiting.values().filter(|waiting| !waiting.retried);
         let fresh_rows: usize = fresh.clone().map(|waiting| waiting.arrival.rows).sum();
         assert!(
             fresh_rows <= self.settings.max_queued_rows || fresh.count() == 1,

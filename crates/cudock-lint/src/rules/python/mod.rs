@@ -278,7 +278,7 @@ fn is_open(context: &LintContext<'_>, package: &DeclaredPackage) -> bool {
         })
     };
     let has_code = matches!(
-        context.packages.find(&package.name),
+        context.facts.packages().find(&package.name),
         PackageUse::Gpu(row, _) if [GpuUse::Framework, GpuUse::Code].contains(&row.uses)
     );
     has_code && package.exact.is_none() && !package.range.as_ref().is_some_and(is_bounded)
@@ -326,7 +326,7 @@ fn cuda_twice(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     };
     let own = torch.package.tag.as_deref().is_none_or(|tag| tag.starts_with("cu"));
     // Others may load the libraries of the image.
-    let others = declared.packages.iter().any(|package| match context.packages.find(&package.name) {
+    let others = declared.packages.iter().any(|package| match context.facts.packages().find(&package.name) {
         PackageUse::Gpu(row, _) => row.name != "torch" && !row.on.iter().any(|on| on == "torch"),
         PackageUse::NoGpu => false,
         PackageUse::Unknown => true,

@@ -80,10 +80,9 @@ fn need(context: &LintContext<'_>) -> Need {
     if names.any(|name| DEVELOPMENT.contains(&name)) {
         return Need::AtRunTime;
     }
-    let index = context.facts.packages().index();
     let mut need = Need::No;
     for package in &declared.packages {
-        match index.find(&package.name) {
+        match context.facts.packages().find(&package.name) {
             PackageUse::Gpu(row, _) if row.uses == GpuUse::Compiler => return Need::AtRunTime,
             PackageUse::Gpu(row, _) if row.uses == GpuUse::Code => need = Need::Perhaps,
             PackageUse::Unknown if package.manager == Manager::Pip => need = Need::Perhaps,

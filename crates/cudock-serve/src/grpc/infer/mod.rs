@@ -20,7 +20,7 @@ use super::deadline::Deadline;
 use super::status::GrpcStatus;
 use crate::COPIES;
 use crate::model::Model;
-use crate::service::ModelService;
+use crate::service::{ModelService, ServedModel};
 
 pub(crate) struct CompletedInference {
     model: Arc<Model>,
@@ -50,10 +50,13 @@ pub(crate) struct RequestInfo {
     pub(crate) id: String,
 }
 
-struct PreparedInference {
-    model: Arc<Model>,
-    inference: InferenceRequest,
-    held: Reservation,
+enum Prepared {
+    Inference {
+        model: Arc<Model>,
+        inference: InferenceRequest,
+    },
+    /// The model is not known before it has been loaded once.
+    NotLoaded(ServedModel),
 }
 
 /// Runs the request in a message that arrived at `received`, and returns the result with its reservation. Dropping the
@@ -61,51 +64,63 @@ struct PreparedInference {
 pub(crate) async fn run(
     service: &Arc<ModelService>,
     message: Bytes,
-    held: Reservation,
+    mut held: Reservation,
     deadline: Deadline,
     received: Instant,
     info: &mut RequestInfo,
 ) -> Result<(CompletedInference, Reservation), GrpcStatus> {
-    let prepared = if message.len() <= MAX_INLINE_COPY {
-        prepare(service, message, held, deadline, received, info)
-    } else {
-        // A large message: other connections are served meanwhile.
-        let (shared, mut parsed) = (Arc::clone(service), RequestInfo::default());
-        let preparing = move || {
-            let prepared = prepare(&shared, message, held, deadline, received, &mut parsed);
-            (prepared, parsed)
+    let mut first_request = None;
+    let (model, mut inference) = loop {
+        let prepared = if message.len() <= MAX_INLINE_COPY {
+            prepare(service, &message, &mut held, deadline, received, info)
+        } else {
+            // A large message: other connections are served meanwhile.
+            let (shared, message) = (Arc::clone(service), message.clone());
+            let preparing = move || {
+                let mut parsed = RequestInfo::default();
+                let prepared = prepare(&shared, &message, &mut held, deadline, received, &mut parsed);
+                (prepared, parsed, held)
+            };
+            let (prepared, parsed, returned) = service.resources.workers.run(preparing).await?;
+            (*info, held) = (parsed, returned);
+            prepared
         };
-        let (prepared, parsed) = service.resources.workers.run(preparing).await?;
-        *info = parsed;
-        prepared
+        match prepared? {
+            Prepared::Inference { model, inference } => break (model, inference),
+            Prepared::NotLoaded(served) => {
+                first_request = service.after_first_load(served, deadline.instant()).await?.1;
+            }
+        }
     };
-    let PreparedInference { model, mut inference, held } = prepared?;
+    drop(message);
     let id = inference.id.take().unwrap_or_default();
     let wanted = std::mem::take(&mut inference.outputs);
     let response = model.infer(inference, received).await?;
+    drop(first_request);
     Ok((CompletedInference { model, id, wanted, response }, held))
 }
 
 fn prepare(
     service: &ModelService,
-    message: Bytes,
-    mut held: Reservation,
+    message: &Bytes,
+    held: &mut Reservation,
     deadline: Deadline,
     received: Instant,
     info: &mut RequestInfo,
-) -> Result<PreparedInference, GrpcStatus> {
-    let request = InferRequest::read(&message, service.settings.limits.rank)?;
-    let length = message.len();
-    drop(message);
+) -> Result<Prepared, GrpcStatus> {
+    let request = InferRequest::read(message, service.settings.limits.rank)?;
     *info = RequestInfo {
         model: request.model.clone(),
         version: request.version.clone(),
         id: request.id.clone(),
     };
-    let model = service.model(&request.model, Some(&request.version))?;
+    let model = match service.find(&request.model, Some(&request.version))? {
+        ServedModel::Known(model) => model,
+        served => return Ok(Prepared::NotLoaded(served)),
+    };
     // Raw tensors are slices of the message; others are parsed into memory of their own.
-    held.cover(length.saturating_add(request.typed_size()).saturating_mul(COPIES))?;
+    held.cover(message.len().saturating_add(request.typed_size()).saturating_mul(COPIES))?;
     let limits = &service.settings.limits;
     let inference = request.into_inference(&model.signature, limits, deadline, received)?;
-    Ok(PreparedInference { model, inference, held })
+    Ok(Prepared::Inference { model, inference })
 }

@@ -6,7 +6,7 @@ use cudock_tensor::{DType, RequestError, RequestLimits, Signature, Tensor, Tenso
 use proptest::prelude::*;
 
 pub(crate) fn spec(name: &str, dtype: DType, shape: &[Option<usize>]) -> TensorSpec {
-    TensorSpec { name: name.to_owned(), dtype, shape: shape.to_vec(), any_rank: false }
+    TensorSpec::new(name, dtype, shape)
 }
 
 /// A batched model of one input `x` and one output `y`.

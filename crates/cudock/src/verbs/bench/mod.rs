@@ -21,7 +21,7 @@ pub(super) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> 
 }
 
 /// Adds hints to an error of the load generator.
-fn failure(error: &LoadError) -> Failure {
+pub(super) fn failure(error: &LoadError) -> Failure {
     let text = chain(error);
     match error {
         LoadError::Usage(error) => error.clone().into(),

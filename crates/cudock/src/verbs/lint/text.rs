@@ -29,7 +29,7 @@ pub(super) fn print(files: &[LintedFile], mode: FixMode, verbose: bool) {
         let mut findings: Vec<&Finding> = file.findings.iter().collect();
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         for finding in findings {
-            let excerpt = excerpt(file, finding).filter(|_| has_excerpts);
+            let excerpt = if has_excerpts { excerpt(file, finding) } else { None };
             finding_text::print(0, &FindingText { excerpt, ..FindingText::from(finding) });
         }
     }

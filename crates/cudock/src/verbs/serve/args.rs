@@ -10,13 +10,14 @@ use crate::env;
 /// Serve a model over HTTP and gRPC, in batches that keep the device busy
 ///
 /// PATH is a model file, a project (a directory with a cudock.toml), or a directory of models: NAME.onnx,
-/// NAME/model.onnx or NAME/VERSION/model.onnx. Supports `POST /predict` and the Open Inference Protocol v2 over REST and
+/// NAME/model.onnx or NAME/VERSION/model.onnx. Models are ONNX files, or run in Python: see docs/python.md. Supports `POST /predict` and the Open Inference Protocol v2 over REST and
 /// gRPC on one port, and shows a page with live figures at `/`. See docs/serve.md.
 #[derive(Clone, Debug, Default, Args)]
 #[command(after_help = "Examples:
   cudock serve examples/digits
   cudock serve model.onnx --device cuda --max-batch 128 --preferred 1,8,32,128 --graphs
   cudock serve models/ --latency-target 50ms --watch
+  cudock serve weights.safetensors --class net.py:Net --precision fp16
   cudock serve model.onnx --listen 0.0.0.0:8443 --tls-cert chain.pem --tls-key key.pem --api-keys keys.txt
   curl localhost:8000/predict -d '{\"input\": [[0.5, 1, 2]]}'")]
 pub(crate) struct ServeArgs {
@@ -133,6 +134,17 @@ mod tests {
             ("memory", "'8KiB'", "--memory=8KiB"),
             ("client_timeout", "'3ms'", "--client-timeout=3ms"),
             ("drain_timeout", "'3ms'", "--drain-timeout=3ms"),
+            ("precision", "'bf16'", "--precision=bf16"),
+            ("python", "'python3.12'", "--python=python3.12"),
+            ("class", "'net.py:Net'", "--class=net.py:Net"),
+            ("trust", "true", "--trust"),
+            ("compile", "true", "--compile"),
+            ("engine_memory", "'8GiB'", "--engine-memory=8GiB"),
+            ("model_memory", "'8KiB'", "--gpu-memory-budget=8KiB"),
+            ("on_demand", "true", "--on-demand"),
+            ("idle_unload", "'3ms'", "--idle-unload=3ms"),
+            ("keep_loaded", "['a', 'b']", "--keep-loaded=a,b"),
+            ("require_gpu", "true", "--require-gpu"),
             ("watch", "true", "--watch"),
         ];
         for (key, value, flag) in keys {

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cudock_host::nvml::{GpuMonitor, GpuUsage};
 use cudock_serve::{DeviceReading, ReadDevices};
 
-/// Interval between two readings.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// Interval between two readings. With a memory budget, each load waits for the next one.
+const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Returns the latest readings of the GPUs; none if models run on the CPU. A separate thread queries the driver, because
 /// a broken one may block and the server must not.
@@ -19,7 +19,8 @@ pub(super) fn reader(on_gpu: bool) -> ReadDevices {
         let poll = move || {
             let Some(monitor) = GpuMonitor::open() else { return };
             loop {
-                let readings = monitor.read().into_iter().map(reading).collect();
+                let taken = Instant::now();
+                let readings = monitor.read().into_iter().map(|usage| reading(usage, taken)).collect();
                 *latest.lock().unwrap_or_else(PoisonError::into_inner) = readings;
                 thread::sleep(INTERVAL);
             }
@@ -30,12 +31,14 @@ pub(super) fn reader(on_gpu: bool) -> ReadDevices {
     Arc::new(move || latest.lock().unwrap_or_else(PoisonError::into_inner).clone())
 }
 
-fn reading(usage: GpuUsage) -> DeviceReading {
+fn reading(usage: GpuUsage, taken: Instant) -> DeviceReading {
     DeviceReading {
         name: usage.name,
         gpu: usage.index,
         memory_used: usage.memory_used,
         memory_total: usage.memory_total,
+        processes: usage.processes,
+        taken,
         utilisation: usage.utilization_percent.map(|percent| f64::from(percent) / 100.0),
     }
 }

@@ -53,8 +53,12 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, Failure> {
     }
     let device = flags.device.or(file.device).unwrap_or_default().resolve(cudock_host::has_gpu);
     flags.device = Some(device);
-    let engine = runtime::provide(Path::new(""), device.is_gpu(), args.offline)?;
-    let model_settings = ModelSettings::for_models(flags.clone(), file.clone(), engine)?;
+    let onnx = if models.is_python() {
+        None
+    } else {
+        Some(runtime::provide(Path::new(""), device.is_gpu(), args.offline)?)
+    };
+    let model_settings = ModelSettings::for_models(flags.clone(), file.clone(), onnx)?;
     let start_engine = engine::starter()?;
     let mut settings = ServeSettings::new(&flags.or(file), models, model_settings, start_engine);
     let tls = args.tls_cert.clone().zip(args.tls_key.clone());
@@ -93,6 +97,9 @@ fn failure(error: &ServerError) -> Failure {
             .hint("name a model file, a directory with a cudock.toml, or a directory of models"),
         ServerError::Load(LoadError::None(_)) | ServerError::Http(HttpServerError::Tls(_)) => {
             Failure::input(text)
+        }
+        ServerError::Load(LoadError::NoGpu(_)) => {
+            Failure::outside(text).hint("`cudock doctor` shows why the GPU cannot be used")
         }
         ServerError::Http(HttpServerError::System(_)) => Failure::outside(text),
     }

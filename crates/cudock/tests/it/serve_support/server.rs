@@ -33,6 +33,17 @@ impl Stage {
         Self::with(Turn::alone)
     }
 
+    /// A stage for models of Python, with the arguments that name it; there is no ONNX Runtime.
+    pub fn python() -> Option<(Self, [String; 2])> {
+        let python = cudock_testkit::require_numpy()?.to_str().unwrap().to_owned();
+        let stage = Self {
+            library: "/nonexistent/libonnxruntime.so".into(),
+            folder: tempfile::tempdir().unwrap(),
+            _turn: Turn::shared(),
+        };
+        Some((stage, ["--python".to_owned(), python]))
+    }
+
     fn with(turn: impl FnOnce() -> Turn) -> Option<Self> {
         let Some(library) = std::env::var_os("CUDOCK_ONNXRUNTIME") else {
             cudock_testkit::missing("onnxruntime", "CUDOCK_ONNXRUNTIME names no libonnxruntime.so");

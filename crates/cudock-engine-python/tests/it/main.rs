@@ -1,0 +1,7 @@
+//! Python models in worker processes, with numpy only.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail loudly")]
+
+mod faults;
+mod loading;
+mod models;
+mod support;

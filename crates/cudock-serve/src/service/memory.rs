@@ -1,0 +1,125 @@
+//! How much memory models need: an estimate from the file, then what their engines use.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cudock_model::{EstimateOptions, TermKind};
+
+use super::residency::Memory;
+use crate::model::Model;
+use crate::settings::{DeviceReading, ModelSettings, ReadDevices};
+
+/// Interval and number of checks for new readings of the GPUs.
+const READING_POLL: Duration = Duration::from_millis(20);
+const READING_POLLS: usize = 100;
+
+/// Estimates the memory of a model: its weights are certain.
+pub(super) fn estimate(model: &Path, settings: &ModelSettings) -> Memory {
+    let Ok(found) = cudock_model::inspect(model) else {
+        let size = std::fs::metadata(model).map_or(0, |file| file.len());
+        return Memory::Estimated { least: size, likely: size };
+    };
+    let rows = u32::try_from(settings.batcher.max_rows).unwrap_or(u32::MAX);
+    let estimate = cudock_model::estimate(&found, EstimateOptions { precision: None, rows, training: false });
+    let total = |is_counted: &dyn Fn(TermKind) -> bool| {
+        let terms = estimate.terms.iter().filter(|term| is_counted(term.kind));
+        terms.fold(0, |sum: u64, term| sum.saturating_add(term.bytes))
+    };
+    Memory::Estimated {
+        least: total(&|kind| kind == TermKind::Weights),
+        likely: total(&|kind| kind != TermKind::Process || settings.wants_gpu()),
+    }
+}
+
+/// Readings of the GPUs that were taken after `since`; empty without GPUs, or if the driver does not respond.
+pub(super) fn readings_since(since: Instant, read: &ReadDevices) -> Vec<DeviceReading> {
+    for _ in 0..READING_POLLS {
+        let readings = read();
+        if readings.iter().all(|reading| reading.taken >= since) {
+            return readings;
+        }
+        thread::sleep(READING_POLL);
+    }
+    Vec::new()
+}
+
+/// Bytes that the engines of a model use: on the device that one of them uses most of, or resident if it runs on the
+/// CPU. A process that the driver does not list, as in a container with process ids of its own, is assumed to use what
+/// the device uses more than `before` its load.
+pub(super) fn measure(model: &Model, before: &[DeviceReading], now: &[DeviceReading]) -> Option<u64> {
+    let engines = model.health.engines();
+    let used = engines.iter().map(|(is_gpu, process)| match process {
+        Some(process) if *is_gpu => device_memory(*process, now).or_else(|| growth(before, now)),
+        process => status_bytes(&format!("/proc/{}/status", (*process)?), "VmRSS:"),
+    });
+    used.collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
+fn device_memory(process: u32, readings: &[DeviceReading]) -> Option<u64> {
+    let all = readings.iter().flat_map(|reading| &reading.processes);
+    all.filter(|(id, _)| *id == process).map(|(_, bytes)| *bytes).max()
+}
+
+fn growth(before: &[DeviceReading], now: &[DeviceReading]) -> Option<u64> {
+    let grown = now.iter().filter_map(|now| {
+        let before = before.iter().find(|before| before.gpu == now.gpu)?;
+        Some(now.memory_used.saturating_sub(before.memory_used))
+    });
+    grown.max()
+}
+
+/// A size in a file of `/proc` whose lines have a name and a number of kilobytes.
+pub(crate) fn status_bytes(file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    fn reading(gpu: u32, memory_used: u64, processes: &[(u32, u64)]) -> DeviceReading {
+        DeviceReading {
+            name: "GPU".to_owned(),
+            gpu,
+            memory_used,
+            memory_total: 1000,
+            utilisation: None,
+            processes: processes.to_vec(),
+            taken: Instant::now(),
+        }
+    }
+
+    #[test]
+    fn a_listed_process_is_measured_and_another_one_is_what_the_device_gained() {
+        let before = [reading(0, 100, &[]), reading(1, 50, &[])];
+        let now = [reading(0, 110, &[(7, 10)]), reading(1, 90, &[(8, 30), (7, 5)])];
+        assert_eq!(device_memory(7, &now), Some(10));
+        assert_eq!(device_memory(9, &now), None);
+        assert_eq!(growth(&before, &now), Some(40));
+        assert_eq!(growth(&[], &now), None);
+    }
+
+    #[test]
+    fn readings_from_before_are_not_used() {
+        let old = reading(0, 1, &[]);
+        let since = Instant::now();
+        let calls = AtomicU64::new(0);
+        let read: ReadDevices = Arc::new(move || match calls.fetch_add(1, Ordering::Relaxed) {
+            0 => vec![old.clone()],
+            _ => vec![reading(0, 2, &[])],
+        });
+        assert_eq!(readings_since(since, &read)[0].memory_used, 2);
+    }
+
+    #[test]
+    fn this_process_has_resident_memory() {
+        assert!(status_bytes("/proc/self/status", "VmRSS:").is_some_and(|bytes| bytes > 1 << 16));
+        assert_eq!(status_bytes("/proc/self/status", "VmNothing:"), None);
+    }
+}
