@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
 use crate::schema::{CapabilityRange, DayRate, RequestRate, SpotUse};
-use crate::{ByteRate, ByteSize, Manifest, SpotChoice, TimeSpan};
+use crate::{ByteRate, ByteSize, ImageSize, Manifest, SpotChoice, TimeSpan};
 
 /// The JSON Schema of `cudock.toml`.
 pub fn json_schema() -> Schema {
@@ -133,6 +133,16 @@ schemas! {
         "exclusiveMinimum": 0,
         "properties": {"least": capability("The least."), "greatest": capability("The greatest.")},
         "additionalProperties": false,
+    };
+    ImageSize: |_| {
+        "description": "One length in pixels, or width and height.",
+        "examples": [256, [224, 224]],
+        "type": ["integer", "array"],
+        "minimum": 1,
+        "maximum": ImageSize::MAX,
+        "items": {"type": "integer", "minimum": 1, "maximum": ImageSize::MAX},
+        "minItems": 2,
+        "maxItems": 2,
     };
     SpotUse: |_| {
         "enum": [true, false, "only"],

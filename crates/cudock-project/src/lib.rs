@@ -22,8 +22,9 @@ pub use manifest_text::ManifestText;
 pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{
     CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, ElementType, FailLevel,
-    KeepLoaded, Lint, ManagementWanted, Manifest, Needs, Precision, RequestRate, ServeOptions, SpotChoice,
-    SpotUse, Start, TensorDeclaration, TryModel, Workload, WorkloadKind,
+    ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize, KeepLoaded, Lint, ManagementWanted,
+    Manifest, Needs, Precision, RequestRate, ScoreFunction, ServeOptions, SpotChoice, SpotUse, Start,
+    TensorDeclaration, TextOptions, TryModel, Workload, WorkloadKind,
 };
 
 pub const FILE_NAME: &str = "cudock.toml";

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cudock_inputs::InputError;
 use cudock_server::{HttpRejection, WorkerLost};
 use cudock_tensor::{RequestError, ResponseError};
 
@@ -40,6 +41,9 @@ pub(crate) enum ServeError {
     NoGpu { name: String, reason: String },
     #[error(transparent)]
     RequestError(#[from] RequestError),
+    /// An image or text that cannot be used.
+    #[error(transparent)]
+    Input(#[from] InputError),
     /// The response cannot be written in the requested format.
     #[error(transparent)]
     ResponseError(#[from] ResponseError),

@@ -22,8 +22,8 @@ pub use http::{Server, ServerError};
 pub use model::RepositoryError;
 pub use service::{LoadError, ModelService};
 pub use settings::{
-    DeviceReading, EngineKind, ModelSettings, ModelSettingsFor, ModelSource, ReadDevices, ServeSettings,
-    SettingsError, StartEngine, locate_models,
+    DeviceReading, EngineKind, InputSettings, ModelSettings, ModelSettingsFor, ModelSource, ReadDevices,
+    ServeSettings, SettingsError, StartEngine, locate_models,
 };
 
 /// Number of copies of a large request's tensors while it runs: the tensors, the engine's input and about as much

@@ -1,6 +1,7 @@
 //! Settings of a server and its models: the user's options with every default resolved.
 
 mod error;
+mod inputs;
 mod python;
 mod source;
 
@@ -20,6 +21,7 @@ use cudock_server::{ApiKeys, Log, LogFormat, ServerSettings};
 use cudock_tensor::RequestLimits;
 
 pub use self::error::SettingsError;
+pub use self::inputs::InputSettings;
 pub use self::source::{ModelSource, locate_models};
 
 /// Least memory budget of a server in bytes.
@@ -129,6 +131,7 @@ pub struct ModelSettings {
     /// It is unloaded after this time without a request.
     pub idle_unload: Option<Duration>,
     pub keep_loaded: KeepLoaded,
+    pub inputs: InputSettings,
     /// Smallest and largest input value, for the page's drawing pad.
     pub try_range: Option<(f64, f64)>,
 }
@@ -215,6 +218,7 @@ impl ModelSettings {
             engine_memory: options.engine_memory.map(|size| size.0),
             idle_unload: options.idle_unload.map(|span| span.0),
             keep_loaded: options.keep_loaded.clone().unwrap_or(KeepLoaded::All(false)),
+            inputs: InputSettings::new(options),
             try_range: options.try_model.and_then(|try_model| try_model.range),
         })
     }

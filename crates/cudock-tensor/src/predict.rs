@@ -19,6 +19,7 @@ use crate::{
 };
 
 const KEYS: [&str; 6] = ["input", "inputs", "instances", "outputs", "parameters", "id"];
+const INPUT_KEYS: [&str; 3] = ["input", "inputs", "instances"];
 const PARAMETERS: [&str; 2] = ["priority", "timeout_ms"];
 
 /// Parses a request. The input is one row or an array of rows; several inputs are an object by name.
@@ -219,9 +220,46 @@ pub fn write(
 
 /// Adds the client's id to a response of [`write()`].
 pub fn add_id(id: &str, out: &mut Vec<u8>) {
+    add_key("id", out, |out| text::string(id, out));
+}
+
+/// Adds a key, whose value `write` appends, to a response of [`write()`].
+pub fn add_key(key: &str, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     if out.pop_if(|last| *last == b'}').is_some() {
-        out.extend_from_slice(b",\"id\":");
-        text::string(id, out);
+        out.push(b',');
+        text::string(key, out);
+        out.push(b':');
+        write(out);
         out.push(b'}');
     }
+}
+
+/// Whether the values for `input` are strings, as far as the text is valid: the value of `"input"` itself, or that of its
+/// name in an object.
+pub fn is_text(body: &[u8], input: &str) -> bool {
+    let mut found = false;
+    let mut cursor = Cursor::new(body);
+    // An error ends the search as soon as it is decided; whoever reads the body reports those of the text.
+    let _ = cursor.object(&"", |cursor, key| {
+        if !INPUT_KEYS.contains(&&*key) {
+            return cursor.skip(&"");
+        }
+        if cursor.peek() != Some(b'{') {
+            found = begins_with_string(cursor);
+            return Err(cursor.error(&"", ""));
+        }
+        cursor.object(&"", |cursor, name| {
+            if name != input {
+                return cursor.skip(&"");
+            }
+            found = begins_with_string(cursor);
+            Err(cursor.error(&"", ""))
+        })
+    });
+    found
+}
+
+fn begins_with_string(cursor: &mut Cursor<'_>) -> bool {
+    while cursor.eat(b'[') {}
+    cursor.peek() == Some(b'"')
 }

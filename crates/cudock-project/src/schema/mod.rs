@@ -2,6 +2,7 @@
 
 mod data;
 mod deploy;
+mod inputs;
 mod lint;
 mod needs;
 mod one_or_many;
@@ -17,6 +18,7 @@ use serde::Deserialize;
 
 pub use data::{Data, DataAccess};
 pub use deploy::{Deploy, DeployTarget, ManagementWanted};
+pub use inputs::{ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize, ScoreFunction, TextOptions};
 pub use lint::{FailLevel, Lint};
 pub use needs::{CapabilityRange, Needs};
 pub use rate::{DayRate, RequestRate};

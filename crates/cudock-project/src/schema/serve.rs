@@ -2,13 +2,14 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::inputs::{ImageOptions, ScoreFunction, TextOptions};
 use super::tensor::TensorDeclaration;
 use crate::{ByteSize, TimeSpan};
 
@@ -240,6 +241,27 @@ pub struct ServeOptions {
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub require_gpu: Option<bool>,
 
+    /// How images become a tensor.
+    #[arg(skip)]
+    pub image: Option<ImageOptions>,
+
+    /// How texts become tensors.
+    #[arg(skip)]
+    pub text: Option<TextOptions>,
+
+    /// Path of a file with the name of each class on its line, relative to this file: responses get labels.
+    #[arg(skip)]
+    pub labels: Option<PathBuf>,
+
+    /// Number of labels for each row, best first; 5 if absent.
+    #[arg(skip)]
+    #[schemars(extend("minimum" = 1))]
+    pub top: Option<usize>,
+
+    /// What is done to scores before labels are added; nothing if absent.
+    #[arg(skip)]
+    pub scores: Option<ScoreFunction>,
+
     /// Reload model files when they change (SIGHUP and the repository API do it at once)
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub watch: Option<bool>,
@@ -266,8 +288,18 @@ impl ServeOptions {
             no_io_binding batch max_batch max_wait preferred pad_rows pad_sizes latency_target queue_rows queue_time
             engine_timeout max_body memory connections io_threads client_timeout drain_timeout precision
             python class trust compile engine_memory inputs outputs model_memory on_demand idle_unload keep_loaded
-            require_gpu watch try_model
+            require_gpu image text labels top scores watch try_model
         )
+    }
+
+    /// These options, with paths relative to `directory`, that of their file.
+    #[must_use]
+    pub fn with_paths_in(mut self, directory: &Path) -> Self {
+        let tokenizer = self.text.as_mut().map(|text| &mut text.tokenizer);
+        for path in self.labels.iter_mut().chain(tokenizer) {
+            *path = directory.join(&*path);
+        }
+        self
     }
 
     /// A key that applies to the whole server and cannot be set for one model.

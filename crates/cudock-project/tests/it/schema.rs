@@ -26,6 +26,8 @@ const VALID: &[&str] = &[
     "[deploy]\nspot = \"only\"\nservices = [\"ml\", \"vm\"]\ntarget = \"container-apps\"\nttl = \"2h\"\n",
     "[deploy.spot]\nallow = \"only\"\nevictions = 0.05\ncheckpoint_every = \"30m\"\ncheckpoint_takes = \"0s\"\n",
     "[serve]\nlisten = [\"0.0.0.0:80\", \"[::1]:8000\"]\ndevice = \"tensorrt\"\npreferred = [1, 8]\ntry = { range = [0, 16] }\n",
+    "[serve.image]\nresize = 256\ncrop = [224, 192]\nmean = [0.5]\nlayout = \"nhwc\"\ncolor = \"gray\"\n",
+    "[serve]\nlabels = \"labels.txt\"\nscores = \"softmax\"\n[serve.text]\ntokenizer = \"tokenizer.json\"\n",
 ];
 
 /// Invalid texts, each with the key that is reported.
@@ -68,6 +70,11 @@ const BROKEN: &[(&str, &str)] = &[
     ("[serve]\nmax_batch = \"many\"\n", "serve.max_batch"),
     ("[serve]\nlisten = [\"localhost\"]\n", "serve.listen.0"),
     ("[serve.try]\nrange = [1]\n", "serve.try.range"),
+    ("[serve.image]\nresize = 0\n", "serve.image.resize"),
+    ("[serve.image]\nresize = [224]\n", "serve.image.resize"),
+    ("[serve.image]\ncrop = [224, 224, 3]\n", "serve.image.crop"),
+    ("[serve.image]\ncolor = \"grey\"\n", "serve.image.color"),
+    ("[serve.text]\nmax_length = 16\n", "serve.text"),
 ];
 
 /// The schema, ready for use. Formats are checked, as editors do.
@@ -128,7 +135,8 @@ fn examples() -> Vec<PathBuf> {
     let plans = std::fs::read_dir(directory.join("plan")).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =
         plans.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
-    files.push(directory.join("digits/cudock.toml"));
+    let served = ["digits", "image-classifier", "text-classifier"];
+    files.extend(served.map(|name| directory.join(name).join("cudock.toml")));
     files
 }
 

@@ -85,6 +85,7 @@ impl From<ServeError> for GrpcStatus {
             | ServeError::NotFound(_) => GrpcCode::NotFound,
             ServeError::AmbiguousModel(_)
             | ServeError::RequestError(_)
+            | ServeError::Input(_)
             | ServeError::ResponseError(_)
             | ServeError::NotAcceptable(_) => GrpcCode::InvalidArgument,
             ServeError::MethodNotAllowed { .. } => GrpcCode::Unimplemented,

@@ -9,20 +9,51 @@ use cudock_server::{
     SMALL_BODY,
 };
 use cudock_tensor::{
-    InferenceRequest, InferenceResponse, RequestError, RequestLimits, Signature, npy, oip, predict, raw,
+    InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, Signature, npy, oip,
+    predict, raw,
 };
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap};
 use hyper::http::request::Parts;
 
+use super::media::Media;
 use super::response::{HttpResponse, full};
 use super::route::ModelName;
 use crate::model::Model;
 use crate::service::ModelService;
 use crate::{COPIES, ServeError};
 
-/// The format of a body or response of `/predict`.
+/// The format of a body of `/predict`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestFormat {
+    Json,
+    Raw,
+    Npy,
+    /// An image file.
+    Image,
+    /// A form with files.
+    Form,
+    /// A text, or JSON if the model takes no texts.
+    PlainText,
+}
+
+impl RequestFormat {
+    fn of(kind: &str) -> Option<Self> {
+        match kind {
+            // The last two are what curl and simple clients send by default.
+            JSON | "text/json" | "" | "application/x-www-form-urlencoded" => Some(Self::Json),
+            OCTETS => Some(Self::Raw),
+            NPY | "application/npy" => Some(Self::Npy),
+            "multipart/form-data" => Some(Self::Form),
+            "text/plain" => Some(Self::PlainText),
+            // The first bytes of a file say more about its type.
+            kind => kind.starts_with("image/").then_some(Self::Image),
+        }
+    }
+}
+
+/// The format of a response of `/predict`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BodyFormat {
     Json,
@@ -64,14 +95,19 @@ pub(crate) async fn predict(
     let (model, _first_request) =
         service.after_first_load(served, deadline(&head.headers, received)?).await?;
     model.queue.reject_if_full()?;
-    let text = if form == BodyFormat::Json || has_strings(&model.signature) { body.bytes.len() } else { 0 };
-    let (mut request, reservation) =
+    let (mut request, reservation) = if let Some(media) = Media::of(form, &model, &body.bytes)? {
+        media.read(service, &model, &head.headers, body).await?
+    } else {
+        let binary =
+            matches!(form, RequestFormat::Raw | RequestFormat::Npy) && !has_strings(&model.signature);
+        let text = if binary { 0 } else { body.bytes.len() };
         parse(service, &model, body, text, move |bytes, signature, limits| match form {
-            BodyFormat::Json => predict::read(bytes, signature, limits),
-            BodyFormat::Raw => raw::read(bytes, signature, limits),
-            BodyFormat::Npy => npy::read(bytes, signature, limits),
+            RequestFormat::Raw => raw::read(bytes, signature, limits),
+            RequestFormat::Npy => npy::read(bytes, signature, limits),
+            _ => predict::read(bytes, signature, limits),
         })
-        .await?;
+        .await?
+    };
     apply_headers(&head.headers, &mut request)?;
     let (id, single, outputs) = (request.id.take(), request.single, std::mem::take(&mut request.outputs));
     let response = model.infer(request, received).await?;
@@ -81,6 +117,7 @@ pub(crate) async fn predict(
             BodyFormat::Json => {
                 let device = model.health.device_name();
                 predict::write(response, signature, single, &outputs, &device, &mut out)?;
+                add_labels(&model, response, &outputs, single, &mut out);
                 if let Some(id) = &id {
                     predict::add_id(id, &mut out);
                 }
@@ -137,6 +174,21 @@ pub(crate) async fn infer(
         response.headers_mut().insert(oip::HEADER_LENGTH, length.into());
     }
     Ok(response)
+}
+
+/// Adds labels to a JSON response, if the model has them and the output with their scores was requested.
+fn add_labels(
+    model: &Model,
+    response: &InferenceResponse,
+    requested: &[RequestedOutput],
+    single: bool,
+    out: &mut Vec<u8>,
+) {
+    let Some(labels) = &model.inputs.labels else { return };
+    let is_requested = requested.is_empty() || requested.iter().any(|output| output.index == labels.output());
+    if let Some(scores) = response.outputs.get(labels.output()).filter(|_| is_requested) {
+        predict::add_key("labels", out, |out| labels.write(scores, single, out));
+    }
 }
 
 /// Turns a body into tensors: on a worker thread if it contains much text, so that other connections are served
@@ -255,14 +307,13 @@ fn number(headers: &HeaderMap, name: &str) -> Result<Option<f64>, HttpRejection>
     number.map(Some).ok_or_else(|| HttpRejection::BadRequest(format!("header {name} is not a number")))
 }
 
-fn request_format(headers: &HeaderMap) -> Result<BodyFormat, HttpRejection> {
-    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(BodyFormat::Json) };
+fn request_format(headers: &HeaderMap) -> Result<RequestFormat, HttpRejection> {
+    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(RequestFormat::Json) };
     let kind = essence(kind.to_str().unwrap_or("?"));
-    // What curl and simple clients send by default.
-    let is_default = matches!(kind, "" | "text/json" | "text/plain" | "application/x-www-form-urlencoded");
-    BodyFormat::of(kind).or(is_default.then_some(BodyFormat::Json)).ok_or_else(|| {
+    RequestFormat::of(kind).ok_or_else(|| {
         HttpRejection::UnsupportedMediaType(format!(
-            "unsupported content-type `{kind}`; supported: {JSON}, {OCTETS}, {NPY}"
+            "unsupported content-type `{kind}`; supported: {JSON}, {OCTETS}, {NPY}, text/plain, and for models that \
+             take images image/jpeg, image/png, image/webp, multipart/form-data"
         ))
     })
 }
@@ -272,8 +323,13 @@ fn essence(media_type: &str) -> &str {
     media_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// The format that the client accepts; the format of its body by default.
-fn response_format(headers: &HeaderMap, body: BodyFormat) -> Result<BodyFormat, ServeError> {
+/// The format that the client accepts; by default that of its body, or JSON.
+fn response_format(headers: &HeaderMap, body: RequestFormat) -> Result<BodyFormat, ServeError> {
+    let body = match body {
+        RequestFormat::Raw => BodyFormat::Raw,
+        RequestFormat::Npy => BodyFormat::Npy,
+        _ => BodyFormat::Json,
+    };
     let Some(accepted) = headers.get(header::ACCEPT) else { return Ok(body) };
     let accepted = accepted.to_str().unwrap_or("*/*");
     let format = accepted.split(',').map(essence).find_map(|kind| match kind {

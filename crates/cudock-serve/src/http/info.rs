@@ -162,6 +162,7 @@ fn model_status(model: &Model) -> ModelStatus {
         batch_limit: model.queue.row_limit(),
         precision: device.and_then(|device| device.precision),
         try_range: model.settings.try_range.map(Into::into),
+        takes_images: model.inputs.image.is_some(),
         totals: totals.counts,
         queue: model.queue.status(),
         latency_ms: model.queue.metrics.recent(model.queue.now()),

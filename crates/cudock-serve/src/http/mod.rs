@@ -3,6 +3,7 @@
 mod handler;
 mod infer;
 mod info;
+mod media;
 mod metrics;
 mod response;
 mod route;

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use cudock_inputs::InputError;
 use cudock_server::MonitoredBody;
 use cudock_tensor::RequestError;
 use hyper::body::{Body, Frame, SizeHint};
@@ -97,10 +98,13 @@ fn status_of(error: &ServeError) -> StatusCode {
         | ServeError::NotLoaded { .. }
         | ServeError::Draining => StatusCode::SERVICE_UNAVAILABLE,
         ServeError::KeptLoaded(_) => StatusCode::CONFLICT,
-        ServeError::RequestError(RequestError::TooLarge { .. }) | ServeError::DeviceMemory(_) => {
-            StatusCode::PAYLOAD_TOO_LARGE
-        }
-        ServeError::RequestError(_) | ServeError::AmbiguousModel(_) => StatusCode::BAD_REQUEST,
+        ServeError::RequestError(RequestError::TooLarge { .. })
+        | ServeError::Input(InputError::TooLarge(_))
+        | ServeError::DeviceMemory(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        ServeError::Input(InputError::Unsupported(_)) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ServeError::RequestError(_)
+        | ServeError::Input(InputError::Invalid(_))
+        | ServeError::AmbiguousModel(_) => StatusCode::BAD_REQUEST,
         ServeError::ResponseError(_) | ServeError::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
         ServeError::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
         ServeError::Engine(_) | ServeError::Reload { .. } | ServeError::LoadFailed { .. } => {

@@ -157,9 +157,10 @@ impl EngineManager {
         gpu: u32,
         mut warm: WarmEngine,
         signature: &Arc<Signature>,
+        padding: &Arc<Vec<Vec<u8>>>,
     ) {
         loop {
-            let ended = self.run(gpu, warm, signature);
+            let ended = self.run(gpu, warm, signature, padding);
             let since = Instant::now();
             warm = match ended {
                 EngineEnd::Closed => return,
@@ -181,7 +182,13 @@ impl EngineManager {
     }
 
     /// Runs the lanes of one engine.
-    fn run(self: &Arc<Self>, gpu: u32, warm: WarmEngine, signature: &Arc<Signature>) -> EngineEnd {
+    fn run(
+        self: &Arc<Self>,
+        gpu: u32,
+        warm: WarmEngine,
+        signature: &Arc<Signature>,
+        padding: &Arc<Vec<Vec<u8>>>,
+    ) -> EngineEnd {
         let WarmEngine { engine, lanes } = warm;
         let number = self.queue.engine_started();
         self.health.engine_started(engine.device(), engine.process());
@@ -198,6 +205,7 @@ impl EngineManager {
                         queue: Arc::clone(&self.queue),
                         signature: Arc::clone(signature),
                         pad_sizes: self.settings.pad_sizes.clone(),
+                        padding: Arc::clone(padding),
                         limit: self.settings.engine_timeout,
                         engine: number,
                         on_limited: Box::new(move |rows| {

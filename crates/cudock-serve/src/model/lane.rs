@@ -20,6 +20,8 @@ pub(crate) struct LaneContext {
     pub(crate) signature: Arc<Signature>,
     /// Sizes to which dynamic dimensions are padded.
     pub(crate) pad_sizes: Vec<usize>,
+    /// The bytes of an element of padding for each input; zero where there are none.
+    pub(crate) padding: Arc<Vec<Vec<u8>>>,
     /// Longest time of the engine for one batch.
     pub(crate) limit: Duration,
     /// Number of the engine to which the lane belongs.
@@ -168,7 +170,8 @@ impl LaneContext {
             if let Some(size) = dtype.size() {
                 let bytes = elements(&shape).and_then(|count| count.checked_mul(size)).unwrap_or(usize::MAX);
                 let out = lane.input(index, &shape, bytes)?;
-                fill_numbers(tensors, row_shape, self.signature.batched, size, out)
+                let padding = self.padding.get(index).map(Vec::as_slice).unwrap_or_default();
+                fill_numbers(tensors, row_shape, self.signature.batched, size, padding, out)
                     .ok_or_else(|| EngineError::Failed("rows of different shapes in one batch".to_owned()))?;
             } else {
                 let strings: usize = tensors.clone().map(|tensor| tensor.data().len()).sum();
@@ -305,6 +308,7 @@ fn fill_numbers<'a>(
     row_shape: &[usize],
     batched: bool,
     size: usize,
+    padding: &[u8],
     out: &mut [u8],
 ) -> Option<()> {
     let mut at = 0;
@@ -318,7 +322,7 @@ fn fill_numbers<'a>(
         let bytes = rows * elements(row_shape).unwrap_or(0) * size;
         let wide = with_rows(rows, row_shape, batched);
         let room = out.get_mut(at..at + bytes)?;
-        room.fill(0);
+        shapes::fill_padding(padding, room);
         shapes::pad_into(&tensor, &wide, room)?;
         at += bytes;
     }

@@ -2,12 +2,13 @@
 
 mod engine_manager;
 mod health;
+mod inputs;
 mod lane;
 mod queue;
 mod repository;
 mod shapes;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
@@ -21,6 +22,7 @@ use cudock_tensor::{InferenceRequest, InferenceResponse, Signature, Tensor};
 
 use self::engine_manager::{EngineManager, WarmEngine};
 use self::health::ModelHealth;
+use self::inputs::ModelInputs;
 use self::queue::{Attempt, PendingRequest, Submission};
 pub(crate) use self::queue::{Queue, Unanswered};
 pub use self::repository::RepositoryError;
@@ -39,6 +41,7 @@ pub(crate) struct Model {
     pub(crate) stamps: FileStamps,
     pub(crate) settings: ModelSettings,
     pub(crate) signature: Arc<Signature>,
+    pub(crate) inputs: ModelInputs,
     pub(crate) queue: Arc<Queue>,
     pub(crate) health: Arc<ModelHealth>,
     manager: Arc<EngineManager>,
@@ -63,6 +66,12 @@ impl FileStamps {
         Self(files.map(|file| (file.clone(), FileStamp::of(&file))).collect())
     }
 
+    /// These files, and those that settings name.
+    fn and<'a>(mut self, files: impl Iterator<Item = &'a Path>) -> Self {
+        self.0.extend(files.map(|file| (file.to_owned(), FileStamp::of(file))));
+        self
+    }
+
     pub(crate) fn hold(&self) -> bool {
         self.0.iter().all(|(file, stamp)| FileStamp::of(file) == *stamp)
     }
@@ -78,7 +87,7 @@ impl Model {
         loader: &Arc<Loader>,
     ) -> Result<Self, ServeError> {
         let not_loaded = |reason: String| ServeError::NotReady { name: found.name.clone(), reason };
-        let stamps = FileStamps::of(found);
+        let stamps = FileStamps::of(found).and(settings.inputs.files());
         let queue = Arc::new(Queue::new(settings.batcher.clone(), ModelMetrics::default()));
         let health = Arc::new(ModelHealth::default());
         let manager = Arc::new(EngineManager {
@@ -98,11 +107,14 @@ impl Model {
             warm.push((gpu, engine));
         }
         let signature = signature.ok_or_else(|| not_loaded("no device configured".to_owned()))?;
+        let inputs =
+            ModelInputs::load(&settings.inputs, &signature).map_err(|error| not_loaded(error.to_string()))?;
         let model = Self {
             file: found.clone(),
             stamps,
             settings: settings.clone(),
             signature,
+            inputs,
             queue,
             health,
             manager,
@@ -130,11 +142,13 @@ impl Model {
     }
 
     fn run_engines(&self, warm: Vec<(u32, WarmEngine)>) -> Result<(), ServeError> {
+        let padding = Arc::new(self.inputs.padding());
         for (gpu, engine) in warm {
             let (manager, signature) = (Arc::clone(&self.manager), Arc::clone(&self.signature));
+            let padding = Arc::clone(&padding);
             let thread = thread::Builder::new().name(format!("engine {gpu}"));
             let handle = thread
-                .spawn(move || manager.run_until_closed(gpu, engine, &signature))
+                .spawn(move || manager.run_until_closed(gpu, engine, &signature, &padding))
                 .map_err(|error| self.not_ready(format!("cannot start a thread: {error}")))?;
             lock(&self.engine_threads).push(handle);
         }

@@ -47,6 +47,17 @@ fn padded(size: usize, sizes: &[usize]) -> usize {
     sizes.iter().copied().find(|&larger| larger >= size).unwrap_or(size)
 }
 
+/// Fills memory with elements of padding; with zeros if the padding is empty.
+pub(crate) fn fill_padding(padding: &[u8], out: &mut [u8]) {
+    if padding.iter().all(|byte| *byte == 0) {
+        out.fill(0);
+        return;
+    }
+    for element in out.chunks_exact_mut(padding.len()) {
+        element.copy_from_slice(padding);
+    }
+}
+
 /// Copies a tensor of fixed-size elements into the corner of a larger one of shape `wide` and equal rank; the rest is
 /// unchanged.
 pub(crate) fn pad_into(tensor: &Tensor, wide: &[usize], out: &mut [u8]) -> Option<()> {
@@ -150,6 +161,15 @@ mod tests {
         assert_eq!(wide.get(20..28).unwrap(), [7, 8, 9, 0, 0, 10, 11, 12]);
         let wide = Tensor::new(DType::U8, vec![2, 4, 5], wide.into()).unwrap();
         assert_eq!(crop(&wide, &[2, 2, 3]).unwrap(), small);
+    }
+
+    #[test]
+    fn padding_may_have_a_value() {
+        let mut out = [9; 4];
+        fill_padding(&[7, 0], &mut out);
+        assert_eq!(out, [7, 0, 7, 0]);
+        fill_padding(&[], &mut out);
+        assert_eq!(out, [0; 4]);
     }
 
     #[test]

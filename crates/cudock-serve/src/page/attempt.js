@@ -1,4 +1,4 @@
-// Trying a model: the JSON form and the drawing pad, both through POST /predict/{model}/{version}.
+// Trying a model: the JSON form, image files and the drawing pad, all through POST /predict/{model}/{version}.
 
 import { drawClasses, write } from "./charts.js";
 import { rasterised, scaled } from "./drawing.js";
@@ -36,6 +36,12 @@ export function makeAttempts(ask) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) element("request-form").requestSubmit();
   });
   element("example").addEventListener("click", showExample);
+  element("image").addEventListener("change", (event) => {
+    const [file] = event.target.files;
+    // The answer is shown below the form.
+    element("json").open = true;
+    if (file) sendForm(ask, model, file, file.type);
+  });
   element("request-form").addEventListener("submit", (event) => {
     event.preventDefault();
     sendForm(ask, model, body.value);
@@ -50,6 +56,7 @@ export function makeAttempts(ask) {
     write(element("try-name"), chosen.name);
     write(element("route"), `POST ${routeOf(chosen)}`);
     element("draw").hidden = pad === null;
+    element("upload").hidden = !chosen.takes_images;
     element("json").open = pad === null;
     write(element("outcome"), "");
     element("answer").hidden = true;
@@ -67,12 +74,12 @@ function routeOf(model) {
 }
 
 // One request: { ok, status, text, time } with the time in milliseconds. Never throws.
-async function send(ask, model, body) {
+async function send(ask, model, body, type = "application/json") {
   const start = performance.now();
   try {
     const response = await ask(routeOf(model), {
       method: "POST",
-      headers: { "Content-Type": "application/json" },
+      headers: { "Content-Type": type },
       body,
     });
     const text = await response.text();
@@ -83,10 +90,10 @@ async function send(ask, model, body) {
   }
 }
 
-async function sendForm(ask, model, body) {
+async function sendForm(ask, model, body, type) {
   const outcome = element("outcome");
   write(outcome, "sent …");
-  const { ok, status, text, time } = await send(ask, model, body);
+  const { ok, status, text, time } = await send(ask, model, body, type);
   outcome.dataset.ok = ok;
   write(outcome, `${status} · ${milliseconds(time)}`);
   element("answer").hidden = false;

@@ -75,6 +75,8 @@ pub(crate) struct ModelStatus {
     pub(crate) precision: Option<PrecisionReport>,
     /// Values of background and ink for the page's drawing pad (`range` of `[serve.try]`).
     pub(crate) try_range: Option<[f64; 2]>,
+    /// Whether requests may send image files.
+    pub(crate) takes_images: bool,
     pub(crate) totals: RequestCounts,
     pub(crate) queue: QueueStatus,
     pub(crate) latency_ms: Latencies,
@@ -171,6 +173,7 @@ mod tests {
                 batch_limit: Some(16),
                 precision: None,
                 try_range: Some([0.0, 16.0]),
+                takes_images: true,
                 totals: RequestCounts { requests: 10, rows: 20, batches: 5, ..RequestCounts::default() },
                 queue: QueueStatus { rows: 3, requests: 2 },
                 latency_ms: Latencies { queue: stage(0.25), compute: stage(1.0), total: None },
@@ -199,6 +202,7 @@ mod tests {
                 "inputs": [{"name": "image", "dtype": "FP32", "shape": [-1, 64]}],
                 "outputs": [{"name": "probabilities", "dtype": "FP32", "shape": [-1, 10]}],
                 "max_batch": 64, "batch_limit": 16, "precision": null, "try_range": [0.0, 16.0],
+                "takes_images": true,
                 "totals": {
                     "requests": 10, "rows": 20, "batches": 5, "refused": 0, "failed": 0, "cancelled": 0, "expired": 0
                 },

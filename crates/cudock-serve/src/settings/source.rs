@@ -49,6 +49,7 @@ pub fn locate_models(path: &Path, name: Option<&str>) -> Result<(ModelSource, Se
         return Ok((ModelSource::Directory(path.to_owned()), ServeOptions::default()));
     }
     let project = Project::read(&project_file)?;
+    let options = project.manifest.serve.clone().with_paths_in(&project.directory);
     let source = match project.model() {
         Some(file) if file.is_file() || is_saved_model(&file) => {
             ModelSource::File { name: name_or(project.name()), file }
@@ -58,13 +59,13 @@ pub fn locate_models(path: &Path, name: Option<&str>) -> Result<(ModelSource, Se
         None if file.is_file() => ModelSource::File { name: name_or(project.name()), file },
         None => ModelSource::Directory(project.directory),
     };
-    Ok((source, project.manifest.serve))
+    Ok((source, options))
 }
 
 /// The options in the `cudock.toml` of one model of several. The error is shown to users.
 pub(super) fn model_options(path: &Path) -> Result<ServeOptions, String> {
-    let mut manifest = Project::read(path).map_err(|error| error_chain(&error))?.manifest;
-    let options = std::mem::take(&mut manifest.serve);
+    let Project { mut manifest, directory, .. } = Project::read(path).map_err(|error| error_chain(&error))?;
+    let options = std::mem::take(&mut manifest.serve).with_paths_in(&directory);
     if manifest != Manifest::default() {
         return Err(format!("{}: only [serve] applies to one model of several", path.display()));
     }

@@ -131,7 +131,8 @@ fn boolean(value: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(if value { b"true" } else { b"false" });
 }
 
-fn single(value: f32, out: &mut Vec<u8>) {
+/// Appends the shortest number that parses to the same value; null for NaN and infinities.
+pub fn single(value: f32, out: &mut Vec<u8>) {
     if value.is_finite() {
         out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
     } else {

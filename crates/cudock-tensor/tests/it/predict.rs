@@ -284,3 +284,28 @@ proptest! {
         prop_assert_eq!(&back.inputs, &[tensor]);
     }
 }
+
+#[test]
+fn strings_in_place_of_numbers_are_recognized() {
+    for body in [
+        r#"{"input": "a"}"#,
+        r#"{"id": "7", "parameters": {"priority": [1]}, "instances": [ [ "a", 1] ]}"#,
+        r#"{"inputs": {"y": [[1]], "x": ["a"]}}"#,
+        r#"{"input": ["a"#,
+    ] {
+        assert!(predict::is_text(body.as_bytes(), "x"), "{body}");
+    }
+    for body in
+        ["", "[]", r#"{"input": [1, "a"]}"#, r#"{"inputs": {"y": "a"}}"#, r#"{"id": "a"}"#, r#"{"id": "#]
+    {
+        assert!(!predict::is_text(body.as_bytes(), "x"), "{body}");
+    }
+}
+
+#[test]
+fn keys_are_added_to_a_response() {
+    let mut out = br#"{"prediction":1}"#.to_vec();
+    predict::add_key("labels", &mut out, |out| out.extend(b"[]"));
+    predict::add_id("\"", &mut out);
+    assert_eq!(String::from_utf8(out).unwrap(), r#"{"prediction":1,"labels":[],"id":"\""}"#);
+}

@@ -109,6 +109,7 @@ fn run(fits: usize, settings: BatcherSettings, requests: &[usize]) -> Outcome {
         queue: Arc::clone(&queue),
         signature: Arc::new(signature()),
         pad_sizes: Vec::new(),
+        padding: Arc::default(),
         limit: Duration::from_secs(1),
         engine,
         on_limited: Box::new(move |rows| lock(&limited).push(rows)),
