@@ -110,11 +110,17 @@ def _flat(value):
     return [value]
 
 
+def _floats(data):
+    return list(struct.unpack(f"<{len(data) // 4}f", data))
+
+
 def output(protocol, headers, body):
     """Returns the numbers of a response, flat."""
     if protocol == "oip-binary":
         at = int(headers["inference-header-content-length"])
-        return list(struct.unpack(f"<{(len(body) - at) // 4}f", body[at:]))
+        return _floats(body[at:])
+    if protocol == "raw":
+        return _floats(body)
     answer = json.loads(body)
     return _flat(answer["outputs"][0]["data"] if protocol == "oip" else answer["prediction"])
 

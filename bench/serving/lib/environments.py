@@ -42,6 +42,13 @@ class Environment:
                         "--only-binary", ":all:", "-r", REQUIREMENTS / f"{name}.txt"], check=True)
         (self.directory / "complete").touch()
 
+    def with_torch(self):
+        """Adds the packages of the environment that has torch, after its own, and returns itself."""
+        link = self.packages() / "cudock-bench-torch.pth"
+        if not link.exists():
+            link.write_text(f"import site; site.addsitedir({str(Environment('torch').packages())!r})\n")
+        return self
+
     def ask(self, code):
         """Returns the output of a line of Python in this environment."""
         return subprocess.run([self.python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()

@@ -5,8 +5,9 @@ import shutil
 import subprocess
 
 import models
-from environments import home
+from environments import Environment, home
 from process import pinned
+from servers import HERE, MAX_BATCH, PYTHON
 
 # The connections that an open loop may use; when all are busy, a request waits for one, and the wait counts. Under overload
 # there must be more than a server queues, or the generator's queue fills instead of the server's.
@@ -85,9 +86,8 @@ def wrk(context, running, clients, duration):
     env = {"BODY_DIR": str(_write_bodies(traffic)), "BODY_PATH": traffic.path,
            "BODY_BINARY": str(int(traffic.protocol == "oip-binary")),
            "BODY_HEADERS": "\n".join(f"{name}: {value}" for name, value in traffic.bodies[0][1])}
-    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wrk.lua")
     command = pinned(context.load_core, [
-        "wrk", "-t1", f"-c{clients}", f"-d{max(1, round(duration))}s", "-s", script, running.url])
+        "wrk", "-t1", f"-c{clients}", f"-d{max(1, round(duration))}s", "-s", HERE / "wrk.lua", running.url])
     found = json.loads(_run(command, env, duration * 4 + 60).splitlines()[-1])
     return {"throughput": (found["requests"] - found["failed"]) / found["seconds"], "p50_ms": found["p50_ms"],
             "p99_ms": found["p99_ms"], "refused": 0, "refused_p99_ms": None,
@@ -101,3 +101,10 @@ def limit(context, model, library):
         context.cudock, "bench", "--model", model, "--device", "cpu", "--engine-threads", "1", "--batch", "1,8,16,32",
         "--duration", "2s", "--offline", "--format", "json"])
     return json.loads(_run(command, {"CUDOCK_ONNXRUNTIME": str(library)}, 300))
+
+
+def limit_of_torch(context, model):
+    """Measures a network without a server, on the server's core."""
+    command = pinned(context.server_core, [Environment("torch").python, "-B", HERE / "bare_torch.py", model, PYTHON,
+                                           1, 8, MAX_BATCH])
+    return json.loads(_run(command, limit=300))

@@ -5,6 +5,8 @@ mlp     512→1024→1024→10 with ReLU: batching gains a factor of thirteen
 conv    three convolutions over a 28×28 image: batching gains nothing, and waiting for a batch costs time
 deep    a small row through 16 wide layers: most work is in the engine, which shows work for disconnected clients
 lookup  reads table entries by index: an index beyond the table is well-formed and makes the engine fail
+
+torch-mlp and resnet18 are networks in Python: `servers/python/networks.py`.
 """
 import array
 import json
@@ -14,7 +16,9 @@ import struct
 
 import onnxfile
 
-SHAPES = {"tiny": [64], "mlp": [512], "conv": [1, 28, 28], "deep": [64], "lookup": [8]}
+SHAPES = {"tiny": [64], "mlp": [512], "conv": [1, 28, 28], "deep": [64], "lookup": [8],
+          "torch-mlp": [512], "resnet18": [3, 64, 64]}
+PYTHON_MODELS = ["torch-mlp", "resnet18"]
 DISTINCT_REQUESTS = 16
 TABLE = 100
 INPUT, OUTPUT = "input", "output"
@@ -135,9 +139,14 @@ def oip_body(name, flat, count):
                                    "data": flat}]}).encode()
 
 
+def raw_body(flat):
+    """Returns rows as their bytes."""
+    return struct.pack(f"<{len(flat)}f", *flat)
+
+
 def oip_binary_body(name, flat, count):
     """Returns rows in the Open Inference Protocol with binary tensors: the body and the length of its JSON part."""
-    raw = struct.pack(f"<{len(flat)}f", *flat)
+    raw = raw_body(flat)
     head = json.dumps({
         "inputs": [{"name": INPUT, "datatype": "FP32", "shape": [count, *SHAPES[name]],
                     "parameters": {"binary_data_size": len(raw)}}],

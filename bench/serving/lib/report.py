@@ -39,6 +39,17 @@ def _limit(limits, model):
     return max((run["with_json_rows_per_second"] or 0 for run in runs), default=None)
 
 
+def _conditions(results, model):
+    """How undisturbed the measurements were, and whether the answers were correct."""
+    runs, parts = [run for run in results.runs if run["model"] == model], []
+    if runs:
+        others = [run["others"] for run in runs]
+        parts.append(f"- other programs used {statistics.median(others):.0%} of the server's core (median), "
+                     f"{max(others):.0%} at worst")
+    checked, wrong = (sum(run[key] for run in runs) for key in ("checked", "wrong"))
+    return [*parts, f"- responses checked: {checked:,}; wrong: {wrong}"]
+
+
 def _model(document, results, options, model):
     counts = sorted({run["clients"] for run in results.runs if run["model"] == model and run["loop"] == "closed"})
     names = list(dict.fromkeys(run["server"] for run in results.runs if run["model"] == model))
@@ -81,21 +92,57 @@ def _model(document, results, options, model):
     if by_wrk:
         told = ", ".join(f"{name} {value:,.0f}/s" for name, value in by_wrk.items())
         parts.append(f"- the same with wrk, 32 clients: {told}")
-    others = [run["others"] for run in results.runs if run["model"] == model]
-    if others:
-        parts.append(f"- other programs used {statistics.median(others):.0%} of the server's core (median), "
-                     f"{max(others):.0%} at worst")
-    checked = sum(run["checked"] for run in results.runs if run["model"] == model)
-    wrong = sum(run["wrong"] for run in results.runs if run["model"] == model)
-    parts.append(f"- responses checked: {checked:,}; wrong: {wrong}")
-    return "\n".join(parts)
+    return "\n".join(parts + _conditions(results, model))
+
+
+def pair(name):
+    """The name of the open loop in which a server and cudock have the same rate."""
+    return f"rate of {name}"
+
+
+def _python_model(document, results, options, model):
+    counts = sorted({run["clients"] for run in results.runs if run["model"] == model and run["loop"] == "closed"})
+    ours = "cudock"
+
+    def closed(name):
+        return [_figure(results.median(model, name, "closed", "throughput", count),
+                        results.median(model, name, "closed", "p99_ms", count)) for count in counts]
+
+    def memory(name):
+        used = results.median(model, name, "closed", "memory")
+        return "" if used is None else f"{used / 1e6:.0f}"
+
+    own = results.saturation(model, ours)
+    rows, ratios = [], []
+    for peer in sorted(options.peers, key=lambda peer: results.saturation(model, peer.name) or 0):
+        throughput, loop = results.saturation(model, peer.name), pair(peer.name)
+        p99, own_p99 = (results.median(model, name, loop, "p99_ms") for name in (peer.name, ours))
+        rate = results.median(model, peer.name, loop, "rate")
+        if own and throughput:
+            ratios.append((own / throughput, peer.name))
+        rows.append([peer.name, *closed(peer.name), _ratio(own, throughput), "" if rate is None else f"{rate:,.0f}",
+                     *("" if value is None else f"{value:.2f}" for value in (p99, own_p99)), memory(peer.name)])
+    rows.append([ours, *closed(ours), "", "", "", "", memory(ours)])
+    parts = [f"## {model}\n",
+             "Requests/s (p99 in ms) by closed-loop clients; how many times that cudock answers; an open loop at 70 % of "
+             "the server's own throughput, with its p99 and that of cudock at the same rate, in ms; memory in MB.\n",
+             table(["server", *map(str, counts), "cudock / it", "70 %", "p99", "p99 of cudock", "memory"], rows), ""]
+    if ratios:
+        ratio, name = min(ratios)
+        parts.append(f"- cudock / best other server: {ratio:.2f} ({name})")
+    limits = (document["limits"].get(model) or {}).get("runs") or []
+    if limits:
+        parts.append("- torch without a server: " + ", ".join(
+            f"{run['rows_per_second']:,.0f} rows/s with batches of {run['batch']}" for run in limits))
+    return "\n".join(parts + _conditions(results, model))
 
 
 def text(document, results, options):
     """The whole report."""
     parts = [f"# Serving comparison\n\n{document['when']}, {document['machine']}; {document['rounds']} rounds"
              + (", quick" if document["quick"] else "")]
-    parts += [_model(document, results, options, model) for model in options.models]
+    of_model = _python_model if options.python_models else _model
+    parts += [of_model(document, results, options, model) for model in options.models]
     if document["failures"]:
         failures = (f"- {item['what']}: {item['reason']}" for item in document["failures"])
         parts.append("## Failed\n\n" + "\n".join(failures))

@@ -1,11 +1,12 @@
 """The servers in the comparison, and how each is started.
 
-Every server gets the same model file, one engine thread, one core, batches of at most 32 rows and, if it has such a
+Every server gets the same model, one engine thread, one core, batches of at most 32 rows and, if it has such a
 setting, a wait of 2 ms for them.
 """
 import dataclasses
 import json
 import pathlib
+import secrets
 import shutil
 import subprocess
 
@@ -19,6 +20,8 @@ MAX_WAIT_MS = 2
 START_SECONDS = 60
 HERE = pathlib.Path(__file__).resolve().parent
 SERVERS = HERE.parent / "servers"
+PYTHON = SERVERS / "python"
+RAW = "application/octet-stream"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,16 +36,27 @@ class Kind:
         return self.program == "cudock"
 
 
+def _by_name(*kinds):
+    return {kind.name: kind for kind in kinds}
+
+
 OURS = Kind("cudock", "cudock")
 OURS_BINARY = Kind("cudock-bin", "cudock", "oip-binary")
-PEERS = [
+PEERS = _by_name(
     Kind("mosec", "mosec"),
     Kind("triton", "triton", "oip"),
     Kind("triton-bin", "triton", "oip-binary"),
     Kind("asgi-batch", "uvicorn"),
-    Kind("granian-batch", "granian"),
-]
-ALL = {kind.name: kind for kind in [OURS, OURS_BINARY, *PEERS]}
+    Kind("granian-batch", "granian"))
+ALL = {**_by_name(OURS, OURS_BINARY), **PEERS}
+OURS_PYTHON = Kind("cudock", "cudock", "raw")
+PYTHON_PEERS = _by_name(
+    Kind("litserve", "litserve", "raw"),
+    Kind("bentoml", "bentoml", "raw"),
+    Kind("ray", "ray", "raw"),
+    Kind("mosec", "mosec", "raw"),
+    Kind("triton", "triton", "oip-binary"))
+PYTHON_CLASSES = {"torch-mlp": "Mlp", "resnet18": "ResNet18"}
 
 
 class Traffic:
@@ -51,16 +65,18 @@ class Traffic:
     def __init__(self, model, protocol):
         self.model, self.protocol = model, protocol
         self.expected = expected(model)
-        self.path = "/predict" if protocol == "predict" else f"/v2/models/{model}/infer"
+        self.path = "/predict" if protocol in ("predict", "raw") else f"/v2/models/{model}/infer"
         rows = models.rows(model)
         self.bodies = [self.body([row]) for row in rows]
 
     def body(self, rows):
         """Returns body and headers of a request with several rows."""
         flat = [number for row in rows for number in row]
+        if self.protocol == "raw":
+            return models.raw_body(flat), [("Content-Type", RAW), ("Accept", RAW)]
         if self.protocol == "oip-binary":
             body, head = models.oip_binary_body(self.model, flat, len(rows))
-            return body, [("Content-Type", "application/octet-stream"), ("Inference-Header-Content-Length", head)]
+            return body, [("Content-Type", RAW), ("Inference-Header-Content-Length", head)]
         writer = models.predict_body if self.protocol == "predict" else models.oip_body
         return writer(self.model, flat, len(rows)), [("Content-Type", "application/json")]
 
@@ -79,29 +95,68 @@ def model_file(model):
 
 def expected(model):
     """Returns the bare engine's result for each row."""
-    path = model_file(model)
-    kept = path.with_suffix(".expected.json")
-    if not kept.exists() or kept.stat().st_mtime < path.stat().st_mtime:
-        done = subprocess.run([Environment("asgi").python, "-B", HERE / "expected.py", model, path],
-                              check=True, capture_output=True)
+    if model in models.PYTHON_MODELS:
+        source, path, python = PYTHON / "networks.py", PYTHON, Environment("torch").python
+    else:
+        source = path = model_file(model)
+        python = Environment("asgi").python
+    kept = home() / "models" / f"{model}.expected.json"
+    if not kept.exists() or kept.stat().st_mtime < source.stat().st_mtime:
+        done = subprocess.run([python, "-B", HERE / "expected.py", model, path], check=True, capture_output=True)
+        kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_bytes(done.stdout)
     return json.loads(kept.read_text())
 
 
 def _cudock(context, model, port):
-    return ([context.cudock, "serve", model_file(model), "--listen", f"127.0.0.1:{port}", "--device", "cpu",
-             "--threads", "1", "--max-batch", MAX_BATCH, "--max-wait", f"{MAX_WAIT_MS}ms", "--offline", *context.ours],
-            {"CUDOCK_ONNXRUNTIME": str(Environment("asgi").onnxruntime())}, None)
+    if model in models.PYTHON_MODELS:
+        what = [PYTHON / "cudock_models.py", "--class", PYTHON_CLASSES[model], "--python", Environment("torch").python]
+        env = _settings(model)
+    else:
+        what, env = [model_file(model)], {"CUDOCK_ONNXRUNTIME": str(Environment("asgi").onnxruntime())}
+    return ([context.cudock, "serve", *what, "--listen", f"127.0.0.1:{port}", "--device", "cpu", "--threads", "1",
+             "--max-batch", MAX_BATCH, "--max-wait", f"{MAX_WAIT_MS}ms", "--offline", *context.ours], env, None)
 
 
 def _settings(model):
-    return {"MODEL_FILE": str(model_file(model)), "MODEL_SHAPE": ",".join(map(str, models.SHAPES[model])),
-            "MAX_BATCH": str(MAX_BATCH), "MAX_WAIT_MS": str(MAX_WAIT_MS), "PYTHONDONTWRITEBYTECODE": "1"}
+    settings = {"MODEL_SHAPE": ",".join(map(str, models.SHAPES[model])), "MAX_BATCH": str(MAX_BATCH),
+                "MAX_WAIT_MS": str(MAX_WAIT_MS), "PYTHONDONTWRITEBYTECODE": "1"}
+    if model in models.PYTHON_MODELS:
+        return {**settings, "MODEL_NAME": model, "PYTHONPATH": str(PYTHON), "OMP_NUM_THREADS": "1"}
+    return {**settings, "MODEL_FILE": str(model_file(model))}
+
+
+def _environment(name, model):
+    environment = Environment(name)
+    return environment.with_torch() if model in models.PYTHON_MODELS else environment
+
+
+def _directory(model):
+    """The directory with the servers for a model."""
+    return PYTHON if model in models.PYTHON_MODELS else SERVERS
 
 
 def _mosec(_context, model, port):
-    return ([Environment("mosec").python, SERVERS / "mosec_server.py", "--port", port, "--log-level", "warning"],
-            _settings(model), None)
+    return ([_environment("mosec", model).python, _directory(model) / "mosec_server.py", "--port", port,
+             "--log-level", "warning"], _settings(model), None)
+
+
+def _litserve(_context, model, port):
+    return [_environment("litserve", model).python, PYTHON / "litserve_server.py", port], _settings(model), None
+
+
+def _bentoml(_context, model, port):
+    env = {**_settings(model), "BENTOML_HOME": str(home() / "bentoml"), "BENTOML_DO_NOT_TRACK": "1"}
+    return ([_environment("bentoml", model).python, "-m", "bentoml", "serve", "bentoml_service:Inference",
+             "--host", "127.0.0.1", "--port", port, "--working-dir", PYTHON], env, PYTHON)
+
+
+def _ray(_context, model, port):
+    # The first two are what its documentation calls high throughput mode. Without a token, it writes one to ~/.ray.
+    env = {**_settings(model), "RAY_SERVE_ENABLE_HA_PROXY": "1", "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
+           "RAY_SERVE_HAPROXY_NBTHREAD": "1", "RAY_SERVE_HAPROXY_METRICS_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0",
+           "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    return [_environment("ray", model).python, PYTHON / "ray_server.py", port], env, None
 
 
 def _uvicorn(_context, model, port):
@@ -126,7 +181,7 @@ dynamic_batching {{ max_queue_delay_microseconds: {wait} }}
 
 
 def _triton(_context, model, port):
-    environment = Environment("triton")
+    environment = _environment("triton", model)
     packages, work = environment.packages(), home() / "triton"
     parts = packages / "pytriton" / "tritonserver"
     version, libraries = environment.ask(
@@ -135,8 +190,11 @@ def _triton(_context, model, port):
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(parts / "backends", work / "backends")
     shutil.copy(parts / "python_backend_stubs" / version / "triton_python_backend_stub", work / "backends" / "python")
-    (work / "models" / model / "1").mkdir(parents=True)
-    shutil.copy(SERVERS / "triton_model.py", work / "models" / model / "1" / "model.py")
+    version_directory = work / "models" / model / "1"
+    version_directory.mkdir(parents=True)
+    shutil.copy(_directory(model) / "triton_model.py", version_directory / "model.py")
+    if model in models.PYTHON_MODELS:
+        shutil.copy(PYTHON / "networks.py", version_directory)
     (work / "models" / model / "config.pbtxt").write_text(TRITON_CONFIG.format(
         model=model, batch=MAX_BATCH, dims=models.SHAPES[model], wait=MAX_WAIT_MS * 1000))
     # The backend uses the first Python it finds, and with it the environment's packages.
@@ -147,7 +205,8 @@ def _triton(_context, model, port):
              "--allow-metrics", "false", "--log-info", "false"], env, None)
 
 
-PROGRAMS = {"cudock": _cudock, "mosec": _mosec, "uvicorn": _uvicorn, "granian": _granian, "triton": _triton}
+PROGRAMS = {"cudock": _cudock, "mosec": _mosec, "uvicorn": _uvicorn, "granian": _granian, "triton": _triton,
+            "litserve": _litserve, "bentoml": _bentoml, "ray": _ray}
 HEALTH = {"cudock": "/health", "mosec": "/metrics", "uvicorn": "/", "granian": "/", "triton": "/v2/health/ready"}
 
 
