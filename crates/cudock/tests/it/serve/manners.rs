@@ -205,7 +205,7 @@ fn what_is_not_understood_is_refused_in_the_right_words() {
         |bytes: usize| Ask::post("/predict", vec![0; bytes]).with("content-type", "application/octet-stream");
     let protocol = |body: &str| Ask::post("/v2/models/double/infer", body);
     for (what, ask, status, word) in [
-        ("a picture", picture, 415, "image/png"),
+        ("a picture", picture, 415, "takes no images"),
         ("an unknown compression", brotli, 415, "br"),
         ("a compression that is none", not_gzip, 400, "decompress"),
         ("an answer nobody writes", wants_xml, 406, "application/xml"),

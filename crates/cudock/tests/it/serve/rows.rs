@@ -100,13 +100,10 @@ fn a_batch_that_nobody_waits_for_is_stopped_and_the_engine_lives_on() {
 #[test]
 fn models_of_other_formats_are_refused_with_the_way_to_export_them() {
     let Some(stage) = Stage::new() else { return };
-    stage.write("model.pt", b"PK");
-    stage.write("saved/saved_model.pb", b"");
-    stage.write("model.pkl", b"");
-    stage.write("double.onnx", &times(2.0));
     for (what, export) in
-        [("model.pt", "torch.onnx.export"), ("saved", "tf2onnx"), ("model.pkl", "skl2onnx.to_onnx")]
+        [("model.ckpt", "torch.onnx.export"), ("model.keras", "model.export"), ("model.tflite", "tf2onnx")]
     {
+        stage.write(what, b"");
         let output = stage.command(&["serve", what, "--device", "cpu", "--offline"]).output().unwrap();
         let text = crate::support::shown(&output);
         assert_eq!(crate::support::code(&output), 2, "{what}: {text}");
