@@ -35,7 +35,7 @@ const COPIES: usize = 3;
 pub struct ModelListing {
     pub name: String,
     pub version: String,
-    /// Whether it accepts requests.
+    /// Whether it is loaded and accepts requests.
     pub ready: bool,
     /// The reason if it does not.
     pub reason: String,

@@ -296,7 +296,9 @@ impl ServeOptions {
     #[must_use]
     pub fn with_paths_in(mut self, directory: &Path) -> Self {
         let tokenizer = self.text.as_mut().map(|text| &mut text.tokenizer);
-        for path in self.labels.iter_mut().chain(tokenizer) {
+        // A name without a directory is a program on `PATH`.
+        let python = self.python.iter_mut().filter(|python| python.components().count() > 1);
+        for path in self.labels.iter_mut().chain(tokenizer).chain(python) {
             *path = directory.join(&*path);
         }
         self

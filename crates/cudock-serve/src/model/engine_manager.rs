@@ -224,14 +224,14 @@ impl EngineManager {
             let lost: Vec<_> =
                 handles.into_iter().filter_map(|handle| handle.join().ok().flatten()).collect();
             self.queue.engine_ended(number);
-            let watched = watcher.and_then(|watcher| {
+            let noticed = watcher.and_then(|watcher| {
                 watcher.thread().unpark();
                 watcher.join().ok().flatten()
             });
             // A successor is ready whatever happened since.
-            match watched {
-                Some(EngineEnd::Outgrown(_)) => watched.into_iter().chain(lost).collect(),
-                _ => lost.into_iter().chain(watched).collect::<Vec<_>>(),
+            match noticed {
+                Some(EngineEnd::Outgrown(_)) => noticed.into_iter().chain(lost).collect(),
+                _ => lost.into_iter().chain(noticed).collect::<Vec<_>>(),
             }
         });
         ends.into_iter().next().unwrap_or(EngineEnd::Closed)

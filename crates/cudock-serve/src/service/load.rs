@@ -80,7 +80,7 @@ impl ModelService {
             Ok(settings) if self.settings.model_memory.is_some() => memory::estimate(&file.path, settings),
             _ => Memory::Estimated { least: 0, likely: 0 },
         };
-        let policy = settings.as_ref().map_or_else(|_| Policy::default(), |own| self.policy(file, own));
+        let policy = self.policy(file, settings.as_ref().ok());
         self.loader.residency().insert(id.clone(), policy, estimate);
         if self.settings.on_demand && self.get(&id).is_none() {
             self.swap(|_| false, Some(ServedModel::New(Arc::new(file.clone()))));
@@ -91,12 +91,14 @@ impl ModelService {
         })
     }
 
-    fn policy(&self, file: &ModelFile, settings: &ModelSettings) -> Policy {
+    /// When a model is loaded and unloaded; a request for one with invalid settings gets the error as that of its load.
+    fn policy(&self, file: &ModelFile, settings: Option<&ModelSettings>) -> Policy {
+        let idle_unload = settings.and_then(|settings| settings.idle_unload);
         Policy {
-            pinned: settings.keep_loaded.includes(&file.name),
-            on_demand: self.settings.on_demand || settings.idle_unload.is_some(),
-            idle_unload: settings.idle_unload,
-            devices: settings.gpus.clone(),
+            pinned: settings.is_some_and(|settings| settings.keep_loaded.includes(&file.name)),
+            on_demand: self.settings.on_demand || idle_unload.is_some(),
+            idle_unload,
+            devices: settings.map_or_else(Vec::new, |settings| settings.gpus.clone()),
         }
     }
 

@@ -116,7 +116,7 @@ mod tests {
         let path = directory.path().join("model.onnx");
         let model = OnnxModel::new("matrix")
             .input("x", DType::F32, &[None, Some(100)])
-            .floats("w", &[100, 100], &[0.5; 10_000])
+            .floats("w", &[100, 100], &vec![0.5; 10_000])
             .node("MatMul", &["x", "w"], &["y"], &[])
             .output("y", DType::F32, &[None, Some(100)]);
         std::fs::write(&path, model.bytes()).unwrap();
@@ -139,7 +139,7 @@ mod tests {
         let saved = directory.path().join("saved");
         std::fs::create_dir_all(saved.join("variables")).unwrap();
         std::fs::write(saved.join("saved_model.pb"), [0; 100]).unwrap();
-        std::fs::write(saved.join("variables/variables.data"), [0; 1_000_000]).unwrap();
+        std::fs::write(saved.join("variables/variables.data"), vec![0; 1_000_000]).unwrap();
         let Memory::Estimated { least, likely } = estimate(&saved, &settings("device = 'cpu'", &saved))
         else {
             panic!("it was never loaded")

@@ -1,5 +1,6 @@
 //! Loads models when requests need them, and unloads them.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -29,7 +30,7 @@ impl ModelService {
                 self.measure();
                 measured = Instant::now();
             }
-            if let Some(time) = self.take_step() {
+            if let ControlFlow::Break(time) = self.take_step() {
                 let next_measurement = measured + MEASURE_INTERVAL;
                 self.loader.wait(time.map_or(next_measurement, |time| time.min(next_measurement)));
             }
@@ -37,8 +38,7 @@ impl ModelService {
     }
 
     /// Carries out the next step. If there is none, returns the time at which there may be one, if it is known.
-    #[allow(clippy::option_option, reason = "nothing to wait for, and no time limit for the wait")]
-    fn take_step(&self) -> Option<Option<Instant>> {
+    fn take_step(&self) -> ControlFlow<Option<Instant>> {
         let _one_at_a_time = lock(&self.loads);
         let step = self.loader.residency().next_step(Instant::now(), &|id| self.usage(id));
         match step {
@@ -50,9 +50,9 @@ impl ModelService {
             }
             Step::Unload(id) => self.unload_one(&id),
             Step::Reject(id) => self.reject_waiting(&id),
-            Step::Wait(time) => return Some(time),
+            Step::Wait(time) => return ControlFlow::Break(time),
         }
-        None
+        ControlFlow::Continue(())
     }
 
     fn usage(&self, id: &ModelId) -> Usage {

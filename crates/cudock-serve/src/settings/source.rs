@@ -99,6 +99,19 @@ mod tests {
     }
 
     #[test]
+    fn an_interpreter_is_relative_to_its_file_or_on_the_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        std::fs::write(path.join("model.py"), "").unwrap();
+        for (python, expected) in
+            [(".venv/bin/python", path.join(".venv/bin/python")), ("python3.12", PathBuf::from("python3.12"))]
+        {
+            std::fs::write(path.join(FILE_NAME), format!("[serve]\npython = '{python}'")).unwrap();
+            assert_eq!(locate_models(path, None).unwrap().1.python, Some(expected));
+        }
+    }
+
+    #[test]
     fn a_path_without_a_project_is_a_model_or_a_directory_of_models() {
         let directory = tempfile::tempdir().unwrap();
         let model = directory.path().join("digits.onnx");

@@ -226,6 +226,17 @@ fn a_model_that_cannot_fit_is_refused_with_both_sizes() {
 }
 
 #[test]
+fn a_model_with_invalid_settings_is_reported_when_it_is_needed() {
+    let server = TestServer::serve(&["a"], on_demand(), |settings| {
+        settings.model_settings = Arc::new(|_, _| Err("no such setting".to_owned()));
+    });
+    assert!(server.get("/health").json()["reason"].as_str().unwrap().contains("no such setting"));
+    let response = server.double("a", 1.0, "");
+    assert_eq!(response.status, 503, "{}", response.text);
+    assert!(response.text.contains("no such setting"), "{}", response.text);
+}
+
+#[test]
 fn metadata_of_a_model_that_was_never_loaded_loads_it() {
     let server = serve(&["a", "b"], on_demand());
     assert_eq!(status_of(&server, "a")["state"], "unloaded");

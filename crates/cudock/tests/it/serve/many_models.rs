@@ -128,17 +128,17 @@ fn the_command_lists_loads_and_unloads_models() {
     let url = format!("http://{}", server.address);
     let models =
         |words: &[&str]| schema::output(&mut stage.command(&[&["models"], words, &["--url", &url]].concat()));
-    let state = |output: &std::process::Output, name: &str| {
+    let state_in = |output: &std::process::Output, name: &str| {
         let text = String::from_utf8(output.stdout.clone()).unwrap();
         let row = text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
         row.and_then(|row| row.split_whitespace().nth(2).map(str::to_owned))
     };
     let all = models(&[]);
     assert_eq!(code(&all), 0, "{}", shown(&all));
-    let states = ["1", "2", "3"].map(|name| state(&all, name).unwrap());
+    let states = ["1", "2", "3"].map(|name| state_in(&all, name).unwrap());
     assert_eq!(states, ["unloaded", "unloaded", "ready"]);
     let loaded = models(&["load", "2"]);
-    assert_eq!(state(&loaded, "2").as_deref(), Some("ready"), "{}", shown(&loaded));
+    assert_eq!(state_in(&loaded, "2").as_deref(), Some("ready"), "{}", shown(&loaded));
     assert_eq!(server.engines().len(), 2);
     let unloaded = models(&["unload", "2", "--format", "json"]);
     let report: Value = serde_json::from_slice(&unloaded.stdout).unwrap();
