@@ -239,7 +239,10 @@ fn failing_batch() {
     let lane = &mut *started.lanes[0];
     assert_eq!(run(lane, &[REJECTED]).unwrap_err().to_string(), "the engine failed: negative input");
     let error = run(lane, &[LARGE]).unwrap_err();
-    assert!(matches!(&error, EngineError::DeviceMemory(text) if text == "1 GiB") && !error.is_fatal(), "{error:?}");
+    assert!(
+        matches!(&error, EngineError::DeviceMemory(text) if text == "1 GiB") && !error.is_fatal(),
+        "{error:?}"
+    );
     assert!(matches!(lane.input(0, &[1, 2], 7), Err(EngineError::Failed(_))), "7 bytes are not two floats");
     assert!(matches!(lane.input(1, &[1, 2], 8), Err(EngineError::Failed(_))), "there is no second input");
     assert_eq!(run(lane, &[1.0]).unwrap(), [2.0]);
