@@ -108,7 +108,8 @@ fn run_original(settings: &OnnxEngineSettings, original: &ModelData) -> Result<S
     settings.lanes = 1;
     let graphs = std::mem::take(&mut settings.kind.graphs);
     // A batch of another size is not captured as a CUDA graph.
-    let rows = (SAMPLE_ROWS..).find(|rows| !graphs.contains(rows)).unwrap_or(SAMPLE_ROWS);
+    let rows =
+        (SAMPLE_ROWS..=SAMPLE_ROWS + graphs.len()).find(|rows| !graphs.contains(rows)).unwrap_or(SAMPLE_ROWS);
     let engine = OnnxEngine::open(&settings, original).map_err(|error| error.to_string())?;
     let sample = engine
         .spare_lane()

@@ -29,7 +29,7 @@ const DESCRIPTORS: usize = 64;
 /// The engine process's reply after loading the model.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum LoadReply {
-    Ready { signature: Signature, device: DeviceInfo },
+    Ready { signature: Signature, device: Box<DeviceInfo> },
     Library { library: PathBuf, reason: String },
     Load { reason: String },
     NoGpu { reason: String },

@@ -88,7 +88,7 @@ fn report_load(
     let (reply, engine) = match loaded {
         Ok(engine) => {
             let (signature, device) = (engine.signature().clone(), engine.device().clone());
-            (LoadReply::Ready { signature, device }, Some(engine))
+            (LoadReply::Ready { signature, device: Box::new(device) }, Some(engine))
         }
         Err(EngineError::Library { library, reason }) => (LoadReply::Library { library, reason }, None),
         Err(EngineError::Load { reason, .. }) => (LoadReply::Load { reason }, None),

@@ -66,7 +66,7 @@ impl IsolatedEngine {
         control.set_read_timeout(Some(limit.max(Duration::from_millis(1)))).map_err(start_error)?;
         let reply = send_message(&mut control, settings).and_then(|()| receive_message(&mut control));
         let (signature, device) = match reply {
-            Ok(LoadReply::Ready { signature, device }) => (Arc::new(signature), device),
+            Ok(LoadReply::Ready { signature, device }) => (Arc::new(signature), *device),
             Ok(LoadReply::Load { reason }) => return Err(load_error(reason)),
             Ok(LoadReply::NoGpu { reason }) => return Err(EngineError::NoGpu(reason)),
             Ok(LoadReply::Library { library, reason }) => {

@@ -118,7 +118,7 @@ mod tests {
         let mut limiter = LineLimiter::new(start);
         for (after, bytes) in parts {
             limiter.push(bytes, start + Duration::from_millis(*after), &mut |line: &str| {
-                found.push(line.to_owned())
+                found.push(line.to_owned());
             });
         }
         limiter.finish(&mut |line: &str| found.push(line.to_owned()));
@@ -133,7 +133,8 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_cut_and_takes_no_memory() {
-        let parts: Vec<(u64, &[u8])> = vec![(0, &[b'x'; 100_000]); 3];
+        let part = b"x".repeat(100_000);
+        let parts: Vec<(u64, &[u8])> = vec![(0, &part); 3];
         assert_eq!(lines(&parts), ["x".repeat(LINE)]);
     }
 

@@ -432,14 +432,14 @@ fn a_bucket_that_does_not_fit_into_memory_gets_smaller_batches_and_others_do_not
         batcher.admit(Time(ticket), Arrival { bucket: 8, ..request(ticket) }).unwrap();
     }
     let mut now = 30;
-    let mut batches = Vec::new();
+    let mut sizes = Vec::new();
     for _ in 0..3 {
         let (batch, at) = run(&mut batcher, now);
         now = at;
-        batches.push((batch.bucket, batch.rows));
+        sizes.push((batch.bucket, batch.rows));
     }
-    batches.sort_unstable();
-    assert_eq!(batches, [(7, 4), (7, 8), (8, 12)]);
+    sizes.sort_unstable();
+    assert_eq!(sizes, [(7, 4), (7, 8), (8, 12)]);
 }
 
 #[test]
