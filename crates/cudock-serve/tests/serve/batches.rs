@@ -73,11 +73,8 @@ fn a_request_that_kills_every_engine_fails_alone_after_its_batch_ran_again() {
     let statuses: Vec<u16> = clients.into_iter().map(|client| client.join().unwrap().0).collect();
     assert_eq!(statuses, [200, 500, 200]);
     assert_eq!(server.metric("cudock_failed_total"), 1);
-    assert_eq!(
-        server.metric("cudock_engine_restarts_total"),
-        3,
-        "with its batch, again with its batch, alone"
-    );
+    // With its batch, again with its batch, alone; the last one is counted after the response.
+    eventually("three engines are replaced", || server.metric("cudock_engine_restarts_total") == 3);
 }
 
 #[test]
