@@ -5,7 +5,6 @@ use cudock_testkit::onnx::{self, Attribute, OnnxModel};
 use serde_json::{Value, json};
 
 use crate::serve_support::client::Ask;
-use crate::serve_support::made::times;
 use crate::serve_support::server::{Server, Stage, eventually};
 use crate::serve_support::{occupy, receive_all, send_all, until_queued};
 
