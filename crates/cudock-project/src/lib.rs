@@ -21,9 +21,9 @@ pub use json_schema::json_schema;
 pub use manifest_text::ManifestText;
 pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{
-    CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, ElementType, FailLevel,
+    CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, Dialect, ElementType, FailLevel,
     ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize, KeepLoaded, Lint, ManagementWanted,
-    Manifest, Needs, Precision, RequestRate, ScoreFunction, ServeOptions, SpotChoice, SpotUse, Start,
+    Manifest, Needs, Precision, RateLimit, RequestRate, ScoreFunction, ServeOptions, SpotChoice, SpotUse, Start,
     TensorDeclaration, TextOptions, TryModel, Workload, WorkloadKind,
 };
 

@@ -2,6 +2,7 @@
 
 mod error;
 mod inputs;
+mod platform;
 mod python;
 mod source;
 
@@ -20,8 +21,11 @@ use cudock_project::{ByteSize, DeviceChoice, KeepLoaded, Precision, ServeOptions
 use cudock_server::{ApiKeys, Log, LogFormat, ServerSettings};
 use cudock_tensor::RequestLimits;
 
+use crate::http::Dialects;
+
 pub use self::error::SettingsError;
 pub use self::inputs::InputSettings;
+pub use self::platform::{platform_model, platform_options};
 pub use self::source::{ModelSource, locate_models};
 
 /// Least memory budget of a server in bytes.
@@ -71,6 +75,8 @@ pub struct ServeSettings {
     pub on_demand: bool,
     /// Whether changed model files are reloaded automatically.
     pub watch: bool,
+    /// The other model servers whose clients are answered.
+    pub dialects: Dialects,
     pub start_engine: StartEngine,
     pub read_devices: ReadDevices,
 }
@@ -107,6 +113,7 @@ impl ServeSettings {
             model_memory: options.model_memory.map(|size| size.0),
             on_demand: options.on_demand.unwrap_or(false) || options.model_memory.is_some(),
             watch: options.watch.unwrap_or(false),
+            dialects: Dialects::new(options.routes.clone().unwrap_or_default()),
             start_engine,
             read_devices: Arc::new(Vec::new),
         }

@@ -18,6 +18,7 @@ use cudock_tensor::{RequestLimits, Signature, elements};
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 
+pub use self::decode::is_image;
 use self::decode::{Header, Pixels};
 use self::geometry::{Geometry, Plan, Size};
 use self::pixels::PixelTable;

@@ -9,6 +9,8 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
 
+use super::dialects::{self, ForeignCall, ForeignRoute};
+use super::infer::PREDICT;
 use super::response::{self, HttpResponse, ResponseBody};
 use super::route::Route;
 use super::{infer, info, metrics};
@@ -39,8 +41,15 @@ impl Handler for InferenceHandler {
             });
         }
         let (head, body) = request.into_parts();
-        let outcome = dispatch(service, &head, body, received, activity).await;
-        let response = outcome.unwrap_or_else(|error| response::error(&error));
+        let response = match service.settings.dialects.route(&head.method, head.uri.path(), &head.headers) {
+            Ok(None) => dispatch(service, &head, body, received, activity).await,
+            Ok(Some(route)) => {
+                let outcome = dispatch_foreign(service, &route, &head, body, received, activity).await;
+                Ok(outcome.unwrap_or_else(|error| dialects::error(route.dialect, &error)))
+            }
+            Err(error) => Err(error),
+        };
+        let response = response.unwrap_or_else(|error| response::error(&error));
         match head.headers.get(header::ACCEPT_ENCODING) {
             Some(accepted) => response::compressed(service, response, accepted).await,
             None => response,
@@ -86,7 +95,7 @@ async fn dispatch(
     }
     match route {
         Route::Predict(model) => {
-            infer::predict(service, model.as_ref(), head, body, received, activity).await
+            infer::predict(service, &PREDICT, model.as_ref(), head, body, received, activity).await
         }
         Route::Infer(model) => infer::infer(service, &model, head, body, received, activity).await,
         Route::Health => Ok(info::health(service)),
@@ -116,6 +125,26 @@ async fn dispatch(
             service.unload(&name).await?;
             Ok(response::json(StatusCode::OK, &serde_json::json!({})))
         }
+    }
+}
+
+async fn dispatch_foreign(
+    service: &Arc<ModelService>,
+    route: &ForeignRoute,
+    head: &Parts,
+    body: Incoming,
+    received: Instant,
+    activity: &ConnectionActivity,
+) -> Result<HttpResponse, ServeError> {
+    if !route.call.is_public() && !service.settings.server.keys.is_authorized(&head.headers) {
+        return Err(HttpRejection::Unauthorized.into());
+    }
+    match &route.call {
+        ForeignCall::Predict(model) => {
+            let api = dialects::predict_api(route.dialect);
+            infer::predict(service, api, model.as_ref(), head, body, received, activity).await
+        }
+        _ => dialects::describe(service, route).await,
     }
 }
 

@@ -1,5 +1,6 @@
 //! HTTP: routes, requests and responses.
 
+mod dialects;
 mod handler;
 mod infer;
 mod info;
@@ -9,4 +10,5 @@ mod response;
 mod route;
 mod server;
 
+pub use dialects::{Dialects, VertexRoutes};
 pub use server::{Server, ServerError};

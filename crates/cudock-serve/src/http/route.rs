@@ -37,9 +37,7 @@ pub(crate) struct ModelName {
 
 impl Route {
     pub(crate) fn parse(method: &Method, path: &str) -> Result<Self, ServeError> {
-        let trimmed = path.strip_suffix('/').unwrap_or(path);
-        let parts: Vec<&str> = trimmed.split('/').skip(1).collect();
-        let route = match parts.as_slice() {
+        let route = match path_parts(path).as_slice() {
             [] | [""] | ["assets", ..] => Self::Page,
             ["predict"] => Self::Predict(None),
             ["predict", name] => Self::Predict(Some(parse_model_name(name, None)?)),
@@ -64,7 +62,7 @@ impl Route {
         if allowed.split(", ").any(|name| name == method.as_str()) {
             return Ok(route);
         }
-        Err(ServeError::MethodNotAllowed { path: path.to_owned(), allowed })
+        Err(method_not_allowed(path, allowed))
     }
 
     fn of_model(model: ModelName, rest: &[&str], path: &str) -> Result<Self, ServeError> {
@@ -93,16 +91,25 @@ impl Route {
     }
 }
 
+/// The parts of a path between slashes.
+pub(super) fn path_parts(path: &str) -> Vec<&str> {
+    path.strip_suffix('/').unwrap_or(path).split('/').skip(1).collect()
+}
+
+pub(super) fn method_not_allowed(path: &str, allowed: &'static str) -> ServeError {
+    ServeError::MethodNotAllowed { path: path.to_owned(), allowed }
+}
+
 fn not_found(path: &str) -> ServeError {
     ServeError::NotFound(format!(
         "not found: {path}; try POST /predict, POST /v2/models/NAME/infer, GET / or GET /health"
     ))
 }
 
-fn parse_model_name(name: &str, version: Option<&&str>) -> Result<ModelName, HttpRejection> {
+pub(super) fn parse_model_name(name: &str, version: Option<&str>) -> Result<ModelName, HttpRejection> {
     Ok(ModelName {
         name: percent_decode(name)?,
-        version: version.map(|version| percent_decode(version)).transpose()?,
+        version: version.map(percent_decode).transpose()?,
     })
 }
 

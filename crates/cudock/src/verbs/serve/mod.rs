@@ -9,8 +9,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
+use cudock_base::Environment;
 use cudock_serve::{
-    LoadError, ModelService, ModelSettings, ServeSettings, Server, ServerError, locate_models,
+    LoadError, ModelService, ModelSettings, ServeSettings, Server, ServerError, VertexRoutes, locate_models,
+    platform_model, platform_options,
 };
 use cudock_server::{ApiKeys, KeysError, Log, LogFormat, ServerError as HttpServerError, TlsFiles};
 
@@ -46,11 +48,17 @@ pub(super) fn run(args: &ServeArgs) -> Result<Outcome, Failure> {
 
 /// Combines the arguments with the `cudock.toml` of what is served.
 fn settings(args: &ServeArgs) -> Result<ServeSettings, Failure> {
-    let (models, file) = locate_models(&args.path, args.name.as_deref())?;
     let mut flags = args.options.clone();
+    let environment = Environment::of_process();
+    let path = args.path.clone();
+    let path = path.or_else(|| platform_model(flags.routes.as_deref().unwrap_or_default(), &environment));
+    let (models, file) = locate_models(path.as_deref().unwrap_or(Path::new(".")), args.name.as_deref())?;
     if let Some(port) = args.port {
         flags.listen = Some(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))]);
     }
+    let dialects = flags.routes.as_ref().or(file.routes.as_ref()).map(Vec::as_slice).unwrap_or_default();
+    let platform = platform_options(dialects, &environment)?;
+    let file = file.or(platform);
     let device = flags.device.or(file.device).unwrap_or_default().resolve(cudock_host::has_gpu);
     flags.device = Some(device);
     let onnx = if models.is_python() {
@@ -63,13 +71,14 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, Failure> {
     let mut settings = ServeSettings::new(&flags.or(file), models, model_settings, start_engine);
     let tls = args.tls_cert.clone().zip(args.tls_key.clone());
     settings.server.tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
+    settings.dialects.vertex = VertexRoutes::of(&environment);
     settings.server.keys = keys(args.api_keys.as_deref())?;
     let format = match args.log {
         LogChoice::Text => LogFormat::Text,
         LogChoice::Json => LogFormat::Json,
         LogChoice::Off => LogFormat::Off,
     };
-    settings.server.log = Log::new(format, args.log_requests, std::io::stderr());
+    settings.server.log = Log::new(format, args.access_log, std::io::stderr());
     settings.read_devices = devices::reader(device.is_gpu());
     Ok(settings)
 }
