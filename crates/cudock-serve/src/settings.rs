@@ -53,12 +53,17 @@ pub type ReadDevices = Arc<dyn Fn() -> Vec<DeviceReading> + Send + Sync>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceReading {
     pub name: String,
+    pub uuid: Option<String>,
     pub gpu: u32,
     /// Bytes in use, by all processes.
     pub memory_used: u64,
     pub memory_total: u64,
     /// Share of the last sample period in which a kernel ran, 0 to 1.
     pub utilisation: Option<f64>,
+    pub power_watts: Option<f64>,
+    pub power_limit_watts: Option<f64>,
+    /// Energy used since the driver was loaded.
+    pub energy_millijoules: Option<u64>,
     /// Processes on the GPU, by id, and the bytes they use, as far as the driver knows them.
     pub processes: Vec<(u32, u64)>,
     pub taken: Instant,

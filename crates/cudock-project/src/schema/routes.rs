@@ -13,29 +13,29 @@ use crate::QuantityError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
-    /// `TorchServe`: `/predictions/NAME`, `/ping`, `/models`
+    /// `/predictions/NAME`, `/ping`, `/models`
     #[serde(rename = "torchserve")]
     #[value(name = "torchserve")]
     TorchServe,
-    /// Amazon `SageMaker`: `/invocations`, `/ping`
+    /// `/invocations`, `/ping`
     #[serde(rename = "sagemaker")]
     #[value(name = "sagemaker")]
     SageMaker,
-    /// Google Vertex AI: the routes in `AIP_PREDICT_ROUTE` and `AIP_HEALTH_ROUTE`
+    /// The routes in `AIP_PREDICT_ROUTE` and `AIP_HEALTH_ROUTE`
     Vertex,
-    /// Azure Machine Learning: `/score`, `/`
+    /// `/score`, `/`
     #[serde(rename = "azureml")]
     #[value(name = "azureml")]
     AzureMl,
-    /// `KServe` V1: `/v1/models/NAME:predict`
+    /// `/v1/models/NAME:predict`, `/v1/models`
     #[serde(rename = "kserve-v1")]
     #[value(name = "kserve-v1")]
     KServeV1,
-    /// `TensorFlow` Serving: `/v1/models/NAME:predict`
+    /// `/v1/models/NAME:predict`, `/v1/models/NAME/metadata`
     #[serde(rename = "tensorflow-serving")]
     #[value(name = "tensorflow-serving")]
     TensorFlowServing,
-    /// The Flask server of most tutorials: `/predict`, `/health`
+    /// The server of most tutorials: `/predict`, `/health`
     Flask,
 }
 

@@ -280,7 +280,7 @@ pub struct ServeOptions {
     #[arg(long, value_name = "RATE[:BURST]")]
     pub rate_limit: Option<RateLimit>,
 
-    /// Send traces and metrics to this OpenTelemetry collector, over HTTP [default: OTEL_EXPORTER_OTLP_ENDPOINT]
+    /// Send traces and metrics to this OpenTelemetry collector, over HTTP [default: that of the environment]
     #[arg(long, value_name = "URL")]
     pub otlp_endpoint: Option<String>,
 }

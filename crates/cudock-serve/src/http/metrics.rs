@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hyper::StatusCode;
 
 use super::response::{self, HttpResponse};
+use super::triton_metrics;
 use crate::metrics::{Exposition, ModelTotals};
 use crate::model::{Model, ModelFile};
 use crate::service::{ModelService, ResidencyReport};
@@ -92,6 +93,7 @@ pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
             }
         }
     }
+    triton_metrics::write(&mut page, &models, &readings);
     page.family("cudock_held_bytes", "gauge", "Bytes of requests being read, queued or running.");
     page.sample("cudock_held_bytes", &[], service.resources.budget.held() as f64);
     response::full(StatusCode::OK, "text/plain; version=0.0.4", page.into_text())
@@ -124,6 +126,6 @@ fn write_residency(service: &ModelService, page: &mut Exposition) {
     page.sample("cudock_models_loaded", &[], loaded as f64);
 }
 
-fn labels(model: &Model) -> [(&str, &str); 2] {
+pub(super) fn labels(model: &Model) -> [(&str, &str); 2] {
     [("model", model.name()), ("version", model.version())]
 }

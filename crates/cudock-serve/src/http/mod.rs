@@ -9,6 +9,7 @@ mod metrics;
 mod response;
 mod route;
 mod server;
+mod triton_metrics;
 
 pub use dialects::{Dialects, VertexRoutes};
 pub use server::{Server, ServerError};

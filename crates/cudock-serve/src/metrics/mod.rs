@@ -36,6 +36,8 @@ pub(crate) struct ModelMetrics {
     failed: AtomicU64,
     restarts: AtomicU64,
     splits: AtomicU64,
+    input_nanos: AtomicU64,
+    output_nanos: AtomicU64,
     batches: Mutex<Batches>,
 }
 
@@ -108,6 +110,9 @@ pub(crate) struct ModelTotals {
     pub(crate) counts: RequestCounts,
     pub(crate) restarts: u64,
     pub(crate) splits: u64,
+    /// Copying of inputs and outputs, for each request the time of its batch: parts of the compute stage.
+    pub(crate) input: Duration,
+    pub(crate) output: Duration,
     pub(crate) stages: Stages,
     /// In ascending order.
     pub(crate) sizes: Vec<BatchSize>,
@@ -137,6 +142,14 @@ impl ModelMetrics {
     /// A batch ran in parts because it did not fit into the device's memory.
     pub(crate) fn split(&self) {
         self.splits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A batch of that many requests copied its inputs and outputs in these times.
+    pub(crate) fn copied(&self, input: Duration, output: Duration, requests: usize) {
+        for (sum, time) in [(&self.input_nanos, input), (&self.output_nanos, output)] {
+            let nanos = u64::try_from(time.as_nanos()).unwrap_or(0).saturating_mul(requests as u64);
+            sum.fetch_add(nanos, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn batch(&self, times: &BatchTimes<impl Iterator<Item = Time> + Clone>) {
@@ -185,6 +198,8 @@ impl ModelMetrics {
             },
             restarts: self.restarts.load(Ordering::Relaxed),
             splits: self.splits.load(Ordering::Relaxed),
+            input: Duration::from_nanos(self.input_nanos.load(Ordering::Relaxed)),
+            output: Duration::from_nanos(self.output_nanos.load(Ordering::Relaxed)),
             stages: batches.stages.clone(),
             sizes: batches.sizes.clone(),
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use cudock_engine::{EngineError, Lane, OutputView};
@@ -136,7 +136,9 @@ impl LaneContext {
         batch: &RunnableBatch,
         range: RowRange,
     ) -> Result<Vec<Tensor>, EngineError> {
+        let begun = Instant::now();
         self.fill(lane, batch, range)?;
+        let input = begun.elapsed();
         self.queue.filled(batch.id);
         let suspect = batch.requests.iter().any(|request| request.attempt != Attempt::First);
         let limit = match batch.expected {
@@ -147,7 +149,8 @@ impl LaneContext {
         };
         let is_wanted = || batch.requests.iter().any(|request| request.sender.is_awaited());
         let outputs = lane.run_while(limit, &is_wanted)?;
-        outputs.iter().zip(&self.signature.outputs).map(|(view, spec)| {
+        let ran = Instant::now();
+        let copied = outputs.iter().zip(&self.signature.outputs).map(|(view, spec)| {
             if self.signature.batched && view.shape.first() != Some(&range.padded) {
                 return Err(EngineError::Failed(format!(
                     "output `{}` has shape {:?} for a batch of {} rows, so requests to this model cannot share a batch; \
@@ -156,7 +159,9 @@ impl LaneContext {
                 )));
             }
             copy_output(view)
-        }).collect()
+        }).collect();
+        self.queue.metrics.copied(input, ran.elapsed(), batch.requests.len());
+        copied
     }
 
     /// Writes rows of the requests into the lane.

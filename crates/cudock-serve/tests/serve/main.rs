@@ -3,7 +3,9 @@
 
 mod batches;
 mod device;
+mod dialects;
 mod engine;
 mod residency;
 mod routes;
 mod support;
+mod triton_metrics;
