@@ -54,6 +54,11 @@ impl ApiKeys {
         store.read().map(|()| true)
     }
 
+    /// Whether requests need a key.
+    pub fn are_required(&self) -> bool {
+        self.store.is_some()
+    }
+
     pub fn is_authorized(&self, headers: &HeaderMap) -> bool {
         let Some(store) = &self.store else { return true };
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {

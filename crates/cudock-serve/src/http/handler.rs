@@ -13,7 +13,7 @@ use super::dialects::{self, ForeignCall, ForeignRoute};
 use super::infer::PREDICT;
 use super::response::{self, HttpResponse, ResponseBody};
 use super::route::Route;
-use super::{infer, info, metrics};
+use super::{infer, info, metrics, openapi};
 use crate::read_tracker::ReadTracker;
 use crate::reply::ReplyQueue;
 use crate::service::ModelService;
@@ -103,6 +103,7 @@ async fn dispatch(
         Route::Live => Ok(info::probe("live", true)),
         Route::Metrics => Ok(metrics::metrics(service)),
         Route::Status => Ok(info::status(service)),
+        Route::OpenApi => Ok(openapi::openapi(service)),
         Route::Page => page_asset(head.uri.path()),
         Route::ServerMetadata => Ok(info::server_metadata()),
         Route::ModelMetadata(model) => info::model_metadata(service, &model).await,

@@ -6,6 +6,7 @@ mod infer;
 mod info;
 mod media;
 mod metrics;
+mod openapi;
 mod response;
 mod route;
 mod server;

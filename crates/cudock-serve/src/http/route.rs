@@ -15,6 +15,7 @@ pub(crate) enum Route {
     Live,
     Metrics,
     Status,
+    OpenApi,
     Page,
     ServerMetadata,
     ModelMetadata(ModelName),
@@ -47,6 +48,7 @@ impl Route {
             ["live" | "livez"] | ["v2", "health", "live"] => Self::Live,
             ["metrics"] => Self::Metrics,
             ["status"] => Self::Status,
+            ["openapi.json"] => Self::OpenApi,
             ["v2"] => Self::ServerMetadata,
             ["v2", "repository", "index"] => Self::RepositoryIndex,
             ["v2", "repository", "models", name, "load"] => Self::Load(percent_decode(name)?),
@@ -134,6 +136,7 @@ mod tests {
         assert_eq!(get("/assets/style.css"), Route::Page);
         assert_eq!(post("/predict"), Route::Predict(None));
         assert_eq!(post("/predict/a%20b/2"), Route::Predict(Some(model("a b", Some("2")))));
+        assert_eq!(get("/openapi.json"), Route::OpenApi);
         assert_eq!(get("/v2/"), Route::ServerMetadata);
         assert_eq!(get("/v2/health/ready"), Route::Ready);
         assert_eq!(get("/v2/models/m"), Route::ModelMetadata(model("m", None)));

@@ -5,6 +5,7 @@ mod batches;
 mod device;
 mod dialects;
 mod engine;
+mod openapi;
 mod residency;
 mod routes;
 mod support;

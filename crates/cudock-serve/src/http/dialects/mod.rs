@@ -101,6 +101,24 @@ impl Dialects {
         Ok(None)
     }
 
+    /// Whether a path of the server itself belongs to one of these APIs.
+    pub(crate) fn overrides(&self, path: &str) -> bool {
+        self.described().any(|route| route.path == path)
+    }
+
+    /// All paths of these APIs, with `{model}` and `{version}` in them.
+    pub(crate) fn described(&self) -> impl Iterator<Item = DescribedRoute> + '_ {
+        self.enabled.iter().flat_map(|&dialect| {
+            let vertex = [(self.vertex.predict.as_str(), true), (self.vertex.health.as_str(), false)];
+            let paths = if dialect == Dialect::Vertex { vertex.to_vec() } else { paths(dialect).to_vec() };
+            paths.into_iter().map(move |(path, is_predict)| DescribedRoute {
+                dialect,
+                path: path.to_owned(),
+                is_predict,
+            })
+        })
+    }
+
     fn call(
         &self,
         dialect: Dialect,
@@ -116,6 +134,58 @@ impl Dialects {
             Dialect::TensorFlowServing => tensorflow::call(parts),
             Dialect::Flask => Ok(flask::call(parts)),
         }
+    }
+}
+
+/// A route in the description of the server.
+pub(crate) struct DescribedRoute {
+    pub(crate) dialect: Dialect,
+    pub(crate) path: String,
+    pub(crate) is_predict: bool,
+}
+
+/// The paths of an API, and whether each takes inference requests.
+const fn paths(dialect: Dialect) -> &'static [(&'static str, bool)] {
+    match dialect {
+        Dialect::TorchServe => &[
+            ("/ping", false),
+            ("/predictions/{model}", true),
+            ("/predictions/{model}/{version}", true),
+            ("/models", false),
+            ("/models/{model}", false),
+            ("/models/{model}/{version}", false),
+        ],
+        Dialect::SageMaker => &[("/ping", false), ("/invocations", true)],
+        Dialect::AzureMl => &[("/", false), ("/score", true)],
+        Dialect::KServeV1 => &[
+            ("/", false),
+            ("/v1/models", false),
+            ("/v1/models/{model}", false),
+            ("/v1/models/{model}:predict", true),
+        ],
+        Dialect::TensorFlowServing => &[
+            ("/v1/models/{model}", false),
+            ("/v1/models/{model}/metadata", false),
+            ("/v1/models/{model}:predict", true),
+            ("/v1/models/{model}/versions/{version}", false),
+            ("/v1/models/{model}/versions/{version}/metadata", false),
+            ("/v1/models/{model}/versions/{version}:predict", true),
+        ],
+        Dialect::Flask => &[("/health", false)],
+        Dialect::Vertex => &[],
+    }
+}
+
+/// The name of the server or platform with an API.
+pub(crate) const fn product(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::TorchServe => "TorchServe",
+        Dialect::SageMaker => "SageMaker",
+        Dialect::Vertex => "Vertex AI",
+        Dialect::AzureMl => "Azure Machine Learning",
+        Dialect::KServeV1 => "KServe",
+        Dialect::TensorFlowServing => "TensorFlow Serving",
+        Dialect::Flask => "a Flask server",
     }
 }
 
@@ -228,6 +298,28 @@ mod tests {
         ] {
             let found = route(&[dialect], method, path).unwrap();
             assert_eq!(found, Some(ForeignRoute { dialect, call }), "{path}");
+        }
+    }
+
+    #[test]
+    fn described_paths_are_routed() {
+        for dialect in [
+            Dialect::TorchServe,
+            Dialect::SageMaker,
+            Dialect::Vertex,
+            Dialect::AzureMl,
+            Dialect::KServeV1,
+            Dialect::TensorFlowServing,
+            Dialect::Flask,
+        ] {
+            let dialects = Dialects::new(vec![dialect]);
+            assert!(dialects.described().count() > 0, "{dialect:?}");
+            for described in dialects.described() {
+                let path = described.path.replace("{model}", "m").replace("{version}", "1");
+                let method = if described.is_predict { Method::POST } else { Method::GET };
+                let route = dialects.route(&method, &path, &HeaderMap::new()).unwrap().unwrap();
+                assert_eq!(matches!(route.call, ForeignCall::Predict(_)), described.is_predict, "{path}");
+            }
         }
     }
 
