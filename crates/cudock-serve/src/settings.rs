@@ -18,8 +18,9 @@ use cudock_engine_onnx::OnnxSettings;
 use cudock_engine_python::PythonSettings;
 use cudock_model::is_python_model;
 use cudock_project::{ByteSize, DeviceChoice, KeepLoaded, Precision, ServeOptions, TimeSpan};
-use cudock_server::{ApiKeys, Log, LogFormat, ServerSettings};
+use cudock_server::{ApiKeys, Log, LogFormat, RateLimiter, ServerSettings};
 use cudock_tensor::RequestLimits;
+use cudock_trace::ExportSettings;
 
 use crate::http::Dialects;
 
@@ -82,12 +83,14 @@ pub struct ServeSettings {
     pub watch: bool,
     /// The other model servers whose clients are answered.
     pub dialects: Dialects,
+    /// Where traces and metrics are sent.
+    pub telemetry: Option<ExportSettings>,
     pub start_engine: StartEngine,
     pub read_devices: ReadDevices,
 }
 
 impl ServeSettings {
-    /// Settings from options; without API keys, TLS, log and GPU readings.
+    /// Settings from options; without API keys, TLS, log, telemetry and GPU readings.
     pub fn new(
         options: &ServeOptions,
         models: ModelSource,
@@ -111,6 +114,10 @@ impl ServeSettings {
                 keys: ApiKeys::default(),
                 tls: None,
                 log: Log::new(LogFormat::Off, false, std::io::sink()),
+                rate_limiter: options
+                    .rate_limit
+                    .map(|limit| Arc::new(RateLimiter::new(limit.per_second, limit.burst))),
+                exporter: None,
             },
             limits: RequestLimits { body, elements: body, ..RequestLimits::default() },
             models,
@@ -119,6 +126,7 @@ impl ServeSettings {
             on_demand: options.on_demand.unwrap_or(false) || options.model_memory.is_some(),
             watch: options.watch.unwrap_or(false),
             dialects: Dialects::new(options.routes.clone().unwrap_or_default()),
+            telemetry: None,
             start_engine,
             read_devices: Arc::new(Vec::new),
         }

@@ -31,7 +31,7 @@ impl Handler for InferenceHandler {
     ) -> Response<ResponseBody> {
         let (service, received) = (&self.0, Instant::now());
         if is_grpc(request.headers()) {
-            let response = grpc::handle(Arc::clone(service), request).await;
+            let response = grpc::handle(Arc::clone(service), request, activity).await;
             return response.map(|body| {
                 if body.is_stream() {
                     ResponseBody::Stream(MonitoredBody::new(body, activity))
@@ -90,8 +90,8 @@ async fn dispatch(
     activity: &ConnectionActivity,
 ) -> Result<HttpResponse, ServeError> {
     let route = Route::parse(&head.method, head.uri.path())?;
-    if !route.is_public() && !service.settings.server.keys.is_authorized(&head.headers) {
-        return Err(HttpRejection::Unauthorized.into());
+    if !route.is_public() {
+        service.settings.server.admit(&head.headers, activity)?;
     }
     match route {
         Route::Predict(model) => {
@@ -137,8 +137,8 @@ async fn dispatch_foreign(
     received: Instant,
     activity: &ConnectionActivity,
 ) -> Result<HttpResponse, ServeError> {
-    if !route.call.is_public() && !service.settings.server.keys.is_authorized(&head.headers) {
-        return Err(HttpRejection::Unauthorized.into());
+    if !route.call.is_public() {
+        service.settings.server.admit(&head.headers, activity)?;
     }
     match &route.call {
         ForeignCall::Predict(model) => {

@@ -14,6 +14,7 @@ use cudock_tensor::{
     InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, Signature, Tensor,
     csv, npy, oip, predict, raw,
 };
+use cudock_trace::RequestTrace;
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap};
@@ -162,7 +163,9 @@ pub(crate) async fn predict(
     apply_headers(&head.headers, &mut request)?;
     let (id, single, outputs) = (request.id.take(), request.single, std::mem::take(&mut request.outputs));
     let form = request.form;
-    let response = model.infer(request, received).await?;
+    let trace = head.extensions.get::<Arc<RequestTrace>>();
+    let response = model.infer(request, received, trace.map(AsRef::as_ref)).await?;
+    let answered = Instant::now();
     let writing = move |response: &InferenceResponse| {
         let (signature, mut out) = (&model.signature, Vec::new());
         match wanted {
@@ -194,6 +197,7 @@ pub(crate) async fn predict(
         BodyFormat::Csv => (CSV, MAX_INLINE_PARSE),
     };
     let (bytes, ()) = write(service, reservation, response, inline, writing).await?;
+    note_reply(trace, answered);
     Ok(full(StatusCode::OK, kind, bytes))
 }
 
@@ -220,7 +224,9 @@ pub(crate) async fn infer(
     apply_headers(&head.headers, &mut request)?;
     let (id, outputs, binary_outputs) =
         (request.id.take(), std::mem::take(&mut request.outputs), request.binary_outputs);
-    let response = model.infer(request, received).await?;
+    let trace = head.extensions.get::<Arc<RequestTrace>>();
+    let response = model.infer(request, received, trace.map(AsRef::as_ref)).await?;
+    let answered = Instant::now();
     let inline = if binary_outputs { MAX_INLINE_COPY } else { MAX_INLINE_PARSE };
     let writing = move |response: &InferenceResponse| {
         let mut out = Vec::new();
@@ -230,11 +236,19 @@ pub(crate) async fn infer(
         Ok((out.into(), json_length))
     };
     let (bytes, json_length) = write(service, reservation, response, inline, writing).await?;
+    note_reply(trace, answered);
     let mut response = full(StatusCode::OK, if json_length.is_some() { OCTETS } else { JSON }, bytes);
     if let Some(length) = json_length {
         response.headers_mut().insert(oip::HEADER_LENGTH, length.into());
     }
     Ok(response)
+}
+
+/// Notes in a trace that the response to a request, which ran until `answered`, has been written.
+fn note_reply(trace: Option<&Arc<RequestTrace>>, answered: Instant) {
+    if let Some(trace) = trace {
+        trace.stage("reply", answered, Instant::now());
+    }
 }
 
 /// The labels of a model, and the output with their scores if it was requested.

@@ -10,6 +10,7 @@ mod openapi;
 mod response;
 mod route;
 mod server;
+mod telemetry;
 mod triton_metrics;
 
 pub use dialects::{Dialects, VertexRoutes};

@@ -19,11 +19,17 @@ pub(crate) use prometheus::Exposition;
 /// Length of the window of recent percentiles, in seconds.
 const WINDOW: usize = 10;
 
-/// Timestamps of a batch and of its requests.
-pub(crate) struct BatchTimes<Received> {
+/// When a batch was formed, and when the engine began and ended it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunTimes {
     pub(crate) dispatched: Time,
     pub(crate) begun: Time,
     pub(crate) ended: Time,
+}
+
+/// Timestamps of a batch and of its requests.
+pub(crate) struct BatchTimes<Received> {
+    pub(crate) run: RunTimes,
     pub(crate) rows: usize,
     pub(crate) received: Received,
 }
@@ -153,9 +159,10 @@ impl ModelMetrics {
     }
 
     pub(crate) fn batch(&self, times: &BatchTimes<impl Iterator<Item = Time> + Clone>) {
-        let nanos = times.ended.0.saturating_sub(times.begun.0);
+        let RunTimes { dispatched, begun, ended } = times.run;
+        let nanos = ended.0.saturating_sub(begun.0);
         let compute = Duration::from_nanos(nanos);
-        let number = times.ended.0 / 1_000_000_000;
+        let number = ended.0 / 1_000_000_000;
         let mut batches = lock(&self.batches);
         let batches = &mut *batches;
         batches.counts.batches += 1;
@@ -177,7 +184,7 @@ impl ModelMetrics {
         }
         for received in times.received.clone() {
             batches.counts.requests += 1;
-            let (queue, total) = (since(received, times.dispatched), since(received, times.ended));
+            let (queue, total) = (since(received, dispatched), since(received, ended));
             for stages in [&mut batches.stages, &mut second.stages] {
                 stages.queue.record(queue);
                 stages.compute.record(compute);
@@ -242,7 +249,8 @@ mod tests {
     fn a_batch_counts_once_and_each_of_its_requests_once() {
         let metrics = ModelMetrics::default();
         let received = [at(0), at(2)].into_iter();
-        metrics.batch(&BatchTimes { dispatched: at(4), begun: at(4), ended: at(10), rows: 3, received });
+        let run = RunTimes { dispatched: at(4), begun: at(4), ended: at(10) };
+        metrics.batch(&BatchTimes { run, rows: 3, received });
         let ModelTotals { counts, sizes, .. } = metrics.totals();
         assert_eq!((counts.batches, counts.requests, counts.rows), (1, 2, 3));
         assert_eq!(sizes, [BatchSize { rows: 3, count: 1, nanos: 6_000_000 }]);

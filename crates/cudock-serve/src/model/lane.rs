@@ -11,8 +11,8 @@ use cudock_tensor::{DType, InferenceResponse, Signature, Tensor, elements};
 use super::queue::{Attempt, PendingRequest, Queue, RunnableBatch};
 use super::shapes::{self, RowShapes};
 use crate::ServeError;
-use crate::metrics::BatchTimes;
-use crate::reply::ReplyBatch;
+use crate::metrics::{BatchTimes, RunTimes};
+use crate::reply::{ReplyBatch, TimedResponse};
 
 /// What a lane needs to know about its model.
 pub(crate) struct LaneContext {
@@ -59,14 +59,13 @@ impl LaneContext {
             self.queue.finished(batch.id, matches!(result, Ok((_, Parts::One))));
             match result {
                 Ok((outputs, _)) => {
+                    let run = RunTimes { dispatched: batch.dispatched, begun, ended };
                     self.queue.metrics.batch(&BatchTimes {
-                        dispatched: batch.dispatched,
-                        begun,
-                        ended,
+                        run,
                         rows: batch.rows,
                         received: batch.requests.iter().map(|request| request.received),
                     });
-                    self.send_replies(batch.requests, &outputs, &mut replies);
+                    self.send_replies(batch.requests, &outputs, run, &mut replies);
                     replies.deliver();
                     lane.trim();
                 }
@@ -193,13 +192,20 @@ impl LaneContext {
         Ok(())
     }
 
-    fn send_replies(&self, requests: Vec<PendingRequest>, outputs: &[Tensor], replies: &mut ReplyBatch) {
+    fn send_replies(
+        &self,
+        requests: Vec<PendingRequest>,
+        outputs: &[Tensor],
+        run: RunTimes,
+        replies: &mut ReplyBatch,
+    ) {
         let mut from = 0;
         let too_few = || ServeError::Engine("the engine's outputs have fewer rows than the batch".to_owned());
         for request in requests {
             let to = from + request.rows;
             let response = self.response(&request, outputs, from, to);
             from = to;
+            let response = response.map(|response| TimedResponse { response, run });
             replies.add(request.sender, response.ok_or_else(too_few));
         }
     }

@@ -9,4 +9,5 @@ mod openapi;
 mod residency;
 mod routes;
 mod support;
+mod telemetry;
 mod triton_metrics;

@@ -14,6 +14,7 @@ use cudock_serve::{
     LoadError, ModelService, ModelSettings, ServeSettings, Server, ServerError, VertexRoutes, locate_models,
     platform_model, platform_options,
 };
+use cudock_trace::ExportSettings;
 use cudock_server::{ApiKeys, KeysError, Log, LogFormat, ServerError as HttpServerError, TlsFiles};
 
 use self::args::LogChoice;
@@ -68,7 +69,9 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, Failure> {
     };
     let model_settings = ModelSettings::for_models(flags.clone(), file.clone(), onnx)?;
     let start_engine = engine::starter()?;
-    let mut settings = ServeSettings::new(&flags.or(file), models, model_settings, start_engine);
+    let options = flags.or(file);
+    let mut settings = ServeSettings::new(&options, models, model_settings, start_engine);
+    settings.telemetry = ExportSettings::new(options.otlp_endpoint.as_deref(), "cudock", &environment)?;
     let tls = args.tls_cert.clone().zip(args.tls_key.clone());
     settings.server.tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
     settings.dialects.vertex = VertexRoutes::of(&environment);
