@@ -131,7 +131,7 @@ fn begin_trace(headers: &HeaderMap, sampler: Sampler) -> RequestTrace {
     let parent = parents.next().filter(|_| parents.next().is_none()).map(HeaderValue::as_bytes);
     let states: Vec<&[u8]> = headers.get_all(TRACESTATE).iter().map(HeaderValue::as_bytes).collect();
     let state = states.join(&b","[..]);
-    RequestTrace::begin(parent, (!state.is_empty()).then_some(&state), sampler)
+    RequestTrace::begin(parent, (!state.is_empty()).then_some(state.as_slice()), sampler)
 }
 
 /// Logs a request: never its headers or bodies. `bytes` are those of request and response, if known.

@@ -37,17 +37,15 @@ pub fn read(
         check_limits(&[rows, columns], limits, &path)?;
         data.extend_from_slice(row.data());
     }
+    if rows == 0 {
+        return Err(RequestError::Mismatch("no rows".to_owned()));
+    }
     let fixed: Option<Vec<usize>> = spec.shape.iter().skip(1).copied().collect();
-    let shape = fixed.filter(|row| elements(row) == Some(columns) && signature.batched && !row.is_empty());
-    let shape = std::iter::once(rows).chain(shape.unwrap_or_else(|| vec![columns])).collect();
+    // A row of a model that takes a list has one value and no dimension.
+    let row = fixed.filter(|row| elements(row) == Some(columns) && signature.batched);
+    let shape = std::iter::once(rows).chain(row.unwrap_or_else(|| vec![columns])).collect();
     let tensor = Tensor::new(spec.dtype, shape, data.into())
         .map_err(|error| RequestError::Mismatch(error.to_string()))?;
-    let tensor = match (spec.shape.len(), columns) {
-        // A row of a model that takes a list has one value.
-        (1, 1) => tensor.reshaped(vec![rows]),
-        _ => Some(tensor),
-    };
-    let tensor = tensor.ok_or_else(|| RequestError::Mismatch("no rows".to_owned()))?;
     let (tensor, _) = as_rows(tensor, spec, signature, &spec.name)?;
     InferenceRequest::new(vec![tensor], signature)
 }

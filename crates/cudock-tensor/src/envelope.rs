@@ -81,7 +81,7 @@ pub fn read(
                 Some(_) => return Err(cursor.error(name, "the input is given twice")),
             }
             let (inputs, single) = read_inputs(cursor, name, signature, limits)?;
-            given = Some((name, inputs, single, *form));
+            given = Some((*name, inputs, single, *form));
             return Ok(());
         }
         if !envelope.strict {
@@ -101,7 +101,7 @@ pub fn read(
     })?;
     cursor.end()?;
     let (_, inputs, single, form) = given.ok_or_else(|| {
-        let name = envelope.inputs.first().map_or(BODY, |(name, _)| name);
+        let name = envelope.inputs.first().map_or(BODY, |(name, _)| *name);
         RequestError::Mismatch(format!("`{name}` is missing"))
     })?;
     let Parameters { priority, timeout } = parameters;

@@ -80,7 +80,7 @@ fn hex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     }
     let mut bytes = [0; N];
     for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        *byte = digit(*high)? << 4 | digit(*low)?;
+        *byte = (digit(*high)? << 4) | digit(*low)?;
     }
     Some(bytes)
 }

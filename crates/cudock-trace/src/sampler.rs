@@ -44,8 +44,7 @@ impl Sampler {
     /// Whether an id is within the ratio. Servers with the same ratio decide alike about a trace.
     #[allow(clippy::cast_precision_loss, reason = "a ratio needs no more")]
     fn includes(&self, TraceId(id): TraceId) -> bool {
-        let [.., a, b, c, d, e, f, g, h] = id;
-        let low = u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 11;
+        let low = id.last_chunk().copied().map_or(0, u64::from_be_bytes) >> 11;
         (low as f64) < self.ratio * (1_u64 << 53) as f64
     }
 }

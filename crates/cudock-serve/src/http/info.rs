@@ -78,8 +78,8 @@ pub(crate) fn health(service: &ModelService) -> HttpResponse {
 
 /// The name of the GPU that runs a model, or of the first one.
 pub(super) fn gpu_name(service: &ModelService) -> Option<String> {
-    let devices = service.known().into_iter().flat_map(|model| model.health.snapshot().devices);
-    let used = devices.filter(|device| device.provider.is_gpu()).map(|device| device.name).next();
+    let mut devices = service.known().into_iter().flat_map(|model| model.health.snapshot().devices);
+    let used = devices.find(|device| device.provider.is_gpu()).map(|device| device.name);
     used.or_else(|| Some((service.settings.read_devices)().first()?.name.clone()))
 }
 

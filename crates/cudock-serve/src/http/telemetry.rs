@@ -25,7 +25,7 @@ fn read_metrics(service: &ModelService) -> Vec<Metric> {
     for model in service.known() {
         let attributes = || vec![("model", model.name().to_owned()), ("version", model.version().to_owned())];
         let totals = model.queue.metrics.totals();
-        metrics.extend(COUNTERS.iter().map(|(name, description, count)| Metric {
+        metrics.extend(COUNTERS.map(|(name, description, count)| Metric {
             name,
             description,
             kind: MetricKind::Counter,
@@ -41,7 +41,7 @@ fn read_metrics(service: &ModelService) -> Vec<Metric> {
         });
     }
     for gpu in (service.settings.read_devices)() {
-        let gauges = GPU_GAUGES.iter().filter_map(|(name, description, value)| {
+        let gauges = GPU_GAUGES.into_iter().filter_map(|(name, description, value)| {
             let attributes = vec![("gpu", gpu.gpu.to_string()), ("name", gpu.name.clone())];
             Some(Metric { name, description, kind: MetricKind::Gauge, attributes, value: value(&gpu)? })
         });

@@ -96,7 +96,7 @@ fn describe(served: &ServedModel) -> Value {
         "minWorkers": workers.len(),
         "maxWorkers": workers.len(),
         "batchSize": known.map_or(0, |model| model.max_rows()),
-        "maxBatchDelay": batcher.map_or(0, |batcher| batcher.max_wait.as_millis()),
+        "maxBatchDelay": batcher.map_or(0.0, |batcher| batcher.max_wait.as_secs_f64() * 1e3),
         "loadedAtStartup": known.is_some(),
         "workers": workers,
         "jobQueueStatus": {
