@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the routes and models of this server in `OpenAPI` 3.1, for generated clients.
+//! `GET /openapi.json`: the routes and models of this server in OpenAPI 3.1, for generated clients.
 
 use cudock_base::percent;
 use cudock_tensor::envelope::{Envelope, ResponseForm};

@@ -1,4 +1,4 @@
-//! The server of most tutorials, in Flask or `FastAPI`: `POST /predict` is the server's own, and `GET /health` says whether
+//! The server of most tutorials, in Flask or FastAPI: `POST /predict` is the server's own, and `GET /health` says whether
 //! there is a GPU.
 
 use hyper::StatusCode;

@@ -1,4 +1,4 @@
-//! The first version of `KServe`'s protocol: <https://kserve.github.io/website/docs/concepts/architecture/data-plane/v1-protocol>.
+//! The first version of KServe's protocol: <https://kserve.github.io/website/docs/concepts/architecture/data-plane/v1-protocol>.
 
 use cudock_server::HttpRejection;
 use hyper::StatusCode;

@@ -1,4 +1,4 @@
-//! The container contract of Amazon `SageMaker`:
+//! The container contract of Amazon SageMaker:
 //! <https://docs.aws.amazon.com/sagemaker/latest/dg/your-algorithms-inference-code.html>.
 
 use cudock_tensor::envelope::{Envelope, ResponseForm};

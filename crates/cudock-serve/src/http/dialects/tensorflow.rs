@@ -1,4 +1,4 @@
-//! `TensorFlow` Serving: <https://www.tensorflow.org/tfx/serving/api_rest>.
+//! TensorFlow Serving: <https://www.tensorflow.org/tfx/serving/api_rest>.
 
 use cudock_server::HttpRejection;
 use cudock_tensor::{DType, TensorSpec};

@@ -1,4 +1,4 @@
-//! `TorchServe`: <https://docs.pytorch.org/serve/inference_api.html> and `management_api.html` beside it.
+//! TorchServe: <https://docs.pytorch.org/serve/inference_api.html> and `management_api.html` beside it.
 
 use std::sync::Arc;
 
