@@ -51,8 +51,9 @@ pub(crate) fn openapi(service: &ModelService) -> HttpResponse {
         let post = operation("predict", "Run the model.", Some(request), result);
         paths.insert("/predict".to_owned(), json!({ "post": post }));
     }
-    for route in service.settings.dialects.described() {
-        add_foreign(&route, &mut paths);
+    // Where two of them share a path, the first one answers.
+    for route in service.settings.dialects.described().iter().rev() {
+        add_foreign(route, &mut paths);
     }
     let mut document = json!({
         "openapi": "3.1.0",
@@ -104,7 +105,8 @@ fn add_foreign(route: &DescribedRoute, paths: &mut Map<String, Value>) {
     } else {
         operation(&name, &description, None, json!({}))
     };
-    let mut item = json!({ if *is_predict { "post" } else { "get" }: operation });
+    let method = if *is_predict { "post" } else { "get" };
+    let mut item = json!({ method: operation });
     let parameters: Vec<Value> = ["model", "version"]
         .into_iter()
         .filter(|name| path.contains(&format!("{{{name}}}")))

@@ -103,20 +103,23 @@ impl Dialects {
 
     /// Whether a path of the server itself belongs to one of these APIs.
     pub(crate) fn overrides(&self, path: &str) -> bool {
-        self.described().any(|route| route.path == path)
+        self.described().iter().any(|route| route.path == path)
     }
 
     /// All paths of these APIs, with `{model}` and `{version}` in them.
-    pub(crate) fn described(&self) -> impl Iterator<Item = DescribedRoute> + '_ {
-        self.enabled.iter().flat_map(|&dialect| {
-            let vertex = [(self.vertex.predict.as_str(), true), (self.vertex.health.as_str(), false)];
-            let paths = if dialect == Dialect::Vertex { vertex.to_vec() } else { paths(dialect).to_vec() };
-            paths.into_iter().map(move |(path, is_predict)| DescribedRoute {
+    pub(crate) fn described(&self) -> Vec<DescribedRoute> {
+        let vertex = [(self.vertex.predict.as_str(), true), (self.vertex.health.as_str(), false)];
+        let mut routes = Vec::new();
+        for &dialect in &self.enabled {
+            let paths = if dialect == Dialect::Vertex { &vertex } else { paths(dialect) };
+            let route = |&(path, is_predict): &(&str, bool)| DescribedRoute {
                 dialect,
                 path: path.to_owned(),
                 is_predict,
-            })
-        })
+            };
+            routes.extend(paths.iter().map(route));
+        }
+        routes
     }
 
     fn call(
@@ -313,7 +316,7 @@ mod tests {
             Dialect::Flask,
         ] {
             let dialects = Dialects::new(vec![dialect]);
-            assert!(dialects.described().count() > 0, "{dialect:?}");
+            assert!(!dialects.described().is_empty(), "{dialect:?}");
             for described in dialects.described() {
                 let path = described.path.replace("{model}", "m").replace("{version}", "1");
                 let method = if described.is_predict { Method::POST } else { Method::GET };
