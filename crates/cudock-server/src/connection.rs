@@ -117,7 +117,15 @@ async fn respond<H: Handler>(
     let response = handle(shared, request, activity).await;
     if log.logs_requests() {
         let bytes = [sent, response.body().size_hint().exact()];
-        log_request(log, &trace, method.as_str(), &path, response.status().as_u16(), bytes, received.elapsed());
+        log_request(
+            log,
+            &trace,
+            method.as_str(),
+            &path,
+            response.status().as_u16(),
+            bytes,
+            received.elapsed(),
+        );
     }
     if let Some(exporter) = exporter {
         exporter.finish(&trace, method.as_str(), &path, response.status().as_u16());

@@ -124,7 +124,11 @@ mod tests {
         assert_eq!(limiter.check_at(client(1), SECOND + SECOND / 10), Ok(()));
         assert!(limiter.check_at(client(1), SECOND + SECOND / 10).is_err());
         for _ in 0..3 {
-            assert_eq!(limiter.check_at(client(1), 60 * SECOND), Ok(()), "a pause earns no more than a burst");
+            assert_eq!(
+                limiter.check_at(client(1), 60 * SECOND),
+                Ok(()),
+                "a pause earns no more than a burst"
+            );
         }
         assert!(limiter.check_at(client(1), 60 * SECOND).is_err());
     }

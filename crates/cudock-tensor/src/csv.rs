@@ -17,7 +17,9 @@ pub fn read(
     limits.check_body(body)?;
     let [spec] = signature.inputs.as_slice() else {
         let count = signature.inputs.len();
-        return Err(RequestError::Mismatch(format!("CSV holds one input, and the model has {count}; send JSON")));
+        return Err(RequestError::Mismatch(format!(
+            "CSV holds one input, and the model has {count}; send JSON"
+        )));
     };
     let mut data = Vec::new();
     let (mut rows, mut columns) = (0, 0);

@@ -149,7 +149,11 @@ pub fn write(
             }
             ResponseForm::Rows => {
                 out.extend_from_slice(b"{\"predictions\":");
-                if single { columns(&outputs, signature, true, out) } else { rows(&outputs, signature, out) }?;
+                if single {
+                    columns(&outputs, signature, true, out)
+                } else {
+                    rows(&outputs, signature, out)
+                }?;
                 out.push(b'}');
             }
             ResponseForm::Columns => {
@@ -182,11 +186,7 @@ fn columns(
 }
 
 /// One output as its value, several as an object for each row if they have as many rows.
-fn rows(
-    outputs: &[(&str, &Tensor)],
-    signature: &Signature,
-    out: &mut Vec<u8>,
-) -> Result<(), ResponseError> {
+fn rows(outputs: &[(&str, &Tensor)], signature: &Signature, out: &mut Vec<u8>) -> Result<(), ResponseError> {
     let count = outputs.first().map_or(0, |(_, tensor)| tensor.rows());
     let is_by_row = |(_, tensor): &(&str, &Tensor)| tensor.shape().first() == Some(&count);
     if outputs.len() == 1 || !outputs.iter().all(is_by_row) {

@@ -77,7 +77,11 @@ struct Queue {
 
 impl Exporter {
     /// Starts the thread.
-    pub fn start(settings: ExportSettings, metrics: ReadMetrics, report: ReportError) -> std::io::Result<Self> {
+    pub fn start(
+        settings: ExportSettings,
+        metrics: ReadMetrics,
+        report: ReportError,
+    ) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             sampler: settings.sampler,
             has_traces: settings.traces.is_some(),
@@ -189,7 +193,10 @@ impl Sender {
         let metrics = (self.metrics)().into_iter().map(|metric| metric.message(started, now)).collect();
         let scope_metrics = vec![ScopeMetrics { scope: Some(scope()), metrics }];
         let resource = Some(self.resource());
-        self.send(&url, &ExportMetrics { resource_metrics: vec![ResourceMetrics { resource, scope_metrics }] });
+        self.send(
+            &url,
+            &ExportMetrics { resource_metrics: vec![ResourceMetrics { resource, scope_metrics }] },
+        );
     }
 
     fn resource(&self) -> Resource {
@@ -249,9 +256,7 @@ fn nanoseconds(time: SystemTime) -> u64 {
 
 /// The span of a request, which ends now, and those of its stages.
 fn spans(trace: &RequestTrace, method: &str, path: &str, status: u16) -> Vec<Span> {
-    let at = |instant: Instant| {
-        nanoseconds(trace.began_at + instant.saturating_duration_since(trace.began))
-    };
+    let at = |instant: Instant| nanoseconds(trace.began_at + instant.saturating_duration_since(trace.began));
     let id = |span: Option<SpanId>| span.map(|SpanId(id)| id.to_vec()).unwrap_or_default();
     let trace_id = trace.id().0.to_vec();
     let root = Span {

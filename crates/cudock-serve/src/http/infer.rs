@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use cudock_inputs::{Labels, is_image};
 use cudock_server::{
     ConnectionActivity, HttpRejection, MAX_INLINE_COPY, MAX_INLINE_PARSE, RequestBody, Reservation,
     SMALL_BODY,
 };
-use cudock_inputs::{Labels, is_image};
 use cudock_tensor::envelope::{self, Envelope, ResponseForm};
 use cudock_tensor::{
     InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, Signature, Tensor,

@@ -103,7 +103,8 @@ impl Media {
                         let name = format!("input[{index}]");
                         // A client may say that a string is bytes, and then it is decoded.
                         let is_decoded = is_image(text);
-                        let bytes = if is_decoded { Ok(Bytes::copy_from_slice(text)) } else { read_base64(text) };
+                        let bytes =
+                            if is_decoded { Ok(Bytes::copy_from_slice(text)) } else { read_base64(text) };
                         let bytes = bytes.map_err(|error| error.of(&name))?;
                         Ok(InputFile { name, bytes })
                     };

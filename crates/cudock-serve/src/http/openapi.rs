@@ -132,7 +132,8 @@ fn operation(name: &str, description: &str, request: Option<Value>, result: Valu
     });
     set_content(&mut operation, "application/json", result);
     if let Some(request) = request {
-        operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": request}}});
+        operation["requestBody"] =
+            json!({"required": true, "content": {"application/json": {"schema": request}}});
     }
     operation
 }
@@ -143,7 +144,9 @@ fn set_content(operation: &mut Value, kind: &str, schema: Value) {
 
 /// A name that clients can use as an identifier.
 fn identifier(name: &str) -> String {
-    let letters = name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' });
+    let letters = name
+        .chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' });
     letters.collect()
 }
 
@@ -151,9 +154,12 @@ fn identifier(name: &str) -> String {
 fn predict_schemas(model: Option<&Model>) -> (Value, Value) {
     let signature = model.map(|model| &*model.signature);
     let input = signature.map_or(json!({}), |signature| values_schema(&signature.inputs, signature, false));
-    let prediction = signature.map_or(json!({}), |signature| values_schema(&signature.outputs, signature, true));
-    let names: Vec<&str> = signature.iter().flat_map(|it| &it.outputs).map(|spec| spec.name.as_str()).collect();
-    let output = if names.is_empty() { json!({"type": "string"}) } else { json!({"type": "string", "enum": names}) };
+    let prediction =
+        signature.map_or(json!({}), |signature| values_schema(&signature.outputs, signature, true));
+    let names: Vec<&str> =
+        signature.iter().flat_map(|it| &it.outputs).map(|spec| spec.name.as_str()).collect();
+    let output =
+        if names.is_empty() { json!({"type": "string"}) } else { json!({"type": "string", "enum": names}) };
     let request = json!({
         "type": "object",
         "required": ["input"],
@@ -222,7 +228,9 @@ fn element_schema(dtype: DType, is_output: bool) -> Value {
         DType::Bool => json!({"type": "boolean"}),
         DType::String => json!({"type": "string"}),
         // JSON has no NaN.
-        DType::F16 | DType::BF16 | DType::F32 | DType::F64 if is_output => json!({"type": ["number", "null"]}),
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 if is_output => {
+            json!({"type": ["number", "null"]})
+        }
         DType::F16 | DType::BF16 | DType::F32 | DType::F64 => json!({"type": "number"}),
         _ => json!({"type": "integer"}),
     }
@@ -259,9 +267,10 @@ fn tensors_schema(key: &str, is_request: bool) -> Value {
 
 /// The requests of another API: an object with one of its keys, or any array.
 fn envelope_schema(envelope: &Envelope) -> Value {
-    let objects = envelope.inputs.iter().map(|(key, _)| {
-        json!({"type": "object", "required": [key], "properties": {*key: {}}})
-    });
+    let objects = envelope
+        .inputs
+        .iter()
+        .map(|(key, _)| json!({"type": "object", "required": [key], "properties": {*key: {}}}));
     let bare = envelope.bare.then(|| json!({"type": "array"}));
     json!({"anyOf": objects.chain(bare).collect::<Vec<_>>()})
 }

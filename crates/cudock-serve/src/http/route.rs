@@ -109,10 +109,7 @@ fn not_found(path: &str) -> ServeError {
 }
 
 pub(super) fn parse_model_name(name: &str, version: Option<&str>) -> Result<ModelName, HttpRejection> {
-    Ok(ModelName {
-        name: percent_decode(name)?,
-        version: version.map(percent_decode).transpose()?,
-    })
+    Ok(ModelName { name: percent_decode(name)?, version: version.map(percent_decode).transpose()? })
 }
 
 fn percent_decode(text: &str) -> Result<String, HttpRejection> {

@@ -118,10 +118,28 @@ fn torchserve() {
         Dialect::TorchServe,
         &[
             ("GET", "/ping", "", 200, json!({"status": "Healthy"})),
-            ("GET", "/models", "", 200, json!({"models": [{"modelName": "double", "modelUrl": "model.onnx"}]})),
+            (
+                "GET",
+                "/models",
+                "",
+                200,
+                json!({"models": [{"modelName": "double", "modelUrl": "model.onnx"}]}),
+            ),
             ("POST", "/predictions/double", "[1, 2]", 200, json!([2.0, 4.0])),
-            ("PUT", "/predictions/double/1", r#"{"data": [[1, 2], [3, 4]]}"#, 200, json!([[2.0, 4.0], [6.0, 8.0]])),
-            ("POST", "/predictions/double", r#"{"instances": [[1, 2]]}"#, 200, json!({"predictions": [[2.0, 4.0]]})),
+            (
+                "PUT",
+                "/predictions/double/1",
+                r#"{"data": [[1, 2], [3, 4]]}"#,
+                200,
+                json!([[2.0, 4.0], [6.0, 8.0]]),
+            ),
+            (
+                "POST",
+                "/predictions/double",
+                r#"{"instances": [[1, 2]]}"#,
+                200,
+                json!({"predictions": [[2.0, 4.0]]}),
+            ),
             (
                 "POST",
                 "/predictions/other",
@@ -200,8 +218,20 @@ fn flask() {
     exchange(
         Dialect::Flask,
         &[
-            ("GET", "/health", "", 200, json!({"status": "degraded", "gpu_available": false, "gpu_name": null})),
-            ("POST", "/predict", r#"{"input": [1, 2]}"#, 200, json!({"prediction": [2.0, 4.0], "device": "cpu"})),
+            (
+                "GET",
+                "/health",
+                "",
+                200,
+                json!({"status": "degraded", "gpu_available": false, "gpu_name": null}),
+            ),
+            (
+                "POST",
+                "/predict",
+                r#"{"input": [1, 2]}"#,
+                200,
+                json!({"prediction": [2.0, 4.0], "device": "cpu"}),
+            ),
         ],
     );
 }

@@ -59,10 +59,8 @@ fn spans(requests: &[Request]) -> Vec<SentSpan> {
 #[test]
 fn a_request_continues_the_trace_of_its_client() {
     let collector = Server::start(|_| Reply::new(200, ""));
-    let environment = Environment::of(
-        "/",
-        [("OTEL_BSP_SCHEDULE_DELAY", "10"), ("OTEL_METRIC_EXPORT_INTERVAL", "10")],
-    );
+    let environment =
+        Environment::of("/", [("OTEL_BSP_SCHEDULE_DELAY", "10"), ("OTEL_METRIC_EXPORT_INTERVAL", "10")]);
     let endpoint = format!("http://{}", collector.host());
     let telemetry = ExportSettings::new(Some(&endpoint), "tests", &environment).unwrap();
     let server = TestServer::start(|settings| settings.telemetry = telemetry);
@@ -76,9 +74,10 @@ fn a_request_continues_the_trace_of_its_client() {
     let sent = in_trace();
     let [root, stages @ ..] = sent.as_slice() else { panic!("no span") };
     assert_eq!((root.name.as_str(), root.parent[..2].to_vec()), ("POST", vec![0xb7, 0xad]));
-    assert_eq!(stages.iter().map(|span| span.name.as_str()).collect::<Vec<_>>(), [
-        "receive", "queue", "compute", "reply"
-    ]);
+    assert_eq!(
+        stages.iter().map(|span| span.name.as_str()).collect::<Vec<_>>(),
+        ["receive", "queue", "compute", "reply"]
+    );
     for span in stages {
         assert_eq!(span.parent, root.id, "{}", span.name);
         assert!(span.start >= root.start && span.start <= span.end && span.end <= root.end, "{}", span.name);
@@ -123,7 +122,10 @@ fn the_access_log_has_times_and_the_trace_and_no_secrets() {
     let predicted = || lines.requests().into_iter().find(|event| event["path"] == "/predict");
     eventually("the request is logged", || predicted().is_some());
     let event = predicted().unwrap();
-    assert_eq!((&event["method"], &event["status"], &event["trace"]), (&json!("POST"), &json!("200"), &json!(TRACE)));
+    assert_eq!(
+        (&event["method"], &event["status"], &event["trace"]),
+        (&json!("POST"), &json!("200"), &json!(TRACE))
+    );
     assert_eq!(event["bytes"], json!(response.text.len().to_string()));
     assert_eq!(event["request_bytes"], json!("17"));
     let micros = |name: &str| event[name].as_str().unwrap().parse::<u64>().unwrap();

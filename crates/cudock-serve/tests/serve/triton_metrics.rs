@@ -63,7 +63,11 @@ fn every_query_of_tritons_dashboard_has_an_answer() {
     let page = server.get("/metrics").text;
     for name in DASHBOARD.iter().chain(&DOCUMENTED) {
         assert!(page.contains(&format!("# TYPE {name} ")), "{name}");
-        assert!(page.lines().any(|line| line.starts_with(&format!("{name}{{")) || line.starts_with(&format!("{name} "))), "{name}");
+        assert!(
+            page.lines()
+                .any(|line| line.starts_with(&format!("{name}{{")) || line.starts_with(&format!("{name} "))),
+            "{name}"
+        );
     }
     for sample in [
         "nv_inference_request_success{model=\"double\",version=\"1\"} 1",

@@ -69,7 +69,10 @@ fn invalid_rows_are_rejected_with_their_path() {
         ),
         (r#"{"instances": [{"a": [1, 2], "a": [1, 2]}]}"#, "instances[0].a: it is given twice"),
         (r#"{"instances": [{"b": 1}]}"#, "the model has no input `b`; did you mean `a`?"),
-        (r#"{"instances": [{"a": [1, 2], "words": "x"}, 7]}"#, "instances[1]: expected `{`, found 7 (at byte 44)"),
+        (
+            r#"{"instances": [{"a": [1, 2], "words": "x"}, 7]}"#,
+            "instances[1]: expected `{`, found 7 (at byte 44)",
+        ),
         (
             r#"{"instances": [{"a": [1, 2], "words": {"b64": "?"}}]}"#,
             "instances[0].words: expected {\"b64\": \"…\"} with base64 (at byte 38)",

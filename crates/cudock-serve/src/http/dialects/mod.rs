@@ -289,7 +289,12 @@ mod tests {
             (Dialect::KServeV1, Method::GET, "/v1/models", Models),
             (Dialect::KServeV1, Method::GET, "/v1/models/m", Model(model("m", None))),
             (Dialect::KServeV1, Method::POST, "/v1/models/m:predict", Predict(Some(model("m", None)))),
-            (Dialect::TensorFlowServing, Method::GET, "/v1/models/m/versions/3", Model(model("m", Some("3")))),
+            (
+                Dialect::TensorFlowServing,
+                Method::GET,
+                "/v1/models/m/versions/3",
+                Model(model("m", Some("3"))),
+            ),
             (Dialect::TensorFlowServing, Method::GET, "/v1/models/m/metadata", Metadata(model("m", None))),
             (
                 Dialect::TensorFlowServing,

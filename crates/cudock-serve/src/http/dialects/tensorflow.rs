@@ -34,10 +34,7 @@ pub(super) fn status(service: &ModelService, model: &ModelName) -> Result<HttpRe
 }
 
 /// `GET /v1/models/NAME/metadata`
-pub(super) async fn metadata(
-    service: &ModelService,
-    model: &ModelName,
-) -> Result<HttpResponse, ServeError> {
+pub(super) async fn metadata(service: &ModelService, model: &ModelName) -> Result<HttpResponse, ServeError> {
     let model = service.model(&model.name, model.version.as_deref()).await?;
     let signature = &model.signature;
     let report = json!({

@@ -40,9 +40,7 @@ pub(super) fn call(parts: &[&str]) -> Result<Option<ForeignCall>, HttpRejection>
     Ok(Some(match parts {
         ["ping"] => ForeignCall::Probe,
         ["predictions", name] => ForeignCall::Predict(Some(parse_model_name(name, None)?)),
-        ["predictions", name, version] => {
-            ForeignCall::Predict(Some(parse_model_name(name, Some(version))?))
-        }
+        ["predictions", name, version] => ForeignCall::Predict(Some(parse_model_name(name, Some(version))?)),
         ["models"] => ForeignCall::Models,
         ["models", name] => ForeignCall::Model(parse_model_name(name, None)?),
         ["models", name, version] => ForeignCall::Model(parse_model_name(name, Some(version))?),
@@ -110,9 +108,7 @@ fn describe(served: &ServedModel) -> Value {
 
 fn workers(model: &Arc<Model>) -> Vec<Value> {
     let engines = model.health.engines();
-    let worker = |(index, (is_gpu, process)): (usize, &(bool, Option<u32>))| {
-        json!({"id": index.to_string(), "status": "READY", "gpu": is_gpu, "pid": process})
-    };
+    let worker = |(index, (is_gpu, process)): (usize, &(bool, Option<u32>))| json!({"id": index.to_string(), "status": "READY", "gpu": is_gpu, "pid": process});
     engines.iter().enumerate().map(worker).collect()
 }
 

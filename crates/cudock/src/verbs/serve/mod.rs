@@ -14,8 +14,8 @@ use cudock_serve::{
     LoadError, ModelService, ModelSettings, ServeSettings, Server, ServerError, VertexRoutes, locate_models,
     platform_model, platform_options,
 };
-use cudock_trace::ExportSettings;
 use cudock_server::{ApiKeys, KeysError, Log, LogFormat, ServerError as HttpServerError, TlsFiles};
+use cudock_trace::ExportSettings;
 
 use self::args::LogChoice;
 pub(crate) use self::args::ServeArgs;
