@@ -68,7 +68,7 @@ fn invalid_rows_are_rejected_with_their_path() {
             "instances[1].a: shape [1], but the rows before have [2]",
         ),
         (r#"{"instances": [{"a": [1, 2], "a": [1, 2]}]}"#, "instances[0].a: it is given twice"),
-        (r#"{"instances": [{"b": 1}]}"#, "the model has no input `b`; did you mean `a`?"),
+        (r#"{"instances": [{"b": 1}]}"#, "the model has no input `b`; expected `a`, `words`"),
         (
             r#"{"instances": [{"a": [1, 2], "words": "x"}, 7]}"#,
             "instances[1]: expected `{`, found 7 (at byte 44)",
