@@ -52,7 +52,7 @@ impl Labels {
     /// Appends the best labels of each row as JSON: an array of `{"label", "score"}` per row. `single` omits the array of
     /// rows.
     pub fn write(&self, scores: &Tensor, single: bool, out: &mut Vec<u8>) {
-        self.write_rows(scores, single, b"[]", out, |name, score, out| {
+        self.write_rows(scores, single, *b"[]", out, |name, score, out| {
             out.extend_from_slice(b"{\"label\":");
             write::string(name, out);
             out.extend_from_slice(b",\"score\":");
@@ -63,7 +63,7 @@ impl Labels {
 
     /// Appends the best labels of each row as an object of scores by label. `single` omits the array of rows.
     pub fn write_objects(&self, scores: &Tensor, single: bool, out: &mut Vec<u8>) {
-        self.write_rows(scores, single, b"{}", out, |name, score, out| {
+        self.write_rows(scores, single, *b"{}", out, |name, score, out| {
             write::string(name, out);
             out.push(b':');
             write::single(score, out);
@@ -74,13 +74,13 @@ impl Labels {
         &self,
         scores: &Tensor,
         single: bool,
-        brackets: &[u8; 2],
+        brackets: [u8; 2],
         out: &mut Vec<u8>,
         write_label: impl Fn(&str, f32, &mut Vec<u8>),
     ) {
         let classes = scores.shape().last().copied().unwrap_or(0).max(1);
         let values = floats(scores);
-        let rows = if single { None } else { Some(b"[]") };
+        let rows = (!single).then_some(*b"[]");
         list(values.chunks(classes), rows, out, |row, out| {
             list(self.best(row), Some(brackets), out, |(class, score), out| match self.names.get(class) {
                 Some(name) => write_label(name, score, out),
@@ -138,12 +138,12 @@ fn floats(tensor: &Tensor) -> Vec<f64> {
 /// Appends items, separated by commas and in brackets if there are any.
 fn list<T>(
     items: impl IntoIterator<Item = T>,
-    brackets: Option<&[u8; 2]>,
+    brackets: Option<[u8; 2]>,
     out: &mut Vec<u8>,
     mut write: impl FnMut(T, &mut Vec<u8>),
 ) {
     if let Some([open, _]) = brackets {
-        out.push(*open);
+        out.push(open);
     }
     for (index, item) in items.into_iter().enumerate() {
         if index > 0 {
@@ -152,7 +152,7 @@ fn list<T>(
         write(item, out);
     }
     if let Some([_, close]) = brackets {
-        out.push(*close);
+        out.push(close);
     }
 }
 

@@ -37,10 +37,9 @@ pub(crate) struct PredictApi {
     pub(crate) responds_json: bool,
     /// Whether bodies may be CSV.
     pub(crate) has_csv: bool,
-    /// Whether a body without a type may be an image or a text.
-    pub(crate) has_untyped_media: bool,
-    /// Whether the response of a model with labels is their scores by label.
-    pub(crate) responds_labels: bool,
+    /// Whether it has TorchServe's default handlers: a body without a type may be an image or a text, and the response of a
+    /// model with labels is their scores by label.
+    pub(crate) has_handlers: bool,
 }
 
 /// The API of `/predict`.
@@ -49,8 +48,7 @@ pub(crate) static PREDICT: PredictApi = PredictApi {
     form: ResponseForm::Prediction,
     responds_json: false,
     has_csv: false,
-    has_untyped_media: false,
-    responds_labels: false,
+    has_handlers: false,
 };
 
 /// The format of a body of `/predict`.
@@ -85,7 +83,7 @@ impl RequestFormat {
 
     /// The format of a body whose type the client did not state, or stated to be any bytes.
     fn guessed(self, api: &PredictApi, model: &Model, body: &[u8]) -> Self {
-        if !api.has_untyped_media || !matches!(self, Self::Json | Self::Raw) {
+        if !api.has_handlers || !matches!(self, Self::Json | Self::Raw) {
             return self;
         }
         if model.inputs.image.is_some() && is_image(body) {
@@ -171,7 +169,7 @@ pub(crate) async fn predict(
         match wanted {
             BodyFormat::Json => {
                 let scores = labeled_scores(&model, response, &outputs);
-                if let Some((labels, scores)) = scores.filter(|_| api.responds_labels) {
+                if let Some((labels, scores)) = scores.filter(|_| api.has_handlers) {
                     labels.write_objects(scores, single, &mut out);
                     return Ok((out.into(), ()));
                 }

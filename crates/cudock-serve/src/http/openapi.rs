@@ -34,10 +34,12 @@ pub(crate) fn openapi(service: &ModelService) -> HttpResponse {
     let all = service.all();
     let mut paths = Map::new();
     for (path, name, description) in INFO_ROUTES {
-        paths.insert(path.to_owned(), json!({"get": operation(name, description, None, json!({}))}));
+        paths.insert(path.to_owned(), json!({"get": operation(name, description, None, &json!({}))}));
     }
-    let mut get = operation("metrics", "Metrics for Prometheus.", None, json!({}));
-    set_content(&mut get, "text/plain", json!({"type": "string"}));
+    let mut get = operation("metrics", "Metrics for Prometheus.", None, &json!({}));
+    let text =
+        json!({"200": {"description": "Success", "content": {"text/plain": {"schema": {"type": "string"}}}}});
+    insert(&mut get, "responses", text);
     paths.insert("/metrics".to_owned(), json!({ "get": get }));
     for (index, served) in all.iter().enumerate() {
         // Requests that name no version go to the newest, which is the last one.
@@ -48,29 +50,37 @@ pub(crate) fn openapi(service: &ModelService) -> HttpResponse {
     }
     if let (Ok(served), false) = (service.only_model(), service.settings.dialects.overrides("/predict")) {
         let (request, result) = predict_schemas(served.known().map(AsRef::as_ref));
-        let post = operation("predict", "Run the model.", Some(request), result);
+        let post = operation("predict", "Run the model.", Some(&request), &result);
         paths.insert("/predict".to_owned(), json!({ "post": post }));
     }
     // Where two of them share a path, the first one answers.
     for route in service.settings.dialects.described().iter().rev() {
         add_foreign(route, &mut paths);
     }
-    let mut document = json!({
+    let (schemes, security) = if service.settings.server.keys.are_required() {
+        let bearer = json!({"type": "http", "scheme": "bearer"});
+        let api_key = json!({"type": "apiKey", "in": "header", "name": "x-api-key"});
+        (json!({"bearer": bearer, "api_key": api_key}), json!([{"bearer": []}, {"api_key": []}]))
+    } else {
+        (json!({}), json!([]))
+    };
+    let document = json!({
         "openapi": "3.1.0",
         "info": {"title": "cudock serve", "version": env!("CARGO_PKG_VERSION")},
         "paths": paths,
-        "components": {"schemas": {
-            "Error": {"type": "object", "properties": {"error": {"type": "string"}}},
-        }},
+        "components": {
+            "schemas": {"Error": {"type": "object", "properties": {"error": {"type": "string"}}}},
+            "securitySchemes": schemes,
+        },
+        "security": security,
     });
-    if service.settings.server.keys.are_required() {
-        document["components"]["securitySchemes"] = json!({
-            "bearer": {"type": "http", "scheme": "bearer"},
-            "api_key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
-        });
-        document["security"] = json!([{"bearer": []}, {"api_key": []}]);
-    }
     response::json(StatusCode::OK, &document)
+}
+
+fn insert(object: &mut Value, key: &str, value: Value) {
+    if let Some(object) = object.as_object_mut() {
+        object.insert(key.to_owned(), value);
+    }
 }
 
 /// Adds the routes of the newest version of a model.
@@ -79,17 +89,17 @@ fn add_model(served: &ServedModel, paths: &mut Map<String, Value>) {
     let encoded = percent::encode(name);
     let (request, result) = predict_schemas(served.known().map(AsRef::as_ref));
     let run = format!("Run the model `{name}`.");
-    let post = operation(&format!("predict_{}", identifier(name)), &run, Some(request), result);
+    let post = operation(&format!("predict_{}", identifier(name)), &run, Some(&request), &result);
     paths.insert(format!("/predict/{encoded}"), json!({ "post": post }));
     let infer = operation(
         &format!("infer_{}", identifier(name)),
         &format!("{run} Open Inference Protocol."),
-        Some(tensors_schema("inputs", true)),
-        tensors_schema("outputs", false),
+        Some(&tensors_schema("inputs")),
+        &tensors_schema("outputs"),
     );
     paths.insert(format!("/v2/models/{encoded}/infer"), json!({ "post": infer }));
     for (suffix, prefix, description) in MODEL_ROUTES {
-        let get = operation(&format!("{prefix}_{}", identifier(name)), description, None, json!({}));
+        let get = operation(&format!("{prefix}_{}", identifier(name)), description, None, &json!({}));
         paths.insert(format!("/v2/models/{encoded}{suffix}"), json!({ "get": get }));
     }
 }
@@ -101,9 +111,9 @@ fn add_foreign(route: &DescribedRoute, paths: &mut Map<String, Value>) {
     let description = format!("As {} answers it.", dialects::product(*dialect));
     let operation = if *is_predict {
         let envelope = dialects::predict_api(*dialect).envelope;
-        operation(&name, &description, Some(envelope_schema(envelope)), response_schema(envelope))
+        operation(&name, &description, Some(&envelope_schema(envelope)), &response_schema(envelope))
     } else {
-        operation(&name, &description, None, json!({}))
+        operation(&name, &description, None, &json!({}))
     };
     let method = if *is_predict { "post" } else { "get" };
     let mut item = json!({ method: operation });
@@ -113,33 +123,28 @@ fn add_foreign(route: &DescribedRoute, paths: &mut Map<String, Value>) {
         .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
         .collect();
     if !parameters.is_empty() {
-        item["parameters"] = json!(parameters);
+        insert(&mut item, "parameters", json!(parameters));
     }
     paths.insert(path.clone(), item);
 }
 
-fn operation(name: &str, description: &str, request: Option<Value>, result: Value) -> Value {
+fn operation(name: &str, description: &str, request: Option<&Value>, result: &Value) -> Value {
     let mut operation = json!({
         "operationId": name,
         "summary": description,
         "responses": {
-            "200": {"description": "Success"},
+            "200": {"description": "Success", "content": {"application/json": {"schema": result}}},
             "default": {
                 "description": "Error",
                 "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
             },
         },
     });
-    set_content(&mut operation, "application/json", result);
     if let Some(request) = request {
-        operation["requestBody"] =
-            json!({"required": true, "content": {"application/json": {"schema": request}}});
+        let body = json!({"required": true, "content": {"application/json": {"schema": request}}});
+        insert(&mut operation, "requestBody", body);
     }
     operation
-}
-
-fn set_content(operation: &mut Value, kind: &str, schema: Value) {
-    operation["responses"]["200"]["content"] = json!({ kind: {"schema": schema} });
 }
 
 /// A name that clients can use as an identifier.
@@ -217,8 +222,8 @@ fn array_schema(shape: &[Option<usize>], dtype: DType, is_output: bool) -> Value
     let Some((size, rest)) = shape.split_first() else { return element_schema(dtype, is_output) };
     let mut schema = json!({"type": "array", "items": array_schema(rest, dtype, is_output)});
     if let Some(size) = size {
-        schema["minItems"] = json!(size);
-        schema["maxItems"] = json!(size);
+        insert(&mut schema, "minItems", json!(size));
+        insert(&mut schema, "maxItems", json!(size));
     }
     schema
 }
@@ -236,8 +241,8 @@ fn element_schema(dtype: DType, is_output: bool) -> Value {
     }
 }
 
-/// A request or a response of the Open Inference Protocol.
-fn tensors_schema(key: &str, is_request: bool) -> Value {
+/// A request or a response of the Open Inference Protocol, whose tensors have that key.
+fn tensors_schema(key: &str) -> Value {
     let tensor = json!({
         "type": "object",
         "required": ["name", "datatype", "shape", "data"],
@@ -249,20 +254,17 @@ fn tensors_schema(key: &str, is_request: bool) -> Value {
             "parameters": {"type": "object"},
         },
     });
-    let mut schema = json!({
+    json!({
         "type": "object",
         "required": [key],
         "properties": {
             "id": {"type": "string"},
+            "model_name": {"type": "string"},
+            "model_version": {"type": "string"},
             key: {"type": "array", "items": tensor},
             "parameters": {"type": "object"},
         },
-    });
-    if !is_request {
-        schema["properties"]["model_name"] = json!({"type": "string"});
-        schema["properties"]["model_version"] = json!({"type": "string"});
-    }
-    schema
+    })
 }
 
 /// The requests of another API: an object with one of its keys, or any array.

@@ -12,6 +12,7 @@ use crate::service::status_bytes;
 use crate::settings::DeviceReading;
 
 type ModelValue = fn(&ModelTotals) -> f64;
+type MemoryValue = fn(u64, u64) -> u64;
 type DeviceValue = fn(&DeviceReading) -> Option<f64>;
 
 /// Name, description and value of each counter of a model.
@@ -58,7 +59,7 @@ const GPU_METRICS: [(&str, &str, &str, DeviceValue); 6] = [
 ];
 
 /// Name, description and value, from all and free bytes, of each metric of the machine's memory.
-const MEMORY: [(&str, &str, fn(u64, u64) -> u64); 2] = [
+const MEMORY: [(&str, &str, MemoryValue); 2] = [
     ("nv_cpu_memory_total_bytes", "Memory of the machine.", |total, _| total),
     ("nv_cpu_memory_used_bytes", "Memory in use on the machine.", u64::saturating_sub),
 ];

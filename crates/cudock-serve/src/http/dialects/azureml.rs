@@ -22,8 +22,7 @@ pub(super) static API: PredictApi = PredictApi {
     form: ResponseForm::Bare,
     responds_json: true,
     has_csv: false,
-    has_untyped_media: false,
-    responds_labels: false,
+    has_handlers: false,
 };
 
 pub(super) fn call(parts: &[&str]) -> Option<ForeignCall> {

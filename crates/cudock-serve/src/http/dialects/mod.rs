@@ -263,11 +263,11 @@ mod tests {
         ModelName { name: name.to_owned(), version: version.map(str::to_owned) }
     }
 
-    fn route(enabled: &[Dialect], method: Method, path: &str) -> Result<Option<ForeignRoute>, String> {
+    fn route(enabled: &[Dialect], method: &Method, path: &str) -> Result<Option<ForeignRoute>, String> {
         let mut dialects = Dialects::new(enabled.to_vec());
         dialects.vertex =
             VertexRoutes { health: "/v1/deployed".to_owned(), predict: "/v1/deployed:predict".to_owned() };
-        dialects.route(&method, path, &HeaderMap::new()).map_err(|error| error.to_string())
+        dialects.route(method, path, &HeaderMap::new()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
             ),
             (Dialect::Flask, Method::GET, "/health", Health),
         ] {
-            let found = route(&[dialect], method, path).unwrap();
+            let found = route(&[dialect], &method, path).unwrap();
             assert_eq!(found, Some(ForeignRoute { dialect, call }), "{path}");
         }
     }
@@ -344,18 +344,18 @@ mod tests {
             (Dialect::TensorFlowServing, "/v1/models/m/labels/stable:predict"),
             (Dialect::Flask, "/predict"),
         ] {
-            assert_eq!(route(&[dialect], Method::POST, path), Ok(None), "{dialect:?} {path}");
+            assert_eq!(route(&[dialect], &Method::POST, path), Ok(None), "{dialect:?} {path}");
         }
-        assert_eq!(route(&[], Method::GET, "/ping"), Ok(None));
+        assert_eq!(route(&[], &Method::GET, "/ping"), Ok(None));
     }
 
     #[test]
     fn the_first_api_with_a_path_answers() {
         let both = [Dialect::SageMaker, Dialect::TorchServe];
-        let found = route(&both, Method::GET, "/ping").unwrap().unwrap();
+        let found = route(&both, &Method::GET, "/ping").unwrap().unwrap();
         assert_eq!(found.dialect, Dialect::SageMaker);
         assert_eq!(
-            route(&both, Method::GET, "/invocations"),
+            route(&both, &Method::GET, "/invocations"),
             Err("method not allowed: /invocations supports POST".to_owned())
         );
     }

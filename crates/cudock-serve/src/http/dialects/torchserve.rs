@@ -29,8 +29,7 @@ pub(super) static API: PredictApi = PredictApi {
     form: ResponseForm::Bare,
     responds_json: true,
     has_csv: false,
-    has_untyped_media: true,
-    responds_labels: true,
+    has_handlers: true,
 };
 
 /// In place of a version: all of them.
@@ -84,7 +83,7 @@ pub(super) fn model(service: &ModelService, model: &ModelName) -> Result<HttpRes
 
 fn describe(served: &ServedModel) -> Value {
     let (file, known) = (served.file(), served.known());
-    let workers = known.map(|model| workers(model)).unwrap_or_default();
+    let workers = known.map(workers).unwrap_or_default();
     let batcher = known.map(|model| &model.settings.batcher);
     json!({
         "modelName": file.name,

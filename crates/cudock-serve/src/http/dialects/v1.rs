@@ -16,8 +16,7 @@ pub(super) static API: PredictApi = PredictApi {
     form: ResponseForm::Rows,
     responds_json: true,
     has_csv: false,
-    has_untyped_media: false,
-    responds_labels: false,
+    has_handlers: false,
 };
 
 /// `/v1/models/NAME[/versions/VERSION]`, followed by `:predict`, `/metadata` or nothing.

@@ -12,8 +12,7 @@ pub(super) static API: PredictApi = PredictApi {
     form: ResponseForm::Rows,
     responds_json: true,
     has_csv: false,
-    has_untyped_media: false,
-    responds_labels: false,
+    has_handlers: false,
 };
 
 /// The paths that Vertex AI chooses.
