@@ -190,7 +190,7 @@ fn predict_schemas(model: Option<&Model>) -> (Value, Value) {
             "prediction": prediction,
             "device": {"type": "string"},
             "id": {"type": "string"},
-            "labels": {"type": "array"},
+            "labels": {"type": "array", "items": {}},
         },
     });
     (request, result)
@@ -250,7 +250,7 @@ fn tensors_schema(key: &str) -> Value {
             "name": {"type": "string"},
             "datatype": {"type": "string"},
             "shape": {"type": "array", "items": {"type": "integer"}},
-            "data": {"type": "array"},
+            "data": {"type": "array", "items": {}},
             "parameters": {"type": "object"},
         },
     });
@@ -273,7 +273,7 @@ fn envelope_schema(envelope: &Envelope) -> Value {
         .inputs
         .iter()
         .map(|(key, _)| json!({"type": "object", "required": [key], "properties": {*key: {}}}));
-    let bare = envelope.bare.then(|| json!({"type": "array"}));
+    let bare = envelope.bare.then(|| json!({"type": "array", "items": {}}));
     json!({"anyOf": objects.chain(bare).collect::<Vec<_>>()})
 }
 
