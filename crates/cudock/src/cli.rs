@@ -10,7 +10,7 @@ use crate::env;
 use crate::failure::Failure;
 use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat};
 use crate::verbs::{
-    BenchArgs, CdiArgs, CdiHookArgs, CompletionArgs, CpArgs, DownArgs, ExecArgs, GroupsArgs, ImagesArgs,
+    BenchArgs, CdiArgs, CdiHookArgs, CompletionArgs, CpArgs, DownArgs, ExecArgs, GatewayArgs, GroupsArgs, ImagesArgs,
     InitArgs, InspectContainerArgs, JoinArgs, KillArgs, LintArgs, LogsArgs, LspArgs, ManArgs, MigrateArgs,
     ModelsArgs, MonitorArgs, PlanArgs, PricesArgs, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs,
     RuntimeArgs, SchemaArgs, ServeArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, TopArgs, UpArgs,
@@ -162,6 +162,7 @@ pub(crate) enum Verb {
     Inspect(InspectArgs),
     Slim(SlimArgs),
     Serve(Box<ServeArgs>),
+    Gateway(Box<GatewayArgs>),
     Models(ModelsArgs),
     Bench(Box<BenchArgs>),
     Runtime(RuntimeArgs),
