@@ -17,7 +17,7 @@ struct Flags {
 
 #[test]
 fn every_key_of_the_file_has_a_flag() {
-    let keys: [(&str, &str, &[&str]); 22] = [
+    let keys: [(&str, &str, &[&str]); 23] = [
         ("to", "['a', 'b']", &["--to=a", "--to=b"]),
         ("listen", "['127.0.0.1:80']", &["--listen=127.0.0.1:80"]),
         ("path", "'/p'", &["--path=/p"]),
@@ -38,6 +38,7 @@ fn every_key_of_the_file_has_a_flag() {
         ("wake", "['docker', 'start', 'm']", &["--wake", "docker start m"]),
         ("upstream_ca", "'ca.pem'", &["--upstream-ca=ca.pem"]),
         ("max_body", "'8KiB'", &["--max-body=8KiB"]),
+        ("memory", "'8KiB'", &["--memory=8KiB"]),
         ("client_timeout", "'3ms'", &["--client-timeout=3ms"]),
         ("drain_timeout", "'3ms'", &["--drain-timeout=3ms"]),
     ];
