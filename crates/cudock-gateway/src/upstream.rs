@@ -164,7 +164,7 @@ async fn start(
     let (sender, connection) =
         builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     // Errors are those of the request in progress.
-    tokio::spawn(async { _ = connection.await });
+    tokio::spawn(async move { _ = connection.await });
     Ok(UpstreamConnection { sender, idle_since: Instant::now() })
 }
 
@@ -227,9 +227,5 @@ impl Exchange {
     /// Reports that the answer ended before it was complete.
     pub(crate) fn fail(self) {
         self.lease.upstream.on_failure();
-    }
-
-    pub(crate) fn upstream(&self) -> &Arc<Upstream> {
-        &self.lease.upstream
     }
 }

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{cudock, run, shown};
 
-fn doubled(request: &Request) -> Reply {
+fn echo(request: &Request) -> Reply {
     match request.path.as_str() {
         "/predict" => Reply::new(200, request.text().replace("input", "prediction")),
         path => Reply::new(200, path.to_owned()),
@@ -41,7 +41,7 @@ fn end(mut child: Child) {
 
 #[test]
 fn flags_variables_and_the_file_name_the_upstream() {
-    let upstream = Server::start(doubled);
+    let upstream = Server::start(echo);
     let (directory, empty) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = format!("[gateway]\nto = ['{}']\nlisten = ['127.0.0.1:0']\n", upstream.host());
     std::fs::write(directory.path().join("cudock.toml"), file).unwrap();
@@ -70,7 +70,7 @@ fn mistakes_are_reported_with_a_hint() {
     assert!(shown(&output).contains("hint: name one with `--to http://HOST:PORT`"), "{}", shown(&output));
     let output = run(&["gateway", "--to", "ftp://a"]);
     assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
-    let taken = Server::start(doubled);
+    let taken = Server::start(echo);
     let output = run(&["gateway", "--to", "localhost:1", "--listen", &taken.host()]);
     assert_eq!(output.status.code(), Some(3), "{}", shown(&output));
     assert!(shown(&output).contains("--port 0"), "{}", shown(&output));
