@@ -22,7 +22,7 @@ use crate::headers::{self, ClientInfo};
 use crate::metrics::{self, RequestKind};
 use crate::queue::Unanswered;
 use crate::state::GatewayState;
-use crate::{health, reads, wake};
+use crate::{health, reads, scale};
 
 /// Paths of the gateway itself; all others are those of the upstreams.
 const OWN_PATHS: &str = "/_gateway/";
@@ -89,7 +89,10 @@ impl Handler for GatewayHandler {
             tokio::spawn(health::watch(Arc::clone(&self.state), Arc::clone(upstream)));
         }
         if let Some(command) = self.state.settings.wake.clone() {
-            tokio::spawn(wake::watch(Arc::clone(&self.state), command));
+            tokio::spawn(scale::wake(Arc::clone(&self.state), command));
+        }
+        if let Some(command) = self.state.settings.idle_stop.clone() {
+            tokio::spawn(scale::stop(Arc::clone(&self.state), command, self.state.settings.idle_after));
         }
     }
 }

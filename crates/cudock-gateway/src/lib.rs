@@ -16,6 +16,7 @@ mod metrics;
 mod queue;
 mod reads;
 pub mod rows;
+mod scale;
 mod scan;
 mod settings;
 mod state;
@@ -23,7 +24,6 @@ mod tls;
 mod upstream;
 mod upstreams;
 mod url;
-mod wake;
 
 use std::hash::RandomState;
 use std::net::SocketAddr;

@@ -79,6 +79,9 @@ pub struct GatewaySettings {
     pub(crate) retry_posts: bool,
     /// Program and arguments that start an upstream.
     pub(crate) wake: Option<Vec<String>>,
+    /// The same that stop one, after this time without a request.
+    pub(crate) idle_stop: Option<Vec<String>>,
+    pub(crate) idle_after: Duration,
     pub(crate) max_body: usize,
 }
 
@@ -136,6 +139,8 @@ impl GatewaySettings {
             requires_health_path: options.health_path.is_some(),
             retry_posts: options.retry_posts.unwrap_or(false),
             wake: options.wake.clone().filter(|command| !command.is_empty()),
+            idle_stop: options.idle_stop.clone().filter(|command| !command.is_empty()),
+            idle_after: time_or(options.idle_after, 900_000),
             max_body: bytes_or(options.max_body, 64 << 20).min(memory),
             upstreams,
         })

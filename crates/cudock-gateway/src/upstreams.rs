@@ -1,7 +1,7 @@
 //! All upstreams: which one gets a request, and what waits while there is none.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use cudock_server::{DrainSignal, Log};
@@ -19,6 +19,8 @@ pub(crate) struct Upstreams {
     /// Requests that wait for an upstream, and a notification for each that begins to.
     held: AtomicUsize,
     pub(crate) held_one: Notify,
+    /// Requests that were given to an upstream so far, without probes.
+    assigned: AtomicU64,
     drain: DrainSignal,
     log: Log,
 }
@@ -40,6 +42,7 @@ impl Upstreams {
             reachable: Notify::new(),
             held: AtomicUsize::new(0),
             held_one: Notify::new(),
+            assigned: AtomicU64::new(0),
             drain,
             log,
         }
@@ -48,6 +51,11 @@ impl Upstreams {
     /// Number of requests that wait for an upstream.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Acquire)
+    }
+
+    /// Number of requests that were given to an upstream so far, without probes.
+    pub(crate) fn assigned(&self) -> u64 {
+        self.assigned.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_any_reachable(&self) -> bool {
@@ -74,6 +82,7 @@ impl Upstreams {
         loop {
             let reachable = self.reachable.notified();
             if let Some(lease) = self.pick() {
+                self.assigned.fetch_add(1, Ordering::Relaxed);
                 return Ok(lease);
             }
             if held.is_none() {

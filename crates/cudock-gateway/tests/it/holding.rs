@@ -44,6 +44,23 @@ fn the_first_request_that_waits_wakes_the_upstream_once() {
 }
 
 #[test]
+fn an_upstream_without_requests_is_stopped_once_until_the_next_request() {
+    let directory = tempfile::tempdir().unwrap();
+    let stopped = directory.path().join("stopped");
+    let upstream = Server::start(echo);
+    let options = format!("idle_after = '100ms'\nidle_stop = ['mkdir', '{}']", stopped.display());
+    let gateway = TestGateway::start(&[upstream.address()], &options);
+    for row in 0..2 {
+        assert_eq!(gateway.predict(&format!("{{\"input\":[{row}]}}")).status, 200);
+        eventually("the command has run", || stopped.exists());
+        std::fs::remove_dir(&stopped).unwrap();
+        // Probes are not requests.
+        assert_eq!(gateway.send(&get("/health", "")).status, 200);
+    }
+    assert!(!stopped.exists());
+}
+
+#[test]
 fn a_probe_is_not_held_and_wakes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let woken = directory.path().join("woken");

@@ -89,6 +89,14 @@ pub struct GatewayOptions {
     #[arg(long, value_name = "COMMAND", value_delimiter = ' ')]
     pub wake: Option<Vec<String>>,
 
+    /// Run this command after --idle-after without a request, to stop a server
+    #[arg(long, value_name = "COMMAND", value_delimiter = ' ')]
+    pub idle_stop: Option<Vec<String>>,
+
+    /// Run --idle-stop after this time without a request [default: 15m]
+    #[arg(long, value_name = "TIME")]
+    pub idle_after: Option<TimeSpan>,
+
     /// Verify servers with https by the certificates in this PEM file [default: the public authorities]
     #[arg(long, value_name = "FILE")]
     pub upstream_ca: Option<PathBuf>,
@@ -126,7 +134,7 @@ impl GatewayOptions {
     pub fn or(self, fallback: Self) -> Self {
         combine!(self, fallback,
             to listen path input_key output_keys row_rank ignore_headers max_batch max_wait concurrency latency_target
-            queue_rows queue_time timeout hold health_path retry_posts wake upstream_ca max_body memory connections
+            queue_rows queue_time timeout hold health_path retry_posts wake idle_stop idle_after upstream_ca max_body memory connections
             io_threads client_timeout drain_timeout
         )
     }

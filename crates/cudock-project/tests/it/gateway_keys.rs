@@ -17,7 +17,7 @@ struct Flags {
 
 #[test]
 fn every_key_of_the_file_has_a_flag() {
-    let keys: [(&str, &str, &[&str]); 23] = [
+    let keys: [(&str, &str, &[&str]); 25] = [
         ("to", "['a', 'b']", &["--to=a", "--to=b"]),
         ("listen", "['127.0.0.1:80']", &["--listen=127.0.0.1:80"]),
         ("path", "'/p'", &["--path=/p"]),
@@ -36,6 +36,8 @@ fn every_key_of_the_file_has_a_flag() {
         ("health_path", "'/h'", &["--health-path=/h"]),
         ("retry_posts", "true", &["--retry-posts"]),
         ("wake", "['docker', 'start', 'm']", &["--wake", "docker start m"]),
+        ("idle_stop", "['docker', 'stop']", &["--idle-stop", "docker stop"]),
+        ("idle_after", "'3ms'", &["--idle-after=3ms"]),
         ("upstream_ca", "'ca.pem'", &["--upstream-ca=ca.pem"]),
         ("max_body", "'8KiB'", &["--max-body=8KiB"]),
         ("memory", "'8KiB'", &["--memory=8KiB"]),
