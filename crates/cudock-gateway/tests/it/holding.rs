@@ -46,18 +46,18 @@ fn the_first_request_that_waits_wakes_the_upstream_once() {
 #[test]
 fn an_upstream_without_requests_is_stopped_once_until_the_next_request() {
     let directory = tempfile::tempdir().unwrap();
-    let stopped = directory.path().join("stopped");
+    let stops = directory.path().join("stops");
     let upstream = Server::start(echo);
-    let options = format!("idle_after = '100ms'\nidle_stop = ['mkdir', '{}']", stopped.display());
-    let gateway = TestGateway::start(&[upstream.address()], &options);
-    for row in 0..2 {
+    let command = format!("['sh', '-c', 'echo stop >> {}']", stops.display());
+    let gateway = TestGateway::start(&[upstream.address()], &format!("idle_after = '100ms'\nidle_stop = {command}"));
+    let lines = || std::fs::read_to_string(&stops).map_or(0, |text| text.lines().count());
+    for row in 0..3 {
         assert_eq!(gateway.predict(&format!("{{\"input\":[{row}]}}")).status, 200);
-        eventually("the command has run", || stopped.exists());
-        std::fs::remove_dir(&stopped).unwrap();
+        eventually("the command has run", || lines() > row);
         // Probes are not requests.
         assert_eq!(gateway.send(&get("/health", "")).status, 200);
     }
-    assert!(!stopped.exists());
+    assert_eq!(lines(), 3);
 }
 
 #[test]
