@@ -1,6 +1,6 @@
 //! Headers that are forwarded, and those that requests of one batch must have in common.
 
-use std::hash::{BuildHasher, Hash};
+use std::hash::BuildHasher;
 use std::net::IpAddr;
 
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -54,7 +54,6 @@ const REQUEST_PREFIXES: [&str; 5] = ["sec-", "x-b3-", "x-datadog-", "x-forwarded
 const FORWARDED_FOR: &str = "x-forwarded-for";
 const FORWARDED_HOST: &str = "x-forwarded-host";
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
-const VIA: HeaderValue = HeaderValue::from_static("1.1 cudock");
 
 /// Removes the fields that concern one connection.
 pub(crate) fn remove_connection_fields(headers: &mut HeaderMap) {
@@ -103,7 +102,7 @@ pub(crate) fn forward(headers: &mut HeaderMap, authority: Option<&str>, client: 
     }
     let scheme = HeaderValue::from_static(if client.is_secure { "https" } else { "http" });
     headers.entry(FORWARDED_PROTO).or_insert(scheme);
-    headers.append(header::VIA, VIA);
+    headers.append(header::VIA, HeaderValue::from_static("1.1 cudock"));
 }
 
 /// Replaces the values of a field, and another one, by one value.
@@ -116,9 +115,10 @@ fn join_values(headers: &mut HeaderMap, name: &HeaderName, separator: &str, last
         }
         joined.extend_from_slice(value);
     }
-    match HeaderValue::from_bytes(&joined) {
-        Ok(value) if !joined.is_empty() => _ = headers.insert(name, value),
-        _ => {}
+    if let Ok(value) = HeaderValue::from_bytes(&joined)
+        && !joined.is_empty()
+    {
+        headers.insert(name, value);
     }
 }
 
@@ -136,21 +136,13 @@ impl IgnoredHeaders {
     /// A digest of the headers that must be equal, independent of their order.
     pub(crate) fn digest(&self, headers: &HeaderMap, hasher: &impl BuildHasher) -> u64 {
         let fields = headers.iter().filter(|(name, _)| !self.contains(name));
-        fields.fold(0, |sum, (name, value)| sum.wrapping_add(hasher.hash_one((name, HashedValue(value)))))
+        fields.fold(0, |sum, (name, value)| sum.wrapping_add(hasher.hash_one((name, value.as_bytes()))))
     }
 
     /// The headers of a batch of several requests, from those of one of them.
     pub(crate) fn common(&self, headers: &HeaderMap) -> HeaderMap {
         let fields = headers.iter().filter(|(name, _)| !self.contains(name));
         fields.map(|(name, value)| (name.clone(), value.clone())).collect()
-    }
-}
-
-struct HashedValue<'a>(&'a HeaderValue);
-
-impl Hash for HashedValue<'_> {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.0.as_bytes().hash(state);
     }
 }
 

@@ -176,9 +176,9 @@ fn listen(options: &GatewayOptions, port: Option<&str>) -> Result<Vec<SocketAddr
 }
 
 fn path(flag: &'static str, text: &str) -> Result<PathAndQuery, GatewaySettingsError> {
-    let parsed = text.parse().ok();
+    let parsed = text.parse::<PathAndQuery>().ok();
     parsed
-        .filter(|path: &PathAndQuery| text.starts_with('/') && path.query().is_none())
+        .filter(|path| text.starts_with('/') && path.query().is_none())
         .ok_or_else(|| GatewaySettingsError::Path { flag, text: text.to_owned() })
 }
 
