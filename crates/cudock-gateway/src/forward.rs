@@ -41,9 +41,7 @@ pub(crate) async fn forward(
     loop {
         let lease = match hold_until {
             Some(until) => state.upstreams.wait(until).await?,
-            None => {
-                state.upstreams.pick().ok_or(GatewayError::Unavailable { waited: Duration::ZERO })?
-            }
+            None => state.upstreams.pick().ok_or(GatewayError::Unavailable { waited: Duration::ZERO })?,
         };
         let upstream = Arc::clone(&lease.upstream);
         let again = is_repeatable(state, &head.method).then(|| body.copy()).flatten();

@@ -101,7 +101,8 @@ impl Handler for GatewayHandler {
 fn is_batchable(state: &GatewayState, head: &Parts) -> bool {
     let kind = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     let essence = kind.and_then(|kind| kind.split(|byte| *byte == b';').next());
-    let is_json = essence.is_none_or(|essence| essence.trim_ascii().eq_ignore_ascii_case(b"application/json"));
+    let is_json =
+        essence.is_none_or(|essence| essence.trim_ascii().eq_ignore_ascii_case(b"application/json"));
     head.method == Method::POST && head.uri.path() == state.settings.path && is_json
 }
 

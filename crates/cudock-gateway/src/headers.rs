@@ -161,9 +161,9 @@ mod tests {
     use super::*;
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-        let fields = lines.iter().map(|(name, value)| {
-            (HeaderName::from_static(name), HeaderValue::from_static(value))
-        });
+        let fields = lines
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
         let mut headers = HeaderMap::new();
         fields.for_each(|(name, value)| _ = headers.append(name, value));
         headers
@@ -211,7 +211,10 @@ mod tests {
         ]);
         forward(&mut request, Some("second.example"), CLIENT);
         assert_eq!(request["x-forwarded-for"], "1.2.3.4, 5.6.7.8, 10.0.0.7");
-        assert_eq!((&request["x-forwarded-proto"], &request["x-forwarded-host"]), (&"https".parse().unwrap(), &"first.example".parse().unwrap()));
+        assert_eq!(
+            (&request["x-forwarded-proto"], &request["x-forwarded-host"]),
+            (&"https".parse().unwrap(), &"first.example".parse().unwrap())
+        );
         assert_eq!(request["cookie"], "a=1; b=2");
         assert_eq!(request.get_all("via").iter().collect::<Vec<_>>(), ["2 edge", "1.1 cudock"]);
     }
@@ -234,16 +237,29 @@ mod tests {
         let own = digest(&[("authorization", "Bearer a"), ("content-type", "application/json")]);
         for (lines, is_equal) in [
             (&[("content-type", "application/json"), ("authorization", "Bearer a")][..], true),
-            (&[("content-type", "application/json"), ("authorization", "Bearer a"), ("x-request-id", "7")], true),
-            (&[("content-type", "application/json"), ("authorization", "Bearer a"), ("x-b3-traceid", "7")], true),
-            (&[("content-type", "application/json"), ("authorization", "Bearer a"), ("x-session", "7")], true),
+            (
+                &[("content-type", "application/json"), ("authorization", "Bearer a"), ("x-request-id", "7")],
+                true,
+            ),
+            (
+                &[("content-type", "application/json"), ("authorization", "Bearer a"), ("x-b3-traceid", "7")],
+                true,
+            ),
+            (
+                &[("content-type", "application/json"), ("authorization", "Bearer a"), ("x-session", "7")],
+                true,
+            ),
             (&[("content-type", "application/json"), ("authorization", "Bearer b")], false),
             (&[("content-type", "application/json")], false),
-            (&[("content-type", "application/json"), ("authorization", "Bearer a"), ("x-tenant", "7")], false),
+            (
+                &[("content-type", "application/json"), ("authorization", "Bearer a"), ("x-tenant", "7")],
+                false,
+            ),
         ] {
             assert_eq!(digest(lines) == own, is_equal, "{lines:?}");
         }
-        let common = ignored.common(&headers(&[("x-tenant", "7"), ("traceparent", "00"), ("x-session", "1")]));
+        let common =
+            ignored.common(&headers(&[("x-tenant", "7"), ("traceparent", "00"), ("x-session", "1")]));
         assert_eq!(common, headers(&[("x-tenant", "7")]));
     }
 

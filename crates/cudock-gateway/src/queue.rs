@@ -131,7 +131,8 @@ impl BatchQueue {
         }
         match action {
             LaneAction::Run(batch) => {
-                let requests = batch.tickets.iter().filter_map(|ticket| state.requests.remove(ticket)).collect();
+                let requests =
+                    batch.tickets.iter().filter_map(|ticket| state.requests.remove(ticket)).collect();
                 state.batcher.recycle(batch.tickets);
                 QueueAction::Run(QueuedBatch { id: batch.id, requests })
             }

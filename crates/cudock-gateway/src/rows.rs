@@ -184,7 +184,13 @@ struct Output {
 /// Reads the value of the input key; `None` if it is neither one row nor a list of rows of one shape.
 fn read_input(scanner: &mut Scanner<'_>, row_rank: usize) -> Result<Option<Input>, Malformed> {
     let single = |value: Range<usize>, shape: ValueShape| {
-        (shape.rank == row_rank).then(|| Input { rows: value.clone(), value, count: 1, is_single: true, shape })
+        (shape.rank == row_rank).then(|| Input {
+            rows: value.clone(),
+            value,
+            count: 1,
+            is_single: true,
+            shape,
+        })
     };
     if scanner.peek() != Some(b'[') {
         let (value, shape) = scanner.value()?;

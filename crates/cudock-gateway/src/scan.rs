@@ -217,8 +217,29 @@ mod tests {
     #[test]
     fn a_text_that_is_not_json_is_rejected() {
         for value in [
-            "", ",", "]", "[", "[1", "[1,]", "[,1]", "[1 2]", "[1]]", "{", "{1:2}", "{\"a\"}", "{\"a\":}", "{\"a\":1,}",
-            "\"", "\"\\\"", "\"a\\", "1 2", "1:2", "[}", "{\"a\":1]", "\u{1}", "'a'",
+            "",
+            ",",
+            "]",
+            "[",
+            "[1",
+            "[1,]",
+            "[,1]",
+            "[1 2]",
+            "[1]]",
+            "{",
+            "{1:2}",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "\"",
+            "\"\\\"",
+            "\"a\\",
+            "1 2",
+            "1:2",
+            "[}",
+            "{\"a\":1]",
+            "\u{1}",
+            "'a'",
         ] {
             assert_eq!(scan(value), Err(Malformed), "{value}");
         }
@@ -226,18 +247,24 @@ mod tests {
         assert!(scan(&format!("{}1{}", "[".repeat(DEPTH + 1), "]".repeat(DEPTH + 1))).is_err());
         assert!(scan(&"[".repeat(1 << 20)).is_err());
         for text in ["", "[]", "{}x", "{\"a\":1}{\"a\":1}"] {
-            assert!(Scanner::scan_object(text.as_bytes(), |scanner, _| scanner.value().map(drop)).is_err(), "{text}");
+            assert!(
+                Scanner::scan_object(text.as_bytes(), |scanner, _| scanner.value().map(drop)).is_err(),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn shapes_differ_by_rank_lengths_and_kind() {
         let shape = |value| scan(value).unwrap().1;
-        for (value, rank) in [("1", 0), ("\"[\"", 0), ("{\"a\":[1]}", 0), ("[]", 1), ("[1,2]", 1), ("[[[1]],2]", 3)] {
+        for (value, rank) in
+            [("1", 0), ("\"[\"", 0), ("{\"a\":[1]}", 0), ("[]", 1), ("[1,2]", 1), ("[[[1]],2]", 3)]
+        {
             assert_eq!(shape(value).rank, rank, "{value}");
         }
         assert_eq!(shape("[[1,2],[3]]"), shape("[[NaN, null], 5]"));
-        let different = ["1", "\"1\"", "{}", "[1]", "[1,1]", "[\"1\"]", "[[1]]", "[[1,1]]", "[[1],[1]]", "[]", "[[]]"];
+        let different =
+            ["1", "\"1\"", "{}", "[1]", "[1,1]", "[\"1\"]", "[[1]]", "[[1,1]]", "[[1],[1]]", "[]", "[[]]"];
         for (index, one) in different.iter().enumerate() {
             for other in &different[index + 1..] {
                 assert_ne!(shape(one), shape(other), "{one} {other}");

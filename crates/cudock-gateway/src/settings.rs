@@ -170,8 +170,7 @@ fn listen(options: &GatewayOptions, port: Option<&str>) -> Result<Vec<SocketAddr
     }
     let Some(text) = port else { return Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT))]) };
     let parsed = text.trim().parse();
-    let port: u16 =
-        parsed.map_err(|source| GatewaySettingsError::Port { text: text.to_owned(), source })?;
+    let port: u16 = parsed.map_err(|source| GatewaySettingsError::Port { text: text.to_owned(), source })?;
     Ok(vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))])
 }
 
@@ -184,7 +183,8 @@ fn path(flag: &'static str, text: &str) -> Result<PathAndQuery, GatewaySettingsE
 
 fn ignored_headers(options: &GatewayOptions) -> Result<IgnoredHeaders, GatewaySettingsError> {
     let names = options.ignore_headers.iter().flatten();
-    let parsed = names.map(|name| name.parse::<HeaderName>().map_err(|_| GatewaySettingsError::Header(name.clone())));
+    let parsed =
+        names.map(|name| name.parse::<HeaderName>().map_err(|_| GatewaySettingsError::Header(name.clone())));
     parsed.collect::<Result<_, _>>().map(IgnoredHeaders)
 }
 
@@ -227,11 +227,23 @@ mod tests {
             ("to = []", None, "no upstream to forward requests to"),
             ("to = ['ftp://a']", None, "invalid upstream `ftp://a`: the scheme must be http or https"),
             ("to = ['a']\npath = 'predict'", None, "--path `predict` must begin with / and have no query"),
-            ("to = ['a']\nhealth_path = '/h?a=1'", None, "--health-path `/h?a=1` must begin with / and have no query"),
-            ("to = ['a']\nignore_headers = ['a b']", None, "--ignore-header `a b` is not the name of a header"),
+            (
+                "to = ['a']\nhealth_path = '/h?a=1'",
+                None,
+                "--health-path `/h?a=1` must begin with / and have no query",
+            ),
+            (
+                "to = ['a']\nignore_headers = ['a b']",
+                None,
+                "--ignore-header `a b` is not the name of a header",
+            ),
             ("to = ['a']\nconcurrency = 5000", None, "--concurrency 5000 is too large"),
             ("to = ['a']", Some("http"), "PORT is `http`, which is not a port"),
-            ("to = ['https://a']\nupstream_ca = '/nonexistent'", None, "cannot read the certificates /nonexistent"),
+            (
+                "to = ['https://a']\nupstream_ca = '/nonexistent'",
+                None,
+                "cannot read the certificates /nonexistent",
+            ),
         ] {
             let error = resolve(toml, port).map(drop).unwrap_err().to_string();
             assert!(error.starts_with(message), "{toml}: {error}");

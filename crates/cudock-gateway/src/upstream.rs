@@ -131,8 +131,7 @@ impl Upstream {
     /// An idle connection of this thread.
     async fn idle_connection(&self) -> Option<UpstreamConnection> {
         loop {
-            let mut connection =
-                IDLE.with_borrow_mut(|idle| idle.get_mut(&self.index).and_then(Vec::pop))?;
+            let mut connection = IDLE.with_borrow_mut(|idle| idle.get_mut(&self.index).and_then(Vec::pop))?;
             let is_fresh = connection.idle_since.elapsed() < MAX_IDLE && !connection.sender.is_closed();
             if is_fresh && connection.sender.ready().await.is_ok() {
                 return Some(connection);
@@ -161,8 +160,7 @@ async fn start(
 ) -> io::Result<UpstreamConnection> {
     let mut builder = http1::Builder::new();
     builder.max_buf_size(READ_BUFFER);
-    let (sender, connection) =
-        builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+    let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     // Errors are those of the request in progress.
     tokio::spawn(async move { _ = connection.await });
     Ok(UpstreamConnection { sender, idle_since: Instant::now() })

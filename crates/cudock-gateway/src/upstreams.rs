@@ -136,7 +136,11 @@ mod tests {
             let url = format!("http://127.0.0.1:{}", index + 1).parse().unwrap();
             Arc::new(Upstream::new(index, url, None, BatchQueue::new(BatcherSettings::default())))
         });
-        Upstreams::new(all.collect(), DrainSignal::default(), Log::new(LogFormat::Off, false, std::io::sink()))
+        Upstreams::new(
+            all.collect(),
+            DrainSignal::default(),
+            Log::new(LogFormat::Off, false, std::io::sink()),
+        )
     }
 
     fn port(lease: &Lease) -> u16 {

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use hyper::Uri;
-use hyper::http::uri::PathAndQuery;
 use hyper::header::HeaderValue;
+use hyper::http::uri::PathAndQuery;
 
 /// The address of an upstream, as `http://localhost:5000` or `https://models.example/team`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +92,11 @@ mod tests {
             ("http://model", "http://model", "model", 80),
         ] {
             let url: UpstreamUrl = text.parse().unwrap();
-            assert_eq!((url.to_string().as_str(), url.host.as_str(), url.port), (shown, host, port), "{text}");
+            assert_eq!(
+                (url.to_string().as_str(), url.host.as_str(), url.port),
+                (shown, host, port),
+                "{text}"
+            );
         }
     }
 

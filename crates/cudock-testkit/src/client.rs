@@ -34,8 +34,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Creates a certificate for localhost and its key with the program `openssl`; returns their paths.
 pub fn certificate(directory: &Path, name: &str) -> (PathBuf, PathBuf) {
-    let (certificate, key) =
-        (directory.join(format!("{name}.pem")), directory.join(format!("{name}.key")));
+    let (certificate, key) = (directory.join(format!("{name}.pem")), directory.join(format!("{name}.key")));
     let status = Command::new("openssl")
         .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2".split(' '))
         .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])

@@ -6,7 +6,10 @@ use cudock_testkit::http::{Reply, Request, Server};
 use crate::support::{Gate, JSON, TestGateway, answer, echo};
 
 /// A server whose predictions wait for a permit, and a gateway that sends it one batch at a time.
-fn gated(options: &str, reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Server, TestGateway, Gate) {
+fn gated(
+    options: &str,
+    reply: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+) -> (Server, TestGateway, Gate) {
     let gate = Gate::default();
     let own = gate.clone();
     let upstream = Server::start(move |request| {
@@ -156,7 +159,10 @@ fn an_upstream_without_capacity_is_not_asked_again_row_by_row() {
     gate.open(100);
     for client in &mut clients {
         let response = client.receive();
-        assert_eq!((response.status, response.header("retry-after"), response.text().as_str()), (503, Some("7"), "busy"));
+        assert_eq!(
+            (response.status, response.header("retry-after"), response.text().as_str()),
+            (503, Some("7"), "busy")
+        );
     }
     assert_eq!(upstream.count("/predict"), 2);
 }
@@ -192,9 +198,13 @@ fn rows_keys_and_paths_are_set_by_options() {
     let upstream = Server::start(|request| {
         let rows = request.text().matches("\"a").count();
         let list = |value: &str| format!("[{}]", vec![value; rows].join(","));
-        Reply::new(200, format!("{{\"labels\": {}, \"n\": {rows}, \"scores\": {}}}", list("\"l\""), list("0.50")))
+        Reply::new(
+            200,
+            format!("{{\"labels\": {}, \"n\": {rows}, \"scores\": {}}}", list("\"l\""), list("0.50")),
+        )
     });
-    let options = "path = '/v1/score'\ninput_key = 'instances'\noutput_keys = ['scores', 'labels']\nrow_rank = 0";
+    let options =
+        "path = '/v1/score'\ninput_key = 'instances'\noutput_keys = ['scores', 'labels']\nrow_rank = 0";
     let gateway = TestGateway::start(&[upstream.address()], options);
     for (input, expected) in [
         ("\"a1\"", "{\"labels\": \"l\", \"n\": 1, \"scores\": 0.50}"),

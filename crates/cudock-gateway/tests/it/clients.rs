@@ -93,11 +93,16 @@ fn bodies_that_are_too_long_or_too_slow_are_rejected() {
         let announced = format!("POST {path} HTTP/1.1\r\nhost: test\r\n{JSON}content-length: 100000\r\n\r\n");
         assert_eq!(gateway.send(announced.as_bytes()).status, 413, "{path}");
         let mut client = gateway.connect();
-        client.write(format!("POST {path} HTTP/1.1\r\nhost: test\r\n{JSON}transfer-encoding: chunked\r\n\r\n").as_bytes());
+        client.write(
+            format!("POST {path} HTTP/1.1\r\nhost: test\r\n{JSON}transfer-encoding: chunked\r\n\r\n")
+                .as_bytes(),
+        );
         client.write(format!("11000\r\n{}\r\n0\r\n\r\n", " ".repeat(0x11000)).as_bytes());
         assert_eq!(client.receive().status, 413, "{path}");
         let mut client = gateway.connect();
-        client.write(format!("POST {path} HTTP/1.1\r\nhost: test\r\n{JSON}content-length: 100\r\n\r\n{{").as_bytes());
+        client.write(
+            format!("POST {path} HTTP/1.1\r\nhost: test\r\n{JSON}content-length: 100\r\n\r\n{{").as_bytes(),
+        );
         assert_eq!(client.receive().status, 408, "{path}");
     }
     assert_eq!(gateway.predict("{\"input\":[1]}").status, 200);
@@ -127,6 +132,7 @@ fn a_deadline_ends_a_request_wherever_it_is() {
         assert_eq!(events.recv_timeout(PATIENCE).unwrap(), format!("got {path}"));
         assert_eq!(events.recv_timeout(PATIENCE).unwrap(), format!("lost {path}"));
     }
-    let invalid = gateway.send(&post("/predict", &format!("{JSON}x-timeout-ms: soon\r\n"), b"{\"input\":[1]}"));
+    let invalid =
+        gateway.send(&post("/predict", &format!("{JSON}x-timeout-ms: soon\r\n"), b"{\"input\":[1]}"));
     assert_eq!(invalid.status, 400);
 }

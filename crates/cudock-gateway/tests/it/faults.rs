@@ -42,7 +42,11 @@ fn an_upstream_that_hangs_up_without_an_answer_is_an_error() {
     let gateway = TestGateway::start(&[upstream], "");
     for response in [gateway.predict("{\"input\":[1]}"), gateway.send(&post("/other", "", b"x"))] {
         assert_eq!(response.status, 502);
-        assert!(response.text().contains(&format!("upstream http://{upstream} failed")), "{}", response.text());
+        assert!(
+            response.text().contains(&format!("upstream http://{upstream} failed")),
+            "{}",
+            response.text()
+        );
     }
 }
 
@@ -67,7 +71,10 @@ fn an_answer_that_cannot_be_split_is_an_error_with_the_reason() {
         ("", "the answer is not a JSON object"),
         ("<html>oops</html>", "the answer is not a JSON object"),
         ("{\"prediction\":[[1],[2]]", "the answer is not a JSON object"),
-        ("{\"result\":[1,2]}", "the answer has no `prediction`; set the key of the predictions with --output-key"),
+        (
+            "{\"result\":[1,2]}",
+            "the answer has no `prediction`; set the key of the predictions with --output-key",
+        ),
         ("{\"prediction\":1}", "`prediction` of the answer is not a list with one element per row"),
         ("{\"prediction\":[1]}", "`prediction` of the answer has 1 elements for 2 rows"),
         ("{\"prediction\":[1,2,3]}", "`prediction` of the answer has 3 elements for 2 rows"),
@@ -152,7 +159,8 @@ fn a_request_is_sent_again_only_if_that_is_safe() {
             let gateway = TestGateway::start(&[upstream], options);
             let request = match method {
                 "GET" => get(path, ""),
-                _ => format!("{method} {path} HTTP/1.1\r\nhost: test\r\n{JSON}content-length: 0\r\n\r\n").into_bytes(),
+                _ => format!("{method} {path} HTTP/1.1\r\nhost: test\r\n{JSON}content-length: 0\r\n\r\n")
+                    .into_bytes(),
             };
             let response = match (method, path) {
                 ("POST", "/predict") => gateway.predict("{\"input\":[1]}"),

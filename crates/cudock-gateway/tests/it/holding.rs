@@ -49,7 +49,8 @@ fn an_upstream_without_requests_is_stopped_once_until_the_next_request() {
     let stops = directory.path().join("stops");
     let upstream = Server::start(echo);
     let command = format!("['sh', '-c', 'echo stop >> {}']", stops.display());
-    let gateway = TestGateway::start(&[upstream.address()], &format!("idle_after = '100ms'\nidle_stop = {command}"));
+    let gateway =
+        TestGateway::start(&[upstream.address()], &format!("idle_after = '100ms'\nidle_stop = {command}"));
     let lines = || std::fs::read_to_string(&stops).map_or(0, |text| text.lines().count());
     for row in 0..3 {
         assert_eq!(gateway.predict(&format!("{{\"input\":[{row}]}}")).status, 200);

@@ -12,23 +12,23 @@ use cudock_testkit::client::{TestClient, TestResponse, eventually, get, post};
 use cudock_testkit::http::{Reply, Request, read_request};
 
 /// The header of JSON bodies.
-pub const JSON: &str = "content-type: application/json\r\n";
+pub(crate) const JSON: &str = "content-type: application/json\r\n";
 
 /// A running gateway.
-pub struct TestGateway {
-    pub address: SocketAddr,
+pub(crate) struct TestGateway {
+    pub(crate) address: SocketAddr,
     drain: DrainSignal,
     thread: Option<JoinHandle<Result<(), ServerError>>>,
 }
 
 impl TestGateway {
     /// Starts a gateway in front of these servers, with options as they are written in `cudock.toml`.
-    pub fn start(upstreams: &[SocketAddr], options: &str) -> Self {
+    pub(crate) fn start(upstreams: &[SocketAddr], options: &str) -> Self {
         let urls: Vec<String> = upstreams.iter().map(|address| format!("'http://{address}'")).collect();
         Self::with_options(&format!("to = [{}]\n{options}", urls.join(",")), |_| {})
     }
 
-    pub fn with_options(options: &str, change: impl FnOnce(&mut GatewaySettings)) -> Self {
+    pub(crate) fn with_options(options: &str, change: impl FnOnce(&mut GatewaySettings)) -> Self {
         let text = format!("[gateway]\nlisten = ['127.0.0.1:0']\n{options}\n");
         let options = cudock_project::parse(Path::new("cudock.toml"), &text).unwrap().gateway;
         let mut settings = GatewaySettings::new(&options, None).unwrap();
@@ -39,13 +39,13 @@ impl TestGateway {
         Self { address, drain, thread: Some(thread::spawn(move || gateway.run())) }
     }
 
-    pub fn connect(&self) -> TestClient {
+    pub(crate) fn connect(&self) -> TestClient {
         TestClient::connect(self.address)
     }
 
     /// Sends a request on a connection of its own.
     #[track_caller]
-    pub fn send(&self, request: &[u8]) -> TestResponse {
+    pub(crate) fn send(&self, request: &[u8]) -> TestResponse {
         let mut client = self.connect();
         client.write(request);
         client.receive()
@@ -53,20 +53,20 @@ impl TestGateway {
 
     /// Sends a prediction request and leaves it waiting for its answer.
     #[track_caller]
-    pub fn ask(&self, body: &str) -> TestClient {
+    pub(crate) fn ask(&self, body: &str) -> TestClient {
         let mut client = self.connect();
         client.write(&post("/predict", JSON, body.as_bytes()));
         client
     }
 
     #[track_caller]
-    pub fn predict(&self, body: &str) -> TestResponse {
+    pub(crate) fn predict(&self, body: &str) -> TestResponse {
         self.ask(body).receive()
     }
 
     /// The sum of the samples of a metric.
     #[track_caller]
-    pub fn metric(&self, name: &str) -> f64 {
+    pub(crate) fn metric(&self, name: &str) -> f64 {
         let page = self.send(&get("/_gateway/metrics", "")).text();
         let samples = page.lines().filter_map(|line| {
             let (sample, value) = line.rsplit_once(' ')?;
@@ -80,11 +80,11 @@ impl TestGateway {
 
     /// Waits until a metric has a value.
     #[track_caller]
-    pub fn until(&self, name: &str, value: u32) {
+    pub(crate) fn until(&self, name: &str, value: u32) {
         eventually(&format!("{name} is {value}"), || (self.metric(name) - f64::from(value)).abs() < 0.5);
     }
 
-    pub fn begin_drain(&self) {
+    pub(crate) fn begin_drain(&self) {
         self.drain.begin();
     }
 }
@@ -100,7 +100,7 @@ impl Drop for TestGateway {
 }
 
 /// What a model server that returns its rows answers.
-pub fn echo(request: &Request) -> Reply {
+pub(crate) fn echo(request: &Request) -> Reply {
     match request.path.as_str() {
         "/health" => Reply::new(200, "{}"),
         "/predict" => prediction(rows_of(request)),
@@ -109,44 +109,42 @@ pub fn echo(request: &Request) -> Reply {
 }
 
 /// The text of the rows in a request, with the brackets around them.
-pub fn rows_of(request: &Request) -> String {
+pub(crate) fn rows_of(request: &Request) -> String {
     let text = request.text();
     text.strip_prefix("{\"input\":").and_then(|rest| rest.strip_suffix('}')).unwrap_or("[]").to_owned()
 }
 
-pub fn prediction(rows: impl std::fmt::Display) -> Reply {
+pub(crate) fn prediction(rows: impl std::fmt::Display) -> Reply {
     Reply::new(200, format!("{{\"prediction\":{rows},\"device\":\"cpu\"}}"))
         .with("content-type", "application/json")
 }
 
 /// The answer that [`echo`] gives.
-pub fn answer(rows: &str) -> String {
+pub(crate) fn answer(rows: &str) -> String {
     format!("{{\"prediction\":{rows},\"device\":\"cpu\"}}")
 }
 
 /// Requests wait here until the test lets them pass.
 #[derive(Clone, Default)]
-pub struct Gate(Arc<(Mutex<usize>, Condvar)>);
+pub(crate) struct Gate(Arc<(Mutex<usize>, Condvar)>);
 
 impl Gate {
     /// Waits for a permit and takes it.
-    pub fn pass(&self) {
+    pub(crate) fn pass(&self) {
         let (permits, changed) = &*self.0;
         let mut permits = changed.wait_while(permits.lock().unwrap(), |permits| *permits == 0).unwrap();
         *permits -= 1;
     }
 
     /// Gives permits.
-    pub fn open(&self, permits: usize) {
+    pub(crate) fn open(&self, permits: usize) {
         *self.0.0.lock().unwrap() += permits;
         self.0.1.notify_all();
     }
 }
 
 /// An upstream that answers health checks and gives the connection of every other request to the test.
-pub fn raw_upstream(
-    serve: impl Fn(TcpStream, Request) + Send + Sync + 'static,
-) -> SocketAddr {
+pub(crate) fn raw_upstream(serve: impl Fn(TcpStream, Request) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let serve = Arc::new(serve);
@@ -156,7 +154,8 @@ pub fn raw_upstream(
             thread::spawn(move || {
                 let Some(request) = read_request(&stream) else { return };
                 if request.path == "/health" {
-                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                    let _ = stream
+                        .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
                 } else {
                     serve(stream, request);
                 }
@@ -167,6 +166,6 @@ pub fn raw_upstream(
 }
 
 /// An address at which nothing listens.
-pub fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
