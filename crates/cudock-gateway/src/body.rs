@@ -171,7 +171,9 @@ impl GatewayBody {
         let size = pieces.iter().map(Bytes::len).sum();
         if pieces.len() > 1 && size <= SMALL_RESPONSE {
             let mut whole = BytesMut::with_capacity(size);
-            pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
+            for piece in &pieces {
+                whole.extend_from_slice(piece);
+            }
             pieces = vec![whole.freeze()];
         }
         pieces.retain(|piece| !piece.is_empty());

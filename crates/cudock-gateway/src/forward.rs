@@ -50,13 +50,11 @@ pub(crate) async fn forward(
             // The reason of a rejected body comes before the failure of its request.
             biased;
             rejection = rejected_or_late(&mut body_end, timeout) => {
-                return Err(match rejection {
-                    Some(rejection) => rejection.into(),
-                    None => {
-                        upstream.on_failure();
-                        GatewayError::UpstreamTimeout { upstream: upstream.name.clone(), timeout }
-                    }
-                });
+                if let Some(rejection) = rejection {
+                    return Err(rejection.into());
+                }
+                upstream.on_failure();
+                return Err(GatewayError::UpstreamTimeout { upstream: upstream.name.clone(), timeout });
             }
             sent = lease.send(outgoing(&head, &upstream, body)) => sent,
         };

@@ -10,7 +10,7 @@ use cudock_server::{
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::http::uri::PathAndQuery;
+use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
@@ -233,7 +233,7 @@ fn forwarded(state: &GatewayState, head: &mut Parts, activity: &ConnectionActivi
         is_secure: state.settings.server.tls.is_some(),
         has_gateway_key: state.settings.server.keys.are_required(),
     };
-    headers::forward(&mut head.headers, head.uri.authority().map(|host| host.as_str()), client);
+    headers::forward(&mut head.headers, head.uri.authority().map(Authority::as_str), client);
 }
 
 /// Answers a request to the gateway itself.

@@ -24,9 +24,9 @@ pub(crate) struct ValueShape {
 }
 
 impl ValueShape {
-    const SCALAR: Self = Self { rank: 0, digest: 1 };
-    const STRING: Self = Self { rank: 0, digest: 2 };
-    const OBJECT: Self = Self { rank: 0, digest: 3 };
+    const SCALAR: Self = Self { rank: 0, digest: 1 << 61 };
+    const STRING: Self = Self { rank: 0, digest: 2 << 61 };
+    const OBJECT: Self = Self { rank: 0, digest: 3 << 61 };
 
     /// A list of `length` values, of which the first has that shape.
     pub(crate) fn list(length: usize, first: Option<Self>) -> Self {

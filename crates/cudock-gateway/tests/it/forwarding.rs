@@ -136,7 +136,7 @@ fn an_upstream_with_tls_is_verified_by_its_certificate() {
     // A gateway with TLS is the upstream of the one under test.
     let files = cudock_server::TlsFiles { certificate: certificate.clone(), key };
     let secure = TestGateway::with_options(&format!("to = ['{}']", upstream.address()), |settings| {
-        settings.server.tls = Some(files)
+        settings.server.tls = Some(files);
     });
     let port = secure.address.port();
     for (trusted, status) in [(&certificate, 200), (&other, 503)] {

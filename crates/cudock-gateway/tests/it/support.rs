@@ -101,7 +101,7 @@ impl Drop for TestGateway {
 
 /// What a model server that returns its rows answers.
 pub(crate) fn echo(request: &Request) -> Reply {
-    match request.path.as_str() {
+    match request.path.split('?').next().unwrap_or_default() {
         "/health" => Reply::new(200, "{}"),
         "/predict" => prediction(rows_of(request)),
         _ => Reply::new(200, request.body.clone()).with("x-path", &request.path),
