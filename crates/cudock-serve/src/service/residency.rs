@@ -175,10 +175,14 @@ impl<K: Ord + Clone> Residency<K> {
         self.models.remove(key);
     }
 
-    /// Forgets that a load failed, because a user wants the model loaded or its file has changed.
-    pub(crate) fn forget_failure(&mut self, key: &K) {
+    /// Forgets that a load failed, and the memory of a model that is not loaded, because a user wants it loaded or its
+    /// file has changed. Call [`Self::insert`] with a new estimate next.
+    pub(crate) fn forget_outcome(&mut self, key: &K) {
         if let Some(record) = self.models.get_mut(key) {
             record.failure = None;
+            if record.loaded.is_none() {
+                record.memory = Memory::Estimated { least: 0, likely: 0 };
+            }
         }
     }
 

@@ -125,10 +125,14 @@ fn a_model_that_turns_out_too_large_is_unloaded_and_refused_from_then_on() {
     residency.loaded(&"a", start, MS, Some(3));
     assert_eq!(residency.next_step(start, &usage), Step::Unload("a"));
     residency.unloaded(&"a");
-    assert_eq!(
-        residency.refusal(&"a", start),
-        Some(Refusal::TooLarge { needed: 3, available: 2, budget: 2 })
-    );
+    let too_large = Some(Refusal::TooLarge { needed: 3, available: 2, budget: 2 });
+    assert_eq!(residency.refusal(&"a", start), too_large);
+    let smaller = Memory::Estimated { least: 1, likely: 1 };
+    residency.insert("a", on_demand(), smaller);
+    assert_eq!(residency.refusal(&"a", start), too_large, "its memory is known");
+    residency.forget_outcome(&"a");
+    residency.insert("a", on_demand(), smaller);
+    assert_eq!(residency.refusal(&"a", start), None, "its file may have changed");
 }
 
 #[test]
@@ -171,7 +175,7 @@ fn a_failed_load_is_repeated_after_a_pause_that_grows() {
         residency.load_failed(&"a", start, "no");
     }
     assert_eq!(residency.refusal(&"a", start), failed(60_000 * MS));
-    residency.forget_failure(&"a");
+    residency.forget_outcome(&"a");
     assert_eq!(residency.refusal(&"a", start), None);
 }
 
