@@ -47,7 +47,8 @@ impl JpegHeader {
             }
             segments += 1;
             if segments > MAX_SEGMENTS {
-                let message = format!("the JPEG file has more than {MAX_SEGMENTS} segments before its first scan");
+                let message =
+                    format!("the JPEG file has more than {MAX_SEGMENTS} segments before its first scan");
                 return Err(InputError::TooLarge(message));
             }
             let segment = segment(bytes, marker_at + 2).ok_or_else(truncated)?;
