@@ -137,13 +137,15 @@ impl ModelService {
                 }
                 lock(&self.failures).remove(&id);
                 self.replace(&model);
+                self.loader.residency().loaded(&id, ready, took);
                 self.loader.announce();
-                let measure = || {
+                // Requests do not wait for new readings of the GPUs.
+                if is_limited {
                     let now = memory::readings_since(ready, &self.settings.read_devices);
-                    memory::measure(&model, &before, &now)
-                };
-                let measured = is_limited.then(measure).flatten();
-                self.loader.residency().loaded(&id, ready, took, measured);
+                    if let Some(bytes) = memory::measure(&model, &before, &now) {
+                        self.loader.residency().measured(&id, bytes);
+                    }
+                }
                 Ok(model)
             }
             Err(error) => {

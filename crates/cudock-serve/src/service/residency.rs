@@ -194,12 +194,11 @@ impl<K: Ord + Clone> Residency<K> {
     }
 
     /// Reports that a model answers requests since `since`, after a load that took `took`. It replaces the one that was
-    /// loaded before, if there was one.
-    pub(crate) fn loaded(&mut self, key: &K, since: Instant, took: Duration, measured: Option<u64>) {
+    /// loaded before, if there was one. Its memory is what was reserved, until it is [measured](Self::measured).
+    pub(crate) fn loaded(&mut self, key: &K, since: Instant, took: Duration) {
         let Some(record) = self.models.get_mut(key) else { return };
-        let reserved = record.reserved.take().unwrap_or_default();
-        record.loaded = Some(Loaded { since, took, bytes: measured.unwrap_or(reserved) });
-        record.memory = measured.map_or(record.memory, Memory::Measured);
+        let bytes = record.reserved.take().unwrap_or_default();
+        record.loaded = Some(Loaded { since, took, bytes });
         record.failure = None;
         record.loads += 1;
     }
