@@ -139,7 +139,7 @@ fn examples() -> Vec<PathBuf> {
     let plans = std::fs::read_dir(directory.join("plan")).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =
         plans.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
-    let served = ["digits", "image-classifier", "text-classifier"];
+    let served = ["digits", "image-classifier", "scikit-learn", "text-classifier"];
     files.extend(served.map(|name| directory.join(name).join("cudock.toml")));
     files
 }
