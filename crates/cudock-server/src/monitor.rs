@@ -99,7 +99,8 @@ impl ConnectionActivity {
         self.received.store(!has_body, Ordering::Relaxed);
     }
 
-    pub(crate) fn body_read(&self) {
+    /// Records that the body of the current request has been read.
+    pub fn body_read(&self) {
         self.received.store(true, Ordering::Relaxed);
     }
 

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use cudock_server::Exposition;
 use hyper::StatusCode;
 
 use super::response::{self, HttpResponse};
 use super::triton_metrics;
-use crate::metrics::{Exposition, ModelTotals};
+use crate::metrics::ModelTotals;
 use crate::model::{Model, ModelFile};
 use crate::service::{ModelService, ResidencyReport};
 use crate::settings::DeviceReading;

@@ -5,8 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cudock_server::Exposition;
+
 use super::metrics::labels;
-use crate::metrics::{Exposition, ModelTotals};
+use crate::metrics::ModelTotals;
 use crate::model::Model;
 use crate::service::status_bytes;
 use crate::settings::DeviceReading;

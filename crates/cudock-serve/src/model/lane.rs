@@ -293,9 +293,12 @@ fn join_parts(parts: &[(Vec<Tensor>, usize)]) -> Result<Vec<Tensor>, EngineError
         let rows: Vec<Tensor> = rows.collect::<Option<_>>()?;
         let first = rows.first()?;
         let mut shape = first.shape().to_vec();
+        if rows.iter().any(|rows| rows.shape().get(1..) != shape.get(1..)) {
+            return None;
+        }
         *shape.first_mut()? = rows.iter().map(Tensor::rows).sum();
-        let data: Vec<u8> = rows.iter().flat_map(|rows| rows.data().iter().copied()).collect();
-        Tensor::new(first.dtype(), shape, data.into()).ok()
+        let data: Vec<&[u8]> = rows.iter().map(|rows| rows.data().as_ref()).collect();
+        Tensor::new(first.dtype(), shape, data.concat().into()).ok()
     };
     (0..outputs)
         .map(join)

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cudock_base::{FileStamp, lock};
 use cudock_engine::{EngineError, Provider, skip_reasons};
@@ -125,7 +125,10 @@ impl Model {
             loader: Arc::clone(loader),
             successor: OnceLock::new(),
         };
-        model.run_engines(warm)?;
+        if let Err(error) = model.run_engines(warm) {
+            model.close();
+            return Err(error);
+        }
         Ok(model)
     }
 
@@ -148,15 +151,12 @@ impl Model {
         for (gpu, engine) in warm {
             let (manager, signature) = (Arc::clone(&self.manager), Arc::clone(&self.signature));
             let padding = Arc::clone(&padding);
+            engine.report(&self.health);
             let thread = thread::Builder::new().name(format!("engine {gpu}"));
             let handle = thread
                 .spawn(move || manager.run_until_closed(gpu, engine, &signature, &padding))
                 .map_err(|error| self.not_ready(format!("cannot start a thread: {error}")))?;
             lock(&self.engine_threads).push(handle);
-        }
-        // The engines report themselves from their threads; the model is ready once they have.
-        while self.health.snapshot().devices.is_empty() {
-            thread::sleep(Duration::from_micros(200));
         }
         Ok(())
     }

@@ -5,8 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use cudock_server::ServerError;
+use cudock_testkit::client::{eventually, get};
 
-use crate::support::{TestServer, bind_error, count, eventually, get};
+use crate::support::{TestServer, bind_error, count};
 
 #[test]
 fn a_shutdown_finishes_accepted_requests_and_refuses_new_connections() {

@@ -11,7 +11,7 @@ use cudock_tensor::{DType, InferenceResponse, Signature, Tensor, TensorSpec};
 use futures_util::FutureExt;
 use proptest::prelude::*;
 
-use super::{LaneContext, Queue};
+use super::{LaneContext, Queue, join_parts};
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
 use crate::model::queue::{Attempt, PendingRequest, Submission, Unanswered};
@@ -189,4 +189,15 @@ fn a_row_that_does_not_fit_alone_is_an_error_of_its_request() {
         assert!(matches!(response, Err(ServeError::DeviceMemory(_))), "{response:?}");
     }
     assert_eq!((outcome.limits, outcome.queue.metrics.totals().counts.failed), (vec![], 2));
+}
+
+#[test]
+fn parts_whose_rows_have_different_shapes_are_not_joined() {
+    let part = |row: usize| {
+        let data = vec![0; row];
+        (vec![Tensor::new(DType::U8, vec![1, row], data.into()).unwrap()], 1)
+    };
+    assert_eq!(join_parts(&[part(3), part(3)]).unwrap()[0].shape(), [2, 3]);
+    // As many elements as three rows of three.
+    assert!(join_parts(&[part(3), part(4), part(2)]).is_err());
 }
