@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use cudock_server::{
     ConnectionActivity, Handler, HttpRejection, MAX_INLINE_PARSE, Reservation, SMALL_BODY, StallDetector,
 };
+use cudock_trace::{RequestTrace, TRACEPARENT};
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
@@ -232,6 +233,11 @@ fn forwarded(state: &GatewayState, head: &mut Parts, activity: &ConnectionActivi
         has_gateway_key: state.settings.server.keys.are_required(),
     };
     headers::forward(&mut head.headers, head.uri.authority().map(Authority::as_str), client);
+    // The upstream's part of the trace is below that of the gateway.
+    let parent = head.extensions.get::<Arc<RequestTrace>>().map(|trace| trace.traceparent());
+    if let Some(parent) = parent.and_then(|parent| HeaderValue::try_from(parent).ok()) {
+        head.headers.insert(TRACEPARENT, parent);
+    }
 }
 
 /// Answers a request to the gateway itself.

@@ -49,7 +49,10 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    pub fn bind(settings: GatewaySettings) -> Result<Self, ServerError> {
+    pub fn bind(mut settings: GatewaySettings) -> Result<Self, ServerError> {
+        if let Some(telemetry) = settings.telemetry.take() {
+            settings.server.export(telemetry, Box::new(Vec::new))?;
+        }
         let resources = ServerResources::new(&settings.server, settings.max_body);
         let server = Server::bind(settings.server.clone(), &resources)?;
         let upstreams = settings.upstreams.iter().enumerate().map(|(index, url)| {

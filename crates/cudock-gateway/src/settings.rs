@@ -10,6 +10,7 @@ use cudock_base::{ErrorKind, Report};
 use cudock_batcher::BatcherSettings;
 use cudock_project::{ByteSize, GatewayOptions, TimeSpan};
 use cudock_server::{ApiKeys, Log, LogFormat, RateLimiter, ServerSettings};
+use cudock_trace::ExportSettings;
 use hyper::header::HeaderName;
 use hyper::http::uri::PathAndQuery;
 use tokio_rustls::TlsConnector;
@@ -61,6 +62,8 @@ impl Report for GatewaySettingsError {
 #[derive(Clone)]
 pub struct GatewaySettings {
     pub server: ServerSettings,
+    /// Where traces are sent.
+    pub telemetry: Option<ExportSettings>,
     pub(crate) upstreams: Vec<UpstreamUrl>,
     pub(crate) tls: Option<TlsConnector>,
     /// Path of the requests that share batches.
@@ -117,6 +120,7 @@ impl GatewaySettings {
                     .map(|limit| Arc::new(RateLimiter::new(limit.per_second, limit.burst))),
                 exporter: None,
             },
+            telemetry: None,
             tls: if is_secure { Some(tls::connector(options.upstream_ca.as_deref())?) } else { None },
             path: path.path().to_owned(),
             format: RowFormat {

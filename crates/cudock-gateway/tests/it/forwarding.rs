@@ -4,9 +4,11 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::mpsc;
 
+use cudock_base::Environment;
 use cudock_server::ApiKeys;
-use cudock_testkit::client::{self, get, post};
+use cudock_testkit::client::{self, eventually, get, post};
 use cudock_testkit::http::{Reply, Server, noise};
+use cudock_trace::ExportSettings;
 
 use crate::support::{JSON, TestGateway, echo, raw_upstream};
 
@@ -43,6 +45,47 @@ fn method_path_headers_and_body_reach_the_upstream_and_its_answer_the_client() {
     ] {
         assert_eq!(seen.header(name), value, "{name}");
     }
+}
+
+#[test]
+fn the_trace_of_a_request_goes_on_below_that_of_the_gateway() {
+    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+    let bytes = |hex: &str| u128::from_str_radix(hex, 16).unwrap().to_be_bytes();
+    let (collector, upstream) = (Server::start(|_| Reply::new(200, "")), Server::start(echo));
+    let environment = Environment::of("/", [("OTEL_BSP_SCHEDULE_DELAY", "10")]);
+    let endpoint = format!("http://{}", collector.host());
+    let telemetry = ExportSettings::new(Some(&endpoint), "gateway", &environment).unwrap();
+    let options = format!("to = ['http://{}']", upstream.address());
+    let gateway = TestGateway::with_options(&options, |settings| settings.telemetry = telemetry);
+    let parent = format!("traceparent: 00-{TRACE}-b7ad6b7169203331-01\r\n");
+    for request in [get("/other", &parent), post("/predict", &format!("{JSON}{parent}"), b"{\"input\":[1]}")]
+    {
+        assert_eq!(gateway.send(&request).status, 200);
+    }
+    let sent = upstream.requests();
+    let parents: Vec<&str> = sent.iter().filter_map(|request| request.header("traceparent")).collect();
+    assert_eq!(parents.len(), 2, "{sent:?}");
+    for parent in parents {
+        let [_, trace, span, flags] = parent.split('-').collect::<Vec<_>>()[..] else { panic!("{parent}") };
+        assert_eq!((trace, flags), (TRACE, "01"));
+        assert_ne!(span, "b7ad6b7169203331", "the gateway has a span of its own");
+        eventually("the gateway's span is sent", || {
+            let requests = collector.requests();
+            let has = |body: &[u8], part: &[u8]| body.windows(part.len()).any(|window| window == part);
+            requests
+                .iter()
+                .any(|request| has(&request.body, &bytes(TRACE)) && has(&request.body, &bytes(span)[8..]))
+        });
+    }
+}
+
+#[test]
+fn a_client_beyond_its_rate_is_rejected_by_the_gateway() {
+    let upstream = Server::start(echo);
+    let gateway = TestGateway::start(&[upstream.address()], "rate_limit = '1/h:2'");
+    let statuses: Vec<u16> = (0..3).map(|_| gateway.send(&get("/other", "")).status).collect();
+    assert_eq!(statuses, [200, 200, 429]);
+    assert_eq!(upstream.count("/other"), 2);
 }
 
 #[test]

@@ -130,6 +130,10 @@ pub struct GatewayOptions {
     /// Limit the requests of each API key, or of each address without keys; further ones get 429, as 100/s:20
     #[arg(long, value_name = "RATE[:BURST]")]
     pub rate_limit: Option<RateLimit>,
+
+    /// Send traces to this OpenTelemetry collector, over HTTP [default: that of the environment]
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
 }
 
 impl GatewayOptions {
@@ -139,7 +143,7 @@ impl GatewayOptions {
         combine!(self, fallback,
             to listen path input_key output_keys row_rank ignore_headers max_batch max_wait concurrency latency_target
             queue_rows queue_time timeout hold health_path retry_posts wake idle_stop idle_after upstream_ca max_body memory connections
-            io_threads client_timeout drain_timeout rate_limit
+            io_threads client_timeout drain_timeout rate_limit otlp_endpoint
         )
     }
 
