@@ -117,6 +117,9 @@ async fn dispatch(
     if !state.settings.server.keys.is_authorized(&head.headers) {
         return Err(HttpRejection::Unauthorized.into());
     }
+    if head.method == Method::CONNECT {
+        return Err(HttpRejection::BadRequest("CONNECT is not supported".to_owned()).into());
+    }
     let deadline = timeout(&head.headers)?.and_then(|timeout| received.checked_add(timeout));
     let request = ClientRequest { head, body, received, deadline, activity };
     let responding = async {
