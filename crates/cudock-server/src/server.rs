@@ -34,6 +34,8 @@ const DRAIN_GRACE: Duration = Duration::from_millis(200);
 /// Number of tasks that a thread runs before it polls sockets and replies again. With the runtime's default of 61, a
 /// few clients that send as fast as they can delay all others by a tenth of a second.
 const TASKS_PER_POLL: u32 = 16;
+/// How long to wait at the end until the last traces are sent.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to wait for an evicted connection before another one is evicted.
 const EVICT_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -187,6 +189,9 @@ impl Server {
                 // A thread that panicked has already reported it.
                 let _ = thread.join();
             }
+        }
+        if let Some(exporter) = &shared.settings.exporter {
+            exporter.close(EXPORT_TIMEOUT);
         }
         shared.settings.log.event("ended", &[("connections_left", &left.to_string())]);
         runtime.shutdown_background();

@@ -177,8 +177,10 @@ fn settings(log: Log) -> ServerSettings {
         client_timeout: Duration::from_secs(20),
         drain_timeout: Duration::from_secs(20),
         keys: ApiKeys::default(),
+        rate_limiter: None,
         tls: None,
         log,
+        exporter: None,
     }
 }
 

@@ -121,7 +121,7 @@ fn run(fits: usize, settings: BatcherSettings, requests: &[usize]) -> Outcome {
         .into_iter()
         .map(|submission| {
             let result = submission.result(None).now_or_never().expect("all have run");
-            result.map_err(|unanswered| match unanswered {
+            result.map(|timed| timed.response).map_err(|unanswered| match unanswered {
                 Unanswered::Failed(error) => error,
                 Unanswered::Returned(_) => panic!("a request did not run"),
             })
