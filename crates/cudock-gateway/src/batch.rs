@@ -210,9 +210,11 @@ async fn call(state: &GatewayState, upstream: &Arc<Upstream>, requests: &mut [Qu
         }
     };
     upstream.metrics.answered(rows, start.elapsed());
-    if head.status.is_server_error() {
+    // One bad request may fail several batches before it is alone.
+    let is_judged = requests.len() == 1 || !is_about_requests(head.status);
+    if head.status.is_server_error() && is_judged {
         upstream.on_failure();
-    } else {
+    } else if !head.status.is_server_error() {
         upstream.on_success();
     }
     let answer = |pieces| BatchAnswer { status: head.status, headers: head.headers.clone(), pieces };

@@ -148,6 +148,7 @@ async fn predict(
     state: &Arc<GatewayState>,
     request: ClientRequest<'_>,
 ) -> Result<Response<GatewayBody>, GatewayError> {
+    state.upstreams.reject_if_full()?;
     let until = hold_until(state, &request);
     let ClientRequest { mut head, body, deadline, activity, .. } = request;
     let read = state.resources.read_body(&head.headers, body, activity).await?;

@@ -124,8 +124,10 @@ fn verified_load(gateway: &TestGateway, clients: usize, requests: usize, during:
 
 #[test]
 fn nothing_is_mixed_up_over_several_upstreams() {
-    let upstreams: Vec<Server> = (0..3).map(|_| Server::start(echo)).collect();
-    let addresses: Vec<_> = upstreams.iter().map(Server::address).collect();
+    // One of them keeps its connections, which are then used again.
+    let upstreams =
+        [Server::start(echo), Server::start(echo), Server::start(|request| echo(request).keep_alive())];
+    let addresses = upstreams.each_ref().map(Server::address);
     let gateway = TestGateway::start(&addresses, "max_batch = 8");
     verified_load(&gateway, 8, 200, || {});
     assert!(upstreams.iter().all(|upstream| upstream.count("/predict") > 0));

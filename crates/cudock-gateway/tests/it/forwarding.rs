@@ -1,6 +1,7 @@
 //! Requests and answers that are passed on as they are.
 
 use std::io::Write;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::mpsc;
 
@@ -10,7 +11,7 @@ use cudock_testkit::client::{self, get, post};
 use cudock_testkit::http::{Reply, Server, noise};
 use cudock_trace::ExportSettings;
 
-use crate::support::{JSON, TestGateway, echo, raw_upstream};
+use crate::support::{JSON, TestGateway, answer, echo, raw_upstream};
 
 #[test]
 fn method_path_headers_and_body_reach_the_upstream_and_its_answer_the_client() {
@@ -101,6 +102,33 @@ fn events_pass_one_by_one() {
         release.send(()).unwrap();
     }
     assert!(client.chunk().is_empty());
+}
+
+#[test]
+fn clients_may_use_http2() {
+    if cudock_testkit::require_program("curl").is_none() {
+        return;
+    }
+    let upstream = Server::start(echo);
+    let gateway = TestGateway::start(&[upstream.address()], "");
+    for (path, expected) in [("/predict", answer("[7]")), ("/other", "{\"input\":[7]}".to_owned())] {
+        let output = Command::new("curl")
+            .args(["-sS", "--http2-prior-knowledge", "-H", "content-type: application/json"])
+            .args([
+                "-d",
+                "{\"input\":[7]}",
+                "-w",
+                " %{http_version}",
+                &format!("http://{}{path}", gateway.address),
+            ])
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{expected} 2"));
+    }
+    let requests = upstream.requests();
+    let own = gateway.address.to_string();
+    let forwarded = requests.iter().filter(|request| request.header("x-forwarded-host") == Some(&own));
+    assert_eq!(forwarded.count(), 2);
 }
 
 #[test]
