@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use cudock_base::{FileStamp, lock};
+use cudock_base::{ErrorKind, FileStamp, Report, lock};
 use hyper::header::{self, HeaderMap};
 
 /// An error of the key file.
@@ -15,6 +15,21 @@ pub enum KeysError {
     Unreadable { file: PathBuf, source: io::Error },
     #[error("no key found in {}", file.display())]
     Empty { file: PathBuf },
+}
+
+impl Report for KeysError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Input
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Unreadable { .. } => Vec::new(),
+            Self::Empty { .. } => {
+                vec!["write one key per line, or omit --api-keys to serve everybody".to_owned()]
+            }
+        }
+    }
 }
 
 /// The accepted API keys; without a key file, every request is authorized.
@@ -52,6 +67,11 @@ impl ApiKeys {
             return Ok(false);
         }
         store.read().map(|()| true)
+    }
+
+    /// Whether requests need a key.
+    pub fn are_required(&self) -> bool {
+        self.store.is_some()
     }
 
     pub fn is_authorized(&self, headers: &HeaderMap) -> bool {

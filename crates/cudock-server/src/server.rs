@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use cudock_base::{ErrorKind, Report};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -47,6 +48,24 @@ pub enum ServerError {
     System(#[from] io::Error),
     #[error(transparent)]
     Tls(#[from] TlsError),
+}
+
+impl Report for ServerError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Listen { .. } | Self::System(_) => ErrorKind::Outside,
+            Self::Tls(_) => ErrorKind::Input,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Listen { .. } => {
+                vec!["another program may use the port; `--port 0` takes a free one".to_owned()]
+            }
+            Self::System(_) | Self::Tls(_) => Vec::new(),
+        }
+    }
 }
 
 pub struct Server {
@@ -355,6 +374,9 @@ async fn serve<H: Handler>(
     let counted = ConnectionGuard(shared);
     let shared = &counted.0;
     let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { return };
+    if let Ok(address) = stream.peer_addr() {
+        activity.set_peer(address.ip().to_canonical());
+    }
     let mut ending = shared.ending.clone();
     let budget = Arc::clone(&shared.budget);
     let stream = MonitoredStream::new(stream, Arc::clone(&activity), budget, shared.tls.is_none());

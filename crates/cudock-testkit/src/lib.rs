@@ -12,6 +12,7 @@
     reason = "callers are tests, which fail by panicking"
 )]
 
+pub mod client;
 pub mod driver_tree;
 pub mod host_tree;
 pub mod http;

@@ -272,13 +272,6 @@ pub struct ServeOptions {
     pub try_model: Option<TryModel>,
 }
 
-/// Combines every field, so that the compiler reports one that is missing here.
-macro_rules! combine {
-    ($options:ident, $fallback:ident, $($field:ident)*) => {
-        Self { $($field: $options.$field.or($fallback.$field)),* }
-    };
-}
-
 impl ServeOptions {
     /// These options, and for each that is not set that of `fallback`.
     #[must_use]

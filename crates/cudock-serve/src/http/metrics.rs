@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use cudock_server::Exposition;
 use hyper::StatusCode;
 
 use super::response::{self, HttpResponse};
-use crate::metrics::{Exposition, ModelTotals};
+use crate::metrics::ModelTotals;
 use crate::model::{Model, ModelFile};
 use crate::service::{ModelService, ResidencyReport};
 use crate::settings::DeviceReading;

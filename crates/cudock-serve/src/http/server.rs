@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use cudock_base::{ErrorKind, Report};
+
 use super::handler::InferenceHandler;
 use crate::service::{LoadError, ModelService};
 
@@ -13,6 +15,28 @@ pub enum ServerError {
     Http(#[from] cudock_server::ServerError),
     #[error(transparent)]
     Load(#[from] LoadError),
+}
+
+impl Report for ServerError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Http(error) => error.kind(),
+            Self::Load(LoadError::NoGpu(_)) => ErrorKind::Outside,
+            Self::Load(LoadError::Repository(_) | LoadError::None(_)) => ErrorKind::Input,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::Http(error) => return error.hints(),
+            Self::Load(LoadError::None(_)) => return Vec::new(),
+            Self::Load(LoadError::Repository(_)) => {
+                "name a model file, a directory with a cudock.toml, or a directory of models"
+            }
+            Self::Load(LoadError::NoGpu(_)) => "`cudock doctor` shows why the GPU cannot be used",
+        };
+        vec![hint.to_owned()]
+    }
 }
 
 pub struct Server {

@@ -2,19 +2,14 @@
 //!
 //! A lane reports a whole batch at once, under one short lock, so that counting does not slow down requests.
 
-mod histogram;
-mod prometheus;
-
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use cudock_base::lock;
 use cudock_batcher::Time;
+use cudock_server::{Histogram, Percentiles};
 use serde::Serialize;
-
-pub(crate) use histogram::{Histogram, Percentiles};
-pub(crate) use prometheus::Exposition;
 
 /// Length of the window of recent percentiles, in seconds.
 const WINDOW: usize = 10;

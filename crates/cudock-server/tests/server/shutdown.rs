@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_server::ServerError;
+use cudock_testkit::client::{eventually, get};
 
-use crate::support::{TestServer, bind_error, count, eventually, get};
+use crate::support::{TestServer, bind_error, count};
 
 #[test]
 fn a_shutdown_finishes_accepted_requests_and_refuses_new_connections() {

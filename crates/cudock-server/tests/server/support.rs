@@ -1,28 +1,27 @@
-//! A server in this process with a handler that needs no models, and a client that can misbehave.
+//! A server in this process with a handler that needs no models.
 
 use std::convert::Infallible;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, ready};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use cudock_server::{
     ApiKeys, ConnectionActivity, Handler, HttpRejection, Log, LogFormat, MonitoredBody, Server, ServerError,
     ServerResources, ServerSettings,
 };
+use cudock_testkit::client::{PATIENCE, TestClient, TestResponse};
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::{Request, Response};
 use tokio::sync::Semaphore;
 use tokio::time::{Sleep, sleep};
 
-/// A server that is silent for this long has lost the request.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Limit of a body in bytes.
 pub(crate) const BODY_LIMIT: usize = 4 << 20;
 
@@ -247,10 +246,7 @@ impl TestServer {
     }
 
     pub(crate) fn connect(&self) -> TestClient {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        TestClient { stream, unread: Vec::new() }
+        TestClient::connect(self.address)
     }
 
     /// Sends a request on a connection of its own.
@@ -278,103 +274,5 @@ impl Drop for TestServer {
         if self.thread.is_some() && !thread::panicking() {
             self.end().unwrap();
         }
-    }
-}
-
-/// A request with a body.
-pub(crate) fn post(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
-    let head =
-        format!("POST {path} HTTP/1.1\r\nhost: test\r\n{headers}content-length: {}\r\n\r\n", body.len());
-    [head.as_bytes(), body].concat()
-}
-
-/// A request without a body.
-pub(crate) fn get(path: &str, headers: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nhost: test\r\n{headers}\r\n").into_bytes()
-}
-
-/// Waits until a condition holds.
-#[track_caller]
-pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let limit = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < limit, "not in time: {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// A connection that sends what it is told and nothing else.
-pub(crate) struct TestClient {
-    pub(crate) stream: TcpStream,
-    unread: Vec<u8>,
-}
-
-/// A response over HTTP/1.1.
-#[derive(Debug)]
-pub(crate) struct TestResponse {
-    pub(crate) status: u16,
-    head: String,
-    pub(crate) body: Vec<u8>,
-}
-
-impl TestResponse {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
-        lines.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
-    }
-
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-}
-
-impl TestClient {
-    #[track_caller]
-    pub(crate) fn write(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).unwrap();
-    }
-
-    /// Reads more; false at the end of the connection, however it ended.
-    fn fill(&mut self) -> bool {
-        let mut chunk = [0; 16 << 10];
-        match self.stream.read(&mut chunk) {
-            Ok(read) => {
-                self.unread.extend_from_slice(&chunk[..read]);
-                read > 0
-            }
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => false,
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    /// The next response with a known length; interim ones are skipped.
-    #[track_caller]
-    pub(crate) fn receive(&mut self) -> TestResponse {
-        loop {
-            let end = loop {
-                if let Some(end) = self.unread.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-                    break end + 4;
-                }
-                assert!(self.fill(), "closed before a response: {:?}", String::from_utf8_lossy(&self.unread));
-            };
-            let head = String::from_utf8(self.unread.drain(..end).collect()).unwrap();
-            let status = head[9..12].parse().unwrap();
-            if status == 100 {
-                continue;
-            }
-            let mut response = TestResponse { status, head, body: Vec::new() };
-            let length = response.header("content-length").map_or(0, |length| length.parse().unwrap());
-            while self.unread.len() < length {
-                assert!(self.fill(), "closed inside a response");
-            }
-            response.body = self.unread.drain(..length).collect();
-            return response;
-        }
-    }
-
-    /// Everything that arrives until the server closes the connection.
-    pub(crate) fn rest(&mut self) -> Vec<u8> {
-        while self.fill() {}
-        std::mem::take(&mut self.unread)
     }
 }

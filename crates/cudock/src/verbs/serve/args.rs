@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use cudock_project::ServeOptions;
-
-use crate::env;
+use cudock_server::{API_KEYS, ServerArgs};
 
 /// Serve a model over HTTP and gRPC, in batches that keep the device busy
 ///
@@ -36,25 +35,8 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) options: ServeOptions,
 
-    /// Require one of the keys in this file, one per line (`#` begins a comment)
-    #[arg(long, value_name = "FILE", env = env::API_KEYS)]
-    pub(crate) api_keys: Option<PathBuf>,
-
-    /// Use TLS with this certificate chain, PEM
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    pub(crate) tls_cert: Option<PathBuf>,
-
-    /// Use this private key of the certificate, PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    pub(crate) tls_key: Option<PathBuf>,
-
-    /// Write events to standard error in this format
-    #[arg(long, value_enum, default_value_t = LogChoice::Text)]
-    pub(crate) log: LogChoice,
-
-    /// Log each request
-    #[arg(long)]
-    pub(crate) log_requests: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 
     /// Download nothing: use the ONNX Runtime that is installed
     #[arg(long)]
@@ -68,22 +50,13 @@ impl ServeArgs {
             path: directory.to_owned(),
             port,
             offline,
-            api_keys: std::env::var_os(env::API_KEYS).map(PathBuf::from),
+            server: ServerArgs {
+                api_keys: std::env::var_os(API_KEYS).map(PathBuf::from),
+                ..ServerArgs::default()
+            },
             ..Self::default()
         }
     }
-}
-
-/// The format of events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogChoice {
-    /// For people
-    #[default]
-    Text,
-    /// One JSON object per line
-    Json,
-    /// No events
-    Off,
 }
 
 #[cfg(test)]

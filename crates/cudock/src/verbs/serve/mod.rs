@@ -9,22 +9,18 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use cudock_serve::{
-    LoadError, ModelService, ModelSettings, ServeSettings, Server, ServerError, locate_models,
-};
-use cudock_server::{ApiKeys, KeysError, Log, LogFormat, ServerError as HttpServerError, TlsFiles};
+use cudock_serve::{ModelService, ModelSettings, ServeSettings, Server, locate_models};
 
-use self::args::LogChoice;
 pub(crate) use self::args::ServeArgs;
 pub(crate) use self::engine::run as run_engine;
-use crate::failure::{Failure, Outcome, chain};
+use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, DIM, status, styled};
 
 pub(super) fn run(args: &ServeArgs) -> Result<Outcome, Failure> {
     let settings = settings(args)?;
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     let service = Arc::new(ModelService::new(settings));
-    let server = Server::bind(service).map_err(|error| failure(&error))?;
+    let server = Server::bind(service)?;
     for address in server.addresses() {
         status(format!("{} {scheme}://{address}", styled(DIM, "listening on")));
     }
@@ -40,7 +36,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<Outcome, Failure> {
             ));
         }
     };
-    server.run(&mut ready).map_err(|error| failure(&error))?;
+    server.run(&mut ready)?;
     Ok(Outcome::Yes)
 }
 
@@ -61,46 +57,7 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, Failure> {
     let model_settings = ModelSettings::for_models(flags.clone(), file.clone(), onnx)?;
     let start_engine = engine::starter()?;
     let mut settings = ServeSettings::new(&flags.or(file), models, model_settings, start_engine);
-    let tls = args.tls_cert.clone().zip(args.tls_key.clone());
-    settings.server.tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
-    settings.server.keys = keys(args.api_keys.as_deref())?;
-    let format = match args.log {
-        LogChoice::Text => LogFormat::Text,
-        LogChoice::Json => LogFormat::Json,
-        LogChoice::Off => LogFormat::Off,
-    };
-    settings.server.log = Log::new(format, args.log_requests, std::io::stderr());
+    args.server.apply(&mut settings.server)?;
     settings.read_devices = devices::reader(device.is_gpu());
     Ok(settings)
-}
-
-fn keys(file: Option<&Path>) -> Result<ApiKeys, Failure> {
-    let Some(file) = file else { return Ok(ApiKeys::default()) };
-    ApiKeys::from_file(file).map_err(|error| {
-        let failure = Failure::input(error.to_string());
-        match error {
-            KeysError::Empty { .. } => {
-                failure.hint("write one key per line, or omit --api-keys to serve everybody")
-            }
-            KeysError::Unreadable { .. } => failure,
-        }
-    })
-}
-
-fn failure(error: &ServerError) -> Failure {
-    let text = chain(error);
-    match error {
-        ServerError::Http(HttpServerError::Listen { .. }) => {
-            Failure::outside(text).hint("another program may use the port; `--port 0` takes a free one")
-        }
-        ServerError::Load(LoadError::Repository(_)) => Failure::input(text)
-            .hint("name a model file, a directory with a cudock.toml, or a directory of models"),
-        ServerError::Load(LoadError::None(_)) | ServerError::Http(HttpServerError::Tls(_)) => {
-            Failure::input(text)
-        }
-        ServerError::Load(LoadError::NoGpu(_)) => {
-            Failure::outside(text).hint("`cudock doctor` shows why the GPU cannot be used")
-        }
-        ServerError::Http(HttpServerError::System(_)) => Failure::outside(text),
-    }
 }
