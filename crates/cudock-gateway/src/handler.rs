@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use cudock_server::{
     ConnectionActivity, Handler, HttpRejection, MAX_INLINE_PARSE, Reservation, SMALL_BODY, StallDetector,
 };
+use cudock_trace::RequestTrace;
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
@@ -114,9 +115,7 @@ async fn dispatch(
     received: Instant,
     activity: &Arc<ConnectionActivity>,
 ) -> Result<Response<GatewayBody>, GatewayError> {
-    if !state.settings.server.keys.is_authorized(&head.headers) {
-        return Err(HttpRejection::Unauthorized.into());
-    }
+    state.settings.server.admit(&head.headers, activity)?;
     if head.method == Method::CONNECT {
         return Err(HttpRejection::BadRequest("CONNECT is not supported".to_owned()).into());
     }
@@ -238,6 +237,9 @@ fn forwarded(state: &GatewayState, head: &mut Parts, activity: &ConnectionActivi
         has_gateway_key: state.settings.server.keys.are_required(),
     };
     headers::forward(&mut head.headers, head.uri.authority().map(Authority::as_str), client);
+    if let Some(trace) = head.extensions.get::<Arc<RequestTrace>>() {
+        headers::continue_trace(&mut head.headers, trace);
+    }
 }
 
 /// Answers a request to the gateway itself.

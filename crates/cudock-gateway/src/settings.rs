@@ -2,13 +2,15 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::ParseIntError;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use cudock_base::{ErrorKind, Report};
 use cudock_batcher::BatcherSettings;
 use cudock_project::{ByteSize, GatewayOptions, TimeSpan};
-use cudock_server::{ApiKeys, Log, LogFormat, ServerSettings};
+use cudock_server::{ApiKeys, Log, LogFormat, RateLimiter, ServerSettings};
+use cudock_trace::ExportSettings;
 use hyper::header::HeaderName;
 use hyper::http::uri::PathAndQuery;
 use tokio_rustls::TlsConnector;
@@ -60,6 +62,8 @@ impl Report for GatewaySettingsError {
 #[derive(Clone)]
 pub struct GatewaySettings {
     pub server: ServerSettings,
+    /// Where traces go.
+    pub telemetry: Option<ExportSettings>,
     pub(crate) upstreams: Vec<UpstreamUrl>,
     pub(crate) tls: Option<TlsConnector>,
     /// Path of the requests that share batches.
@@ -111,7 +115,12 @@ impl GatewaySettings {
                 keys: ApiKeys::default(),
                 tls: None,
                 log: Log::new(LogFormat::Off, false, std::io::sink()),
+                rate_limiter: options
+                    .rate_limit
+                    .map(|limit| Arc::new(RateLimiter::new(limit.per_second, limit.burst))),
+                exporter: None,
             },
+            telemetry: None,
             tls: if is_secure { Some(tls::connector(options.upstream_ca.as_deref())?) } else { None },
             path: path.path().to_owned(),
             format: RowFormat {

@@ -33,8 +33,8 @@ pub struct ServerArgs {
     pub log: LogFormat,
 
     /// Log each request
-    #[arg(long)]
-    pub log_requests: bool,
+    #[arg(long, visible_alias = "log-requests")]
+    pub access_log: bool,
 }
 
 impl ServerArgs {
@@ -45,7 +45,7 @@ impl ServerArgs {
         if let Some(file) = &self.api_keys {
             settings.keys = ApiKeys::from_file(file)?;
         }
-        settings.log = Log::new(self.log, self.log_requests, std::io::stderr());
+        settings.log = Log::new(self.log, self.access_log, std::io::stderr());
         Ok(())
     }
 }

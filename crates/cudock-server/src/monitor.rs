@@ -37,6 +37,7 @@ pub struct ConnectionActivity {
     heads: AtomicU32,
     received: AtomicBool,
     evicted: AtomicBool,
+    /// The address of the client, once the connection is served.
     peer: OnceLock<IpAddr>,
     /// Notified each time the connection is found stalled, and when it is evicted.
     wake: Notify,
@@ -71,18 +72,19 @@ impl ConnectionActivity {
         }
     }
 
-    pub(crate) fn begin(self: Arc<Self>) -> BusyGuard {
-        self.busy.fetch_add(1, Ordering::Relaxed);
-        BusyGuard(self)
-    }
-
-    pub(crate) fn set_peer(&self, address: IpAddr) {
-        let _ = self.peer.set(address);
-    }
-
     /// The address of the client.
     pub fn peer(&self) -> Option<IpAddr> {
         self.peer.get().copied()
+    }
+
+    pub(crate) fn set_peer(&self, peer: IpAddr) {
+        // A connection has one client.
+        let _ = self.peer.set(peer);
+    }
+
+    pub(crate) fn begin(self: Arc<Self>) -> BusyGuard {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        BusyGuard(self)
     }
 
     /// Records that a head has been read, and whether a body follows.

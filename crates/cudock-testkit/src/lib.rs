@@ -72,6 +72,12 @@ pub fn require_pytest_lsp() -> Option<PathBuf> {
     require_python("pytest-lsp", "pytest_lsp")
 }
 
+/// A Python that can check descriptions of servers.
+#[track_caller]
+pub fn require_openapi_validator() -> Option<PathBuf> {
+    require_python("openapi-spec-validator", "openapi_spec_validator")
+}
+
 /// A Python with numpy, which every Python model needs.
 #[track_caller]
 pub fn require_numpy() -> Option<PathBuf> {

@@ -5,9 +5,11 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::mpsc;
 
+use cudock_base::Environment;
 use cudock_server::ApiKeys;
 use cudock_testkit::client::{self, get, post};
 use cudock_testkit::http::{Reply, Server, noise};
+use cudock_trace::ExportSettings;
 
 use crate::support::{JSON, TestGateway, answer, echo, raw_upstream};
 
@@ -185,4 +187,46 @@ fn unknown_paths_of_the_gateway_and_tunnels_are_not_forwarded() {
     assert_eq!(gateway.send(&get("/_gateway/other", "")).status, 404);
     assert_eq!(gateway.send(b"CONNECT example.com:443 HTTP/1.1\r\nhost: example.com\r\n\r\n").status, 400);
     assert_eq!(upstream.count("_gateway"), 0);
+}
+
+#[test]
+fn the_span_of_a_request_is_the_parent_of_that_of_the_upstream() {
+    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+    let (upstream, collector) = (Server::start(echo), Server::start(|_| Reply::new(200, "")));
+    let endpoint = format!("http://{}", collector.address());
+    let environment = Environment::of::<&str, &str>("/", []);
+    let telemetry = ExportSettings::new(Some(&endpoint), "cudock-gateway", &environment).unwrap();
+    let options = format!("to = ['http://{}']", upstream.address());
+    let gateway = TestGateway::with_options(&options, |settings| settings.telemetry = telemetry);
+    let client = format!("{JSON}traceparent: 00-{TRACE}-b7ad6b7169203331-01\r\ntracestate: a=b\r\n");
+    for request in [get("/other", &client), post("/predict", &client, b"{\"input\":[1]}")] {
+        assert_eq!(gateway.send(&request).status, 200);
+    }
+    drop(gateway);
+    let sent: Vec<u8> = collector.requests().into_iter().flat_map(|request| request.body).collect();
+    let is_sent = |hex: &str| {
+        let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(digit).collect();
+        sent.windows(bytes.len()).any(|part| part == bytes)
+    };
+    assert!(is_sent(TRACE));
+    for seen in upstream.requests().iter().filter(|request| request.path != "/health") {
+        let parent = seen.header("traceparent").unwrap();
+        let span = parent.strip_prefix(&format!("00-{TRACE}-")).and_then(|rest| rest.strip_suffix("-01"));
+        let span = span.unwrap_or_else(|| panic!("{parent}"));
+        assert!(span != "b7ad6b7169203331" && is_sent(span), "{parent}");
+        assert_eq!(seen.header("tracestate"), Some("a=b"));
+    }
+}
+
+#[test]
+fn a_client_that_is_too_fast_is_told_when_to_retry() {
+    let upstream = Server::start(echo);
+    let gateway = TestGateway::start(&[upstream.address()], "rate_limit = '1/s:2'");
+    for _ in 0..2 {
+        assert_eq!(gateway.predict("{\"input\":[1]}").status, 200);
+    }
+    let response = gateway.predict("{\"input\":[1]}");
+    assert_eq!((response.status, response.header("retry-after")), (429, Some("1")));
+    assert_eq!(gateway.send(&get("/_gateway/live", "")).status, 200, "probes are not counted");
 }

@@ -19,6 +19,7 @@ use fast_image_resize::images::{TypedImage, TypedImageRef};
 use fast_image_resize::pixels::{U8, U8x3};
 use fast_image_resize::{FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
 
+pub use self::decode::is_image;
 use self::decode::{Header, Pixels};
 use self::geometry::{Geometry, Plan, Size};
 use self::pixels::PixelTable;

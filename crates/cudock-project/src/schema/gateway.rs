@@ -7,7 +7,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{ByteSize, FILE_NAME, Project, ProjectError, TimeSpan};
+use crate::{ByteSize, FILE_NAME, Project, ProjectError, RateLimit, TimeSpan};
 
 // Not a doc comment: clap would show it as the description of `cudock gateway`.
 //
@@ -126,6 +126,14 @@ pub struct GatewayOptions {
     /// Give running requests this long to finish after SIGTERM [default: 30s]
     #[arg(long, value_name = "TIME")]
     pub drain_timeout: Option<TimeSpan>,
+
+    /// Limit the requests of each API key, or of each address without keys; further ones get 429, as 100/s:20
+    #[arg(long, value_name = "RATE[:BURST]")]
+    pub rate_limit: Option<RateLimit>,
+
+    /// Send traces to this OpenTelemetry collector, over HTTP [default: that of the environment]
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
 }
 
 impl GatewayOptions {
@@ -134,8 +142,8 @@ impl GatewayOptions {
     pub fn or(self, fallback: Self) -> Self {
         combine!(self, fallback,
             to listen path input_key output_keys row_rank ignore_headers max_batch max_wait concurrency latency_target
-            queue_rows queue_time timeout hold health_path retry_posts wake idle_stop idle_after upstream_ca max_body memory connections
-            io_threads client_timeout drain_timeout
+            queue_rows queue_time timeout hold health_path retry_posts wake idle_stop idle_after upstream_ca max_body
+            memory connections io_threads client_timeout drain_timeout rate_limit otlp_endpoint
         )
     }
 

@@ -15,6 +15,7 @@ mod lint;
 mod needs;
 mod one_or_many;
 mod rate;
+mod routes;
 mod serve;
 mod spot;
 mod start;
@@ -31,6 +32,7 @@ pub use inputs::{ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize, 
 pub use lint::{FailLevel, Lint};
 pub use needs::{CapabilityRange, Needs};
 pub use rate::{DayRate, RequestRate};
+pub use routes::{Dialect, RateLimit};
 pub use serve::{DeviceChoice, KeepLoaded, Precision, ServeOptions, TryModel};
 pub use spot::{SpotChoice, SpotUse};
 pub use start::Start;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cudock_base::{ErrorKind, Report};
 
 use super::handler::InferenceHandler;
+use super::telemetry;
 use crate::service::{LoadError, ModelService};
 
 /// An error that prevents the server from running.
@@ -47,7 +48,9 @@ pub struct Server {
 impl Server {
     /// Binds the addresses before the models are loaded, so that they are known and taken.
     pub fn bind(service: Arc<ModelService>) -> Result<Self, ServerError> {
-        let http = cudock_server::Server::bind(service.settings.server.clone(), &service.resources)?;
+        let mut settings = service.settings.server.clone();
+        settings.exporter = telemetry::start(&service).map_err(cudock_server::ServerError::System)?;
+        let http = cudock_server::Server::bind(settings, &service.resources)?;
         Ok(Self { service, http })
     }
 

@@ -98,10 +98,14 @@ mod tests {
     fn reading(gpu: u32, memory_used: u64, processes: &[(u32, u64)]) -> DeviceReading {
         DeviceReading {
             name: "GPU".to_owned(),
+            uuid: None,
             gpu,
             memory_used,
             memory_total: 1000,
             utilisation: None,
+            power_watts: None,
+            power_limit_watts: None,
+            energy_millijoules: None,
             processes: processes.to_vec(),
             taken: Instant::now(),
         }

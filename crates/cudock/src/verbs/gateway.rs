@@ -4,9 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use clap::Args;
+use cudock_base::Environment;
 use cudock_gateway::{Gateway, GatewaySettings};
 use cudock_project::GatewayOptions;
 use cudock_server::ServerArgs;
+use cudock_trace::ExportSettings;
 
 use crate::env;
 use crate::failure::{Failure, Outcome};
@@ -43,6 +45,9 @@ pub(super) fn run(args: &GatewayArgs) -> Result<Outcome, Failure> {
     }
     let options = flags.or(GatewayOptions::in_directory(Path::new("."))?);
     let mut settings = GatewaySettings::new(&options, std::env::var(env::PORT).ok().as_deref())?;
+    let environment = Environment::of_process();
+    settings.telemetry =
+        ExportSettings::new(options.otlp_endpoint.as_deref(), "cudock-gateway", &environment)?;
     args.server.apply(&mut settings.server)?;
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     let gateway = Gateway::bind(settings)?;

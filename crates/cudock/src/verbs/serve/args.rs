@@ -20,9 +20,9 @@ use cudock_server::{API_KEYS, ServerArgs};
   cudock serve model.onnx --listen 0.0.0.0:8443 --tls-cert chain.pem --tls-key key.pem --api-keys keys.txt
   curl localhost:8000/predict -d '{\"input\": [[0.5, 1, 2]]}'")]
 pub(crate) struct ServeArgs {
-    /// Model file, project, or directory of models
-    #[arg(value_name = "PATH", default_value = ".")]
-    pub(crate) path: PathBuf,
+    /// Model file, project, or directory of models [default: the current directory]
+    #[arg(value_name = "PATH")]
+    pub(crate) path: Option<PathBuf>,
 
     /// Listen on this port of the loopback interface only; 0 takes a free one
     #[arg(long, value_name = "PORT")]
@@ -47,7 +47,7 @@ impl ServeArgs {
     /// The arguments of `cudock serve DIRECTORY`.
     pub(crate) fn of_project(directory: &Path, port: Option<u16>, offline: bool) -> Self {
         Self {
-            path: directory.to_owned(),
+            path: Some(directory.to_owned()),
             port,
             offline,
             server: ServerArgs {
@@ -119,6 +119,9 @@ mod tests {
             ("keep_loaded", "['a', 'b']", "--keep-loaded=a,b"),
             ("require_gpu", "true", "--require-gpu"),
             ("watch", "true", "--watch"),
+            ("routes", "['torchserve', 'kserve-v1']", "--routes=torchserve,kserve-v1"),
+            ("rate_limit", "'100/s:20'", "--rate-limit=100/s:20"),
+            ("otlp_endpoint", "'http://c:4318'", "--otlp-endpoint=http://c:4318"),
         ];
         for (key, value, flag) in keys {
             let text = format!("[serve]\n{key} = {value}\n");

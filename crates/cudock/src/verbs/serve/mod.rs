@@ -9,7 +9,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use cudock_serve::{ModelService, ModelSettings, ServeSettings, Server, locate_models};
+use cudock_base::Environment;
+use cudock_serve::{
+    ModelService, ModelSettings, ServeSettings, Server, VertexRoutes, locate_models, platform_model,
+    platform_options,
+};
+use cudock_trace::ExportSettings;
 
 pub(crate) use self::args::ServeArgs;
 pub(crate) use self::engine::run as run_engine;
@@ -42,11 +47,17 @@ pub(super) fn run(args: &ServeArgs) -> Result<Outcome, Failure> {
 
 /// Combines the arguments with the `cudock.toml` of what is served.
 fn settings(args: &ServeArgs) -> Result<ServeSettings, Failure> {
-    let (models, file) = locate_models(&args.path, args.name.as_deref())?;
     let mut flags = args.options.clone();
+    let environment = Environment::of_process();
+    let path = args.path.clone();
+    let path = path.or_else(|| platform_model(flags.routes.as_deref().unwrap_or_default(), &environment));
+    let (models, file) = locate_models(path.as_deref().unwrap_or(Path::new(".")), args.name.as_deref())?;
     if let Some(port) = args.port {
         flags.listen = Some(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))]);
     }
+    let dialects = flags.routes.as_ref().or(file.routes.as_ref()).map(Vec::as_slice).unwrap_or_default();
+    let platform = platform_options(dialects, &environment)?;
+    let file = file.or(platform);
     let device = flags.device.or(file.device).unwrap_or_default().resolve(cudock_host::has_gpu);
     flags.device = Some(device);
     let onnx = if models.is_python() {
@@ -56,7 +67,10 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, Failure> {
     };
     let model_settings = ModelSettings::for_models(flags.clone(), file.clone(), onnx)?;
     let start_engine = engine::starter()?;
-    let mut settings = ServeSettings::new(&flags.or(file), models, model_settings, start_engine);
+    let options = flags.or(file);
+    let mut settings = ServeSettings::new(&options, models, model_settings, start_engine);
+    settings.telemetry = ExportSettings::new(options.otlp_endpoint.as_deref(), "cudock", &environment)?;
+    settings.dialects.vertex = VertexRoutes::of(&environment);
     args.server.apply(&mut settings.server)?;
     settings.read_devices = devices::reader(device.is_gpu());
     Ok(settings)
