@@ -1,0 +1,4 @@
+//! Tests of the search on generated surfaces.
+
+mod search;
+mod surface;
