@@ -1,0 +1,487 @@
+//! The settings of `serve` that are searched, for one model on one device.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use cudock_base::UsageError;
+use cudock_base::format::alternatives;
+use cudock_engine::EngineSettings;
+use cudock_engine_onnx::OnnxSettings;
+use cudock_project::{DeviceChoice, Precision, ServeOptions};
+use cudock_serve::{EngineKind, ModelSettings, SettingsError};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::space::{AxisShape, Config, Space};
+
+/// Row counts for padding and CUDA graphs, unless the user has set others: those that occur when a server is not full.
+/// More would take longer to capture than they gain.
+const PREFERRED: [usize; 6] = [1, 8, 32, 64, 128, 256];
+/// Lanes of a GPU engine that are tried; Python models gain from more, since filling a lane takes Python's lock.
+const GPU_LANES: [usize; 7] = [1, 2, 3, 4, 6, 8, 10];
+/// Most lanes and sessions of a CPU engine that are tried.
+const MAX_CPU_LANES: usize = 16;
+const MAX_SESSIONS: usize = 4;
+
+/// The value of a setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SettingValue {
+    Count(usize),
+    Counts(Vec<usize>),
+    Switch(bool),
+    Name(&'static str),
+}
+
+/// As TOML.
+impl fmt::Display for SettingValue {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => write!(out, "{count}"),
+            Self::Counts(counts) => write!(out, "{counts:?}"),
+            Self::Switch(is_on) => write!(out, "{is_on}"),
+            Self::Name(name) => write!(out, "\"{name}\""),
+        }
+    }
+}
+
+/// Settings by key.
+pub type SettingMap = BTreeMap<&'static str, SettingValue>;
+
+/// One setting to search, as `KEY` or `KEY=VALUE,VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AxisFilter {
+    key: String,
+    /// The values to try; the usual ones if empty.
+    values: Vec<String>,
+}
+
+impl FromStr for AxisFilter {
+    type Err = UsageError;
+
+    fn from_str(text: &str) -> Result<Self, UsageError> {
+        let (key, values) = text.split_once('=').unwrap_or((text, ""));
+        let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+        let values = values.into_iter().filter(|value| !value.is_empty()).collect();
+        Ok(Self { key: key.trim().replace('-', "_"), values })
+    }
+}
+
+struct ServeAxis {
+    key: &'static str,
+    values: Vec<SettingValue>,
+    /// The value without the key.
+    default: SettingValue,
+    current: SettingValue,
+    /// The value of the first guess.
+    guess: SettingValue,
+}
+
+impl ServeAxis {
+    fn index(&self, value: &SettingValue) -> usize {
+        self.values.iter().position(|other| other == value).unwrap_or_default()
+    }
+}
+
+/// The axes for one model, and what its `cudock.toml` has now.
+pub struct ServeSpace {
+    axes: Vec<ServeAxis>,
+    /// The user's own preferred sizes.
+    preferred: Vec<usize>,
+    processors: usize,
+    on_gpu: bool,
+}
+
+/// What decides which settings are searched.
+#[derive(Clone, Debug)]
+pub struct TunedModel {
+    pub is_python: bool,
+    /// The options in `cudock.toml`, with the device resolved.
+    pub options: ServeOptions,
+    pub processors: usize,
+}
+
+impl ServeSpace {
+    pub fn new(model: &TunedModel, filters: &[AxisFilter]) -> Result<Self, TuneSpaceError> {
+        let options = &model.options;
+        let current = values_of(model, options)?;
+        let untuned = ServeOptions {
+            threads: None,
+            lanes: None,
+            sessions: None,
+            nhwc: None,
+            graphs: None,
+            max_batch: None,
+            preferred: None,
+            pad_rows: None,
+            precision: None,
+            ..options.clone()
+        };
+        let default = values_of(model, &untuned)?;
+        let value = |map: &SettingMap, key: &str| map.get(key).cloned().unwrap_or(SettingValue::Switch(false));
+        let mut axes: Vec<ServeAxis> = candidates(model)
+            .into_iter()
+            .map(|(key, values, guess)| ServeAxis {
+                key,
+                values,
+                default: value(&default, key),
+                current: value(&current, key),
+                guess,
+            })
+            .collect();
+        apply_filters(&mut axes, filters)?;
+        for axis in &mut axes {
+            if !axis.values.contains(&axis.current) {
+                axis.values.push(axis.current.clone());
+            }
+            // Counts are in order, so that neighbors are similar.
+            axis.values.sort_by_key(|value| match value {
+                SettingValue::Count(count) => *count,
+                _ => 0,
+            });
+        }
+        let on_gpu = options.device.is_some_and(DeviceChoice::is_gpu);
+        let preferred = options.preferred.clone().unwrap_or_default();
+        Ok(Self { axes, preferred, processors: model.processors, on_gpu })
+    }
+
+    /// The space as the search sees it.
+    pub fn space(&self) -> Space {
+        let config = |value: fn(&ServeAxis) -> &SettingValue| {
+            Config(self.axes.iter().map(|axis| axis.index(value(axis))).collect())
+        };
+        let current = config(|axis| &axis.current);
+        let guess = Some(config(|axis| if axis.values.contains(&axis.guess) { &axis.guess } else { &axis.current }));
+        let is_ordered = |axis: &ServeAxis| matches!(axis.current, SettingValue::Count(_));
+        let axes = self
+            .axes
+            .iter()
+            .map(|axis| AxisShape { values: axis.values.len(), is_ordered: is_ordered(axis) })
+            .collect();
+        let rules = Rules::new(self, &current);
+        Space { axes, current, guess, is_valid: Box::new(move |config| rules.allow(config)) }
+    }
+
+    /// Rows in flight that keep the current settings busy: one batch for each lane, and one that waits.
+    pub fn busy_rows(&self) -> usize {
+        let count = |key: &str| match self.axes.iter().find(|axis| axis.key == key).map(|axis| &axis.current) {
+            Some(SettingValue::Count(count)) => *count,
+            _ => 1,
+        };
+        count("max_batch").max(16) * count("lanes") * 2
+    }
+
+    fn value(&self, config: &Config, key: &str) -> Option<&SettingValue> {
+        let axis = self.axes.iter().position(|axis| axis.key == key)?;
+        self.axes.get(axis)?.values.get(config.value(axis))
+    }
+
+    fn is_on(&self, config: &Config, key: &str) -> bool {
+        self.value(config, key) == Some(&SettingValue::Switch(true))
+    }
+
+    /// The preferred sizes of a combination.
+    fn preferred(&self, config: &Config) -> Vec<usize> {
+        let max_batch = match self.value(config, "max_batch") {
+            Some(SettingValue::Count(count)) => *count,
+            _ => usize::MAX,
+        };
+        let sizes = if self.preferred.is_empty() { &PREFERRED[..] } else { &self.preferred };
+        let mut sizes: Vec<usize> = sizes.iter().copied().filter(|size| *size <= max_batch).collect();
+        if self.preferred.is_empty() && max_batch != usize::MAX && sizes.last() != Some(&max_batch) {
+            sizes.push(max_batch);
+        }
+        sizes
+    }
+
+    /// The settings of a combination that differ from the defaults.
+    pub fn settings(&self, config: &Config) -> SettingMap {
+        let mut settings = SettingMap::new();
+        for (index, axis) in self.axes.iter().enumerate() {
+            if let Some(value) = axis.values.get(config.value(index)).filter(|value| **value != axis.default) {
+                settings.insert(axis.key, value.clone());
+            }
+        }
+        let needs_sizes = self.is_on(config, "graphs") || self.is_on(config, "pad_rows");
+        let preferred = self.preferred(config);
+        if (needs_sizes || !self.preferred.is_empty()) && !preferred.is_empty() {
+            settings.insert("preferred", SettingValue::Counts(preferred));
+        }
+        settings
+    }
+
+    /// The changes to `[serve]` that make the current settings those of a combination.
+    pub fn changes(&self, config: &Config) -> Vec<(&'static str, Option<String>)> {
+        let settings = self.settings(config);
+        let mut changes = Vec::new();
+        for (index, axis) in self.axes.iter().enumerate() {
+            if axis.values.get(config.value(index)) != Some(&axis.current) {
+                changes.push((axis.key, settings.get(axis.key).map(ToString::to_string)));
+            }
+        }
+        let current = (!self.preferred.is_empty()).then(|| SettingValue::Counts(self.preferred.clone()));
+        if settings.get("preferred") != current.as_ref() {
+            changes.push(("preferred", settings.get("preferred").map(ToString::to_string)));
+        }
+        changes
+    }
+}
+
+/// A space that cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum TuneSpaceError {
+    #[error(transparent)]
+    Usage(#[from] UsageError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+}
+
+/// Which combinations are worth trying.
+struct Rules {
+    /// For each axis its key and the counts or switches of its values.
+    axes: Vec<(&'static str, Vec<usize>)>,
+    /// Most threads of all lanes on a CPU.
+    max_threads: usize,
+    current: Config,
+}
+
+impl Rules {
+    fn new(space: &ServeSpace, current: &Config) -> Self {
+        let number = |value: &SettingValue| match value {
+            SettingValue::Count(count) => *count,
+            SettingValue::Switch(is_on) => usize::from(*is_on),
+            _ => 0,
+        };
+        let axes = space.axes.iter().map(|axis| (axis.key, axis.values.iter().map(number).collect()));
+        let max_threads = if space.on_gpu { usize::MAX } else { space.processors.saturating_mul(2) };
+        Self { axes: axes.collect(), max_threads, current: current.clone() }
+    }
+
+    fn allow(&self, config: &Config) -> bool {
+        let value = |key: &str| {
+            let axis = self.axes.iter().position(|(name, _)| *name == key)?;
+            self.axes.get(axis)?.1.get(config.value(axis)).copied()
+        };
+        let is_within = |one: &str, other: &str| match (value(one), value(other)) {
+            (Some(one), Some(other)) => one <= other,
+            _ => true,
+        };
+        let is_on = |key: &str| value(key) == Some(1);
+        // Fewer lanes than sessions count as equal, and graphs imply padding.
+        let is_distinct = is_within("sessions", "lanes") && !(is_on("graphs") && is_on("pad_rows"));
+        let threads = value("threads").unwrap_or(1).saturating_mul(value("lanes").unwrap_or(1));
+        *config == self.current || (is_distinct && threads <= self.max_threads)
+    }
+}
+
+/// Keys in the order of their expected effect, with the values to try and the first guess.
+fn candidates(model: &TunedModel) -> Vec<(&'static str, Vec<SettingValue>, SettingValue)> {
+    use SettingValue::{Count, Name, Switch};
+    let counts = |values: &[usize]| values.iter().copied().map(Count).collect::<Vec<_>>();
+    let switch = |is_guessed| (vec![Switch(false), Switch(true)], Switch(is_guessed));
+    let device = model.options.device.unwrap_or_default();
+    let precisions: &[&'static str] =
+        if model.is_python { &["fp32", "fp16", "bf16"] } else { &["fp32", "fp16"] };
+    let precisions: Vec<SettingValue> = precisions.iter().copied().map(Name).collect();
+    let mut axes = Vec::new();
+    let mut add = |key, (values, guess)| axes.push((key, values, guess));
+    if device.is_gpu() {
+        let has_graphs = device == DeviceChoice::Cuda;
+        if has_graphs {
+            add("graphs", switch(true));
+        }
+        add("precision", (precisions, Name("fp16")));
+        if has_graphs {
+            add("nhwc", switch(true));
+        }
+        let lanes = if model.is_python { GPU_LANES.len() } else { GPU_LANES.len() - 1 };
+        add("lanes", (counts(GPU_LANES.get(..lanes).unwrap_or_default()), Count(3)));
+        add("max_batch", (counts(&[16, 32, 64, 128, 256]), Count(128)));
+        if !model.is_python && has_graphs {
+            add("sessions", (counts(&[1, 2]), Count(1)));
+        }
+        add("pad_rows", switch(false));
+    } else {
+        let powers = |most: usize| {
+            let powers = (0..usize::BITS).map_while(|power| 1_usize.checked_shl(power));
+            powers.take_while(|power| *power <= most).collect::<Vec<_>>()
+        };
+        let lanes = powers((model.processors * 2).min(MAX_CPU_LANES));
+        // Small models lose less to one thread for each of many batches than to many threads for one.
+        let guessed = powers(model.processors.min(MAX_CPU_LANES)).last().copied().unwrap_or(1);
+        let mut threads = powers(model.processors);
+        if threads.last() != Some(&model.processors) {
+            threads.push(model.processors);
+        }
+        add("threads", (counts(&threads), Count(1)));
+        add("lanes", (counts(&lanes), Count(guessed)));
+        add("max_batch", (counts(&[4, 8, 16, 32, 64, 128, 256]), Count(32)));
+        if !model.is_python {
+            add("sessions", (counts(&powers(model.processors.min(MAX_SESSIONS))), Count(1)));
+        }
+    }
+    if model.options.batch == Some(false) {
+        axes.retain(|(key, ..)| !matches!(*key, "max_batch" | "pad_rows" | "graphs"));
+    }
+    axes
+}
+
+/// Keeps the axes that the user named, with the user's values.
+fn apply_filters(axes: &mut Vec<ServeAxis>, filters: &[AxisFilter]) -> Result<(), UsageError> {
+    for filter in filters {
+        let Some(axis) = axes.iter_mut().find(|axis| axis.key == filter.key) else {
+            let keys: Vec<&str> = axes.iter().map(|axis| axis.key).collect();
+            return Err(UsageError::new(format!("cannot search `{}` for this model and device", filter.key))
+                .hint(format!("name {}", alternatives(&keys))));
+        };
+        let parse = |text: &String| {
+            let named = axis.values.iter().find(|value| value.to_string().trim_matches('"') == text);
+            let count = || match axis.current {
+                SettingValue::Count(_) => text.parse().ok().filter(|count| *count > 0).map(SettingValue::Count),
+                _ => None,
+            };
+            named.cloned().or_else(count).ok_or_else(|| {
+                UsageError::new(format!("invalid value `{text}` of {}", axis.key))
+            })
+        };
+        if !filter.values.is_empty() {
+            let values = filter.values.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+            axis.values = values;
+            axis.values.dedup();
+        }
+    }
+    if !filters.is_empty() {
+        axes.retain(|axis| filters.iter().any(|filter| filter.key == axis.key));
+    }
+    Ok(())
+}
+
+/// The values of all searched settings that options result in.
+fn values_of(model: &TunedModel, options: &ServeOptions) -> Result<SettingMap, SettingsError> {
+    let onnx = EngineSettings::new("", OnnxSettings::new(""));
+    let path = Path::new(if model.is_python { "model.py" } else { "model.onnx" });
+    let resolved = ModelSettings::new(options, path, Some(onnx))?;
+    let sessions = match resolved.engine.kind {
+        EngineKind::Onnx(onnx) => onnx.sessions,
+        EngineKind::Python(_) => 1,
+    };
+    let precision = match options.precision {
+        None | Some(Precision::Fp32) => "fp32",
+        Some(Precision::Fp16) => "fp16",
+        Some(Precision::Bf16) => "bf16",
+    };
+    let switch = |option: Option<bool>| SettingValue::Switch(option.unwrap_or(false));
+    let graphs = options.graphs.unwrap_or(false);
+    Ok(SettingMap::from([
+        ("threads", SettingValue::Count(resolved.engine.threads)),
+        ("lanes", SettingValue::Count(resolved.engine.lanes)),
+        ("sessions", SettingValue::Count(sessions)),
+        ("max_batch", SettingValue::Count(resolved.batcher.max_rows)),
+        ("precision", SettingValue::Name(precision)),
+        ("nhwc", switch(options.nhwc)),
+        ("graphs", SettingValue::Switch(graphs)),
+        ("pad_rows", switch(options.pad_rows.filter(|_| !graphs))),
+    ]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cudock_project::edit_serve;
+
+    fn model(device: &str, toml: &str, is_python: bool) -> TunedModel {
+        let text = format!("[serve]\ndevice = '{device}'\n{toml}");
+        let options = cudock_project::parse(Path::new("cudock.toml"), &text).unwrap().serve;
+        TunedModel { is_python, options, processors: 4 }
+    }
+
+    fn space(device: &str, toml: &str, filters: &[&str]) -> ServeSpace {
+        let filters: Vec<AxisFilter> = filters.iter().map(|filter| filter.parse().unwrap()).collect();
+        ServeSpace::new(&model(device, toml, false), &filters).unwrap()
+    }
+
+    #[test]
+    fn every_valid_combination_can_be_served() {
+        for (device, toml, is_python) in [
+            ("cpu", "", false),
+            ("cpu", "sessions = 3\nthreads = 7\nmax_batch = 48", false),
+            ("cuda", "", false),
+            ("cuda", "graphs = true\npreferred = [4, 100]\npad_rows = true", false),
+            ("cuda", "precision = 'bf16'", true),
+            ("cpu", "batch = false", true),
+            ("tensorrt", "", false),
+        ] {
+            let model = model(device, toml, is_python);
+            let space = ServeSpace::new(&model, &[]).unwrap();
+            let search = space.space();
+            assert!((search.is_valid)(&search.current), "{device} {toml}");
+            assert_eq!(space.changes(&search.current), [], "{device} {toml}");
+            let text = format!("[serve]\ndevice = '{device}'\n{toml}\n");
+            for config in search.all() {
+                let edited = edit_serve(Path::new("cudock.toml"), &text, &space.changes(&config)).unwrap();
+                let options = cudock_project::parse(Path::new("cudock.toml"), &edited).unwrap().serve;
+                let values = values_of(&model, &options).unwrap_or_else(|error| panic!("{error}\n{edited}"));
+                for (key, value) in space.settings(&config) {
+                    if key != "preferred" {
+                        assert_eq!(values.get(key), Some(&value), "{edited}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_equals_the_default_is_not_written() {
+        let space = space("cpu", "max_batch = 64", &["max_batch", "lanes"]);
+        let search = space.space();
+        let (lanes, max_batch) = (0, 1);
+        let index = |axis: usize, count| space.axes[axis].index(&SettingValue::Count(count));
+        assert_eq!(space.axes[lanes].key, "lanes");
+        let config = search.current.with(max_batch, index(max_batch, 32)).with(lanes, index(lanes, 2));
+        assert_eq!(space.changes(&config), [("lanes", Some("2".to_owned())), ("max_batch", None)]);
+        assert_eq!(space.settings(&config), SettingMap::from([("lanes", SettingValue::Count(2))]));
+    }
+
+    #[test]
+    fn graphs_come_with_their_sizes() {
+        let space = space("cuda", "", &["graphs", "max_batch=48"]);
+        let search = space.space();
+        let config = search.guess.clone().unwrap();
+        assert_eq!(space.settings(&config)["preferred"], SettingValue::Counts(vec![1, 8, 32, 64, 128]));
+        let smaller = config.with(1, 0);
+        assert_eq!(space.settings(&smaller)["preferred"], SettingValue::Counts(vec![1, 8, 32, 48]));
+    }
+
+    #[test]
+    fn the_search_can_be_restricted() {
+        let few = space("cuda", "", &["lanes=2,5", "precision=fp16"]);
+        let values: Vec<(&str, String)> = few
+            .axes
+            .iter()
+            .map(|axis| (axis.key, axis.values.iter().map(|value| format!("{value} ")).collect()))
+            .collect();
+        assert_eq!(values, [("precision", "\"fp16\" \"fp32\" ".to_owned()), ("lanes", "2 5 ".to_owned())]);
+        let reject = |filter: &str| {
+            let filters = [filter.parse().unwrap()];
+            ServeSpace::new(&model("cpu", "", false), &filters).err().unwrap().to_string()
+        };
+        assert_eq!(reject("nhwc"), "cannot search `nhwc` for this model and device");
+        assert_eq!(reject("lanes=two"), "invalid value `two` of lanes");
+        assert_eq!(reject("lanes=0"), "invalid value `0` of lanes");
+    }
+
+    #[test]
+    fn sessions_and_threads_stay_within_lanes_and_processors() {
+        let space = space("cpu", "", &[]);
+        let search = space.space();
+        for config in search.all().iter().filter(|config| **config != search.current) {
+            let count = |key: &str| match space.value(config, key) {
+                Some(SettingValue::Count(count)) => *count,
+                other => panic!("{key}: {other:?}"),
+            };
+            assert!(count("sessions") <= count("lanes") && count("threads") * count("lanes") <= 8);
+        }
+    }
+}
