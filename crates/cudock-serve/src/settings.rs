@@ -22,7 +22,7 @@ use cudock_tensor::RequestLimits;
 
 pub use self::error::SettingsError;
 pub use self::inputs::InputSettings;
-pub use self::source::{ModelSource, locate_models};
+pub use self::source::{ModelSource, locate_models, options_in};
 
 /// Least memory budget of a server in bytes.
 const MIN_MEMORY: usize = 1 << 20;

@@ -14,7 +14,7 @@ use cudock_serve::{EngineKind, ModelSettings, SettingsError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::space::{AxisShape, Config, Space};
+use crate::search::{AxisShape, Config, Space};
 
 /// Row counts for padding and CUDA graphs, unless the user has set others: those that occur when a server is not full.
 /// More would take longer to capture than they gain.

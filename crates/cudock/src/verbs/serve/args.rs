@@ -36,6 +36,10 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) options: ServeOptions,
 
+    /// Use [serve] of this file instead of that of the project
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) settings: Option<PathBuf>,
+
     /// Require one of the keys in this file, one per line (`#` begins a comment)
     #[arg(long, value_name = "FILE", env = env::API_KEYS)]
     pub(crate) api_keys: Option<PathBuf>,

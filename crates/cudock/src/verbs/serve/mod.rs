@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cudock_serve::{
-    LoadError, ModelService, ModelSettings, ServeSettings, Server, ServerError, locate_models,
+    LoadError, ModelService, ModelSettings, ServeSettings, Server, ServerError, locate_models, options_in,
 };
 use cudock_server::{ApiKeys, KeysError, Log, LogFormat, ServerError as HttpServerError, TlsFiles};
 
@@ -47,6 +47,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<Outcome, Failure> {
 /// Combines the arguments with the `cudock.toml` of what is served.
 fn settings(args: &ServeArgs) -> Result<ServeSettings, Failure> {
     let (models, file) = locate_models(&args.path, args.name.as_deref())?;
+    let file = args.settings.as_ref().map_or(Ok(file), |other| options_in(other, &args.path))?;
     let mut flags = args.options.clone();
     if let Some(port) = args.port {
         flags.listen = Some(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))]);

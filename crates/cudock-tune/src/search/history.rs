@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::measurement::{Measurement, Score};
-use crate::space::Config;
+use super::measurement::{Measurement, Score};
+use super::space::Config;
 
 /// What to measure next.
 #[derive(Clone, Debug, PartialEq)]

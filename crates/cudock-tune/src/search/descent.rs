@@ -1,0 +1,386 @@
+//! The search for the fastest combination: coordinate descent over the axes, then a final between the best.
+//!
+//! A start of a server may take seconds, and a measurement has noise of a few percent. So combinations are compared with
+//! short measurements, each at the load that suits it, and only the best are measured for longer, one after the other in
+//! several rounds.
+
+use std::time::Duration;
+
+use super::history::{Pause, Record, Replay, Trial};
+use super::ladder::Ladder;
+use super::measurement::{Measurement, Score};
+use super::space::{Config, Space};
+
+/// The share by which a combination or load must be better: less is noise.
+const GAIN: f64 = 0.01;
+/// A combination below this share of the best at the same load is not tried at others.
+const HOPELESS: f64 = 0.8;
+/// Finalists, the share of the best they must have, and how often each is measured.
+const FINALISTS: usize = 3;
+const FINALIST_SHARE: f64 = 0.9;
+const FINAL_ROUNDS: u32 = 2;
+/// Responses that a measurement should have, and the most time it may take for them, as a multiple of the usual.
+const RESPONSES: f64 = 150.0;
+const LONGEST: f64 = 3.0;
+
+#[derive(Clone, Debug)]
+pub struct SearchSettings {
+    /// All time, with the starts of servers. `None` for no limit.
+    pub budget: Option<Duration>,
+    pub target_p99: Option<Duration>,
+    pub ladder: Ladder,
+    /// Clients of the first measurement.
+    pub first_clients: usize,
+    /// Rows of a request.
+    pub rows: usize,
+    pub duration: Duration,
+    /// What a measurement takes in addition to its duration.
+    pub overhead: Duration,
+    /// Whether every combination is measured at every load.
+    pub is_exhaustive: bool,
+}
+
+/// A search that asks for trials ([`Self::next_trial`]) and is told their outcomes ([`Self::record`]); it does no I/O.
+pub struct Search {
+    space: Space,
+    settings: SearchSettings,
+    records: Vec<Record>,
+}
+
+/// A combination at its best load so far.
+#[derive(Clone, Debug, PartialEq)]
+struct Standing {
+    config: Config,
+    rung: usize,
+    score: Score,
+    rows_per_second: f64,
+}
+
+impl Standing {
+    fn beats(&self, other: &Self) -> bool {
+        self.score.beats(other.score, GAIN)
+    }
+}
+
+/// The result of a search.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Best {
+    pub config: Config,
+    pub clients: usize,
+    pub measured: Measurement,
+}
+
+impl Search {
+    pub fn new(space: Space, settings: SearchSettings) -> Self {
+        Self { space, settings, records: Vec::new() }
+    }
+
+    pub fn settings(&self) -> &SearchSettings {
+        &self.settings
+    }
+
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// What to measure next; `None` at the end of the search.
+    pub fn next_trial(&self) -> Option<Trial> {
+        let mut replay = Replay::new(&self.records);
+        let explored = if self.settings.is_exhaustive {
+            self.measure_all(&mut replay)
+        } else {
+            self.explore(&mut replay)
+        };
+        let ended = match explored {
+            Ok(()) | Err(Pause::OutOfTime) => self.finals(&mut replay),
+            needs => needs,
+        };
+        match ended {
+            Err(Pause::Needs(trial)) => Some(trial),
+            Ok(()) | Err(Pause::OutOfTime) => None,
+        }
+    }
+
+    /// Records the outcome of the trial that [`Self::next_trial`] returned.
+    pub fn record(&mut self, record: Record) {
+        self.records.push(record);
+    }
+
+    /// The best combination so far: of the finalists if there was a final.
+    pub fn best(&self) -> Option<Best> {
+        let finals: Vec<&Record> = self.records.iter().filter(|record| record.trial.is_final).collect();
+        let mut best: Option<Best> = None;
+        for record in &finals {
+            let of_config = finals.iter().filter(|other| other.trial.config == record.trial.config);
+            let runs: Vec<Measurement> =
+                of_config.filter_map(|record| record.outcome.as_ref().ok().copied()).collect();
+            let Some(measured) = Measurement::mean(&runs) else { continue };
+            let score = |measured: &Measurement| measured.score(self.settings.target_p99);
+            if best.as_ref().is_none_or(|best| score(&measured) > score(&best.measured)) {
+                let (config, clients) = (record.trial.config.clone(), record.trial.clients);
+                best = Some(Best { config, clients, measured });
+            }
+        }
+        best.or_else(|| self.best_of(|_| true))
+    }
+
+    /// The combination that the search started from, at its best load.
+    pub fn current(&self) -> Option<Best> {
+        self.best_of(|config| *config == self.space.current)
+    }
+
+    fn best_of(&self, is_meant: impl Fn(&Config) -> bool) -> Option<Best> {
+        let meant = self.records.iter().filter(|record| !record.trial.is_final && is_meant(&record.trial.config));
+        let mut best: Option<(Score, Best)> = None;
+        for record in meant {
+            let Ok(measured) = record.outcome else { continue };
+            let score = record.score(self.settings.target_p99);
+            if best.as_ref().is_none_or(|(highest, _)| score > *highest) {
+                let Trial { config, clients, .. } = record.trial.clone();
+                best = Some((score, Best { config, clients, measured }));
+            }
+        }
+        best.map(|(_, best)| best)
+    }
+
+    /// Changes one setting at a time while that helps, then two at a time.
+    fn explore(&self, replay: &mut Replay<'_>) -> Result<(), Pause> {
+        let mut best = self.climb(replay, &self.space.current, None)?;
+        let guess = self.space.guess.as_ref().filter(|guess| (self.space.is_valid)(guess));
+        if let Some(guess) = guess.filter(|guess| **guess != self.space.current) {
+            best = self.better(replay, best, guess)?;
+        }
+        loop {
+            let before = best.config.clone();
+            for axis in 0..self.space.axes.len() {
+                best = self.search_axis(replay, best, axis)?;
+            }
+            if best.config != before {
+                continue;
+            }
+            let Some(pair) = self.most_promising_pair(replay, &best) else { return Ok(()) };
+            best = self.better(replay, best, &pair)?;
+        }
+    }
+
+    fn measure_all(&self, replay: &mut Replay<'_>) -> Result<(), Pause> {
+        for config in self.space.all() {
+            for rung in self.settings.ladder.grid() {
+                self.measure(replay, &config, rung, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The better of the best so far and another combination.
+    fn better(&self, replay: &mut Replay<'_>, best: Standing, config: &Config) -> Result<Standing, Pause> {
+        let tried = self.climb(replay, config, Some(&best))?;
+        Ok(if tried.beats(&best) { tried } else { best })
+    }
+
+    fn search_axis(&self, replay: &mut Replay<'_>, best: Standing, axis: usize) -> Result<Standing, Pause> {
+        let Some(shape) = self.space.axes.get(axis) else { return Ok(best) };
+        let mut best = best;
+        if !shape.is_ordered {
+            for value in 0..shape.values {
+                let config = best.config.with(axis, value);
+                if (self.space.is_valid)(&config) && self.is_new(replay, &config) {
+                    best = self.better(replay, best, &config)?;
+                }
+            }
+            return Ok(best);
+        }
+        for step in [1, -1] {
+            let first = best.config.clone();
+            while let Some(config) = self.space.moved(&best.config, axis, step) {
+                if !self.is_new(replay, &config) {
+                    break;
+                }
+                let next = self.better(replay, best.clone(), &config)?;
+                if next.config == best.config {
+                    break;
+                }
+                best = next;
+            }
+            if best.config != first {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    fn is_new(&self, replay: &Replay<'_>, config: &Config) -> bool {
+        !replay.has_tried(config) && !replay.is_avoided(config)
+    }
+
+    /// The untried combination of two changes, or of one change twice as far, whose single changes came nearest to the
+    /// best.
+    fn most_promising_pair(&self, replay: &Replay<'_>, best: &Standing) -> Option<Config> {
+        let share_of = |config: &Config| {
+            let records = replay.seen().iter().filter(|record| record.trial.config == *config);
+            let scores = records.map(|record| record.score(self.settings.target_p99));
+            scores.map(|score| score.ratio(best.score)).max_by(f64::total_cmp)
+        };
+        let single: Vec<(usize, usize, f64)> = (0..self.space.axes.len())
+            .flat_map(|axis| {
+                let values = 0..self.space.axes.get(axis).map_or(0, |shape| shape.values);
+                values.map(move |value| (axis, value))
+            })
+            .filter(|(axis, value)| best.config.value(*axis) != *value)
+            // A combination that is valid only with another change has no record of its own.
+            .map(|(axis, value)| {
+                (axis, value, share_of(&best.config.with(axis, value)).unwrap_or(FINALIST_SHARE))
+            })
+            .collect();
+        let mut candidates: Vec<(f64, Config)> = Vec::new();
+        for (index, (axis, value, share)) in single.iter().enumerate() {
+            candidates.push((*share, best.config.with(*axis, *value)));
+            for (other, other_value, other_share) in single.iter().skip(index + 1) {
+                if other != axis {
+                    let config = best.config.with(*axis, *value).with(*other, *other_value);
+                    candidates.push((share * other_share, config));
+                }
+            }
+        }
+        candidates.retain(|(share, config)| {
+            *share > HOPELESS && (self.space.is_valid)(config) && self.is_new(replay, config)
+        });
+        let mut promising: Option<(f64, Config)> = None;
+        for candidate in candidates {
+            // The first of several equal ones: its axes matter more.
+            if promising.as_ref().is_none_or(|promising| candidate.0 > promising.0) {
+                promising = Some(candidate);
+            }
+        }
+        promising.map(|(_, config)| config)
+    }
+
+    /// Finds the load at which a combination is best, beginning at that of the best so far.
+    fn climb(
+        &self,
+        replay: &mut Replay<'_>,
+        config: &Config,
+        best_so_far: Option<&Standing>,
+    ) -> Result<Standing, Pause> {
+        let ladder = &self.settings.ladder;
+        let first = best_so_far.map_or_else(|| ladder.nearest(self.settings.first_clients), |best| best.rung);
+        let mut best = self.measure(replay, config, first, best_so_far)?;
+        let hopeless = best_so_far.map_or(0.0, |other| other.rows_per_second * HOPELESS);
+        if best.score == Score::Failed || best.rows_per_second < hopeless {
+            return Ok(best);
+        }
+        for &stride in ladder.strides() {
+            let (before, stride) = (best.rung, stride.cast_signed());
+            while matches!(best.score, Score::Within(_))
+                && let Some(rung) = ladder.moved(best.rung, stride)
+            {
+                let next = self.measure(replay, config, rung, best_so_far)?;
+                if !next.beats(&best) {
+                    break;
+                }
+                best = next;
+            }
+            let is_leading = best_so_far.is_none_or(|other| best.beats(other));
+            let is_too_much = matches!(best.score, Score::Beyond(_));
+            while best.rung <= before
+                && (is_leading || is_too_much)
+                && let Some(rung) = ladder.moved(best.rung, -stride)
+            {
+                let next = self.measure(replay, config, rung, best_so_far)?;
+                if !next.beats(&best) {
+                    break;
+                }
+                best = next;
+            }
+        }
+        Ok(best)
+    }
+
+    fn measure(
+        &self,
+        replay: &mut Replay<'_>,
+        config: &Config,
+        rung: usize,
+        like: Option<&Standing>,
+    ) -> Result<Standing, Pause> {
+        let known = replay.seen().iter().rev().find(|record| record.trial.config == *config);
+        let known = known.and_then(|record| record.outcome.as_ref().ok()).map(|run| run.rows_per_second);
+        let duration = self.duration_at(known.or(like.map(|like| like.rows_per_second)));
+        let clients = self.settings.ladder.clients(rung);
+        let trial = Trial { config: config.clone(), clients, duration, is_final: false };
+        let is_first = replay.seen().is_empty();
+        if !is_first && !self.affords(replay, &trial, self.final_time(replay)) {
+            return Err(Pause::OutOfTime);
+        }
+        let record = replay.ask(trial)?;
+        let rows_per_second = record.outcome.as_ref().map_or(0.0, |measured| measured.rows_per_second);
+        let score = record.score(self.settings.target_p99);
+        Ok(Standing { config: config.clone(), rung, score, rows_per_second })
+    }
+
+    /// A slow model is measured for longer.
+    #[allow(clippy::cast_precision_loss, reason = "a few rows")]
+    fn duration_at(&self, rows_per_second: Option<f64>) -> Duration {
+        let usual = self.settings.duration.as_secs_f64();
+        let rows = self.settings.rows.max(1) as f64;
+        let needed = rows_per_second.map_or(usual, |rate| RESPONSES * rows / rate.max(1e-3));
+        Duration::from_secs_f64(needed.clamp(usual, usual * LONGEST))
+    }
+
+    fn affords(&self, replay: &Replay<'_>, trial: &Trial, reserved: Duration) -> bool {
+        let Some(budget) = self.settings.budget else { return true };
+        let is_up = |record: &Record| record.trial.config == trial.config;
+        let is_up = if trial.is_final {
+            replay.seen().iter().any(|record| record.trial.is_final && is_up(record))
+        } else {
+            replay.seen().last().is_some_and(is_up)
+        };
+        let start = if is_up { Duration::ZERO } else { replay.start_time() };
+        replay.elapsed() + start + trial.duration + self.settings.overhead + reserved <= budget
+    }
+
+    /// Time that the final takes.
+    fn final_time(&self, replay: &Replay<'_>) -> Duration {
+        let finalists = u32::try_from(FINALISTS).unwrap_or(1);
+        let one = self.final_duration() + self.settings.overhead;
+        (replay.start_time() + one * FINAL_ROUNDS) * finalists
+    }
+
+    /// Twice the usual, but a final must not take most of a short budget.
+    fn final_duration(&self) -> Duration {
+        let longest = self.settings.budget.map_or(Duration::MAX, |budget| budget / 40);
+        (self.settings.duration * 2).min(longest).max(self.settings.duration / 2)
+    }
+
+    /// Measures the best combinations again, in turn, so that a slow moment of the machine does not decide.
+    fn finals(&self, replay: &mut Replay<'_>) -> Result<(), Pause> {
+        let finalists = self.finalists(replay.seen());
+        for _ in 0..FINAL_ROUNDS {
+            for (config, clients) in &finalists {
+                let duration = self.final_duration();
+                let trial = Trial { config: config.clone(), clients: *clients, duration, is_final: true };
+                if !self.affords(replay, &trial, Duration::ZERO) {
+                    return Err(Pause::OutOfTime);
+                }
+                replay.ask(trial)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The best combinations with their best load.
+    fn finalists(&self, seen: &[Record]) -> Vec<(Config, usize)> {
+        let mut standings: Vec<(Score, &Trial)> =
+            seen.iter().map(|record| (record.score(self.settings.target_p99), &record.trial)).collect();
+        standings.sort_by(|one, other| other.0.partial_cmp(&one.0).unwrap_or(std::cmp::Ordering::Equal));
+        let Some((highest, _)) = standings.first().copied() else { return Vec::new() };
+        let mut finalists: Vec<(Config, usize)> = Vec::new();
+        for (score, trial) in standings {
+            let is_in = score != Score::Failed && score.ratio(highest) >= FINALIST_SHARE;
+            if is_in && finalists.len() < FINALISTS && !finalists.iter().any(|(config, _)| *config == trial.config) {
+                finalists.push((trial.config.clone(), trial.clients));
+            }
+        }
+        finalists
+    }
+}
