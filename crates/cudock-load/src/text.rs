@@ -6,6 +6,9 @@ use cudock_base::format::thousands;
 
 use crate::{Latency, Load, LoadReport};
 
+/// A generator busier than this is likely the bottleneck.
+const BUSY: f64 = 0.95;
+
 /// A load in two words.
 pub fn label(load: Load) -> String {
     match load {
@@ -66,8 +69,43 @@ fn faults(report: &LoadReport) -> String {
     parts.join(", ")
 }
 
+/// What readers of a run should know, beside the row of the table.
+pub fn notes_of(report: &LoadReport) -> Vec<String> {
+    let mut notes = Vec::new();
+    if report.refused.count > 0 {
+        notes.push(format!("refusals took {}", times(&report.refused)));
+    }
+    if report.failed.count > 0 {
+        let statuses: Vec<String> = report
+            .statuses
+            .iter()
+            .filter(|(status, _)| !matches!(status, 200..300 | 429 | 503))
+            .map(|(status, count)| format!("{status} ({count})"))
+            .collect();
+        notes.push(format!("failed with {}", statuses.join(", ")));
+    }
+    notes.extend(report.broken.iter().map(|(reason, count)| format!("{count} times {reason}")));
+    if let Some(busy) = report.generator_busy.filter(|busy| *busy > BUSY) {
+        notes.push(format!(
+            "limit: the generator was busy {:.0} % of the time; the server may be faster than this (--threads)",
+            busy * 100.0
+        ));
+    }
+    if let Some(late) = &report.sent_late
+        && report.latency.count > 0
+        && late.p99_ms > report.latency.p99_ms / 2.0
+        && late.p99_ms > 1.0
+    {
+        notes.push(format!(
+            "most of the latency is waiting for one of {} connections (--connections), or for the generator (--threads)",
+            report.connections
+        ));
+    }
+    notes
+}
+
 /// Median and 99th percentile of a latency.
-pub fn times(latency: &Latency) -> String {
+fn times(latency: &Latency) -> String {
     format!("{} at the median, {} at p99", milliseconds(latency.p50_ms), milliseconds(latency.p99_ms))
 }
 

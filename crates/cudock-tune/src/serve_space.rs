@@ -1,6 +1,7 @@
 //! The settings of `serve` that are searched, for one model on one device.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -59,9 +60,9 @@ pub struct AxisFilter {
 }
 
 impl FromStr for AxisFilter {
-    type Err = UsageError;
+    type Err = Infallible;
 
-    fn from_str(text: &str) -> Result<Self, UsageError> {
+    fn from_str(text: &str) -> Result<Self, Infallible> {
         let (key, values) = text.split_once('=').unwrap_or((text, ""));
         let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
         let values = values.into_iter().filter(|value| !value.is_empty()).collect();

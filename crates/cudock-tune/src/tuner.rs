@@ -116,8 +116,8 @@ pub fn tune(
     let manifest = TunedManifest::open(options.path, options.is_written)?;
     let (source, file) = locate_models(options.path, None)?;
     if let ModelSource::Directory(directory) = &source {
-        let message = format!("{} has several models, and settings are those of one", directory.display());
-        return Err(UsageError::new(message).hint("name a model file, or a project with one model").into());
+        let message = format!("{} is a directory of models, and settings are those of one", directory.display());
+        return Err(UsageError::new(message).hint("name a model file, or a project with a model").into());
     }
     let device = options.device.or(file.device).unwrap_or_default().resolve(cudock_host::has_gpu);
     let processors = thread::available_parallelism().map_or(1, usize::from);
@@ -342,18 +342,17 @@ mod tests {
 
     #[test]
     fn a_model_without_a_project_gets_a_file_that_names_it() {
-        let directory = std::env::temp_dir().join(format!("cudock-tune-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
         let model = directory.join("a \"b\".onnx");
         let manifest = TunedManifest::open(&model, true).unwrap();
         assert_eq!(manifest.text, "[workload]\nmodel = \"a \\\"b\\\".onnx\"\n");
         let edited = edit_serve(&manifest.path, &manifest.text, &[("lanes", Some("2".to_owned()))]).unwrap();
         manifest.write(&edited).unwrap();
-        let project = cudock_project::Project::open(&directory).unwrap();
+        let project = cudock_project::Project::open(directory).unwrap();
         assert_eq!((project.model(), project.manifest.serve.lanes), (Some(model.clone()), Some(2)));
         let again = TunedManifest::open(&model, true).err().unwrap();
         assert!(again.hints()[0].contains("--tune"), "{again}");
-        assert_eq!(TunedManifest::open(&directory, true).unwrap().text, edited);
-        std::fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(TunedManifest::open(directory, true).unwrap().text, edited);
     }
 }

@@ -1,13 +1,9 @@
 //! Prints runs as text.
 
-use cudock_load::LoadReport;
-use cudock_load::text::{count, label, milliseconds, times};
+use cudock_load::text::{count, label, milliseconds, notes_of};
 
 use super::runs::BenchReport;
-use crate::output::{BOLD, DIM, RED, YELLOW, line, styled, wrapped};
-
-/// A generator busier than this is likely the bottleneck.
-const BUSY: f64 = 0.95;
+use crate::output::{BOLD, DIM, RED, line, styled, wrapped};
 
 /// Prints the notes below the table.
 pub(super) fn notes(measured: &BenchReport) {
@@ -39,39 +35,4 @@ pub(super) fn notes(measured: &BenchReport) {
             None => format!("{}: no rate keeps p99 within {target}", styled(RED, "missed")),
         });
     }
-}
-
-fn notes_of(report: &LoadReport) -> Vec<String> {
-    let mut notes = Vec::new();
-    if report.refused.count > 0 {
-        notes.push(format!("refusals took {}", times(&report.refused)));
-    }
-    if report.failed.count > 0 {
-        let statuses: Vec<String> = report
-            .statuses
-            .iter()
-            .filter(|(status, _)| !matches!(status, 200..300 | 429 | 503))
-            .map(|(status, count)| format!("{status} ({count})"))
-            .collect();
-        notes.push(format!("failed with {}", statuses.join(", ")));
-    }
-    notes.extend(report.broken.iter().map(|(reason, count)| format!("{count} times {reason}")));
-    if let Some(busy) = report.generator_busy.filter(|busy| *busy > BUSY) {
-        notes.push(format!(
-            "{}: the generator was busy {:.0} % of the time; the server may be faster than this (--threads)",
-            styled(YELLOW, "limit"),
-            busy * 100.0
-        ));
-    }
-    if let Some(late) = &report.sent_late
-        && report.latency.count > 0
-        && late.p99_ms > report.latency.p99_ms / 2.0
-        && late.p99_ms > 1.0
-    {
-        notes.push(format!(
-            "most of the latency is waiting for one of {} connections (--connections), or for the generator (--threads)",
-            report.connections
-        ));
-    }
-    notes
 }
