@@ -8,7 +8,7 @@ use cudock_load::payload::{BenchProtocol, ShapeOfRow};
 use cudock_project::{DeviceChoice, TimeSpan};
 use cudock_tune::AxisFilter;
 
-/// Measure a model server under load, or a model without a server; find the best settings
+/// Measure a model server, or a model without one; find the fastest settings
 ///
 /// URL is a server with `POST /predict` or the Open Inference Protocol v2. Requests are generated from the server's model
 /// metadata. With --rate, latency counts from the time a request was scheduled, so a server that stalls cannot hide it.
