@@ -89,6 +89,10 @@ impl ServeAxis {
 /// The axes for one model, and what its `cudock.toml` has now.
 pub struct ServeSpace {
     axes: Vec<ServeAxis>,
+    /// The settings that result from the file.
+    current: SettingMap,
+    /// The keys in the file.
+    written: SettingMap,
     /// The user's own preferred sizes.
     preferred: Vec<usize>,
     processors: usize,
@@ -145,7 +149,8 @@ impl ServeSpace {
         }
         let on_gpu = options.device.is_some_and(DeviceChoice::is_gpu);
         let preferred = options.preferred.clone().unwrap_or_default();
-        Ok(Self { axes, preferred, processors: model.processors, on_gpu })
+        let written = written_keys(options);
+        Ok(Self { axes, current, written, preferred, processors: model.processors, on_gpu })
     }
 
     /// The space as the search sees it.
@@ -167,11 +172,11 @@ impl ServeSpace {
 
     /// Rows in flight that keep the current settings busy: one batch for each lane, and one that waits.
     pub fn busy_rows(&self) -> usize {
-        let count = |key: &str| match self.axes.iter().find(|axis| axis.key == key).map(|axis| &axis.current) {
+        let count = |key: &str| match self.current.get(key) {
             Some(SettingValue::Count(count)) => *count,
             _ => 1,
         };
-        count("max_batch").max(16) * count("lanes") * 2
+        count("max_batch") * count("lanes") * 2
     }
 
     fn value(&self, config: &Config, key: &str) -> Option<&SettingValue> {
@@ -185,13 +190,17 @@ impl ServeSpace {
 
     /// The preferred sizes of a combination.
     fn preferred(&self, config: &Config) -> Vec<usize> {
-        let max_batch = match self.value(config, "max_batch") {
+        let max_batch = match self.value(config, "max_batch").or(self.current.get("max_batch")) {
             Some(SettingValue::Count(count)) => *count,
-            _ => usize::MAX,
+            _ => 1,
         };
-        let sizes = if self.preferred.is_empty() { &PREFERRED[..] } else { &self.preferred };
-        let mut sizes: Vec<usize> = sizes.iter().copied().filter(|size| *size <= max_batch).collect();
-        if self.preferred.is_empty() && max_batch != usize::MAX && sizes.last() != Some(&max_batch) {
+        let within = |sizes: &[usize]| sizes.iter().copied().filter(|size| *size <= max_batch).collect::<Vec<_>>();
+        let own = within(&self.preferred);
+        if !own.is_empty() {
+            return own;
+        }
+        let mut sizes = within(&PREFERRED);
+        if sizes.last() != Some(&max_batch) {
             sizes.push(max_batch);
         }
         sizes
@@ -206,25 +215,31 @@ impl ServeSpace {
             }
         }
         let needs_sizes = self.is_on(config, "graphs") || self.is_on(config, "pad_rows");
-        let preferred = self.preferred(config);
-        if (needs_sizes || !self.preferred.is_empty()) && !preferred.is_empty() {
-            settings.insert("preferred", SettingValue::Counts(preferred));
+        if needs_sizes || !self.preferred.is_empty() {
+            settings.insert("preferred", SettingValue::Counts(self.preferred(config)));
         }
         settings
     }
 
     /// The changes to `[serve]` that make the current settings those of a combination.
     pub fn changes(&self, config: &Config) -> Vec<(&'static str, Option<String>)> {
+        let is_current = |(index, axis): (usize, &ServeAxis)| config.value(index) == axis.index(&axis.current);
+        if self.axes.iter().enumerate().all(is_current) {
+            return Vec::new();
+        }
         let settings = self.settings(config);
         let mut changes = Vec::new();
         for (index, axis) in self.axes.iter().enumerate() {
-            if axis.values.get(config.value(index)) != Some(&axis.current) {
-                changes.push((axis.key, settings.get(axis.key).map(ToString::to_string)));
+            let written = self.written.get(axis.key);
+            let is_written = written.is_some() && written == axis.values.get(config.value(index));
+            let wanted = settings.get(axis.key);
+            if !is_written && wanted != written {
+                changes.push((axis.key, wanted.map(ToString::to_string)));
             }
         }
-        let current = (!self.preferred.is_empty()).then(|| SettingValue::Counts(self.preferred.clone()));
-        if settings.get("preferred") != current.as_ref() {
-            changes.push(("preferred", settings.get("preferred").map(ToString::to_string)));
+        let wanted = settings.get("preferred");
+        if wanted != self.written.get("preferred") {
+            changes.push(("preferred", wanted.map(ToString::to_string)));
         }
         changes
     }
@@ -359,6 +374,31 @@ fn apply_filters(axes: &mut Vec<ServeAxis>, filters: &[AxisFilter]) -> Result<()
     Ok(())
 }
 
+/// The searched settings that options have themselves.
+fn written_keys(options: &ServeOptions) -> SettingMap {
+    use SettingValue::{Count, Counts, Name, Switch};
+    let written = [
+        ("threads", options.threads.map(Count)),
+        ("lanes", options.lanes.map(Count)),
+        ("sessions", options.sessions.map(Count)),
+        ("max_batch", options.max_batch.map(Count)),
+        ("precision", options.precision.map(|precision| Name(precision_name(precision)))),
+        ("nhwc", options.nhwc.map(Switch)),
+        ("graphs", options.graphs.map(Switch)),
+        ("pad_rows", options.pad_rows.map(Switch)),
+        ("preferred", options.preferred.clone().map(Counts)),
+    ];
+    written.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+fn precision_name(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Fp32 => "fp32",
+        Precision::Fp16 => "fp16",
+        Precision::Bf16 => "bf16",
+    }
+}
+
 /// The values of all searched settings that options result in.
 fn values_of(model: &TunedModel, options: &ServeOptions) -> Result<SettingMap, SettingsError> {
     let onnx = EngineSettings::new("", OnnxSettings::new(""));
@@ -368,11 +408,7 @@ fn values_of(model: &TunedModel, options: &ServeOptions) -> Result<SettingMap, S
         EngineKind::Onnx(onnx) => onnx.sessions,
         EngineKind::Python(_) => 1,
     };
-    let precision = match options.precision {
-        None | Some(Precision::Fp32) => "fp32",
-        Some(Precision::Fp16) => "fp16",
-        Some(Precision::Bf16) => "bf16",
-    };
+    let precision = precision_name(options.precision.unwrap_or(Precision::Fp32));
     let switch = |option: Option<bool>| SettingValue::Switch(option.unwrap_or(false));
     let graphs = options.graphs.unwrap_or(false);
     Ok(SettingMap::from([

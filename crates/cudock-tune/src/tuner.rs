@@ -241,11 +241,14 @@ impl Tuner<'_> {
         let begin = Instant::now();
         while let Some(trial) = search.next_trial().filter(|_| !self.interrupted.load(Ordering::Relaxed)) {
             progress(&self.describe(&search, &trial, begin.elapsed()));
-            let (outcome, start) = self.measure(&trial, search.settings().budget, begin);
+            let left = search.settings().budget.map(|budget| budget.saturating_sub(begin.elapsed()));
+            let is_first = search.records().is_empty();
+            let limit = left.filter(|_| !is_first).unwrap_or(FIRST_START);
+            let (outcome, start) = self.measure(&trial, limit);
             let outcome = match outcome {
                 Ok(measured) => Ok(measured),
                 Err(_) if self.interrupted.load(Ordering::Relaxed) => break,
-                Err(error) if search.records().is_empty() => return Err(self.fatal(error)),
+                Err(error) if is_first => return Err(self.fatal(error)),
                 Err(error) => Err(error.to_string()),
             };
             search.record(Record { trial, outcome, start, elapsed: begin.elapsed() });
@@ -276,11 +279,8 @@ impl Tuner<'_> {
     fn measure(
         &mut self,
         trial: &Trial,
-        budget: Option<Duration>,
-        begin: Instant,
+        limit: Duration,
     ) -> (Result<Measurement, TrialError>, Option<Duration>) {
-        let left = budget.map_or(FIRST_START, |budget| budget.saturating_sub(begin.elapsed()));
-        let limit = if self.servers.is_empty() { FIRST_START } else { left };
         let is_up = self.servers.iter_mut().position(|(config, server)| *config == trial.config && server.is_running());
         let start = match is_up {
             Some(_) => None,
@@ -300,7 +300,7 @@ impl Tuner<'_> {
         let changes = self.space.changes(&trial.config);
         let text = edit_serve(&self.manifest.path, &self.manifest.text, &changes)
             .map_err(|error| TrialError::Failed(error.to_string()))?;
-        let mut attempt = || {
+        let attempt = || {
             TrialServer::start((self.serve)(), &text, &self.options.requests, limit, self.interrupted)
         };
         let server = match attempt() {

@@ -178,9 +178,13 @@ impl Search {
         Ok(if tried.beats(&best) { tried } else { best })
     }
 
-    fn search_axis(&self, replay: &mut Replay<'_>, best: Standing, axis: usize) -> Result<Standing, Pause> {
+    fn search_axis(
+        &self,
+        replay: &mut Replay<'_>,
+        mut best: Standing,
+        axis: usize,
+    ) -> Result<Standing, Pause> {
         let Some(shape) = self.space.axes.get(axis) else { return Ok(best) };
-        let mut best = best;
         if !shape.is_ordered {
             for value in 0..shape.values {
                 let config = best.config.with(axis, value);

@@ -11,7 +11,7 @@ impl Config {
 
     /// The axes in which two combinations differ.
     pub(crate) fn differences<'c>(&'c self, other: &'c Self) -> impl Iterator<Item = usize> + 'c {
-        (0..self.0.len()).filter(|axis| self.value(*axis) != other.value(*axis))
+        (0..self.0.len()).filter(move |axis| self.value(*axis) != other.value(*axis))
     }
 
     pub(crate) fn with(&self, axis: usize, value: usize) -> Self {
