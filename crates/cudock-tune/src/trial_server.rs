@@ -31,7 +31,6 @@ pub(crate) enum TrialError {
 pub(crate) struct TrialServer {
     process: ServerProcess,
     pub(crate) requests: Prepared,
-    pub(crate) start: Duration,
 }
 
 impl TrialServer {
@@ -43,11 +42,11 @@ impl TrialServer {
         limit: Duration,
         interrupted: &AtomicBool,
     ) -> Result<Self, TrialError> {
-        let begin = Instant::now();
+        let deadline = Instant::now() + limit;
         let mut process = ServerProcess::spawn(command, manifest)?;
-        let url = process.wait_until_ready(begin + limit, interrupted)?;
+        let url = process.wait_until_ready(deadline, interrupted)?;
         let requests = prepare(requests, &url.parse::<ServerUrl>()?)?;
-        Ok(Self { process, requests, start: begin.elapsed() })
+        Ok(Self { process, requests })
     }
 
     /// Whether the process is still there.

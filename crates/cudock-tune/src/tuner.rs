@@ -292,8 +292,9 @@ impl Tuner<'_> {
         (self.load(trial, start.is_some()), start)
     }
 
-    /// Starts the server of a trial, in place of others except in a final.
+    /// Starts the server of a trial, in place of others except in a final; returns how long that took.
     fn start(&mut self, trial: &Trial, limit: Duration) -> Result<Duration, TrialError> {
+        let begin = Instant::now();
         let keep = if trial.is_final { FINAL_SERVERS - 1 } else { 0 };
         let ended = self.servers.len().saturating_sub(keep);
         self.servers.drain(..ended);
@@ -311,9 +312,8 @@ impl Tuner<'_> {
             }
             server => server?,
         };
-        let start = server.start;
         self.servers.push((trial.config.clone(), server));
-        Ok(start)
+        Ok(begin.elapsed())
     }
 
     fn load(&self, trial: &Trial, is_fresh: bool) -> Result<Measurement, TrialError> {

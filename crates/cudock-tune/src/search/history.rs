@@ -68,9 +68,11 @@ impl<'r> Replay<'r> {
         self.seen().last().map_or(Duration::ZERO, |record| record.elapsed)
     }
 
-    /// The longest start so far.
+    /// The longest start so far. The first one, which may read everything from disk, counts only if it is the only one.
     pub(crate) fn start_time(&self) -> Duration {
-        self.seen().iter().filter_map(|record| record.start).max().unwrap_or_default()
+        let mut starts = self.seen().iter().filter_map(|record| record.start);
+        let first = starts.next().unwrap_or_default();
+        starts.max().unwrap_or(first)
     }
 
     /// The record of a trial, if it was carried out.
