@@ -236,27 +236,25 @@ impl Search {
                 (axis, value, share_of(&best.config.with(axis, value)).unwrap_or(FINALIST_SHARE))
             })
             .collect();
-        let mut candidates: Vec<(f64, Config)> = Vec::new();
-        for (index, (axis, value, share)) in single.iter().enumerate() {
-            candidates.push((*share, best.config.with(*axis, *value)));
-            for (other, other_value, other_share) in single.iter().skip(index + 1) {
+        let mut candidates: Vec<(f64, [(usize, usize); 2])> = Vec::new();
+        for (index, &(axis, value, share)) in single.iter().enumerate() {
+            candidates.push((share, [(axis, value); 2]));
+            for &(other, other_value, other_share) in single.iter().skip(index + 1) {
                 if other != axis {
-                    let config = best.config.with(*axis, *value).with(*other, *other_value);
-                    candidates.push((share * other_share, config));
+                    candidates.push((share * other_share, [(axis, value), (other, other_value)]));
                 }
             }
         }
-        candidates.retain(|(share, config)| {
-            *share > HOPELESS && (self.space.is_valid)(config) && self.is_new(replay, config)
-        });
-        let mut promising: Option<(f64, Config)> = None;
-        for candidate in candidates {
-            // The first of several equal ones: its axes matter more.
-            if promising.as_ref().is_none_or(|promising| candidate.0 > promising.0) {
-                promising = Some(candidate);
-            }
-        }
-        promising.map(|(_, config)| config)
+        candidates.retain(|(share, _)| *share > HOPELESS);
+        // The sort is stable: of several equal ones, the first has the axes that matter more.
+        candidates.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let changed = |[(axis, value), (other, other_value)]: [(usize, usize); 2]| {
+            best.config.with(axis, value).with(other, other_value)
+        };
+        candidates
+            .into_iter()
+            .map(|(_, changes)| changed(changes))
+            .find(|config| (self.space.is_valid)(config) && self.is_new(replay, config))
     }
 
     /// Finds the load at which a combination is best, beginning at that of the best so far.
