@@ -1,4 +1,5 @@
-"""A BERT-base encoder in plain torch with seeded random weights, and the same network as an ONNX file.
+"""A BERT-base encoder in plain torch with seeded random weights, and the same network as an ONNX file with ONNX Runtime's
+fused operators.
 
 Input: token numbers [N, length], 0 for padding, which attention leaves out. Output: the hidden state of the first token,
 FP16 [N, 768]. Usage as a script: bert.py OUT.onnx
@@ -77,50 +78,43 @@ class Graph:
         return name
 
     def node(self, operator, *inputs, **attributes):
-        name = f"t{len(self.nodes)}"
-        self.nodes.append(onnxfile.node(operator, list(inputs), [name], **attributes))
-        return name
+        return self._nodes(operator, inputs, 1, attributes)[0]
 
-    def linear(self, x, module):
-        product = self.node("MatMul", x, self.half(module.weight.t()))
-        return self.node("Add", product, self.half(module.bias))
+    def fused(self, operator, *inputs, outputs=1, **attributes):
+        """An operator of ONNX Runtime, as its optimizer for transformers writes them."""
+        return self._nodes(operator, inputs, outputs, {"domain": onnxfile.RUNTIME_DOMAIN, **attributes})
 
-    def norm(self, x, module):
-        return self.node("LayerNormalization", x, self.half(module.weight), self.half(module.bias), axis=-1,
-                         epsilon=module.eps)
+    def _nodes(self, operator, inputs, outputs, attributes):
+        names = [f"t{len(self.nodes)}_{index}" for index in range(outputs)]
+        self.nodes.append(onnxfile.node(operator, list(inputs), names, **attributes))
+        return names
 
-    def gelu(self, x):
-        inner = self.node("Erf", self.node("Mul", x, self.half(torch.tensor(0.5 ** 0.5))))
-        inner = self.node("Add", inner, self.half(torch.tensor(1.0)))
-        return self.node("Mul", self.node("Mul", x, inner), self.half(torch.tensor(0.5)))
+    def add_and_norm(self, x, skip, linear, norm):
+        """The product with a layer's weights, its bias, the skipped input and the norm."""
+        product = self.node("MatMul", x, self.half(linear.weight.t()))
+        return self.fused("SkipLayerNormalization", product, skip, self.half(norm.weight), self.half(norm.bias),
+                          self.half(linear.bias), epsilon=norm.eps)[0]
 
-    def layer(self, x, layer, mask, shape):
-        weights, biases = layer.qkv.weight.chunk(3), layer.qkv.bias.chunk(3)
-        heads = []
-        for weight, bias, order in zip(weights, biases, ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])):
-            one = self.node("Add", self.node("MatMul", x, self.half(weight.t())), self.half(bias))
-            heads.append(self.node("Transpose", self.node("Reshape", one, shape), perm=order))
-        scores = self.node("Mul", self.node("MatMul", heads[0], heads[1]), self.half(torch.tensor(HEAD ** -0.5)))
-        found = self.node("MatMul", self.node("Softmax", self.node("Add", scores, mask), axis=-1), heads[2])
-        found = self.node("Reshape", self.node("Transpose", found, perm=[0, 2, 1, 3]), self.whole(0, 0, WIDTH))
-        x = self.norm(self.node("Add", x, self.linear(found, layer.out)), layer.norm1)
-        inner = self.linear(self.gelu(self.linear(x, layer.up)), layer.down)
-        return self.norm(self.node("Add", x, inner), layer.norm2)
+    def layer(self, x, layer, lengths):
+        found, = self.fused("Attention", x, self.half(layer.qkv.weight.t()), self.half(layer.qkv.bias), lengths,
+                            num_heads=HEADS)
+        x = self.add_and_norm(found, x, layer.out, layer.norm1)
+        inner = self.node("MatMul", x, self.half(layer.up.weight.t()))
+        inner, = self.fused("BiasGelu", inner, self.half(layer.up.bias))
+        return self.add_and_norm(inner, x, layer.down, layer.norm2)
 
 
 def onnx_bytes(net):
-    """Returns the ONNX file."""
+    """Returns the ONNX file. Padding must be at the end of a row."""
     graph = Graph()
-    length = graph.node("Gather", graph.node("Shape", "tokens"), graph.whole(1))
-    places = graph.node("Slice", graph.half(net.places.weight), graph.whole(0), length, graph.whole(0))
-    x = graph.node("Add", graph.node("Gather", graph.half(net.words.weight), "tokens"), places)
-    x = graph.norm(x, net.norm)
-    is_padding = graph.node("Unsqueeze", graph.node("Equal", "tokens", graph.whole(0)), graph.whole(1, 2))
-    mask = graph.node("Mul", graph.node("Cast", is_padding, to=onnxfile.FLOAT16),
-                      graph.half(torch.tensor(-10000.0)))
-    shape = graph.whole(0, 0, HEADS, HEAD)
+    numbers = graph.node("Cast", "tokens", to=onnxfile.INT32)
+    is_token = graph.node("Not", graph.node("Equal", "tokens", graph.whole(0)))
+    mask = graph.node("Cast", is_token, to=onnxfile.INT32)
+    x, lengths = graph.fused("EmbedLayerNormalization", numbers, "", graph.half(net.words.weight),
+                             graph.half(net.places.weight), "", graph.half(net.norm.weight), graph.half(net.norm.bias),
+                             mask, outputs=2, epsilon=net.norm.eps)
     for layer in net.layers:
-        x = graph.layer(x, layer, mask, shape)
+        x = graph.layer(x, layer, lengths)
     first = graph.node("Gather", x, graph._constant(onnxfile.INT64, torch.tensor(0).numpy()), axis=1)
     graph.nodes.append(onnxfile.node("Identity", [first], ["output"]))
     return onnxfile.model("bert", graph.nodes, graph.constants,

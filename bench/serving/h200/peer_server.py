@@ -9,6 +9,9 @@ import os
 import pathlib
 import sys
 
+import fastapi
+import litserve
+import mosec
 import torch
 
 sys.dont_write_bytecode = True
@@ -38,56 +41,53 @@ class Network:
         return [row.tobytes() for row in output]
 
 
-def mosec(port):
-    from mosec import Server, Worker
+class MosecInference(mosec.Worker):
+    def __init__(self):
+        self.network = Network()
 
-    class Inference(Worker):
-        def __init__(self):
-            self.network = Network()
+    def deserialize(self, data):
+        return data
 
-        def deserialize(self, data):
-            return data
+    def forward(self, data):
+        return self.network.run(data)
 
-        def forward(self, data):
-            return self.network.run(data)
+    def serialize(self, data):
+        return data
 
-        def serialize(self, data):
-            return data
 
+class LitInference(litserve.LitAPI):
+    def setup(self, device):
+        self.network = Network()
+
+    def decode_request(self, request):
+        return request["file"].file.read()
+
+    def batch(self, inputs):
+        return inputs
+
+    def predict(self, images):
+        return self.network.run(images)
+
+    def unbatch(self, output):
+        return output
+
+    def encode_response(self, output):
+        return fastapi.Response(output, media_type="application/octet-stream")
+
+
+def serve_by_mosec(port):
     sys.argv[1:] = ["--port", port, "--address", "127.0.0.1", "--timeout", "60000"]
-    server = Server()
-    server.append_worker(Inference, num=1, max_batch_size=MAX_BATCH, max_wait_time=WAIT_MS, route="/predict")
+    server = mosec.Server()
+    server.append_worker(MosecInference, num=1, max_batch_size=MAX_BATCH, max_wait_time=WAIT_MS, route="/predict")
     server.run()
 
 
-def litserve(port):
-    import litserve
-    from fastapi import Response
-
-    class Inference(litserve.LitAPI):
-        def setup(self, device):
-            self.network = Network()
-
-        async def decode_request(self, request):
-            return await request["file"].read()
-
-        def batch(self, inputs):
-            return inputs
-
-        def predict(self, images):
-            return self.network.run(images)
-
-        def unbatch(self, output):
-            return output
-
-        def encode_response(self, output):
-            return Response(output, media_type="application/octet-stream")
-
-    api = Inference(max_batch_size=MAX_BATCH, batch_timeout=WAIT_MS / 1000)
+def serve_by_litserve(port):
+    api = LitInference(max_batch_size=MAX_BATCH, batch_timeout=WAIT_MS / 1000)
     litserve.LitServer(api, accelerator="cuda", devices=1, workers_per_device=1, timeout=60).run(
         host="127.0.0.1", port=int(port), log_level="warning", generate_client_file=False,
         num_api_servers=min(8, os.cpu_count()))
 
 
 if __name__ == "__main__":
-    {"mosec": mosec, "litserve": litserve}[sys.argv[1]](sys.argv[2])
+    {"mosec": serve_by_mosec, "litserve": serve_by_litserve}[sys.argv[1]](sys.argv[2])

@@ -1,4 +1,6 @@
 """The results of a measurement on the GPU, as Markdown."""
+import statistics
+
 import report
 
 
@@ -26,7 +28,7 @@ def _loads(name, runs, best):
         share = f"{run['rows_per_second'] / best:.0%}" if best else "–"
         failed = run["failed"]["count"] + sum(run["broken"].values())
         rows.append([name, clients, _rate(run["rows_per_second"]), share, f"{run['latency']['p50_ms']:.1f}",
-                     f"{run['latency']['p99_ms']:.1f}", run["wrong"], failed])
+                     f"{run['latency']['p99_ms']:.1f}", _utilization(run.get("gpu_utilization")), run["wrong"], failed])
     return rows
 
 
@@ -38,13 +40,20 @@ def _served(results):
     for step, found, limit in [
             ("served", results.get("served"), best), ("flask", results.get("flask"), best),
             ("python", results.get("python"), _best(limits.get("resnet50"))),
+            ("peer", results.get("peers"), _best(limits.get("resnet50"))),
             ("BERT, python", texts.get("python"), _best(limits.get("bert"))),
             ("BERT, onnx", texts.get("onnx"), _best(limits.get("bert")))]:
         for name, runs in (found or {}).items():
             if isinstance(runs, list) and runs and isinstance(runs[0], dict) and "latency" in runs[0]:
                 rows += _loads(f"{step}, {name}", runs, limit)
-    head = ["server", "clients", "rows/s", "relative to the bare loop", "p50 ms", "p99 ms", "wrong", "failed"]
+    head = ["server", "clients", "rows/s", "relative to the bare loop", "p50 ms", "p99 ms", "GPU busy", "wrong", "failed"]
     return report.table(head, rows) if rows else ""
+
+
+def _utilization(percents):
+    """The median without the warm-up; NVML reports the share of time in which a kernel ran."""
+    percents = (percents or [])[len(percents or []) // 4:]
+    return f"{statistics.median(percents):.0f} %" if percents else ""
 
 
 def _best(runs):

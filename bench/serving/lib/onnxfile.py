@@ -2,12 +2,14 @@
 
 The models of the comparison must be the same bytes on every machine and must not depend on a package's version, and the GPU
 machine may not have the `onnx` package. Only what these models use is supported: tensors as raw bytes or in other
-files, nodes with integer, float and list attributes, inputs and outputs with named or fixed dimensions.
+files, nodes of ONNX and of ONNX Runtime with integer, float and list attributes, inputs and outputs with named or fixed dimensions.
 """
 import struct
 
-FLOAT, INT64, FLOAT16 = 1, 7, 10
+FLOAT, INT32, INT64, FLOAT16 = 1, 6, 7, 10
 OPSET, IR_VERSION = 17, 8
+# The operators of ONNX Runtime itself, such as fused attention.
+RUNTIME_DOMAIN, RUNTIME_OPSET = "com.microsoft", 1
 
 
 def _varint(value):
@@ -49,10 +51,10 @@ def _attribute(name, value):
     return head + b"".join(_whole(8, item) for item in value) + _whole(20, 7)
 
 
-def node(operator, inputs, outputs, **attributes):
+def node(operator, inputs, outputs, domain="", **attributes):
     """One operator."""
     return (b"".join(_block(1, name) for name in inputs) + b"".join(_block(2, name) for name in outputs)
-            + _block(3, outputs[0]) + _block(4, operator)
+            + _block(3, outputs[0]) + _block(4, operator) + _block(7, domain)
             + b"".join(_block(5, _attribute(key, value)) for key, value in attributes.items()))
 
 
@@ -67,5 +69,6 @@ def model(name, nodes, constants, inputs, outputs):
     graph = (b"".join(_block(1, item) for item in nodes) + _block(2, name)
              + b"".join(_block(5, item) for item in constants)
              + b"".join(_block(11, item) for item in inputs) + b"".join(_block(12, item) for item in outputs))
-    operators = _block(8, _block(1, "") + _whole(2, OPSET))
+    operators = b"".join(_block(8, _block(1, domain) + _whole(2, version))
+                         for domain, version in (("", OPSET), (RUNTIME_DOMAIN, RUNTIME_OPSET)))
     return _whole(1, IR_VERSION) + _block(2, "cudock bench") + _block(7, graph) + operators
