@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn figures_have_three_digits_or_groups_of_three() {
-        for (time, text) in [(0.0421, "0.042 ms"), (9.994, "9.99 ms"), (30.45, "30.4 ms"), (1234.0, "1.23 s")] {
+        for (time, text) in [(0.0421, "0.042 ms"), (9.994, "9.99 ms"), (30.45, "30.4 ms"), (1234.0, "1.23 s")]
+        {
             assert_eq!(milliseconds(time), text);
         }
         for (value, text) in [(0.0, "0"), (12.34, "12.3"), (12.0, "12"), (11_850.4, "11,850")] {

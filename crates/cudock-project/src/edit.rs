@@ -36,7 +36,10 @@ pub fn edit_serve(
         match (existing, value) {
             (Some((_, old)), Some(value)) => edits.push((old.span(), value.clone())),
             (Some((name, old)), None) => {
-                edits.push((line_start(text, name.span().start)..line_end(text, old.span().end), String::new()));
+                edits.push((
+                    line_start(text, name.span().start)..line_end(text, old.span().end),
+                    String::new(),
+                ));
             }
             (None, Some(value)) => added.push_str(&format!("{key} = {value}\n")),
             (None, None) => {}
@@ -104,9 +107,8 @@ fn verify(
     edited: &str,
     changes: &[(&str, Option<String>)],
 ) -> Result<(), ProjectError> {
-    let table = |text: &str| {
-        toml::from_str::<Table>(text).map_err(|error| ProjectError::parse(path, text, &error))
-    };
+    let table =
+        |text: &str| toml::from_str::<Table>(text).map_err(|error| ProjectError::parse(path, text, &error));
     let (mut expected, actual) = (table(text)?, table(edited)?);
     let serve = expected.entry(SERVE).or_insert_with(|| Table::new().into());
     if let Some(serve) = serve.as_table_mut() {
@@ -151,7 +153,11 @@ mod tests {
                 "[serve] # all\nlanes = 2 # one\nmax_batch = 64\npreferred = [1, 8]\n\n# next\n[serve.try]\n\
                  range = [0, 16]\n",
             ),
-            ("[serve.try]\nrange = [0, 1]\n", &[lanes], "[serve.try]\nrange = [0, 1]\n\n[serve]\nlanes = 2\n"),
+            (
+                "[serve.try]\nrange = [0, 1]\n",
+                &[lanes],
+                "[serve.try]\nrange = [0, 1]\n\n[serve]\nlanes = 2\n",
+            ),
             (
                 "[serve]\npreferred = [\n  1, # one\n  8,\n]\nlanes = 3\n[lint]\n",
                 &[("preferred", None), ("lanes", None), ("nhwc", None)],

@@ -19,14 +19,14 @@ pub(crate) type Point = (f64, f64, char);
 pub(crate) fn terminal(points: &[Point], legend: &str, width: usize) -> Vec<String> {
     let width = width.saturating_sub(FIGURES + 2).max(20);
     let latencies = || points.iter().map(|point| point.0.max(1e-3));
-    let (low, high) =
-        (latencies().fold(f64::INFINITY, f64::min), latencies().fold(0.0, f64::max));
+    let (low, high) = (latencies().fold(f64::INFINITY, f64::min), latencies().fold(0.0, f64::max));
     let top = points.iter().map(|point| point.1).fold(0.0, f64::max);
     if points.is_empty() || top <= 0.0 {
         return Vec::new();
     }
     let range = (high / low).ln().max(1e-9);
-    let column = |latency: f64| ((latency.max(1e-3) / low).ln() / range * (width - 1) as f64).round() as usize;
+    let column =
+        |latency: f64| ((latency.max(1e-3) / low).ln() / range * (width - 1) as f64).round() as usize;
     let row = |rate: f64| ((1.0 - rate / top) * (HEIGHT - 1) as f64).round() as usize;
     let mut cells = vec![vec![' '; width]; HEIGHT];
     for (latency, rate, mark) in points {
@@ -37,7 +37,8 @@ pub(crate) fn terminal(points: &[Point], legend: &str, width: usize) -> Vec<Stri
     let mut lines: Vec<String> = Vec::new();
     for (index, cells) in cells.iter().enumerate() {
         let share = 1.0 - index as f64 / (HEIGHT - 1) as f64;
-        let figure = if index == 0 || index == HEIGHT - 1 { count((top * share).round()) } else { String::new() };
+        let figure =
+            if index == 0 || index == HEIGHT - 1 { count((top * share).round()) } else { String::new() };
         let text: String = cells.iter().collect();
         lines.push(format!("{figure:>FIGURES$} \u{2524}{text}").trim_end().to_owned());
     }

@@ -93,7 +93,8 @@ impl TuneReport {
         };
         let (current, best) = (input.search.current().map(run), input.search.best().map(run));
         let rate = |run: &Option<TunedRun>| run.as_ref().map(|run| run.measured.rows_per_second);
-        let gain = rate(&best).zip(rate(&current)).map(|(best, current)| best / current.max(f64::MIN_POSITIVE));
+        let gain =
+            rate(&best).zip(rate(&current)).map(|(best, current)| best / current.max(f64::MIN_POSITIVE));
         let trials = input.search.records().iter().map(|record| TrialReport {
             settings: settings(&record.trial.config),
             clients: record.trial.clients,
@@ -183,7 +184,9 @@ impl TuneReport {
         let mut measured: Vec<(&TrialReport, Measurement)> =
             self.trials.iter().filter_map(|trial| Some((trial, trial.measured?))).collect();
         let key = |run: &Measurement| (is_within(run), run.rows_per_second);
-        measured.sort_by(|one, other| key(&other.1).partial_cmp(&key(&one.1)).unwrap_or(std::cmp::Ordering::Equal));
+        measured.sort_by(|one, other| {
+            key(&other.1).partial_cmp(&key(&one.1)).unwrap_or(std::cmp::Ordering::Equal)
+        });
         for (trial, run) in measured {
             if rows.len() < SHOWN && !rows.iter().any(|(other, _)| other.settings == trial.settings) {
                 rows.push((trial, run));
@@ -212,7 +215,10 @@ impl TuneReport {
             run.map(|run| Curve { label, points: self.points(Some(run)) })
         };
         let curves: Vec<Curve<'_>> =
-            [curve("current", self.current.as_ref()), curve("best", self.best.as_ref())].into_iter().flatten().collect();
+            [curve("current", self.current.as_ref()), curve("best", self.best.as_ref())]
+                .into_iter()
+                .flatten()
+                .collect();
         throughput(&self.model, &curves, &self.points(None), self.target_p99_ms)
     }
 }

@@ -29,7 +29,7 @@ const MAX_SESSIONS: usize = 4;
 /// The value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum SettingValue {
+pub(crate) enum SettingValue {
     Count(usize),
     Counts(Vec<usize>),
     Switch(bool),
@@ -49,7 +49,7 @@ impl fmt::Display for SettingValue {
 }
 
 /// Settings by key.
-pub type SettingMap = BTreeMap<&'static str, SettingValue>;
+pub(crate) type SettingMap = BTreeMap<&'static str, SettingValue>;
 
 /// One setting to search, as `KEY` or `KEY=VALUE,VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl ServeAxis {
 }
 
 /// The axes for one model, and what its `cudock.toml` has now.
-pub struct ServeSpace {
+pub(crate) struct ServeSpace {
     axes: Vec<ServeAxis>,
     /// The settings that result from the file.
     current: SettingMap,
@@ -101,15 +101,15 @@ pub struct ServeSpace {
 
 /// What decides which settings are searched.
 #[derive(Clone, Debug)]
-pub struct TunedModel {
-    pub is_python: bool,
+pub(crate) struct TunedModel {
+    pub(crate) is_python: bool,
     /// The options in `cudock.toml`, with the device resolved.
-    pub options: ServeOptions,
-    pub processors: usize,
+    pub(crate) options: ServeOptions,
+    pub(crate) processors: usize,
 }
 
 impl ServeSpace {
-    pub fn new(model: &TunedModel, filters: &[AxisFilter]) -> Result<Self, TuneSpaceError> {
+    pub(crate) fn new(model: &TunedModel, filters: &[AxisFilter]) -> Result<Self, TuneSpaceError> {
         let options = &model.options;
         let current = values_of(model, options)?;
         let untuned = ServeOptions {
@@ -125,7 +125,8 @@ impl ServeSpace {
             ..options.clone()
         };
         let default = values_of(model, &untuned)?;
-        let value = |map: &SettingMap, key: &str| map.get(key).cloned().unwrap_or(SettingValue::Switch(false));
+        let value =
+            |map: &SettingMap, key: &str| map.get(key).cloned().unwrap_or(SettingValue::Switch(false));
         let mut axes: Vec<ServeAxis> = candidates(model)
             .into_iter()
             .map(|(key, values, guess)| ServeAxis {
@@ -154,12 +155,13 @@ impl ServeSpace {
     }
 
     /// The space as the search sees it.
-    pub fn space(&self) -> Space {
+    pub(crate) fn space(&self) -> Space {
         let config = |value: fn(&ServeAxis) -> &SettingValue| {
             Config(self.axes.iter().map(|axis| axis.index(value(axis))).collect())
         };
         let current = config(|axis| &axis.current);
-        let guess = Some(config(|axis| if axis.values.contains(&axis.guess) { &axis.guess } else { &axis.current }));
+        let guess =
+            Some(config(|axis| if axis.values.contains(&axis.guess) { &axis.guess } else { &axis.current }));
         let is_ordered = |axis: &ServeAxis| matches!(axis.current, SettingValue::Count(_));
         let axes = self
             .axes
@@ -171,7 +173,7 @@ impl ServeSpace {
     }
 
     /// Rows in flight that keep the current settings busy: one batch for each lane, and one that waits.
-    pub fn busy_rows(&self) -> usize {
+    pub(crate) fn busy_rows(&self) -> usize {
         let count = |key: &str| match self.current.get(key) {
             Some(SettingValue::Count(count)) => *count,
             _ => 1,
@@ -194,7 +196,8 @@ impl ServeSpace {
             Some(SettingValue::Count(count)) => *count,
             _ => 1,
         };
-        let within = |sizes: &[usize]| sizes.iter().copied().filter(|size| *size <= max_batch).collect::<Vec<_>>();
+        let within =
+            |sizes: &[usize]| sizes.iter().copied().filter(|size| *size <= max_batch).collect::<Vec<_>>();
         let own = within(&self.preferred);
         if !own.is_empty() {
             return own;
@@ -207,10 +210,11 @@ impl ServeSpace {
     }
 
     /// The settings of a combination that differ from the defaults.
-    pub fn settings(&self, config: &Config) -> SettingMap {
+    pub(crate) fn settings(&self, config: &Config) -> SettingMap {
         let mut settings = SettingMap::new();
         for (index, axis) in self.axes.iter().enumerate() {
-            if let Some(value) = axis.values.get(config.value(index)).filter(|value| **value != axis.default) {
+            if let Some(value) = axis.values.get(config.value(index)).filter(|value| **value != axis.default)
+            {
                 settings.insert(axis.key, value.clone());
             }
         }
@@ -222,8 +226,9 @@ impl ServeSpace {
     }
 
     /// The changes to `[serve]` that make the current settings those of a combination.
-    pub fn changes(&self, config: &Config) -> Vec<(&'static str, Option<String>)> {
-        let is_current = |(index, axis): (usize, &ServeAxis)| config.value(index) == axis.index(&axis.current);
+    pub(crate) fn changes(&self, config: &Config) -> Vec<(&'static str, Option<String>)> {
+        let is_current =
+            |(index, axis): (usize, &ServeAxis)| config.value(index) == axis.index(&axis.current);
         if self.axes.iter().enumerate().all(is_current) {
             return Vec::new();
         }
@@ -247,7 +252,7 @@ impl ServeSpace {
 
 /// A space that cannot be built.
 #[derive(Debug, thiserror::Error)]
-pub enum TuneSpaceError {
+pub(crate) enum TuneSpaceError {
     #[error(transparent)]
     Usage(#[from] UsageError),
     #[error(transparent)]
@@ -355,12 +360,15 @@ fn apply_filters(axes: &mut Vec<ServeAxis>, filters: &[AxisFilter]) -> Result<()
         let parse = |text: &String| {
             let named = axis.values.iter().find(|value| value.to_string().trim_matches('"') == text);
             let count = || match axis.current {
-                SettingValue::Count(_) => text.parse().ok().filter(|count| *count > 0).map(SettingValue::Count),
+                SettingValue::Count(_) => {
+                    text.parse().ok().filter(|count| *count > 0).map(SettingValue::Count)
+                }
                 _ => None,
             };
-            named.cloned().or_else(count).ok_or_else(|| {
-                UsageError::new(format!("invalid value `{text}` of {}", axis.key))
-            })
+            named
+                .cloned()
+                .or_else(count)
+                .ok_or_else(|| UsageError::new(format!("invalid value `{text}` of {}", axis.key)))
         };
         if !filter.values.is_empty() {
             let values = filter.values.iter().map(parse).collect::<Result<Vec<_>, _>>()?;

@@ -69,7 +69,10 @@ impl ServerProcess {
         let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
         let process = Self { child, lines };
         if let Some(stderr) = stderr {
-            thread::Builder::new().name("server log".to_owned()).spawn(|| read_log(stderr, sender)).map_err(failed)?;
+            thread::Builder::new()
+                .name("server log".to_owned())
+                .spawn(|| read_log(stderr, sender))
+                .map_err(failed)?;
         }
         if let Some(mut stdin) = stdin {
             // A server that ended at once says why in its log.
@@ -79,7 +82,11 @@ impl ServerProcess {
     }
 
     /// Waits for the line that says that models are loaded; returns the server's URL.
-    fn wait_until_ready(&mut self, deadline: Instant, interrupted: &AtomicBool) -> Result<String, TrialError> {
+    fn wait_until_ready(
+        &mut self,
+        deadline: Instant,
+        interrupted: &AtomicBool,
+    ) -> Result<String, TrialError> {
         let mut url = None;
         let mut error = None;
         loop {
@@ -148,7 +155,8 @@ mod tests {
     #[test]
     fn a_server_is_ready_when_it_says_so() {
         let minute = Duration::from_secs(60);
-        let ready = "read line; echo \"listening on http://127.0.0.1:1/$line\" >&2; echo 'ready m: open' >&2; cat";
+        let ready =
+            "read line; echo \"listening on http://127.0.0.1:1/$line\" >&2; echo 'ready m: open' >&2; cat";
         assert_eq!(start(ready, minute, false).unwrap(), "http://127.0.0.1:1/[serve]");
         for (script, reason) in [
             ("echo 'hello' >&2; echo 'error: out of memory' >&2; echo 'hint: none' >&2", "out of memory"),

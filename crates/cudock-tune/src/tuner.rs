@@ -21,7 +21,7 @@ use crate::serve_space::{AxisFilter, ServeSpace, TuneSpaceError, TunedModel};
 use crate::trial_server::{TrialError, TrialServer};
 
 /// The default time of a search, of one measurement, and of the warm-up before it.
-pub const TIME: Duration = Duration::from_secs(180);
+const TIME: Duration = Duration::from_secs(180);
 const DURATION: Duration = Duration::from_secs(1);
 const WARM_UP: Duration = Duration::from_millis(300);
 /// The first requests of a server have batch sizes that its engine has not seen.
@@ -101,7 +101,9 @@ impl Report for TuneError {
             Self::Settings(error) => error.hints(),
             Self::Project(error) => error.hints(),
             Self::File(_) | Self::Load(_) => Vec::new(),
-            Self::Serve { path, .. } => vec![format!("`cudock serve {}` shows the whole log", path.display())],
+            Self::Serve { path, .. } => {
+                vec![format!("`cudock serve {}` shows the whole log", path.display())]
+            }
         }
     }
 }
@@ -116,7 +118,8 @@ pub fn tune(
     let manifest = TunedManifest::open(options.path, options.is_written)?;
     let (source, file) = locate_models(options.path, None)?;
     if let ModelSource::Directory(directory) = &source {
-        let message = format!("{} is a directory of models, and settings are those of one", directory.display());
+        let message =
+            format!("{} is a directory of models, and settings are those of one", directory.display());
         return Err(UsageError::new(message).hint("name a model file, or a project with a model").into());
     }
     let device = options.device.or(file.device).unwrap_or_default().resolve(cudock_host::has_gpu);
@@ -281,7 +284,10 @@ impl Tuner<'_> {
         trial: &Trial,
         limit: Duration,
     ) -> (Result<Measurement, TrialError>, Option<Duration>) {
-        let is_up = self.servers.iter_mut().position(|(config, server)| *config == trial.config && server.is_running());
+        let is_up = self
+            .servers
+            .iter_mut()
+            .position(|(config, server)| *config == trial.config && server.is_running());
         let start = match is_up {
             Some(_) => None,
             None => match self.start(trial, limit) {
@@ -301,9 +307,8 @@ impl Tuner<'_> {
         let changes = self.space.changes(&trial.config);
         let text = edit_serve(&self.manifest.path, &self.manifest.text, &changes)
             .map_err(|error| TrialError::Failed(error.to_string()))?;
-        let attempt = || {
-            TrialServer::start((self.serve)(), &text, &self.options.requests, limit, self.interrupted)
-        };
+        let attempt =
+            || TrialServer::start((self.serve)(), &text, &self.options.requests, limit, self.interrupted);
         let server = match attempt() {
             // Several servers may need more memory than the device has.
             Err(TrialError::Failed(_)) if !self.servers.is_empty() => {

@@ -130,7 +130,8 @@ impl Search {
     }
 
     fn best_of(&self, is_meant: impl Fn(&Config) -> bool) -> Option<Best> {
-        let meant = self.records.iter().filter(|record| !record.trial.is_final && is_meant(&record.trial.config));
+        let meant =
+            self.records.iter().filter(|record| !record.trial.is_final && is_meant(&record.trial.config));
         let mut best: Option<(Score, Best)> = None;
         for record in meant {
             let Ok(measured) = record.outcome else { continue };
@@ -379,7 +380,10 @@ impl Search {
         let mut finalists: Vec<(Config, usize)> = Vec::new();
         for (score, trial) in standings {
             let is_in = score != Score::Failed && score.ratio(highest) >= FINALIST_SHARE;
-            if is_in && finalists.len() < FINALISTS && !finalists.iter().any(|(config, _)| *config == trial.config) {
+            if is_in
+                && finalists.len() < FINALISTS
+                && !finalists.iter().any(|(config, _)| *config == trial.config)
+            {
                 finalists.push((trial.config.clone(), trial.clients));
             }
         }

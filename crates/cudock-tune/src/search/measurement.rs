@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn latency_within_the_target_comes_before_throughput() {
-        let run = |rows_per_second, p99_ms, errors| Measurement { rows_per_second, p50_ms: 1.0, p99_ms, errors };
+        let run =
+            |rows_per_second, p99_ms, errors| Measurement { rows_per_second, p50_ms: 1.0, p99_ms, errors };
         let target = Some(Duration::from_millis(20));
         let ranking = [
             run(0.0, 0.0, 0.0),

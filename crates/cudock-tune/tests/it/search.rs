@@ -7,8 +7,14 @@ use cudock_tune::search::{Ladder, SearchSettings, Trial};
 use crate::surface::Surface;
 
 const BUDGET: Duration = Duration::from_secs(180);
-const GPU_GUESS: &[(&str, f64)] =
-    &[("graphs", 1.0), ("precision", 1.0), ("nhwc", 1.0), ("lanes", 3.0), ("max_batch", 128.0), ("sessions", 1.0)];
+const GPU_GUESS: &[(&str, f64)] = &[
+    ("graphs", 1.0),
+    ("precision", 1.0),
+    ("nhwc", 1.0),
+    ("lanes", 3.0),
+    ("max_batch", 128.0),
+    ("sessions", 1.0),
+];
 
 fn settings(target_p99: Option<Duration>) -> SearchSettings {
     SearchSettings {

@@ -14,9 +14,8 @@ use crate::serve_support::server::{Stage, children, eventually, signal};
 use crate::support::{code, json, schema, shown};
 
 /// Measurements as short as they can be, on the CPU.
-const SHORT: [&str; 10] = [
-    "--device", "cpu", "--offline", "--duration", "100ms", "--warm-up", "20ms", "-c", "4,16", "--threads=1",
-];
+const SHORT: [&str; 10] =
+    ["--device", "cpu", "--offline", "--duration", "100ms", "--warm-up", "20ms", "-c", "4,16", "--threads=1"];
 
 const MANIFEST: &str = "\
 name = 'digits'
@@ -47,7 +46,8 @@ fn digits() -> Option<Stage> {
 #[test]
 fn settings_that_are_written_are_served() {
     let Some(stage) = digits() else { return };
-    let words = ["--axis", "max_batch=2,64", "--axis", "lanes=1,2", "--time", "20s", "--write", "--format", "json"];
+    let words =
+        ["--axis", "max_batch=2,64", "--axis", "lanes=1,2", "--time", "20s", "--write", "--format", "json"];
     let output = tune(&stage, "digits", &words);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let report = json(&output);
@@ -58,7 +58,10 @@ fn settings_that_are_written_are_served() {
     assert!(trials.iter().all(|trial| trial["error"].is_null()), "{report}");
 
     let text = fs::read_to_string(stage.path("digits/cudock.toml")).unwrap();
-    assert!(text.starts_with("name = 'digits'\n") && text.ends_with("\n[serve.try]\nrange = [0, 16]\n"), "{text}");
+    assert!(
+        text.starts_with("name = 'digits'\n") && text.ends_with("\n[serve.try]\nrange = [0, 16]\n"),
+        "{text}"
+    );
     assert_eq!(report["written"], text != MANIFEST);
     let serve = Project::open(&stage.path("digits")).unwrap().manifest.serve;
     let best = &report["best"]["settings"];
@@ -117,7 +120,10 @@ fn a_model_that_cannot_be_served_is_an_error_with_the_reason() {
     let output = tune(&stage, "text.onnx", &[]);
     assert_eq!(code(&output), 3, "{}", shown(&output));
     let text = shown(&output);
-    assert!(text.contains("cannot serve text.onnx: ") && text.contains("hint: `cudock serve text.onnx`"), "{text}");
+    assert!(
+        text.contains("cannot serve text.onnx: ") && text.contains("hint: `cudock serve text.onnx`"),
+        "{text}"
+    );
     for (words, problem) in [
         (["--tune", "missing.onnx"], "missing.onnx not found"),
         (["--tune", "."], "is a directory of models"),
@@ -128,14 +134,19 @@ fn a_model_that_cannot_be_served_is_an_error_with_the_reason() {
     }
     let output = tune(&stage, "text.onnx", &["--axis", "nhwc"]);
     assert_eq!(code(&output), 2, "{}", shown(&output));
-    assert!(shown(&output).contains("hint: name `threads`, `lanes`, `max_batch` or `sessions`"), "{}", shown(&output));
+    assert!(
+        shown(&output).contains("hint: name `threads`, `lanes`, `max_batch` or `sessions`"),
+        "{}",
+        shown(&output)
+    );
 }
 
 #[test]
 fn an_interrupted_search_ends_its_server_and_reports() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
-    let words = [&["bench", "--tune", "double.onnx", "--time", "10m", "--format", "json"], &SHORT[..]].concat();
+    let words =
+        [&["bench", "--tune", "double.onnx", "--time", "10m", "--format", "json"], &SHORT[..]].concat();
     let mut command = stage.command(&words);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut progress = BufReader::new(child.stderr.take().unwrap()).lines();
