@@ -76,8 +76,6 @@ struct ServeAxis {
     /// The value without the key.
     default: SettingValue,
     current: SettingValue,
-    /// The value of the first guess.
-    guess: SettingValue,
 }
 
 impl ServeAxis {

@@ -4,6 +4,7 @@
 //! short measurements, each at the load that suits it, and only the best are measured for longer, one after the other in
 //! several rounds.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::history::{Pause, Record, Replay, Trial};
@@ -15,6 +16,8 @@ use super::space::{Config, Space};
 const GAIN: f64 = 0.01;
 /// A combination below this share of the best at the same load is not tried at others.
 const HOPELESS: f64 = 0.8;
+/// The same if it differs only in settings that do not change how many clients it needs.
+const HOPELESS_ALIKE: f64 = 0.97;
 /// Finalists, the share of the best they must have, and how often each is measured.
 const FINALISTS: usize = 3;
 const FINALIST_SHARE: f64 = 0.9;
@@ -68,6 +71,33 @@ pub struct Best {
     pub config: Config,
     pub clients: usize,
     pub measured: Measurement,
+}
+
+/// What a search knows while it goes on.
+struct Progress {
+    best: Standing,
+    /// For each change of one setting its last effect: the axis, the value before and after, and the ratio of the scores.
+    effects: BTreeMap<(usize, usize, usize), f64>,
+}
+
+impl Progress {
+    /// Remembers the effect of a single change.
+    fn learn(&mut self, tried: &Standing) {
+        let mut differences = tried.config.differences(&self.best.config);
+        if let (Some(axis), None) = (differences.next(), differences.next()) {
+            let (before, after) = (self.best.config.value(axis), tried.config.value(axis));
+            let ratio = tried.score.ratio(self.best.score);
+            self.effects.insert((axis, before, after), ratio);
+            self.effects.insert((axis, after, before), 1.0 / ratio.max(f64::MIN_POSITIVE));
+        }
+    }
+
+    /// The share of the best score that a combination would have if its changes acted independently.
+    fn expected_share(&self, config: &Config) -> f64 {
+        let best = &self.best.config;
+        let effect = |axis| self.effects.get(&(axis, best.value(axis), config.value(axis)));
+        config.differences(best).map(|axis| effect(axis).copied().unwrap_or(FINALIST_SHARE)).product()
+    }
 }
 
 impl Search {
@@ -146,21 +176,27 @@ impl Search {
 
     /// Changes one setting at a time while that helps, then two at a time.
     fn explore(&self, replay: &mut Replay<'_>) -> Result<(), Pause> {
-        let mut best = self.climb(replay, &self.space.current, None)?;
-        let guess = self.space.guess.as_ref().filter(|guess| (self.space.is_valid)(guess));
-        if let Some(guess) = guess.filter(|guess| **guess != self.space.current) {
-            best = self.better(replay, best, guess)?;
+        let best = self.climb(replay, &self.space.current, None)?;
+        let mut progress = Progress { best, effects: BTreeMap::new() };
+        for guess in &self.space.guesses {
+            if (self.space.is_valid)(guess) && self.is_new(replay, guess) {
+                self.attempt(replay, &mut progress, guess)?;
+            }
         }
         loop {
-            let before = best.config.clone();
-            for axis in 0..self.space.axes.len() {
-                best = self.search_axis(replay, best, axis)?;
+            let before = progress.best.config.clone();
+            for (axis, shape) in self.space.axes.iter().enumerate() {
+                if shape.is_ordered {
+                    self.walk_axis(replay, &mut progress, axis)?;
+                } else {
+                    self.scan_axis(replay, &mut progress, axis, shape.values)?;
+                }
             }
-            if best.config != before {
+            if progress.best.config != before {
                 continue;
             }
-            let Some(pair) = self.most_promising_pair(replay, &best) else { return Ok(()) };
-            best = self.better(replay, best, &pair)?;
+            let Some(pair) = self.most_promising(replay, &progress) else { return Ok(()) };
+            self.attempt(replay, &mut progress, &pair)?;
         }
     }
 
@@ -173,70 +209,76 @@ impl Search {
         Ok(())
     }
 
-    /// The better of the best so far and another combination.
-    fn better(&self, replay: &mut Replay<'_>, best: Standing, config: &Config) -> Result<Standing, Pause> {
-        let tried = self.climb(replay, config, Some(&best))?;
-        Ok(if tried.beats(&best) { tried } else { best })
-    }
-
-    fn search_axis(
+    /// Tries a combination; returns whether it is the best now.
+    fn attempt(
         &self,
         replay: &mut Replay<'_>,
-        mut best: Standing,
-        axis: usize,
-    ) -> Result<Standing, Pause> {
-        let Some(shape) = self.space.axes.get(axis) else { return Ok(best) };
-        if !shape.is_ordered {
-            for value in 0..shape.values {
-                let config = best.config.with(axis, value);
-                if (self.space.is_valid)(&config) && self.is_new(replay, &config) {
-                    best = self.better(replay, best, &config)?;
-                }
-            }
-            return Ok(best);
+        progress: &mut Progress,
+        config: &Config,
+    ) -> Result<bool, Pause> {
+        let tried = self.climb(replay, config, Some(&progress.best))?;
+        progress.learn(&tried);
+        let is_better = tried.beats(&progress.best);
+        if is_better {
+            progress.best = tried;
         }
-        for step in [1, -1] {
-            let first = best.config.clone();
-            while let Some(config) = self.space.moved(&best.config, axis, step) {
-                if !self.is_new(replay, &config) {
-                    break;
-                }
-                let next = self.better(replay, best.clone(), &config)?;
-                if next.config == best.config {
-                    break;
-                }
-                best = next;
+        Ok(is_better)
+    }
+
+    /// Tries every value of an axis.
+    fn scan_axis(
+        &self,
+        replay: &mut Replay<'_>,
+        progress: &mut Progress,
+        axis: usize,
+        values: usize,
+    ) -> Result<(), Pause> {
+        for value in 0..values {
+            let config = progress.best.config.with(axis, value);
+            if (self.space.is_valid)(&config) && self.is_worthwhile(replay, progress, &config) {
+                self.attempt(replay, progress, &config)?;
             }
-            if best.config != first {
+        }
+        Ok(())
+    }
+
+    /// Goes along an axis while that helps, in the direction in which it does.
+    fn walk_axis(&self, replay: &mut Replay<'_>, progress: &mut Progress, axis: usize) -> Result<(), Pause> {
+        for step in [1, -1] {
+            let mut has_moved = false;
+            while let Some(config) = self.space.moved(&progress.best.config, axis, step) {
+                if !self.is_worthwhile(replay, progress, &config)
+                    || !self.attempt(replay, progress, &config)?
+                {
+                    break;
+                }
+                has_moved = true;
+            }
+            if has_moved {
                 break;
             }
         }
-        Ok(best)
+        Ok(())
     }
 
     fn is_new(&self, replay: &Replay<'_>, config: &Config) -> bool {
         !replay.has_tried(config) && !replay.is_avoided(config)
     }
 
-    /// The untried combination of two changes, or of one change twice as far, whose single changes came nearest to the
-    /// best.
-    fn most_promising_pair(&self, replay: &Replay<'_>, best: &Standing) -> Option<Config> {
-        let share_of = |config: &Config| {
-            let records = replay.seen().iter().filter(|record| record.trial.config == *config);
-            let scores = records.map(|record| record.score(self.settings.target_p99));
-            scores.map(|score| score.ratio(best.score)).max_by(f64::total_cmp)
-        };
-        let single: Vec<(usize, usize, f64)> = (0..self.space.axes.len())
-            .flat_map(|axis| {
-                let values = 0..self.space.axes.get(axis).map_or(0, |shape| shape.values);
-                values.map(move |value| (axis, value))
-            })
-            .filter(|(axis, value)| best.config.value(*axis) != *value)
-            // A combination that is valid only with another change has no record of its own.
-            .map(|(axis, value)| {
-                (axis, value, share_of(&best.config.with(axis, value)).unwrap_or(FINALIST_SHARE))
-            })
-            .collect();
+    /// Whether a combination is new and its change was not clearly bad before, beside other settings.
+    fn is_worthwhile(&self, replay: &Replay<'_>, progress: &Progress, config: &Config) -> bool {
+        progress.expected_share(config) > FINALIST_SHARE - GAIN && self.is_new(replay, config)
+    }
+
+    /// The untried combination of two changes, or of one that is further away, that is expected to come nearest to the best.
+    fn most_promising(&self, replay: &Replay<'_>, progress: &Progress) -> Option<Config> {
+        let best = &progress.best.config;
+        let mut single: Vec<(usize, usize, f64)> = Vec::new();
+        for (axis, shape) in self.space.axes.iter().enumerate() {
+            for value in (0..shape.values).filter(|value| *value != best.value(axis)) {
+                single.push((axis, value, progress.expected_share(&best.with(axis, value))));
+            }
+        }
         let mut candidates: Vec<(f64, [(usize, usize); 2])> = Vec::new();
         for (index, &(axis, value, share)) in single.iter().enumerate() {
             candidates.push((share, [(axis, value); 2]));
@@ -250,7 +292,7 @@ impl Search {
         // The sort is stable: of several equal ones, the first has the axes that matter more.
         candidates.sort_by(|one, other| other.0.total_cmp(&one.0));
         let changed = |[(axis, value), (other, other_value)]: [(usize, usize); 2]| {
-            best.config.with(axis, value).with(other, other_value)
+            best.with(axis, value).with(other, other_value)
         };
         candidates
             .into_iter()
@@ -268,7 +310,16 @@ impl Search {
         let ladder = &self.settings.ladder;
         let first = best_so_far.map_or_else(|| ladder.nearest(self.settings.first_clients), |best| best.rung);
         let mut best = self.measure(replay, config, first, best_so_far)?;
-        let hopeless = best_so_far.map_or(0.0, |other| other.rows_per_second * HOPELESS);
+        let hopeless = best_so_far.map_or(0.0, |other| {
+            let needs_other_load =
+                |axis: usize| self.space.axes.get(axis).is_some_and(|shape| shape.is_ordered);
+            let share = if config.differences(&other.config).any(needs_other_load) {
+                HOPELESS
+            } else {
+                HOPELESS_ALIKE
+            };
+            other.rows_per_second * share
+        });
         if best.score == Score::Failed || best.rows_per_second < hopeless {
             return Ok(best);
         }

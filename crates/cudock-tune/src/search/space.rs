@@ -36,8 +36,8 @@ pub struct Space {
     pub axes: Vec<AxisShape>,
     /// The first combination, which must work.
     pub current: Config,
-    /// A combination that is expected to be good.
-    pub guess: Option<Config>,
+    /// Combinations that are tried next, because one of them is usually good.
+    pub guesses: Vec<Config>,
     pub is_valid: Box<dyn Fn(&Config) -> bool>,
 }
 
@@ -76,7 +76,7 @@ mod tests {
         let space = Space {
             axes: vec![axis(3), axis(2)],
             current: Config(vec![0, 0]),
-            guess: None,
+            guesses: Vec::new(),
             is_valid: Box::new(|config| config.0 != [2, 1]),
         };
         let config = Config(vec![1, 1]);
