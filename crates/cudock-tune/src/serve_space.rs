@@ -20,6 +20,11 @@ use crate::search::{AxisShape, Config, Space};
 /// Row counts for padding and CUDA graphs, unless the user has set others: those that occur when a server is not full.
 /// More would take longer to capture than they gain.
 const PREFERRED: [usize; 6] = [1, 8, 32, 64, 128, 256];
+/// How preferred sizes are used: not at all, for padding, or for padding and CUDA graphs. The names of the last two are keys.
+const PREFERRED_KEY: &str = "preferred";
+const NONE: &str = "none";
+const PAD_ROWS: &str = "pad_rows";
+const GRAPHS: &str = "graphs";
 /// Lanes of a GPU engine that are tried; Python models gain from more, since filling a lane takes Python's lock.
 const GPU_LANES: [usize; 7] = [1, 2, 3, 4, 6, 8, 10];
 /// Most lanes and sessions of a CPU engine that are tried.
@@ -127,12 +132,11 @@ impl ServeSpace {
             |map: &SettingMap, key: &str| map.get(key).cloned().unwrap_or(SettingValue::Switch(false));
         let mut axes: Vec<ServeAxis> = candidates(model)
             .into_iter()
-            .map(|(key, values, guess)| ServeAxis {
+            .map(|(key, values)| ServeAxis {
                 key,
                 values,
                 default: value(&default, key),
                 current: value(&current, key),
-                guess,
             })
             .collect();
         apply_filters(&mut axes, filters)?;
@@ -154,12 +158,8 @@ impl ServeSpace {
 
     /// The space as the search sees it.
     pub(crate) fn space(&self) -> Space {
-        let config = |value: fn(&ServeAxis) -> &SettingValue| {
-            Config(self.axes.iter().map(|axis| axis.index(value(axis))).collect())
-        };
-        let current = config(|axis| &axis.current);
-        let guess =
-            Some(config(|axis| if axis.values.contains(&axis.guess) { &axis.guess } else { &axis.current }));
+        let current = self.config(&[]);
+        let guesses = self.guesses();
         let is_ordered = |axis: &ServeAxis| matches!(axis.current, SettingValue::Count(_));
         let axes = self
             .axes
@@ -167,7 +167,40 @@ impl ServeSpace {
             .map(|axis| AxisShape { values: axis.values.len(), is_ordered: is_ordered(axis) })
             .collect();
         let rules = Rules::new(self, &current);
-        Space { axes, current, guess, is_valid: Box::new(move |config| rules.allow(config)) }
+        Space { axes, current, guesses, is_valid: Box::new(move |config| rules.allow(config)) }
+    }
+
+    /// The current combination with other values, as far as they are searched.
+    fn config(&self, changes: &[(&str, SettingValue)]) -> Config {
+        let index = |axis: &ServeAxis| {
+            let change = changes.iter().find(|(key, value)| *key == axis.key && axis.values.contains(value));
+            axis.index(change.map_or(&axis.current, |(_, value)| value))
+        };
+        Config(self.axes.iter().map(index).collect())
+    }
+
+    fn guesses(&self) -> Vec<Config> {
+        use SettingValue::{Count, Name, Switch};
+        if self.on_gpu {
+            let fast = [
+                (PREFERRED_KEY, Name(GRAPHS)),
+                ("precision", Name("fp16")),
+                ("nhwc", Switch(true)),
+                ("lanes", Count(3)),
+                ("max_batch", Count(128)),
+            ];
+            return vec![self.config(&fast)];
+        }
+        // The processors for one batch, for as many batches as possible, and what is between.
+        let threads = self.axes.iter().find(|axis| axis.key == "threads").map(|axis| axis.values.as_slice());
+        let split = |value: &SettingValue| match value {
+            Count(threads) => {
+                let lanes = (self.processors / (*threads).max(1)).max(1);
+                Some(self.config(&[("threads", Count(*threads)), ("lanes", Count(lanes))]))
+            }
+            _ => None,
+        };
+        threads.unwrap_or_default().iter().filter_map(split).collect()
     }
 
     /// Rows in flight that keep the current settings busy: one batch for each lane, and one that waits.
@@ -182,10 +215,6 @@ impl ServeSpace {
     fn value(&self, config: &Config, key: &str) -> Option<&SettingValue> {
         let axis = self.axes.iter().position(|axis| axis.key == key)?;
         self.axes.get(axis)?.values.get(config.value(axis))
-    }
-
-    fn is_on(&self, config: &Config, key: &str) -> bool {
-        self.value(config, key) == Some(&SettingValue::Switch(true))
     }
 
     /// The preferred sizes of a combination.
@@ -210,15 +239,19 @@ impl ServeSpace {
     /// The settings of a combination that differ from the defaults.
     pub(crate) fn settings(&self, config: &Config) -> SettingMap {
         let mut settings = SettingMap::new();
+        let mut needs_sizes = false;
         for (index, axis) in self.axes.iter().enumerate() {
-            if let Some(value) = axis.values.get(config.value(index)).filter(|value| **value != axis.default)
-            {
-                settings.insert(axis.key, value.clone());
+            match axis.values.get(config.value(index)).filter(|value| **value != axis.default) {
+                Some(SettingValue::Name(key)) if axis.key == PREFERRED_KEY => {
+                    settings.insert(key, SettingValue::Switch(true));
+                    needs_sizes = true;
+                }
+                Some(value) => drop(settings.insert(axis.key, value.clone())),
+                None => {}
             }
         }
-        let needs_sizes = self.is_on(config, "graphs") || self.is_on(config, "pad_rows");
         if needs_sizes || !self.preferred.is_empty() {
-            settings.insert("preferred", SettingValue::Counts(self.preferred(config)));
+            settings.insert(PREFERRED_KEY, SettingValue::Counts(self.preferred(config)));
         }
         settings
     }
@@ -232,17 +265,18 @@ impl ServeSpace {
         }
         let settings = self.settings(config);
         let mut changes = Vec::new();
-        for (index, axis) in self.axes.iter().enumerate() {
-            let written = self.written.get(axis.key);
-            let is_written = written.is_some() && written == axis.values.get(config.value(index));
-            let wanted = settings.get(axis.key);
-            if !is_written && wanted != written {
-                changes.push((axis.key, wanted.map(ToString::to_string)));
+        let has_preferred = self.axes.iter().any(|axis| axis.key == PREFERRED_KEY);
+        let uses = [GRAPHS, PAD_ROWS].into_iter().filter(|_| has_preferred);
+        let plain = self.axes.iter().map(|axis| axis.key).filter(|key| *key != PREFERRED_KEY);
+        for key in plain.chain(uses).chain([PREFERRED_KEY]) {
+            let (written, wanted) = (self.written.get(key), settings.get(key));
+            // A default that is written may stay.
+            let axis = self.axes.iter().find(|axis| axis.key == key);
+            let default = axis.map_or(SettingValue::Switch(false), |axis| axis.default.clone());
+            let is_same = written == wanted || (wanted.is_none() && written == Some(&default));
+            if !is_same {
+                changes.push((key, wanted.map(ToString::to_string)));
             }
-        }
-        let wanted = settings.get("preferred");
-        if wanted != self.written.get("preferred") {
-            changes.push(("preferred", wanted.map(ToString::to_string)));
         }
         changes
     }
@@ -259,7 +293,7 @@ pub(crate) enum TuneSpaceError {
 
 /// Which combinations are worth trying.
 struct Rules {
-    /// For each axis its key and the counts or switches of its values.
+    /// For each axis its key and the counts that are its values.
     axes: Vec<(&'static str, Vec<usize>)>,
     /// Most threads of all lanes on a CPU.
     max_threads: usize,
@@ -270,7 +304,6 @@ impl Rules {
     fn new(space: &ServeSpace, current: &Config) -> Self {
         let number = |value: &SettingValue| match value {
             SettingValue::Count(count) => *count,
-            SettingValue::Switch(is_on) => usize::from(*is_on),
             _ => 0,
         };
         let axes = space.axes.iter().map(|axis| (axis.key, axis.values.iter().map(number).collect()));
@@ -287,62 +320,53 @@ impl Rules {
             (Some(one), Some(other)) => one <= other,
             _ => true,
         };
-        let is_on = |key: &str| value(key) == Some(1);
-        // Fewer lanes than sessions count as equal, and graphs imply padding.
-        let is_distinct = is_within("sessions", "lanes") && !(is_on("graphs") && is_on("pad_rows"));
+        // Fewer lanes than sessions count as equal.
+        let is_distinct = is_within("sessions", "lanes");
         let threads = value("threads").unwrap_or(1).saturating_mul(value("lanes").unwrap_or(1));
         *config == self.current || (is_distinct && threads <= self.max_threads)
     }
 }
 
-/// Keys in the order of their expected effect, with the values to try and the first guess.
-fn candidates(model: &TunedModel) -> Vec<(&'static str, Vec<SettingValue>, SettingValue)> {
+/// Keys in the order of their expected effect, with the values to try.
+fn candidates(model: &TunedModel) -> Vec<(&'static str, Vec<SettingValue>)> {
     use SettingValue::{Count, Name, Switch};
     let counts = |values: &[usize]| values.iter().copied().map(Count).collect::<Vec<_>>();
-    let switch = |is_guessed| (vec![Switch(false), Switch(true)], Switch(is_guessed));
+    let names = |values: &[&'static str]| values.iter().copied().map(Name).collect::<Vec<_>>();
     let device = model.options.device.unwrap_or_default();
-    let precisions: &[&'static str] =
-        if model.is_python { &["fp32", "fp16", "bf16"] } else { &["fp32", "fp16"] };
-    let precisions: Vec<SettingValue> = precisions.iter().copied().map(Name).collect();
     let mut axes = Vec::new();
-    let mut add = |key, (values, guess)| axes.push((key, values, guess));
+    let mut add = |key, values| axes.push((key, values));
     if device.is_gpu() {
-        let has_graphs = device == DeviceChoice::Cuda;
-        if has_graphs {
-            add("graphs", switch(true));
-        }
-        add("precision", (precisions, Name("fp16")));
-        if has_graphs {
-            add("nhwc", switch(true));
+        let on_cuda = device == DeviceChoice::Cuda;
+        add(PREFERRED_KEY, names(if on_cuda { &[NONE, PAD_ROWS, GRAPHS] } else { &[NONE, PAD_ROWS] }));
+        add("precision", names(if model.is_python { &["fp32", "fp16", "bf16"] } else { &["fp32", "fp16"] }));
+        if on_cuda {
+            add("nhwc", vec![Switch(false), Switch(true)]);
         }
         let lanes = if model.is_python { GPU_LANES.len() } else { GPU_LANES.len() - 1 };
-        add("lanes", (counts(GPU_LANES.get(..lanes).unwrap_or_default()), Count(3)));
-        add("max_batch", (counts(&[16, 32, 64, 128, 256]), Count(128)));
-        if !model.is_python && has_graphs {
-            add("sessions", (counts(&[1, 2]), Count(1)));
+        add("lanes", counts(GPU_LANES.get(..lanes).unwrap_or_default()));
+        add("max_batch", counts(&[16, 32, 64, 128, 256]));
+        if !model.is_python && on_cuda {
+            add("sessions", counts(&[1, 2]));
         }
-        add("pad_rows", switch(false));
     } else {
         let powers = |most: usize| {
             let powers = (0..usize::BITS).map_while(|power| 1_usize.checked_shl(power));
             powers.take_while(|power| *power <= most).collect::<Vec<_>>()
         };
         let lanes = powers((model.processors * 2).min(MAX_CPU_LANES));
-        // Small models lose less to one thread for each of many batches than to many threads for one.
-        let guessed = powers(model.processors.min(MAX_CPU_LANES)).last().copied().unwrap_or(1);
         let mut threads = powers(model.processors);
         if threads.last() != Some(&model.processors) {
             threads.push(model.processors);
         }
-        add("threads", (counts(&threads), Count(1)));
-        add("lanes", (counts(&lanes), Count(guessed)));
-        add("max_batch", (counts(&[4, 8, 16, 32, 64, 128, 256]), Count(32)));
+        add("threads", counts(&threads));
+        add("lanes", counts(&lanes));
+        add("max_batch", counts(&[4, 8, 16, 32, 64, 128, 256]));
         if !model.is_python {
-            add("sessions", (counts(&powers(model.processors.min(MAX_SESSIONS))), Count(1)));
+            add("sessions", counts(&powers(model.processors.min(MAX_SESSIONS))));
         }
     }
     if model.options.batch == Some(false) {
-        axes.retain(|(key, ..)| !matches!(*key, "max_batch" | "pad_rows" | "graphs"));
+        axes.retain(|(key, _)| !matches!(*key, "max_batch" | PREFERRED_KEY));
     }
     axes
 }
@@ -390,9 +414,9 @@ fn written_keys(options: &ServeOptions) -> SettingMap {
         ("max_batch", options.max_batch.map(Count)),
         ("precision", options.precision.map(|precision| Name(precision_name(precision)))),
         ("nhwc", options.nhwc.map(Switch)),
-        ("graphs", options.graphs.map(Switch)),
-        ("pad_rows", options.pad_rows.map(Switch)),
-        ("preferred", options.preferred.clone().map(Counts)),
+        (GRAPHS, options.graphs.map(Switch)),
+        (PAD_ROWS, options.pad_rows.map(Switch)),
+        (PREFERRED_KEY, options.preferred.clone().map(Counts)),
     ];
     written.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
@@ -415,17 +439,19 @@ fn values_of(model: &TunedModel, options: &ServeOptions) -> Result<SettingMap, S
         EngineKind::Python(_) => 1,
     };
     let precision = precision_name(options.precision.unwrap_or(Precision::Fp32));
-    let switch = |option: Option<bool>| SettingValue::Switch(option.unwrap_or(false));
-    let graphs = options.graphs.unwrap_or(false);
+    let preferred = match (options.graphs, options.pad_rows) {
+        (Some(true), _) => GRAPHS,
+        (_, Some(true)) => PAD_ROWS,
+        _ => NONE,
+    };
     Ok(SettingMap::from([
         ("threads", SettingValue::Count(resolved.engine.threads)),
         ("lanes", SettingValue::Count(resolved.engine.lanes)),
         ("sessions", SettingValue::Count(sessions)),
         ("max_batch", SettingValue::Count(resolved.batcher.max_rows)),
         ("precision", SettingValue::Name(precision)),
-        ("nhwc", switch(options.nhwc)),
-        ("graphs", SettingValue::Switch(graphs)),
-        ("pad_rows", switch(options.pad_rows.filter(|_| !graphs))),
+        ("nhwc", SettingValue::Switch(options.nhwc.unwrap_or(false))),
+        (PREFERRED_KEY, SettingValue::Name(preferred)),
     ]))
 }
 
@@ -466,10 +492,8 @@ mod tests {
                 let edited = edit_serve(Path::new("cudock.toml"), &text, &space.changes(&config)).unwrap();
                 let options = cudock_project::parse(Path::new("cudock.toml"), &edited).unwrap().serve;
                 let values = values_of(&model, &options).unwrap_or_else(|error| panic!("{error}\n{edited}"));
-                for (key, value) in space.settings(&config) {
-                    if key != "preferred" {
-                        assert_eq!(values.get(key), Some(&value), "{edited}");
-                    }
+                for (index, axis) in space.axes.iter().enumerate() {
+                    assert_eq!(values.get(axis.key), axis.values.get(config.value(index)), "{edited}");
                 }
             }
         }
@@ -489,9 +513,9 @@ mod tests {
 
     #[test]
     fn graphs_come_with_their_sizes() {
-        let space = space("cuda", "", &["graphs", "max_batch=48"]);
-        let search = space.space();
-        let config = search.guess.clone().unwrap();
+        let space = space("cuda", "", &["preferred", "max_batch=48"]);
+        let config = space.guesses().remove(0);
+        assert_eq!(space.settings(&config)["graphs"], SettingValue::Switch(true));
         assert_eq!(space.settings(&config)["preferred"], SettingValue::Counts(vec![1, 8, 32, 64, 128]));
         let smaller = config.with(1, 0);
         assert_eq!(space.settings(&smaller)["preferred"], SettingValue::Counts(vec![1, 8, 32, 48]));

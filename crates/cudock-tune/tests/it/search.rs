@@ -7,15 +7,6 @@ use cudock_tune::search::{Ladder, SearchSettings, Trial};
 use crate::surface::Surface;
 
 const BUDGET: Duration = Duration::from_secs(180);
-const GPU_GUESS: &[(&str, f64)] = &[
-    ("graphs", 1.0),
-    ("precision", 1.0),
-    ("nhwc", 1.0),
-    ("lanes", 3.0),
-    ("max_batch", 128.0),
-    ("sessions", 1.0),
-];
-
 fn settings(target_p99: Option<Duration>) -> SearchSettings {
     SearchSettings {
         budget: Some(BUDGET),
@@ -32,7 +23,7 @@ fn settings(target_p99: Option<Duration>) -> SearchSettings {
 /// The share of the best that was found, for each surface.
 fn shares(surfaces: impl Iterator<Item = Surface>, target: Option<Duration>, noise: f64) -> Vec<f64> {
     let share = |surface: Surface| {
-        let (search, elapsed) = surface.search(GPU_GUESS, settings(target), noise, |_| false);
+        let (search, elapsed) = surface.search(settings(target), noise, |_| false);
         assert!(elapsed <= BUDGET, "took {elapsed:?}");
         let best = search.best().unwrap();
         surface.potential(&best.config, target) / surface.highest(target)
@@ -74,7 +65,7 @@ fn a_grid_measures_every_combination_at_every_load() {
         is_exhaustive: true,
         ..settings(None)
     };
-    let (search, _) = surface.search(&[], grid, 0.0, |_| false);
+    let (search, _) = surface.search(grid, 0.0, |_| false);
     let is_final = |trial: &Trial| trial.is_final;
     let measured = search.records().iter().filter(|record| !is_final(&record.trial)).count();
     // Threads and lanes 1 or 2, six batch sizes, sessions up to the number of lanes, three loads.
@@ -89,11 +80,10 @@ fn a_grid_measures_every_combination_at_every_load() {
 #[test]
 fn a_value_that_fails_is_avoided() {
     let surface = Surface::gpu(3);
-    let space = surface.space(&[]);
+    let space = surface.space();
     let lanes = space.axes.iter().position(|axis| axis.values == 6).unwrap();
     let current = space.current.value(lanes);
-    let (search, _) =
-        surface.search(GPU_GUESS, settings(None), 0.0, |trial| trial.config.value(lanes) > current);
+    let (search, _) = surface.search(settings(None), 0.0, |trial| trial.config.value(lanes) > current);
     let failed = search.records().iter().filter(|record| record.outcome.is_err()).count();
     // The guess, and the next higher number of lanes.
     assert!((1..=3).contains(&failed), "{failed}");
@@ -104,7 +94,7 @@ fn a_value_that_fails_is_avoided() {
 fn a_target_that_is_never_met_leaves_the_nearest() {
     let surface = Surface::gpu(5);
     let target = Some(Duration::from_micros(1));
-    let (search, _) = surface.search(GPU_GUESS, settings(target), 0.0, |_| false);
+    let (search, _) = surface.search(settings(target), 0.0, |_| false);
     let best = search.best().unwrap();
     assert!(!best.measured.is_within(target));
     let lowest = search.records().iter().filter_map(|record| record.outcome.as_ref().ok());
@@ -114,14 +104,14 @@ fn a_target_that_is_never_met_leaves_the_nearest() {
 
 #[test]
 fn everything_that_fails_leaves_nothing() {
-    let (search, _) = Surface::gpu(1).search(GPU_GUESS, settings(None), 0.0, |_| true);
+    let (search, _) = Surface::gpu(1).search(settings(None), 0.0, |_| true);
     assert_eq!(search.best(), None);
 }
 
 #[test]
 fn a_budget_for_one_measurement_leaves_the_current_settings() {
     let one = SearchSettings { budget: Some(Duration::from_millis(1)), ..settings(None) };
-    let (search, _) = Surface::cpu(2).search(&[], one, 0.0, |_| false);
+    let (search, _) = Surface::cpu(2).search(one, 0.0, |_| false);
     assert_eq!(search.records().len(), 1);
     assert_eq!(search.best(), search.current());
 }

@@ -54,13 +54,13 @@ impl Surface {
         let row = random.between(0.02, 0.5);
         Self {
             axes: vec![
-                ("graphs", vec![0.0, 1.0]),
+                // Any size, padded, graphs.
+                ("preferred", vec![0.0, 1.0, 2.0]),
                 ("precision", vec![0.0, 1.0]),
                 ("nhwc", vec![0.0, 1.0]),
                 ("lanes", vec![1.0, 2.0, 3.0, 4.0, 6.0, 8.0]),
                 ("max_batch", vec![16.0, 32.0, 64.0, 128.0, 256.0]),
                 ("sessions", vec![1.0, 2.0]),
-                ("pad_rows", vec![0.0, 1.0]),
             ],
             launch: random.between(0.3, 5.0),
             row,
@@ -70,7 +70,7 @@ impl Surface {
                 ("precision", random.between(0.4, 1.1)),
                 ("nhwc", random.between(0.75, 1.2)),
                 ("sessions", random.between(0.85, 1.15)),
-                ("pad_rows", random.between(0.93, 1.05)),
+                ("preferred", random.between(0.93, 1.05)),
             ],
             graphs: random.between(0.1, 1.1),
             contention: random.between(0.0, 0.03),
@@ -115,12 +115,11 @@ impl Surface {
             let axis = axes.iter().position(|(name, _)| *name == key)?;
             Some(axes[axis].1[config.value(axis)])
         };
-        let both = |one: &str, other: &str| value(one) == Some(1.0) && value(other) == Some(1.0);
-        value("sessions") <= value("lanes") && !both("graphs", "pad_rows")
+        value("sessions") <= value("lanes")
     }
 
     /// The space with its first values as the current ones, and two lanes and batches of 32 rows.
-    pub fn space(&self, guess: &[(&str, f64)]) -> Space {
+    pub fn space(&self) -> Space {
         let config = |wanted: &[(&str, f64)]| {
             let value = |(key, values): &(&str, Vec<f64>)| {
                 let wanted = wanted.iter().find(|(name, _)| name == key);
@@ -138,7 +137,21 @@ impl Surface {
                 .map(|(key, values)| AxisShape { values: values.len(), is_ordered: is_ordered(key) })
                 .collect(),
             current: config(&[("lanes", 2.0), ("max_batch", 32.0), ("threads", self.cores)]),
-            guess: Some(config(guess)),
+            guesses: if self.cores.is_finite() {
+                let split = |threads: &f64| {
+                    config(&[("threads", *threads), ("lanes", self.cores / threads), ("max_batch", 32.0)])
+                };
+                self.axes[0].1.iter().map(split).collect()
+            } else {
+                let fast = [
+                    ("preferred", 2.0),
+                    ("precision", 1.0),
+                    ("nhwc", 1.0),
+                    ("lanes", 3.0),
+                    ("max_batch", 128.0),
+                ];
+                vec![config(&fast)]
+            },
             is_valid: Box::new(move |config| Self::is_valid(&axes, config)),
         }
     }
@@ -149,7 +162,8 @@ impl Surface {
         let on = |key: &str| self.value(config, key) > if key == "sessions" { 1.0 } else { 0.0 };
         let factor: f64 = self.factors.iter().filter(|(key, _)| on(key)).map(|(_, factor)| factor).product();
         let rows = (clients / lanes).clamp(1.0, self.value(config, "max_batch"));
-        let launch = if on("graphs") { self.launch * self.graphs } else { self.launch };
+        let launch =
+            if self.value(config, "preferred") > 1.0 { self.launch * self.graphs } else { self.launch };
         let mut compute = (launch + self.row * rows) * factor;
         // Threads share the cores; a batch on several of them loses a little to waiting.
         let mut parallel = 1.0;
@@ -194,20 +208,23 @@ impl Surface {
     /// Runs a search with noise; returns it and the time it took.
     pub fn search(
         &self,
-        guess: &[(&str, f64)],
         settings: SearchSettings,
         noise: f64,
         fails: impl Fn(&Trial) -> bool,
     ) -> (Search, Duration) {
         let mut random = Random::new(7);
         let overhead = settings.overhead;
-        let mut search = Search::new(self.space(guess), settings);
-        let (mut elapsed, mut last) = (Duration::ZERO, None);
+        let mut search = Search::new(self.space(), settings);
+        // In a final, servers stay up.
+        let (mut elapsed, mut running) = (Duration::ZERO, Vec::new());
         while let Some(trial) = search.next_trial() {
             assert!(search.records().len() < 3000, "a search ends");
-            let start = (last.as_ref() != Some(&trial.config)).then(|| Duration::from_secs_f64(self.start));
+            let start = (!running.contains(&trial.config)).then(|| Duration::from_secs_f64(self.start));
             elapsed += start.unwrap_or_default() + trial.duration + overhead;
-            last = Some(trial.config.clone());
+            if !trial.is_final {
+                running.clear();
+            }
+            running.push(trial.config.clone());
             let outcome = if fails(&trial) {
                 Err("out of memory".to_owned())
             } else {
