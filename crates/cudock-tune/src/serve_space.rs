@@ -344,10 +344,10 @@ fn candidates(model: &TunedModel) -> Vec<(&'static str, Vec<SettingValue>)> {
         }
         let lanes = if model.is_python { GPU_LANES.len() } else { GPU_LANES.len() - 1 };
         add("lanes", counts(GPU_LANES.get(..lanes).unwrap_or_default()));
-        add("max_batch", counts(&[16, 32, 64, 128, 256]));
         if !model.is_python && on_cuda {
             add("sessions", counts(&[1, 2]));
         }
+        add("max_batch", counts(&[16, 32, 64, 128, 256]));
     } else {
         let powers = |most: usize| {
             let powers = (0..usize::BITS).map_while(|power| 1_usize.checked_shl(power));

@@ -73,6 +73,15 @@ pub struct Best {
     pub measured: Measurement,
 }
 
+/// A combination while its best load is searched.
+struct Climb<'c> {
+    best: Standing,
+    /// Loads that were measured.
+    tried: Vec<usize>,
+    /// The best combination so far.
+    leader: Option<&'c Standing>,
+}
+
 /// What a search knows while it goes on.
 struct Progress {
     best: Standing,
@@ -305,49 +314,57 @@ impl Search {
         &self,
         replay: &mut Replay<'_>,
         config: &Config,
-        best_so_far: Option<&Standing>,
+        leader: Option<&Standing>,
     ) -> Result<Standing, Pause> {
         let ladder = &self.settings.ladder;
-        let first = best_so_far.map_or_else(|| ladder.nearest(self.settings.first_clients), |best| best.rung);
-        let mut best = self.measure(replay, config, first, best_so_far)?;
-        let hopeless = best_so_far.map_or(0.0, |other| {
-            let needs_other_load =
-                |axis: usize| self.space.axes.get(axis).is_some_and(|shape| shape.is_ordered);
-            let share = if config.differences(&other.config).any(needs_other_load) {
-                HOPELESS
-            } else {
-                HOPELESS_ALIKE
-            };
-            other.rows_per_second * share
-        });
-        if best.score == Score::Failed || best.rows_per_second < hopeless {
+        let first = leader.map_or_else(|| ladder.nearest(self.settings.first_clients), |leader| leader.rung);
+        let best = self.measure(replay, config, first, leader)?;
+        if best.score == Score::Failed || self.is_hopeless(&best, leader) {
             return Ok(best);
         }
-        for &stride in ladder.strides() {
-            let (before, stride) = (best.rung, stride.cast_signed());
-            while matches!(best.score, Score::Within(_))
-                && let Some(rung) = ladder.moved(best.rung, stride)
-            {
-                let next = self.measure(replay, config, rung, best_so_far)?;
-                if !next.beats(&best) {
-                    break;
-                }
-                best = next;
+        let mut climb = Climb { best, tried: vec![first], leader };
+        for (round, &stride) in ladder.strides().iter().enumerate() {
+            let is_close =
+                leader.is_none_or(|leader| !leader.score.beats(climb.best.score, 1.0 - HOPELESS_ALIKE));
+            if round > 0 && !is_close {
+                break;
             }
-            let is_leading = best_so_far.is_none_or(|other| best.beats(other));
-            let is_too_much = matches!(best.score, Score::Beyond(_));
-            while best.rung <= before
-                && (is_leading || is_too_much)
-                && let Some(rung) = ladder.moved(best.rung, -stride)
-            {
-                let next = self.measure(replay, config, rung, best_so_far)?;
-                if !next.beats(&best) {
-                    break;
-                }
-                best = next;
+            let (before, stride) = (climb.best.rung, stride.cast_signed());
+            if matches!(climb.best.score, Score::Within(_)) {
+                self.walk_loads(replay, &mut climb, stride)?;
+            }
+            let is_leading = leader.is_none_or(|leader| climb.best.beats(leader));
+            let is_too_much = matches!(climb.best.score, Score::Beyond(_));
+            if climb.best.rung == before && (is_leading || is_too_much) {
+                self.walk_loads(replay, &mut climb, -stride)?;
             }
         }
-        Ok(best)
+        Ok(climb.best)
+    }
+
+    /// Changes the load while that helps.
+    fn walk_loads(&self, replay: &mut Replay<'_>, climb: &mut Climb<'_>, stride: isize) -> Result<(), Pause> {
+        while let Some(rung) = self.settings.ladder.moved(climb.best.rung, stride)
+            && !climb.tried.contains(&rung)
+        {
+            let next = self.measure(replay, &climb.best.config, rung, climb.leader)?;
+            climb.tried.push(rung);
+            if !next.beats(&climb.best) {
+                break;
+            }
+            climb.best = next;
+        }
+        Ok(())
+    }
+
+    /// Whether a combination is so far behind at the load of the leader that no other load would help.
+    fn is_hopeless(&self, standing: &Standing, leader: Option<&Standing>) -> bool {
+        leader.is_some_and(|leader| {
+            let is_ordered = |axis: usize| self.space.axes.get(axis).is_some_and(|shape| shape.is_ordered);
+            let needs_other_load = standing.config.differences(&leader.config).any(is_ordered);
+            let share = if needs_other_load { HOPELESS } else { HOPELESS_ALIKE };
+            standing.rows_per_second < leader.rows_per_second * share
+        })
     }
 
     fn measure(

@@ -59,8 +59,8 @@ impl Surface {
                 ("precision", vec![0.0, 1.0]),
                 ("nhwc", vec![0.0, 1.0]),
                 ("lanes", vec![1.0, 2.0, 3.0, 4.0, 6.0, 8.0]),
-                ("max_batch", vec![16.0, 32.0, 64.0, 128.0, 256.0]),
                 ("sessions", vec![1.0, 2.0]),
+                ("max_batch", vec![16.0, 32.0, 64.0, 128.0, 256.0]),
             ],
             launch: random.between(0.3, 5.0),
             row,
@@ -187,7 +187,7 @@ impl Surface {
 
     /// The highest throughput of a combination at any of the loads, within the target.
     pub fn potential(&self, config: &Config, target: Option<Duration>) -> f64 {
-        let loads = (1..=1024).filter(|clients| *clients < 16 || clients % 8 == 0);
+        let loads = (1..=1024).filter(|clients| *clients < 16 || clients % 32 == 0);
         let runs = loads.map(|clients| self.exact(config, f64::from(clients)));
         runs.filter(|run| run.is_within(target)).map(|run| run.rows_per_second).fold(0.0, f64::max)
     }
