@@ -41,7 +41,7 @@ pub fn edit_serve(
                     String::new(),
                 ));
             }
-            (None, Some(value)) => added.push_str(&format!("{key} = {value}\n")),
+            (None, Some(value)) => added.extend([key, " = ", value, "\n"]),
             (None, None) => {}
         }
     }

@@ -34,7 +34,7 @@ const MAX_CLIENTS: usize = 1024;
 /// Rows that a server queues by default.
 const QUEUE_ROWS: usize = 4096;
 /// Servers that are up during the final.
-const FINAL_SERVERS: usize = 3;
+const FINAL_SERVERS: usize = 4;
 
 pub struct TuneOptions<'a> {
     /// A model file or a project.

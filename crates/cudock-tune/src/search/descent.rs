@@ -18,7 +18,7 @@ const GAIN: f64 = 0.01;
 const HOPELESS: f64 = 0.8;
 /// The same if it differs only in settings that do not change how many clients it needs.
 const HOPELESS_ALIKE: f64 = 0.97;
-/// Finalists, the share of the best they must have, and how often each is measured.
+/// Finalists beside the current settings, the share of the best they must have, and how often each is measured.
 const FINALISTS: usize = 3;
 const FINALIST_SHARE: f64 = 0.9;
 const FINAL_ROUNDS: u32 = 2;
@@ -145,27 +145,34 @@ impl Search {
         self.records.push(record);
     }
 
-    /// The best combination so far: of the finalists if there was a final.
+    /// The best combination so far: of the finalists if there was a final. Nothing less than a real gain replaces the
+    /// current settings.
     pub fn best(&self) -> Option<Best> {
-        let finals: Vec<&Record> = self.records.iter().filter(|record| record.trial.is_final).collect();
+        let score = |best: &Best| best.measured.score(self.settings.target_p99);
         let mut best: Option<Best> = None;
-        for record in &finals {
-            let of_config = finals.iter().filter(|other| other.trial.config == record.trial.config);
-            let runs: Vec<Measurement> =
-                of_config.filter_map(|record| record.outcome.as_ref().ok().copied()).collect();
-            let Some(measured) = Measurement::mean(&runs) else { continue };
-            let score = |measured: &Measurement| measured.score(self.settings.target_p99);
-            if best.as_ref().is_none_or(|best| score(&measured) > score(&best.measured)) {
-                let (config, clients) = (record.trial.config.clone(), record.trial.clients);
-                best = Some(Best { config, clients, measured });
+        for finalist in self.records.iter().filter_map(|record| self.final_of(&record.trial.config)) {
+            if best.as_ref().is_none_or(|best| score(&finalist) > score(best)) {
+                best = Some(finalist);
             }
         }
-        best.or_else(|| self.best_of(|_| true))
+        let best = best.or_else(|| self.best_of(|_| true))?;
+        let current = self.current().filter(|current| !score(&best).beats(score(current), GAIN));
+        Some(current.unwrap_or(best))
     }
 
     /// The combination that the search started from, at its best load.
     pub fn current(&self) -> Option<Best> {
-        self.best_of(|config| *config == self.space.current)
+        let current = &self.space.current;
+        self.final_of(current).or_else(|| self.best_of(|config| config == current))
+    }
+
+    /// The mean of what a combination reached in the final, at its last load there.
+    fn final_of(&self, config: &Config) -> Option<Best> {
+        let is_meant = |record: &&Record| record.trial.is_final && record.trial.config == *config;
+        let clients = self.records.iter().rfind(is_meant)?.trial.clients;
+        let finals = self.records.iter().filter(is_meant).filter(|record| record.trial.clients == clients);
+        let runs: Vec<Measurement> = finals.filter_map(|record| record.outcome.clone().ok()).collect();
+        Some(Best { config: config.clone(), clients, measured: Measurement::mean(&runs)? })
     }
 
     fn best_of(&self, is_meant: impl Fn(&Config) -> bool) -> Option<Best> {
@@ -412,7 +419,7 @@ impl Search {
 
     /// Time that the final takes.
     fn final_time(&self, replay: &Replay<'_>) -> Duration {
-        let finalists = u32::try_from(FINALISTS).unwrap_or(1);
+        let finalists = u32::try_from(FINALISTS + 1).unwrap_or(1);
         let one = self.final_duration() + self.settings.overhead;
         (replay.start_time() + one * FINAL_ROUNDS) * finalists
     }
@@ -425,21 +432,27 @@ impl Search {
 
     /// Measures the best combinations again, in turn, so that a slow moment of the machine does not decide.
     fn finals(&self, replay: &mut Replay<'_>) -> Result<(), Pause> {
-        let finalists = self.finalists(replay.seen());
+        let mut finalists = self.finalists(replay.seen());
         for _ in 0..FINAL_ROUNDS {
-            for (config, clients) in &finalists {
+            for (config, clients) in &mut finalists {
                 let duration = self.final_duration();
                 let trial = Trial { config: config.clone(), clients: *clients, duration, is_final: true };
                 if !self.affords(replay, &trial, Duration::ZERO) {
                     return Err(Pause::OutOfTime);
                 }
-                replay.ask(trial)?;
+                let record = replay.ask(trial)?;
+                // A load at the limit of the target may miss it the next time.
+                if matches!(record.score(self.settings.target_p99), Score::Beyond(_)) {
+                    let ladder = &self.settings.ladder;
+                    let fewer = ladder.moved(ladder.nearest(*clients), -1);
+                    *clients = fewer.map_or(*clients, |rung| ladder.clients(rung));
+                }
             }
         }
         Ok(())
     }
 
-    /// The best combinations with their best load.
+    /// The best combinations and the current one, with their best load.
     fn finalists(&self, seen: &[Record]) -> Vec<(Config, usize)> {
         let mut standings: Vec<(Score, &Trial)> =
             seen.iter().map(|record| (record.score(self.settings.target_p99), &record.trial)).collect();
@@ -454,6 +467,11 @@ impl Search {
             {
                 finalists.push((trial.config.clone(), trial.clients));
             }
+        }
+        if let Some(Best { config, clients, .. }) = self.best_of(|config| *config == self.space.current)
+            && !finalists.iter().any(|(finalist, _)| *finalist == config)
+        {
+            finalists.push((config, clients));
         }
         finalists
     }

@@ -71,10 +71,12 @@ fn a_grid_measures_every_combination_at_every_load() {
     // Threads and lanes 1 or 2, six batch sizes, sessions up to the number of lanes, three loads.
     assert_eq!(measured, 2 * 6 * (1 + 2) * 3);
     let best = search.best().unwrap();
+    let finals = search.records().iter().filter(|record| is_final(&record.trial));
+    assert!(finals.clone().any(|record| record.trial.config == surface.space().current), "for comparison");
+    assert!(finals.count() > 2);
     let highest = search.records().iter().filter_map(|record| record.outcome.as_ref().ok());
     let highest = highest.map(|run| run.rows_per_second).fold(0.0, f64::max);
     assert!((best.measured.rows_per_second - highest).abs() < 1e-9);
-    assert!(search.records().iter().any(|record| is_final(&record.trial)));
 }
 
 #[test]
@@ -114,4 +116,13 @@ fn a_budget_for_one_measurement_leaves_the_current_settings() {
     let (search, _) = Surface::cpu(2).search(one, 0.0, |_| false);
     assert_eq!(search.records().len(), 1);
     assert_eq!(search.best(), search.current());
+}
+
+#[test]
+fn noise_does_not_replace_the_current_settings() {
+    for seed in 0..20 {
+        let surface = Surface::flat(seed);
+        let (search, _) = surface.search(settings(None), 0.002, |_| false);
+        assert_eq!(search.best().unwrap().config, surface.space().current, "{seed}");
+    }
 }

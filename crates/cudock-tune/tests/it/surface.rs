@@ -102,6 +102,20 @@ impl Surface {
         }
     }
 
+    /// A GPU on which no setting has an effect.
+    pub fn flat(seed: u64) -> Self {
+        let surface = Self::gpu(seed);
+        Self {
+            launch: 0.0,
+            copy: 0.0,
+            host: 0.0,
+            factors: Vec::new(),
+            graphs: 1.0,
+            contention: 0.0,
+            ..surface
+        }
+    }
+
     fn axis(&self, key: &str) -> Option<usize> {
         self.axes.iter().position(|(name, _)| *name == key)
     }
