@@ -372,10 +372,10 @@ fn candidates(model: &TunedModel) -> Vec<(&'static str, Vec<SettingValue>)> {
 }
 
 /// Keeps the axes that the user named, with the user's values.
-fn apply_filters(axes: &mut Vec<ServeAxis>, filters: &[AxisFilter]) -> Result<(), UsageError> {
+fn apply_filters(searched: &mut Vec<ServeAxis>, filters: &[AxisFilter]) -> Result<(), UsageError> {
     for filter in filters {
-        let Some(axis) = axes.iter_mut().find(|axis| axis.key == filter.key) else {
-            let keys: Vec<&str> = axes.iter().map(|axis| axis.key).collect();
+        let Some(axis) = searched.iter_mut().find(|axis| axis.key == filter.key) else {
+            let keys: Vec<&str> = searched.iter().map(|axis| axis.key).collect();
             return Err(UsageError::new(format!("cannot search `{}` for this model and device", filter.key))
                 .hint(format!("name {}", alternatives(&keys))));
         };
@@ -399,7 +399,7 @@ fn apply_filters(axes: &mut Vec<ServeAxis>, filters: &[AxisFilter]) -> Result<()
         }
     }
     if !filters.is_empty() {
-        axes.retain(|axis| filters.iter().any(|filter| filter.key == axis.key));
+        searched.retain(|axis| filters.iter().any(|filter| filter.key == axis.key));
     }
     Ok(())
 }

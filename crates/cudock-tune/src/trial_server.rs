@@ -71,7 +71,7 @@ impl ServerProcess {
         if let Some(stderr) = stderr {
             thread::Builder::new()
                 .name("server log".to_owned())
-                .spawn(|| read_log(stderr, sender))
+                .spawn(move || read_log(stderr, &sender))
                 .map_err(failed)?;
         }
         if let Some(mut stdin) = stdin {
@@ -117,7 +117,7 @@ impl ServerProcess {
 }
 
 /// Reads the log to its end, so that the server never waits for a reader.
-fn read_log(stderr: ChildStderr, lines: Sender<String>) {
+fn read_log(stderr: ChildStderr, lines: &Sender<String>) {
     for line in BufReader::new(stderr).lines().map_while(Result::ok) {
         // Lines after the start have no reader.
         let _ = lines.send(line);

@@ -107,6 +107,11 @@ impl Progress {
         let effect = |axis| self.effects.get(&(axis, best.value(axis), config.value(axis)));
         config.differences(best).map(|axis| effect(axis).copied().unwrap_or(FINALIST_SHARE)).product()
     }
+
+    /// Whether a combination is new and its change was not clearly bad before, beside other settings.
+    fn is_worthwhile(&self, replay: &Replay<'_>, config: &Config) -> bool {
+        self.expected_share(config) > FINALIST_SHARE - GAIN && replay.is_new(config)
+    }
 }
 
 impl Search {
@@ -195,7 +200,7 @@ impl Search {
         let best = self.climb(replay, &self.space.current, None)?;
         let mut progress = Progress { best, effects: BTreeMap::new() };
         for guess in &self.space.guesses {
-            if (self.space.is_valid)(guess) && self.is_new(replay, guess) {
+            if (self.space.is_valid)(guess) && replay.is_new(guess) {
                 self.attempt(replay, &mut progress, guess)?;
             }
         }
@@ -251,7 +256,7 @@ impl Search {
     ) -> Result<(), Pause> {
         for value in 0..values {
             let config = progress.best.config.with(axis, value);
-            if (self.space.is_valid)(&config) && self.is_worthwhile(replay, progress, &config) {
+            if (self.space.is_valid)(&config) && progress.is_worthwhile(replay, &config) {
                 self.attempt(replay, progress, &config)?;
             }
         }
@@ -263,9 +268,7 @@ impl Search {
         for step in [1, -1] {
             let mut has_moved = false;
             while let Some(config) = self.space.moved(&progress.best.config, axis, step) {
-                if !self.is_worthwhile(replay, progress, &config)
-                    || !self.attempt(replay, progress, &config)?
-                {
+                if !progress.is_worthwhile(replay, &config) || !self.attempt(replay, progress, &config)? {
                     break;
                 }
                 has_moved = true;
@@ -275,15 +278,6 @@ impl Search {
             }
         }
         Ok(())
-    }
-
-    fn is_new(&self, replay: &Replay<'_>, config: &Config) -> bool {
-        !replay.has_tried(config) && !replay.is_avoided(config)
-    }
-
-    /// Whether a combination is new and its change was not clearly bad before, beside other settings.
-    fn is_worthwhile(&self, replay: &Replay<'_>, progress: &Progress, config: &Config) -> bool {
-        progress.expected_share(config) > FINALIST_SHARE - GAIN && self.is_new(replay, config)
     }
 
     /// The untried combination of two changes, or of one that is further away, that is expected to come nearest to the best.
@@ -313,7 +307,7 @@ impl Search {
         candidates
             .into_iter()
             .map(|(_, changes)| changed(changes))
-            .find(|config| (self.space.is_valid)(config) && self.is_new(replay, config))
+            .find(|config| (self.space.is_valid)(config) && replay.is_new(config))
     }
 
     /// Finds the load at which a combination is best, beginning at that of the best so far.

@@ -82,12 +82,13 @@ impl<'r> Replay<'r> {
         Ok(record)
     }
 
-    pub(crate) fn has_tried(&self, config: &Config) -> bool {
-        self.seen().iter().any(|record| record.trial.config == *config)
+    /// Whether a combination was not tried, and nothing suggests that it fails.
+    pub(crate) fn is_new(&self, config: &Config) -> bool {
+        !self.seen().iter().any(|record| record.trial.config == *config) && !self.is_avoided(config)
     }
 
     /// Whether a combination shares a value that failed: one that made the only difference to a combination that works.
-    pub(crate) fn is_avoided(&self, config: &Config) -> bool {
+    fn is_avoided(&self, config: &Config) -> bool {
         let (works, failed): (Vec<_>, Vec<_>) = self.seen().iter().partition(|record| record.outcome.is_ok());
         failed.iter().any(|failed| {
             let failed = &failed.trial.config;

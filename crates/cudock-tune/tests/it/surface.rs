@@ -126,8 +126,8 @@ impl Surface {
 
     fn is_valid(axes: &[(&'static str, Vec<f64>)], config: &Config) -> bool {
         let value = |key: &str| {
-            let axis = axes.iter().position(|(name, _)| *name == key)?;
-            Some(axes[axis].1[config.value(axis)])
+            let index = axes.iter().position(|(name, _)| *name == key)?;
+            Some(axes[index].1[config.value(index)])
         };
         value("sessions") <= value("lanes")
     }
@@ -137,7 +137,8 @@ impl Surface {
         let config = |wanted: &[(&str, f64)]| {
             let value = |(key, values): &(&str, Vec<f64>)| {
                 let wanted = wanted.iter().find(|(name, _)| name == key);
-                let index = wanted.and_then(|(_, value)| values.iter().position(|other| other == value));
+                let index = wanted
+                    .and_then(|(_, value)| values.iter().position(|other| other.total_cmp(value).is_eq()));
                 index.unwrap_or_default()
             };
             Config(self.axes.iter().map(value).collect())
