@@ -79,10 +79,10 @@ class ArrayModel:
     def run(self, lane, plan):
         arrays = [read_strings(memory, extent) if array is None else array
                   for array, memory, extent in zip(plan.views, lane.inputs, plan.extents)]
+        # Until the outputs are copied: the next call may write them to the same arrays.
         with self.lock:
-            result = self.call(*arrays)
-        values = arrange(result, [spec.name for spec in self.outputs])
-        return [write_output(*output, plan.rows) for output in zip(lane.outputs, self.outputs, values)]
+            values = arrange(self.call(*arrays), [spec.name for spec in self.outputs])
+            return [write_output(*output, plan.rows) for output in zip(lane.outputs, self.outputs, values)]
 
 
 def write_output(memory, spec, value, rows):
@@ -117,8 +117,9 @@ class JsonModel:
         texts = read_strings(lane.inputs[0], plan.extents[0])
         # Rows that pad or warm up are empty.
         rows = [self.row(index, text) for index, text in enumerate(texts) if text]
-        results = iter(self.results(rows) if rows else [])
-        strings = np.array([encode(next(results)) if text else "null" for text in texts], object)
+        with self.lock:
+            encoded = iter([encode(result) for result in self.results(rows)] if rows else [])
+        strings = np.array([next(encoded) if text else "null" for text in texts], object)
         return [write_strings(lane.outputs[0], strings)]
 
     def row(self, index, text):
@@ -129,8 +130,7 @@ class JsonModel:
             raise BatchError(f"row {index}: {error}") from error
 
     def results(self, rows):
-        with self.lock:
-            results = self.call(rows)
+        results = self.call(rows)
         results = results.tolist() if hasattr(results, "tolist") else results
         if not isinstance(results, collections.abc.Sequence) or len(results) != len(rows):
             found = f"{len(results)} results" if hasattr(results, "__len__") else type(results).__name__

@@ -14,11 +14,11 @@ pub(crate) struct Proof {
     boundary: bool,
     length: usize,
     /// What follows the text.
-    steps: Vec<Step>,
+    steps: Vec<ProofStep>,
 }
 
 #[derive(Debug)]
-enum Step {
+enum ProofStep {
     Text(Vec<u8>),
     /// ASCII characters of a set.
     Run {
@@ -53,10 +53,10 @@ impl Proof {
         let more = literal.0.strip_prefix(text)?;
         let mut steps = Vec::new();
         if !more.is_empty() {
-            steps.push(Step::text(more)?);
+            steps.push(ProofStep::text(more)?);
         }
         for part in rest {
-            steps.push(Step::new(part)?);
+            steps.push(ProofStep::new(part)?);
         }
         Some(Self { boundary, length: text.len(), steps })
     }
@@ -69,7 +69,7 @@ impl Proof {
     }
 }
 
-impl Step {
+impl ProofStep {
     fn new(hir: &Hir) -> Option<Self> {
         match hir.kind() {
             HirKind::Literal(literal) => Self::text(&literal.0),

@@ -119,11 +119,16 @@ pub struct GpuMonitor {
 pub struct GpuUsage {
     pub index: u32,
     pub name: String,
+    pub uuid: Option<String>,
     /// Bytes used by all processes.
     pub memory_used: u64,
     pub memory_total: u64,
     /// The percentage of recent time in which a kernel ran.
     pub utilization_percent: Option<u32>,
+    pub power_milliwatts: Option<u32>,
+    pub power_limit_milliwatts: Option<u32>,
+    /// Energy used since the driver was loaded.
+    pub energy_millijoules: Option<u64>,
     /// Processes that compute, by id, and the bytes they use. Those of other containers may have other ids here.
     pub processes: Vec<(u32, u64)>,
 }
@@ -143,9 +148,13 @@ impl GpuMonitor {
                 Some(GpuUsage {
                     index,
                     name: device.name().ok()?,
+                    uuid: device.uuid().ok(),
                     memory_used: memory.used,
                     memory_total: memory.total,
                     utilization_percent: device.utilization_rates().ok().map(|rates| rates.gpu),
+                    power_milliwatts: device.power_usage().ok(),
+                    power_limit_milliwatts: device.enforced_power_limit().ok(),
+                    energy_millijoules: device.total_energy_consumption().ok(),
                     processes: compute_processes(&device),
                 })
             })

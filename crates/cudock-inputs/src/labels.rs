@@ -52,18 +52,39 @@ impl Labels {
     /// Appends the best labels of each row as JSON: an array of `{"label", "score"}` per row. `single` omits the array of
     /// rows.
     pub fn write(&self, scores: &Tensor, single: bool, out: &mut Vec<u8>) {
+        self.write_rows(scores, single, *b"[]", out, |name, score, out| {
+            out.extend_from_slice(b"{\"label\":");
+            write::string(name, out);
+            out.extend_from_slice(b",\"score\":");
+            write::single(score, out);
+            out.push(b'}');
+        });
+    }
+
+    /// Appends the best labels of each row as an object of scores by label. `single` omits the array of rows.
+    pub fn write_objects(&self, scores: &Tensor, single: bool, out: &mut Vec<u8>) {
+        self.write_rows(scores, single, *b"{}", out, |name, score, out| {
+            write::string(name, out);
+            out.push(b':');
+            write::single(score, out);
+        });
+    }
+
+    fn write_rows(
+        &self,
+        scores: &Tensor,
+        single: bool,
+        brackets: [u8; 2],
+        out: &mut Vec<u8>,
+        write_label: impl Fn(&str, f32, &mut Vec<u8>),
+    ) {
         let classes = scores.shape().last().copied().unwrap_or(0).max(1);
         let values = floats(scores);
-        list(values.chunks(classes), !single, out, |row, out| {
-            list(self.best(row), true, out, |(class, score), out| {
-                out.extend_from_slice(b"{\"label\":");
-                match self.names.get(class) {
-                    Some(name) => write::string(name, out),
-                    None => write::string(&class.to_string(), out),
-                }
-                out.extend_from_slice(b",\"score\":");
-                write::single(score, out);
-                out.push(b'}');
+        let rows = (!single).then_some(*b"[]");
+        list(values.chunks(classes), rows, out, |row, out| {
+            list(self.best(row), Some(brackets), out, |(class, score), out| match self.names.get(class) {
+                Some(name) => write_label(name, score, out),
+                None => write_label(&class.to_string(), score, out),
             });
         });
     }
@@ -114,15 +135,15 @@ fn floats(tensor: &Tensor) -> Vec<f64> {
     }
 }
 
-/// Appends a JSON array; without brackets if it is not `bracketed`.
+/// Appends items, separated by commas and in brackets if there are any.
 fn list<T>(
     items: impl IntoIterator<Item = T>,
-    bracketed: bool,
+    brackets: Option<[u8; 2]>,
     out: &mut Vec<u8>,
     mut write: impl FnMut(T, &mut Vec<u8>),
 ) {
-    if bracketed {
-        out.push(b'[');
+    if let Some([open, _]) = brackets {
+        out.push(open);
     }
     for (index, item) in items.into_iter().enumerate() {
         if index > 0 {
@@ -130,8 +151,8 @@ fn list<T>(
         }
         write(item, out);
     }
-    if bracketed {
-        out.push(b']');
+    if let Some([_, close]) = brackets {
+        out.push(close);
     }
 }
 

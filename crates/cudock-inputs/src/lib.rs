@@ -16,6 +16,6 @@ mod text;
 
 pub use error::{InputError, OptionError};
 pub use form::{InputFile, read_base64, read_form};
-pub use image::{ImageFile, ImageInput};
+pub use image::{ImageFile, ImageInput, is_image};
 pub use labels::Labels;
 pub use text::TextInput;

@@ -69,10 +69,12 @@ pub fn prepare(options: &RequestOptions<'_>, target: &ServerUrl) -> Result<Prepa
             UsageError::new("the server does not list its models").hint("pass --model-name NAME")
         })?,
     };
+    let mut sent = None;
     let (mut requests, summary) = if let Some(file) = options.body {
         from_file(file, target, &path, headers, options)?
     } else {
         let inputs = inputs(options, metadata.as_ref())?;
+        sent = inputs.first().map(|input| input.dtype);
         let recipe = Recipe {
             target,
             path: &path,
@@ -85,7 +87,8 @@ pub fn prepare(options: &RequestOptions<'_>, target: &ServerUrl) -> Result<Prepa
         };
         (payload::requests(&recipe)?, describe(&inputs, options.rows))
     };
-    let elements = metadata.as_ref().and_then(ModelMetadata::output_elements);
+    // A server that does not describe its model most likely answers in the type that it is sent.
+    let elements = metadata.as_ref().map_or(sent, ModelMetadata::output_elements);
     record_expected(&mut client, &mut requests, elements)?;
     Ok(Prepared { address, path, requests, summary })
 }

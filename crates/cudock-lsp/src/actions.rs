@@ -7,7 +7,7 @@ use lsp_types::{
     OptionalVersionedTextDocumentIdentifier, TextDocumentEdit, TextEdit, WorkspaceEdit,
 };
 
-use crate::document::{Document, diagnostic};
+use crate::document::{OpenDocument, diagnostic};
 use crate::position::Lines;
 
 /// The kind of the action that fixes everything.
@@ -16,7 +16,7 @@ pub(crate) const FIX_ALL: CodeActionKind = CodeActionKind::new("source.fixAll.cu
 /// The fixes at a range, and the one for the whole file if `fixed`, the text after all fixes, differs.
 pub(crate) fn actions(
     facts: &Facts,
-    document: &Document,
+    document: &OpenDocument,
     params: &CodeActionParams,
     fixed: impl FnOnce() -> String,
 ) -> Vec<CodeAction> {
@@ -50,7 +50,12 @@ fn includes(wanted: &CodeActionKind, kind: &CodeActionKind) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-fn quick_fixes(facts: &Facts, document: &Document, lines: &Lines<'_>, finding: &Finding) -> Vec<CodeAction> {
+fn quick_fixes(
+    facts: &Facts,
+    document: &OpenDocument,
+    lines: &Lines<'_>,
+    finding: &Finding,
+) -> Vec<CodeAction> {
     let only_one = finding.suggestions.len() == 1;
     let fixes = finding.suggestions.iter().map(|suggestion| {
         let edits = suggestion.edits.iter();
@@ -69,7 +74,7 @@ fn quick_fixes(facts: &Facts, document: &Document, lines: &Lines<'_>, finding: &
 }
 
 /// Edits of the version that they were made for.
-fn workspace_edit(document: &Document, edits: Vec<TextEdit>) -> WorkspaceEdit {
+fn workspace_edit(document: &OpenDocument, edits: Vec<TextEdit>) -> WorkspaceEdit {
     let (uri, version) = (document.uri.clone(), Some(document.version));
     let edit = TextDocumentEdit {
         text_document: OptionalVersionedTextDocumentIdentifier { uri, version },

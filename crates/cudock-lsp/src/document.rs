@@ -13,14 +13,14 @@ use lsp_types::{
 use crate::position::Lines;
 
 /// A document as the client has it.
-pub(crate) struct Document {
+pub(crate) struct OpenDocument {
     pub(crate) uri: Uri,
     pub(crate) version: i32,
     pub(crate) text: String,
     pub(crate) findings: Vec<Finding>,
 }
 
-impl Document {
+impl OpenDocument {
     /// Changes the text, or a part of it.
     pub(crate) fn change(&mut self, change: &TextDocumentContentChangeEvent) {
         match change.range {

@@ -3,11 +3,11 @@
 use cudock_facts::Facts;
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind, Position};
 
-use crate::document::Document;
+use crate::document::OpenDocument;
 use crate::position::Lines;
 
 /// The pages of the findings at a position, or of a code that is written there, as in a comment.
-pub(crate) fn hover(facts: &Facts, document: &Document, position: Position) -> Option<Hover> {
+pub(crate) fn hover(facts: &Facts, document: &OpenDocument, position: Position) -> Option<Hover> {
     let lines = Lines::new(&document.text);
     let at = lines.offset(position);
     let mut codes: Vec<&str> = document.findings_at(&(at..at)).map(|finding| finding.code).collect();

@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::actions::{FIX_ALL, actions};
-use crate::document::Document;
+use crate::document::OpenDocument;
 use crate::hover::hover;
 use crate::{ClientOptions, LspError};
 
@@ -34,7 +34,7 @@ pub(crate) struct LanguageServer<'a> {
     today: Date,
     flags: LintFlags,
     /// By URI.
-    documents: HashMap<String, Document>,
+    documents: HashMap<String, OpenDocument>,
     /// The last error that was shown, so that it is shown once.
     shown: String,
 }
@@ -107,7 +107,7 @@ impl<'a> LanguageServer<'a> {
                 let Ok(params) = serde_json::from_value::<DidOpenTextDocumentParams>(params) else { return };
                 let opened = params.text_document;
                 let uri = opened.uri.as_str().to_owned();
-                let document = Document {
+                let document = OpenDocument {
                     uri: opened.uri,
                     version: opened.version,
                     text: opened.text,
@@ -171,7 +171,7 @@ impl<'a> LanguageServer<'a> {
     }
 
     /// The text of a document after all fixes.
-    fn fixed(&self, document: &Document) -> String {
+    fn fixed(&self, document: &OpenDocument) -> String {
         let path = document.path();
         let mut linter = self.linter();
         let settings = linter.settings(&path).unwrap_or_default();

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
 use crate::schema::{CapabilityRange, DayRate, RequestRate, SpotUse};
-use crate::{ByteRate, ByteSize, ImageSize, Manifest, SpotChoice, TimeSpan};
+use crate::{ByteRate, ByteSize, ImageSize, Manifest, RateLimit, SpotChoice, TimeSpan};
 
 /// The JSON Schema of `cudock.toml`.
 pub fn json_schema() -> Schema {
@@ -104,6 +104,14 @@ schemas! {
         "minimum": 0,
         "pattern": concat!(
             r"^\s*\+?", number!(), r"(?:[eE][+-]?[0-9]+)?\s*(?:/\s*(?:s|sec|m|min|h|d|day)\s*)?$"
+        ),
+    };
+    RateLimit: |_| {
+        "type": "string",
+        "description": "A number of requests per s, min, h or day, and after a colon how many may come at once.",
+        "examples": ["100/s", "100/s:20"],
+        "pattern": concat!(
+            r"^\s*\+?", number!(), r"(?:[eE][+-]?[0-9]+)?\s*(?:/\s*(?:s|sec|m|min|h|d|day)\s*)?(?::\s*\+?0*[1-9][0-9]*\s*)?$"
         ),
     };
     DayRate: |generator| {

@@ -23,10 +23,10 @@ pub use json_schema::json_schema;
 pub use manifest_text::ManifestText;
 pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{
-    CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, ElementType, FailLevel,
-    ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize, KeepLoaded, Lint, ManagementWanted,
-    Manifest, Needs, Precision, RequestRate, ScoreFunction, ServeOptions, SpotChoice, SpotUse, Start,
-    TensorDeclaration, TextOptions, TryModel, Workload, WorkloadKind,
+    CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, Dialect, ElementType,
+    FailLevel, GatewayOptions, ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize, KeepLoaded,
+    Lint, ManagementWanted, Manifest, Needs, Precision, RateLimit, RequestRate, ScoreFunction, ServeOptions,
+    SpotChoice, SpotUse, Start, TensorDeclaration, TextOptions, TryModel, Workload, WorkloadKind,
 };
 
 pub const FILE_NAME: &str = "cudock.toml";

@@ -17,10 +17,18 @@ use cudock_tensor::{InferenceResponse, Tensor};
 use tokio::sync::Notify;
 
 use crate::ServeError;
+use crate::metrics::RunTimes;
 use crate::model::{Queue, Unanswered};
 use crate::read_tracker::ReadTracker;
 
-pub(crate) type InferenceResult = Result<InferenceResponse, Unanswered>;
+pub(crate) type InferenceResult = Result<TimedResponse, Unanswered>;
+
+/// A response, and when it was computed.
+#[derive(Clone)]
+pub(crate) struct TimedResponse {
+    pub(crate) response: InferenceResponse,
+    pub(crate) run: RunTimes,
+}
 
 thread_local! {
     static REPLY_QUEUE: RefCell<Option<Arc<ReplyQueue>>> = const { RefCell::new(None) };
@@ -79,7 +87,7 @@ impl ReplyBatch {
         Self { per_thread: Vec::new(), queue }
     }
 
-    pub(crate) fn add(&mut self, sender: ReplySender, result: Result<InferenceResponse, ServeError>) {
+    pub(crate) fn add(&mut self, sender: ReplySender, result: Result<TimedResponse, ServeError>) {
         self.add_result(sender, result.map_err(Unanswered::Failed));
     }
 

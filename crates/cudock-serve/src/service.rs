@@ -9,11 +9,12 @@ mod served;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use cudock_base::{lock, suggest};
 use cudock_server::ServerResources;
+use cudock_trace::Exporter;
 
 pub use self::load::LoadError;
 use self::load::LoadFailure;
@@ -38,6 +39,8 @@ pub struct ModelService {
     loads: Mutex<()>,
     loader: Arc<Loader>,
     closed: AtomicBool,
+    /// Sends traces and metrics, while the server runs.
+    pub(crate) exporter: OnceLock<Exporter>,
 }
 
 impl ModelService {
@@ -52,6 +55,7 @@ impl ModelService {
             started: Instant::now(),
             loads: Mutex::new(()),
             closed: AtomicBool::new(false),
+            exporter: OnceLock::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod error;
 mod inputs;
+mod platform;
 mod python;
 mod source;
 
@@ -17,11 +18,15 @@ use cudock_engine_onnx::OnnxSettings;
 use cudock_engine_python::PythonSettings;
 use cudock_model::is_python_model;
 use cudock_project::{ByteSize, DeviceChoice, KeepLoaded, Precision, ServeOptions, TimeSpan};
-use cudock_server::{ApiKeys, Log, LogFormat, ServerSettings};
+use cudock_server::{ApiKeys, Log, LogFormat, RateLimiter, ServerSettings};
 use cudock_tensor::RequestLimits;
+use cudock_trace::ExportSettings;
+
+use crate::http::Dialects;
 
 pub use self::error::SettingsError;
 pub use self::inputs::InputSettings;
+pub use self::platform::{platform_model, platform_options};
 pub use self::source::{ModelSource, locate_models, options_in};
 
 /// Least memory budget of a server in bytes.
@@ -49,12 +54,17 @@ pub type ReadDevices = Arc<dyn Fn() -> Vec<DeviceReading> + Send + Sync>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceReading {
     pub name: String,
+    pub uuid: Option<String>,
     pub gpu: u32,
     /// Bytes in use, by all processes.
     pub memory_used: u64,
     pub memory_total: u64,
     /// Share of the last sample period in which a kernel ran, 0 to 1.
     pub utilisation: Option<f64>,
+    pub power_watts: Option<f64>,
+    pub power_limit_watts: Option<f64>,
+    /// Energy used since the driver was loaded.
+    pub energy_millijoules: Option<u64>,
     /// Processes on the GPU, by id, and the bytes they use, as far as the driver knows them.
     pub processes: Vec<(u32, u64)>,
     pub taken: Instant,
@@ -71,12 +81,16 @@ pub struct ServeSettings {
     pub on_demand: bool,
     /// Whether changed model files are reloaded automatically.
     pub watch: bool,
+    /// The other model servers whose clients are answered.
+    pub dialects: Dialects,
+    /// Where traces and metrics are sent.
+    pub telemetry: Option<ExportSettings>,
     pub start_engine: StartEngine,
     pub read_devices: ReadDevices,
 }
 
 impl ServeSettings {
-    /// Settings from options; without API keys, TLS, log and GPU readings.
+    /// Settings from options; without API keys, TLS, log, telemetry and GPU readings.
     pub fn new(
         options: &ServeOptions,
         models: ModelSource,
@@ -100,6 +114,10 @@ impl ServeSettings {
                 keys: ApiKeys::default(),
                 tls: None,
                 log: Log::new(LogFormat::Off, false, std::io::sink()),
+                rate_limiter: options
+                    .rate_limit
+                    .map(|limit| Arc::new(RateLimiter::new(limit.per_second, limit.burst))),
+                exporter: None,
             },
             limits: RequestLimits { body, elements: body, ..RequestLimits::default() },
             models,
@@ -107,6 +125,8 @@ impl ServeSettings {
             model_memory: options.model_memory.map(|size| size.0),
             on_demand: options.on_demand.unwrap_or(false) || options.model_memory.is_some(),
             watch: options.watch.unwrap_or(false),
+            dialects: Dialects::new(options.routes.clone().unwrap_or_default()),
+            telemetry: None,
             start_engine,
             read_devices: Arc::new(Vec::new),
         }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use cudock_trace::{Exporter, RequestTrace, Sampler, TRACEPARENT, TRACESTATE};
 use hyper::body::{Body, Incoming};
-use hyper::header::{self, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -16,10 +17,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::body::CONNECTION_BUFFERS;
-use crate::handler::Handler;
+use crate::handler::{COMPUTE_STAGE, Handler, QUEUE_STAGE};
+use crate::log::Log;
 use crate::monitor::{ConnectionActivity, WakeReason};
 use crate::rejection::HttpRejection;
 use crate::server::ServerShared;
+use crate::settings::ServerSettings;
 
 /// HTTP/2 flow control windows of a stream and of a connection.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -95,24 +98,75 @@ pub(crate) async fn serve<H: Handler>(
     }
 }
 
-/// Responds to a request, and logs it if requests are logged.
+/// Responds to a request, and records it if requests are logged or traced.
 async fn respond<H: Handler>(
     shared: &ServerShared<H>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
     activity: &Arc<ConnectionActivity>,
 ) -> Response<H::Body> {
-    let log = &shared.settings.log;
-    if !log.logs_requests() {
+    let ServerSettings { log, exporter, .. } = &shared.settings;
+    if !log.logs_requests() && exporter.is_none() {
         return handle(shared, request, activity).await;
     }
-    let received = Instant::now();
+    let sampler = exporter.as_ref().map(Exporter::sampler).unwrap_or_default();
+    let trace = Arc::new(begin_trace(request.headers(), sampler));
+    request.extensions_mut().insert(Arc::clone(&trace));
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let sent = request.body().size_hint().exact();
+    let received = Instant::now();
     let response = handle(shared, request, activity).await;
-    let (status, micros) =
-        (response.status().as_u16().to_string(), received.elapsed().as_micros().to_string());
-    let fields = [("method", method.as_str()), ("path", &path), ("status", &status), ("micros", &micros)];
-    log.event("request", &fields);
+    if log.logs_requests() {
+        let bytes = [sent, response.body().size_hint().exact()];
+        log_request(
+            log,
+            &trace,
+            method.as_str(),
+            &path,
+            response.status().as_u16(),
+            bytes,
+            received.elapsed(),
+        );
+    }
+    if let Some(exporter) = exporter {
+        exporter.finish(&trace, method.as_str(), &path, response.status().as_u16());
+    }
     response
+}
+
+fn begin_trace(headers: &HeaderMap, sampler: Sampler) -> RequestTrace {
+    let mut parents = headers.get_all(TRACEPARENT).iter();
+    // Two of them contradict each other.
+    let parent = parents.next().filter(|_| parents.next().is_none()).map(HeaderValue::as_bytes);
+    let states: Vec<&[u8]> = headers.get_all(TRACESTATE).iter().map(HeaderValue::as_bytes).collect();
+    let state = states.join(&b","[..]);
+    RequestTrace::begin(parent, (!state.is_empty()).then_some(state.as_slice()), sampler)
+}
+
+/// Logs a request: never its headers or bodies. `bytes` are those of request and response, if known.
+fn log_request(
+    log: &Log,
+    trace: &RequestTrace,
+    method: &str,
+    path: &str,
+    status: u16,
+    bytes: [Option<u64>; 2],
+    time: Duration,
+) {
+    let numbers: [(&str, Option<u128>); 6] = [
+        ("status", Some(status.into())),
+        ("micros", Some(time.as_micros())),
+        ("queue_micros", trace.stage_time(QUEUE_STAGE).map(|time| time.as_micros())),
+        ("compute_micros", trace.stage_time(COMPUTE_STAGE).map(|time| time.as_micros())),
+        ("request_bytes", bytes[0].map(u128::from)),
+        ("bytes", bytes[1].map(u128::from)),
+    ];
+    let numbers: Vec<(&str, String)> =
+        numbers.into_iter().filter_map(|(name, number)| Some((name, number?.to_string()))).collect();
+    let mut fields = vec![("method", method), ("path", path)];
+    fields.extend(numbers.iter().map(|(name, number)| (*name, number.as_str())));
+    let id = trace.id().to_string();
+    fields.push(("trace", &id));
+    log.event("request", &fields);
 }
 
 async fn handle<H: Handler>(

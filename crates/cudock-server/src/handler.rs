@@ -11,6 +11,11 @@ use hyper::{Request, Response};
 use crate::monitor::ConnectionActivity;
 use crate::rejection::HttpRejection;
 
+/// The stages of a request that are logged, if its handler notes them in the `Arc<RequestTrace>` among the extensions of
+/// the request: the time in a queue, and that of the work itself.
+pub const QUEUE_STAGE: &str = "queue";
+pub const COMPUTE_STAGE: &str = "compute";
+
 /// What a server does with requests. All I/O threads share one handler.
 pub trait Handler: Send + Sync + 'static {
     /// The body of a response. One that lasts as long as its client likes must be a
@@ -35,7 +40,8 @@ pub trait Handler: Send + Sync + 'static {
         ready(())
     }
 
-    /// Looks for changes; called every second.
+    /// Looks for changes; called every second. The future of this and of [`Handler::reload`] is dropped when the server
+    /// shuts down.
     fn refresh(&self) -> impl Future<Output = ()> + Send {
         ready(())
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use cudock_base::{FileStamp, lock};
+use cudock_base::{ErrorKind, FileStamp, Report, lock};
 use hyper::header::{self, HeaderMap};
 
 /// An error of the key file.
@@ -17,6 +17,21 @@ pub enum KeysError {
     Empty { file: PathBuf },
 }
 
+impl Report for KeysError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Input
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Unreadable { .. } => Vec::new(),
+            Self::Empty { .. } => {
+                vec!["write one key per line, or omit --api-keys to serve everybody".to_owned()]
+            }
+        }
+    }
+}
+
 /// The accepted API keys; without a key file, every request is authorized.
 ///
 /// Only keyed hashes are stored, keyed per process, so that neither comparison times nor a memory dump reveal a key.
@@ -25,10 +40,14 @@ pub struct ApiKeys {
     store: Option<Arc<KeyStore>>,
 }
 
+/// Identifies a key without revealing it, within this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct KeyId([u64; 2]);
+
 struct KeyStore {
     file: PathBuf,
     stamp: Mutex<Option<FileStamp>>,
-    hashes: RwLock<Vec<[u64; 2]>>,
+    hashes: RwLock<Vec<KeyId>>,
     secrets: [RandomState; 2],
 }
 
@@ -54,8 +73,18 @@ impl ApiKeys {
         store.read().map(|()| true)
     }
 
+    /// Whether requests need a key.
+    pub fn are_required(&self) -> bool {
+        self.store.is_some()
+    }
+
     pub fn is_authorized(&self, headers: &HeaderMap) -> bool {
-        let Some(store) = &self.store else { return true };
+        !self.are_required() || self.identify(headers).is_some()
+    }
+
+    /// The valid key in a request; `None` if it has none or none is required.
+    pub(crate) fn identify(&self, headers: &HeaderMap) -> Option<KeyId> {
+        let store = self.store.as_ref()?;
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
             let value = value.as_bytes();
             let (scheme, key) = value.split_at_checked(7)?;
@@ -63,10 +92,9 @@ impl ApiKeys {
         });
         let plain = headers.get("x-api-key").map(hyper::header::HeaderValue::as_bytes);
         let hashes = store.hashes.read().unwrap_or_else(PoisonError::into_inner);
-        [bearer, plain]
-            .into_iter()
-            .flatten()
-            .any(|key| hashes.contains(&hash(&store.secrets, key.trim_ascii())))
+        let mut given =
+            [bearer, plain].into_iter().flatten().map(|key| hash(&store.secrets, key.trim_ascii()));
+        given.find(|key| hashes.contains(key))
     }
 }
 
@@ -91,8 +119,8 @@ impl KeyStore {
     }
 }
 
-fn hash(secrets: &[RandomState; 2], key: &[u8]) -> [u64; 2] {
-    secrets.each_ref().map(|secret| secret.hash_one(key))
+fn hash(secrets: &[RandomState; 2], key: &[u8]) -> KeyId {
+    KeyId(secrets.each_ref().map(|secret| secret.hash_one(key)))
 }
 
 #[cfg(test)]

@@ -4,17 +4,21 @@
 //! stays on its thread. Slow, idle and silent clients are dropped, bodies count against a memory budget as they arrive,
 //! and a shutdown finishes the requests that were accepted. What a request means is up to a [`Handler`].
 
+mod args;
 mod body;
 mod compression;
 mod connection;
 mod descriptors;
 mod drain;
 mod handler;
+mod histogram;
 mod keys;
 mod log;
 mod memory;
 mod monitor;
 mod monitored_body;
+mod prometheus;
+mod rate_limit;
 mod rejection;
 mod resources;
 mod server;
@@ -24,15 +28,19 @@ mod stream;
 mod tls;
 mod worker_pool;
 
+pub use args::{API_KEYS, ServerArgs};
 pub use body::RequestBody;
 pub use compression::{ContentEncoding, InflateError};
 pub use drain::DrainSignal;
-pub use handler::Handler;
+pub use handler::{COMPUTE_STAGE, Handler, QUEUE_STAGE};
+pub use histogram::{Histogram, Percentiles};
 pub use keys::{ApiKeys, KeysError};
 pub use log::{Log, LogFormat};
 pub use memory::{Budget, Reservation, SMALL_BODY};
 pub use monitor::ConnectionActivity;
 pub use monitored_body::MonitoredBody;
+pub use prometheus::Exposition;
+pub use rate_limit::RateLimiter;
 pub use rejection::{HttpRejection, write_retry_after};
 pub use resources::ServerResources;
 pub use server::{Server, ServerError};

@@ -5,14 +5,18 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use clap::ValueEnum;
 use cudock_base::lock;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// These comments are help texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// `ready model=digits device=cpu`.
+    /// For people
+    #[default]
     Text,
-    /// One JSON object per line.
+    /// One JSON object per line
     Json,
+    /// No events
     Off,
 }
 

@@ -7,8 +7,9 @@
 //! Bytes of an incomplete head do not count as activity, and neither does a response that the client does not read. A
 //! response that is being read does, and so does an open stream that waits for the server.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use cudock_base::lock;
@@ -36,6 +37,8 @@ pub struct ConnectionActivity {
     heads: AtomicU32,
     received: AtomicBool,
     evicted: AtomicBool,
+    /// The address of the client, once the connection is served.
+    peer: OnceLock<IpAddr>,
     /// Notified each time the connection is found stalled, and when it is evicted.
     wake: Notify,
 }
@@ -64,8 +67,19 @@ impl ConnectionActivity {
             heads: AtomicU32::new(0),
             received: AtomicBool::new(false),
             evicted: AtomicBool::new(false),
+            peer: OnceLock::new(),
             wake: Notify::new(),
         }
+    }
+
+    /// The address of the client.
+    pub fn peer(&self) -> Option<IpAddr> {
+        self.peer.get().copied()
+    }
+
+    pub(crate) fn set_peer(&self, peer: IpAddr) {
+        // A connection has one client.
+        let _ = self.peer.set(peer);
     }
 
     pub(crate) fn begin(self: Arc<Self>) -> BusyGuard {
@@ -85,7 +99,8 @@ impl ConnectionActivity {
         self.received.store(!has_body, Ordering::Relaxed);
     }
 
-    pub(crate) fn body_read(&self) {
+    /// Records that the body of the current request has been read.
+    pub fn body_read(&self) {
         self.received.store(true, Ordering::Relaxed);
     }
 

@@ -28,6 +28,9 @@ pub enum HttpRejection {
     /// A queue or the memory budget is full.
     #[error("too many requests are queued; retry in {} ms", retry_after.as_millis())]
     Overloaded { retry_after: Duration },
+    /// The client sends requests faster than it may.
+    #[error("rate limit exceeded; retry in {} ms", retry_after.as_millis())]
+    RateLimited { retry_after: Duration },
     /// The worker thread that processed the request ended.
     #[error(transparent)]
     WorkerLost(#[from] WorkerLost),
@@ -41,14 +44,17 @@ impl HttpRejection {
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::BodyTooLarge { .. } | Self::MemoryExceeded { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Overloaded { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::Overloaded { .. } | Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::WorkerLost(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
     /// Time after which a retry may succeed, if waiting helps.
     pub fn retry_after(&self) -> Option<Duration> {
-        if let Self::Overloaded { retry_after } = self { Some(*retry_after) } else { None }
+        match self {
+            Self::Overloaded { retry_after } | Self::RateLimited { retry_after } => Some(*retry_after),
+            _ => None,
+        }
     }
 
     /// Writes the headers that belong to the status.

@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use cudock_base::{ErrorKind, Report};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::MissedTickBehavior;
 
 use crate::drain::DrainSignal;
 use crate::handler::Handler;
@@ -33,6 +35,8 @@ const DRAIN_GRACE: Duration = Duration::from_millis(200);
 /// Number of tasks that a thread runs before it polls sockets and replies again. With the runtime's default of 61, a
 /// few clients that send as fast as they can delay all others by a tenth of a second.
 const TASKS_PER_POLL: u32 = 16;
+/// How long to wait at the end until the last traces are sent.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to wait for an evicted connection before another one is evicted.
 const EVICT_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -46,6 +50,24 @@ pub enum ServerError {
     System(#[from] io::Error),
     #[error(transparent)]
     Tls(#[from] TlsError),
+}
+
+impl Report for ServerError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Listen { .. } | Self::System(_) => ErrorKind::Outside,
+            Self::Tls(_) => ErrorKind::Input,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Listen { .. } => {
+                vec!["another program may use the port; `--port 0` takes a free one".to_owned()]
+            }
+            Self::System(_) | Self::Tls(_) => Vec::new(),
+        }
+    }
 }
 
 pub struct Server {
@@ -169,6 +191,9 @@ impl Server {
                 let _ = thread.join();
             }
         }
+        if let Some(exporter) = &shared.settings.exporter {
+            exporter.close(EXPORT_TIMEOUT);
+        }
         shared.settings.log.event("ended", &[("connections_left", &left.to_string())]);
         runtime.shutdown_background();
         outcome
@@ -230,6 +255,16 @@ impl<H: Handler> ServerShared<H> {
 
 /// Reloads on SIGHUP and on changed files, until the server is to end.
 async fn run_until_signaled<H: Handler>(shared: &ServerShared<H>, signals: &mut Signals) {
+    let hangup = Notify::new();
+    tokio::select! {
+        () = follow_signals(shared, signals, &hangup) => {}
+        // The handler may take minutes, for which signals and credentials must not wait.
+        () = reload_handler(&shared.handler, &hangup) => {}
+    }
+}
+
+/// Reloads credentials, and passes SIGHUP on, until the server is to end.
+async fn follow_signals<H: Handler>(shared: &ServerShared<H>, signals: &mut Signals, hangup: &Notify) {
     let mut tick = tokio::time::interval(WATCH_INTERVAL);
     loop {
         tokio::select! {
@@ -238,12 +273,21 @@ async fn run_until_signaled<H: Handler>(shared: &ServerShared<H>, signals: &mut 
             () = shared.drain.begun() => return,
             _ = signals.reload.recv() => {
                 shared.refresh_credentials();
-                shared.handler.reload().await;
+                hangup.notify_one();
             }
-            _ = tick.tick() => {
-                shared.refresh_credentials();
-                shared.handler.refresh().await;
-            }
+            _ = tick.tick() => shared.refresh_credentials(),
+        }
+    }
+}
+
+/// Reloads the handler on SIGHUP and on changed files, forever.
+async fn reload_handler<H: Handler>(handler: &H, hangup: &Notify) {
+    let mut tick = tokio::time::interval(WATCH_INTERVAL);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = hangup.notified() => handler.reload().await,
+            _ = tick.tick() => handler.refresh().await,
         }
     }
 }
@@ -335,6 +379,9 @@ async fn serve<H: Handler>(
     let counted = ConnectionGuard(shared);
     let shared = &counted.0;
     let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { return };
+    if let Ok(address) = stream.peer_addr() {
+        activity.set_peer(address.ip().to_canonical());
+    }
     let mut ending = shared.ending.clone();
     let budget = Arc::clone(&shared.budget);
     let stream = MonitoredStream::new(stream, Arc::clone(&activity), budget, shared.tls.is_none());

@@ -2,10 +2,17 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use cudock_trace::Exporter;
+use hyper::header::HeaderMap;
 
 use crate::keys::ApiKeys;
 use crate::log::Log;
+use crate::monitor::ConnectionActivity;
+use crate::rate_limit::RateLimiter;
+use crate::rejection::HttpRejection;
 
 #[derive(Clone)]
 pub struct ServerSettings {
@@ -22,9 +29,27 @@ pub struct ServerSettings {
     /// Longest time that running requests get when the server shuts down.
     pub drain_timeout: Duration,
     pub keys: ApiKeys,
+    /// Limit of the requests of each client.
+    pub rate_limiter: Option<Arc<RateLimiter>>,
     /// Certificate and key, for TLS.
     pub tls: Option<TlsFiles>,
     pub log: Log,
+    /// Where traces of requests go.
+    pub exporter: Option<Exporter>,
+}
+
+impl ServerSettings {
+    /// Rejects a request without a valid key, and one that its client sends too soon. For all requests but probes.
+    pub fn admit(&self, headers: &HeaderMap, activity: &ConnectionActivity) -> Result<(), HttpRejection> {
+        let key = self.keys.identify(headers);
+        if key.is_none() && self.keys.are_required() {
+            return Err(HttpRejection::Unauthorized);
+        }
+        match &self.rate_limiter {
+            Some(limiter) => limiter.check(key, activity.peer()),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Certificate chain and private key, PEM.

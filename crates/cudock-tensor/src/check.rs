@@ -144,10 +144,7 @@ impl<'a> InputSlots<'a> {
 
     /// The index of an input whose slot is empty.
     pub(crate) fn index(&self, name: &str) -> Result<usize, RequestError> {
-        let index = self.signature.input(name).ok_or_else(|| {
-            let others = alternatives(name, self.signature.inputs.iter().map(|spec| spec.name.as_str()));
-            RequestError::Mismatch(format!("the model has no input `{}`{others}", truncated(name)))
-        })?;
+        let index = input_index(name, self.signature)?;
         match self.tensors.get(index) {
             Some(None) => Ok(index),
             _ => Err(RequestError::Mismatch(format!("input `{name}` is given twice"))),
@@ -169,6 +166,13 @@ impl<'a> InputSlots<'a> {
 
 fn missing(spec: &TensorSpec) -> RequestError {
     RequestError::Mismatch(format!("input `{}` is missing", spec.name))
+}
+
+pub(crate) fn input_index(name: &str, signature: &Signature) -> Result<usize, RequestError> {
+    signature.input(name).ok_or_else(|| {
+        let others = alternatives(name, signature.inputs.iter().map(|spec| spec.name.as_str()));
+        RequestError::Mismatch(format!("the model has no input `{}`{others}", truncated(name)))
+    })
 }
 
 pub(crate) fn output_index(name: &str, signature: &Signature) -> Result<usize, RequestError> {

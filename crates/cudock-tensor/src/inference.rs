@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::Tensor;
+use crate::envelope::ResponseForm;
 
 /// A request, checked against the signature of its model.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,6 +16,8 @@ pub struct InferenceRequest {
     pub rows: usize,
     /// Whether the client sent one row without the row dimension, and expects the same of the response.
     pub single: bool,
+    /// What the client expects the response to look like, in JSON.
+    pub form: ResponseForm,
     /// The requested outputs; all, in signature order, if empty.
     pub outputs: Vec<RequestedOutput>,
     /// Whether outputs are binary by default (the protocol's `binary_data_output`).

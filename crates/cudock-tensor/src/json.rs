@@ -35,6 +35,8 @@ pub(crate) enum JsonError {
     /// Half of a surrogate pair.
     Surrogate,
     NotUtf8,
+    /// Not an object for bytes, `{"b64": "…"}`.
+    NotBase64,
     /// A string too long for its length prefix.
     LongString,
 }
@@ -59,6 +61,7 @@ impl JsonError {
             Self::Escape => "an invalid escape".to_owned(),
             Self::Surrogate => "half of a surrogate pair".to_owned(),
             Self::NotUtf8 => "a string that is not UTF-8".to_owned(),
+            Self::NotBase64 => "expected {\"b64\": \"…\"} with base64".to_owned(),
             Self::LongString => "a string of 4 GiB or more".to_owned(),
         }
     }

@@ -7,6 +7,8 @@
 //! | module | request | response |
 //! |---|---|---|
 //! | [`predict`] | `{"input": …}` | `{"prediction": …, "device": …}` |
+//! | [`envelope`] | the same under other keys, for clients of other servers | `{"predictions": …}`, `{"outputs": …}` |
+//! | [`csv`] | lines of numbers | the same |
 //! | [`oip`] | the Open Inference Protocol, with or without binary tensors | the same |
 //! | [`npy`] | a file of `numpy.save` | the same |
 //! | [`raw`] | the bytes of the elements | the same |
@@ -15,7 +17,9 @@
 //! protocol.
 
 mod check;
+pub mod csv;
 mod dtype;
+pub mod envelope;
 mod inference;
 pub mod json;
 pub mod npy;

@@ -9,17 +9,15 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use crate::check::{InputSlots, as_rows, check_limits, output_index, row_elements};
+use crate::check::{InputSlots, as_rows, check_limits, input_index, row_elements};
+use crate::envelope::{self, PREDICT, ResponseForm};
 use crate::json::{Cursor, SeenKeys, write as text};
-use crate::response_error::append;
 use crate::suggestion::{alternatives, truncated};
 use crate::{
     DType, InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, ResponseError,
     Signature, Tensor, TensorSpec,
 };
 
-const KEYS: [&str; 6] = ["input", "inputs", "instances", "outputs", "parameters", "id"];
-const INPUT_KEYS: [&str; 3] = ["input", "inputs", "instances"];
 const PARAMETERS: [&str; 2] = ["priority", "timeout_ms"];
 
 /// Parses a request. The input is one row or an array of rows; several inputs are an object by name.
@@ -28,27 +26,7 @@ pub fn read(
     signature: &Signature,
     limits: &RequestLimits,
 ) -> Result<InferenceRequest, RequestError> {
-    limits.check_body(body)?;
-    let mut given: Option<(Vec<Tensor>, bool)> = None;
-    let (mut id, mut outputs, mut parameters) = (None, Vec::new(), Parameters::default());
-    let mut keys = SeenKeys::default();
-    let mut cursor = Cursor::new(body);
-    cursor.object(&"", |cursor, key| {
-        let known = known_key(&mut keys, &KEYS, &key, cursor, "")?;
-        match known {
-            "id" => id = Some(cursor.string(&known)?.into_owned()),
-            "outputs" => outputs = read_outputs(cursor, signature)?,
-            "parameters" => parameters = Parameters::read(cursor)?,
-            _ if given.is_some() => return Err(cursor.error(&known, "the input is given twice")),
-            _ => given = Some(read_inputs(cursor, known, signature, limits)?),
-        }
-        Ok(())
-    })?;
-    cursor.end()?;
-    let (inputs, single) = given.ok_or_else(|| RequestError::Mismatch("`input` is missing".to_owned()))?;
-    let Parameters { priority, timeout } = parameters;
-    let request = InferenceRequest::new(inputs, signature)?;
-    Ok(InferenceRequest { id, single, outputs, priority, timeout, ..request })
+    envelope::read(body, &PREDICT, signature, limits)
 }
 
 /// The key, which must be known and not a duplicate.
@@ -66,7 +44,7 @@ fn known_key(
 }
 
 /// The tensors, and whether they are one row without the row dimension.
-fn read_inputs(
+pub(crate) fn read_inputs(
     cursor: &mut Cursor<'_>,
     key: &'static str,
     signature: &Signature,
@@ -75,7 +53,10 @@ fn read_inputs(
     if let [TensorSpec { json: true, .. }] = signature.inputs.as_slice() {
         return read_rows(cursor, key, limits);
     }
-    if cursor.peek() != Some(b'{') {
+    if cursor.begins_rows() {
+        return Ok((read_row_objects(cursor, key, signature, limits)?, false));
+    }
+    if cursor.peek() != Some(b'{') || cursor.begins_base64() {
         let [spec] = signature.inputs.as_slice() else {
             let names: Vec<String> = signature.inputs.iter().map(|spec| format!("`{}`", spec.name)).collect();
             let message =
@@ -135,31 +116,85 @@ fn read_rows(
     Ok((vec![tensor.map_err(|error| RequestError::Mismatch(error.to_string()))?], single))
 }
 
-fn read_outputs(
+/// Rows that are objects with each input by name.
+fn read_row_objects(
     cursor: &mut Cursor<'_>,
+    key: &'static str,
     signature: &Signature,
-) -> Result<Vec<RequestedOutput>, RequestError> {
-    let mut outputs: Vec<RequestedOutput> = Vec::new();
-    cursor.array(&"outputs", |cursor, index| {
-        let name = cursor.string(&format_args!("outputs[{index}]"))?;
-        let index = output_index(&name, signature)?;
-        if outputs.iter().any(|requested| requested.index == index) {
-            return Err(RequestError::Mismatch(format!("output `{name}` is requested twice")));
+    limits: &RequestLimits,
+) -> Result<Vec<Tensor>, RequestError> {
+    let mut columns: Vec<Column> = signature.inputs.iter().map(|_| Column::default()).collect();
+    let mut rows = 0;
+    cursor.array(&key, |cursor, row| {
+        cursor.object(&format_args!("{key}[{row}]"), |cursor, name| {
+            let index = input_index(&name, signature)?;
+            let path = format!("{key}[{row}].{name}");
+            let Some((spec, column)) = signature.inputs.get(index).zip(columns.get_mut(index)) else {
+                return Ok(());
+            };
+            let tensor = cursor.tensor(spec.dtype, row_elements(spec), limits, &path)?;
+            column.push(&tensor, row, limits, &path)
+        })?;
+        rows = row + 1;
+        let missing = signature.inputs.iter().zip(&columns).find(|(_, column)| column.rows != rows);
+        match missing {
+            Some((spec, _)) => {
+                Err(RequestError::Mismatch(format!("{key}[{row}]: input `{}` is missing", spec.name)))
+            }
+            None => Ok(()),
         }
-        outputs.push(RequestedOutput { index, binary: false });
-        Ok(())
     })?;
-    Ok(outputs)
+    let tensors = signature.inputs.iter().zip(columns).map(|(spec, column)| {
+        let shape = std::iter::once(rows).chain(column.shape).collect();
+        let tensor = Tensor::new(spec.dtype, shape, column.data.into());
+        tensor.map_err(|error| RequestError::Mismatch(error.to_string()))
+    });
+    tensors.collect()
+}
+
+/// One input of rows that are objects.
+#[derive(Default)]
+struct Column {
+    /// The shape of a row.
+    shape: Vec<usize>,
+    rows: usize,
+    data: Vec<u8>,
+}
+
+impl Column {
+    fn push(
+        &mut self,
+        tensor: &Tensor,
+        row: usize,
+        limits: &RequestLimits,
+        path: &str,
+    ) -> Result<(), RequestError> {
+        if self.rows > row {
+            return Err(RequestError::Mismatch(format!("{path}: it is given twice")));
+        }
+        if row == 0 {
+            self.shape = tensor.shape().to_vec();
+        } else if self.shape != tensor.shape() {
+            let (shape, before) = (tensor.shape(), &self.shape);
+            let message = format!("{path}: shape {shape:?}, but the rows before have {before:?}");
+            return Err(RequestError::Mismatch(message));
+        }
+        self.rows += 1;
+        let shape: Vec<usize> = std::iter::once(self.rows).chain(self.shape.iter().copied()).collect();
+        check_limits(&shape, limits, path)?;
+        self.data.extend_from_slice(tensor.data());
+        Ok(())
+    }
 }
 
 #[derive(Default)]
-struct Parameters {
-    priority: u32,
-    timeout: Option<Duration>,
+pub(crate) struct Parameters {
+    pub(crate) priority: u32,
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl Parameters {
-    fn read(cursor: &mut Cursor<'_>) -> Result<Self, RequestError> {
+    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self, RequestError> {
         let mut parameters = Self::default();
         let mut keys = SeenKeys::default();
         cursor.object(&"parameters", |cursor, key| {
@@ -191,31 +226,7 @@ pub fn write(
     device: &str,
     out: &mut Vec<u8>,
 ) -> Result<(), ResponseError> {
-    append(out, |out| {
-        out.extend_from_slice(b"{\"prediction\":");
-        let outputs = response.requested(requested, signature)?;
-        let named = outputs.len() != 1;
-        for (index, (name, tensor)) in outputs.into_iter().enumerate() {
-            if named {
-                out.push(if index == 0 { b'{' } else { b',' });
-                text::string(name, out);
-                out.push(b':');
-            }
-            let shape = tensor.shape();
-            let shape = if single { shape.strip_prefix(&[1]).unwrap_or(shape) } else { shape };
-            let is_json = signature.outputs.iter().any(|spec| spec.json && spec.name == name);
-            let written =
-                if is_json { text::json_rows(tensor, shape, out) } else { text::nested(tensor, shape, out) };
-            written.map_err(|message| ResponseError::not_text(name, message))?;
-        }
-        if named {
-            out.push(b'}');
-        }
-        out.extend_from_slice(b",\"device\":");
-        text::string(device, out);
-        out.push(b'}');
-        Ok(())
-    })
+    envelope::write(response, signature, single, requested, ResponseForm::Prediction, device, out)
 }
 
 /// Adds the client's id to a response of [`write()`].
@@ -232,34 +243,4 @@ pub fn add_key(key: &str, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         write(out);
         out.push(b'}');
     }
-}
-
-/// Whether the values for `input` are strings, as far as the text is valid: the value of `"input"` itself, or that of its
-/// name in an object.
-pub fn is_text(body: &[u8], input: &str) -> bool {
-    let mut found = false;
-    let mut cursor = Cursor::new(body);
-    // An error ends the search as soon as it is decided; whoever reads the body reports those of the text.
-    let _ = cursor.object(&"", |cursor, key| {
-        if !INPUT_KEYS.contains(&&*key) {
-            return cursor.skip(&"");
-        }
-        if cursor.peek() != Some(b'{') {
-            found = begins_with_string(cursor);
-            return Err(cursor.error(&"", ""));
-        }
-        cursor.object(&"", |cursor, name| {
-            if name != input {
-                return cursor.skip(&"");
-            }
-            found = begins_with_string(cursor);
-            Err(cursor.error(&"", ""))
-        })
-    });
-    found
-}
-
-fn begins_with_string(cursor: &mut Cursor<'_>) -> bool {
-    while cursor.eat(b'[') {}
-    cursor.peek() == Some(b'"')
 }

@@ -94,6 +94,21 @@ impl Tensor {
         Some(Self { dtype: self.dtype, shape, data: self.data.slice(range) })
     }
 
+    /// The rows in order, each without the row dimension and sharing the bytes.
+    pub(crate) fn split_rows(&self) -> impl Iterator<Item = Self> + '_ {
+        let row = self.shape.get(1..).unwrap_or_default();
+        let per_row = elements(row).unwrap_or(0);
+        let mut rest = self.data.clone();
+        (0..self.rows()).map(move |_| {
+            let length = match self.dtype.size() {
+                Some(size) => per_row * size,
+                None => string_offset(&rest, per_row).unwrap_or(0),
+            };
+            let data = rest.split_to(length.min(rest.len()));
+            Self { dtype: self.dtype, shape: row.to_vec(), data }
+        })
+    }
+
     /// The same elements with another shape of equal size.
     #[must_use]
     pub fn reshaped(mut self, shape: Vec<usize>) -> Option<Self> {

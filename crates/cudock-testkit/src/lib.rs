@@ -12,6 +12,7 @@
     reason = "callers are tests, which fail by panicking"
 )]
 
+pub mod client;
 pub mod driver_tree;
 pub mod host_tree;
 pub mod http;
@@ -69,6 +70,12 @@ pub fn require_onnxruntime() -> Option<PathBuf> {
 #[track_caller]
 pub fn require_pytest_lsp() -> Option<PathBuf> {
     require_python("pytest-lsp", "pytest_lsp")
+}
+
+/// A Python that can check descriptions of servers.
+#[track_caller]
+pub fn require_openapi_validator() -> Option<PathBuf> {
+    require_python("openapi-spec-validator", "openapi_spec_validator")
 }
 
 /// A Python with numpy, which every Python model needs.

@@ -11,13 +11,13 @@ use crate::inputs::InputFile;
 /// a server count rows.
 #[derive(Deserialize)]
 struct BenchReport {
-    runs: Vec<Run>,
+    runs: Vec<BenchRun>,
     search: Option<Search>,
     device: Option<Device>,
 }
 
 #[derive(Deserialize)]
-struct Run {
+struct BenchRun {
     goodput_per_second: Option<f64>,
     rows_per_second: Option<f64>,
     with_json_rows_per_second: Option<f64>,
@@ -62,7 +62,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Measured, String> {
 }
 
 /// The run that answered the most.
-fn best(runs: &[Run]) -> (f64, String) {
+fn best(runs: &[BenchRun]) -> (f64, String) {
     let requests = runs.iter().filter_map(|run| run.goodput_per_second).fold(0.0, f64::max);
     if requests > 0.0 {
         return (requests, "the most requests per second".to_owned());

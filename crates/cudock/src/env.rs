@@ -1,5 +1,5 @@
 //! The environment variables that the command reads itself. Others are in `cudock_base::Environment` (the cache),
-//! `cudock_image::registry::env` (credentials), `cudock_prices::env` (the user's tables) and `cudock_host::probe::VARIABLES`
+//! `cudock_image::registry::env` (credentials), `cudock_server` (API keys), `cudock_prices::env` (the user's tables) and `cudock_host::probe::VARIABLES`
 //! (those of CUDA, which `doctor` reports).
 
 /// The directory of newer fact tables, like `--facts`.
@@ -8,11 +8,11 @@ pub(crate) const FACTS: &str = "CUDOCK_FACTS";
 /// The date of reports, which makes tests and reports reproducible.
 pub(crate) const TODAY: &str = "CUDOCK_TODAY";
 
-/// The file with the API keys of a server, like `--api-keys`.
-pub(crate) const API_KEYS: &str = "CUDOCK_API_KEYS";
-
 /// The directory of containers and unpacked images.
 pub(crate) const DATA: &str = "CUDOCK_DATA";
 
 /// The container engine, like `--engine`.
 pub(crate) const ENGINE: &str = "CUDOCK_ENGINE";
+
+/// The port that a platform expects a container to listen on.
+pub(crate) const PORT: &str = "PORT";

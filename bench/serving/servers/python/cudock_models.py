@@ -13,6 +13,14 @@ class Mlp:
         return self.net(input)
 
 
+class Deep:
+    def load(self):
+        self.net = networks.build("torch-deep")
+
+    def predict(self, input: Annotated[torch.Tensor, "float32[-1,64]"]) -> Annotated[torch.Tensor, "float32[-1,10]"]:
+        return self.net(input)
+
+
 class ResNet18:
     def load(self):
         self.net = networks.build("resnet18")

@@ -2,6 +2,7 @@
 
 torch-mlp  512→1024→1024→10 with ReLU, as `mlp` of the ONNX models
 resnet18   ResNet-18 for images of 3×64×64, so that one core can run it: 224×224 takes twelve times the work
+torch-deep a small row through 16 wide layers, as `deep` of the ONNX models: for `overload`
 """
 import os
 
@@ -46,7 +47,12 @@ def _mlp():
     return nn.Sequential(nn.Linear(512, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10))
 
 
-NETWORKS = {"torch-mlp": _mlp, "resnet18": ResNet18}
+def _deep():
+    layer = nn.Linear(1024, 1024)
+    return nn.Sequential(nn.Linear(64, 1024), nn.ReLU(), *[layer, nn.ReLU()] * 16, nn.Linear(1024, 10))
+
+
+NETWORKS = {"torch-mlp": _mlp, "resnet18": ResNet18, "torch-deep": _deep}
 
 
 def build(name):

@@ -20,7 +20,7 @@ use stage::StageReader;
 use super::files::Files;
 use super::{Declared, PositionedError};
 
-struct Stage<'a> {
+struct StageInstructions<'a> {
     from: &'a Instruction,
     body: &'a [Instruction],
 }
@@ -29,7 +29,7 @@ struct Stage<'a> {
 struct BuildGraph<'a> {
     lines: LineIndex<'a>,
     head: &'a [Instruction],
-    stages: Vec<Stage<'a>>,
+    stages: Vec<StageInstructions<'a>>,
     /// Stages by their names, in lower case.
     names: HashMap<String, Vec<usize>>,
     arch: Arch,
@@ -105,7 +105,7 @@ fn evaluate(graph: &BuildGraph<'_>, target: usize) -> Result<FinishedStage, Posi
     Ok(reader.finish())
 }
 
-fn names(stages: &[Stage<'_>], escape: char) -> HashMap<String, Vec<usize>> {
+fn names(stages: &[StageInstructions<'_>], escape: char) -> HashMap<String, Vec<usize>> {
     let mut names: HashMap<String, Vec<usize>> = HashMap::new();
     for (index, stage) in stages.iter().enumerate() {
         let written = split_args(&stage.from.arguments.text, escape);
@@ -126,7 +126,10 @@ impl BuildGraph<'_> {
     }
 }
 
-fn stages(instructions: &[Instruction]) -> Vec<Stage<'_>> {
+fn stages(instructions: &[Instruction]) -> Vec<StageInstructions<'_>> {
     let chunks = instructions.chunk_by(|_, next| next.keyword != "FROM");
-    chunks.filter_map(<[Instruction]>::split_first).map(|(from, body)| Stage { from, body }).collect()
+    chunks
+        .filter_map(<[Instruction]>::split_first)
+        .map(|(from, body)| StageInstructions { from, body })
+        .collect()
 }

@@ -3,7 +3,7 @@
 use cudock_engine::{Engine, Provider, RowCheck, check_rows};
 use cudock_tensor::{DType, TensorSpec};
 
-use crate::support::{LONG, Models, as_floats, floats, spec, strings};
+use crate::support::{LONG, Models, Worker, as_floats, floats, spec, strings};
 
 const DOUBLE: &str = "class Double:
     def predict(self, x: floats(-1, 2)) -> floats(-1, 2):
@@ -145,10 +145,31 @@ class Model:
     assert_eq!(models.start(source).run_floats(&[5.0, 6.0]).unwrap(), [1.0, 1.0]);
 }
 
+/// Doubles into an array that the next batch reuses, and takes its time until the result is read.
+const REUSED: &str = "import time
+class Result:
+    def __init__(self, array):
+        self.array = array
+    def numpy(self):
+        time.sleep(0.0002)
+        return self.array
+class Double:
+    def load(self):
+        self.buffer = np.zeros((8, 2), np.float32)
+    def predict(self, x: floats(-1, 2)) -> floats(-1, 2):
+        return Result(np.multiply(x, 2, out=self.buffer[:len(x)]))
+";
+
 #[test]
 fn lanes_do_not_mix_up() {
     let Some(models) = Models::new() else { return };
-    let worker = models.try_start(DOUBLE, |settings| settings.lanes = 3).unwrap();
+    for source in [DOUBLE, REUSED] {
+        check_lanes(models.try_start(source, |settings| settings.lanes = 3).unwrap());
+    }
+}
+
+/// Runs batches on three lanes at once, each with other numbers.
+fn check_lanes(worker: Worker) {
     assert_eq!(worker.lanes.len(), 3);
     std::thread::scope(|scope| {
         for (number, mut lane) in worker.lanes.into_iter().enumerate() {

@@ -47,15 +47,30 @@ pub(super) struct Pixels {
     pub(super) data: Vec<u8>,
 }
 
+/// Whether a file begins as an image of a supported type does.
+pub fn is_image(bytes: &[u8]) -> bool {
+    is_jpeg(bytes) || bytes.starts_with(PNG_SIGNATURE) || is_webp(bytes)
+}
+
+const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+fn is_jpeg(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0xff, 0xd8, 0xff])
+}
+
+fn is_webp(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP")
+}
+
 impl Header {
     /// Reads the header of a file whose type is known by its first bytes.
     pub(super) fn read(bytes: &[u8], max_pixels: u64) -> Result<Self, InputError> {
-        let header = if bytes.starts_with(&[0xff, 0xd8, 0xff]) {
+        let header = if is_jpeg(bytes) {
             let jpeg = JpegHeader::read(bytes)?;
             Self { format: Format::Jpeg(jpeg), size: jpeg.size, orientation: jpeg.orientation }
-        } else if let Some(rest) = bytes.strip_prefix(b"\x89PNG\r\n\x1a\n") {
+        } else if let Some(rest) = bytes.strip_prefix(PNG_SIGNATURE) {
             Self::read_png(bytes, rest, max_pixels)?
-        } else if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        } else if is_webp(bytes) {
             Self::read_webp(bytes, max_pixels)?
         } else if bytes.is_empty() {
             return Err(InputError::Invalid("the file is empty".to_owned()));

@@ -1,7 +1,8 @@
 //! Headers of JPEG files.
 //!
 //! The decoder does not tell in advance how much memory it will need: much more if the image is progressive, or if each
-//! scan has one component only.
+//! scan has one component only. What the decoder would read in another way than this module is rejected, so that no file
+//! can hide what it needs.
 
 use super::exif::Orientation;
 use super::geometry::Size;
@@ -9,6 +10,9 @@ use crate::InputError;
 
 /// Largest block of pixels that is coded as a unit: images are padded to multiples of it.
 const LARGEST_UNIT: u32 = 32;
+/// Most segments before the first scan; photos have a few hundred at most. The decoder's time for some kinds of metadata
+/// grows with the square of their number.
+const MAX_SEGMENTS: usize = 2048;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JpegHeader {
@@ -26,14 +30,26 @@ impl JpegHeader {
         let mut frame: Option<(Size, u8, bool)> = None;
         let mut orientation = Orientation::default();
         let mut at = 2;
+        let mut segments = 0;
         loop {
             let marker_at =
                 at + memchr::memchr(0xff, bytes.get(at..).unwrap_or_default()).ok_or_else(truncated)?;
             let marker = *bytes.get(marker_at + 1).ok_or_else(truncated)?;
             at = marker_at + 1;
-            // Stuffing, fill bytes, and markers without a segment.
-            if matches!(marker, 0x00 | 0x01 | 0xd0..=0xd8 | 0xff) {
+            // Stuffing and fill bytes.
+            if matches!(marker, 0x00 | 0xff) {
                 continue;
+            }
+            // Markers without a segment, where the decoder expects one.
+            if matches!(marker, 0x01 | 0xd0..=0xd9) {
+                let message = format!("the JPEG file has marker 0x{marker:02x} before its first scan");
+                return Err(InputError::Invalid(message));
+            }
+            segments += 1;
+            if segments > MAX_SEGMENTS {
+                let message =
+                    format!("the JPEG file has more than {MAX_SEGMENTS} segments before its first scan");
+                return Err(InputError::TooLarge(message));
             }
             let segment = segment(bytes, marker_at + 2).ok_or_else(truncated)?;
             at = marker_at + 4 + segment.len();
@@ -86,4 +102,31 @@ fn read_frame(segment: &[u8], is_progressive: bool) -> Result<(Size, u8, bool), 
     let length = |high, low| u32::from(u16::from_be_bytes([high, low]));
     let size = Size { width: length(width_high, width_low), height: length(height_high, height_low) };
     Ok((size, components, is_progressive))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_header_or_an_error(
+            parts in prop::collection::vec(
+                prop_oneof![
+                    prop::collection::vec(any::<u8>(), 0..20),
+                    prop::sample::select(vec![0xc0, 0xc2, 0xda, 0xe1]).prop_map(|marker| vec![0xff, marker, 0, 8]),
+                    Just(b"\xff\xc0\0\x0b\x08\0\x02\0\x03\x01\x01\x11\0".to_vec()),
+                ],
+                0..6,
+            ),
+        ) {
+            let bytes = [&[0xff, 0xd8][..], &parts.concat()].concat();
+            if let Ok(header) = JpegHeader::read(&bytes) {
+                prop_assert!(matches!(header.components, 1 | 3 | 4));
+                prop_assert!(header.buffers() <= u64::from(u16::MAX) * u64::from(u16::MAX) * 9);
+            }
+        }
+    }
 }

@@ -15,9 +15,11 @@ mod webp;
 use bytes::Bytes;
 use cudock_project::ImageFilter;
 use cudock_tensor::{RequestLimits, Signature, elements};
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::{U8, U8x3};
+use fast_image_resize::{FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
 
+pub use self::decode::is_image;
 use self::decode::{Header, Pixels};
 use self::geometry::{Geometry, Plan, Size};
 use self::pixels::PixelTable;
@@ -128,7 +130,6 @@ impl ImageInput {
 
 /// Resizes the part of the image that is kept.
 fn resize(image: &Pixels, crop: &geometry::Crop, filter: ImageFilter) -> Result<Pixels, InputError> {
-    let kind = if image.channels == 1 { PixelType::U8 } else { PixelType::U8x3 };
     let filter = match filter {
         ImageFilter::Bilinear => FilterType::Bilinear,
         ImageFilter::Bicubic => FilterType::CatmullRom,
@@ -140,10 +141,26 @@ fn resize(image: &Pixels, crop: &geometry::Crop, filter: ImageFilter) -> Result<
         crop.width,
         crop.height,
     );
+    // The typed function is compiled for these two types alone, which takes a tenth of the time.
+    if image.channels == 1 {
+        resize_typed::<U8>(image, crop.size, &options)
+    } else {
+        resize_typed::<U8x3>(image, crop.size, &options)
+    }
+}
+
+fn resize_typed<P: PixelTrait>(
+    image: &Pixels,
+    size: Size,
+    options: &ResizeOptions,
+) -> Result<Pixels, InputError> {
     let failed = |error: &dyn std::fmt::Display| InputError::Invalid(format!("cannot resize it: {error}"));
-    let Size { width, height } = image.size;
-    let from = ImageRef::new(width, height, &image.data, kind).map_err(|error| failed(&error))?;
-    let mut to = Image::new(crop.size.width, crop.size.height, kind);
-    Resizer::new().resize(&from, &mut to, &options).map_err(|error| failed(&error))?;
-    Ok(Pixels { size: crop.size, channels: image.channels, data: to.into_vec() })
+    let mut data = vec![0; size.width as usize * size.height as usize * image.channels];
+    let from = TypedImageRef::<P>::from_buffer(image.size.width, image.size.height, &image.data);
+    let from = from.map_err(|error| failed(&error))?;
+    let to = TypedImage::<P>::from_buffer(size.width, size.height, &mut data);
+    let mut to = to.map_err(|error| failed(&error))?;
+    Resizer::new().resize_typed(&from, &mut to, options).map_err(|error| failed(&error))?;
+    drop(to);
+    Ok(Pixels { size, channels: image.channels, data })
 }

@@ -38,13 +38,13 @@ fn png(width: u32, height: u32) -> Vec<u8> {
     let mut file = data("gray.png");
     file[16..20].copy_from_slice(&width.to_be_bytes());
     file[20..24].copy_from_slice(&height.to_be_bytes());
-    let mut sum = flate2_crc(&file[12..29]);
-    file[29..33].swap_with_slice(&mut sum);
+    let sum = png_checksum(&file[12..29]);
+    file[29..33].copy_from_slice(&sum);
     file
 }
 
 /// The checksum of a PNG chunk.
-fn flate2_crc(bytes: &[u8]) -> [u8; 4] {
+fn png_checksum(bytes: &[u8]) -> [u8; 4] {
     let mut remainder = u32::MAX;
     for byte in bytes {
         remainder ^= u32::from(*byte);
@@ -61,6 +61,13 @@ fn jpeg(width: u16, height: u16) -> Vec<u8> {
     let frame = file.windows(2).position(|two| two == [0xff, 0xc0]).unwrap();
     file[frame + 5..frame + 7].copy_from_slice(&height.to_be_bytes());
     file[frame + 7..frame + 9].copy_from_slice(&width.to_be_bytes());
+    file
+}
+
+/// A JPEG file with these bytes before its other segments.
+fn jpeg_with(bytes: &[u8]) -> Vec<u8> {
+    let mut file = data("photo.jpg");
+    file.splice(2..2, bytes.iter().copied());
     file
 }
 
@@ -110,6 +117,20 @@ fn sizes_are_checked_before_memory_is_allocated() {
 }
 
 #[test]
+fn headers_that_could_mislead_about_memory_or_take_long_are_rejected() {
+    let comment = [0xff, 0xfe, 0, 2];
+    assert!(outcome(jpeg_with(&comment.repeat(100))).is_ok());
+    let error = outcome(jpeg_with(&comment.repeat(2049))).unwrap_err();
+    assert!(matches!(error, InputError::TooLarge(_)), "{error}");
+    // The decoder skips a segment after each of these markers, which has none.
+    for marker in [0x01, 0xd0, 0xd7, 0xd8, 0xd9] {
+        let error = outcome(jpeg_with(&[0xff, marker, 0, 2])).unwrap_err();
+        let expected = format!("image: the JPEG file has marker 0x{marker:02x} before its first scan");
+        assert_eq!(error, InputError::Invalid(expected));
+    }
+}
+
+#[test]
 fn files_of_other_types_are_unsupported() {
     for file in [&b"GIF89a"[..], b"hello", b"\xff\xd8", b"RIFF1234WAVE", b"\x89PNG"] {
         let error = outcome(file.to_vec()).unwrap_err();
@@ -138,7 +159,10 @@ proptest! {
     #[test]
     fn any_bytes_are_an_image_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0..4_usize) {
         let magic: &[u8] = [&b""[..], b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR", b"RIFF\0\0\0\0WEBPVP8"][kind];
-        let _ = outcome([magic, &bytes].concat());
+        match outcome([magic, &bytes].concat()) {
+            Ok(row) => prop_assert_eq!(row.len(), 3 * 8 * 8),
+            Err(error) => prop_assert!(error.to_string().starts_with("image: "), "{}", error),
+        }
     }
 
     #[test]

@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cudock_load::{HttpClient, Load, LoadError, LoadRequest, LoadSettings, record_expected};
+use cudock_load::payload::BenchProtocol;
+use cudock_load::{
+    HttpClient, Load, LoadError, LoadRequest, LoadSettings, RequestOptions, prepare, record_expected,
+};
 use cudock_testkit::http::{Reply, Then};
 
 use crate::support::{reply, request, run, server, settings, target};
@@ -129,4 +132,27 @@ fn a_rejected_first_request_shows_the_servers_message() {
 fn nothing_to_send_is_an_error() {
     let address = server(|_| reply(200, "{}"));
     assert!(cudock_load::run(&settings(address, CLOSED), &[]).is_err());
+}
+
+#[test]
+fn raw_responses_of_an_undescribed_model_are_compared_as_numbers() {
+    // As FP32: two neighbors near 3, and 12.
+    for (other, is_wrong) in [("A@@@", false), ("@@@A", true)] {
+        let address = server(move |number| reply(200, if number % 2 == 0 { "@@@@" } else { other }));
+        let options = RequestOptions {
+            protocol: BenchProtocol::Raw,
+            model_name: None,
+            shapes: &["1".parse().unwrap()],
+            dtype: Some("FP32"),
+            body: None,
+            headers: &[],
+            rows: &[1],
+            bodies: 1,
+            seed: 1,
+        };
+        let requests = prepare(&options, &target(address)).unwrap().requests;
+        let report = run(&LoadSettings { check_every: 1, ..settings(address, CLOSED) }, &requests);
+        assert!(report.checked > 0);
+        assert_eq!(report.wrong > 0, is_wrong, "{report:?}");
+    }
 }

@@ -1,12 +1,21 @@
 //! The keys of `cudock.toml`.
 
+/// Combines every field, so that the compiler reports one that is missing here.
+macro_rules! combine {
+    ($options:ident, $fallback:ident, $($field:ident)*) => {
+        Self { $($field: $options.$field.or($fallback.$field)),* }
+    };
+}
+
 mod data;
 mod deploy;
+mod gateway;
 mod inputs;
 mod lint;
 mod needs;
 mod one_or_many;
 mod rate;
+mod routes;
 mod serve;
 mod spot;
 mod start;
@@ -18,10 +27,12 @@ use serde::Deserialize;
 
 pub use data::{Data, DataAccess};
 pub use deploy::{Deploy, DeployTarget, ManagementWanted};
+pub use gateway::GatewayOptions;
 pub use inputs::{ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize, ScoreFunction, TextOptions};
 pub use lint::{FailLevel, Lint};
 pub use needs::{CapabilityRange, Needs};
 pub use rate::{DayRate, RequestRate};
+pub use routes::{Dialect, RateLimit};
 pub use serve::{DeviceChoice, KeepLoaded, Precision, ServeOptions, TryModel};
 pub use spot::{SpotChoice, SpotUse};
 pub use start::Start;
@@ -44,6 +55,8 @@ pub struct Manifest {
     pub deploy: Deploy,
     /// How a model is served.
     pub serve: ServeOptions,
+    /// What stands in front of a model server.
+    pub gateway: GatewayOptions,
     /// How Dockerfiles are linted.
     pub lint: Lint,
 }

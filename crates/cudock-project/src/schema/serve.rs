@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::inputs::{ImageOptions, ScoreFunction, TextOptions};
+use super::routes::{Dialect, RateLimit};
 use super::tensor::TensorDeclaration;
 use crate::{ByteSize, TimeSpan};
 
@@ -270,13 +271,18 @@ pub struct ServeOptions {
     #[arg(skip)]
     #[serde(rename = "try")]
     pub try_model: Option<TryModel>,
-}
 
-/// Combines every field, so that the compiler reports one that is missing here.
-macro_rules! combine {
-    ($options:ident, $fallback:ident, $($field:ident)*) => {
-        Self { $($field: $options.$field.or($fallback.$field)),* }
-    };
+    /// Answer clients of these other model servers, too
+    #[arg(long, value_name = "NAME,NAME", value_enum, value_delimiter = ',')]
+    pub routes: Option<Vec<Dialect>>,
+
+    /// Limit the requests of each API key, or of each address without keys; further ones get 429, as 100/s:20
+    #[arg(long, value_name = "RATE[:BURST]")]
+    pub rate_limit: Option<RateLimit>,
+
+    /// Send traces and metrics to this OpenTelemetry collector, over HTTP [default: that of the environment]
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
 }
 
 impl ServeOptions {
@@ -288,7 +294,7 @@ impl ServeOptions {
             no_io_binding batch max_batch max_wait preferred pad_rows pad_sizes latency_target queue_rows queue_time
             engine_timeout max_body memory connections io_threads client_timeout drain_timeout precision
             python class trust compile engine_memory inputs outputs model_memory on_demand idle_unload keep_loaded
-            require_gpu image text labels top scores watch try_model
+            require_gpu image text labels top scores watch try_model routes rate_limit otlp_endpoint
         )
     }
 
@@ -316,6 +322,9 @@ impl ServeOptions {
             ("model_memory", self.model_memory.is_some()),
             ("on_demand", self.on_demand.is_some()),
             ("watch", self.watch.is_some()),
+            ("routes", self.routes.is_some()),
+            ("rate_limit", self.rate_limit.is_some()),
+            ("otlp_endpoint", self.otlp_endpoint.is_some()),
         ];
         keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
     }

@@ -10,6 +10,7 @@
 
 mod any_text;
 mod contradictions;
+mod gateway_keys;
 mod manifest;
 mod plan_keys;
 mod schema;

@@ -27,6 +27,7 @@ const VALID: &[&str] = &[
     "[deploy.spot]\nallow = \"only\"\nevictions = 0.05\ncheckpoint_every = \"30m\"\ncheckpoint_takes = \"0s\"\n",
     "[serve]\nlisten = [\"0.0.0.0:80\", \"[::1]:8000\"]\ndevice = \"tensorrt\"\npreferred = [1, 8]\ntry = { range = [0, 16] }\n",
     "[serve.image]\nresize = 256\ncrop = [224, 192]\nmean = [0.5]\nlayout = \"nhwc\"\ncolor = \"gray\"\n",
+    "[gateway]\nto = [\"http://localhost:5000\"]\nrow_rank = 3\nhold = \"3m\"\nwake = [\"docker\", \"start\"]\n",
     "[serve]\nlabels = \"labels.txt\"\nscores = \"softmax\"\n[serve.text]\ntokenizer = \"tokenizer.json\"\n",
 ];
 
@@ -70,6 +71,9 @@ const BROKEN: &[(&str, &str)] = &[
     ("[serve]\nmax_batch = \"many\"\n", "serve.max_batch"),
     ("[serve]\nlisten = [\"localhost\"]\n", "serve.listen.0"),
     ("[serve.try]\nrange = [1]\n", "serve.try.range"),
+    ("[gateway]\nto = \"localhost\"\n", "gateway.to"),
+    ("[gateway]\nrow_rank = -1\n", "gateway.row_rank"),
+    ("[gateway]\noutput_key = [\"a\"]\n", "gateway.output_key"),
     ("[serve.image]\nresize = 0\n", "serve.image.resize"),
     ("[serve.image]\nresize = [224]\n", "serve.image.resize"),
     ("[serve.image]\ncrop = [224, 224, 3]\n", "serve.image.crop"),
@@ -135,7 +139,7 @@ fn examples() -> Vec<PathBuf> {
     let plans = std::fs::read_dir(directory.join("plan")).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =
         plans.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
-    let served = ["digits", "image-classifier", "text-classifier"];
+    let served = ["digits", "image-classifier", "scikit-learn", "text-classifier"];
     files.extend(served.map(|name| directory.join(name).join("cudock.toml")));
     files
 }

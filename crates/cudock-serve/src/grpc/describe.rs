@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cudock_server::Histogram;
 use cudock_tensor::{DType, Signature, TensorSpec};
 
 use super::messages::{
@@ -10,7 +11,7 @@ use super::messages::{
     OutputTensor, RepositoryIndexResponse, ServerMetadataResponse, StatisticDuration,
 };
 use crate::ModelListing;
-use crate::metrics::{BatchSize, Histogram, ModelTotals};
+use crate::metrics::{BatchSize, ModelTotals};
 use crate::model::Model;
 
 /// The platform name of ONNX models for Triton's clients.

@@ -28,7 +28,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use cudock_server::{HttpRejection, Reservation};
+use cudock_server::{ConnectionActivity, Reservation};
+use cudock_trace::RequestTrace;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
 use prost::Message;
@@ -52,14 +53,21 @@ const HEALTH: &str = "grpc.health.v1.Health";
 const SMALL: usize = 1 << 20;
 
 /// Handles a gRPC call. The HTTP status is always 200; the result is in `grpc-status`.
-pub(crate) async fn handle(service: Arc<ModelService>, request: Request<Incoming>) -> Response<GrpcBody> {
+pub(crate) async fn handle(
+    service: Arc<ModelService>,
+    request: Request<Incoming>,
+    activity: &ConnectionActivity,
+) -> Response<GrpcBody> {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
-    let has_key = service.settings.server.keys.is_authorized(&head.headers);
-    let outcome = match Call::read(&head.headers, Instant::now()) {
-        _ if !has_key && !is_public(path) => Err(HttpRejection::Unauthorized.into()),
-        Ok(call) => route(service, path, call, body, has_key).await,
-        Err(status) => Err(status),
+    let settings = &service.settings.server;
+    let has_key = settings.keys.is_authorized(&head.headers);
+    let admitted = if is_public(path) { Ok(()) } else { settings.admit(&head.headers, activity) };
+    let trace = head.extensions.get::<Arc<RequestTrace>>().map(AsRef::as_ref);
+    let outcome = match (admitted, Call::read(&head.headers, Instant::now())) {
+        (Err(rejection), _) => Err(rejection.into()),
+        (Ok(()), Ok(call)) => route(service, path, call, body, has_key, trace).await,
+        (Ok(()), Err(status)) => Err(status),
     };
     outcome.unwrap_or_else(|status| body::error_response(&status))
 }
@@ -80,6 +88,7 @@ async fn route(
     call: Call,
     body: Incoming,
     has_key: bool,
+    trace: Option<&RequestTrace>,
 ) -> Result<Response<GrpcBody>, GrpcStatus> {
     let patience = service.settings.server.client_timeout;
     let limit = service.settings.limits.body;
@@ -104,7 +113,7 @@ async fn route(
     if is_infer {
         let mut info = RequestInfo::default();
         let (completed, held) =
-            infer::run(&service, message, held, call.deadline, call.received, &mut info).await?;
+            infer::run(&service, message, held, call.deadline, call.received, &mut info, trace).await?;
         let parts = completed.response().message()?;
         let pieces = encode_message(&service.resources.workers, parts, call.response_encoding).await?;
         return Ok(body::single(call.response_encoding, hold_until_sent(pieces, held)?));

@@ -111,7 +111,8 @@ fn rejection_code(rejection: &HttpRejection) -> GrpcCode {
         HttpRejection::BodyTooSlow => GrpcCode::DeadlineExceeded,
         HttpRejection::BodyTooLarge { .. }
         | HttpRejection::MemoryExceeded { .. }
-        | HttpRejection::Overloaded { .. } => GrpcCode::ResourceExhausted,
+        | HttpRejection::Overloaded { .. }
+        | HttpRejection::RateLimited { .. } => GrpcCode::ResourceExhausted,
         HttpRejection::UnsupportedMediaType(_) => GrpcCode::Unimplemented,
         HttpRejection::WorkerLost(_) => GrpcCode::Internal,
     }

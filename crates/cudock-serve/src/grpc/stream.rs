@@ -102,6 +102,6 @@ async fn run(
     let limit = service.settings.limits.body;
     let (message, held) =
         decode_message(&service.resources.workers, message, call.encoding, limit, held).await?;
-    let (completed, held) = infer::run(service, message, held, call.deadline, received, info).await?;
+    let (completed, held) = infer::run(service, message, held, call.deadline, received, info, None).await?;
     Ok((completed.response().stream_message()?, held))
 }

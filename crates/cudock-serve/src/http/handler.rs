@@ -9,9 +9,11 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
 
+use super::dialects::{self, ForeignCall, ForeignRoute};
+use super::infer::PREDICT;
 use super::response::{self, HttpResponse, ResponseBody};
 use super::route::Route;
-use super::{infer, info, metrics};
+use super::{infer, info, metrics, openapi};
 use crate::read_tracker::ReadTracker;
 use crate::reply::ReplyQueue;
 use crate::service::ModelService;
@@ -29,7 +31,7 @@ impl Handler for InferenceHandler {
     ) -> Response<ResponseBody> {
         let (service, received) = (&self.0, Instant::now());
         if is_grpc(request.headers()) {
-            let response = grpc::handle(Arc::clone(service), request).await;
+            let response = grpc::handle(Arc::clone(service), request, activity).await;
             return response.map(|body| {
                 if body.is_stream() {
                     ResponseBody::Stream(MonitoredBody::new(body, activity))
@@ -39,8 +41,15 @@ impl Handler for InferenceHandler {
             });
         }
         let (head, body) = request.into_parts();
-        let outcome = dispatch(service, &head, body, received, activity).await;
-        let response = outcome.unwrap_or_else(|error| response::error(&error));
+        let response = match service.settings.dialects.route(&head.method, head.uri.path(), &head.headers) {
+            Ok(None) => dispatch(service, &head, body, received, activity).await,
+            Ok(Some(route)) => {
+                let outcome = dispatch_foreign(service, &route, &head, body, received, activity).await;
+                Ok(outcome.unwrap_or_else(|error| dialects::error(route.dialect, &error)))
+            }
+            Err(error) => Err(error),
+        };
+        let response = response.unwrap_or_else(|error| response::error(&error));
         match head.headers.get(header::ACCEPT_ENCODING) {
             Some(accepted) => response::compressed(service, response, accepted).await,
             None => response,
@@ -81,12 +90,12 @@ async fn dispatch(
     activity: &ConnectionActivity,
 ) -> Result<HttpResponse, ServeError> {
     let route = Route::parse(&head.method, head.uri.path())?;
-    if !route.is_public() && !service.settings.server.keys.is_authorized(&head.headers) {
-        return Err(HttpRejection::Unauthorized.into());
+    if !route.is_public() {
+        service.settings.server.admit(&head.headers, activity)?;
     }
     match route {
         Route::Predict(model) => {
-            infer::predict(service, model.as_ref(), head, body, received, activity).await
+            infer::predict(service, &PREDICT, model.as_ref(), head, body, received, activity).await
         }
         Route::Infer(model) => infer::infer(service, &model, head, body, received, activity).await,
         Route::Health => Ok(info::health(service)),
@@ -94,6 +103,7 @@ async fn dispatch(
         Route::Live => Ok(info::probe("live", true)),
         Route::Metrics => Ok(metrics::metrics(service)),
         Route::Status => Ok(info::status(service)),
+        Route::OpenApi => Ok(openapi::openapi(service)),
         Route::Page => page_asset(head.uri.path()),
         Route::ServerMetadata => Ok(info::server_metadata()),
         Route::ModelMetadata(model) => info::model_metadata(service, &model).await,
@@ -116,6 +126,26 @@ async fn dispatch(
             service.unload(&name).await?;
             Ok(response::json(StatusCode::OK, &serde_json::json!({})))
         }
+    }
+}
+
+async fn dispatch_foreign(
+    service: &Arc<ModelService>,
+    route: &ForeignRoute,
+    head: &Parts,
+    body: Incoming,
+    received: Instant,
+    activity: &ConnectionActivity,
+) -> Result<HttpResponse, ServeError> {
+    if !route.call.is_public() {
+        service.settings.server.admit(&head.headers, activity)?;
+    }
+    match &route.call {
+        ForeignCall::Predict(model) => {
+            let api = dialects::predict_api(route.dialect);
+            infer::predict(service, api, model.as_ref(), head, body, received, activity).await
+        }
+        _ => dialects::describe(service, route).await,
     }
 }
 

@@ -4,14 +4,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use cudock_inputs::{Labels, is_image};
 use cudock_server::{
     ConnectionActivity, HttpRejection, MAX_INLINE_COPY, MAX_INLINE_PARSE, RequestBody, Reservation,
     SMALL_BODY,
 };
+use cudock_tensor::envelope::{self, Envelope, ResponseForm};
 use cudock_tensor::{
-    InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, Signature, npy, oip,
-    predict, raw,
+    InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, Signature, Tensor,
+    csv, npy, oip, predict, raw,
 };
+use cudock_trace::RequestTrace;
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap};
@@ -23,6 +26,30 @@ use super::route::ModelName;
 use crate::model::Model;
 use crate::service::ModelService;
 use crate::{COPIES, ServeError};
+
+/// The bodies of an API like `/predict`, as far as headers do not say.
+#[derive(Debug)]
+pub(crate) struct PredictApi {
+    pub(crate) envelope: &'static Envelope,
+    /// What the JSON of a response to any other format looks like.
+    pub(crate) form: ResponseForm,
+    /// Whether a response is JSON unless its client accepts only another format. Otherwise, it has that of the request.
+    pub(crate) responds_json: bool,
+    /// Whether bodies may be CSV.
+    pub(crate) has_csv: bool,
+    /// Whether it has TorchServe's default handlers: a body without a type may be an image or a text, and the response of a
+    /// model with labels is their scores by label.
+    pub(crate) has_handlers: bool,
+}
+
+/// The API of `/predict`.
+pub(crate) static PREDICT: PredictApi = PredictApi {
+    envelope: &envelope::PREDICT,
+    form: ResponseForm::Prediction,
+    responds_json: false,
+    has_csv: false,
+    has_handlers: false,
+};
 
 /// The format of a body of `/predict`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +63,13 @@ pub(super) enum RequestFormat {
     Form,
     /// A text, or JSON if the model takes no texts.
     PlainText,
+    Csv,
 }
 
 impl RequestFormat {
-    fn of(kind: &str) -> Option<Self> {
+    fn of(kind: &str, api: &PredictApi) -> Option<Self> {
         match kind {
+            CSV if api.has_csv => Some(Self::Csv),
             // The last two are what curl and simple clients send by default.
             JSON | "text/json" | "" | "application/x-www-form-urlencoded" => Some(Self::Json),
             OCTETS => Some(Self::Raw),
@@ -51,6 +80,18 @@ impl RequestFormat {
             kind => kind.starts_with("image/").then_some(Self::Image),
         }
     }
+
+    /// The format of a body whose type the client did not state, or stated to be any bytes.
+    fn guessed(self, api: &PredictApi, model: &Model, body: &[u8]) -> Self {
+        if !api.has_handlers || !matches!(self, Self::Json | Self::Raw) {
+            return self;
+        }
+        if model.inputs.image.is_some() && is_image(body) {
+            return Self::Image;
+        }
+        let is_json = matches!(body.trim_ascii_start().first(), Some(b'{' | b'[' | b'"'));
+        if self == Self::Json && model.inputs.text.is_some() && !is_json { Self::PlainText } else { self }
+    }
 }
 
 /// The format of a response of `/predict`.
@@ -59,11 +100,13 @@ enum BodyFormat {
     Json,
     Raw,
     Npy,
+    Csv,
 }
 
 impl BodyFormat {
-    fn of(kind: &str) -> Option<Self> {
+    fn of(kind: &str, api: &PredictApi) -> Option<Self> {
         match kind {
+            CSV if api.has_csv => Some(Self::Csv),
             JSON => Some(Self::Json),
             OCTETS => Some(Self::Raw),
             NPY | "application/npy" => Some(Self::Npy),
@@ -75,18 +118,20 @@ impl BodyFormat {
 const JSON: &str = "application/json";
 const OCTETS: &str = "application/octet-stream";
 const NPY: &str = "application/x-npy";
+const CSV: &str = "text/csv";
 
-/// `POST /predict`
+/// `POST /predict`, and the like of other APIs.
 pub(crate) async fn predict(
     service: &ModelService,
+    api: &'static PredictApi,
     model: Option<&ModelName>,
     head: &Parts,
     body: Incoming,
     received: Instant,
     activity: &ConnectionActivity,
 ) -> Result<HttpResponse, ServeError> {
-    let form = request_format(&head.headers)?;
-    let wanted = response_format(&head.headers, form)?;
+    let format = request_format(&head.headers, api)?;
+    let wanted = response_format(&head.headers, format, api)?;
     let served = match model {
         Some(model) => service.find(&model.name, model.version.as_deref())?,
         None => service.only_model()?,
@@ -95,33 +140,49 @@ pub(crate) async fn predict(
     let (model, _first_request) =
         service.after_first_load(served, deadline(&head.headers, received)?).await?;
     model.queue.reject_if_full()?;
-    let (mut request, reservation) = if let Some(media) = Media::of(form, &model, &body.bytes)? {
-        media.read(service, &model, &head.headers, body).await?
+    let format = format.guessed(api, &model, &body.bytes);
+    let (mut request, reservation) = if let Some(media) = Media::of(format, api, &model, &body.bytes)? {
+        media.read(service, &model, api, &head.headers, body).await?
     } else {
         let binary =
-            matches!(form, RequestFormat::Raw | RequestFormat::Npy) && !has_strings(&model.signature);
+            matches!(format, RequestFormat::Raw | RequestFormat::Npy) && !has_strings(&model.signature);
         let text = if binary { 0 } else { body.bytes.len() };
-        parse(service, &model, body, text, move |bytes, signature, limits| match form {
-            RequestFormat::Raw => raw::read(bytes, signature, limits),
-            RequestFormat::Npy => npy::read(bytes, signature, limits),
-            _ => predict::read(bytes, signature, limits),
+        parse(service, &model, body, text, move |bytes, signature, limits| {
+            let request = match format {
+                RequestFormat::Raw => raw::read(bytes, signature, limits)?,
+                RequestFormat::Npy => npy::read(bytes, signature, limits)?,
+                RequestFormat::Csv => csv::read(bytes, signature, limits)?,
+                _ => return envelope::read(bytes, api.envelope, signature, limits),
+            };
+            Ok(InferenceRequest { form: api.form, ..request })
         })
         .await?
     };
     apply_headers(&head.headers, &mut request)?;
     let (id, single, outputs) = (request.id.take(), request.single, std::mem::take(&mut request.outputs));
-    let response = model.infer(request, received).await?;
+    let form = request.form;
+    let trace = head.extensions.get::<Arc<RequestTrace>>();
+    let response = model.infer(request, received, trace.map(AsRef::as_ref)).await?;
+    let answered = Instant::now();
     let writing = move |response: &InferenceResponse| {
         let (signature, mut out) = (&model.signature, Vec::new());
         match wanted {
             BodyFormat::Json => {
+                let scores = labeled_scores(&model, response, &outputs);
+                if let Some((labels, scores)) = scores.filter(|_| api.has_handlers) {
+                    labels.write_objects(scores, single, &mut out);
+                    return Ok((out.into(), ()));
+                }
                 let device = model.health.device_name();
-                predict::write(response, signature, single, &outputs, &device, &mut out)?;
-                add_labels(&model, response, &outputs, single, &mut out);
+                envelope::write(response, signature, single, &outputs, form, &device, &mut out)?;
+                if let Some((labels, scores)) = scores.filter(|_| form == ResponseForm::Prediction) {
+                    predict::add_key("labels", &mut out, |out| labels.write(scores, single, out));
+                }
                 if let Some(id) = &id {
                     predict::add_id(id, &mut out);
                 }
             }
+            BodyFormat::Csv => csv::write(response, signature, &outputs, &mut out)?,
             BodyFormat::Raw => return Ok((raw::write(response, signature, &outputs)?, ())),
             BodyFormat::Npy => npy::write(response, signature, &outputs, &mut out)?,
         }
@@ -131,8 +192,10 @@ pub(crate) async fn predict(
         BodyFormat::Json => (JSON, MAX_INLINE_PARSE),
         BodyFormat::Raw => (OCTETS, usize::MAX),
         BodyFormat::Npy => (NPY, MAX_INLINE_COPY),
+        BodyFormat::Csv => (CSV, MAX_INLINE_PARSE),
     };
     let (bytes, ()) = write(service, reservation, response, inline, writing).await?;
+    note_reply(trace, answered);
     Ok(full(StatusCode::OK, kind, bytes))
 }
 
@@ -159,7 +222,9 @@ pub(crate) async fn infer(
     apply_headers(&head.headers, &mut request)?;
     let (id, outputs, binary_outputs) =
         (request.id.take(), std::mem::take(&mut request.outputs), request.binary_outputs);
-    let response = model.infer(request, received).await?;
+    let trace = head.extensions.get::<Arc<RequestTrace>>();
+    let response = model.infer(request, received, trace.map(AsRef::as_ref)).await?;
+    let answered = Instant::now();
     let inline = if binary_outputs { MAX_INLINE_COPY } else { MAX_INLINE_PARSE };
     let writing = move |response: &InferenceResponse| {
         let mut out = Vec::new();
@@ -169,6 +234,7 @@ pub(crate) async fn infer(
         Ok((out.into(), json_length))
     };
     let (bytes, json_length) = write(service, reservation, response, inline, writing).await?;
+    note_reply(trace, answered);
     let mut response = full(StatusCode::OK, if json_length.is_some() { OCTETS } else { JSON }, bytes);
     if let Some(length) = json_length {
         response.headers_mut().insert(oip::HEADER_LENGTH, length.into());
@@ -176,19 +242,22 @@ pub(crate) async fn infer(
     Ok(response)
 }
 
-/// Adds labels to a JSON response, if the model has them and the output with their scores was requested.
-fn add_labels(
-    model: &Model,
-    response: &InferenceResponse,
-    requested: &[RequestedOutput],
-    single: bool,
-    out: &mut Vec<u8>,
-) {
-    let Some(labels) = &model.inputs.labels else { return };
-    let is_requested = requested.is_empty() || requested.iter().any(|output| output.index == labels.output());
-    if let Some(scores) = response.outputs.get(labels.output()).filter(|_| is_requested) {
-        predict::add_key("labels", out, |out| labels.write(scores, single, out));
+/// Notes in a trace that the response to a request, which ran until `answered`, has been written.
+fn note_reply(trace: Option<&Arc<RequestTrace>>, answered: Instant) {
+    if let Some(trace) = trace {
+        trace.stage("reply", answered, Instant::now());
     }
+}
+
+/// The labels of a model, and the output with their scores if it was requested.
+fn labeled_scores<'a>(
+    model: &'a Model,
+    response: &'a InferenceResponse,
+    requested: &[RequestedOutput],
+) -> Option<(&'a Labels, &'a Tensor)> {
+    let labels = model.inputs.labels.as_ref()?;
+    let is_requested = requested.is_empty() || requested.iter().any(|output| output.index == labels.output());
+    Some((labels, response.outputs.get(labels.output()).filter(|_| is_requested)?))
 }
 
 /// Turns a body into tensors: on a worker thread if it contains much text, so that other connections are served
@@ -307,10 +376,10 @@ fn number(headers: &HeaderMap, name: &str) -> Result<Option<f64>, HttpRejection>
     number.map(Some).ok_or_else(|| HttpRejection::BadRequest(format!("header {name} is not a number")))
 }
 
-fn request_format(headers: &HeaderMap) -> Result<RequestFormat, HttpRejection> {
+fn request_format(headers: &HeaderMap, api: &PredictApi) -> Result<RequestFormat, HttpRejection> {
     let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(RequestFormat::Json) };
     let kind = essence(kind.to_str().unwrap_or("?"));
-    RequestFormat::of(kind).ok_or_else(|| {
+    RequestFormat::of(kind, api).ok_or_else(|| {
         HttpRejection::UnsupportedMediaType(format!(
             "unsupported content-type `{kind}`; supported: {JSON}, {OCTETS}, {NPY}, text/plain, and for models that \
              take images image/jpeg, image/png, image/webp, multipart/form-data"
@@ -324,8 +393,13 @@ fn essence(media_type: &str) -> &str {
 }
 
 /// The format that the client accepts; by default that of its body, or JSON.
-fn response_format(headers: &HeaderMap, body: RequestFormat) -> Result<BodyFormat, ServeError> {
+fn response_format(
+    headers: &HeaderMap,
+    body: RequestFormat,
+    api: &PredictApi,
+) -> Result<BodyFormat, ServeError> {
     let body = match body {
+        _ if api.responds_json => BodyFormat::Json,
         RequestFormat::Raw => BodyFormat::Raw,
         RequestFormat::Npy => BodyFormat::Npy,
         _ => BodyFormat::Json,
@@ -334,7 +408,7 @@ fn response_format(headers: &HeaderMap, body: RequestFormat) -> Result<BodyForma
     let accepted = accepted.to_str().unwrap_or("*/*");
     let format = accepted.split(',').map(essence).find_map(|kind| match kind {
         "*/*" | "application/*" => Some(body),
-        kind => BodyFormat::of(kind),
+        kind => BodyFormat::of(kind, api),
     });
     format.ok_or_else(|| {
         ServeError::NotAcceptable(format!(

@@ -17,7 +17,7 @@ use crate::service::{ModelService, ServedModel, status_bytes};
 use crate::{ModelListing, ServeError};
 
 /// The state of the server, and the reason if it is not healthy.
-fn state(service: &ModelService) -> (ServerState, Option<String>) {
+pub(super) fn state(service: &ModelService) -> (ServerState, Option<String>) {
     if service.is_draining() {
         return (ServerState::Draining, Some("the server is shutting down".to_owned()));
     }
@@ -63,12 +63,7 @@ pub(crate) fn health(service: &ModelService) -> HttpResponse {
     let readings = (service.settings.read_devices)();
     let memory =
         readings.first().map(|reading| json!({"used": reading.memory_used, "total": reading.memory_total}));
-    let gpu_name = known
-        .iter()
-        .flat_map(|model| model.health.snapshot().devices)
-        .find(|device| device.provider.is_gpu())
-        .map(|device| device.name)
-        .or_else(|| readings.first().map(|reading| reading.name.clone()));
+    let gpu_name = gpu_name(service);
     let is_ready = service.is_ready();
     let state = if state == ServerState::Degraded && !is_ready { json!("unhealthy") } else { json!(state) };
     let report = json!({
@@ -81,7 +76,14 @@ pub(crate) fn health(service: &ModelService) -> HttpResponse {
     response::json(probe_status(is_ready), &report)
 }
 
-fn probe_status(is_ready: bool) -> StatusCode {
+/// The name of the GPU that runs a model, or of the first one.
+pub(super) fn gpu_name(service: &ModelService) -> Option<String> {
+    let mut devices = service.known().into_iter().flat_map(|model| model.health.snapshot().devices);
+    let used = devices.find(|device| device.provider.is_gpu()).map(|device| device.name);
+    used.or_else(|| Some((service.settings.read_devices)().first()?.name.clone()))
+}
+
+pub(super) fn probe_status(is_ready: bool) -> StatusCode {
     if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
 }
 

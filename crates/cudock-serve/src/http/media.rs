@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use cudock_inputs::{ImageFile, ImageInput, InputFile, TextInput, read_base64, read_form};
+use cudock_inputs::{ImageFile, ImageInput, InputFile, TextInput, is_image, read_base64, read_form};
 use cudock_server::{HttpRejection, MAX_INLINE_PARSE, RequestBody, Reservation};
 use cudock_tensor::{
-    DType, InferenceRequest, RequestError, RequestLimits, Signature, Tensor, check, elements, predict,
+    DType, InferenceRequest, RequestError, RequestLimits, Signature, Tensor, check, elements, envelope,
 };
 use futures_util::future::try_join_all;
 use hyper::header::{self, HeaderMap};
 
-use super::infer::RequestFormat;
+use super::infer::{PredictApi, RequestFormat};
 use crate::model::Model;
 use crate::service::ModelService;
 use crate::{COPIES, ServeError};
@@ -36,6 +36,7 @@ impl Media {
     /// What the body is made of; `None` if it is tensors.
     pub(super) fn of(
         format: RequestFormat,
+        api: &PredictApi,
         model: &Model,
         body: &[u8],
     ) -> Result<Option<Self>, HttpRejection> {
@@ -50,7 +51,7 @@ impl Media {
             })
         };
         let has_strings = |signature: &Signature, index: usize| {
-            signature.inputs.get(index).is_some_and(|spec| predict::is_text(body, &spec.name))
+            signature.inputs.get(index).is_some_and(|spec| envelope::is_text(body, api.envelope, &spec.name))
         };
         Ok(match format {
             RequestFormat::Image => Some(Self::Image(image_or_error()?)),
@@ -63,7 +64,7 @@ impl Media {
                     let text = text.filter(|text| has_strings(text.request_signature(), 0))?;
                     Some(Self::TextsInJson(Arc::clone(text)))
                 }),
-            RequestFormat::Raw | RequestFormat::Npy => None,
+            RequestFormat::Raw | RequestFormat::Npy | RequestFormat::Csv => None,
         })
     }
 
@@ -72,14 +73,16 @@ impl Media {
         self,
         service: &ModelService,
         model: &Arc<Model>,
+        api: &'static PredictApi,
         headers: &HeaderMap,
         body: RequestBody,
     ) -> Result<(InferenceRequest, Reservation), ServeError> {
+        let without_json = InferenceRequest { form: api.form, ..InferenceRequest::default() };
         match self {
             Self::Image(input) => {
                 let open = move |body: &Bytes, _: &RequestLimits| {
                     let file = InputFile { name: "image".to_owned(), bytes: body.clone() };
-                    Ok((vec![file], InferenceRequest { single: true, ..InferenceRequest::default() }))
+                    Ok((vec![file], InferenceRequest { single: true, ..without_json }))
                 };
                 read_images(service, model, &input, body, open).await
             }
@@ -87,18 +90,22 @@ impl Media {
                 let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
                 let content_type = content_type.unwrap_or_default().to_owned();
                 let open = move |body: &Bytes, _: &RequestLimits| {
-                    Ok((read_form(body, &content_type)?, InferenceRequest::default()))
+                    Ok((read_form(body, &content_type)?, without_json))
                 };
                 read_images(service, model, &input, body, open).await
             }
             Self::ImagesInJson(input) => {
                 let json = Arc::clone(&input);
                 let open = move |body: &Bytes, limits: &RequestLimits| {
-                    let request = predict::read(body, json.request_signature(), limits)?;
+                    let request = envelope::read(body, api.envelope, json.request_signature(), limits)?;
                     let texts = request.inputs.get(json.index()).into_iter().flat_map(Tensor::strings);
                     let file = |(index, text)| {
                         let name = format!("input[{index}]");
-                        let bytes = read_base64(text).map_err(|error| error.of(&name))?;
+                        // A client may say that a string is bytes, and then it is decoded.
+                        let is_decoded = is_image(text);
+                        let bytes =
+                            if is_decoded { Ok(Bytes::copy_from_slice(text)) } else { read_base64(text) };
+                        let bytes = bytes.map_err(|error| error.of(&name))?;
                         Ok(InputFile { name, bytes })
                     };
                     let files = texts.enumerate().map(file).collect::<Result<_, ServeError>>()?;
@@ -107,16 +114,15 @@ impl Media {
                 read_images(service, model, &input, body, open).await
             }
             Self::Text(input) => {
-                let read = |body: &Bytes, _: &RequestLimits| {
-                    let request = InferenceRequest { single: true, ..InferenceRequest::default() };
-                    Ok(InferenceRequest { inputs: vec![one_string(body)?], ..request })
+                let read = move |body: &Bytes, _: &RequestLimits| {
+                    Ok(InferenceRequest { inputs: vec![one_string(body)?], single: true, ..without_json })
                 };
                 read_texts(service, model, input, body, read).await
             }
             Self::TextsInJson(input) => {
                 let json = Arc::clone(&input);
                 let read = move |body: &Bytes, limits: &RequestLimits| {
-                    Ok(predict::read(body, json.request_signature(), limits)?)
+                    Ok(envelope::read(body, api.envelope, json.request_signature(), limits)?)
                 };
                 read_texts(service, model, input, body, read).await
             }

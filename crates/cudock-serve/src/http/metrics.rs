@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
+use cudock_server::Exposition;
 use hyper::StatusCode;
 
 use super::response::{self, HttpResponse};
-use crate::metrics::{Exposition, ModelTotals};
+use super::triton_metrics;
+use crate::metrics::ModelTotals;
 use crate::model::{Model, ModelFile};
 use crate::service::{ModelService, ResidencyReport};
 use crate::settings::DeviceReading;
@@ -15,7 +17,7 @@ type ModelCount = fn(&ModelTotals) -> u64;
 type DeviceValue = fn(&DeviceReading) -> Option<f64>;
 
 /// Name, description and value of each counter of a model.
-const COUNTERS: [(&str, &str, ModelCount); 9] = [
+pub(super) const COUNTERS: [(&str, &str, ModelCount); 9] = [
     ("cudock_requests_total", "Successful requests.", |totals| totals.counts.requests),
     ("cudock_rows_total", "Rows of successful requests.", |totals| totals.counts.rows),
     ("cudock_batches_total", "Batches run.", |totals| totals.counts.batches),
@@ -29,11 +31,13 @@ const COUNTERS: [(&str, &str, ModelCount); 9] = [
     }),
 ];
 
+const DROPPED_SPANS: &str = "cudock_trace_spans_dropped_total";
+
 /// The only counter that the server has, too: for requests rejected before they reach a model.
 const REJECTED: &str = "cudock_refused_total";
 
 /// Name, description and value of each gauge of a GPU.
-const GPU_GAUGES: [(&str, &str, DeviceValue); 3] = [
+pub(super) const GPU_GAUGES: [(&str, &str, DeviceValue); 3] = [
     ("cudock_gpu_memory_used_bytes", "Memory in use on the GPU.", |gpu| Some(gpu.memory_used as f64)),
     ("cudock_gpu_memory_total_bytes", "Memory of the GPU.", |gpu| Some(gpu.memory_total as f64)),
     ("cudock_gpu_utilisation", "Share of time a kernel ran.", |gpu| gpu.utilisation),
@@ -92,6 +96,11 @@ pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
             }
         }
     }
+    triton_metrics::write(&mut page, &models, &readings);
+    if let Some(exporter) = service.exporter.get() {
+        page.family(DROPPED_SPANS, "counter", "Spans of traces that were not sent.");
+        page.sample(DROPPED_SPANS, &[], exporter.dropped() as f64);
+    }
     page.family("cudock_held_bytes", "gauge", "Bytes of requests being read, queued or running.");
     page.sample("cudock_held_bytes", &[], service.resources.budget.held() as f64);
     response::full(StatusCode::OK, "text/plain; version=0.0.4", page.into_text())
@@ -124,6 +133,6 @@ fn write_residency(service: &ModelService, page: &mut Exposition) {
     page.sample("cudock_models_loaded", &[], loaded as f64);
 }
 
-fn labels(model: &Model) -> [(&str, &str); 2] {
+pub(super) fn labels(model: &Model) -> [(&str, &str); 2] {
     [("model", model.name()), ("version", model.version())]
 }

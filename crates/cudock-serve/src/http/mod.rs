@@ -1,12 +1,17 @@
 //! HTTP: routes, requests and responses.
 
+mod dialects;
 mod handler;
 mod infer;
 mod info;
 mod media;
 mod metrics;
+mod openapi;
 mod response;
 mod route;
 mod server;
+mod telemetry;
+mod triton_metrics;
 
+pub use dialects::{Dialects, VertexRoutes};
 pub use server::{Server, ServerError};

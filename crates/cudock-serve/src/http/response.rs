@@ -73,8 +73,12 @@ pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> HttpResponse {
 }
 
 pub(crate) fn error(error: &ServeError) -> HttpResponse {
-    let status = status_of(error);
-    let mut response = json(status, &serde_json::json!({ "error": error.to_string() }));
+    error_with(error, &serde_json::json!({ "error": error.to_string() }))
+}
+
+/// The response to an error with that body.
+pub(crate) fn error_with(error: &ServeError, body: &serde_json::Value) -> HttpResponse {
+    let mut response = json(status_of(error), body);
     let headers = response.headers_mut();
     if let ServeError::Rejected(rejection) = error {
         rejection.write_headers(headers);
@@ -87,7 +91,7 @@ pub(crate) fn error(error: &ServeError) -> HttpResponse {
     response
 }
 
-fn status_of(error: &ServeError) -> StatusCode {
+pub(crate) fn status_of(error: &ServeError) -> StatusCode {
     match error {
         ServeError::Rejected(rejection) => rejection.status(),
         ServeError::ModelNotFound { .. } | ServeError::VersionNotFound { .. } | ServeError::NotFound(_) => {

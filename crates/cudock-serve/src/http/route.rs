@@ -15,6 +15,7 @@ pub(crate) enum Route {
     Live,
     Metrics,
     Status,
+    OpenApi,
     Page,
     ServerMetadata,
     ModelMetadata(ModelName),
@@ -37,9 +38,7 @@ pub(crate) struct ModelName {
 
 impl Route {
     pub(crate) fn parse(method: &Method, path: &str) -> Result<Self, ServeError> {
-        let trimmed = path.strip_suffix('/').unwrap_or(path);
-        let parts: Vec<&str> = trimmed.split('/').skip(1).collect();
-        let route = match parts.as_slice() {
+        let route = match path_parts(path).as_slice() {
             [] | [""] | ["assets", ..] => Self::Page,
             ["predict"] => Self::Predict(None),
             ["predict", name] => Self::Predict(Some(parse_model_name(name, None)?)),
@@ -49,6 +48,7 @@ impl Route {
             ["live" | "livez"] | ["v2", "health", "live"] => Self::Live,
             ["metrics"] => Self::Metrics,
             ["status"] => Self::Status,
+            ["openapi.json"] => Self::OpenApi,
             ["v2"] => Self::ServerMetadata,
             ["v2", "repository", "index"] => Self::RepositoryIndex,
             ["v2", "repository", "models", name, "load"] => Self::Load(percent_decode(name)?),
@@ -64,7 +64,7 @@ impl Route {
         if allowed.split(", ").any(|name| name == method.as_str()) {
             return Ok(route);
         }
-        Err(ServeError::MethodNotAllowed { path: path.to_owned(), allowed })
+        Err(method_not_allowed(path, allowed))
     }
 
     fn of_model(model: ModelName, rest: &[&str], path: &str) -> Result<Self, ServeError> {
@@ -93,17 +93,23 @@ impl Route {
     }
 }
 
+/// The parts of a path between slashes.
+pub(super) fn path_parts(path: &str) -> Vec<&str> {
+    path.strip_suffix('/').unwrap_or(path).split('/').skip(1).collect()
+}
+
+pub(super) fn method_not_allowed(path: &str, allowed: &'static str) -> ServeError {
+    ServeError::MethodNotAllowed { path: path.to_owned(), allowed }
+}
+
 fn not_found(path: &str) -> ServeError {
     ServeError::NotFound(format!(
         "not found: {path}; try POST /predict, POST /v2/models/NAME/infer, GET / or GET /health"
     ))
 }
 
-fn parse_model_name(name: &str, version: Option<&&str>) -> Result<ModelName, HttpRejection> {
-    Ok(ModelName {
-        name: percent_decode(name)?,
-        version: version.map(|version| percent_decode(version)).transpose()?,
-    })
+pub(super) fn parse_model_name(name: &str, version: Option<&str>) -> Result<ModelName, HttpRejection> {
+    Ok(ModelName { name: percent_decode(name)?, version: version.map(percent_decode).transpose()? })
 }
 
 fn percent_decode(text: &str) -> Result<String, HttpRejection> {
@@ -127,6 +133,7 @@ mod tests {
         assert_eq!(get("/assets/style.css"), Route::Page);
         assert_eq!(post("/predict"), Route::Predict(None));
         assert_eq!(post("/predict/a%20b/2"), Route::Predict(Some(model("a b", Some("2")))));
+        assert_eq!(get("/openapi.json"), Route::OpenApi);
         assert_eq!(get("/v2/"), Route::ServerMetadata);
         assert_eq!(get("/v2/health/ready"), Route::Ready);
         assert_eq!(get("/v2/models/m"), Route::ModelMetadata(model("m", None)));

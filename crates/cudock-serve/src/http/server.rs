@@ -3,7 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use cudock_base::{ErrorKind, Report};
+
 use super::handler::InferenceHandler;
+use super::telemetry;
 use crate::service::{LoadError, ModelService};
 
 /// An error that prevents the server from running.
@@ -15,6 +18,28 @@ pub enum ServerError {
     Load(#[from] LoadError),
 }
 
+impl Report for ServerError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Http(error) => error.kind(),
+            Self::Load(LoadError::NoGpu(_)) => ErrorKind::Outside,
+            Self::Load(LoadError::Repository(_) | LoadError::None(_)) => ErrorKind::Input,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::Http(error) => return error.hints(),
+            Self::Load(LoadError::None(_)) => return Vec::new(),
+            Self::Load(LoadError::Repository(_)) => {
+                "name a model file, a directory with a cudock.toml, or a directory of models"
+            }
+            Self::Load(LoadError::NoGpu(_)) => "`cudock doctor` shows why the GPU cannot be used",
+        };
+        vec![hint.to_owned()]
+    }
+}
+
 pub struct Server {
     service: Arc<ModelService>,
     http: cudock_server::Server,
@@ -23,7 +48,9 @@ pub struct Server {
 impl Server {
     /// Binds the addresses before the models are loaded, so that they are known and taken.
     pub fn bind(service: Arc<ModelService>) -> Result<Self, ServerError> {
-        let http = cudock_server::Server::bind(service.settings.server.clone(), &service.resources)?;
+        let mut settings = service.settings.server.clone();
+        settings.exporter = telemetry::start(&service).map_err(cudock_server::ServerError::System)?;
+        let http = cudock_server::Server::bind(settings, &service.resources)?;
         Ok(Self { service, http })
     }
 

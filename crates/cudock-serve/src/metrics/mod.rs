@@ -2,28 +2,29 @@
 //!
 //! A lane reports a whole batch at once, under one short lock, so that counting does not slow down requests.
 
-mod histogram;
-mod prometheus;
-
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use cudock_base::lock;
 use cudock_batcher::Time;
+use cudock_server::{Histogram, Percentiles};
 use serde::Serialize;
-
-pub(crate) use histogram::{Histogram, Percentiles};
-pub(crate) use prometheus::Exposition;
 
 /// Length of the window of recent percentiles, in seconds.
 const WINDOW: usize = 10;
 
-/// Timestamps of a batch and of its requests.
-pub(crate) struct BatchTimes<Received> {
+/// When a batch was formed, and when the engine began and ended it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunTimes {
     pub(crate) dispatched: Time,
     pub(crate) begun: Time,
     pub(crate) ended: Time,
+}
+
+/// Timestamps of a batch and of its requests.
+pub(crate) struct BatchTimes<Received> {
+    pub(crate) run: RunTimes,
     pub(crate) rows: usize,
     pub(crate) received: Received,
 }
@@ -36,6 +37,8 @@ pub(crate) struct ModelMetrics {
     failed: AtomicU64,
     restarts: AtomicU64,
     splits: AtomicU64,
+    input_nanos: AtomicU64,
+    output_nanos: AtomicU64,
     batches: Mutex<Batches>,
 }
 
@@ -108,6 +111,9 @@ pub(crate) struct ModelTotals {
     pub(crate) counts: RequestCounts,
     pub(crate) restarts: u64,
     pub(crate) splits: u64,
+    /// Copying of inputs and outputs, for each request the time of its batch: parts of the compute stage.
+    pub(crate) input: Duration,
+    pub(crate) output: Duration,
     pub(crate) stages: Stages,
     /// In ascending order.
     pub(crate) sizes: Vec<BatchSize>,
@@ -139,10 +145,19 @@ impl ModelMetrics {
         self.splits.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A batch of that many requests copied its inputs and outputs in these times.
+    pub(crate) fn copied(&self, input: Duration, output: Duration, requests: usize) {
+        for (sum, time) in [(&self.input_nanos, input), (&self.output_nanos, output)] {
+            let nanos = u64::try_from(time.as_nanos()).unwrap_or(0).saturating_mul(requests as u64);
+            sum.fetch_add(nanos, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn batch(&self, times: &BatchTimes<impl Iterator<Item = Time> + Clone>) {
-        let nanos = times.ended.0.saturating_sub(times.begun.0);
+        let RunTimes { dispatched, begun, ended } = times.run;
+        let nanos = ended.0.saturating_sub(begun.0);
         let compute = Duration::from_nanos(nanos);
-        let number = times.ended.0 / 1_000_000_000;
+        let number = ended.0 / 1_000_000_000;
         let mut batches = lock(&self.batches);
         let batches = &mut *batches;
         batches.counts.batches += 1;
@@ -164,7 +179,7 @@ impl ModelMetrics {
         }
         for received in times.received.clone() {
             batches.counts.requests += 1;
-            let (queue, total) = (since(received, times.dispatched), since(received, times.ended));
+            let (queue, total) = (since(received, dispatched), since(received, ended));
             for stages in [&mut batches.stages, &mut second.stages] {
                 stages.queue.record(queue);
                 stages.compute.record(compute);
@@ -185,6 +200,8 @@ impl ModelMetrics {
             },
             restarts: self.restarts.load(Ordering::Relaxed),
             splits: self.splits.load(Ordering::Relaxed),
+            input: Duration::from_nanos(self.input_nanos.load(Ordering::Relaxed)),
+            output: Duration::from_nanos(self.output_nanos.load(Ordering::Relaxed)),
             stages: batches.stages.clone(),
             sizes: batches.sizes.clone(),
         }
@@ -227,7 +244,8 @@ mod tests {
     fn a_batch_counts_once_and_each_of_its_requests_once() {
         let metrics = ModelMetrics::default();
         let received = [at(0), at(2)].into_iter();
-        metrics.batch(&BatchTimes { dispatched: at(4), begun: at(4), ended: at(10), rows: 3, received });
+        let run = RunTimes { dispatched: at(4), begun: at(4), ended: at(10) };
+        metrics.batch(&BatchTimes { run, rows: 3, received });
         let ModelTotals { counts, sizes, .. } = metrics.totals();
         assert_eq!((counts.batches, counts.requests, counts.rows), (1, 2, 3));
         assert_eq!(sizes, [BatchSize { rows: 3, count: 1, nanos: 6_000_000 }]);

@@ -42,6 +42,13 @@ pub(crate) struct WarmEngine {
     lanes: Vec<Box<dyn Lane>>,
 }
 
+impl WarmEngine {
+    /// Reports that it is about to run.
+    pub(crate) fn report(&self, health: &ModelHealth) {
+        health.engine_started(self.engine.device(), self.engine.process());
+    }
+}
+
 /// Why an engine ended.
 enum EngineEnd {
     /// There is no more work.
@@ -151,7 +158,7 @@ impl EngineManager {
         self.log.event(name, &[&model[..], fields].concat());
     }
 
-    /// Runs an engine and its successors on a GPU until the queue is closed and empty.
+    /// Runs an engine that was reported, and its successors, on a GPU until the queue is closed and empty.
     pub(crate) fn run_until_closed(
         self: &Arc<Self>,
         gpu: u32,
@@ -177,6 +184,7 @@ impl EngineManager {
                     next
                 }
             };
+            warm.report(&self.health);
             self.log_event("engine_replaced", &[("after_ms", &since.elapsed().as_millis().to_string())]);
         }
     }
@@ -191,7 +199,6 @@ impl EngineManager {
     ) -> EngineEnd {
         let WarmEngine { engine, lanes } = warm;
         let number = self.queue.engine_started();
-        self.health.engine_started(engine.device(), engine.process());
         let process = engine.process();
         let ends = thread::scope(|scope| {
             let watcher = engine.exit_check().map(|has_exited| {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use cudock_engine::{EngineError, Lane, OutputView};
@@ -11,8 +11,8 @@ use cudock_tensor::{DType, InferenceResponse, Signature, Tensor, elements};
 use super::queue::{Attempt, PendingRequest, Queue, RunnableBatch};
 use super::shapes::{self, RowShapes};
 use crate::ServeError;
-use crate::metrics::BatchTimes;
-use crate::reply::ReplyBatch;
+use crate::metrics::{BatchTimes, RunTimes};
+use crate::reply::{ReplyBatch, TimedResponse};
 
 /// What a lane needs to know about its model.
 pub(crate) struct LaneContext {
@@ -59,14 +59,13 @@ impl LaneContext {
             self.queue.finished(batch.id, matches!(result, Ok((_, Parts::One))));
             match result {
                 Ok((outputs, _)) => {
+                    let run = RunTimes { dispatched: batch.dispatched, begun, ended };
                     self.queue.metrics.batch(&BatchTimes {
-                        dispatched: batch.dispatched,
-                        begun,
-                        ended,
+                        run,
                         rows: batch.rows,
                         received: batch.requests.iter().map(|request| request.received),
                     });
-                    self.send_replies(batch.requests, &outputs, &mut replies);
+                    self.send_replies(batch.requests, &outputs, run, &mut replies);
                     replies.deliver();
                     lane.trim();
                 }
@@ -99,8 +98,8 @@ impl LaneContext {
         }
     }
 
-    /// Runs parts of at most `most` rows one after the other, and smaller ones if these do not fit either. The rows that
-    /// fit are the limit of later batches.
+    /// Runs parts of at most `most` rows one after the other, and smaller ones if these do not fit either. Later batches
+    /// are limited to as many rows.
     fn run_parts(
         &self,
         lane: &mut dyn Lane,
@@ -136,7 +135,9 @@ impl LaneContext {
         batch: &RunnableBatch,
         range: RowRange,
     ) -> Result<Vec<Tensor>, EngineError> {
+        let begun = Instant::now();
         self.fill(lane, batch, range)?;
+        let input = begun.elapsed();
         self.queue.filled(batch.id);
         let suspect = batch.requests.iter().any(|request| request.attempt != Attempt::First);
         let limit = match batch.expected {
@@ -147,7 +148,8 @@ impl LaneContext {
         };
         let is_wanted = || batch.requests.iter().any(|request| request.sender.is_awaited());
         let outputs = lane.run_while(limit, &is_wanted)?;
-        outputs.iter().zip(&self.signature.outputs).map(|(view, spec)| {
+        let ran = Instant::now();
+        let copied = outputs.iter().zip(&self.signature.outputs).map(|(view, spec)| {
             if self.signature.batched && view.shape.first() != Some(&range.padded) {
                 return Err(EngineError::Failed(format!(
                     "output `{}` has shape {:?} for a batch of {} rows, so requests to this model cannot share a batch; \
@@ -156,7 +158,9 @@ impl LaneContext {
                 )));
             }
             copy_output(view)
-        }).collect()
+        }).collect();
+        self.queue.metrics.copied(input, ran.elapsed(), batch.requests.len());
+        copied
     }
 
     /// Writes rows of the requests into the lane.
@@ -188,13 +192,20 @@ impl LaneContext {
         Ok(())
     }
 
-    fn send_replies(&self, requests: Vec<PendingRequest>, outputs: &[Tensor], replies: &mut ReplyBatch) {
+    fn send_replies(
+        &self,
+        requests: Vec<PendingRequest>,
+        outputs: &[Tensor],
+        run: RunTimes,
+        replies: &mut ReplyBatch,
+    ) {
         let mut from = 0;
         let too_few = || ServeError::Engine("the engine's outputs have fewer rows than the batch".to_owned());
         for request in requests {
             let to = from + request.rows;
             let response = self.response(&request, outputs, from, to);
             from = to;
+            let response = response.map(|response| TimedResponse { response, run });
             replies.add(request.sender, response.ok_or_else(too_few));
         }
     }
@@ -282,9 +293,12 @@ fn join_parts(parts: &[(Vec<Tensor>, usize)]) -> Result<Vec<Tensor>, EngineError
         let rows: Vec<Tensor> = rows.collect::<Option<_>>()?;
         let first = rows.first()?;
         let mut shape = first.shape().to_vec();
+        if rows.iter().any(|rows| rows.shape().get(1..) != shape.get(1..)) {
+            return None;
+        }
         *shape.first_mut()? = rows.iter().map(Tensor::rows).sum();
-        let data: Vec<u8> = rows.iter().flat_map(|rows| rows.data().iter().copied()).collect();
-        Tensor::new(first.dtype(), shape, data.into()).ok()
+        let data: Vec<&[u8]> = rows.iter().map(|rows| rows.data().as_ref()).collect();
+        Tensor::new(first.dtype(), shape, data.concat().into()).ok()
     };
     (0..outputs)
         .map(join)

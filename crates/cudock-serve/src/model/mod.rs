@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cudock_base::{FileStamp, lock};
 use cudock_engine::{EngineError, Provider, skip_reasons};
 use cudock_model::{is_python_model, python_files};
-use cudock_server::Log;
+use cudock_server::{COMPUTE_STAGE, Log, QUEUE_STAGE};
 use cudock_tensor::{InferenceRequest, InferenceResponse, Signature, Tensor};
+use cudock_trace::RequestTrace;
 
 use self::engine_manager::{EngineManager, WarmEngine};
 use self::health::ModelHealth;
@@ -31,6 +32,7 @@ use self::shapes::RowShapes;
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
 use crate::read_tracker::ReadTracker;
+use crate::reply::TimedResponse;
 use crate::service::Loader;
 use crate::settings::{ModelSettings, StartEngine};
 
@@ -123,7 +125,10 @@ impl Model {
             loader: Arc::clone(loader),
             successor: OnceLock::new(),
         };
-        model.run_engines(warm)?;
+        if let Err(error) = model.run_engines(warm) {
+            model.close();
+            return Err(error);
+        }
         Ok(model)
     }
 
@@ -146,15 +151,12 @@ impl Model {
         for (gpu, engine) in warm {
             let (manager, signature) = (Arc::clone(&self.manager), Arc::clone(&self.signature));
             let padding = Arc::clone(&padding);
+            engine.report(&self.health);
             let thread = thread::Builder::new().name(format!("engine {gpu}"));
             let handle = thread
                 .spawn(move || manager.run_until_closed(gpu, engine, &signature, &padding))
                 .map_err(|error| self.not_ready(format!("cannot start a thread: {error}")))?;
             lock(&self.engine_threads).push(handle);
-        }
-        // The engines report themselves from their threads; the model is ready once they have.
-        while self.health.snapshot().devices.is_empty() {
-            thread::sleep(Duration::from_micros(200));
         }
         Ok(())
     }
@@ -200,11 +202,12 @@ impl Model {
     }
 
     /// Runs a request whose first bytes arrived at `received`; its deadline counts from there. Dropping the future
-    /// withdraws the request unless it is already running.
+    /// withdraws the request unless it is already running. Its stages are noted in `trace`.
     pub(crate) async fn infer(
         &self,
         request: InferenceRequest,
         received: Instant,
+        trace: Option<&RequestTrace>,
     ) -> Result<InferenceResponse, ServeError> {
         if let Some(reason) = self.health.missing_gpu() {
             return Err(ServeError::NoGpu { name: self.file.name.clone(), reason });
@@ -212,6 +215,7 @@ impl Model {
         let deadline = request.timeout.and_then(|timeout| received.checked_add(timeout));
         let (rows, priority, mut inputs) = (request.rows, request.priority, request.inputs);
         let mut model = self;
+        let submitted_at = trace.map(|_| Instant::now());
         loop {
             if !model.is_resident() {
                 model.loader.check(&model.file.id())?;
@@ -238,7 +242,15 @@ impl Model {
                 Err(unanswered) => Err(unanswered),
             };
             match result {
-                Ok(response) => return Ok(response),
+                Ok(TimedResponse { response, run }) => {
+                    if let Some((trace, submitted_at)) = trace.zip(submitted_at) {
+                        let at = |time| model.queue.instant(time);
+                        trace.stage("receive", received, submitted_at);
+                        trace.stage(QUEUE_STAGE, submitted_at, at(run.dispatched));
+                        trace.stage(COMPUTE_STAGE, at(run.begun), at(run.ended));
+                    }
+                    return Ok(response);
+                }
                 Err(Unanswered::Failed(error)) => return Err(error),
                 // The model was replaced before the request ran: the successor takes the request if its signature is
                 // the same.

@@ -144,6 +144,11 @@ impl Queue {
         Time(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 
+    /// The reverse of [`Self::time`].
+    pub(crate) fn instant(&self, time: Time) -> Instant {
+        self.start + Duration::from_nanos(time.0)
+    }
+
     pub(crate) fn submit(&self, request: PendingRequest) -> Result<(), Unanswered> {
         let instant = Instant::now();
         let now = self.time(instant);
@@ -383,7 +388,7 @@ impl Queue {
         let state = lock(&self.state);
         let oldest = state.requests.iter().map(|(_, (_, request))| request.received).min();
         Usage {
-            waiting_since: oldest.map(|time| self.start + Duration::from_nanos(time.0)),
+            waiting_since: oldest.map(|time| self.instant(time)),
             is_running: state.batcher.is_running(),
             last_request: state.last_request,
             is_stalled: false,

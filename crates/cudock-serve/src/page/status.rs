@@ -140,10 +140,10 @@ fn specs<S: Serializer>(specs: &[TensorSpec], serializer: S) -> Result<S::Ok, S:
 
 #[cfg(test)]
 mod tests {
+    use cudock_server::Percentiles;
     use cudock_tensor::DType;
 
     use super::*;
-    use crate::metrics::Percentiles;
 
     fn digits() -> StatusReport {
         let tensor = |name: &str, row| TensorSpec::new(name, DType::F32, [None, Some(row)]);

@@ -80,8 +80,11 @@ impl ModelService {
             Ok(settings) if self.settings.model_memory.is_some() => memory::estimate(&file.path, settings),
             _ => Memory::Estimated { least: 0, likely: 0 },
         };
-        let policy = self.policy(file, settings.as_ref().ok());
-        self.loader.residency().insert(id.clone(), policy, estimate);
+        // One that is loaded keeps the policy under which it was, until its settings are valid again.
+        if settings.is_ok() || !self.residency(&id).is_loaded {
+            let policy = self.policy(file, settings.as_ref().ok());
+            self.loader.residency().insert(id.clone(), policy, estimate);
+        }
         if self.settings.on_demand && self.get(&id).is_none() {
             self.swap(|_| false, Some(ServedModel::New(Arc::new(file.clone()))));
         }
@@ -134,13 +137,15 @@ impl ModelService {
                 }
                 lock(&self.failures).remove(&id);
                 self.replace(&model);
+                self.loader.residency().loaded(&id, ready, took);
                 self.loader.announce();
-                let measure = || {
+                // Requests do not wait for new readings of the GPUs.
+                if is_limited {
                     let now = memory::readings_since(ready, &self.settings.read_devices);
-                    memory::measure(&model, &before, &now)
-                };
-                let measured = is_limited.then(measure).flatten();
-                self.loader.residency().loaded(&id, ready, took, measured);
+                    if let Some(bytes) = memory::measure(&model, &before, &now) {
+                        self.loader.residency().measured(&id, bytes);
+                    }
+                }
                 Ok(model)
             }
             Err(error) => {
@@ -216,7 +221,7 @@ impl ModelService {
     }
 
     fn load_in_any_case(&self, file: &ModelFile) -> Result<(), ServeError> {
-        self.loader.residency().forget_failure(&file.id());
+        self.loader.residency().forget_outcome(&file.id());
         self.load_one(file).map(drop)
     }
 
@@ -229,8 +234,22 @@ impl ModelService {
         if !is_unloaded {
             return self.load_in_any_case(file);
         }
-        self.loader.residency().forget_failure(&file.id());
-        self.register(file).map(drop)
+        self.loader.residency().forget_outcome(&file.id());
+        let settings = self.register(file);
+        if self.get(&file.id()).is_some_and(|served| served.file() != file) {
+            self.move_unloaded(file);
+        }
+        settings.map(drop)
+    }
+
+    /// Serves a model that is not loaded from another file than before.
+    fn move_unloaded(&self, file: &ModelFile) {
+        let is_old = |served: &ServedModel| served.file().is(&file.name, &file.version);
+        for old in self.swap(is_old, Some(ServedModel::New(Arc::new(file.clone())))) {
+            if let Some(old) = old.known() {
+                old.close();
+            }
+        }
     }
 
     /// Loads what changed on disk since it was loaded, and removes what is gone. Blocks.
@@ -274,6 +293,8 @@ impl ModelService {
             }
             self.loader.residency().remove(&file.id());
         }
+        // Requests may wait for the first load of one of them.
+        self.loader.announce();
     }
 
     /// Removes models from those that take requests and returns them; adds another one, if there is one.

@@ -24,7 +24,7 @@ pub(crate) struct Loader {
     first_requests: Mutex<BTreeMap<ModelId, WaitingRequests>>,
     is_woken: Mutex<bool>,
     wake_up: Condvar,
-    /// Changes whenever a load has succeeded or failed.
+    /// Changes whenever requests that wait for a first load have to look again.
     outcome: watch::Sender<()>,
 }
 
@@ -77,7 +77,7 @@ impl Loader {
         *is_woken = false;
     }
 
-    /// Reports to waiting requests that a load has succeeded or failed.
+    /// Reports to waiting requests that a load has succeeded or failed, or that a model is gone.
     pub(crate) fn announce(&self) {
         self.outcome.send_replace(());
     }

@@ -19,7 +19,11 @@ const READING_POLLS: usize = 100;
 /// known, and half of it is enough if they are loaded in half precision.
 pub(super) fn estimate(model: &Path, settings: &ModelSettings) -> Memory {
     let process = if settings.wants_gpu() { PROCESS.value } else { 0 };
-    let (EngineKind::Onnx(onnx), Ok(found)) = (&settings.engine.kind, cudock_model::inspect(model)) else {
+    let inspected = match &settings.engine.kind {
+        EngineKind::Onnx(onnx) => cudock_model::inspect(model).ok().map(|found| (onnx, found)),
+        EngineKind::Python(_) => None,
+    };
+    let Some((onnx, found)) = inspected else {
         let files = std::iter::once(model.to_owned()).chain(cudock_model::python_files(model));
         let size: u64 = files.filter_map(|file| Some(std::fs::metadata(file).ok()?.len())).sum();
         return Memory::Estimated { least: size / 2, likely: size.saturating_add(process) };
@@ -94,10 +98,14 @@ mod tests {
     fn reading(gpu: u32, memory_used: u64, processes: &[(u32, u64)]) -> DeviceReading {
         DeviceReading {
             name: "GPU".to_owned(),
+            uuid: None,
             gpu,
             memory_used,
             memory_total: 1000,
             utilisation: None,
+            power_watts: None,
+            power_limit_watts: None,
+            energy_millijoules: None,
             processes: processes.to_vec(),
             taken: Instant::now(),
         }

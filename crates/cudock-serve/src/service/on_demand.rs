@@ -21,6 +21,9 @@ const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest interval between two attempts to make room for a model.
 const ROOM_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
+/// Time for rejected requests to end, before the next step is decided.
+const REJECTION_PAUSE: Duration = Duration::from_millis(1);
+
 impl ModelService {
     /// Loads and unloads models as requests need it, until the service is closed.
     pub(super) fn run_loader(&self) {
@@ -49,7 +52,10 @@ impl ModelService {
                 }
             }
             Step::Unload(id) => self.unload_one(&id),
-            Step::Reject(id) => self.reject_waiting(&id),
+            Step::Reject(id) => {
+                self.reject_waiting(&id);
+                return ControlFlow::Break(Some(Instant::now() + REJECTION_PAUSE));
+            }
             Step::Wait(time) => return ControlFlow::Break(time),
         }
         ControlFlow::Continue(())

@@ -175,10 +175,14 @@ impl<K: Ord + Clone> Residency<K> {
         self.models.remove(key);
     }
 
-    /// Forgets that a load failed, because a user wants the model loaded or its file has changed.
-    pub(crate) fn forget_failure(&mut self, key: &K) {
+    /// Forgets that a load failed, and the memory of a model that is not loaded, because a user wants it loaded or its
+    /// file has changed. Call [`Self::insert`] with a new estimate next.
+    pub(crate) fn forget_outcome(&mut self, key: &K) {
         if let Some(record) = self.models.get_mut(key) {
             record.failure = None;
+            if record.loaded.is_none() {
+                record.memory = Memory::Estimated { least: 0, likely: 0 };
+            }
         }
     }
 
@@ -190,12 +194,11 @@ impl<K: Ord + Clone> Residency<K> {
     }
 
     /// Reports that a model answers requests since `since`, after a load that took `took`. It replaces the one that was
-    /// loaded before, if there was one.
-    pub(crate) fn loaded(&mut self, key: &K, since: Instant, took: Duration, measured: Option<u64>) {
+    /// loaded before, if there was one. Its memory is what was reserved, until it is [measured](Self::measured).
+    pub(crate) fn loaded(&mut self, key: &K, since: Instant, took: Duration) {
         let Some(record) = self.models.get_mut(key) else { return };
-        let reserved = record.reserved.take().unwrap_or_default();
-        record.loaded = Some(Loaded { since, took, bytes: measured.unwrap_or(reserved) });
-        record.memory = measured.map_or(record.memory, Memory::Measured);
+        let bytes = record.reserved.take().unwrap_or_default();
+        record.loaded = Some(Loaded { since, took, bytes });
         record.failure = None;
         record.loads += 1;
     }

@@ -38,6 +38,9 @@ pub enum SettingsError {
     /// `cudock.toml` names a model that does not exist.
     #[error("model {} not found", model.display())]
     ModelNotFound { model: PathBuf, project_file: PathBuf },
+    /// An environment variable with something else than a port.
+    #[error("{name} is `{value}`, which is not a port")]
+    Port { name: &'static str, value: String },
     #[error(transparent)]
     Project(#[from] ProjectError),
 }
@@ -66,6 +69,7 @@ impl Report for SettingsError {
             Self::ModelNotFound { project_file, .. } => {
                 format!("correct `model` in {}", project_file.display())
             }
+            Self::Port { name, .. } => format!("unset {name}, or pass --port"),
             Self::Project(_) => return Vec::new(),
         };
         vec![hint]

@@ -3,7 +3,11 @@
 
 mod batches;
 mod device;
+mod dialects;
 mod engine;
+mod openapi;
 mod residency;
 mod routes;
 mod support;
+mod telemetry;
+mod triton_metrics;

@@ -1,8 +1,9 @@
 //! Models that are loaded when they are needed, and unloaded.
 
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use cudock_project::{ByteSize, KeepLoaded, ServeOptions, TimeSpan};
@@ -81,8 +82,9 @@ fn a_request_waits_for_a_load_but_not_longer_than_its_deadline() {
         assert_eq!((late.status, late.json()["error"].as_str()), (504, Some("deadline exceeded")));
         server.control.set_starts(StartBehavior::Start);
         assert_eq!(waiting.join().unwrap(), (200, json!([[6.0, 2.0]])));
-        assert_eq!(loads(&server, "a"), round, "both requests caused one load");
+        // It waits until the load has been counted, which the response does not.
         assert_eq!(post(&server, "a", "unload").status, 200);
+        assert_eq!(loads(&server, "a"), round, "both requests caused one load");
     }
 }
 
@@ -297,4 +299,80 @@ fn a_new_model_is_loaded_by_its_name_and_the_others_are_left_alone() {
     assert_eq!(server.get("/v2/models/c/ready").status, 404);
     assert_eq!(post(&server, "c", "load").status, 200);
     assert_eq!((loads(&server, "a"), loads(&server, "b"), loads(&server, "c")), (1, 0, 1));
+}
+
+#[test]
+fn a_request_does_not_wait_for_a_model_that_is_gone() {
+    let barrier = Arc::new(Barrier::new(2));
+    let held = Arc::clone(&barrier);
+    let options = ServeOptions { watch: Some(true), ..on_demand() };
+    let server = Arc::new(TestServer::serve(&["a", "b"], options, move |settings| {
+        let known = Arc::clone(&settings.model_settings);
+        settings.model_settings = Arc::new(move |model, file| {
+            if model.ends_with("new/1/model.onnx") {
+                held.wait();
+                held.wait();
+            }
+            known(model, file)
+        });
+    }));
+    let directory = server.models.path();
+    std::fs::rename(directory.join("b"), directory.join("new")).unwrap();
+    // Nothing is loaded while the settings of the new model are read.
+    barrier.wait();
+    let waiting = {
+        let server = Arc::clone(&server);
+        thread::spawn(move || server.double("b", 1.0, ""))
+    };
+    eventually("the request waits", || server.metric("cudock_held_bytes") > 0);
+    barrier.wait();
+    assert_eq!(waiting.join().unwrap().status, 404);
+    assert_eq!(loads(&server, "a"), 0);
+}
+
+#[test]
+fn a_model_whose_file_was_renamed_is_loaded_from_the_new_one() {
+    let renamed_is_known = Arc::new(AtomicBool::new(false));
+    let started = Arc::new(Mutex::new(Vec::<PathBuf>::new()));
+    let (is_known, starts) = (Arc::clone(&renamed_is_known), Arc::clone(&started));
+    let options = ServeOptions { watch: Some(true), ..on_demand() };
+    let server = TestServer::serve(&["a"], options, move |settings| {
+        let known = Arc::clone(&settings.model_settings);
+        settings.model_settings = Arc::new(move |model, file| {
+            is_known.fetch_or(model.ends_with("renamed.onnx"), Ordering::SeqCst);
+            known(model, file)
+        });
+        let start = Arc::clone(&settings.start_engine);
+        settings.start_engine = Arc::new(move |engine, output| {
+            starts.lock().unwrap().push(engine.model.clone());
+            start(engine, output)
+        });
+    });
+    let directory = server.models.path().join("a/1");
+    assert_doubled(&server.double("a", 1.0, ""), 1.0);
+    assert_eq!(post(&server, "a", "unload").status, 200);
+    std::fs::rename(directory.join("model.onnx"), directory.join("renamed.onnx")).unwrap();
+    eventually("the file is found", || renamed_is_known.load(Ordering::SeqCst));
+    assert_doubled(&server.double("a", 1.0, ""), 1.0);
+    assert_eq!(started.lock().unwrap()[1], directory.join("renamed.onnx"));
+}
+
+#[test]
+fn a_loaded_model_is_kept_loaded_while_its_settings_are_invalid() {
+    let is_invalid = Arc::new(AtomicBool::new(false));
+    let invalid = Arc::clone(&is_invalid);
+    let options = ServeOptions { keep_loaded: Some(KeepLoaded::All(true)), ..on_demand() };
+    let server = TestServer::serve(&["a"], options, move |settings| {
+        let known = Arc::clone(&settings.model_settings);
+        settings.model_settings = Arc::new(move |model, file| {
+            if invalid.load(Ordering::SeqCst) {
+                return Err("no such setting".to_owned());
+            }
+            known(model, file)
+        });
+    });
+    is_invalid.store(true, Ordering::SeqCst);
+    assert_eq!(post(&server, "a", "load").status, 500);
+    assert_eq!(post(&server, "a", "unload").status, 409);
+    assert_doubled(&server.double("a", 1.0, ""), 1.0);
 }

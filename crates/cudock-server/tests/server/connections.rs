@@ -4,7 +4,9 @@ use std::net::Shutdown;
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{TestServer, count, eventually, get, post};
+use cudock_testkit::client::{eventually, get, post};
+
+use crate::support::{TestServer, count};
 
 const SHORT: Duration = Duration::from_millis(200);
 

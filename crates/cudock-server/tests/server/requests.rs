@@ -4,8 +4,9 @@ use std::fs;
 use std::time::Duration;
 
 use cudock_server::{ApiKeys, ContentEncoding};
+use cudock_testkit::client::{eventually, get, post};
 
-use crate::support::{BODY_LIMIT, TestServer, count, eventually, get, post};
+use crate::support::{BODY_LIMIT, TestServer, count};
 
 #[test]
 fn a_body_over_the_limit_is_rejected_however_it_is_sent() {

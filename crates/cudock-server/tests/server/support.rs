@@ -1,28 +1,27 @@
-//! A server in this process with a handler that needs no models, and a client that can misbehave.
+//! A server in this process with a handler that needs no models.
 
 use std::convert::Infallible;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, ready};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use cudock_server::{
     ApiKeys, ConnectionActivity, Handler, HttpRejection, Log, LogFormat, MonitoredBody, Server, ServerError,
     ServerResources, ServerSettings,
 };
+use cudock_testkit::client::{PATIENCE, TestClient, TestResponse};
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::{Request, Response};
 use tokio::sync::Semaphore;
 use tokio::time::{Sleep, sleep};
 
-/// A server that is silent for this long has lost the request.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Limit of a body in bytes.
 pub(crate) const BODY_LIMIT: usize = 4 << 20;
 
@@ -33,6 +32,7 @@ pub(crate) struct Counters {
     pub(crate) canceled: AtomicUsize,
     pub(crate) io_threads: AtomicUsize,
     pub(crate) reloads: AtomicUsize,
+    pub(crate) refreshes: AtomicUsize,
     pub(crate) closed: AtomicUsize,
 }
 
@@ -53,6 +53,7 @@ struct Echo {
     keys: ApiKeys,
     counters: Arc<Counters>,
     gate: Arc<Semaphore>,
+    refresh_gate: Arc<Semaphore>,
     stream_pause: Duration,
 }
 
@@ -130,6 +131,11 @@ impl Handler for Echo {
         Counters::increment(&self.counters.reloads);
     }
 
+    async fn refresh(&self) {
+        Counters::increment(&self.counters.refreshes);
+        let _ = self.refresh_gate.acquire().await;
+    }
+
     fn close(&self) {
         Counters::increment(&self.counters.closed);
     }
@@ -178,8 +184,10 @@ fn settings(log: Log) -> ServerSettings {
         client_timeout: Duration::from_secs(20),
         drain_timeout: Duration::from_secs(20),
         keys: ApiKeys::default(),
+        rate_limiter: None,
         tls: None,
         log,
+        exporter: None,
     }
 }
 
@@ -197,6 +205,8 @@ pub(crate) struct TestServer {
     pub(crate) counters: Arc<Counters>,
     /// Each permit lets one request to `/wait` finish.
     pub(crate) gate: Arc<Semaphore>,
+    /// The handler needs its only permit to refresh.
+    pub(crate) refresh_gate: Arc<Semaphore>,
     pub(crate) resources: Arc<ServerResources>,
     log: LogBuffer,
     thread: Option<JoinHandle<Result<(), ServerError>>>,
@@ -220,11 +230,13 @@ impl TestServer {
         change(&mut settings);
         let resources = Arc::new(ServerResources::new(&settings, BODY_LIMIT));
         let (counters, gate) = (Arc::<Counters>::default(), Arc::new(Semaphore::new(0)));
+        let refresh_gate = Arc::new(Semaphore::new(1));
         let handler = Echo {
             resources: Arc::clone(&resources),
             keys: settings.keys.clone(),
             counters: Arc::clone(&counters),
             gate: Arc::clone(&gate),
+            refresh_gate: Arc::clone(&refresh_gate),
             stream_pause: settings.client_timeout * 4,
         };
         let server = Server::bind(settings, &resources).unwrap();
@@ -232,14 +244,11 @@ impl TestServer {
         let (ready, is_ready) = mpsc::channel();
         let run = move || server.run(handler, load, move || ready.send(()).unwrap());
         let thread = Some(thread::spawn(run));
-        (Self { address, counters, gate, resources, log, thread }, is_ready)
+        (Self { address, counters, gate, refresh_gate, resources, log, thread }, is_ready)
     }
 
     pub(crate) fn connect(&self) -> TestClient {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        TestClient { stream, unread: Vec::new() }
+        TestClient::connect(self.address)
     }
 
     /// Sends a request on a connection of its own.
@@ -267,103 +276,5 @@ impl Drop for TestServer {
         if self.thread.is_some() && !thread::panicking() {
             self.end().unwrap();
         }
-    }
-}
-
-/// A request with a body.
-pub(crate) fn post(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
-    let head =
-        format!("POST {path} HTTP/1.1\r\nhost: test\r\n{headers}content-length: {}\r\n\r\n", body.len());
-    [head.as_bytes(), body].concat()
-}
-
-/// A request without a body.
-pub(crate) fn get(path: &str, headers: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nhost: test\r\n{headers}\r\n").into_bytes()
-}
-
-/// Waits until a condition holds.
-#[track_caller]
-pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let limit = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < limit, "not in time: {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// A connection that sends what it is told and nothing else.
-pub(crate) struct TestClient {
-    pub(crate) stream: TcpStream,
-    unread: Vec<u8>,
-}
-
-/// A response over HTTP/1.1.
-#[derive(Debug)]
-pub(crate) struct TestResponse {
-    pub(crate) status: u16,
-    head: String,
-    pub(crate) body: Vec<u8>,
-}
-
-impl TestResponse {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
-        lines.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
-    }
-
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-}
-
-impl TestClient {
-    #[track_caller]
-    pub(crate) fn write(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).unwrap();
-    }
-
-    /// Reads more; false at the end of the connection, however it ended.
-    fn fill(&mut self) -> bool {
-        let mut chunk = [0; 16 << 10];
-        match self.stream.read(&mut chunk) {
-            Ok(read) => {
-                self.unread.extend_from_slice(&chunk[..read]);
-                read > 0
-            }
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => false,
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    /// The next response with a known length; interim ones are skipped.
-    #[track_caller]
-    pub(crate) fn receive(&mut self) -> TestResponse {
-        loop {
-            let end = loop {
-                if let Some(end) = self.unread.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-                    break end + 4;
-                }
-                assert!(self.fill(), "closed before a response: {:?}", String::from_utf8_lossy(&self.unread));
-            };
-            let head = String::from_utf8(self.unread.drain(..end).collect()).unwrap();
-            let status = head[9..12].parse().unwrap();
-            if status == 100 {
-                continue;
-            }
-            let mut response = TestResponse { status, head, body: Vec::new() };
-            let length = response.header("content-length").map_or(0, |length| length.parse().unwrap());
-            while self.unread.len() < length {
-                assert!(self.fill(), "closed inside a response");
-            }
-            response.body = self.unread.drain(..length).collect();
-            return response;
-        }
-    }
-
-    /// Everything that arrives until the server closes the connection.
-    pub(crate) fn rest(&mut self) -> Vec<u8> {
-        while self.fill() {}
-        std::mem::take(&mut self.unread)
     }
 }

@@ -1,28 +1,17 @@
 //! TLS.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use cudock_server::{ServerError, TlsError, TlsFiles};
+use cudock_testkit::client::{self, eventually, get};
 
-use crate::support::{TestServer, bind_error, eventually, get};
+use crate::support::{TestServer, bind_error};
 
 /// Creates a certificate for localhost in the directory.
 fn certificate(directory: &Path, name: &str) -> TlsFiles {
-    let files = TlsFiles {
-        certificate: directory.join(format!("{name}.pem")),
-        key: directory.join(format!("{name}.key")),
-    };
-    let status = Command::new("openssl")
-        .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2".split(' '))
-        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout"])
-        .arg(&files.key)
-        .arg("-out")
-        .arg(&files.certificate)
-        .stderr(Stdio::null())
-        .status();
-    assert!(status.unwrap().success());
-    files
+    let (certificate, key) = client::certificate(directory, name);
+    TlsFiles { certificate, key }
 }
 
 fn has_tools() -> bool {

@@ -7,6 +7,8 @@ use std::ops::Range;
 use super::{JsonError, digits, found, number, string};
 use crate::RequestError;
 
+/// The key of an object that stands for bytes, in TensorFlow Serving's format.
+pub(super) const BASE64_KEY: &[u8] = b"\"b64\"";
 /// Deepest nesting of skipped values.
 const DEPTH: usize = 64;
 
@@ -94,6 +96,18 @@ impl<'text> Cursor<'text> {
     /// Consumes a null, if there is one: some clients write it for unused keys.
     pub(crate) fn null(&mut self) -> bool {
         self.literal(b"null")
+    }
+
+    /// Whether the next value is an object that stands for bytes: `{"b64": "…"}`.
+    pub(crate) fn begins_base64(&self) -> bool {
+        let mut ahead = self.clone();
+        ahead.eat(b'{') && ahead.literal(BASE64_KEY) && ahead.eat(b':')
+    }
+
+    /// Whether the next value is an array of objects, which do not stand for bytes.
+    pub(crate) fn begins_rows(&self) -> bool {
+        let mut ahead = self.clone();
+        ahead.eat(b'[') && ahead.peek() == Some(b'{') && !ahead.begins_base64()
     }
 
     pub(crate) fn number(&mut self, path: &dyn Display) -> Result<f64, RequestError> {

@@ -1,5 +1,9 @@
 //! Parses one element of each type into its bytes.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::cursor::{BASE64_KEY, Cursor};
 use super::{JsonError, number, string};
 use crate::DType;
 
@@ -79,12 +83,36 @@ impl Element for Bool {
 
 impl Element for Text {
     fn read(text: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, JsonError> {
+        if text.get(at) == Some(&b'{') {
+            let (bytes, end) = read_base64(text, at)?;
+            push(&bytes, out)?;
+            return Ok(end);
+        }
         let (string, end) = string::read(text, at)?;
-        let length = u32::try_from(string.len()).map_err(|_| JsonError::LongString)?;
-        out.extend_from_slice(&length.to_le_bytes());
-        out.extend_from_slice(string.as_bytes());
+        push(string.as_bytes(), out)?;
         Ok(end)
     }
+}
+
+/// Appends a string with its length.
+fn push(string: &[u8], out: &mut Vec<u8>) -> Result<(), JsonError> {
+    let length = u32::try_from(string.len()).map_err(|_| JsonError::LongString)?;
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(string);
+    Ok(())
+}
+
+/// Reads `{"b64": "…"}`, and returns the bytes and where it ends.
+fn read_base64(text: &[u8], at: usize) -> Result<(Vec<u8>, usize), JsonError> {
+    let mut cursor = Cursor { text, at };
+    if !(cursor.eat(b'{') && cursor.literal(BASE64_KEY) && cursor.eat(b':')) {
+        return Err(JsonError::NotAString);
+    }
+    cursor.peek();
+    let (string, end) = string::read(text, cursor.at)?;
+    cursor.at = end;
+    let bytes = STANDARD.decode(string.as_bytes()).map_err(|_| JsonError::NotBase64)?;
+    if cursor.eat(b'}') { Ok((bytes, cursor.at)) } else { Err(JsonError::NotBase64) }
 }
 
 /// The plural noun for elements of a type.

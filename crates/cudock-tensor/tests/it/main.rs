@@ -10,6 +10,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod envelope;
 mod files;
 mod nested;
 mod numbers;

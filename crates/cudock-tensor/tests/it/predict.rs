@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cudock_tensor::{
     DType, InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, Signature,
-    TensorSpec, predict,
+    TensorSpec, envelope, predict,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -287,18 +287,21 @@ proptest! {
 
 #[test]
 fn strings_in_place_of_numbers_are_recognized() {
+    let is_text = |body: &str| envelope::is_text(body.as_bytes(), &envelope::PREDICT, "x");
     for body in [
         r#"{"input": "a"}"#,
         r#"{"id": "7", "parameters": {"priority": [1]}, "instances": [ [ "a", 1] ]}"#,
         r#"{"inputs": {"y": [[1]], "x": ["a"]}}"#,
         r#"{"input": ["a"#,
+        r#"{"input": [{"y": 1, "x": "a"}]}"#,
+        r#"{"input": [{"b64": "a"}]}"#,
     ] {
-        assert!(predict::is_text(body.as_bytes(), "x"), "{body}");
+        assert!(is_text(body), "{body}");
     }
     for body in
         ["", "[]", r#"{"input": [1, "a"]}"#, r#"{"inputs": {"y": "a"}}"#, r#"{"id": "a"}"#, r#"{"id": "#]
     {
-        assert!(!predict::is_text(body.as_bytes(), "x"), "{body}");
+        assert!(!is_text(body), "{body}");
     }
 }
 

@@ -8,6 +8,7 @@ mod containers;
 mod doctor;
 mod explain;
 mod facts;
+mod gateway;
 mod groups;
 mod init;
 mod inspect;
@@ -34,6 +35,7 @@ pub(crate) use self::containers::{
     MonitorCli, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, StartArgs, StatsArgs, StopArgs,
     TopArgs, VolumeArgs, WaitArgs,
 };
+pub(crate) use self::gateway::GatewayArgs;
 pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 pub(crate) use self::init::InitArgs;
 pub(crate) use self::lint::LintArgs;
@@ -83,6 +85,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Bench(args) => bench::run(&args, plain?),
         Verb::Models(args) => models::run(&args, plain?),
         Verb::Schema(args) => plain.and_then(|_| schema::run(&args)),
+        Verb::Gateway(args) => plain.and_then(|_| gateway::run(&args)),
         Verb::Serve(args) => plain.and_then(|_| serve::run(&args)),
 
         Verb::Run(args) => plain.and_then(|_| containers::run(&args)),

@@ -20,6 +20,7 @@ mod containers;
 mod doctor;
 mod explain;
 mod facts;
+mod gateway;
 mod groups;
 mod help;
 mod init;

@@ -13,6 +13,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use cudock_server::{MAX_INLINE_COPY, Reservation};
 use cudock_tensor::{InferenceRequest, InferenceResponse, RequestedOutput};
+use cudock_trace::RequestTrace;
 
 use self::request::InferRequest;
 pub(crate) use self::response::{InferResponse, error_in_stream};
@@ -68,6 +69,7 @@ pub(crate) async fn run(
     deadline: Deadline,
     received: Instant,
     info: &mut RequestInfo,
+    trace: Option<&RequestTrace>,
 ) -> Result<(CompletedInference, Reservation), GrpcStatus> {
     let mut first_request = None;
     let (model, mut inference) = loop {
@@ -95,7 +97,7 @@ pub(crate) async fn run(
     drop(message);
     let id = inference.id.take().unwrap_or_default();
     let wanted = std::mem::take(&mut inference.outputs);
-    let response = model.infer(inference, received).await?;
+    let response = model.infer(inference, received, trace).await?;
     drop(first_request);
     Ok((CompletedInference { model, id, wanted, response }, held))
 }

@@ -11,7 +11,7 @@ use cudock_tensor::{DType, InferenceResponse, Signature, Tensor, TensorSpec};
 use futures_util::FutureExt;
 use proptest::prelude::*;
 
-use super::{LaneContext, Queue};
+use super::{LaneContext, Queue, join_parts};
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
 use crate::model::queue::{Attempt, PendingRequest, Submission, Unanswered};
@@ -121,7 +121,7 @@ fn run(fits: usize, settings: BatcherSettings, requests: &[usize]) -> Outcome {
         .into_iter()
         .map(|submission| {
             let result = submission.result(None).now_or_never().expect("all have run");
-            result.map_err(|unanswered| match unanswered {
+            result.map(|timed| timed.response).map_err(|unanswered| match unanswered {
                 Unanswered::Failed(error) => error,
                 Unanswered::Returned(_) => panic!("a request did not run"),
             })
@@ -156,12 +156,12 @@ proptest! {
             let response = response.as_ref().map_err(|error| TestCaseError::fail(error.to_string()))?;
             prop_assert_eq!(&response.outputs, &rows_of(request, rows));
         }
-        let failed = outcome.runs.iter().filter(|rows| **rows > fits).count();
-        if let Some(&limit) = outcome.limits.last() {
-            // Each failure at least halves the rows, and what has failed is not tried again.
-            prop_assert!(limit <= fits && failed <= 5, "{:?}", outcome.runs);
-        } else {
-            prop_assert_eq!(failed, 0);
+        let failed: Vec<usize> = outcome.runs.iter().copied().filter(|rows| *rows > fits).collect();
+        let halves = failed.windows(2).all(|pair| pair[1] * 2 <= pair[0]);
+        prop_assert!(halves, "what has failed is not tried again: {:?}", outcome.runs);
+        prop_assert_eq!(failed.is_empty(), outcome.limits.is_empty());
+        if let (Some(limit), Some(rows)) = (outcome.limits.last(), failed.last()) {
+            prop_assert!(limit * 2 <= *rows, "limited to {} after {:?}", limit, outcome.runs);
         }
         prop_assert_eq!(outcome.queue.row_limit(), outcome.limits.last().copied());
     }
@@ -189,4 +189,15 @@ fn a_row_that_does_not_fit_alone_is_an_error_of_its_request() {
         assert!(matches!(response, Err(ServeError::DeviceMemory(_))), "{response:?}");
     }
     assert_eq!((outcome.limits, outcome.queue.metrics.totals().counts.failed), (vec![], 2));
+}
+
+#[test]
+fn parts_whose_rows_have_different_shapes_are_not_joined() {
+    let part = |row: usize| {
+        let data = vec![0; row];
+        (vec![Tensor::new(DType::U8, vec![1, row], data.into()).unwrap()], 1)
+    };
+    assert_eq!(join_parts(&[part(3), part(3)]).unwrap()[0].shape(), [2, 3]);
+    // As many elements as three rows of three.
+    assert!(join_parts(&[part(3), part(4), part(2)]).is_err());
 }

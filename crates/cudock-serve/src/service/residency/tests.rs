@@ -35,7 +35,8 @@ fn residency(
 
 fn load(residency: &mut Residency<&'static str>, name: &'static str, since: Instant) {
     residency.begin_load(&name);
-    residency.loaded(&name, since, 100 * MS, Some(1));
+    residency.loaded(&name, since, 100 * MS);
+    residency.measured(&name, 1);
 }
 
 /// The usage of some models; the others are not used.
@@ -122,13 +123,18 @@ fn a_model_that_turns_out_too_large_is_unloaded_and_refused_from_then_on() {
     let usage = usage(&[("a", waits(start))]);
     assert_eq!(residency.next_step(start, &usage), Step::Load("a"));
     residency.begin_load(&"a");
-    residency.loaded(&"a", start, MS, Some(3));
+    residency.loaded(&"a", start, MS);
+    residency.measured(&"a", 3);
     assert_eq!(residency.next_step(start, &usage), Step::Unload("a"));
     residency.unloaded(&"a");
-    assert_eq!(
-        residency.refusal(&"a", start),
-        Some(Refusal::TooLarge { needed: 3, available: 2, budget: 2 })
-    );
+    let too_large = Some(Refusal::TooLarge { needed: 3, available: 2, budget: 2 });
+    assert_eq!(residency.refusal(&"a", start), too_large);
+    let smaller = Memory::Estimated { least: 1, likely: 1 };
+    residency.insert("a", on_demand(), smaller);
+    assert_eq!(residency.refusal(&"a", start), too_large, "its memory is known");
+    residency.forget_outcome(&"a");
+    residency.insert("a", on_demand(), smaller);
+    assert_eq!(residency.refusal(&"a", start), None, "its file may have changed");
 }
 
 #[test]
@@ -171,7 +177,7 @@ fn a_failed_load_is_repeated_after_a_pause_that_grows() {
         residency.load_failed(&"a", start, "no");
     }
     assert_eq!(residency.refusal(&"a", start), failed(60_000 * MS));
-    residency.forget_failure(&"a");
+    residency.forget_outcome(&"a");
     assert_eq!(residency.refusal(&"a", start), None);
 }
 
@@ -320,7 +326,8 @@ impl Simulation {
     }
 
     fn finish_load(&mut self, number: usize, took: Duration) {
-        self.residency.loaded(&number, self.now, took, Some(self.models[number].bytes));
+        self.residency.loaded(&number, self.now, took);
+        self.residency.measured(&number, self.models[number].bytes);
         let queue = &mut self.queues[number];
         (queue.is_loaded, queue.owed) = (true, queue.waiting.len());
     }

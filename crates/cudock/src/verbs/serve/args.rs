@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use cudock_project::ServeOptions;
-
-use crate::env;
+use cudock_server::{API_KEYS, ServerArgs};
 
 /// Serve a model over HTTP and gRPC, in batches that keep the device busy
 ///
@@ -21,9 +20,9 @@ use crate::env;
   cudock serve model.onnx --listen 0.0.0.0:8443 --tls-cert chain.pem --tls-key key.pem --api-keys keys.txt
   curl localhost:8000/predict -d '{\"input\": [[0.5, 1, 2]]}'")]
 pub(crate) struct ServeArgs {
-    /// Model file, project, or directory of models
-    #[arg(value_name = "PATH", default_value = ".")]
-    pub(crate) path: PathBuf,
+    /// Model file, project, or directory of models [default: the current directory]
+    #[arg(value_name = "PATH")]
+    pub(crate) path: Option<PathBuf>,
 
     /// Listen on this port of the loopback interface only; 0 takes a free one
     #[arg(long, value_name = "PORT")]
@@ -40,25 +39,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) settings: Option<PathBuf>,
 
-    /// Require one of the keys in this file, one per line (`#` begins a comment)
-    #[arg(long, value_name = "FILE", env = env::API_KEYS)]
-    pub(crate) api_keys: Option<PathBuf>,
-
-    /// Use TLS with this certificate chain, PEM
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    pub(crate) tls_cert: Option<PathBuf>,
-
-    /// Use this private key of the certificate, PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    pub(crate) tls_key: Option<PathBuf>,
-
-    /// Write events to standard error in this format
-    #[arg(long, value_enum, default_value_t = LogChoice::Text)]
-    pub(crate) log: LogChoice,
-
-    /// Log each request
-    #[arg(long)]
-    pub(crate) log_requests: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 
     /// Download nothing: use the ONNX Runtime that is installed
     #[arg(long)]
@@ -69,25 +51,16 @@ impl ServeArgs {
     /// The arguments of `cudock serve DIRECTORY`.
     pub(crate) fn of_project(directory: &Path, port: Option<u16>, offline: bool) -> Self {
         Self {
-            path: directory.to_owned(),
+            path: Some(directory.to_owned()),
             port,
             offline,
-            api_keys: std::env::var_os(env::API_KEYS).map(PathBuf::from),
+            server: ServerArgs {
+                api_keys: std::env::var_os(API_KEYS).map(PathBuf::from),
+                ..ServerArgs::default()
+            },
             ..Self::default()
         }
     }
-}
-
-/// The format of events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogChoice {
-    /// For people
-    #[default]
-    Text,
-    /// One JSON object per line
-    Json,
-    /// No events
-    Off,
 }
 
 #[cfg(test)]
@@ -150,6 +123,9 @@ mod tests {
             ("keep_loaded", "['a', 'b']", "--keep-loaded=a,b"),
             ("require_gpu", "true", "--require-gpu"),
             ("watch", "true", "--watch"),
+            ("routes", "['torchserve', 'kserve-v1']", "--routes=torchserve,kserve-v1"),
+            ("rate_limit", "'100/s:20'", "--rate-limit=100/s:20"),
+            ("otlp_endpoint", "'http://c:4318'", "--otlp-endpoint=http://c:4318"),
         ];
         for (key, value, flag) in keys {
             let text = format!("[serve]\n{key} = {value}\n");

@@ -32,8 +32,13 @@ pub(super) fn reader(on_gpu: bool) -> ReadDevices {
 }
 
 fn reading(usage: GpuUsage, taken: Instant) -> DeviceReading {
+    let thousandth = |value: u32| f64::from(value) / 1000.0;
     DeviceReading {
         name: usage.name,
+        uuid: usage.uuid,
+        power_watts: usage.power_milliwatts.map(thousandth),
+        power_limit_watts: usage.power_limit_milliwatts.map(thousandth),
+        energy_millijoules: usage.energy_millijoules,
         gpu: usage.index,
         memory_used: usage.memory_used,
         memory_total: usage.memory_total,

@@ -9,22 +9,23 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
+use cudock_base::Environment;
 use cudock_serve::{
-    LoadError, ModelService, ModelSettings, ServeSettings, Server, ServerError, locate_models, options_in,
+    ModelService, ModelSettings, ServeSettings, Server, VertexRoutes, locate_models, options_in,
+    platform_model, platform_options,
 };
-use cudock_server::{ApiKeys, KeysError, Log, LogFormat, ServerError as HttpServerError, TlsFiles};
+use cudock_trace::ExportSettings;
 
-use self::args::LogChoice;
 pub(crate) use self::args::ServeArgs;
 pub(crate) use self::engine::run as run_engine;
-use crate::failure::{Failure, Outcome, chain};
+use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, DIM, status, styled};
 
 pub(super) fn run(args: &ServeArgs) -> Result<Outcome, Failure> {
     let settings = settings(args)?;
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     let service = Arc::new(ModelService::new(settings));
-    let server = Server::bind(service).map_err(|error| failure(&error))?;
+    let server = Server::bind(service)?;
     for address in server.addresses() {
         status(format!("{} {scheme}://{address}", styled(DIM, "listening on")));
     }
@@ -40,18 +41,25 @@ pub(super) fn run(args: &ServeArgs) -> Result<Outcome, Failure> {
             ));
         }
     };
-    server.run(&mut ready).map_err(|error| failure(&error))?;
+    server.run(&mut ready)?;
     Ok(Outcome::Yes)
 }
 
 /// Combines the arguments with the `cudock.toml` of what is served.
 fn settings(args: &ServeArgs) -> Result<ServeSettings, Failure> {
-    let (models, file) = locate_models(&args.path, args.name.as_deref())?;
-    let file = args.settings.as_ref().map_or(Ok(file), |other| options_in(other, &args.path))?;
     let mut flags = args.options.clone();
+    let environment = Environment::of_process();
+    let path = args.path.clone();
+    let path = path.or_else(|| platform_model(flags.routes.as_deref().unwrap_or_default(), &environment));
+    let path = path.as_deref().unwrap_or(Path::new("."));
+    let (models, file) = locate_models(path, args.name.as_deref())?;
+    let file = args.settings.as_ref().map_or(Ok(file), |other| options_in(other, path))?;
     if let Some(port) = args.port {
         flags.listen = Some(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))]);
     }
+    let dialects = flags.routes.as_ref().or(file.routes.as_ref()).map(Vec::as_slice).unwrap_or_default();
+    let platform = platform_options(dialects, &environment)?;
+    let file = file.or(platform);
     let device = flags.device.or(file.device).unwrap_or_default().resolve(cudock_host::has_gpu);
     flags.device = Some(device);
     let onnx = if models.is_python() {
@@ -61,47 +69,11 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, Failure> {
     };
     let model_settings = ModelSettings::for_models(flags.clone(), file.clone(), onnx)?;
     let start_engine = engine::starter()?;
-    let mut settings = ServeSettings::new(&flags.or(file), models, model_settings, start_engine);
-    let tls = args.tls_cert.clone().zip(args.tls_key.clone());
-    settings.server.tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
-    settings.server.keys = keys(args.api_keys.as_deref())?;
-    let format = match args.log {
-        LogChoice::Text => LogFormat::Text,
-        LogChoice::Json => LogFormat::Json,
-        LogChoice::Off => LogFormat::Off,
-    };
-    settings.server.log = Log::new(format, args.log_requests, std::io::stderr());
+    let options = flags.or(file);
+    let mut settings = ServeSettings::new(&options, models, model_settings, start_engine);
+    settings.telemetry = ExportSettings::new(options.otlp_endpoint.as_deref(), "cudock", &environment)?;
+    settings.dialects.vertex = VertexRoutes::of(&environment);
+    args.server.apply(&mut settings.server)?;
     settings.read_devices = devices::reader(device.is_gpu());
     Ok(settings)
-}
-
-fn keys(file: Option<&Path>) -> Result<ApiKeys, Failure> {
-    let Some(file) = file else { return Ok(ApiKeys::default()) };
-    ApiKeys::from_file(file).map_err(|error| {
-        let failure = Failure::input(error.to_string());
-        match error {
-            KeysError::Empty { .. } => {
-                failure.hint("write one key per line, or omit --api-keys to serve everybody")
-            }
-            KeysError::Unreadable { .. } => failure,
-        }
-    })
-}
-
-fn failure(error: &ServerError) -> Failure {
-    let text = chain(error);
-    match error {
-        ServerError::Http(HttpServerError::Listen { .. }) => {
-            Failure::outside(text).hint("another program may use the port; `--port 0` takes a free one")
-        }
-        ServerError::Load(LoadError::Repository(_)) => Failure::input(text)
-            .hint("name a model file, a directory with a cudock.toml, or a directory of models"),
-        ServerError::Load(LoadError::None(_)) | ServerError::Http(HttpServerError::Tls(_)) => {
-            Failure::input(text)
-        }
-        ServerError::Load(LoadError::NoGpu(_)) => {
-            Failure::outside(text).hint("`cudock doctor` shows why the GPU cannot be used")
-        }
-        ServerError::Http(HttpServerError::System(_)) => Failure::outside(text),
-    }
 }

@@ -51,6 +51,23 @@ fn a_port_in_use_is_exit_3() {
 }
 
 #[test]
+fn a_platform_names_the_model_and_the_port() {
+    let Some(stage) = Stage::new() else { return };
+    let model = stage.write("double.onnx", &times(2.0));
+    let taken = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for (port, exit_code, message) in [
+        (port.as_str(), 3, format!("cannot listen on 0.0.0.0:{port}")),
+        ("http", 2, "PORT is `http`, which is not a port".to_owned()),
+    ] {
+        let mut command = stage.command(&["serve", "--routes", "flask", "--device", "cpu", "--offline"]);
+        let output = command.env("MODEL_PATH", &model).env("PORT", port).output().unwrap();
+        assert_eq!(code(&output), exit_code, "{}", shown(&output));
+        assert!(shown(&output).contains(&message), "{}", shown(&output));
+    }
+}
+
+#[test]
 fn a_slip_in_cudock_toml_is_exit_2_and_shown_in_its_place() {
     let Some(stage) = Stage::new() else { return };
     stage.write("project/model.onnx", &times(2.0));

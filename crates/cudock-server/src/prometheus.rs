@@ -2,28 +2,28 @@
 
 use std::fmt::Write;
 
-use super::Histogram;
+use crate::histogram::Histogram;
 
 /// Octaves of microseconds that become buckets: 64 µs to 33 s.
 const OCTAVES: std::ops::RangeInclusive<u32> = 6..=25;
 
 /// Builds the text: metric families in order, each followed by its samples.
 #[derive(Default)]
-pub(crate) struct Exposition {
+pub struct Exposition {
     text: String,
 }
 
 impl Exposition {
-    pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
+    pub fn family(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    pub(crate) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+    pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let _ = writeln!(self.text, "{name}{} {value}", braced(labels, None));
     }
 
     /// Adds the samples of a histogram, in seconds.
-    pub(crate) fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
+    pub fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
         for octave in OCTAVES {
             let bound = f64::from(1_u32 << octave) / 1e6;
             let braces = braced(labels, Some(&bound.to_string()));
@@ -34,7 +34,7 @@ impl Exposition {
         let _ = writeln!(self.text, "{name}_count{} {}", braced(labels, None), histogram.count());
     }
 
-    pub(crate) fn into_text(self) -> String {
+    pub fn into_text(self) -> String {
         self.text
     }
 }

@@ -9,7 +9,7 @@ const OCTAVES: u32 = 27;
 const BUCKETS: usize = ((OCTAVES - BUCKETS_LOG2 + 1) << BUCKETS_LOG2) as usize;
 
 #[derive(Clone)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     buckets: Box<[u64; BUCKETS]>,
     count: u64,
     sum: Duration,
@@ -17,10 +17,10 @@ pub(crate) struct Histogram {
 
 /// Percentiles in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub(crate) struct Percentiles {
-    pub(crate) p50: f64,
-    pub(crate) p90: f64,
-    pub(crate) p99: f64,
+pub struct Percentiles {
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
 }
 
 impl Default for Histogram {
@@ -30,7 +30,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    pub(crate) fn record(&mut self, time: Duration) {
+    pub fn record(&mut self, time: Duration) {
         if let Some(bucket) = self.buckets.get_mut(bucket_of(time)) {
             *bucket += 1;
         }
@@ -38,7 +38,7 @@ impl Histogram {
         self.sum += time;
     }
 
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.buckets.iter_mut().zip(other.buckets.iter()) {
             *mine += theirs;
         }
@@ -46,22 +46,22 @@ impl Histogram {
         self.sum += other.sum;
     }
 
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.count
     }
 
-    pub(crate) fn sum(&self) -> Duration {
+    pub fn sum(&self) -> Duration {
         self.sum
     }
 
     /// Number of durations of at most `2^octave` microseconds, up to the width of a bucket.
-    pub(crate) fn at_most_octave(&self, octave: u32) -> u64 {
+    pub fn at_most_octave(&self, octave: u32) -> u64 {
         let end = bucket_of(Duration::from_micros(1 << octave));
         self.buckets.iter().take(end).sum()
     }
 
     /// `None` if the histogram is empty.
-    pub(crate) fn percentiles(&self) -> Option<Percentiles> {
+    pub fn percentiles(&self) -> Option<Percentiles> {
         let at = |percent| self.percentile(percent);
         (self.count > 0).then(|| Percentiles { p50: at(50), p90: at(90), p99: at(99) })
     }

@@ -1,0 +1,314 @@
+//! What the gateway does with requests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cudock_server::{
+    ConnectionActivity, Handler, HttpRejection, MAX_INLINE_PARSE, Reservation, SMALL_BODY, StallDetector,
+};
+use cudock_trace::RequestTrace;
+use hyper::body::{Body, Incoming};
+use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::http::uri::{Authority, PathAndQuery};
+use hyper::{Method, Request, Response, StatusCode};
+use serde_json::json;
+
+use crate::batch::{self, BatchableRequest};
+use crate::body::{ClientBody, GatewayBody, OutgoingBody};
+use crate::error::GatewayError;
+use crate::forward::{self, ForwardedRequest};
+use crate::headers::{self, ClientInfo};
+use crate::metrics::{self, RequestKind};
+use crate::queue::Unanswered;
+use crate::state::GatewayState;
+use crate::{health, reads, scale};
+
+/// Paths of the gateway itself; all others are those of the upstreams.
+const OWN_PATHS: &str = "/_gateway/";
+/// How often a batch that may be repeated is sent after an upstream was lost.
+const MAX_LOST: usize = 2;
+
+pub(crate) struct GatewayHandler {
+    state: Arc<GatewayState>,
+    /// Whether the tasks that exist once are running.
+    has_tasks: AtomicBool,
+}
+
+/// A client's request, and when it must be answered.
+struct ClientRequest<'a> {
+    head: Parts,
+    body: Incoming,
+    received: Instant,
+    deadline: Option<Instant>,
+    activity: &'a Arc<ConnectionActivity>,
+}
+
+impl GatewayHandler {
+    pub(crate) fn new(state: Arc<GatewayState>) -> Self {
+        Self { state, has_tasks: AtomicBool::new(false) }
+    }
+}
+
+impl Handler for GatewayHandler {
+    type Body = GatewayBody;
+
+    async fn handle(
+        &self,
+        request: Request<Incoming>,
+        activity: &Arc<ConnectionActivity>,
+    ) -> Response<GatewayBody> {
+        let (state, received) = (&self.state, Instant::now());
+        let (head, body) = request.into_parts();
+        if let Some(name) = head.uri.path().strip_prefix(OWN_PATHS) {
+            return own_path(state, name, &head.headers).unwrap_or_else(|error| error_response(&error));
+        }
+        let kind = if is_batchable(state, &head) { RequestKind::Batched } else { RequestKind::Forwarded };
+        let outcome = dispatch(state, kind, head, body, received, activity).await;
+        let response = outcome.unwrap_or_else(|error| error_response(&error));
+        state.metrics.responded(kind, response.status(), received.elapsed());
+        response
+    }
+
+    fn reject(&self, rejection: HttpRejection) -> Response<GatewayBody> {
+        error_response(&rejection.into())
+    }
+
+    fn start_io_thread(&self) {
+        let state = Arc::clone(&self.state);
+        tokio::spawn(reads::install(move || {
+            for upstream in &state.upstreams.all {
+                upstream.queue.on_reads_drained();
+                batch::dispatch(&state, upstream);
+            }
+        }));
+        if self.has_tasks.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        for upstream in &self.state.upstreams.all {
+            tokio::spawn(health::watch(Arc::clone(&self.state), Arc::clone(upstream)));
+        }
+        if let Some(command) = self.state.settings.wake.clone() {
+            tokio::spawn(scale::wake(Arc::clone(&self.state), command));
+        }
+        if let Some(command) = self.state.settings.idle_stop.clone() {
+            tokio::spawn(scale::stop(Arc::clone(&self.state), command, self.state.settings.idle_after));
+        }
+    }
+}
+
+/// Whether a request may share a batch, as far as its head shows.
+fn is_batchable(state: &GatewayState, head: &Parts) -> bool {
+    let kind = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let essence = kind.and_then(|kind| kind.split(|byte| *byte == b';').next());
+    let is_json =
+        essence.is_none_or(|essence| essence.trim_ascii().eq_ignore_ascii_case(b"application/json"));
+    head.method == Method::POST && head.uri.path() == state.settings.path && is_json
+}
+
+async fn dispatch(
+    state: &Arc<GatewayState>,
+    kind: RequestKind,
+    head: Parts,
+    body: Incoming,
+    received: Instant,
+    activity: &Arc<ConnectionActivity>,
+) -> Result<Response<GatewayBody>, GatewayError> {
+    state.settings.server.admit(&head.headers, activity)?;
+    let deadline = timeout(&head.headers)?.and_then(|timeout| received.checked_add(timeout));
+    let request = ClientRequest { head, body, received, deadline, activity };
+    let responding = async {
+        match kind {
+            RequestKind::Batched => predict(state, request).await,
+            RequestKind::Forwarded => stream(state, request).await,
+        }
+    };
+    match deadline {
+        None => responding.await,
+        Some(deadline) => tokio::time::timeout_at(deadline.into(), responding)
+            .await
+            .unwrap_or(Err(GatewayError::DeadlineExceeded)),
+    }
+}
+
+/// The deadline of a client, as `cudock serve` reads it.
+fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, HttpRejection> {
+    let Some(value) = headers.get("x-timeout-ms") else { return Ok(None) };
+    let milliseconds = value.to_str().ok().and_then(|text| text.trim().parse::<f64>().ok());
+    let milliseconds = milliseconds.filter(|number| (0.0..1e9).contains(number));
+    let rejection = || HttpRejection::BadRequest("header x-timeout-ms is not a number".to_owned());
+    milliseconds
+        .map(|milliseconds| Some(Duration::from_secs_f64(milliseconds / 1000.0)))
+        .ok_or_else(rejection)
+}
+
+/// Answers a request in a batch, or forwards it alone if it turns out that it cannot share one.
+async fn predict(
+    state: &Arc<GatewayState>,
+    request: ClientRequest<'_>,
+) -> Result<Response<GatewayBody>, GatewayError> {
+    state.upstreams.reject_if_full()?;
+    let until = hold_until(state, &request);
+    let ClientRequest { mut head, body, deadline, activity, .. } = request;
+    let read = state.resources.read_body(&head.headers, body, activity).await?;
+    let (bytes, mut reservation) = (read.bytes, read.held);
+    forwarded(state, &mut head, activity);
+    // The body was decompressed, and answers are read.
+    head.headers.remove(header::CONTENT_ENCODING);
+    head.headers.remove(header::ACCEPT_ENCODING);
+    let text = bytes.clone();
+    let rows = if text.len() <= MAX_INLINE_PARSE {
+        state.settings.format.read_request(text)
+    } else {
+        let format = state.settings.format.clone();
+        state.resources.workers.run(move || format.read_request(text)).await?
+    };
+    let Some(rows) = rows else {
+        let whole = Some(bytes).filter(|bytes| !bytes.is_empty());
+        let body = OutgoingBody::Whole(whole.map(|bytes| reservation.attach(bytes)));
+        let request = ForwardedRequest { head, body, body_end: None, hold_until: Some(until) };
+        return forward::forward(state, request, activity).await;
+    };
+    if bytes.len() > SMALL_BODY {
+        // It is copied into the request to the upstream.
+        reservation.cover(bytes.len() * 2)?;
+    }
+    let request = batchable(state, rows, head, reservation);
+    let mut lost = 0;
+    loop {
+        let lease = state.upstreams.wait(until).await?;
+        match batch::submit(state, &lease, &request, deadline).await {
+            Ok(answer) => return Ok(answer.into_response()),
+            Err(Unanswered::Unsent) => {}
+            Err(Unanswered::Lost(_)) if state.settings.retry_posts && lost < MAX_LOST => lost += 1,
+            Err(Unanswered::Lost(error) | Unanswered::Failed(error)) => return Err(error),
+        }
+    }
+}
+
+fn batchable(
+    state: &GatewayState,
+    rows: crate::rows::RequestRows,
+    head: Parts,
+    reservation: Reservation,
+) -> Arc<BatchableRequest> {
+    let target = head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
+    Arc::new(BatchableRequest::new(state, rows, target, head.headers, reservation))
+}
+
+/// Passes a request on as it arrives.
+async fn stream(
+    state: &Arc<GatewayState>,
+    request: ClientRequest<'_>,
+) -> Result<Response<GatewayBody>, GatewayError> {
+    let until = hold_until(state, &request);
+    let ClientRequest { mut head, body, activity, .. } = request;
+    let (limit, settings) = (state.settings.max_body, &state.settings.server);
+    if body.size_hint().lower() > limit as u64 {
+        return Err(HttpRejection::BodyTooLarge { limit }.into());
+    }
+    // A probe must not start what it asks about.
+    let is_probe = head.method.is_safe() && head.uri.path() == state.settings.health_path.path();
+    forwarded(state, &mut head, activity);
+    let stall = StallDetector::new(settings.client_timeout);
+    let (body, end) = ClientBody::new(body, limit, stall, state.resources.drain.clone(), activity);
+    let request = ForwardedRequest {
+        head,
+        body: OutgoingBody::Client(Box::new(body)),
+        body_end: Some(end),
+        hold_until: (!is_probe).then_some(until),
+    };
+    forward::forward(state, request, activity).await
+}
+
+fn hold_until(state: &GatewayState, request: &ClientRequest<'_>) -> Instant {
+    let until = request.received.checked_add(state.settings.hold).unwrap_or(request.received);
+    request.deadline.map_or(until, |deadline| deadline.min(until))
+}
+
+fn forwarded(state: &GatewayState, head: &mut Parts, activity: &ConnectionActivity) {
+    let client = ClientInfo {
+        address: activity.peer(),
+        is_secure: state.settings.server.tls.is_some(),
+        has_gateway_key: state.settings.server.keys.are_required(),
+    };
+    headers::forward(&mut head.headers, head.uri.authority().map(Authority::as_str), client);
+    if let Some(trace) = head.extensions.get::<Arc<RequestTrace>>() {
+        headers::continue_trace(&mut head.headers, trace);
+    }
+}
+
+/// Answers a request to the gateway itself.
+fn own_path(
+    state: &GatewayState,
+    name: &str,
+    request: &HeaderMap,
+) -> Result<Response<GatewayBody>, GatewayError> {
+    let is_draining = state.resources.drain.has_begun();
+    let is_any_reachable = state.upstreams.is_any_reachable();
+    let is_ready = !is_draining
+        && !state.resources.budget.is_exhausted()
+        && (is_any_reachable || state.settings.wake.is_some());
+    match name {
+        "live" => return Ok(status(true, "live")),
+        "ready" => return Ok(status(is_ready, "ready")),
+        _ => {}
+    }
+    if !state.settings.server.keys.is_authorized(request) {
+        return Err(HttpRejection::Unauthorized.into());
+    }
+    match name {
+        "health" => Ok(health_response(state, is_any_reachable)),
+        "metrics" => {
+            let text = metrics::exposition(state);
+            Ok(respond(StatusCode::OK, "text/plain; version=0.0.4", text))
+        }
+        _ => Err(GatewayError::NotFound(format!("{OWN_PATHS}{name}"))),
+    }
+}
+
+fn health_response(state: &GatewayState, is_any_reachable: bool) -> Response<GatewayBody> {
+    let now = Instant::now();
+    let upstreams: Vec<_> = state
+        .upstreams
+        .all
+        .iter()
+        .map(|upstream| {
+            let availability = upstream.availability();
+            json!({
+                "url": upstream.name,
+                "reachable": availability.is_reachable(),
+                "ejected": availability.is_ejected(now),
+                "outstanding": upstream.outstanding(),
+            })
+        })
+        .collect();
+    let are_all_reachable = state.upstreams.all.iter().all(|upstream| upstream.availability().is_reachable());
+    let (code, text) = match (is_any_reachable, are_all_reachable) {
+        (true, true) => (StatusCode::OK, "healthy"),
+        (true, false) => (StatusCode::OK, "degraded"),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
+    };
+    let body = json!({ "status": text, "held": state.upstreams.held(), "upstreams": upstreams });
+    respond(code, "application/json", body.to_string())
+}
+
+fn status(is_ok: bool, name: &str) -> Response<GatewayBody> {
+    let code = if is_ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    respond(code, "application/json", json!({ name: is_ok }).to_string())
+}
+
+fn error_response(error: &GatewayError) -> Response<GatewayBody> {
+    let body = json!({ "error": error.to_string() }).to_string();
+    let mut response = respond(error.status(), "application/json", body);
+    error.write_headers(response.headers_mut());
+    response
+}
+
+fn respond(status: StatusCode, kind: &'static str, body: String) -> Response<GatewayBody> {
+    let mut response = Response::new(GatewayBody::whole(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

@@ -1,0 +1,95 @@
+//! A batching gateway for any HTTP model server.
+//!
+//! Single `POST /predict` calls are collected into lists, sent as one request, and the answer is split again; everything
+//! else is passed on as it arrives. Requests go to the upstream with the fewest outstanding ones; while none can be
+//! reached, they are held. JSON is handled as text ([`rows`]): rows come back byte for byte.
+
+mod availability;
+mod batch;
+mod body;
+mod error;
+mod forward;
+mod handler;
+mod headers;
+mod health;
+mod metrics;
+mod queue;
+mod reads;
+pub mod rows;
+mod scale;
+mod scan;
+mod settings;
+mod state;
+mod tls;
+mod upstream;
+mod upstreams;
+mod url;
+
+use std::hash::RandomState;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use cudock_server::{DrainSignal, Server, ServerError, ServerResources};
+use cudock_trace::{ExportSettings, Exporter};
+
+use crate::handler::GatewayHandler;
+use crate::metrics::GatewayMetrics;
+use crate::queue::BatchQueue;
+use crate::state::GatewayState;
+use crate::upstream::Upstream;
+use crate::upstreams::Upstreams;
+
+pub use settings::{GatewaySettings, GatewaySettingsError};
+pub use tls::UpstreamTlsError;
+pub use url::UrlError;
+
+/// A gateway whose addresses are bound.
+pub struct Gateway {
+    state: Arc<GatewayState>,
+    server: Server,
+}
+
+impl Gateway {
+    pub fn bind(mut settings: GatewaySettings) -> Result<Self, ServerError> {
+        let exporter = settings.telemetry.take().map(|telemetry| start_exporter(telemetry, &settings));
+        settings.server.exporter = exporter.transpose().map_err(ServerError::System)?;
+        let resources = ServerResources::new(&settings.server, settings.max_body);
+        let server = Server::bind(settings.server.clone(), &resources)?;
+        let upstreams = settings.upstreams.iter().enumerate().map(|(index, url)| {
+            let queue = BatchQueue::new(settings.batcher.clone());
+            Arc::new(Upstream::new(index, url.clone(), settings.tls.clone(), queue))
+        });
+        let upstreams =
+            Upstreams::new(upstreams.collect(), resources.drain.clone(), settings.server.log.clone());
+        let (metrics, hasher) = (GatewayMetrics::default(), RandomState::new());
+        let state = Arc::new(GatewayState { settings, resources, upstreams, metrics, hasher });
+        Ok(Self { state, server })
+    }
+
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.server.addresses()
+    }
+
+    /// The upstreams, as they are shown.
+    pub fn upstreams(&self) -> Vec<String> {
+        self.state.upstreams.all.iter().map(|upstream| upstream.name.clone()).collect()
+    }
+
+    /// Begins the shutdown when the caller says so.
+    pub fn drain(&self) -> DrainSignal {
+        self.state.resources.drain.clone()
+    }
+
+    /// Serves until SIGTERM or SIGINT; then finishes accepted requests and returns.
+    pub fn run(self) -> Result<(), ServerError> {
+        self.server.run(GatewayHandler::new(self.state), || Ok(()), || {})
+    }
+}
+
+/// Starts sending traces; metrics are for Prometheus only.
+fn start_exporter(telemetry: ExportSettings, settings: &GatewaySettings) -> io::Result<Exporter> {
+    let log = settings.server.log.clone();
+    let report = move |error: &str| log.event("telemetry_not_sent", &[("error", error)]);
+    Exporter::start(telemetry, Box::new(Vec::new), Box::new(report))
+}

@@ -1,0 +1,11 @@
+//! The gateway with real sockets, in front of servers that misbehave.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail loudly")]
+
+mod batching;
+mod clients;
+mod faults;
+mod forwarding;
+mod holding;
+mod rows;
+mod support;
+mod upstreams;

@@ -1,0 +1,77 @@
+//! `cudock gateway` as users start it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use cudock_testkit::client::{TestClient, get, post};
+use cudock_testkit::http::{Reply, Request, Server};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{cudock, run, shown};
+
+fn echo(request: &Request) -> Reply {
+    match request.path.as_str() {
+        "/predict" => Reply::new(200, request.text().replace("input", "prediction")),
+        path => Reply::new(200, path.to_owned()),
+    }
+}
+
+/// The command in an empty directory, without variables that choose upstreams or ports.
+fn gateway(directory: &std::path::Path, arguments: &[&str]) -> Command {
+    let mut command = cudock(&["gateway"]);
+    command.args(arguments).current_dir(directory);
+    command.env_remove("INFERENCE_URL").env_remove("PORT").env_remove("CUDOCK_API_KEYS");
+    command
+}
+
+/// Starts the command and returns where it listens.
+fn start(command: &mut Command) -> (Child, String) {
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let address = line.strip_prefix("listening on http://").and_then(|rest| rest.split(',').next());
+    (child, address.unwrap_or_else(|| panic!("{line}")).to_owned())
+}
+
+fn end(mut child: Child) {
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn flags_variables_and_the_file_name_the_upstream() {
+    let upstream = Server::start(echo);
+    let (directory, empty) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = format!("[gateway]\nto = ['{}']\nlisten = ['127.0.0.1:0']\n", upstream.host());
+    std::fs::write(directory.path().join("cudock.toml"), file).unwrap();
+    let mut by_variables = gateway(empty.path(), &[]);
+    by_variables.env("INFERENCE_URL", upstream.host()).env("PORT", "0");
+    for mut command in [
+        gateway(empty.path(), &["--to", &upstream.host(), "--port", "0"]),
+        gateway(directory.path(), &[]),
+        by_variables,
+    ] {
+        let (child, address) = start(&mut command);
+        let mut client = TestClient::connect(address.replace("0.0.0.0", "127.0.0.1").parse().unwrap());
+        client.write(&post("/predict", "content-type: application/json\r\n", b"{\"input\": [1.50]}"));
+        assert_eq!(client.receive().text(), "{\"prediction\": [1.50]}");
+        client.write(&get("/other", ""));
+        assert_eq!(client.receive().text(), "/other");
+        end(child);
+    }
+}
+
+#[test]
+fn mistakes_are_reported_with_a_hint() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = gateway(directory.path(), &[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    assert!(shown(&output).contains("hint: name one with `--to http://HOST:PORT`"), "{}", shown(&output));
+    let output = run(&["gateway", "--to", "ftp://a"]);
+    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    let taken = Server::start(echo);
+    let output = run(&["gateway", "--to", "localhost:1", "--listen", &taken.host()]);
+    assert_eq!(output.status.code(), Some(3), "{}", shown(&output));
+    assert!(shown(&output).contains("--port 0"), "{}", shown(&output));
+}
