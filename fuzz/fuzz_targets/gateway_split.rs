@@ -16,8 +16,10 @@ fuzz_target!(|bytes: &[u8]| {
     let requests: Vec<RequestRows> =
         [first, second].into_iter().filter_map(|body| format.read_request(body)).collect();
     for request in &requests {
-        let alone = format.read_request(join(&[request])).expect("a joined request is one");
-        assert_eq!(alone.count(), request.count());
+        // A joined row is nested one level deeper, which may be too deep.
+        if let Some(alone) = format.read_request(join(&[request])) {
+            assert_eq!(alone.count(), request.count());
+        }
     }
     let requests: Vec<&RequestRows> = requests.iter().collect();
     // Requests with different shapes or envelopes are never joined by the gateway, but joining them must not panic.

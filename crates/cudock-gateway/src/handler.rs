@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use cudock_server::{
     ConnectionActivity, Handler, HttpRejection, MAX_INLINE_PARSE, Reservation, SMALL_BODY, StallDetector,
 };
-use cudock_trace::{RequestTrace, TRACEPARENT};
+use cudock_trace::RequestTrace;
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
@@ -116,6 +116,9 @@ async fn dispatch(
     activity: &Arc<ConnectionActivity>,
 ) -> Result<Response<GatewayBody>, GatewayError> {
     state.settings.server.admit(&head.headers, activity)?;
+    if head.method == Method::CONNECT {
+        return Err(HttpRejection::BadRequest("CONNECT is not supported".to_owned()).into());
+    }
     let deadline = timeout(&head.headers)?.and_then(|timeout| received.checked_add(timeout));
     let request = ClientRequest { head, body, received, deadline, activity };
     let responding = async {
@@ -148,6 +151,7 @@ async fn predict(
     state: &Arc<GatewayState>,
     request: ClientRequest<'_>,
 ) -> Result<Response<GatewayBody>, GatewayError> {
+    state.upstreams.reject_if_full()?;
     let until = hold_until(state, &request);
     let ClientRequest { mut head, body, deadline, activity, .. } = request;
     let read = state.resources.read_body(&head.headers, body, activity).await?;
@@ -233,10 +237,8 @@ fn forwarded(state: &GatewayState, head: &mut Parts, activity: &ConnectionActivi
         has_gateway_key: state.settings.server.keys.are_required(),
     };
     headers::forward(&mut head.headers, head.uri.authority().map(Authority::as_str), client);
-    // The upstream's part of the trace is below that of the gateway.
-    let parent = head.extensions.get::<Arc<RequestTrace>>().map(|trace| trace.traceparent());
-    if let Some(parent) = parent.and_then(|parent| HeaderValue::try_from(parent).ok()) {
-        head.headers.insert(TRACEPARENT, parent);
+    if let Some(trace) = head.extensions.get::<Arc<RequestTrace>>() {
+        headers::continue_trace(&mut head.headers, trace);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 
+use cudock_trace::{RequestTrace, TRACEPARENT, TRACESTATE};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// Fields that concern one connection (RFC 9110, 7.6.1), beyond those that the Connection field names.
@@ -54,6 +55,16 @@ const REQUEST_PREFIXES: [&str; 5] = ["sec-", "x-b3-", "x-datadog-", "x-forwarded
 const FORWARDED_FOR: &str = "x-forwarded-for";
 const FORWARDED_HOST: &str = "x-forwarded-host";
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
+
+/// Makes the span of a request the parent of what the upstream does. Requests of one batch have several, so it has none.
+pub(crate) fn continue_trace(headers: &mut HeaderMap, trace: &RequestTrace) {
+    for (name, value) in [(TRACEPARENT, trace.traceparent().as_str()), (TRACESTATE, trace.tracestate())] {
+        headers.remove(name);
+        if let Some(value) = HeaderValue::from_str(value).ok().filter(|value| !value.is_empty()) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+}
 
 /// Removes the fields that concern one connection.
 pub(crate) fn remove_connection_fields(headers: &mut HeaderMap) {

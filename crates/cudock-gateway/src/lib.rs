@@ -51,6 +51,7 @@ pub struct Gateway {
 impl Gateway {
     pub fn bind(mut settings: GatewaySettings) -> Result<Self, ServerError> {
         if let Some(telemetry) = settings.telemetry.take() {
+            // Metrics are for Prometheus only.
             settings.server.export(telemetry, Box::new(Vec::new))?;
         }
         let resources = ServerResources::new(&settings.server, settings.max_body);

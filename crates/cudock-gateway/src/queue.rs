@@ -12,6 +12,9 @@ use tokio::sync::oneshot;
 use crate::batch::{BatchAnswer, BatchableRequest};
 use crate::error::GatewayError;
 
+/// Time for which one rejection applies to other requests, too.
+const REJECTION_VALIDITY: Duration = Duration::from_millis(1);
+
 pub(crate) struct BatchQueue {
     state: Mutex<QueueState>,
     start: Instant,
@@ -25,6 +28,8 @@ struct QueueState {
     next_ticket: u64,
     /// When the queue is looked at again in any case.
     timer: Option<Time>,
+    /// When a request was last rejected, and its retry delay; `None` once a batch has made room.
+    rejection: Option<(Instant, Duration)>,
 }
 
 pub(crate) struct QueuedRequest {
@@ -66,6 +71,7 @@ impl BatchQueue {
             requests: HashMap::new(),
             next_ticket: 0,
             timer: None,
+            rejection: None,
         };
         Self { state: Mutex::new(state), start: Instant::now(), full_rows }
     }
@@ -81,7 +87,8 @@ impl BatchQueue {
         request: QueuedRequest,
         deadline: Option<Instant>,
     ) -> Result<(Ticket, bool), GatewayError> {
-        let now = self.time(Instant::now());
+        let instant = Instant::now();
+        let now = self.time(instant);
         let mut state = lock(&self.state);
         state.next_ticket += 1;
         let ticket = Ticket(state.next_ticket);
@@ -94,12 +101,22 @@ impl BatchQueue {
             priority: 0,
             deadline: deadline.map(|deadline| self.time(deadline)),
         };
-        state.batcher.admit(now, arrival).map_err(|error| match error {
-            AdmissionError::QueueFull { retry_after } => HttpRejection::Overloaded { retry_after }.into(),
-            AdmissionError::DeadlineUnreachable => GatewayError::DeadlineExceeded,
-        })?;
+        match state.batcher.admit(now, arrival) {
+            Ok(()) => {}
+            Err(AdmissionError::QueueFull { retry_after }) => {
+                state.rejection = Some((instant, retry_after));
+                return Err(HttpRejection::Overloaded { retry_after }.into());
+            }
+            Err(AdmissionError::DeadlineUnreachable) => return Err(GatewayError::DeadlineExceeded),
+        }
         state.requests.insert(ticket, request);
         Ok((ticket, state.batcher.queued_rows() >= self.full_rows))
+    }
+
+    /// The retry delay of a request that was rejected a moment ago, if no batch has started since.
+    pub(crate) fn recent_rejection(&self) -> Option<Duration> {
+        let (instant, retry_after) = lock(&self.state).rejection?;
+        (instant.elapsed() < REJECTION_VALIDITY).then_some(retry_after)
     }
 
     /// Removes a request that nothing waits for, if it is still queued.
@@ -131,6 +148,7 @@ impl BatchQueue {
         }
         match action {
             LaneAction::Run(batch) => {
+                state.rejection = None;
                 let requests =
                     batch.tickets.iter().filter_map(|ticket| state.requests.remove(ticket)).collect();
                 state.batcher.recycle(batch.tickets);

@@ -72,7 +72,7 @@ impl RowFormat {
             Ok(())
         };
         Scanner::scan_object(&body, &mut input).ok()?;
-        let Input { value, rows, count, is_single, shape } = found.flatten().filter(|_| !is_unclear)?;
+        let InputRows { value, rows, count, is_single, shape } = found.flatten().filter(|_| !is_unclear)?;
         Some(RequestRows { body, value, rows, count, is_single, shape })
     }
 
@@ -90,8 +90,8 @@ impl RowFormat {
         Ok(answers)
     }
 
-    fn read_outputs(&self, answer: &[u8], expected: usize) -> Result<Vec<Output>, SplitError> {
-        let mut outputs: Vec<Output> = Vec::new();
+    fn read_outputs(&self, answer: &[u8], expected: usize) -> Result<Vec<OutputRows>, SplitError> {
+        let mut outputs: Vec<OutputRows> = Vec::new();
         let mut problem = None;
         let scanned = Scanner::scan_object(answer, |scanner, key| {
             let known = self.output_keys.iter().find(|known| known.as_bytes() == key);
@@ -112,7 +112,7 @@ impl RowFormat {
             if actual != expected {
                 problem = Some(SplitError::WrongRows { key: key.clone(), expected, actual });
             }
-            outputs.push(Output { value, rows });
+            outputs.push(OutputRows { value, rows });
             Ok(())
         });
         match (scanned, problem) {
@@ -167,7 +167,7 @@ pub fn join(requests: &[&RequestRows]) -> Bytes {
 }
 
 /// The input of a request.
-struct Input {
+struct InputRows {
     value: Range<usize>,
     rows: Range<usize>,
     count: usize,
@@ -176,15 +176,15 @@ struct Input {
 }
 
 /// A value with one element per row.
-struct Output {
+struct OutputRows {
     value: Range<usize>,
     rows: Vec<Range<usize>>,
 }
 
 /// Reads the value of the input key; `None` if it is neither one row nor a list of rows of one shape.
-fn read_input(scanner: &mut Scanner<'_>, row_rank: usize) -> Result<Option<Input>, Malformed> {
+fn read_input(scanner: &mut Scanner<'_>, row_rank: usize) -> Result<Option<InputRows>, Malformed> {
     let single = |value: Range<usize>, shape: ValueShape| {
-        (shape.rank == row_rank).then(|| Input {
+        (shape.rank == row_rank).then(|| InputRows {
             rows: value.clone(),
             value,
             count: 1,
@@ -207,14 +207,19 @@ fn read_input(scanner: &mut Scanner<'_>, row_rank: usize) -> Result<Option<Input
     })?;
     match first {
         Some(shape) if shape.rank == row_rank => {
-            Ok(is_even.then_some(Input { value, rows, count, is_single: false, shape }))
+            Ok(is_even.then_some(InputRows { value, rows, count, is_single: false, shape }))
         }
         first => Ok(single(value, ValueShape::list(count, first))),
     }
 }
 
 /// The pieces of the answer to one request: the answer with only its own rows.
-fn pieces(answer: &Bytes, outputs: &[Output], rows: &Range<usize>, is_single: bool) -> Option<Vec<Bytes>> {
+fn pieces(
+    answer: &Bytes,
+    outputs: &[OutputRows],
+    rows: &Range<usize>,
+    is_single: bool,
+) -> Option<Vec<Bytes>> {
     let mut pieces = Vec::with_capacity(outputs.len() * 4 + 1);
     let mut at = 0;
     for output in outputs {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use cudock_server::{DrainSignal, Log};
+use cudock_server::{DrainSignal, HttpRejection, Log};
 use tokio::sync::Notify;
 
 use crate::error::GatewayError;
@@ -75,6 +75,16 @@ impl Upstreams {
         candidates.min_by_key(|(rank, _)| *rank).map(|(_, upstream)| Lease::new(upstream))
     }
 
+    /// Rejects a request if every upstream has rejected one a moment ago: it saves reading the bodies of a burst.
+    pub(crate) fn reject_if_full(&self) -> Result<(), HttpRejection> {
+        let mut least = None;
+        for upstream in self.all.iter().filter(|upstream| upstream.availability().is_reachable()) {
+            let Some(retry_after) = upstream.queue.recent_rejection() else { return Ok(()) };
+            least = Some(least.map_or(retry_after, |least: Duration| least.min(retry_after)));
+        }
+        least.map_or(Ok(()), |retry_after| Err(HttpRejection::Overloaded { retry_after }))
+    }
+
     /// Picks an upstream, and waits for one until `until` while there is none.
     pub(crate) async fn wait(&self, until: Instant) -> Result<Lease, GatewayError> {
         let start = Instant::now();
@@ -123,8 +133,6 @@ impl Upstreams {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use cudock_batcher::BatcherSettings;
     use cudock_server::LogFormat;
 

@@ -27,6 +27,7 @@ mod run;
 mod schedule;
 mod search;
 mod server_url;
+pub mod text;
 mod verify;
 mod worker;
 

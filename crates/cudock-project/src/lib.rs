@@ -4,6 +4,7 @@
 //! every error has line and column: a setting that is silently ignored is worse than none.
 
 mod check;
+mod edit;
 mod error;
 mod example;
 mod json_schema;
@@ -15,6 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use check::PRECISIONS;
+pub use edit::edit_serve;
 pub use error::ProjectError;
 pub use example::{EXAMPLES, Example};
 pub use json_schema::json_schema;

@@ -23,7 +23,7 @@ pub use model::RepositoryError;
 pub use service::{LoadError, ModelService};
 pub use settings::{
     DeviceReading, EngineKind, InputSettings, ModelSettings, ModelSettingsFor, ModelSource, ReadDevices,
-    ServeSettings, SettingsError, StartEngine, locate_models, platform_model, platform_options,
+    ServeSettings, SettingsError, StartEngine, locate_models, options_in, platform_model, platform_options,
 };
 
 /// Number of copies of a large request's tensors while it runs: the tensors, the engine's input and about as much

@@ -27,7 +27,7 @@ use crate::http::Dialects;
 pub use self::error::SettingsError;
 pub use self::inputs::InputSettings;
 pub use self::platform::{platform_model, platform_options};
-pub use self::source::{ModelSource, locate_models};
+pub use self::source::{ModelSource, locate_models, options_in};
 
 /// Least memory budget of a server in bytes.
 const MIN_MEMORY: usize = 1 << 20;

@@ -40,7 +40,8 @@ pub trait Handler: Send + Sync + 'static {
         ready(())
     }
 
-    /// Looks for changes; called every second.
+    /// Looks for changes; called every second. The future of this and of [`Handler::reload`] is dropped when the server
+    /// shuts down.
     fn refresh(&self) -> impl Future<Output = ()> + Send {
         ready(())
     }

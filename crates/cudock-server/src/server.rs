@@ -13,6 +13,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::MissedTickBehavior;
 
 use crate::drain::DrainSignal;
 use crate::handler::Handler;
@@ -163,15 +164,18 @@ impl Server {
                 () = signals.shutdown() => Ok(false),
                 () = shared.drain.begun() => Ok(false),
             };
-            if let Ok(true) = loaded {
+            let is_ready = matches!(loaded, Ok(true));
+            if is_ready {
                 ready();
                 run_until_signaled(&shared, &mut signals).await;
-                shared.settings.log.event("draining", &[]);
             }
             shared.drain.begin();
+            if is_ready {
+                shared.settings.log.event("draining", &[]);
+            }
             // The threads can end only once no more connections are passed to them.
             accepting.shutdown().await;
-            if let Ok(true) = loaded {
+            if is_ready {
                 tokio::time::sleep(DRAIN_GRACE).await;
             }
             loaded.map(drop)
@@ -254,6 +258,16 @@ impl<H: Handler> ServerShared<H> {
 
 /// Reloads on SIGHUP and on changed files, until the server is to end.
 async fn run_until_signaled<H: Handler>(shared: &ServerShared<H>, signals: &mut Signals) {
+    let hangup = Notify::new();
+    tokio::select! {
+        () = follow_signals(shared, signals, &hangup) => {}
+        // The handler may take minutes, for which signals and credentials must not wait.
+        () = reload_handler(&shared.handler, &hangup) => {}
+    }
+}
+
+/// Reloads credentials, and passes SIGHUP on, until the server is to end.
+async fn follow_signals<H: Handler>(shared: &ServerShared<H>, signals: &mut Signals, hangup: &Notify) {
     let mut tick = tokio::time::interval(WATCH_INTERVAL);
     loop {
         tokio::select! {
@@ -262,12 +276,21 @@ async fn run_until_signaled<H: Handler>(shared: &ServerShared<H>, signals: &mut 
             () = shared.drain.begun() => return,
             _ = signals.reload.recv() => {
                 shared.refresh_credentials();
-                shared.handler.reload().await;
+                hangup.notify_one();
             }
-            _ = tick.tick() => {
-                shared.refresh_credentials();
-                shared.handler.refresh().await;
-            }
+            _ = tick.tick() => shared.refresh_credentials(),
+        }
+    }
+}
+
+/// Reloads the handler on SIGHUP and on changed files, forever.
+async fn reload_handler<H: Handler>(handler: &H, hangup: &Notify) {
+    let mut tick = tokio::time::interval(WATCH_INTERVAL);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = hangup.notified() => handler.reload().await,
+            _ = tick.tick() => handler.refresh().await,
         }
     }
 }

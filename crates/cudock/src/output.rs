@@ -154,6 +154,18 @@ pub(crate) fn line(text: impl AsRef<str>) {
     }
 }
 
+/// Prints a unified diff.
+pub(crate) fn diff(diff: &str) {
+    for text in diff.lines() {
+        let style = match text.as_bytes().first() {
+            Some(b'+') => Some(GREEN),
+            Some(b'-') => Some(RED),
+            _ => None,
+        };
+        line(style.map_or_else(|| text.to_owned(), |style| styled(style, text)));
+    }
+}
+
 fn reader_gone() -> bool {
     READER_GONE.load(Ordering::Relaxed)
 }

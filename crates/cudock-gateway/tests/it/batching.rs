@@ -122,15 +122,22 @@ fn requests_share_a_batch_only_if_everything_but_the_rows_is_equal() {
 
 #[test]
 fn a_rejected_row_fails_alone() {
-    let reply = |request: &Request| {
+    for status in [400, 500] {
+        check_rejected_row(status);
+    }
+}
+
+/// One of seven rows is rejected with that status.
+fn check_rejected_row(status: u16) {
+    let reply = move |request: &Request| {
         if request.text().contains("666") {
-            return Reply::new(400, "bad row").with("x-why", "row");
+            return Reply::new(status, "bad row").with("x-why", "row");
         }
         echo(request)
     };
     let (upstream, gateway, gate) = gated("", reply);
     let mut first = occupy(&upstream, &gateway);
-    let rows = ["[1]", "[2]", "[666]", "[4]", "[5]", "[6]", "[7]"];
+    let rows = ["[666]", "[1]", "[2]", "[4]", "[5]", "[6]", "[7]"];
     let mut clients: Vec<_> = rows.iter().map(|row| gateway.ask(&format!("{{\"input\":{row}}}"))).collect();
     gateway.until("upstream_queue_rows", 7);
     gate.open(100);
@@ -138,13 +145,14 @@ fn a_rejected_row_fails_alone() {
     for (client, row) in clients.iter_mut().zip(rows) {
         let response = client.receive();
         if row == "[666]" {
-            assert_eq!((response.status, response.text().as_str()), (400, "bad row"));
+            assert_eq!((response.status, response.text().as_str()), (status, "bad row"));
             assert_eq!(response.header("x-why"), Some("row"));
         } else {
             assert_eq!((response.status, response.text()), (200, answer(row)));
         }
     }
     assert!(predictions(&upstream).iter().filter(|text| text.contains("666")).count() <= 4, "it was halved");
+    gateway.until("upstream_failures_total", u32::from(status >= 500));
 }
 
 #[test]

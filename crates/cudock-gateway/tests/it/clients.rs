@@ -123,6 +123,25 @@ fn a_full_queue_rejects_requests_with_the_time_to_wait() {
 }
 
 #[test]
+fn a_burst_is_rejected_before_its_bodies_are_read() {
+    let (upstream, events) = reports_hang_up();
+    let gateway =
+        TestGateway::start(&[upstream], "concurrency = 1\nqueue_rows = 1\nclient_timeout = '200ms'");
+    let _running = gateway.ask("{\"input\":[0]}");
+    events.recv_timeout(PATIENCE).unwrap();
+    let _queued = gateway.ask("{\"input\":[1]}");
+    gateway.until("upstream_queue_rows", 1);
+    let head = format!("POST /predict HTTP/1.1\r\nhost: test\r\n{JSON}content-length: 100\r\n\r\n");
+    // A rejection counts for a millisecond; later, the body would be waited for.
+    eventually("the second of two requests is rejected without its body", || {
+        let mut client = gateway.connect();
+        client.write(&[&post("/predict", JSON, b"{\"input\":[2]}"), head.as_bytes()].concat());
+        assert_eq!(client.receive().status, 429);
+        client.receive().status == 429
+    });
+}
+
+#[test]
 fn a_deadline_ends_a_request_wherever_it_is() {
     let (upstream, events) = reports_hang_up();
     let gateway = TestGateway::start(&[upstream], "concurrency = 1");

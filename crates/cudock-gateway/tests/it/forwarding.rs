@@ -1,16 +1,17 @@
 //! Requests and answers that are passed on as they are.
 
 use std::io::Write;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::mpsc;
 
 use cudock_base::Environment;
 use cudock_server::ApiKeys;
-use cudock_testkit::client::{self, eventually, get, post};
+use cudock_testkit::client::{self, get, post};
 use cudock_testkit::http::{Reply, Server, noise};
 use cudock_trace::ExportSettings;
 
-use crate::support::{JSON, TestGateway, echo, raw_upstream};
+use crate::support::{JSON, TestGateway, answer, echo, raw_upstream};
 
 #[test]
 fn method_path_headers_and_body_reach_the_upstream_and_its_answer_the_client() {
@@ -45,47 +46,6 @@ fn method_path_headers_and_body_reach_the_upstream_and_its_answer_the_client() {
     ] {
         assert_eq!(seen.header(name), value, "{name}");
     }
-}
-
-#[test]
-fn the_trace_of_a_request_goes_on_below_that_of_the_gateway() {
-    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
-    let bytes = |hex: &str| u128::from_str_radix(hex, 16).unwrap().to_be_bytes();
-    let (collector, upstream) = (Server::start(|_| Reply::new(200, "")), Server::start(echo));
-    let environment = Environment::of("/", [("OTEL_BSP_SCHEDULE_DELAY", "10")]);
-    let endpoint = format!("http://{}", collector.host());
-    let telemetry = ExportSettings::new(Some(&endpoint), "gateway", &environment).unwrap();
-    let options = format!("to = ['http://{}']", upstream.address());
-    let gateway = TestGateway::with_options(&options, |settings| settings.telemetry = telemetry);
-    let parent = format!("traceparent: 00-{TRACE}-b7ad6b7169203331-01\r\n");
-    for request in [get("/other", &parent), post("/predict", &format!("{JSON}{parent}"), b"{\"input\":[1]}")]
-    {
-        assert_eq!(gateway.send(&request).status, 200);
-    }
-    let sent = upstream.requests();
-    let parents: Vec<&str> = sent.iter().filter_map(|request| request.header("traceparent")).collect();
-    assert_eq!(parents.len(), 2, "{sent:?}");
-    for parent in parents {
-        let [_, trace, span, flags] = parent.split('-').collect::<Vec<_>>()[..] else { panic!("{parent}") };
-        assert_eq!((trace, flags), (TRACE, "01"));
-        assert_ne!(span, "b7ad6b7169203331", "the gateway has a span of its own");
-        eventually("the gateway's span is sent", || {
-            let requests = collector.requests();
-            let has = |body: &[u8], part: &[u8]| body.windows(part.len()).any(|window| window == part);
-            requests
-                .iter()
-                .any(|request| has(&request.body, &bytes(TRACE)) && has(&request.body, &bytes(span)[8..]))
-        });
-    }
-}
-
-#[test]
-fn a_client_beyond_its_rate_is_rejected_by_the_gateway() {
-    let upstream = Server::start(echo);
-    let gateway = TestGateway::start(&[upstream.address()], "rate_limit = '1/h:2'");
-    let statuses: Vec<u16> = (0..3).map(|_| gateway.send(&get("/other", "")).status).collect();
-    assert_eq!(statuses, [200, 200, 429]);
-    assert_eq!(upstream.count("/other"), 2);
 }
 
 #[test]
@@ -145,6 +105,33 @@ fn events_pass_one_by_one() {
 }
 
 #[test]
+fn clients_may_use_http2() {
+    if cudock_testkit::require_program("curl").is_none() {
+        return;
+    }
+    let upstream = Server::start(echo);
+    let gateway = TestGateway::start(&[upstream.address()], "");
+    for (path, expected) in [("/predict", answer("[7]")), ("/other", "{\"input\":[7]}".to_owned())] {
+        let output = Command::new("curl")
+            .args(["-sS", "--http2-prior-knowledge", "-H", "content-type: application/json"])
+            .args([
+                "-d",
+                "{\"input\":[7]}",
+                "-w",
+                " %{http_version}",
+                &format!("http://{}{path}", gateway.address),
+            ])
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{expected} 2"));
+    }
+    let requests = upstream.requests();
+    let own = gateway.address.to_string();
+    let forwarded = requests.iter().filter(|request| request.header("x-forwarded-host") == Some(&own));
+    assert_eq!(forwarded.count(), 2);
+}
+
+#[test]
 fn keys_of_the_gateway_are_required_and_not_forwarded() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "k1\n").unwrap();
@@ -194,9 +181,52 @@ fn an_upstream_with_tls_is_verified_by_its_certificate() {
 }
 
 #[test]
-fn unknown_paths_of_the_gateway_are_not_forwarded() {
+fn unknown_paths_of_the_gateway_and_tunnels_are_not_forwarded() {
     let upstream = Server::start(echo);
     let gateway = TestGateway::start(&[upstream.address()], "");
     assert_eq!(gateway.send(&get("/_gateway/other", "")).status, 404);
+    assert_eq!(gateway.send(b"CONNECT example.com:443 HTTP/1.1\r\nhost: example.com\r\n\r\n").status, 400);
     assert_eq!(upstream.count("_gateway"), 0);
+}
+
+#[test]
+fn the_span_of_a_request_is_the_parent_of_that_of_the_upstream() {
+    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+    let (upstream, collector) = (Server::start(echo), Server::start(|_| Reply::new(200, "")));
+    let endpoint = format!("http://{}", collector.address());
+    let environment = Environment::of::<&str, &str>("/", []);
+    let telemetry = ExportSettings::new(Some(&endpoint), "cudock-gateway", &environment).unwrap();
+    let options = format!("to = ['http://{}']", upstream.address());
+    let gateway = TestGateway::with_options(&options, |settings| settings.telemetry = telemetry);
+    let client = format!("{JSON}traceparent: 00-{TRACE}-b7ad6b7169203331-01\r\ntracestate: a=b\r\n");
+    for request in [get("/other", &client), post("/predict", &client, b"{\"input\":[1]}")] {
+        assert_eq!(gateway.send(&request).status, 200);
+    }
+    drop(gateway);
+    let sent: Vec<u8> = collector.requests().into_iter().flat_map(|request| request.body).collect();
+    let is_sent = |hex: &str| {
+        let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(digit).collect();
+        sent.windows(bytes.len()).any(|part| part == bytes)
+    };
+    assert!(is_sent(TRACE));
+    for seen in upstream.requests().iter().filter(|request| request.path != "/health") {
+        let parent = seen.header("traceparent").unwrap();
+        let span = parent.strip_prefix(&format!("00-{TRACE}-")).and_then(|rest| rest.strip_suffix("-01"));
+        let span = span.unwrap_or_else(|| panic!("{parent}"));
+        assert!(span != "b7ad6b7169203331" && is_sent(span), "{parent}");
+        assert_eq!(seen.header("tracestate"), Some("a=b"));
+    }
+}
+
+#[test]
+fn a_client_that_is_too_fast_is_told_when_to_retry() {
+    let upstream = Server::start(echo);
+    let gateway = TestGateway::start(&[upstream.address()], "rate_limit = '1/s:2'");
+    for _ in 0..2 {
+        assert_eq!(gateway.predict("{\"input\":[1]}").status, 200);
+    }
+    let response = gateway.predict("{\"input\":[1]}");
+    assert_eq!((response.status, response.header("retry-after")), (429, Some("1")));
+    assert_eq!(gateway.send(&get("/_gateway/live", "")).status, 200, "probes are not counted");
 }

@@ -1,11 +1,14 @@
 //! Charts of runs: latency by percentile, and responses over time.
 
 mod scale;
+mod throughput;
 
 use cudock_base::format;
 use cudock_base::svg::{Anchor, LINE_STYLES, Svg};
 use scale::{Scale, round_up};
+pub use throughput::{Curve, throughput};
 
+use crate::text::label;
 use crate::{LoadReport, Timeline};
 
 /// A run and its name in the legend.
@@ -22,6 +25,14 @@ const RIGHT: f64 = 700.0;
 const LATENCY: (f64, f64) = (60.0, 330.0);
 const RATE: (f64, f64) = (410.0, 620.0);
 const LINE_HEIGHT: f64 = 18.0;
+
+/// Draws runs, each labeled with its load.
+pub fn runs(title: &str, runs: &[LoadReport]) -> String {
+    let labels: Vec<String> = runs.iter().map(|run| label(run.load)).collect();
+    let series: Vec<Series<'_>> =
+        labels.iter().zip(runs).map(|(label, report)| Series { label, report }).collect();
+    render(title, &series)
+}
 
 pub fn render(title: &str, series: &[Series<'_>]) -> String {
     #[allow(clippy::cast_precision_loss, reason = "a few runs")]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cudock_load::Load;
-use cudock_load::plot::{Series, render};
+use cudock_load::plot::{Curve, Series, render, throughput};
 
 use crate::support::{reply, request, run, server, settings};
 
@@ -33,4 +33,17 @@ fn a_run_without_responses_can_be_rendered() {
     let report = run(&settings(address, Load::Closed { clients: 1 }), &[request(address)]);
     let svg = render("nothing", &[Series { label: "none", report: &report }]);
     assert!(!svg.contains("NaN") && !svg.contains("inf"));
+}
+
+#[test]
+fn throughput_against_latency_has_a_line_for_each_curve_and_the_target() {
+    let curve = |label, rate| Curve { label, points: vec![(1.0, rate), (20.0, rate * 2.0)] };
+    let curves = [curve("current", 100.0), curve("best", 300.0)];
+    let svg = throughput("model.onnx", &curves, &[(5.0, 50.0)], Some(10.0));
+    // The line and its entry in the legend.
+    assert_eq!(svg.matches("<path class=\"line l1\"").count(), 2);
+    assert_eq!(svg.matches("<circle").count(), 5);
+    assert!(svg.contains(">best</text>") && svg.contains(">target</text>"));
+    let empty = throughput("nothing", &[], &[], None);
+    assert!(!empty.contains("NaN") && !empty.contains("inf"), "{empty}");
 }

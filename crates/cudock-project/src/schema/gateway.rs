@@ -53,7 +53,7 @@ pub struct GatewayOptions {
     #[arg(long, value_name = "TIME")]
     pub max_wait: Option<TimeSpan>,
 
-    /// Set the number of batches in one server at once [default: 2]
+    /// Set the number of batches in one server at once [default: 1]
     #[arg(long, value_name = "N")]
     pub concurrency: Option<usize>,
 
@@ -142,8 +142,8 @@ impl GatewayOptions {
     pub fn or(self, fallback: Self) -> Self {
         combine!(self, fallback,
             to listen path input_key output_keys row_rank ignore_headers max_batch max_wait concurrency latency_target
-            queue_rows queue_time timeout hold health_path retry_posts wake idle_stop idle_after upstream_ca max_body memory connections
-            io_threads client_timeout drain_timeout rate_limit otlp_endpoint
+            queue_rows queue_time timeout hold health_path retry_posts wake idle_stop idle_after upstream_ca max_body
+            memory connections io_threads client_timeout drain_timeout rate_limit otlp_endpoint
         )
     }
 

@@ -98,8 +98,8 @@ impl LaneContext {
         }
     }
 
-    /// Runs parts of at most `most` rows one after the other, and smaller ones if these do not fit either. The rows that
-    /// fit are the limit of later batches.
+    /// Runs parts of at most `most` rows one after the other, and smaller ones if these do not fit either. Later batches
+    /// are limited to as many rows.
     fn run_parts(
         &self,
         lane: &mut dyn Lane,

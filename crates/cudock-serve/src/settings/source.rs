@@ -62,6 +62,12 @@ pub fn locate_models(path: &Path, name: Option<&str>) -> Result<(ModelSource, Se
     Ok((source, options))
 }
 
+/// The options in a file, as if it were the `cudock.toml` of what is served at `path`.
+pub fn options_in(file: &Path, path: &Path) -> Result<ServeOptions, SettingsError> {
+    let directory = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
+    Ok(Project::read(file)?.manifest.serve.with_paths_in(directory))
+}
+
 /// The options in the `cudock.toml` of one model of several. The error is shown to users.
 pub(super) fn model_options(path: &Path) -> Result<ServeOptions, String> {
     let Project { mut manifest, directory, .. } = Project::read(path).map_err(|error| error_chain(&error))?;
@@ -109,6 +115,20 @@ mod tests {
             std::fs::write(path.join(FILE_NAME), format!("[serve]\npython = '{python}'")).unwrap();
             assert_eq!(locate_models(path, None).unwrap().1.python, Some(expected));
         }
+    }
+
+    #[test]
+    fn options_of_another_file_have_the_paths_of_the_project() {
+        let directory = tempfile::tempdir().unwrap();
+        let project_file = directory.path().join(FILE_NAME);
+        std::fs::write(&project_file, "").unwrap();
+        let other = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(other.path(), "[serve]\nlabels = 'labels.txt'\nlanes = 3").unwrap();
+        for path in [directory.path(), &project_file] {
+            let options = options_in(other.path(), path).unwrap();
+            assert_eq!((options.labels, options.lanes), (Some(directory.path().join("labels.txt")), Some(3)));
+        }
+        assert!(options_in(&directory.path().join("missing"), directory.path()).is_err());
     }
 
     #[test]

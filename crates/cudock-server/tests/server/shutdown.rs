@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_server::ServerError;
@@ -39,6 +40,22 @@ fn a_request_that_outlasts_the_drain_timeout_is_dropped() {
     server.end().unwrap();
     assert_eq!(count(&server.counters.closed), 0);
     assert!(server.log().ends_with("ended connections_left=1\n"), "{}", server.log());
+}
+
+#[test]
+fn a_shutdown_does_not_wait_for_a_handler_that_looks_for_changes() {
+    let mut server = TestServer::start(|_| {});
+    let gate = Arc::clone(&server.refresh_gate);
+    let mut held = None;
+    eventually("the handler is idle", || {
+        held = gate.try_acquire().ok();
+        held.is_some()
+    });
+    let before = count(&server.counters.refreshes);
+    eventually("the handler is busy", || count(&server.counters.refreshes) > before);
+    server.resources.drain.begin();
+    eventually("the server ends", || server.log().ends_with("ended connections_left=0\n"));
+    server.end().unwrap();
 }
 
 #[test]

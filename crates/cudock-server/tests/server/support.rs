@@ -32,6 +32,7 @@ pub(crate) struct Counters {
     pub(crate) canceled: AtomicUsize,
     pub(crate) io_threads: AtomicUsize,
     pub(crate) reloads: AtomicUsize,
+    pub(crate) refreshes: AtomicUsize,
     pub(crate) closed: AtomicUsize,
 }
 
@@ -52,6 +53,7 @@ struct Echo {
     keys: ApiKeys,
     counters: Arc<Counters>,
     gate: Arc<Semaphore>,
+    refresh_gate: Arc<Semaphore>,
     stream_pause: Duration,
 }
 
@@ -129,6 +131,11 @@ impl Handler for Echo {
         Counters::increment(&self.counters.reloads);
     }
 
+    async fn refresh(&self) {
+        Counters::increment(&self.counters.refreshes);
+        let _ = self.refresh_gate.acquire().await;
+    }
+
     fn close(&self) {
         Counters::increment(&self.counters.closed);
     }
@@ -198,6 +205,8 @@ pub(crate) struct TestServer {
     pub(crate) counters: Arc<Counters>,
     /// Each permit lets one request to `/wait` finish.
     pub(crate) gate: Arc<Semaphore>,
+    /// The handler needs its only permit to refresh.
+    pub(crate) refresh_gate: Arc<Semaphore>,
     pub(crate) resources: Arc<ServerResources>,
     log: LogBuffer,
     thread: Option<JoinHandle<Result<(), ServerError>>>,
@@ -221,11 +230,13 @@ impl TestServer {
         change(&mut settings);
         let resources = Arc::new(ServerResources::new(&settings, BODY_LIMIT));
         let (counters, gate) = (Arc::<Counters>::default(), Arc::new(Semaphore::new(0)));
+        let refresh_gate = Arc::new(Semaphore::new(1));
         let handler = Echo {
             resources: Arc::clone(&resources),
             keys: settings.keys.clone(),
             counters: Arc::clone(&counters),
             gate: Arc::clone(&gate),
+            refresh_gate: Arc::clone(&refresh_gate),
             stream_pause: settings.client_timeout * 4,
         };
         let server = Server::bind(settings, &resources).unwrap();
@@ -233,7 +244,7 @@ impl TestServer {
         let (ready, is_ready) = mpsc::channel();
         let run = move || server.run(handler, load, move || ready.send(()).unwrap());
         let thread = Some(thread::spawn(run));
-        (Self { address, counters, gate, resources, log, thread }, is_ready)
+        (Self { address, counters, gate, refresh_gate, resources, log, thread }, is_ready)
     }
 
     pub(crate) fn connect(&self) -> TestClient {

@@ -38,6 +38,7 @@ const SCHEMAS: &[Entry] = &[
     ("cudock.toml", "The file in which a project describes itself", cudock_project::json_schema),
     ("bench", "Report of `cudock bench URL`", report::<bench::BenchReport>),
     ("bench-model", "Report of `cudock bench --model FILE`", report::<bench::EngineBenchReport>),
+    ("bench-tune", "Report of `cudock bench --tune PATH`", report::<cudock_tune::TuneReport>),
     ("cdi-check", "Report of `cudock cdi check`", report::<cdi::CheckReport>),
     ("check", "Report of `cudock check`", report::<check::CheckReport>),
     ("doctor", "Report of `cudock doctor`", report::<doctor::DoctorReport>),

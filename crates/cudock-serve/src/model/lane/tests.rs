@@ -156,12 +156,12 @@ proptest! {
             let response = response.as_ref().map_err(|error| TestCaseError::fail(error.to_string()))?;
             prop_assert_eq!(&response.outputs, &rows_of(request, rows));
         }
-        let failed = outcome.runs.iter().filter(|rows| **rows > fits).count();
-        if let Some(&limit) = outcome.limits.last() {
-            // Each failure at least halves the rows, and what has failed is not tried again.
-            prop_assert!(limit <= fits && failed <= 5, "{:?}", outcome.runs);
-        } else {
-            prop_assert_eq!(failed, 0);
+        let failed: Vec<usize> = outcome.runs.iter().copied().filter(|rows| *rows > fits).collect();
+        let halves = failed.windows(2).all(|pair| pair[1] * 2 <= pair[0]);
+        prop_assert!(halves, "what has failed is not tried again: {:?}", outcome.runs);
+        prop_assert_eq!(failed.is_empty(), outcome.limits.is_empty());
+        if let (Some(limit), Some(rows)) = (outcome.limits.last(), failed.last()) {
+            prop_assert!(limit * 2 <= *rows, "limited to {} after {:?}", limit, outcome.runs);
         }
         prop_assert_eq!(outcome.queue.row_limit(), outcome.limits.last().copied());
     }

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use cudock_load::Arrivals;
 use cudock_load::payload::{BenchProtocol, ShapeOfRow};
-use cudock_project::TimeSpan;
+use cudock_project::{DeviceChoice, TimeSpan};
+use cudock_tune::AxisFilter;
 
-/// Measure a model server under load, or a model without a server
+/// Measure a model server, or a model without one; find the fastest settings
 ///
 /// URL is a server with `POST /predict` or the Open Inference Protocol v2. Requests are generated from the server's model
 /// metadata. With --rate, latency counts from the time a request was scheduled, so a server that stalls cannot hide it.
-/// With --model, the engine runs in this process: the upper limit for any server. See docs/bench.md.
+/// With --model, the engine runs in this process: the upper limit for any server. With --tune, servers are started with
+/// different settings to find the fastest. See docs/bench.md.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "independent switches")]
 #[command(after_help = "Examples:
@@ -20,10 +22,12 @@ use cudock_project::TimeSpan;
   cudock bench http://localhost:8000 --rate 1000,2000,4000 --duration 20s --plot load.svg
   cudock bench http://localhost:8000 --target-p99 50ms
   cudock bench http://localhost:9000/predictions/m --body request.json --header 'Authorization: Bearer KEY'
-  cudock bench --model model.onnx --batch 1,8,32,128")]
+  cudock bench --model model.onnx --batch 1,8,32,128
+  cudock bench --tune model.onnx --target-p99 20ms
+  cudock bench --tune examples/digits --time 60s --write")]
 pub(crate) struct BenchArgs {
     /// Send requests to this server: http://host:port, optionally with a path
-    #[arg(value_name = "URL", required_unless_present = "model", conflicts_with = "model")]
+    #[arg(value_name = "URL", required_unless_present_any = ["model", "tune"], conflicts_with_all = ["model", "tune"])]
     pub(crate) url: Option<String>,
 
     /// Run a closed loop with N clients, each of which waits for its response [default: 1,8,32,128]
@@ -38,15 +42,15 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_enum, default_value_t = ArrivalsArg::Poisson)]
     pub(crate) arrivals: ArrivalsArg,
 
-    /// Search for the highest rate with this 99th percentile latency
-    #[arg(long, value_name = "TIME")]
+    /// Search for the highest rate with this 99th percentile latency; with --tune, for the best settings
+    #[arg(long, value_name = "TIME", visible_alias = "latency-target")]
     pub(crate) target_p99: Option<TimeSpan>,
 
-    /// Measure for this time [default: 5s; 1s with --model]
+    /// Measure for this time [default: 5s; 1s with --model and --tune]
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<TimeSpan>,
 
-    /// Warm up for this time before measuring [default: 1s; 200ms with --model]
+    /// Warm up for this time before measuring [default: 1s; 200ms with --model, 300ms with --tune]
     #[arg(long, value_name = "TIME")]
     pub(crate) warm_up: Option<TimeSpan>,
 
@@ -98,20 +102,31 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub(crate) connections: usize,
 
-    /// Generate load with N threads
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) threads: usize,
+    /// Generate load with N threads [default: 1; up to 4 with --tune]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
 
-    /// Plot latency and rate to an SVG file
+    /// Plot latency and rate to an SVG file; with --tune, throughput against latency
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) plot: Option<PathBuf>,
 
     /// Measure this model in this process, without a server
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "tune")]
     pub(crate) model: Option<PathBuf>,
+
+    /// Run the model on this device [default: cpu with --model, that of serve with --tune]
+    #[arg(long, value_enum)]
+    pub(crate) device: Option<DeviceChoice>,
+
+    /// Use an installed ONNX Runtime, not the network
+    #[arg(long)]
+    pub(crate) offline: bool,
 
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
+
+    #[command(flatten)]
+    pub(crate) tuning: TuneArgs,
 }
 
 /// Arguments for a model without a server.
@@ -122,10 +137,6 @@ pub(crate) struct EngineArgs {
     /// Run batches of N rows
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128")]
     pub(crate) batch: Vec<usize>,
-
-    /// Run the model on this device
-    #[arg(long, value_enum, default_value_t = EngineDevice::Cpu)]
-    pub(crate) device: EngineDevice,
 
     /// Use the GPU with this index
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -158,10 +169,31 @@ pub(crate) struct EngineArgs {
     /// Do not bind tensors to the device beforehand
     #[arg(long, hide = true)]
     pub(crate) no_io_binding: bool,
+}
 
-    /// Use an installed ONNX Runtime, not the network
-    #[arg(long)]
-    pub(crate) offline: bool,
+/// Arguments for a search.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "With --tune")]
+pub(crate) struct TuneArgs {
+    /// Search the settings with which this model file or project is served fastest
+    #[arg(long, value_name = "PATH")]
+    pub(crate) tune: Option<PathBuf>,
+
+    /// Search for this time [default: 180s]
+    #[arg(long, value_name = "TIME", requires = "tune")]
+    pub(crate) time: Option<TimeSpan>,
+
+    /// Write the best settings to cudock.toml
+    #[arg(long, requires = "tune")]
+    pub(crate) write: bool,
+
+    /// Search this setting only, optionally among these values; repeatable
+    #[arg(long, value_name = "KEY[=V,V]", requires = "tune")]
+    pub(crate) axis: Vec<AxisFilter>,
+
+    /// Measure every combination at every number of clients instead of searching
+    #[arg(long, requires = "tune")]
+    pub(crate) grid: bool,
 }
 
 /// The distribution of arrivals.
@@ -207,15 +239,4 @@ impl From<ProtocolArg> for BenchProtocol {
             ProtocolArg::Npy => Self::Npy,
         }
     }
-}
-
-/// The device of a model without a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum EngineDevice {
-    /// The CPU
-    Cpu,
-    /// A GPU through CUDA
-    Cuda,
-    /// A GPU through TensorRT
-    Tensorrt,
 }

@@ -5,10 +5,11 @@ use std::path::Path;
 use cudock_engine::{DeviceInfo, Engine, EngineSettings, Provider};
 use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
 use cudock_load::engine_bench::{BatchRun, EngineBench, EngineBenchError, EngineReport, JsonCost};
+use cudock_project::DeviceChoice;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::args::{BenchArgs, EngineDevice};
+use super::args::BenchArgs;
 use super::{bare_print, failure};
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, Format, status, warning};
@@ -71,14 +72,15 @@ fn load(args: &BenchArgs, model: &Path) -> Result<OnnxEngine, Failure> {
         );
     }
     let engine = &args.engine;
-    let on_gpu = engine.device != EngineDevice::Cpu;
-    let settings = runtime::provide(model, on_gpu, engine.offline)?;
+    let device = args.device.unwrap_or(DeviceChoice::Cpu).resolve(cudock_host::has_gpu);
+    let on_gpu = device.is_gpu();
+    let settings = runtime::provide(model, on_gpu, args.offline)?;
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     let settings = EngineSettings {
-        providers: match engine.device {
-            EngineDevice::Cpu => vec![Provider::Cpu],
-            EngineDevice::Cuda => vec![Provider::Cuda],
-            EngineDevice::Tensorrt => vec![Provider::TensorRt, Provider::Cuda],
+        providers: match device {
+            DeviceChoice::Auto | DeviceChoice::Cpu => vec![Provider::Cpu],
+            DeviceChoice::Cuda => vec![Provider::Cuda],
+            DeviceChoice::TensorRt => vec![Provider::TensorRt, Provider::Cuda],
         },
         gpu: engine.gpu,
         threads: engine.engine_threads.unwrap_or_else(processors),

@@ -1,9 +1,9 @@
 //! Prints the measurements of a model without a server.
 
 use super::bare::EngineBenchReport;
-use super::print::{count, milliseconds};
 use crate::output::{BOLD, DIM, line, styled};
 use cudock_base::format::fixed_bytes;
+use cudock_load::text::{count, milliseconds};
 
 pub(super) fn print(measured: &EngineBenchReport) {
     let sessions =

@@ -1,10 +1,11 @@
-//! `cudock bench`: measures a server under load, or a model without a server.
+//! `cudock bench`: measures a server under load, or a model without a server; searches the best settings.
 
 mod args;
 mod bare;
 mod bare_print;
 mod print;
 mod runs;
+mod tune;
 
 pub(crate) use self::args::BenchArgs;
 pub(super) use self::bare::EngineBenchReport;
@@ -14,9 +15,10 @@ use crate::output::Format;
 use cudock_load::LoadError;
 
 pub(super) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> {
-    match &args.model {
-        Some(model) => bare::run(args, model, format),
-        None => runs::run(args, format),
+    match (&args.model, &args.tuning.tune) {
+        (Some(model), _) => bare::run(args, model, format),
+        (None, Some(path)) => tune::run(args, path, format),
+        (None, None) => runs::run(args, format),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Runs loads one after the other, and searches for the highest rate.
 
+use std::path::Path;
 use std::time::Duration;
 
+use cudock_load::text::{head, label, row, seconds};
 use cudock_load::{
     Load, LoadReport, LoadSettings, Prepared, RateSearch, RequestOptions, SearchStep, ServerUrl,
     highest_rate, prepare,
@@ -12,7 +14,7 @@ use serde::Serialize;
 use super::args::BenchArgs;
 use super::{failure, print};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, DIM, Format, status, styled};
+use crate::output::{self, BOLD, DIM, Format, line, status, styled};
 use cudock_base::format::fixed_bytes;
 
 /// The default duration of a run, and of the warm-up before it.
@@ -52,18 +54,7 @@ pub(super) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> 
     let loads = loads(args)?;
     let url = args.url.clone().unwrap_or_default();
     let target: ServerUrl = url.parse().map_err(|error| failure(&error))?;
-    let options = RequestOptions {
-        protocol: args.protocol.into(),
-        model_name: args.model_name.as_deref(),
-        shapes: &args.shape,
-        dtype: args.dtype.as_deref(),
-        body: args.body.as_deref(),
-        headers: &args.header,
-        rows: &args.rows,
-        bodies: args.bodies,
-        seed: args.seed,
-    };
-    let plan = prepare(&options, &target).map_err(|error| failure(&error))?;
+    let plan = prepare(&request_options(args), &target).map_err(|error| failure(&error))?;
     let bytes = plan.requests.iter().map(|request| request.body_length).max().unwrap_or_default();
     let text = format == Format::Text;
     progress(&format!(
@@ -84,13 +75,13 @@ pub(super) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> 
         search: None,
     };
     if text {
-        print::head();
+        line(styled(BOLD, &head()));
     }
     for load in loads {
-        progress(&format!("{}, {} …", print::label(load), print::seconds(warm_up(args) + duration(args))));
+        progress(&format!("{}, {} …", label(load), seconds(warm_up(args) + duration(args))));
         let report = run_load(args, &plan, load)?;
         if text {
-            print::row(&report);
+            line(row(&report));
         }
         measured.runs.push(report);
     }
@@ -104,15 +95,34 @@ pub(super) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> 
             if target.path().is_some() { "" } else { &plan.path },
             plan.summary
         );
-        std::fs::write(file, print::plot_runs(&title, &measured.runs))
-            .map_err(|error| Failure::outside(format!("cannot write {}: {error}", file.display())))?;
-        progress(&format!("plot written to {}", file.display()));
+        write_plot(file, &cudock_load::plot::runs(&title, &measured.runs))?;
     }
     match format {
         Format::Text => print::notes(&measured),
         Format::Json => output::json(&measured),
     }
     Ok(outcome(&measured))
+}
+
+pub(super) fn request_options(args: &BenchArgs) -> RequestOptions<'_> {
+    RequestOptions {
+        protocol: args.protocol.into(),
+        model_name: args.model_name.as_deref(),
+        shapes: &args.shape,
+        dtype: args.dtype.as_deref(),
+        body: args.body.as_deref(),
+        headers: &args.header,
+        rows: &args.rows,
+        bodies: args.bodies,
+        seed: args.seed,
+    }
+}
+
+pub(super) fn write_plot(file: &Path, svg: &str) -> Result<(), Failure> {
+    std::fs::write(file, svg)
+        .map_err(|error| Failure::outside(format!("cannot write {}: {error}", file.display())))?;
+    progress(&format!("plot written to {}", file.display()));
+    Ok(())
 }
 
 /// The requested loads, in order; a search alone needs none.
@@ -143,7 +153,7 @@ fn run_load(args: &BenchArgs, plan: &Prepared, load: Load) -> Result<LoadReport,
         warm_up: warm_up(args),
         duration: duration(args),
         grace: args.grace.0,
-        threads: args.threads,
+        threads: args.threads.unwrap_or(1),
         connections: args.connections,
         check_every: args.check_every,
         seed: args.seed,
@@ -168,11 +178,11 @@ fn search(
     let search = RateSearch::around(estimate);
     let (rate, steps) = highest_rate(&search, |rate| {
         let load = Load::Open { rate, arrivals: args.arrivals.into() };
-        progress(&format!("{}, {} …", print::label(load), print::seconds(warm_up(args) + duration(args))));
+        progress(&format!("{}, {} …", label(load), seconds(warm_up(args) + duration(args))));
         let report = run_load(args, plan, load)?;
         let met = report.meets(target, RateSearch::GOODPUT);
         if text {
-            print::row(&report);
+            line(row(&report));
         }
         measured.runs.push(report);
         Ok::<_, Failure>(met)
@@ -189,6 +199,6 @@ fn outcome(measured: &BenchReport) -> Outcome {
     if wrong || nothing || missed { Outcome::No } else { Outcome::Yes }
 }
 
-fn progress(text: &str) {
+pub(super) fn progress(text: &str) {
     status(styled(DIM, text));
 }

@@ -6,7 +6,7 @@ use cudock_facts::finding::{Finding, Severity};
 use cudock_lint::{FixMode, LintedFile, Totals};
 
 use crate::finding_text::{self, FindingText};
-use crate::output::{BOLD, GREEN, RED, YELLOW, line, styled, width};
+use crate::output::{self, BOLD, GREEN, RED, YELLOW, line, styled, width};
 
 /// With more findings than this, excerpts are behind `--verbose`.
 const SHOWN_EXCERPTS: usize = 5;
@@ -16,7 +16,7 @@ pub(super) fn print(files: &[LintedFile], mode: FixMode, verbose: bool) {
     let has_excerpts = verbose || total.findings() <= SHOWN_EXCERPTS;
     for file in files {
         if let Some(diff) = &file.preview {
-            print_diff(diff);
+            output::diff(diff);
             continue;
         }
         if file.is_input && mode == FixMode::Apply {
@@ -53,17 +53,6 @@ fn excerpt(file: &LintedFile, finding: &Finding) -> Option<String> {
     let shown = Renderer::styled().term_width(width()).render(&[Group::with_level(level).element(snippet)]);
     // The first line is an empty margin.
     shown.split_once('\n').map(|(_, excerpt)| excerpt.to_owned())
-}
-
-fn print_diff(diff: &str) {
-    for text in diff.lines() {
-        let style = match text.as_bytes().first() {
-            Some(b'+') => Some(GREEN),
-            Some(b'-') => Some(RED),
-            _ => None,
-        };
-        line(style.map_or_else(|| text.to_owned(), |style| styled(style, text)));
-    }
 }
 
 /// "2 files: 1 error, 3 warnings; fixes save 2.3 GB".

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use cudock_base::Environment;
 use cudock_serve::{
-    ModelService, ModelSettings, ServeSettings, Server, VertexRoutes, locate_models, platform_model,
-    platform_options,
+    ModelService, ModelSettings, ServeSettings, Server, VertexRoutes, locate_models, options_in,
+    platform_model, platform_options,
 };
 use cudock_trace::ExportSettings;
 
@@ -51,7 +51,9 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, Failure> {
     let environment = Environment::of_process();
     let path = args.path.clone();
     let path = path.or_else(|| platform_model(flags.routes.as_deref().unwrap_or_default(), &environment));
-    let (models, file) = locate_models(path.as_deref().unwrap_or(Path::new(".")), args.name.as_deref())?;
+    let path = path.as_deref().unwrap_or(Path::new("."));
+    let (models, file) = locate_models(path, args.name.as_deref())?;
+    let file = args.settings.as_ref().map_or(Ok(file), |other| options_in(other, path))?;
     if let Some(port) = args.port {
         flags.listen = Some(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))]);
     }

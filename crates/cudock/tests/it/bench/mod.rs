@@ -1,6 +1,7 @@
 //! `cudock bench` as a user types it, against small servers.
 
 mod servers;
+mod tune;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -215,18 +215,7 @@ impl Server {
 
     /// Processes of the engines, as the system knows them: children of the server.
     pub fn engines(&self) -> Vec<u32> {
-        let own = self.pid().to_string();
-        let mut engines = Vec::new();
-        for entry in fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
-            let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
-            // After the name, which may hold anything, come the state and the parent.
-            let mut fields = stat.rsplit(')').next().unwrap().split_whitespace();
-            let (state, parent) = (fields.next(), fields.next());
-            if parent == Some(&own) && state != Some("Z") {
-                engines.extend(entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
-            }
-        }
-        engines
+        children(self.pid())
     }
 
     /// The engine of a server with one model.
@@ -300,6 +289,22 @@ impl Drop for Held {
     fn drop(&mut self) {
         signal(self.engine, "CONT");
     }
+}
+
+/// The child processes of a process.
+pub fn children(process: u32) -> Vec<u32> {
+    let own = process.to_string();
+    let mut children = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+        // After the name, which may hold anything, come the state and the parent.
+        let mut fields = stat.rsplit(')').next().unwrap().split_whitespace();
+        let (state, parent) = (fields.next(), fields.next());
+        if parent == Some(&own) && state != Some("Z") {
+            children.extend(entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+        }
+    }
+    children
 }
 
 pub fn signal(process: u32, name: &str) {

@@ -55,6 +55,7 @@ fn schema_name(args: &[&str]) -> Option<String> {
         ("cdi", Some("check")) => "cdi-check".to_owned(),
         ("cdi", _) => return None,
         ("bench", _) if has("--model") => "bench-model".to_owned(),
+        ("bench", _) if has("--tune") => "bench-tune".to_owned(),
         ("lint", _) if has("--rules") => "lint-rules".to_owned(),
         ("plan", _) if has("--why") => "plan-why".to_owned(),
         ("plan", _) if has("--compare") => "plan-compare".to_owned(),

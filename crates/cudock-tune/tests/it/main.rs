@@ -1,0 +1,12 @@
+//! Tests of the search on generated surfaces.
+#![allow(
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, and a test binary has no API"
+)]
+
+mod search;
+mod surface;
