@@ -26,12 +26,10 @@ mod upstreams;
 mod url;
 
 use std::hash::RandomState;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use cudock_server::{DrainSignal, Server, ServerError, ServerResources};
-use cudock_trace::{ExportSettings, Exporter};
 
 use crate::handler::GatewayHandler;
 use crate::metrics::GatewayMetrics;
@@ -52,8 +50,10 @@ pub struct Gateway {
 
 impl Gateway {
     pub fn bind(mut settings: GatewaySettings) -> Result<Self, ServerError> {
-        let exporter = settings.telemetry.take().map(|telemetry| start_exporter(telemetry, &settings));
-        settings.server.exporter = exporter.transpose().map_err(ServerError::System)?;
+        if let Some(telemetry) = settings.telemetry.take() {
+            // Metrics are for Prometheus only.
+            settings.server.export(telemetry, Box::new(Vec::new))?;
+        }
         let resources = ServerResources::new(&settings.server, settings.max_body);
         let server = Server::bind(settings.server.clone(), &resources)?;
         let upstreams = settings.upstreams.iter().enumerate().map(|(index, url)| {
@@ -85,11 +85,4 @@ impl Gateway {
     pub fn run(self) -> Result<(), ServerError> {
         self.server.run(GatewayHandler::new(self.state), || Ok(()), || {})
     }
-}
-
-/// Starts sending traces; metrics are for Prometheus only.
-fn start_exporter(telemetry: ExportSettings, settings: &GatewaySettings) -> io::Result<Exporter> {
-    let log = settings.server.log.clone();
-    let report = move |error: &str| log.event("telemetry_not_sent", &[("error", error)]);
-    Exporter::start(telemetry, Box::new(Vec::new), Box::new(report))
 }

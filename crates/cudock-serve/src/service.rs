@@ -40,7 +40,7 @@ pub struct ModelService {
     loader: Arc<Loader>,
     closed: AtomicBool,
     /// Sends traces and metrics, while the server runs.
-    pub(crate) exporter: OnceLock<Exporter>,
+    exporter: OnceLock<Exporter>,
 }
 
 impl ModelService {
@@ -57,6 +57,18 @@ impl ModelService {
             closed: AtomicBool::new(false),
             exporter: OnceLock::new(),
         }
+    }
+
+    /// Sets what sends traces, once.
+    pub(crate) fn set_exporter(&self, exporter: Option<Exporter>) {
+        if let Some(exporter) = exporter {
+            let _ = self.exporter.set(exporter);
+        }
+    }
+
+    /// What sends traces, if something does.
+    pub(crate) fn exporter(&self) -> Option<&Exporter> {
+        self.exporter.get()
     }
 
     /// All models that are served, loaded or not, by name and then version.

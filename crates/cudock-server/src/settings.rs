@@ -1,11 +1,12 @@
 //! Settings of a server.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cudock_trace::Exporter;
+use cudock_trace::{ExportSettings, Exporter, ReadMetrics};
 use hyper::header::HeaderMap;
 
 use crate::keys::ApiKeys;
@@ -39,6 +40,14 @@ pub struct ServerSettings {
 }
 
 impl ServerSettings {
+    /// Sends traces of requests, and these metrics, to a collector from now on.
+    pub fn export(&mut self, settings: ExportSettings, metrics: ReadMetrics) -> io::Result<()> {
+        let log = self.log.clone();
+        let report = move |error: &str| log.event("telemetry_not_sent", &[("error", error)]);
+        self.exporter = Some(Exporter::start(settings, metrics, Box::new(report))?);
+        Ok(())
+    }
+
     /// Rejects a request without a valid key, and one that its client sends too soon. For all requests but probes.
     pub fn admit(&self, headers: &HeaderMap, activity: &ConnectionActivity) -> Result<(), HttpRejection> {
         let key = self.keys.identify(headers);

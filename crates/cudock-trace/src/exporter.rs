@@ -190,7 +190,11 @@ impl Sender {
     fn send_metrics(&mut self) {
         let Some(url) = self.settings.metrics.clone() else { return };
         let (started, now) = (nanoseconds(self.started), nanoseconds(SystemTime::now()));
-        let metrics = (self.metrics)().into_iter().map(|metric| metric.message(started, now)).collect();
+        let metrics: Vec<_> =
+            (self.metrics)().into_iter().map(|metric| metric.message(started, now)).collect();
+        if metrics.is_empty() {
+            return;
+        }
         let scope_metrics = vec![ScopeMetrics { scope: Some(scope()), metrics }];
         let resource = Some(self.resource());
         self.send(

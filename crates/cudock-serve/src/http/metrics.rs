@@ -97,7 +97,7 @@ pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
         }
     }
     triton_metrics::write(&mut page, &models, &readings);
-    if let Some(exporter) = service.exporter.get() {
+    if let Some(exporter) = service.exporter() {
         page.family(DROPPED_SPANS, "counter", "Spans of traces that were not sent.");
         page.sample(DROPPED_SPANS, &[], exporter.dropped() as f64);
     }

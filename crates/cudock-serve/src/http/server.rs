@@ -49,7 +49,11 @@ impl Server {
     /// Binds the addresses before the models are loaded, so that they are known and taken.
     pub fn bind(service: Arc<ModelService>) -> Result<Self, ServerError> {
         let mut settings = service.settings.server.clone();
-        settings.exporter = telemetry::start(&service).map_err(cudock_server::ServerError::System)?;
+        if let Some(telemetry) = service.settings.telemetry.clone() {
+            let metrics = telemetry::metrics(&service);
+            settings.export(telemetry, metrics).map_err(cudock_server::ServerError::System)?;
+        }
+        service.set_exporter(settings.exporter.clone());
         let http = cudock_server::Server::bind(settings, &service.resources)?;
         Ok(Self { service, http })
     }

@@ -1,26 +1,21 @@
-//! Sends traces and metrics to an OpenTelemetry collector.
+//! The metrics for an OpenTelemetry collector.
 #![allow(clippy::cast_precision_loss, reason = "metrics are floating-point numbers")]
 
-use std::io;
 use std::sync::{Arc, Weak};
 
-use cudock_trace::{Exporter, Metric, MetricKind};
+use cudock_trace::{Metric, MetricKind, ReadMetrics};
 
 use super::metrics::{COUNTERS, GPU_GAUGES};
 use crate::service::ModelService;
 
-/// Starts the exporter, if the settings name a collector.
-pub(super) fn start(service: &Arc<ModelService>) -> io::Result<Option<Exporter>> {
-    let Some(settings) = service.settings.telemetry.clone() else { return Ok(None) };
-    let (weak, log) = (Arc::downgrade(service), service.settings.server.log.clone());
-    let metrics = move || Weak::upgrade(&weak).map(|service| read_metrics(&service)).unwrap_or_default();
-    let report = move |error: &str| log.event("telemetry_not_sent", &[("error", error)]);
-    let exporter = Exporter::start(settings, Box::new(metrics), Box::new(report))?;
-    Ok(Some(service.exporter.get_or_init(|| exporter).clone()))
+/// Reads the metrics of a server as long as it runs.
+pub(super) fn metrics(service: &Arc<ModelService>) -> ReadMetrics {
+    let service = Arc::downgrade(service);
+    Box::new(move || Weak::upgrade(&service).map(|service| read(&service)).unwrap_or_default())
 }
 
 /// The counters of models, and the gauges of queues and GPUs, with the names that they have for Prometheus.
-fn read_metrics(service: &ModelService) -> Vec<Metric> {
+fn read(service: &ModelService) -> Vec<Metric> {
     let mut metrics = Vec::new();
     for model in service.known() {
         let attributes = || vec![("model", model.name().to_owned()), ("version", model.version().to_owned())];
