@@ -304,7 +304,9 @@ impl Tuner<'_> {
         let keep = if trial.is_final { FINAL_SERVERS - 1 } else { 0 };
         let ended = self.servers.len().saturating_sub(keep);
         self.servers.drain(..ended);
-        let changes = self.space.changes(&trial.config);
+        let mut changes = self.space.changes(&trial.config);
+        // Load beyond the limit of one client is the purpose here.
+        changes.push(("rate_limit", None));
         let text = edit_serve(&self.manifest.path, &self.manifest.text, &changes)
             .map_err(|error| TrialError::Failed(error.to_string()))?;
         let attempt =

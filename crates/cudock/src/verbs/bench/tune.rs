@@ -5,12 +5,12 @@ use std::process::Command;
 
 use clap::ValueEnum;
 use cudock_project::DeviceChoice;
+use cudock_server::API_KEYS;
 use cudock_tune::{TuneError, TuneOptions};
 
 use super::args::BenchArgs;
 use super::failure;
 use super::runs::{progress, request_options, write_plot};
-use crate::env;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, Format, line, note, styled, width};
 
@@ -22,7 +22,7 @@ pub(super) fn run(args: &BenchArgs, path: &Path, format: Format) -> Result<Outco
         command.arg("serve").arg(path).args(["--port", "0", "--settings", "/dev/stdin"]);
         command.args(device.to_possible_value().iter().flat_map(|name| ["--device", name.get_name()]));
         command.args(device.is_gpu().then_some("--require-gpu")).args(args.offline.then_some("--offline"));
-        command.env("NO_COLOR", "1").env_remove(env::API_KEYS);
+        command.env("NO_COLOR", "1").env_remove(API_KEYS);
         command
     };
     let options = TuneOptions {
