@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use cudock_base::text::error_chain;
 use cudock_batcher::Ticket;
-use cudock_server::Reservation;
+use cudock_server::{HttpRejection, Reservation};
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap};
 use hyper::http::response::Parts;
@@ -280,21 +280,27 @@ async fn exchange(
     request: Request<OutgoingBody>,
 ) -> Result<(Parts, Bytes), Unanswered> {
     let upstream = Arc::clone(&lease.upstream);
-    let lost = |error: &hyper::Error| {
-        let reason = error_chain(error);
-        Unanswered::Lost(GatewayError::UpstreamFailed { upstream: upstream.name.clone(), reason })
-    };
+    let lost =
+        |reason| Unanswered::Lost(GatewayError::UpstreamFailed { upstream: upstream.name.clone(), reason });
     let (response, exchange) = lease.send(request).await.map_err(|error| match error {
         SendError::Unsent(_) => Unanswered::Unsent,
-        SendError::Lost(error) => lost(&error),
+        SendError::Lost(reason) => lost(reason),
     })?;
     let (mut head, mut body) = response.into_parts();
     let mut reservation = Reservation::new(&state.resources.budget);
     let (mut first, mut gathered) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = next_frame(&mut body).await {
-        let Ok(data) = frame.map_err(|error| lost(&error))?.into_data() else { continue };
+        let Ok(data) = frame.map_err(|error| lost(error_chain(&error)))?.into_data() else { continue };
         let size = first.len() + gathered.len() + data.len();
-        reservation.cover(size).map_err(|error| Unanswered::Failed(error.into()))?;
+        reservation.cover(size).map_err(|rejection| {
+            Unanswered::Failed(match rejection {
+                HttpRejection::MemoryExceeded { limit, .. } => GatewayError::UpstreamFailed {
+                    upstream: upstream.name.clone(),
+                    reason: format!("its answer does not fit into the memory budget of {limit} bytes"),
+                },
+                rejection => rejection.into(),
+            })
+        })?;
         // The usual answer arrives in one chunk and is used without a copy.
         if first.is_empty() && gathered.is_empty() {
             first = data;

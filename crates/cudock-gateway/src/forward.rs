@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cudock_base::text::error_chain;
 use cudock_server::{ConnectionActivity, HttpRejection, MonitoredBody};
 use hyper::header;
 use hyper::http::request::Parts;
@@ -75,13 +74,12 @@ pub(crate) async fn forward(
                 state.upstreams.set_reachable(&upstream, Err("cannot connect".to_owned()));
                 body = unsent.into_body();
             }
-            Err(SendError::Lost(error)) => {
+            Err(SendError::Lost(reason)) => {
                 upstream.on_failure();
                 lost += 1;
                 match again {
                     Some(again) if lost <= MAX_LOST => body = again,
                     _ => {
-                        let reason = error_chain(&error);
                         return Err(GatewayError::UpstreamFailed { upstream: upstream.name.clone(), reason });
                     }
                 }

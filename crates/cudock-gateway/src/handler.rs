@@ -116,6 +116,9 @@ async fn dispatch(
     activity: &Arc<ConnectionActivity>,
 ) -> Result<Response<GatewayBody>, GatewayError> {
     state.settings.server.admit(&head.headers, activity)?;
+    if head.method == Method::CONNECT {
+        return Err(HttpRejection::BadRequest("CONNECT is not supported".to_owned()).into());
+    }
     let deadline = timeout(&head.headers)?.and_then(|timeout| received.checked_add(timeout));
     let request = ClientRequest { head, body, received, deadline, activity };
     let responding = async {

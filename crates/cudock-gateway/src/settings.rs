@@ -139,7 +139,8 @@ impl GatewaySettings {
                 latency_target: options.latency_target.map(|span| span.0),
                 max_queued_rows: options.queue_rows.unwrap_or(4096),
                 max_queue_time: time_or(options.queue_time, 5_000),
-                lanes: options.concurrency.unwrap_or(2).max(1),
+                // Two batches at once would compete for the interpreter of a Python server.
+                lanes: options.concurrency.unwrap_or(1).max(1),
                 ..BatcherSettings::default()
             },
             timeout: time_or(options.timeout, 300_000),

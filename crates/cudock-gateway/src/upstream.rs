@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cudock_base::lock;
+use cudock_base::text::error_chain;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -64,8 +65,8 @@ struct UpstreamConnection {
 pub(crate) enum SendError {
     /// Nothing of it was sent.
     Unsent(Box<Request<OutgoingBody>>),
-    /// The upstream may have processed it.
-    Lost(hyper::Error),
+    /// The upstream may have processed it; this is the reason.
+    Lost(String),
 }
 
 impl Upstream {
@@ -193,11 +194,15 @@ impl Lease {
                 },
             };
             match connection.sender.try_send_request(request).await {
+                // Nothing asks for another protocol.
+                Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                    return Err(SendError::Lost("it switched to another protocol".to_owned()));
+                }
                 Ok(response) => return Ok((response, Exchange { lease: self, connection })),
                 Err(mut error) => match error.take_message() {
                     Some(unsent) if !is_fresh => request = unsent,
                     Some(unsent) => return Err(SendError::Unsent(Box::new(unsent))),
-                    None => return Err(SendError::Lost(error.into_error())),
+                    None => return Err(SendError::Lost(error_chain(error.error()))),
                 },
             }
         }

@@ -164,15 +164,18 @@ impl Server {
                 () = signals.shutdown() => Ok(false),
                 () = shared.drain.begun() => Ok(false),
             };
-            if let Ok(true) = loaded {
+            let is_ready = matches!(loaded, Ok(true));
+            if is_ready {
                 ready();
                 run_until_signaled(&shared, &mut signals).await;
-                shared.settings.log.event("draining", &[]);
             }
             shared.drain.begin();
+            if is_ready {
+                shared.settings.log.event("draining", &[]);
+            }
             // The threads can end only once no more connections are passed to them.
             accepting.shutdown().await;
-            if let Ok(true) = loaded {
+            if is_ready {
                 tokio::time::sleep(DRAIN_GRACE).await;
             }
             loaded.map(drop)

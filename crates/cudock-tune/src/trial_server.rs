@@ -63,6 +63,7 @@ struct ServerProcess {
 impl ServerProcess {
     fn spawn(mut command: Command, manifest: &str) -> Result<Self, TrialError> {
         let failed = |error| TrialError::Failed(format!("cannot start the server: {error}"));
+        command.args(["--settings", "/dev/stdin"]);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;
         let (sender, lines) = mpsc::channel();

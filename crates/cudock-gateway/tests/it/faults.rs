@@ -97,6 +97,28 @@ fn an_answer_that_is_not_http_is_an_error() {
     }
 }
 
+#[test]
+fn an_upstream_that_switches_protocols_is_an_error() {
+    let answer = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n";
+    let upstream = raw_upstream(|mut stream, _| _ = stream.write_all(answer));
+    let gateway = TestGateway::start(&[upstream], "");
+    for response in [gateway.predict("{\"input\":[1]}"), gateway.send(&post("/other", "", b"x"))] {
+        assert_eq!(response.status, 502, "{}", response.text());
+    }
+}
+
+#[test]
+fn an_answer_that_does_not_fit_into_memory_is_an_error_of_the_upstream() {
+    let upstream = Server::start(|_| prediction(format!("[\"{}\"]", "a".repeat(2 << 20))));
+    let gateway = TestGateway::start(&[upstream.address()], "memory = '1MiB'");
+    let response = gateway.predict("{\"input\":[1]}");
+    assert_eq!(response.status, 502);
+    assert!(response.text().contains("does not fit into the memory budget"), "{}", response.text());
+    // What is passed through is not held.
+    assert_eq!(gateway.send(&get("/other", "")).body.len(), answer(&"a".repeat(2 << 20)).len() + 4);
+    gateway.until("held_bytes", 0);
+}
+
 /// Sends requests from several threads and checks each answer; returns when all have theirs.
 fn verified_load(gateway: &TestGateway, clients: usize, requests: usize, during: impl FnOnce()) {
     let done = AtomicUsize::new(0);

@@ -181,10 +181,11 @@ fn an_upstream_with_tls_is_verified_by_its_certificate() {
 }
 
 #[test]
-fn unknown_paths_of_the_gateway_are_not_forwarded() {
+fn unknown_paths_of_the_gateway_and_tunnels_are_not_forwarded() {
     let upstream = Server::start(echo);
     let gateway = TestGateway::start(&[upstream.address()], "");
     assert_eq!(gateway.send(&get("/_gateway/other", "")).status, 404);
+    assert_eq!(gateway.send(b"CONNECT example.com:443 HTTP/1.1\r\nhost: example.com\r\n\r\n").status, 400);
     assert_eq!(upstream.count("_gateway"), 0);
 }
 

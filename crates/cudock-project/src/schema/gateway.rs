@@ -53,7 +53,7 @@ pub struct GatewayOptions {
     #[arg(long, value_name = "TIME")]
     pub max_wait: Option<TimeSpan>,
 
-    /// Set the number of batches in one server at once [default: 2]
+    /// Set the number of batches in one server at once [default: 1]
     #[arg(long, value_name = "N")]
     pub concurrency: Option<usize>,
 

@@ -19,10 +19,10 @@ pub(super) fn run(args: &BenchArgs, path: &Path, format: Format) -> Result<Outco
         .map_err(|error| Failure::outside(format!("cannot locate the cudock executable: {error}")))?;
     let serve = |device: DeviceChoice| {
         let mut command = Command::new(&program);
-        command.arg("serve").arg(path).args(["--port", "0", "--settings", "/dev/stdin"]);
+        command.arg("serve").arg(path).args(["--port", "0"]);
         command.args(device.to_possible_value().iter().flat_map(|name| ["--device", name.get_name()]));
         command.args(device.is_gpu().then_some("--require-gpu")).args(args.offline.then_some("--offline"));
-        command.env("NO_COLOR", "1").env_remove(API_KEYS);
+        command.env("NO_COLOR", "1").env("OTEL_SDK_DISABLED", "true").env_remove(API_KEYS);
         command
     };
     let options = TuneOptions {
