@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cudock_base::format::duration;
 use cudock_base::{ErrorKind, FileError, Report, UsageError, files};
-use cudock_load::text::count;
+use cudock_load::text::{count, label};
 use cudock_load::{Load, LoadError, LoadSettings, RequestOptions};
 use cudock_project::{DeviceChoice, FILE_NAME, ProjectError, edit_serve};
 use cudock_serve::{ModelSource, SettingsError, locate_models};
@@ -275,7 +275,7 @@ impl Tuner<'_> {
         let best = search.best().map_or_else(String::new, |best| {
             format!("; best so far {} rows/s", count(best.measured.rows_per_second))
         });
-        format!("{time}: {settings}, {} clients{best} …", trial.clients)
+        format!("{time}: {settings}, {}{best} …", label(Load::Closed { clients: trial.clients }))
     }
 
     /// Measures a trial; also returns how long a start took.
