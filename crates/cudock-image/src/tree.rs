@@ -234,9 +234,9 @@ impl<T: Clone> Tree<T> {
         known: &mut Option<(String, String)>,
     ) -> Result<(), String> {
         let target = self.resolve_parent(path, known)?;
-        let is_link = |node: &TreeNode<T>| matches!(node.kind, NodeKind::Symlink(_));
-        let may_redirect =
-            !matches!(node.kind, NodeKind::File { .. }) || self.nodes.get(&target).is_some_and(is_link);
+        // A replaced directory may have contained symlinks on the cached path.
+        let is_file = |node: &TreeNode<T>| matches!(node.kind, NodeKind::File { .. });
+        let may_redirect = !is_file(&node) || self.nodes.get(&target).is_some_and(|node| !is_file(node));
         self.insert(&target, node);
         if may_redirect {
             *known = None;

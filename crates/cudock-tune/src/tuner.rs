@@ -43,7 +43,7 @@ pub struct TuneOptions<'a> {
     pub device: Option<DeviceChoice>,
     pub requests: RequestOptions<'a>,
     pub target_p99: Option<Duration>,
-    /// `None`: [`TIME`], or no limit for an exhaustive grid.
+    /// `None`: three minutes, or no limit for an exhaustive grid.
     pub time: Option<Duration>,
     /// Numbers of clients to try; chosen by the search if empty.
     pub clients: &'a [usize],

@@ -80,7 +80,9 @@ impl Disk {
             match operation {
                 Op::Whiteout(path) => remove(&self.root.join(path)),
                 Op::Opaque(path) => {
-                    for entry in fs::read_dir(self.root.join(path)).into_iter().flatten() {
+                    // A symlink in the directory may be part of the path.
+                    let real = fs::canonicalize(self.root.join(path));
+                    for entry in real.and_then(fs::read_dir).into_iter().flatten() {
                         remove(&entry.unwrap().path());
                     }
                 }
@@ -278,4 +280,14 @@ fn the_model_unpacks_as_engines_do() {
     assert_eq!(both(&layers), (Some(expected.to_vec()), Some(expected.to_vec())));
     let symlink_loop = [vec![op("link", "a", "b"), op("link", "b", "a"), op("file", "a/c", "")]];
     assert_eq!(both(&symlink_loop), (None, None));
+}
+
+#[test]
+fn a_file_that_replaces_a_directory_removes_the_symlinks_in_it() {
+    let layers = [
+        vec![Op::Symlink("a/a".to_owned(), "/a".to_owned())],
+        vec![Op::File("a/a/b".to_owned()), Op::File("a".to_owned()), Op::File("a/a/c".to_owned())],
+    ];
+    let expected = ["a/", "a/a/", "a/a/c=1.2"].map(str::to_owned);
+    assert_eq!(both(&layers), (Some(expected.to_vec()), Some(expected.to_vec())));
 }

@@ -35,7 +35,7 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) options: ServeOptions,
 
-    /// Use [serve] of this file instead of that of the project
+    /// Use the `serve` section of this file instead of that of the project
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) settings: Option<PathBuf>,
 
