@@ -1,0 +1,125 @@
+//! One request to Azure, as data.
+
+use std::fmt;
+
+use cudock_base::Secret;
+use cudock_http::Method;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+/// A request, without the host and the authorization: the client adds those of its cloud.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    #[serde(serialize_with = "write_method", deserialize_with = "read_method")]
+    pub method: Method,
+    pub plane: Plane,
+    /// The path with its query, `api-version` included. It begins with `/`.
+    pub path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Body>,
+}
+
+/// Which API a request goes to. Each has its own host and audience.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Plane {
+    ResourceManager,
+    /// The data plane of a Batch account.
+    Batch {
+        account: String,
+        region: String,
+    },
+    /// The run history of Machine Learning in a region.
+    MlHistory {
+        region: String,
+    },
+}
+
+/// A JSON body. Its secrets are sent, but never printed or stored.
+#[derive(Clone, PartialEq)]
+pub struct Body {
+    value: Value,
+    /// Where the secrets are, as JSON pointers, and what they are.
+    secrets: Vec<(String, Secret)>,
+}
+
+impl Body {
+    /// A body without secrets.
+    pub fn new(value: Value) -> Self {
+        Self { value, secrets: Vec::new() }
+    }
+
+    /// Puts a secret in the place of the value at a JSON pointer.
+    #[must_use]
+    pub fn secret(mut self, pointer: impl Into<String>, secret: Secret) -> Self {
+        let pointer = pointer.into();
+        if let Some(place) = self.value.pointer_mut(&pointer) {
+            *place = Value::from("…");
+            self.secrets.push((pointer, secret));
+        }
+        self
+    }
+
+    /// The body without its secrets.
+    pub fn redacted(&self) -> &Value {
+        &self.value
+    }
+
+    /// The body for the wire and nothing else.
+    pub fn expose(&self) -> Value {
+        let mut value = self.value.clone();
+        for (pointer, secret) in &self.secrets {
+            if let Some(place) = value.pointer_mut(pointer) {
+                *place = Value::from(secret.expose().as_str());
+            }
+        }
+        value
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Body({})", self.value)
+    }
+}
+
+impl Serialize for Body {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Body {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::new)
+    }
+}
+
+fn write_method<S: Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(method.as_str())
+}
+
+fn read_method<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Method, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    name.parse().map_err(|_| serde::de::Error::custom(format!("`{name}` is not an HTTP method")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_sent_and_never_printed() {
+        let body =
+            Body::new(json!({"a": [{"password": ""}]})).secret("/a/0/password", Secret::new("swordfish"));
+        assert_eq!(body.expose(), json!({"a": [{"password": "swordfish"}]}));
+        let call =
+            Call { method: Method::PUT, plane: Plane::ResourceManager, path: "/x".into(), body: Some(body) };
+        let stored = serde_json::to_string(&call).unwrap();
+        assert!(!stored.contains("swordfish") && !format!("{call:?}").contains("swordfish"));
+        let read: Call = serde_json::from_str(&stored).unwrap();
+        assert_eq!((read.method, read.plane), (Method::PUT, Plane::ResourceManager));
+    }
+}

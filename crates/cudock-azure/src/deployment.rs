@@ -1,0 +1,83 @@
+//! A deployment as all of its requests.
+
+use std::time::Duration;
+
+use cudock_base::Usd;
+use cudock_facts::finding::Finding;
+use serde::{Deserialize, Serialize};
+
+use crate::call::Call;
+use crate::spec::Target;
+
+/// What creates a deployment, tells its state and deletes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deployment {
+    pub name: String,
+    pub run_id: String,
+    pub target: Target,
+    pub region: String,
+    /// In this order. Everything that makes the cloud delete it by itself comes before the first that is billed.
+    pub steps: Vec<Step>,
+    /// Deletes everything, in this order, whether or not it was created: 404 means done. Without secrets; the journal keeps
+    /// it before the first step runs.
+    pub cleanup: Vec<Step>,
+    /// What the service cannot do of what was asked for.
+    pub losses: Vec<Finding>,
+    pub price_per_hour: Usd,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Unique in the deployment: `group`, `reaper`, `pool`.
+    pub id: String,
+    pub phase: Phase,
+    pub call: Call,
+    /// The id of the resource that the call creates or deletes.
+    pub resource: Option<String>,
+    /// Whether money is spent from here on.
+    pub is_billed: bool,
+    pub wait: Wait,
+    /// Give up after this time.
+    #[serde(with = "seconds")]
+    pub timeout: Duration,
+}
+
+/// How the end of a step is recognized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wait {
+    /// By the response.
+    Response,
+    /// By the long-running operation that the response names.
+    Operation,
+    /// By 404 on a GET of the same path.
+    Gone,
+}
+
+/// What a deployment is doing. Each phase has a clock and a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    Quota,
+    Create,
+    Pull,
+    Start,
+    Gpu,
+    Ready,
+    Work,
+    Delete,
+}
+
+mod seconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(time.as_secs())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_secs)
+    }
+}

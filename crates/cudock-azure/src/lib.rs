@@ -1,0 +1,15 @@
+//! Azure's services as requests and responses.
+//!
+//! A [`DeploymentSpec`] says what to run, independent of the service. Its translation is a [`Deployment`]: all requests that
+//! create it, observe it and delete it, as plain data. `--dry-run` prints them, `export` renders them as files, the journal
+//! keeps those that delete, and the client sends them.
+
+mod call;
+mod deployment;
+mod spec;
+mod status;
+
+pub use call::{Body, Call, Plane};
+pub use deployment::{Deployment, Phase, Step, Wait};
+pub use spec::{DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, Target, WorkKind};
+pub use status::{DeploymentState, Status};

@@ -1,0 +1,96 @@
+//! What to run, independent of the service that runs it.
+
+use std::time::Duration;
+
+use cudock_base::{Secret, Timestamp, Usd};
+use serde::{Deserialize, Serialize};
+
+/// The services of Azure that run containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Target {
+    Vm,
+    Batch,
+    Ml,
+    ContainerApps,
+    Aci,
+}
+
+/// Everything that the translation to a service reads. Names and times are chosen before, so that it is a pure function.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeploymentSpec {
+    /// What the user calls it.
+    pub name: String,
+    /// Unique for each deployment: 12 lower-case hexadecimal digits. Part of all names and tags.
+    pub run_id: String,
+    pub subscription: String,
+    pub region: String,
+    pub target: Target,
+    /// The size or workload profile; none for CPU work on services that need none.
+    pub size: Option<String>,
+    pub gpus: u32,
+    pub cpus: f64,
+    pub memory_gib: f64,
+    pub instances: u32,
+    pub is_spot: bool,
+    pub price_per_hour: Usd,
+    pub image: String,
+    /// Program and arguments; those of the image if empty.
+    pub command: Vec<String>,
+    pub variables: Vec<SpecVariable>,
+    pub registry: Option<RegistryAccess>,
+    pub work: WorkKind,
+    /// When everything is deleted by the cloud itself.
+    pub expires: Timestamp,
+    /// The GPUs may be idle this long.
+    pub idle: Option<Duration>,
+    /// A directory in the container that outlives evictions.
+    pub checkpoints: Option<String>,
+    pub existing: ExistingResources,
+    /// Who deploys, as in the `cudock-owner` tag.
+    pub owner: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkKind {
+    /// Answers requests on a port until it is deleted.
+    Serve { port: u16, ready_path: Option<String>, is_public: bool },
+    /// Ends by itself; one task for each item, or one for all.
+    Job { items: Vec<Vec<String>>, concurrent: u32, time_limit: Duration, retries: u32 },
+    /// Processes on several nodes that work together.
+    MultiNode { nodes: u32, processes_per_node: u32, time_limit: Duration },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpecVariable {
+    Plain { name: String, value: String },
+    Secret { name: String, value: Secret },
+}
+
+/// How the service pulls the image from a private registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RegistryAccess {
+    /// A user-assigned identity with the right to pull, by its resource id.
+    Identity {
+        server: String,
+        identity: String,
+    },
+    Password {
+        server: String,
+        username: String,
+        password: Secret,
+    },
+}
+
+/// Resources that exist and are not deleted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExistingResources {
+    /// The Machine Learning workspace as `GROUP/NAME`; required for that target.
+    pub workspace: Option<String>,
+    /// A Batch account as `GROUP/NAME`; created if absent.
+    pub batch_account: Option<String>,
+    /// A Container Apps environment as `GROUP/NAME`; created if absent.
+    pub container_apps_environment: Option<String>,
+    /// An identity that may delete resources, by its resource id, where the user may not assign roles.
+    pub reaper_identity: Option<String>,
+}

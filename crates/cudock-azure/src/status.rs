@@ -1,0 +1,35 @@
+//! What a service says about a deployment.
+
+use cudock_base::Timestamp;
+
+use crate::deployment::Phase;
+
+/// The state of a deployment, read from the responses to its status requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    pub state: DeploymentState,
+    pub phase: Phase,
+    /// The service's own words for what it does or why it failed.
+    pub detail: Option<String>,
+    /// Of a job that has ended.
+    pub exit_code: Option<i32>,
+    /// Where a service answers requests.
+    pub url: Option<String>,
+    /// When billing began and ended, by the service's clock.
+    pub billed_from: Option<Timestamp>,
+    pub billed_until: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeploymentState {
+    /// Not all of it exists, or it is not ready.
+    Starting,
+    Running,
+    Succeeded,
+    Failed,
+    /// Taken away by Azure, as Spot capacity may be.
+    Evicted,
+    Deleting,
+    /// Nothing of it exists.
+    Gone,
+}
