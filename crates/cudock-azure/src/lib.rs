@@ -6,10 +6,12 @@
 
 mod call;
 mod deployment;
+mod export;
 mod spec;
 mod status;
 
 pub use call::{Body, Call, Plane};
 pub use deployment::{Deployment, Phase, Step, Wait};
+pub use export::{ExportError, ExportFormat, export};
 pub use spec::{DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, Target, WorkKind};
 pub use status::{DeploymentState, Status};

@@ -44,7 +44,7 @@ pub(super) fn to_bicep(expression: &str) -> Result<String, ExportError> {
     Ok(out)
 }
 
-/// The names and strings in an expression, or the parts of an id.
+/// The words of an expression.
 pub(super) fn parts(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c));
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()

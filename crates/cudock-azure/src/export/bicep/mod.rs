@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use self::print::{identifier, key, string, value};
 use super::arm::{self, DEPLOYMENTS};
-use super::outline::Outline;
+use super::outline::{Outline, ResourcePath};
 use super::{DELETE_BY_SCRIPT, ExportError, az, comment, header};
 use crate::deployment::Deployment;
 
@@ -176,8 +176,7 @@ fn symbols(template: &Value, resources: &[&Map<String, Value>]) -> Vec<String> {
     symbols
 }
 
-/// The symbols of the resources that a resource is created after. The template names them by id or by an expression that
-/// results in the id; either has all parts of the type and the name of one resource.
+/// The symbols of the resources that a resource is created after.
 fn dependencies<'s>(
     resource: &Map<String, Value>,
     all: &[&Map<String, Value>],
@@ -185,16 +184,22 @@ fn dependencies<'s>(
 ) -> Result<Vec<&'s str>, ExportError> {
     let mut found = Vec::new();
     for dependency in list(resource.get("dependsOn")).iter().filter_map(Value::as_str) {
-        let parts = expression::parts(dependency);
-        let is_named = |other: &Map<String, Value>| {
-            let of_type = text_of(other, "type").split('/').all(|part| parts.iter().any(|own| own.eq_ignore_ascii_case(part)));
-            of_type && expression::parts(text_of(other, "name")).iter().all(|part| parts.contains(part))
-        };
-        let symbol = all.iter().zip(symbols).find(|(other, _)| is_named(other)).map(|(_, symbol)| symbol.as_str());
+        let mut named = all.iter().zip(symbols).filter(|(other, _)| is_named(other, dependency));
         let unknown = || ExportError::unsupported(text_of(resource, "name"), format_args!("dependency {dependency}"));
-        found.push(symbol.ok_or_else(unknown)?);
+        found.push(named.next().map(|(_, symbol)| symbol.as_str()).ok_or_else(unknown)?);
     }
     Ok(found)
+}
+
+/// Whether a dependency is this resource: by its id, or by a call of `resourceId` with its type and its name.
+fn is_named(resource: &Map<String, Value>, dependency: &str) -> bool {
+    let (kind, name) = (text_of(resource, "type"), text_of(resource, "name"));
+    if let Some(path) = ResourcePath::parse(&format!("{dependency}?api-version=")) {
+        return path.is_kind(kind) && path.name().eq_ignore_ascii_case(name);
+    }
+    let parts = expression::parts(dependency);
+    let is_kind = dependency.to_ascii_lowercase().contains(&format!("'{}'", kind.to_ascii_lowercase()));
+    is_kind && expression::parts(name).iter().all(|part| parts.contains(part))
 }
 
 fn text_of<'v>(resource: &'v Map<String, Value>, name: &str) -> &'v str {
