@@ -9,6 +9,9 @@ use crate::deployment::Deployment;
 
 pub(super) const DEPLOYMENTS: &str = "Microsoft.Resources/deployments";
 const DEPLOYMENTS_VERSION: &str = "2025-04-01";
+const IN_GROUP: &str = "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#";
+const IN_SUBSCRIPTION: &str =
+    "https://schema.management.azure.com/schemas/2018-05-01/subscriptionDeploymentTemplate.json#";
 
 pub(super) fn files(
     deployment: &Deployment,
@@ -37,7 +40,7 @@ pub(super) fn template(deployment: &Deployment, outline: &Outline<'_>) -> Value 
         resources.push(with_dependency(nested, ids.last()));
         ids.push(id);
     }
-    let mut template = skeleton(resources, outline.secrets.all());
+    let mut template = skeleton(IN_SUBSCRIPTION, resources, outline.secrets.all());
     template.insert("metadata".to_owned(), metadata(deployment, about));
     Value::Object(template)
 }
@@ -47,10 +50,13 @@ pub(super) fn metadata(deployment: &Deployment, about: &str) -> Value {
     json!({"comments": header(deployment, about, DELETE_BY_SCRIPT).join(" ")})
 }
 
-fn skeleton<'n>(resources: Vec<Value>, secrets: impl Iterator<Item = &'n str>) -> Map<String, Value> {
+fn skeleton<'n>(
+    schema: &str,
+    resources: Vec<Value>,
+    secrets: impl Iterator<Item = &'n str>,
+) -> Map<String, Value> {
     let parameter = |name: &str| (name.to_owned(), json!({"type": "secureString"}));
     let parameters: Map<String, Value> = secrets.map(parameter).collect();
-    let schema = "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#";
     let mut template = Map::new();
     template.insert("$schema".to_owned(), schema.into());
     template.insert("contentVersion".to_owned(), "1.0.0.0".into());
@@ -74,7 +80,7 @@ fn nested(deployment: &Deployment, block: &[OutlineResource<'_>], group: &str) -
         with_dependency(resource_json(resource), previous.map(|previous| previous.path.id))
     });
     let secrets = secrets_of(block);
-    let template = skeleton(resources.collect(), secrets.iter().copied());
+    let template = skeleton(IN_GROUP, resources.collect(), secrets.iter().copied());
     let argument = |name: &&str| ((*name).to_owned(), json!({"value": parameter(name)}));
     let mut properties = Map::new();
     properties.insert("mode".to_owned(), "Incremental".into());

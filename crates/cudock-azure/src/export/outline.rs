@@ -134,12 +134,10 @@ impl<'d> SecretNames<'d> {
         if self.of(secret).is_some() {
             return;
         }
-        let name = identifier(&name_in_body(body.redacted(), pointer));
         let is_taken =
             |name: &str| RESERVED.contains(&name) || self.all().any(|other| other.eq_ignore_ascii_case(name));
-        let numbered = (2..).map(|number| format!("{name}_{number}"));
-        let free = std::iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name));
-        self.0.extend(free.map(|name| (secret, name)));
+        let name = first_free(&identifier(&name_in_body(body.redacted(), pointer)), |name| !is_taken(name));
+        self.0.push((secret, name));
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {
@@ -165,11 +163,19 @@ impl<'d> SecretNames<'d> {
     }
 }
 
-/// What a body calls the value at a pointer: the name beside it, or its key.
+/// What a body calls the value at a pointer: the name beside it, or its key. The value of a template's parameter is named
+/// after the parameter.
 fn name_in_body(body: &Value, pointer: &str) -> String {
+    let pointer = pointer.strip_suffix("/value").filter(|outer| outer.contains("/parameters/")).unwrap_or(pointer);
     let (parent, key) = pointer.rsplit_once('/').unwrap_or_default();
     let name = body.pointer(parent).and_then(|parent| parent.get("name")).and_then(Value::as_str);
     name.map_or_else(|| key.replace("~1", "/").replace("~0", "~"), str::to_owned)
+}
+
+/// A name, with a number if it is not free.
+pub(super) fn first_free(name: &str, is_free: impl Fn(&str) -> bool) -> String {
+    let numbered = (2..10_000).map(|number| format!("{name}_{number}"));
+    std::iter::once(name.to_owned()).chain(numbered).find(|name| is_free(name)).unwrap_or_default()
 }
 
 /// A name for all of the languages.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use self::print::{identifier, key, string, value};
 use super::arm::{self, DEPLOYMENTS};
-use super::outline::{Outline, ResourcePath};
+use super::outline::{Outline, ResourcePath, first_free};
 use super::{DELETE_BY_SCRIPT, ExportError, az, comment, header};
 use crate::deployment::Deployment;
 
@@ -22,8 +22,8 @@ pub(super) fn files(
     let about = "Create: az deployment sub create --location REGION --template-file main.bicep";
     let header = comment("//", &header(deployment, about, DELETE_BY_SCRIPT));
     let template = arm::template(deployment, outline);
-    let mut modules = Modules { header, files: Vec::new() };
-    modules.add("main.bicep", &template, Scope::Subscription)?;
+    let mut modules = Modules { header, names: vec!["main".to_owned()], files: Vec::new() };
+    modules.add("main", &template, Scope::Subscription)?;
     let mut files = modules.files;
     // The file to deploy comes first.
     files.reverse();
@@ -39,6 +39,8 @@ enum Scope {
 
 struct Modules {
     header: String,
+    /// Of files, without the extension.
+    names: Vec<String>,
     files: Vec<(String, String)>,
 }
 
@@ -66,7 +68,7 @@ impl Modules {
             let result = value(output.get("value").unwrap_or(&Value::Null), 0)?;
             let _ = write!(text, "\noutput {name} {kind} = {result}\n");
         }
-        self.files.push((name.to_owned(), text));
+        self.files.push((format!("{name}.bicep"), text));
         Ok(())
     }
 
@@ -80,7 +82,8 @@ impl Modules {
         dependencies: &[&str],
     ) -> Result<(), ExportError> {
         let name = text_of(resource, "name");
-        let file = format!("{}.bicep", identifier(if name.starts_with('[') { symbol } else { name }));
+        let file = first_free(&identifier(name), |free| !self.names.iter().any(|taken| taken == free));
+        self.names.push(file.clone());
         let group = resource.get("resourceGroup");
         let properties = resource.get("properties");
         let is_inner = properties.and_then(|properties| properties.pointer("/expressionEvaluationOptions/scope"))
@@ -88,7 +91,7 @@ impl Modules {
         if !is_inner {
             return Err(ExportError::unsupported(name, "a nested template with the scope of the outer one"));
         }
-        let _ = write!(text, "\nmodule {symbol} {} = {{\n", string(&file));
+        let _ = write!(text, "\nmodule {symbol} {} = {{\n", string(&format!("{file}.bicep")));
         let _ = writeln!(text, "  name: {}", value(&Value::from(name), 1)?);
         if let Some(group) = group {
             let _ = writeln!(text, "  scope: resourceGroup({})", value(group, 1)?);
@@ -141,10 +144,18 @@ fn print_resource(
     resource: &Map<String, Value>,
     dependencies: &[&str],
 ) -> Result<(), ExportError> {
-    let kind = format!("{}@{}", text_of(resource, "type"), text_of(resource, "apiVersion"));
+    let version = text_of(resource, "apiVersion");
+    if let Some((kind, name)) = text_of(resource, "scope").rsplit_once('/') {
+        // Only its id is used, which is the same in all versions.
+        let (kind, name) = (string(&format!("{kind}@{version}")), string(name));
+        let _ = write!(text, "\nresource {symbol}Scope {kind} existing = {{\n  name: {name}\n}}\n");
+    }
+    let kind = format!("{}@{version}", text_of(resource, "type"));
     let _ = write!(text, "\nresource {symbol} {} = {{\n", string(&kind));
     for (name, member) in resource {
-        if !["type", "apiVersion", "dependsOn"].contains(&name.as_str()) {
+        if name == "scope" {
+            let _ = writeln!(text, "  scope: {symbol}Scope");
+        } else if !["type", "apiVersion", "dependsOn"].contains(&name.as_str()) {
             let _ = writeln!(text, "  {}: {}", key(name), value(member, 1)?);
         }
     }
@@ -167,9 +178,7 @@ fn symbols(template: &Value, resources: &[&Map<String, Value>]) -> Vec<String> {
     let mut symbols = Vec::with_capacity(resources.len());
     for resource in resources {
         let kind = text_of(resource, "type").rsplit('/').next().unwrap_or_default();
-        let numbered = (2..).map(|number| format!("{kind}{number}"));
-        let free = std::iter::once(kind.to_owned()).chain(numbered).find(|symbol| !taken.contains(symbol));
-        let symbol = free.unwrap_or_default();
+        let symbol = first_free(kind, |symbol| !taken.iter().any(|taken| taken == symbol));
         taken.push(symbol.clone());
         symbols.push(symbol);
     }
@@ -195,7 +204,10 @@ fn dependencies<'s>(
 fn is_named(resource: &Map<String, Value>, dependency: &str) -> bool {
     let (kind, name) = (text_of(resource, "type"), text_of(resource, "name"));
     if let Some(path) = ResourcePath::parse(&format!("{dependency}?api-version=")) {
-        return path.is_kind(kind) && path.name().eq_ignore_ascii_case(name);
+        // Deployments to several groups may have the same name.
+        let group = resource.get("resourceGroup").and_then(Value::as_str);
+        let is_in_group = group.is_none_or(|group| path.group.is_some_and(|own| own.eq_ignore_ascii_case(group)));
+        return path.is_kind(kind) && path.name().eq_ignore_ascii_case(name) && is_in_group;
     }
     let parts = expression::parts(dependency);
     let is_kind = dependency.to_ascii_lowercase().contains(&format!("'{}'", kind.to_ascii_lowercase()));
