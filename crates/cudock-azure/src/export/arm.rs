@@ -40,7 +40,7 @@ pub(super) fn template(deployment: &Deployment, outline: &Outline<'_>) -> Value 
         resources.push(with_dependency(nested, ids.last()));
         ids.push(id);
     }
-    let mut template = skeleton(IN_SUBSCRIPTION, resources, outline.secrets.all());
+    let mut template = skeleton(IN_SUBSCRIPTION, resources, secrets_of(&outline.resources).into_iter());
     template.insert("metadata".to_owned(), metadata(deployment, about));
     Value::Object(template)
 }
@@ -99,7 +99,8 @@ fn nested(deployment: &Deployment, block: &[OutlineResource<'_>], group: &str) -
     (id, nested)
 }
 
-fn secrets_of<'b>(block: &'b [OutlineResource<'_>]) -> Vec<&'b str> {
+/// The names of the secrets that resources need.
+pub(super) fn secrets_of<'b>(block: &'b [OutlineResource<'_>]) -> Vec<&'b str> {
     let mut names: Vec<&str> = block.iter().flat_map(|resource| resource.body.secrets()).collect();
     names.sort_unstable();
     names.dedup();

@@ -140,7 +140,7 @@ impl<'d> SecretNames<'d> {
         self.0.push((secret, name));
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &str> {
+    fn all(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(_, name)| name.as_str())
     }
 

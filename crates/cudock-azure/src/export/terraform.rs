@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::arm::DEPLOYMENTS;
+use super::arm::{self, DEPLOYMENTS};
 use super::body_value::BodyValue;
 use super::outline::{Outline, OutlineResource};
 use super::{ExportError, az, comment, header};
@@ -22,7 +22,7 @@ pub(super) fn files(
         "\nterraform {{\n  required_version = \">= 1.5.0\"\n  required_providers {{\n    azapi = {{\n      \
          source  = \"Azure/azapi\"\n      version = \"{AZAPI_VERSION}\"\n    }}\n  }}\n}}\n\nprovider \"azapi\" {{}}\n"
     );
-    for secret in outline.secrets.all() {
+    for secret in arm::secrets_of(&outline.resources) {
         let _ = write!(text, "\nvariable \"{secret}\" {{\n  type      = string\n  sensitive = true\n}}\n");
     }
     let mut previous: Option<String> = None;
