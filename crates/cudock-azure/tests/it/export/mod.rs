@@ -8,7 +8,10 @@ mod reader;
 mod template;
 mod terraform;
 
-use cudock_azure::{Deployment, ExportFormat, Target, deployment, export};
+use std::collections::BTreeMap;
+
+use cudock_azure::{Body, Deployment, ExportFormat, Plane, Target, deployment, export};
+use serde_json::Value;
 
 use self::jobs::SECRETS;
 
@@ -26,6 +29,63 @@ fn exported(deployment: &Deployment, format: ExportFormat) -> Vec<(String, Strin
 fn file<'f>(files: &'f [(String, String)], name: &str) -> &'f str {
     let found = files.iter().find(|(own, _)| own == name);
     found.map(|(_, text)| text.as_str()).unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// Compares what was written with the bodies of requests.
+struct Comparison {
+    /// The name of the secret that a value stands for.
+    name_of: fn(&Value) -> Option<String>,
+    /// What the names stand for, as far as known.
+    secrets: BTreeMap<String, String>,
+}
+
+impl Comparison {
+    fn new(name_of: fn(&Value) -> Option<String>) -> Self {
+        Self { name_of, secrets: BTreeMap::new() }
+    }
+
+    /// Asserts that both are the same, with names exactly in the places of secrets, and each for one secret.
+    fn assert_same(&mut self, written: &Value, body: &Body, context: &str) {
+        self.compare(written, body.redacted(), &body.expose(), context);
+    }
+
+    fn compare(&mut self, written: &Value, redacted: &Value, exposed: &Value, context: &str) {
+        if redacted != exposed && exposed.is_string() {
+            let name = (self.name_of)(written).unwrap_or_else(|| panic!("{context}: a secret as {written}"));
+            let secret = exposed.as_str().unwrap().to_owned();
+            assert_eq!(self.secrets.entry(name).or_insert_with(|| secret.clone()), &secret, "{context}");
+            return;
+        }
+        match (written, redacted) {
+            (Value::Object(own), Value::Object(members)) => {
+                assert!(own.keys().eq(members.keys()), "{context}: {own:#?}\n{members:#?}");
+                for (key, member) in members {
+                    self.compare(&own[key], member, &exposed[key], &format!("{context}/{key}"));
+                }
+            }
+            (Value::Array(own), Value::Array(items)) => {
+                assert_eq!(own.len(), items.len(), "{context}");
+                for (at, item) in items.iter().enumerate() {
+                    self.compare(&own[at], item, &exposed[at], &format!("{context}/{at}"));
+                }
+            }
+            _ => assert_eq!(written, redacted, "{context}"),
+        }
+    }
+}
+
+/// The requests that a template replaces: those before the first that is not a resource. By id, with the api-version.
+fn requests(deployment: &Deployment) -> BTreeMap<String, (&str, &Body)> {
+    let mut requests = BTreeMap::new();
+    for step in &deployment.steps {
+        let (id, version) = step.call.path.split_once("?api-version=").unwrap();
+        let is_resource = step.call.method.as_str() == "PUT" && step.call.plane == Plane::ResourceManager;
+        if !is_resource || requests.contains_key(&id.to_lowercase()) {
+            break;
+        }
+        requests.insert(id.to_lowercase(), (version, step.call.body.as_ref().unwrap()));
+    }
+    requests
 }
 
 #[test]

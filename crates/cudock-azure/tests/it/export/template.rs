@@ -1,14 +1,11 @@
 //! ARM templates: the resources in them are the bodies of the requests.
 
-use std::collections::BTreeMap;
-
-use cudock_azure::{Deployment, ExportFormat};
+use cudock_azure::ExportFormat;
 use serde_json::{Map, Value, json};
 
-use super::{SECRETS, deployments, exported, file};
+use super::{Comparison, deployments, exported, file, requests};
 
-/// The resources of an exported template by id: those of the subscription, and those in its deployments to groups. Literals
-/// are unescaped and parameters replaced.
+/// The resources of an exported template by id: those of the subscription, and those in its deployments to groups.
 fn resources(template: &Value) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     for resource in template["resources"].as_array().unwrap() {
@@ -33,13 +30,13 @@ fn id(group: Option<&str>, resource: &Value) -> String {
     format!("{subscription}{group}/providers/{}{pairs}", kinds[0]).to_lowercase()
 }
 
+/// Unescapes literals. The template of a deployment among the requests has expressions of its own.
 fn evaluated(value: &Value) -> Value {
     match value {
-        Value::String(text) => Value::from(text_of(text)),
+        Value::String(text) if text.starts_with("[[") && text.ends_with(']') => Value::from(&text[1..]),
         Value::Array(items) => items.iter().map(evaluated).collect(),
         Value::Object(members) => {
             let member = |(key, member): (&String, &Value)| {
-                // The template of the first request has expressions of its own.
                 (key.clone(), if key == "template" { member.clone() } else { evaluated(member) })
             };
             Value::Object(members.iter().map(member).collect::<Map<_, _>>())
@@ -48,31 +45,8 @@ fn evaluated(value: &Value) -> Value {
     }
 }
 
-fn text_of(text: &str) -> String {
-    let Some(inner) = text.strip_prefix('[').filter(|inner| inner.ends_with(']')) else {
-        return text.to_owned();
-    };
-    if inner.starts_with('[') {
-        return inner.to_owned();
-    }
-    let name = inner.strip_prefix("parameters('").and_then(|rest| rest.strip_suffix("')]"));
-    let secret = name.and_then(|name| SECRETS.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)));
-    secret.map_or_else(|| text.to_owned(), |(_, secret)| (*secret).to_owned())
-}
-
-/// The requests that a template replaces: those before the first that is not a resource.
-pub(super) fn requests(deployment: &Deployment) -> BTreeMap<String, (String, Value)> {
-    let mut requests = BTreeMap::new();
-    for step in &deployment.steps {
-        let (id, version) = step.call.path.split_once("?api-version=").unwrap();
-        let is_first = !requests.contains_key(&id.to_lowercase());
-        if step.call.method.as_str() != "PUT" || step.call.plane != cudock_azure::Plane::ResourceManager || !is_first {
-            break;
-        }
-        let body = step.call.body.as_ref().unwrap().expose();
-        requests.insert(id.to_lowercase(), (version.to_owned(), body));
-    }
-    requests
+fn parameter(value: &Value) -> Option<String> {
+    value.as_str()?.strip_prefix("[parameters('")?.strip_suffix("')]").map(str::to_owned)
 }
 
 #[test]
@@ -83,10 +57,11 @@ fn a_template_has_the_bodies_of_the_requests() {
         let requests = requests(&deployment);
         let resources = resources(&template);
         assert!(!requests.is_empty() && resources.len() == requests.len(), "{name}: {resources:#?}");
+        let mut comparison = Comparison::new(parameter);
         for (id, body) in resources {
             let (version, expected) = requests.get(&id).unwrap_or_else(|| panic!("{name}: no request for {id}"));
             let mut body = body.as_object().unwrap().clone();
-            assert_eq!(body.remove("apiVersion").unwrap(), version.as_str(), "{name}: {id}");
+            assert_eq!(body.remove("apiVersion").unwrap(), *version, "{name}: {id}");
             for key in ["type", "name", "dependsOn"] {
                 body.remove(key);
             }
@@ -95,8 +70,10 @@ fn a_template_has_the_bodies_of_the_requests() {
             {
                 assert_eq!(properties.remove("expressionEvaluationOptions").unwrap(), json!({"scope": "inner"}));
             }
-            assert_eq!(&Value::Object(body), expected, "{name}: {id}");
+            comparison.assert_same(&Value::Object(body), expected, &format!("{name}: {id}"));
         }
+        let declared = template["parameters"].as_object().into_iter().flat_map(Map::keys);
+        assert!(declared.eq(comparison.secrets.keys()), "{name}");
         let has_rest = deployment.steps.len() > requests.len();
         assert_eq!(files.iter().any(|(file, _)| file == "finish.sh"), has_rest, "{name}");
     }

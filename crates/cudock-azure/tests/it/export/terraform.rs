@@ -4,23 +4,10 @@ use cudock_azure::ExportFormat;
 use serde_json::{Map, Value, json};
 
 use super::reader::{Declaration, Language, read};
-use super::{SECRETS, deployments, exported, file, template};
+use super::{Comparison, deployments, exported, file, requests};
 
-/// Puts secrets in the places of their variables.
-fn evaluated(value: &Value) -> Value {
-    match value {
-        Value::Array(items) => items.iter().map(evaluated).collect(),
-        Value::Object(members) => {
-            let name = members.get("$").and_then(Value::as_str).and_then(|name| name.strip_prefix("var."));
-            let secret = SECRETS.iter().find(|(own, _)| name.is_some_and(|name| own.eq_ignore_ascii_case(name)));
-            let member = |(key, member): (&String, &Value)| (key.clone(), evaluated(member));
-            secret.map_or_else(
-                || Value::Object(members.iter().map(member).collect::<Map<_, _>>()),
-                |(_, secret)| Value::from(*secret),
-            )
-        }
-        other => other.clone(),
-    }
+fn variable(value: &Value) -> Option<String> {
+    value["$"].as_str()?.strip_prefix("var.").map(str::to_owned)
 }
 
 fn resources(declarations: &[Declaration]) -> Vec<(&str, &Value)> {
@@ -39,8 +26,9 @@ fn terraform_has_the_bodies_of_the_requests() {
         let (groups, resources): (Vec<_>, Vec<_>) =
             resources.into_iter().partition(|(_, value)| value["type"].as_str().unwrap().contains("/resourceGroups@"));
         assert_eq!(groups.len(), 2, "{name}");
-        let requests = template::requests(&deployment);
+        let requests = requests(&deployment);
         assert_eq!(resources.len(), requests.len(), "{name}");
+        let mut comparison = Comparison::new(variable);
         for (label, resource) in resources {
             let (kind, version) = resource["type"].as_str().unwrap().split_once('@').unwrap();
             let parent = resource["parent_id"].as_str().unwrap();
@@ -50,8 +38,8 @@ fn terraform_has_the_bodies_of_the_requests() {
             let id = if is_top { format!("{parent}/providers/{kind}/{own}") } else { format!("{parent}/{last}/{own}") };
             let request = requests.get(&id.to_lowercase());
             let (request_version, expected) = request.unwrap_or_else(|| panic!("{name}: no request for {id}"));
-            assert_eq!(version, request_version, "{name}: {id}");
-            let mut body = evaluated(&resource["body"]);
+            assert_eq!(version, *request_version, "{name}: {id}");
+            let mut body = resource["body"].clone();
             for key in ["location", "tags"] {
                 if let Some(value) = resource.get(key) {
                     body[key] = value.clone();
@@ -66,8 +54,12 @@ fn terraform_has_the_bodies_of_the_requests() {
                     body["identity"]["userAssignedIdentities"] = Value::Object(ids);
                 }
             }
-            assert_eq!(&body, expected, "{name}: {label}");
+            comparison.assert_same(&body, expected, &format!("{name}: {label}"));
         }
+        let variables = declarations.iter().filter(|declaration| declaration.words[0] == "variable");
+        let mut variables: Vec<&String> = variables.map(|variable| &variable.words[1]).collect();
+        variables.sort();
+        assert!(variables.into_iter().eq(comparison.secrets.keys()), "{name}");
     }
 }
 
