@@ -1,0 +1,248 @@
+"""The jobs of `crates/cudock-azure/tests/it/export/jobs.rs`, created with Azure's official Python clients.
+
+Everything here is written as a user of these clients would write it, from the description of the job and not from cudock's
+requests. Each function takes the recorder and sends its requests there.
+"""
+
+import datetime
+
+from azure.core.credentials import AccessToken, AzureNamedKeyCredential
+
+SUBSCRIPTION = "00000000-0000-0000-0000-000000000001"
+RUN = "0123456789ab"
+GROUP = f"cudock-{RUN}"
+REGION = "westeurope"
+IMAGE = "registry.example.com/digits:1"
+COMMAND = ["python", "train.py", "--note", "it's ${HOME}"]
+PLAIN = ("EPOCHS", "3")
+SECRET = ("HF_TOKEN", 'hf "token" it\'s')
+REGISTRY = ("registry.example.com", "puller", "pass-word")
+SIZE = "Standard_NC4as_T4_v3"
+TIME_LIMIT = datetime.timedelta(hours=1)
+TAGS = {
+    "cudock-run": RUN,
+    "cudock-name": "digits",
+    "cudock-owner": "ada@example.com",
+    "cudock-delete-after": "2026-11-18T02:00:00Z",
+}
+
+
+class Credential:
+    """Signs in as anybody."""
+
+    def get_token(self, *_, **__):
+        return AccessToken("recorded", 4102444800)
+
+    def get_token_info(self, *_, **__):
+        from azure.core.credentials import AccessTokenInfo
+
+        return AccessTokenInfo("recorded", 4102444800)
+
+
+def management(client, recorder):
+    return client(
+        Credential(),
+        SUBSCRIPTION,
+        base_url=recorder.url,
+        credential_scopes=[f"{recorder.url}/.default"],
+        polling_interval=0,
+    )
+
+
+def aci(recorder):
+    from azure.mgmt.containerinstance import ContainerInstanceManagementClient, models
+
+    client = management(ContainerInstanceManagementClient, recorder)
+    container = models.Container(
+        name="main",
+        image=IMAGE,
+        command=COMMAND,
+        environment_variables=[
+            models.EnvironmentVariable(name=PLAIN[0], value=PLAIN[1]),
+            models.EnvironmentVariable(name=SECRET[0], secure_value=SECRET[1]),
+        ],
+        resources=models.ResourceRequirements(requests=models.ResourceRequests(cpu=2, memory_in_gb=4)),
+    )
+    server, username, password = REGISTRY
+    group = models.ContainerGroup(
+        location=REGION,
+        tags=TAGS,
+        os_type="Linux",
+        restart_policy="OnFailure",
+        containers=[container],
+        image_registry_credentials=[
+            models.ImageRegistryCredential(server=server, username=username, password=password)
+        ],
+    )
+    client.container_groups.begin_create_or_update(GROUP, "main", group).result()
+
+
+def batch(recorder):
+    from azure.batch import BatchClient, models
+    from azure.mgmt.batch import BatchManagementClient
+    from azure.mgmt.batch import models as management_models
+
+    account = f"cudock{RUN}"
+    parameters = management_models.BatchAccountCreateParameters(
+        location=REGION,
+        tags=TAGS,
+        pool_allocation_mode="BatchService",
+        allowed_authentication_modes=["AAD"],
+    )
+    management(BatchManagementClient, recorder).batch_account.begin_create(GROUP, account, parameters).result()
+
+    client = BatchClient(recorder.url, AzureNamedKeyCredential(account, "a2V5"))
+    metadata = [models.BatchMetadataItem(name=name, value=value) for name, value in TAGS.items()]
+    server, username, password = REGISTRY
+    machines = models.VirtualMachineConfiguration(
+        image_reference=models.BatchVmImageReference(
+            publisher="microsoft-dsvm", offer="ubuntu-hpc", sku="2204", version="latest"
+        ),
+        node_agent_sku_id="batch.node.ubuntu 22.04",
+        container_configuration=models.BatchContainerConfiguration(
+            type="dockerCompatible",
+            container_image_names=[IMAGE],
+            container_registries=[
+                models.ContainerRegistryReference(registry_server=server, username=username, password=password)
+            ],
+        ),
+        os_disk=models.BatchOsDisk(disk_size_gb=256),
+    )
+    pool = models.BatchPoolSpecification(
+        vm_size=SIZE,
+        virtual_machine_configuration=machines,
+        target_dedicated_nodes=1,
+        target_low_priority_nodes=0,
+        resize_timeout=datetime.timedelta(minutes=15),
+        enable_inter_node_communication=False,
+        task_slots_per_node=1,
+        metadata=metadata,
+    )
+    client.create_job(
+        models.BatchJobCreateOptions(
+            id=GROUP,
+            display_name="digits",
+            max_parallel_tasks=2,
+            # Two items one after the other, each tried twice, and an hour for the start.
+            constraints=models.BatchJobConstraints(
+                max_wall_clock_time=4 * TIME_LIMIT + datetime.timedelta(hours=1), max_task_retry_count=1
+            ),
+            pool_info=models.BatchPoolInfo(
+                auto_pool_specification=models.BatchAutoPoolSpecification(
+                    auto_pool_id_prefix="cudock", pool_lifetime_option="job", keep_alive=False, pool=pool
+                )
+            ),
+            metadata=metadata,
+        )
+    )
+    arguments = "train.py --note 'it'\\''s ${HOME}'"
+    tasks = [
+        models.BatchTaskCreateOptions(
+            id=f"item-{index}",
+            command_line=f"{arguments} {item}",
+            container_settings=models.BatchTaskContainerSettings(
+                image_name=IMAGE, container_run_options="--rm --shm-size=8g --entrypoint python"
+            ),
+            environment_settings=[
+                models.EnvironmentSetting(name=PLAIN[0], value=PLAIN[1]),
+                models.EnvironmentSetting(name=SECRET[0], value=SECRET[1]),
+            ],
+            constraints=models.BatchTaskConstraints(max_wall_clock_time=TIME_LIMIT, max_task_retry_count=1),
+        )
+        for index, item in enumerate(["a.csv", "'it'\\''s [b].csv'"])
+    ]
+    client.create_task_collection(GROUP, models.BatchTaskGroup(values_property=tasks))
+    client.update_job(GROUP, models.BatchJobUpdateOptions(on_all_tasks_complete="terminatejob"))
+
+
+def container_apps_environment(client, models):
+    environment = models.ManagedEnvironment(
+        location=REGION,
+        tags=TAGS,
+        workload_profiles=[
+            models.WorkloadProfile(name="Consumption", workload_profile_type="Consumption"),
+            models.WorkloadProfile(name="gpu", workload_profile_type="Consumption-GPU-NC8as-T4"),
+        ],
+    )
+    created = client.managed_environments.begin_create_or_update(GROUP, "main", environment).result()
+    return created.id
+
+
+def container_apps_container(models, probes):
+    return models.Container(
+        name="main",
+        image=IMAGE,
+        command=COMMAND[:1],
+        args=COMMAND[1:],
+        env=[
+            models.EnvironmentVar(name=PLAIN[0], value=PLAIN[1]),
+            models.EnvironmentVar(name=SECRET[0], secret_ref="variable-1"),
+        ],
+        resources=models.ContainerResources(cpu=2, memory="4Gi"),
+        probes=probes,
+    )
+
+
+def container_apps_access(models):
+    server, username, password = REGISTRY
+    return {
+        "secrets": [
+            models.Secret(name="variable-1", value=SECRET[1]),
+            models.Secret(name="registry-password", value=password),
+        ],
+        "registries": [
+            models.RegistryCredentials(server=server, username=username, password_secret_ref="registry-password")
+        ],
+    }
+
+
+def container_app(recorder):
+    from azure.mgmt.appcontainers import ContainerAppsAPIClient, models
+
+    client = management(ContainerAppsAPIClient, recorder)
+    probe = models.ContainerAppProbe(
+        type="Readiness",
+        http_get=models.ContainerAppProbeHttpGet(path="/v2/health/ready", port=8000),
+        period_seconds=5,
+        failure_threshold=48,
+    )
+    app = models.ContainerApp(
+        location=REGION,
+        tags=TAGS,
+        environment_id=container_apps_environment(client, models),
+        workload_profile_name="gpu",
+        configuration=models.Configuration(
+            active_revisions_mode="Single",
+            ingress=models.Ingress(external=True, target_port=8000, transport="auto", allow_insecure=False),
+            **container_apps_access(models),
+        ),
+        template=models.Template(
+            containers=[container_apps_container(models, [probe])],
+            scale=models.Scale(min_replicas=1, max_replicas=1),
+        ),
+    )
+    client.container_apps.begin_create_or_update(GROUP, "main", app).result()
+
+
+def container_job(recorder):
+    from azure.mgmt.appcontainers import ContainerAppsAPIClient, models
+
+    client = management(ContainerAppsAPIClient, recorder)
+    job = models.Job(
+        location=REGION,
+        tags=TAGS,
+        environment_id=container_apps_environment(client, models),
+        workload_profile_name="gpu",
+        configuration=models.JobConfiguration(
+            trigger_type="Manual",
+            replica_timeout=3600,
+            replica_retry_limit=1,
+            manual_trigger_config=models.JobConfigurationManualTriggerConfig(
+                parallelism=1, replica_completion_count=1
+            ),
+            **container_apps_access(models),
+        ),
+        template=models.JobTemplate(containers=[container_apps_container(models, None)]),
+    )
+    client.jobs.begin_create_or_update(GROUP, "main", job).result()
+    client.jobs.begin_start(GROUP, "main").result()
