@@ -211,19 +211,99 @@ impl JobRequest {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ClusterRequest {
+    location: String,
+    #[serde(default)]
+    tags: Texts,
+    identity: Option<IdentityRequest>,
+    properties: ClusterCompute,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ClusterCompute {
+    compute_type: String,
+    properties: ClusterProperties,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ClusterProperties {
+    vm_size: String,
+    vm_priority: String,
+    #[serde(rename = "osType")]
+    _os_type: String,
+    scale_settings: ClusterScale,
+    remote_login_port_public_access: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ClusterScale {
+    min_node_count: u32,
+    max_node_count: u32,
+    node_idle_time_before_scale_down: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct ClusterFile {
+    #[serde(rename = "$schema")]
+    schema: String,
+    name: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    location: String,
+    size: String,
+    tier: String,
+    min_instances: u32,
+    max_instances: u32,
+    /// Seconds.
+    idle_time_before_scale_down: u64,
+    ssh_public_access_enabled: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<IdentityFile>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    tags: Texts,
+}
+
+impl ClusterRequest {
+    pub(super) fn into_file(self, path: &ResourcePath<'_>) -> Result<ClusterFile, String> {
+        let ClusterCompute { compute_type, properties } = self.properties;
+        if compute_type != "AmlCompute" {
+            return Err(format!("compute of type {compute_type}"));
+        }
+        let scale = properties.scale_settings;
+        Ok(ClusterFile {
+            schema: schema("amlCompute"),
+            name: path.names.last().copied().unwrap_or_default().to_owned(),
+            kind: "amlcompute",
+            location: self.location,
+            size: properties.vm_size,
+            tier: snake_case(&properties.vm_priority),
+            min_instances: scale.min_node_count,
+            max_instances: scale.max_node_count,
+            idle_time_before_scale_down: milliseconds(&scale.node_idle_time_before_scale_down)? / 1000,
+            ssh_public_access_enabled: properties.remote_login_port_public_access == "Enabled",
+            identity: self.identity.map(IdentityRequest::into_file),
+            tags: self.tags,
+        })
+    }
+}
+
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct EndpointRequest {
     location: String,
     #[serde(default)]
     tags: Texts,
-    identity: Option<EndpointIdentity>,
+    identity: Option<IdentityRequest>,
     properties: EndpointProperties,
-    kind: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct EndpointIdentity {
+struct IdentityRequest {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
@@ -270,6 +350,16 @@ struct IdentityReference {
     resource_id: String,
 }
 
+impl IdentityRequest {
+    fn into_file(self) -> IdentityFile {
+        let ids = self.user_assigned_identities.into_keys();
+        IdentityFile {
+            kind: snake_case(&self.kind),
+            user_assigned_identities: ids.map(|resource_id| IdentityReference { resource_id }).collect(),
+        }
+    }
+}
+
 impl EndpointRequest {
     /// The percentage of requests for each deployment, as `az ml` expects it.
     pub(super) fn traffic(&self) -> String {
@@ -278,16 +368,6 @@ impl EndpointRequest {
     }
 
     pub(super) fn into_file(self, path: &ResourcePath<'_>) -> EndpointFile {
-        let identity = self.identity.map(|identity| IdentityFile {
-            kind: snake_case(&identity.kind),
-            user_assigned_identities: identity
-                .user_assigned_identities
-                .into_keys()
-                .map(|resource_id| IdentityReference { resource_id })
-                .collect(),
-        });
-        // The kind of such an endpoint is always the same.
-        let _ = self.kind;
         EndpointFile {
             schema: schema("managedOnlineEndpoint"),
             name: path.names.last().copied().unwrap_or_default().to_owned(),
@@ -295,7 +375,7 @@ impl EndpointRequest {
             location: self.location,
             auth_mode: snake_case(&self.properties.auth_mode),
             public_network_access: self.properties.public_network_access.map(|access| access.to_lowercase()),
-            identity,
+            identity: self.identity.map(IdentityRequest::into_file),
             tags: self.tags,
         }
     }

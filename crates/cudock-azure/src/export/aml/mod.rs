@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use self::files::{EndpointRequest, EnvironmentRequest, JobRequest, OnlineDeploymentRequest};
+use self::files::{ClusterRequest, EndpointRequest, EnvironmentRequest, JobRequest, OnlineDeploymentRequest};
 use super::az::{Script, variable};
 use super::body_value::BodyValue;
 use super::outline::{Outline, ResourcePath};
@@ -58,7 +58,12 @@ impl AmlWriter<'_> {
             "/jobs" => {
                 let file = read::<JobRequest>(step, &body)?.into_file(path);
                 let file = file.map_err(|reason| ExportError::unsupported(&step.id, reason))?;
-                self.add(path, "job", "job.yml", &file, &body)
+                self.add(path, "job", &format!("{}.yml", step.id), &file, &body)
+            }
+            "/computes" => {
+                let file = read::<ClusterRequest>(step, &body)?.into_file(path);
+                let file = file.map_err(|reason| ExportError::unsupported(&step.id, reason))?;
+                self.add(path, "compute", "compute.yml", &file, &body)
             }
             "/onlineEndpoints" if is_repeated => {
                 let traffic = read::<EndpointRequest>(step, &body)?.traffic();

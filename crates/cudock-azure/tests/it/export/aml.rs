@@ -8,9 +8,12 @@ use serde_json::{Value, json};
 
 use super::{deployments, exported};
 
-const SCHEMAS: [(&str, &str); 4] = [
+const SCHEMAS: [(&str, &str); 7] = [
     ("environment.yml", "environment"),
+    ("compute.yml", "amlCompute"),
     ("job.yml", "commandJob"),
+    ("job-0.yml", "commandJob"),
+    ("job-1.yml", "commandJob"),
     ("endpoint.yml", "managedOnlineEndpoint"),
     ("deployment.yml", "managedOnlineDeployment"),
 ];

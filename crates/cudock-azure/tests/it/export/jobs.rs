@@ -8,7 +8,7 @@ use cudock_base::{Secret, Timestamp, Usd};
 /// None of them may be in a file.
 pub(crate) const SECRETS: [(&str, &str); 2] = [("HF_TOKEN", "hf \"token\" it's"), ("PASSWORD", "pass-word")];
 
-pub(crate) fn jobs() -> [(&'static str, DeploymentSpec); 8] {
+pub(crate) fn jobs() -> [(&'static str, DeploymentSpec); 9] {
     let job = |items: &[&str]| WorkKind::Job {
         items: items.iter().map(|item| vec![(*item).to_owned()]).collect(),
         concurrent: 2,
@@ -16,6 +16,7 @@ pub(crate) fn jobs() -> [(&'static str, DeploymentSpec); 8] {
         retries: 1,
     };
     let serve = || WorkKind::Serve { port: 8000, ready_path: Some("/v2/health/ready".to_owned()), is_public: true };
+    let nodes = WorkKind::MultiNode { nodes: 2, processes_per_node: 1, time_limit: Duration::from_secs(7200) };
     let t4 = Some("Standard_NC4as_T4_v3");
     [
         ("aci", spec(Target::Aci, None, 0, job(&[]))),
@@ -24,16 +25,10 @@ pub(crate) fn jobs() -> [(&'static str, DeploymentSpec); 8] {
         ("container-job", spec(Target::ContainerApps, Some("Consumption-GPU-NC8as-T4"), 1, job(&[]))),
         ("vm", spec(Target::Vm, t4, 1, serve())),
         ("ml-job", spec(Target::Ml, t4, 1, job(&[]))),
-        ("ml-endpoint", spec(Target::Ml, t4, 1, serve())),
-        (
-            "ml-nodes",
-            spec(
-                Target::Ml,
-                t4,
-                1,
-                WorkKind::MultiNode { nodes: 2, processes_per_node: 1, time_limit: Duration::from_secs(7200) },
-            ),
-        ),
+        ("ml-items", spec(Target::Ml, t4, 1, job(&["a.csv", "it's [b].csv"]))),
+        // It runs the image's own program.
+        ("ml-endpoint", DeploymentSpec { command: Vec::new(), ..spec(Target::Ml, t4, 1, serve()) }),
+        ("ml-nodes", DeploymentSpec { instances: 2, ..spec(Target::Ml, t4, 1, nodes) }),
     ]
 }
 
