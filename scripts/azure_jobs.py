@@ -246,3 +246,79 @@ def container_job(recorder):
     )
     client.jobs.begin_create_or_update(GROUP, "main", job).result()
     client.jobs.begin_start(GROUP, "main").result()
+
+
+def ml_client(recorder):
+    from azure.ai.ml import MLClient
+
+    return MLClient(Credential(), SUBSCRIPTION, "team", "lab", enable_telemetry=False)
+
+
+def ml_environment(client, **options):
+    from azure.ai.ml.entities import Environment
+
+    environment = Environment(name=GROUP, version="1", image=IMAGE, os_type="Linux", tags=TAGS, **options)
+    client.environments.create_or_update(environment)
+    return f"azureml:{GROUP}:1"
+
+
+def ml_job(recorder):
+    from azure.ai.ml import command
+
+    client = ml_client(recorder)
+    job = command(
+        name=GROUP,
+        command="python train.py --note 'it'\\''s ${HOME}'",
+        display_name="digits",
+        experiment_name="cudock",
+        environment=ml_environment(client),
+        environment_variables=dict([PLAIN, SECRET]),
+        instance_type=SIZE,
+        instance_count=1,
+        shm_size="8g",
+        timeout=int(TIME_LIMIT.total_seconds()),
+        tags=TAGS,
+    )
+    job.set_queue_settings(job_tier="standard")
+    client.jobs.create_or_update(job)
+
+
+def ml_endpoint(recorder):
+    from azure.ai.ml.entities import (
+        IdentityConfiguration,
+        ManagedOnlineDeployment,
+        ManagedOnlineEndpoint,
+        OnlineRequestSettings,
+        ProbeSettings,
+    )
+
+    client = ml_client(recorder)
+    ready = {"path": "/v2/health/ready", "port": 8000}
+    routes = {"liveness_route": ready, "readiness_route": ready, "scoring_route": {"path": "/score", "port": 8000}}
+    environment = ml_environment(client, inference_config=routes)
+    endpoint = ManagedOnlineEndpoint(
+        name=GROUP,
+        location=REGION,
+        auth_mode="key",
+        public_network_access="enabled",
+        identity=IdentityConfiguration(type="system_assigned"),
+        tags=TAGS,
+    )
+    client.online_endpoints.begin_create_or_update(endpoint).result()
+    probe = ProbeSettings(initial_delay=10, period=10, timeout=2, failure_threshold=180, success_threshold=1)
+    deployment = ManagedOnlineDeployment(
+        name="main",
+        endpoint_name=GROUP,
+        environment=environment,
+        environment_variables=dict([PLAIN, SECRET]),
+        instance_type=SIZE,
+        instance_count=1,
+        app_insights_enabled=False,
+        request_settings=OnlineRequestSettings(request_timeout_ms=180_000, max_concurrent_requests_per_instance=64),
+        liveness_probe=probe,
+        readiness_probe=probe,
+        tags=TAGS,
+    )
+    client.online_deployments.begin_create_or_update(deployment).result()
+    endpoint.traffic = {"main": 100}
+    client.online_endpoints.begin_create_or_update(endpoint).result()

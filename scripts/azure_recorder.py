@@ -38,6 +38,11 @@ class Recorder:
         self.resources = {}
         self.lock = threading.Lock()
 
+    def reset(self):
+        """Forgets everything."""
+        with self.lock:
+            self.requests, self.resources = [], {}
+
     def changes(self):
         """The requests that are not reads."""
         return [request for request in self.requests if request["method"] not in ("GET", "HEAD")]
