@@ -50,8 +50,7 @@ pub(super) fn delete_script(
         script.delete(step)?;
     }
     let about = "It is safe to run it again: what no longer exists is left out.";
-    let mut files = script.finish("down.sh", about, &[]);
-    files.pop().ok_or_else(|| ExportError::unsupported("down", "nothing to delete"))
+    Ok(script.finish("down.sh", about, &[]).pop().unwrap_or_default())
 }
 
 /// Sends a request that deletes or ends something. 404 means that it is gone.
@@ -119,10 +118,10 @@ impl<'o> Script<'o> {
         self.line(&format!("# {}{}", step.id, if step.is_billed { " (billed from here on)" } else { "" }));
         let path = ResourcePath::parse(&step.call.path).filter(|_| step.call.plane == Plane::ResourceManager);
         let body = self.secrets.body(step);
-        if let Some(path) = path.as_ref().filter(|path| path.is_kind(DEPLOYMENTS)) {
-            if self.deploy(step, path, &body) {
-                return Ok(());
-            }
+        if let Some(path) = path.as_ref().filter(|path| path.is_kind(DEPLOYMENTS))
+            && self.deploy(step, path, &body)
+        {
+            return Ok(());
         }
         let arguments = arguments(&step.call, &step.id)?;
         if step.call.body.is_some() {
@@ -145,6 +144,11 @@ impl<'o> Script<'o> {
         let template = properties.iter().find(|(key, _)| key == "template").map(|(_, template)| template);
         let is_plain = properties.iter().all(|(key, _)| ["mode", "template"].contains(&key.as_str()));
         let (Some(template), true) = (template, is_plain && body.secrets().is_empty()) else { return false };
+        let place = match (path.group, body.get("location").and_then(BodyValue::as_text)) {
+            (Some(group), _) => format!("group create --resource-group {}", quote(group)),
+            (None, Some(location)) => format!("sub create --location {}", quote(location)),
+            (None, None) => return false,
+        };
         let file = format!("{}.json", step.id);
         let mut text = template.to_json(&str::to_owned, &str::to_owned);
         if let Value::Object(members) = &mut text {
@@ -152,11 +156,6 @@ impl<'o> Script<'o> {
         }
         self.files.push((file.clone(), format!("{text:#}\n")));
         let name = quote(path.names.last().copied().unwrap_or_default()).into_owned();
-        let place = match (path.group, body.get("location").and_then(BodyValue::as_text)) {
-            (Some(group), _) => format!("group create --resource-group {}", quote(group)),
-            (None, Some(location)) => format!("sub create --location {}", quote(location)),
-            (None, None) => return false,
-        };
         self.line(&format!(
             "az deployment {place} --subscription {} --name {name} \\\n  --template-file {} --output none\n",
             quote(path.subscription),

@@ -73,7 +73,7 @@ impl<'p> ResourcePath<'p> {
         let (group, rest) = match rest {
             [word, group] if is(word, "resourceGroups") => {
                 let kind = "Microsoft.Resources/resourceGroups".to_owned();
-                return Some(Self { id, subscription, group: None, kind, names: vec![group], api_version });
+                return Some(Self { id, subscription, group: None, kind, names: vec![*group], api_version });
             }
             [word, group, rest @ ..] if is(word, "resourceGroups") => (Some(*group), rest),
             rest => (None, rest),

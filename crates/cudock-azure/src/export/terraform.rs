@@ -79,7 +79,7 @@ impl TemplateGroup {
         attribute(&mut out, "name", &BodyValue::Text(self.name.clone()));
         attribute(&mut out, "parent_id", &BodyValue::Text(self.parent.clone()));
         attribute(&mut out, "location", &self.location);
-        for tags in &self.tags {
+        if let Some(tags) = &self.tags {
             attribute(&mut out, "tags", tags);
         }
         out

@@ -115,11 +115,11 @@ fn environment_secrets(body: &BodyValue) -> Vec<(&str, &str)> {
     let properties = body.get("properties");
     let variables = properties.and_then(|properties| properties.get("environmentVariables"));
     let variables = variables.map(BodyValue::members).unwrap_or_default();
-    let secret = |(name, value): &'_ (String, BodyValue)| match value {
+    let secrets = variables.iter().filter_map(|(name, value)| match value {
         BodyValue::Secret(secret) => Some((name.as_str(), secret.as_str())),
         _ => None,
-    };
-    variables.iter().filter_map(secret).collect()
+    });
+    secrets.collect()
 }
 
 /// Where a resource is, as flags.
