@@ -248,6 +248,94 @@ def container_job(recorder):
     client.jobs.begin_start(GROUP, "main").result()
 
 
+def vm(recorder):
+    from azure.mgmt.compute import ComputeManagementClient
+    from azure.mgmt.compute import models as compute
+    from azure.mgmt.network import NetworkManagementClient
+    from azure.mgmt.network import models as network
+
+    networks = management(NetworkManagementClient, recorder)
+    place = {"location": REGION, "tags": TAGS}
+    rule = network.SecurityRule(
+        name="service",
+        protocol="Tcp",
+        access="Allow",
+        direction="Inbound",
+        priority=100,
+        source_address_prefix="*",
+        source_port_range="*",
+        destination_address_prefix="*",
+        destination_port_range="8000",
+    )
+    group = network.NetworkSecurityGroup(**place, security_rules=[rule])
+    group = networks.network_security_groups.begin_create_or_update(GROUP, "main", group).result()
+    subnet = network.Subnet(
+        name="main", address_prefix="10.0.0.0/24", network_security_group=network.NetworkSecurityGroup(id=group.id)
+    )
+    virtual = network.VirtualNetwork(
+        **place, address_space=network.AddressSpace(address_prefixes=["10.0.0.0/24"]), subnets=[subnet]
+    )
+    virtual = networks.virtual_networks.begin_create_or_update(GROUP, "main", virtual).result()
+    address = network.PublicIPAddress(
+        **place, sku=network.PublicIPAddressSku(name="Standard"), public_ip_allocation_method="Static"
+    )
+    address = networks.public_ip_addresses.begin_create_or_update(GROUP, "main", address).result()
+    interface = network.NetworkInterface(
+        **place,
+        ip_configurations=[
+            network.NetworkInterfaceIPConfiguration(
+                name="main",
+                private_ip_allocation_method="Dynamic",
+                subnet=network.Subnet(id=f"{virtual.id}/subnets/main"),
+                public_ip_address=network.PublicIPAddress(id=address.id, delete_option="Delete"),
+            )
+        ],
+    )
+    interface = networks.network_interfaces.begin_create_or_update(GROUP, "main", interface).result()
+
+    machines = management(ComputeManagementClient, recorder)
+    machine = compute.VirtualMachine(
+        **place,
+        hardware_profile=compute.HardwareProfile(vm_size=SIZE),
+        storage_profile=compute.StorageProfile(
+            image_reference=compute.ImageReference(
+                publisher="microsoft-dsvm", offer="ubuntu-hpc", sku="2204", version="latest"
+            ),
+            os_disk=compute.OSDisk(
+                create_option="FromImage",
+                delete_option="Delete",
+                caching="ReadWrite",
+                disk_size_gb=256,
+                managed_disk=compute.ManagedDiskParameters(storage_account_type="Premium_LRS"),
+            ),
+        ),
+        os_profile=compute.OSProfile(
+            computer_name="main",
+            admin_username="cudock",
+            custom_data="I2Nsb3VkLWNvbmZpZwo=",
+            linux_configuration=compute.LinuxConfiguration(
+                disable_password_authentication=True,
+                ssh=compute.SshConfiguration(
+                    public_keys=[
+                        compute.SshPublicKey(path="/home/cudock/.ssh/authorized_keys", key_data="ssh-ed25519 AAAA ada")
+                    ]
+                ),
+            ),
+        ),
+        network_profile=compute.NetworkProfile(
+            network_interfaces=[compute.NetworkInterfaceReference(id=interface.id, delete_option="Delete")]
+        ),
+    )
+    machines.virtual_machines.begin_create_or_update(GROUP, "main", machine).result()
+    command = compute.VirtualMachineRunCommand(
+        **place,
+        source=compute.VirtualMachineRunCommandScriptSource(script="true"),
+        async_execution=True,
+        timeout_in_seconds=3600,
+    )
+    machines.virtual_machine_run_commands.begin_create_or_update(GROUP, "main", "state", command).result()
+
+
 def ml_client(recorder):
     from azure.ai.ml import MLClient
 

@@ -8,6 +8,8 @@ use crate::spec::Target;
 pub enum ExportError {
     #[error("cannot export {target:?} as Machine Learning files")]
     NotMachineLearning { target: Target },
+    #[error("cannot export secrets that are a part of the machine's start script")]
+    SecretsInData,
     /// A part of a request for which the format has no words.
     #[error("cannot export step `{step}`: {reason}")]
     Unsupported { step: String, reason: String },
@@ -27,6 +29,9 @@ impl Report for ExportError {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::NotMachineLearning { .. } => vec!["use `--on ml`, or another format".to_owned()],
+            Self::SecretsInData => {
+                vec!["leave secret variables out, and pull the image with an identity (`--pull-identity`)".to_owned()]
+            }
             Self::Unsupported { .. } => vec!["`cudock export az` can express every request".to_owned()],
         }
     }

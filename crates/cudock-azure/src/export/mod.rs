@@ -18,7 +18,8 @@ use cudock_base::text::truncate;
 pub use error::ExportError;
 
 use self::outline::Outline;
-use crate::deployment::Deployment;
+use crate::call::Body;
+use crate::deployment::{Deployment, Step};
 
 /// A language for deployments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,9 @@ pub enum ExportFormat {
 ///
 /// If the format cannot express the deployment.
 pub fn export(deployment: &Deployment, format: ExportFormat) -> Result<Vec<(String, String)>, ExportError> {
+    if deployment.steps.iter().any(has_secrets_in_data) {
+        return Err(ExportError::SecretsInData);
+    }
     let outline = Outline::new(deployment);
     let mut files = match format {
         ExportFormat::Arm => arm::files(deployment, &outline)?,
@@ -46,6 +50,12 @@ pub fn export(deployment: &Deployment, format: ExportFormat) -> Result<Vec<(Stri
     };
     files.push(az::delete_script(deployment, &outline)?);
     Ok(files)
+}
+
+/// Whether secrets are a part of the data that a machine starts with, which would have to be written as a whole.
+fn has_secrets_in_data(step: &Step) -> bool {
+    let mut secrets = step.call.body.iter().flat_map(Body::secrets);
+    secrets.any(|(pointer, _)| pointer.contains("/customData"))
 }
 
 const DELETE_BY_SCRIPT: &str = "bash down.sh";

@@ -163,10 +163,8 @@ impl<'d> SecretNames<'d> {
     }
 }
 
-/// What a body calls the value at a pointer: the name beside it, or its key. The value of a template's parameter is named
-/// after the parameter.
+/// What a body calls the value at a pointer: the name beside it, or its key.
 fn name_in_body(body: &Value, pointer: &str) -> String {
-    let pointer = pointer.strip_suffix("/value").filter(|outer| outer.contains("/parameters/")).unwrap_or(pointer);
     let (parent, key) = pointer.rsplit_once('/').unwrap_or_default();
     let name = body.pointer(parent).and_then(|parent| parent.get("name")).and_then(Value::as_str);
     name.map_or_else(|| key.replace("~1", "/").replace("~0", "~"), str::to_owned)

@@ -23,13 +23,18 @@ pub(crate) fn jobs() -> [(&'static str, DeploymentSpec); 9] {
         ("batch", spec(Target::Batch, t4, 1, job(&["a.csv", "it's [b].csv"]))),
         ("container-app", spec(Target::ContainerApps, Some("Consumption-GPU-NC8as-T4"), 1, serve())),
         ("container-job", spec(Target::ContainerApps, Some("Consumption-GPU-NC8as-T4"), 1, job(&[]))),
-        ("vm", spec(Target::Vm, t4, 1, serve())),
+        // Its secrets are a part of its start script, which is not exported.
+        ("vm", DeploymentSpec { variables: vec![plain()], registry: None, ..spec(Target::Vm, t4, 1, serve()) }),
         ("ml-job", spec(Target::Ml, t4, 1, job(&[]))),
         ("ml-items", spec(Target::Ml, t4, 1, job(&["a.csv", "it's [b].csv"]))),
         // It runs the image's own program.
         ("ml-endpoint", DeploymentSpec { command: Vec::new(), ..spec(Target::Ml, t4, 1, serve()) }),
         ("ml-nodes", DeploymentSpec { instances: 2, ..spec(Target::Ml, t4, 1, nodes) }),
     ]
+}
+
+fn plain() -> SpecVariable {
+    SpecVariable::Plain { name: "EPOCHS".to_owned(), value: "3".to_owned() }
 }
 
 fn spec(target: Target, size: Option<&str>, gpus: u32, work: WorkKind) -> DeploymentSpec {
@@ -54,7 +59,7 @@ fn spec(target: Target, size: Option<&str>, gpus: u32, work: WorkKind) -> Deploy
         image: "registry.example.com/digits:1".to_owned(),
         command: ["python", "train.py", "--note", "it's ${HOME}"].map(str::to_owned).to_vec(),
         variables: vec![
-            SpecVariable::Plain { name: "EPOCHS".to_owned(), value: "3".to_owned() },
+            plain(),
             SpecVariable::Secret { name: "HF_TOKEN".to_owned(), value: Secret::new(SECRETS[0].1) },
         ],
         registry: (target != Target::Ml).then_some(password),

@@ -10,7 +10,10 @@ mod terraform;
 
 use std::collections::BTreeMap;
 
-use cudock_azure::{Body, Deployment, ExportFormat, Plane, Target, deployment, export};
+use cudock_azure::{
+    Body, Deployment, ExportError, ExportFormat, Plane, SpecVariable, Target, deployment, export,
+};
+use cudock_base::Secret;
 use serde_json::Value;
 
 use self::jobs::SECRETS;
@@ -107,6 +110,17 @@ fn no_file_has_a_secret_and_each_says_how_to_delete() {
                 assert!(!is_leaked, "{context}");
             }
         }
+    }
+}
+
+#[test]
+fn a_start_script_with_secrets_is_not_exported() {
+    let (_, mut spec) = jobs::jobs().into_iter().find(|(name, _)| *name == "vm").unwrap();
+    let (name, value) = SECRETS[0];
+    spec.variables = vec![SpecVariable::Secret { name: name.to_owned(), value: Secret::new(value) }];
+    let deployment = deployment(&spec).unwrap();
+    for format in FORMATS {
+        assert_eq!(export(&deployment, format), Err(ExportError::SecretsInData), "{format:?}");
     }
 }
 
