@@ -24,6 +24,34 @@ pub struct Deployment {
     /// What the service cannot do of what was asked for.
     pub losses: Vec<Finding>,
     pub price_per_hour: Usd,
+    /// Finds the deployment again.
+    pub identity: DeploymentIdentity,
+}
+
+/// What is needed to observe a deployment after the command that created it has ended. The journal keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeploymentIdentity {
+    pub subscription: String,
+    pub run_id: String,
+    pub target: Target,
+    pub region: String,
+    pub work: WorkShape,
+    pub is_spot: bool,
+    /// The Machine Learning workspace as `GROUP/NAME`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// The Batch account as `GROUP/NAME`, if it was not created for this deployment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_account: Option<String>,
+}
+
+/// The kind of work without its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkShape {
+    Serve { port: u16, is_public: bool },
+    Job { tasks: u32 },
+    MultiNode { nodes: u32 },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

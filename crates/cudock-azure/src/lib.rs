@@ -6,10 +6,12 @@
 
 mod call;
 mod deployment;
+mod services;
 mod spec;
 mod status;
 
 pub use call::{Body, Call, Plane};
-pub use deployment::{Deployment, Phase, Step, Wait};
+pub use deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShape};
+pub use services::{TranslationError, deployment};
 pub use spec::{DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, Target, WorkKind};
 pub use status::{DeploymentState, Status};
