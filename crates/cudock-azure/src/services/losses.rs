@@ -36,6 +36,16 @@ pub(super) fn checkpoints_not_kept(spec: &DeploymentSpec) -> Option<Finding> {
     })
 }
 
+/// The reaper may not delete role assignments, and this one is not in its groups.
+pub(super) fn rights_remain(scope: &str) -> Finding {
+    Finding::new(
+        codes::RIGHTS_REMAIN,
+        Severity::Note,
+        format!("if only the cloud deletes this deployment, the reaper's role assignment on {scope} remains"),
+        "delete it with `cudock down` or `cudock gc`",
+    )
+}
+
 /// Where variables are a visible part of the resource.
 pub(super) fn secrets_readable(spec: &DeploymentSpec, who: &str) -> Option<Finding> {
     let secret = |variable: &&SpecVariable| matches!(variable, SpecVariable::Secret { .. });

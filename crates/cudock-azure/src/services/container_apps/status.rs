@@ -110,7 +110,7 @@ fn of_executions(executions: &[Value], tasks: u32, replicas: Option<&Value>) -> 
     }
     let (phase, detail) = progress(replicas);
     let is_working = executions.iter().any(|execution| is(state(execution).as_deref(), "Running"));
-    if is_working && phase > Phase::Start {
+    if is_working && (replicas.is_none() || phase == Phase::Ready) {
         return Status::new(DeploymentState::Running, Phase::Work).detail(detail).billed(from, None);
     }
     Status::starting(phase.min(Phase::Start)).detail(detail).billed(from, None)
