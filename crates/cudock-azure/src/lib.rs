@@ -5,6 +5,7 @@
 //! keeps those that delete, and the client sends them.
 
 mod call;
+pub mod codes;
 mod deployment;
 mod services;
 mod spec;
@@ -12,6 +13,6 @@ mod status;
 
 pub use call::{Body, Call, Plane};
 pub use deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShape};
-pub use services::{TranslationError, deployment};
+pub use services::{LogPart, TranslationError, deployment, sweep_faults};
 pub use spec::{DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, Target, WorkKind};
 pub use status::{DeploymentState, Status};

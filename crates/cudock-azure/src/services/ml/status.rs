@@ -117,10 +117,10 @@ fn of_job(job: Option<&Value>, details: Option<&Value>) -> Status {
     status.detail(words).billed(from, until)
 }
 
-/// The number after "exit code" or "code:", as the service writes it into its message.
+/// The number after "exit code", which the service writes into its message.
 fn exit_code(message: &str) -> Option<i32> {
     let lower = message.to_ascii_lowercase();
-    let (_, rest) = lower.split_once("exit code").or_else(|| lower.split_once("code:"))?;
+    let (_, rest) = lower.split_once("exit code").or_else(|| lower.split_once("exitcode"))?;
     let rest = rest.trim_start_matches([':', ' ', '=']);
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
@@ -175,7 +175,7 @@ mod tests {
     fn an_exit_code_is_found_in_the_message() {
         for (message, code) in [
             ("Execution failed. User process exited with exit code 3. See logs", Some(3)),
-            ("ExitCode: 137", None),
+            ("ExitCode: 137", Some(137)),
             ("process exited, Exit Code: 137", Some(137)),
             ("exit code", None),
             ("", None),
