@@ -5,13 +5,16 @@
 //! keeps those that delete, and the client sends them.
 
 mod call;
+pub mod codes;
 mod deployment;
 mod export;
+mod services;
 mod spec;
 mod status;
 
 pub use call::{Body, Call, Plane};
-pub use deployment::{Deployment, Phase, Step, Wait};
+pub use deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShape};
 pub use export::{ExportError, ExportFormat, export};
+pub use services::{LogPart, TranslationError, deployment, sweep_faults};
 pub use spec::{DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, Target, WorkKind};
 pub use status::{DeploymentState, Status};
