@@ -163,11 +163,24 @@ impl<'d> SecretNames<'d> {
     }
 }
 
-/// What a body calls the value at a pointer: the name beside it, or its key.
+/// What a body calls the value at a pointer: the variable that refers to it, the name beside it, or its key.
 fn name_in_body(body: &Value, pointer: &str) -> String {
     let (parent, key) = pointer.rsplit_once('/').unwrap_or_default();
     let name = body.pointer(parent).and_then(|parent| parent.get("name")).and_then(Value::as_str);
+    let name = name.map(|name| variable_of(body, name).unwrap_or(name));
     name.map_or_else(|| key.replace("~1", "/").replace("~0", "~"), str::to_owned)
+}
+
+/// The name of the variable whose value is a secret of the body.
+fn variable_of<'b>(body: &'b Value, secret: &str) -> Option<&'b str> {
+    match body {
+        Value::Object(members) if members.get("secretRef").is_some_and(|own| own == secret) => {
+            members.get("name").and_then(Value::as_str)
+        }
+        Value::Object(members) => members.values().find_map(|member| variable_of(member, secret)),
+        Value::Array(items) => items.iter().find_map(|item| variable_of(item, secret)),
+        _ => None,
+    }
 }
 
 /// A name, with a number if it is not free.

@@ -126,12 +126,15 @@ fn a_start_script_with_secrets_is_not_exported() {
 
 #[test]
 fn the_secrets_are_inputs() {
-    let (_, deployment) = deployments().into_iter().find(|(name, _)| *name == "aci").unwrap();
-    let arm = exported(&deployment, ExportFormat::Arm);
-    let template: serde_json::Value = serde_json::from_str(file(&arm, "main.json")).unwrap();
-    let parameters = template["parameters"].as_object().unwrap();
-    assert_eq!(parameters.keys().collect::<Vec<_>>(), ["HF_TOKEN", "password"]);
-    assert!(parameters.values().all(|parameter| parameter["type"] == "secureString"));
+    let named = |wanted: &str| deployments().into_iter().find(|(name, _)| *name == wanted).unwrap().1;
+    for (name, password) in [("aci", "password"), ("container-app", "registry_password")] {
+        let arm = exported(&named(name), ExportFormat::Arm);
+        let template: Value = serde_json::from_str(file(&arm, "main.json")).unwrap();
+        let parameters = template["parameters"].as_object().unwrap();
+        assert_eq!(parameters.keys().collect::<Vec<_>>(), ["HF_TOKEN", password]);
+        assert!(parameters.values().all(|parameter| parameter["type"] == "secureString"));
+    }
+    let deployment = named("aci");
     let bicep = exported(&deployment, ExportFormat::Bicep);
     assert!(file(&bicep, "main.bicep").contains("@secure()\nparam HF_TOKEN string\n"));
     let terraform = exported(&deployment, ExportFormat::Terraform);
