@@ -15,14 +15,6 @@ use serde_json::{Value, json};
 
 use self::jobs::jobs;
 
-const FORMATS: [(&str, ExportFormat); 5] = [
-    ("arm", ExportFormat::Arm),
-    ("bicep", ExportFormat::Bicep),
-    ("terraform", ExportFormat::Terraform),
-    ("az", ExportFormat::Az),
-    ("aml", ExportFormat::Aml),
-];
-
 fn main() {
     let deployments = jobs().map(|(name, spec)| (name, deployment(&spec).unwrap()));
     match env::args_os().nth(1) {
@@ -40,7 +32,7 @@ fn main() {
 }
 
 fn write(directory: &Path, deployment: &Deployment) {
-    for (name, format) in FORMATS {
+    for (name, format) in ExportFormat::ALL {
         let files = match export(deployment, format) {
             Ok(files) => files,
             Err(ExportError::NotMachineLearning { .. }) => continue,

@@ -13,6 +13,9 @@ mod error;
 mod outline;
 mod terraform;
 
+use std::str::FromStr;
+
+use cudock_base::UsageError;
 use cudock_base::text::truncate;
 
 pub use error::ExportError;
@@ -29,6 +32,29 @@ pub enum ExportFormat {
     Terraform,
     Az,
     Aml,
+}
+
+impl ExportFormat {
+    /// All formats by name.
+    pub const ALL: [(&str, Self); 5] = [
+        ("bicep", Self::Bicep),
+        ("arm", Self::Arm),
+        ("terraform", Self::Terraform),
+        ("az", Self::Az),
+        ("aml", Self::Aml),
+    ];
+}
+
+impl FromStr for ExportFormat {
+    type Err = UsageError;
+
+    fn from_str(name: &str) -> Result<Self, UsageError> {
+        let found = Self::ALL.into_iter().find(|(own, _)| *own == name);
+        found.map(|(_, format)| format).ok_or_else(|| {
+            let names = Self::ALL.map(|(name, _)| name);
+            UsageError::new(format!("`{name}` is not a format: expected one of {}", names.join(", ")))
+        })
+    }
 }
 
 /// Renders a deployment as files: name and text of each.

@@ -18,9 +18,6 @@ use serde_json::Value;
 
 use self::jobs::SECRETS;
 
-const FORMATS: [ExportFormat; 5] =
-    [ExportFormat::Arm, ExportFormat::Bicep, ExportFormat::Terraform, ExportFormat::Az, ExportFormat::Aml];
-
 fn deployments() -> Vec<(&'static str, Deployment)> {
     jobs::jobs().into_iter().map(|(name, spec)| (name, deployment(&spec).unwrap())).collect()
 }
@@ -94,7 +91,7 @@ fn requests(deployment: &Deployment) -> BTreeMap<String, (&str, &Body)> {
 #[test]
 fn no_file_has_a_secret_and_each_says_how_to_delete() {
     for (name, deployment) in deployments() {
-        for format in FORMATS {
+        for (_, format) in ExportFormat::ALL {
             if format == ExportFormat::Aml && deployment.target != Target::Ml {
                 assert!(export(&deployment, format).is_err(), "{name}");
                 continue;
@@ -114,12 +111,20 @@ fn no_file_has_a_secret_and_each_says_how_to_delete() {
 }
 
 #[test]
+fn formats_have_names() {
+    for (name, format) in ExportFormat::ALL {
+        assert_eq!(name.parse(), Ok(format));
+    }
+    assert!("yaml".parse::<ExportFormat>().is_err());
+}
+
+#[test]
 fn a_start_script_with_secrets_is_not_exported() {
     let (_, mut spec) = jobs::jobs().into_iter().find(|(name, _)| *name == "vm").unwrap();
     let (name, value) = SECRETS[0];
     spec.variables = vec![SpecVariable::Secret { name: name.to_owned(), value: Secret::new(value) }];
     let deployment = deployment(&spec).unwrap();
-    for format in FORMATS {
+    for (_, format) in ExportFormat::ALL {
         assert_eq!(export(&deployment, format), Err(ExportError::SecretsInData), "{format:?}");
     }
 }

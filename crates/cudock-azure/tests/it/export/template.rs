@@ -3,6 +3,10 @@
 use cudock_azure::ExportFormat;
 use serde_json::{Map, Value, json};
 
+use crate::bodies::resource_faults;
+use crate::schema::Documents;
+use crate::specs;
+
 use super::{Comparison, deployments, exported, file, requests};
 
 /// The resources of an exported template by id: those of the subscription, and those in its deployments to groups.
@@ -77,6 +81,29 @@ fn a_template_has_the_bodies_of_the_requests() {
         let has_rest = deployment.steps.len() > requests.len();
         assert_eq!(files.iter().any(|(file, _)| file == "finish.sh"), has_rest, "{name}");
     }
+}
+
+#[test]
+fn templates_validate_against_the_official_schemas() {
+    let Some(root) = specs::specifications() else { return };
+    let documents = Documents::new(root);
+    let root = documents.schema("arm-schemas/2019-04-01/deploymentTemplate.json", "");
+    let mut validated = 0;
+    for (name, deployment) in deployments() {
+        let files = exported(&deployment, ExportFormat::Arm);
+        let template: Value = serde_json::from_str(file(&files, "main.json")).unwrap();
+        let mut outer = template.clone();
+        // The schema of a resource is a choice among all types there are, which are not all at hand.
+        outer["resources"] = json!([]);
+        assert_eq!(documents.faults(&root, &outer), Vec::<String>::new(), "{name}");
+        for resource in template["resources"].as_array().unwrap() {
+            let text = |key: &str| resource[key].as_str().unwrap();
+            let faults = resource_faults(&documents, text("type"), text("name"), resource);
+            assert_eq!(faults, Vec::<String>::new(), "{name}: {}", text("name"));
+            validated += 1;
+        }
+    }
+    assert!(validated >= 16, "{validated}");
 }
 
 #[test]
