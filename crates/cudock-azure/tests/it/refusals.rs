@@ -136,6 +136,10 @@ fn what_is_lost_is_stated() {
         (full(Target::ContainerApps, serve()), vec!["CD0843"]),
         (full(Target::ContainerApps, job(3)), vec!["CD0845", "CD0843"]),
         (full(Target::Aci, job(1)), vec!["CD0845", "CD0842", "CD0843"]),
+        (
+            change(spec(Target::Ml, job(0)), |s| s.registry = Some(specs::identity_access())),
+            vec!["CD0848", "CD0845", "CD0837"],
+        ),
         (spec(Target::ContainerApps, serve()), vec![]),
     ];
     for (spec, expected) in cases {
