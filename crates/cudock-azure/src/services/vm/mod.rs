@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cudock_base::{Algorithm, Digest};
+use cudock_base::Digest;
 use cudock_facts::finding::{Finding, Severity};
 use cudock_facts::tables::SizeDriver;
 use cudock_http::Method;
 use serde_json::Value;
 
-use crate::call::Call;
+use crate::call::{Body, Call};
 use crate::codes;
 use crate::deployment::{Phase, Step};
 use crate::services::checks::{Machine, machine};
@@ -53,6 +53,9 @@ const LOGIC_APP_CONTRIBUTOR: &str = "87a39d53-fc1b-424a-814c-f7e04687dc9e";
 /// To start the machine, install the driver and pull the image.
 const START_ALLOWANCE: Duration = Duration::from_secs(3600);
 
+/// 64 KiB in base64.
+const LONGEST_DATA: usize = 87_380;
+
 /// Has driver, Docker and the NVIDIA container toolkit.
 const HPC_IMAGE: ImageReference =
     ImageReference { publisher: "microsoft-dsvm", offer: "ubuntu-hpc", sku: "2204", version: "latest" };
@@ -68,13 +71,17 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, T
     let names = Names::of_spec(spec);
     let has_idle_watch = has_idle_watch(spec, &machine);
     let data = cloud_init::custom_data(spec, &machine, has_idle_watch);
+    if data.expose().len() > LONGEST_DATA {
+        return Err(TranslationError::new("the start script is larger than the 64 KiB that Azure passes on")
+            .hint("deploy many items to batch"));
+    }
     let is_secret = cloud_init::has_secrets(spec);
     let kind = if is_secret { "securestring" } else { "string" };
     let template = Template::in_group(resources(spec, &machine, has_idle_watch)?).parameter("customData", kind);
     let shown = if is_secret { String::new() } else { data.expose().clone() };
     let deployment = TemplateDeployment {
         location: None,
-        tags: None,
+        tags: Some(Tags::new(spec)),
         properties: TemplateProperties::new(template).with("customData", shown),
     };
     let mut request = body(&deployment)?;
@@ -222,7 +229,7 @@ fn virtual_machine(spec: &DeploymentSpec, machine: &Machine, interface: String) 
 
 /// Azure wants a key for every machine, and cudock needs none: this one is a digest, so nobody has its private half.
 fn unusable_key(run_id: &str) -> String {
-    let digest = Digest::of(Algorithm::Sha256, format!("cudock without login {run_id}").as_bytes());
+    let digest = Digest::sha256_of(format!("cudock without login {run_id}").as_bytes());
     let point: Vec<u8> = digest
         .hex()
         .as_bytes()
@@ -317,6 +324,6 @@ fn lost(spec: &DeploymentSpec, has_idle_watch: bool) -> Vec<Finding> {
 /// A command on the machine whose answer is what it prints.
 fn script_call(names: Names<'_>, script: &'static str) -> Call {
     let id = names.resource(&format!("{MACHINES}/{NAME}"));
-    let request = serde_json::json!({"commandId": "RunShellScript", "script": [script]});
-    call(Method::POST, &format!("{id}/runCommand"), COMPUTE, Some(crate::call::Body::new(request)))
+    let request = Body::new(serde_json::json!({"commandId": "RunShellScript", "script": [script]}));
+    call(Method::POST, &format!("{id}/runCommand"), COMPUTE, Some(request))
 }
