@@ -151,8 +151,8 @@ def batch(recorder):
         )
         for index, item in enumerate(["a.csv", "'it'\\''s [b].csv'"])
     ]
-    client.create_task_collection(GROUP, models.BatchTaskGroup(values_property=tasks))
-    client.update_job(GROUP, models.BatchJobUpdateOptions(on_all_tasks_complete="terminatejob"))
+    client.create_task_collection(GROUP, models.BatchTaskGroup(task_values=tasks))
+    client.update_job(GROUP, models.BatchJobUpdateOptions(all_tasks_complete_mode="terminatejob"))
 
 
 def container_apps_environment(client, models):

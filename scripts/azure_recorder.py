@@ -44,8 +44,9 @@ class Recorder:
             self.requests, self.resources = [], {}
 
     def changes(self):
-        """The requests that are not reads."""
-        return [request for request in self.requests if request["method"] not in ("GET", "HEAD")]
+        """The requests that change something."""
+        is_read = lambda request: request["method"] in ("GET", "HEAD") or request["path"].endswith("/validate")
+        return [request for request in self.requests if not is_read(request)]
 
     def answer(self, method, target, body):
         path, _, query = target.partition("?")
@@ -96,9 +97,12 @@ class Recorder:
             properties["provisioningState"] = "Succeeded"
             if "/jobs/" in key and "machinelearning" in key:
                 properties.update({"status": "Running", "services": {}})
+            if "/onlineendpoints/" in key and "/deployments/" in key:
+                properties.setdefault("scaleSettings", {"scaleType": "Default"})
             is_new = key not in self.resources
             self.resources[key] = created
-            return (201 if is_new else 200), created
+            # Its client does not take 201.
+            return (201 if is_new and "/batchaccounts/" not in key else 200), created
         if method in ("GET", "HEAD"):
             if key in self.resources:
                 return 200, self.resources[key]
@@ -117,7 +121,7 @@ class Recorder:
     def batch(method, path, body):
         if path.endswith("/addtaskcollection"):
             return 200, {"value": [{"taskId": task["id"], "status": "Success"} for task in body["value"]]}
-        return {"POST": 201, "GET": 200}.get(method, 202), {}
+        return {"POST": 201, "DELETE": 202}.get(method, 200), {}
 
 
 @contextlib.contextmanager
@@ -151,6 +155,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def respond(self):
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         is_json = "json" in (self.headers.get("Content-Type") or "")
+        # az sends this key without quotes, which the service accepts.
+        text = text.replace(b', template:{', b', "template":{', 1)
         body = json.loads(text) if text and is_json else None
         status, answer = self.server.recorder.answer(self.command, self.path, body)
         content = json.dumps(answer).encode()
