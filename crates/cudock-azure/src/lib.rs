@@ -15,6 +15,7 @@ pub use call::{Body, Call, Plane};
 pub use deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShape};
 pub use services::{LogPart, TranslationError, deployment, sweep_faults};
 pub use spec::{
-    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target, WorkKind,
+    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target,
+    WorkKind,
 };
 pub use status::{DeploymentState, Status};
