@@ -1,5 +1,7 @@
 //! What is wrong with a workload whatever the service, and the facts about its machine.
 
+use std::sync::LazyLock;
+
 use cudock_facts::Facts;
 use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::{Lifecycle, SizeDriver};
@@ -10,6 +12,12 @@ use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 /// Azure's limit for the value of a tag.
 const LONGEST_TAG: usize = 256;
+
+/// The embedded tables, parsed once.
+pub(crate) fn facts() -> &'static Facts {
+    static FACTS: LazyLock<Facts> = LazyLock::new(Facts::embedded);
+    &FACTS
+}
 
 /// A virtual machine size.
 #[derive(Debug, Clone)]
@@ -131,8 +139,7 @@ pub(super) fn machine(spec: &DeploymentSpec) -> Result<Machine, TranslationError
         return Err(TranslationError::new("this service needs a virtual machine size")
             .hint("name one, such as Standard_NC4as_T4_v3, or let `cudock plan` choose"));
     };
-    let facts = Facts::embedded();
-    let row = match facts.sizes().find(name) {
+    let row = match facts().sizes().find(name) {
         NameMatch::One(row) => row,
         // The tables hold GPU sizes only.
         _ if spec.gpus == 0 && is_size(name) => {

@@ -15,6 +15,7 @@ mod request;
 mod template;
 mod vm;
 
+pub(crate) use checks::facts;
 pub use error::TranslationError;
 pub use logs::LogPart;
 pub use ml::sweep_faults;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::call::{Call, Plane};
 use crate::services::error::TranslationError;
 use crate::services::names::{Existing, Names, Tags, whole_seconds};
-use crate::services::request::{Empty, Identity, json};
+use crate::services::request::{Empty, Identity, to_json};
 use crate::services::template::{
     AUTHORIZATION, RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties,
     TemplateResource,
@@ -45,6 +45,8 @@ pub(super) struct OutsideAction {
     pub(super) name: String,
     pub(super) method: &'static str,
     pub(super) address: Address,
+    /// Whether the reaper stays until this is gone: not for what is free.
+    pub(super) is_awaited: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -87,8 +89,8 @@ pub(super) fn deployment(
         TemplateResource::new("Microsoft.Resources/resourceGroups", RESOURCES, name, Empty {})
             .at(&spec.region, &tags)
     };
-    let mut resources = vec![json(&group(names.group()))?, json(&group(names.reaper_group()))?];
-    resources.push(json(
+    let mut resources = vec![to_json(&group(names.group()))?, to_json(&group(names.reaper_group()))?];
+    resources.push(to_json(
         &nested(NAME, names.reaper_group(), workflow(spec, outside)?)
             .after([names.group_id(), names.reaper_group_id()]),
     )?);
@@ -107,7 +109,7 @@ pub(super) fn deployment(
             let resource = deployment_resource(names.unique(), group, properties);
             let reaper =
                 format!("{}/providers/Microsoft.Resources/deployments/{NAME}", names.reaper_group_id());
-            resources.push(json(&resource.after([reaper]))?);
+            resources.push(to_json(&resource.after([reaper]))?);
         }
     }
     Ok(TemplateDeployment {
@@ -137,7 +139,7 @@ fn rights(names: Names<'_>, purpose: &str, scope: Option<String>) -> Result<Temp
         "cudock: lets the reaper delete an expired deployment",
     );
     let resource = assignment.resource(names.uuid(purpose)).scoped(scope);
-    Ok(Template::in_group(vec![json(&resource)?]).parameter("principalId", "string"))
+    Ok(Template::in_group(vec![to_json(&resource)?]).parameter("principalId", "string"))
 }
 
 /// The rights on an existing resource, which are not deleted with a group.
@@ -164,7 +166,7 @@ fn workflow(spec: &DeploymentSpec, outside: &Outside<'_>) -> Result<Template, Tr
     let workflow = TemplateResource::new("Microsoft.Logic/workflows", LOGIC, NAME, properties)
         .at(&spec.region, &Tags::new(spec))
         .identity(Some(identity));
-    let mut resources = vec![json(&workflow)?];
+    let mut resources = vec![to_json(&workflow)?];
     if existing_identity.is_some() {
         return Ok(Template::in_group(resources));
     }
@@ -176,7 +178,7 @@ fn workflow(spec: &DeploymentSpec, outside: &Outside<'_>) -> Result<Template, Tr
         principal.clone(),
         "cudock: lets the reaper delete its own group",
     );
-    resources.push(json(&own.resource(names.uuid("reaper")).after([workflow_id(names)]))?);
+    resources.push(to_json(&own.resource(names.uuid("reaper")).after([workflow_id(names)]))?);
     Ok(Template::in_group(resources).output("principalId", principal))
 }
 
@@ -191,6 +193,7 @@ fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outside<'_>) ->
         name: DELETE_GROUP.to_owned(),
         method: "DELETE",
         address: Address::ResourceManager(format!("{}?api-version={RESOURCES}&{FORCED}", names.group_id())),
+        is_awaited: true,
     };
     for action in outside.actions.iter().chain([&group]) {
         let (uri, audience) = match &action.address {
@@ -202,7 +205,7 @@ fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outside<'_>) ->
         };
         let http = Action::http(action.method, uri, audience, identity, previous.as_deref());
         actions.insert(action.name.clone(), http);
-        if action.method == "DELETE" {
+        if action.is_awaited {
             deleted.push(action.name.clone());
         }
         previous = Some(action.name.clone());

@@ -1,5 +1,6 @@
 //! A workload from `cudock.toml`, or from a container group.
 
+use std::path::Path;
 use std::time::Duration;
 
 use cudock_base::Timestamp;
@@ -56,7 +57,9 @@ impl DeploymentSpec {
             return Err(TranslationError::new("the project has no image")
                 .hint("build and push one, and name it: `image` in `[workload]` of cudock.toml"));
         };
-        if image.starts_with("oci:") || image.ends_with(".tar") {
+        let is_archive =
+            Path::new(image).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tar"));
+        if image.starts_with("oci:") || is_archive {
             return Err(TranslationError::new(format!(
                 "`{image}` is on this machine, where Azure cannot pull it"
             ))

@@ -47,7 +47,7 @@ fn manifest(text: &str) -> cudock_project::Manifest {
 
 #[test]
 fn a_project_becomes_a_deployment_in_the_place_of_the_plan() {
-    let text = "[workload]\nimage = \"team/digits:1\"\n[serve]\nlisten = \"0.0.0.0:9000\"\n";
+    let text = "[workload]\nimage = \"team/digits:1\"\n[serve]\nlisten = [\"0.0.0.0:9000\"]\n";
     let place = placement(Target::Vm, Some("Standard_NC4as_T4_v3"));
     let spec = DeploymentSpec::from_manifest("digits", &manifest(text), place, options()).unwrap();
     assert_eq!(spec.work, WorkKind::Serve { port: 9000, ready_path: None, is_public: true });

@@ -104,8 +104,8 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
         let id = if is_one { "tasks".to_owned() } else { format!("tasks-{index}") };
         steps.push(Step::new(id, Phase::Start, call).waiting(Wait::Response));
     }
-    let patch = body(&JobPatch { on_all_tasks_complete: "terminatejob" })?;
-    let call = account.call(Method::PATCH, &path, "", Some(patch));
+    let end = body(&JobPatch { on_all_tasks_complete: "terminatejob" })?;
+    let call = account.call(Method::PATCH, &path, "", Some(end));
     steps.push(Step::new("end", Phase::Start, call).waiting(Wait::Response));
     let outside = match existing {
         None => Outside::default(),
@@ -119,6 +119,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
                     region: account.region.clone(),
                     path: format!("{path}?api-version={VERSION}"),
                 },
+                is_awaited: true,
             }],
         },
     };

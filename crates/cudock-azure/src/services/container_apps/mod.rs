@@ -5,13 +5,13 @@ mod status;
 
 use std::time::Duration;
 
-use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 use cudock_http::Method;
 
 use crate::call::Body;
 use crate::codes;
 use crate::deployment::{Phase, Step, Wait};
+use crate::services::checks::facts;
 use crate::services::container_apps::body::{
     AppConfiguration, AppProperties, AppTemplate, Container, EnvironmentProperties, Ingress,
     JobConfiguration, JobProperties, JobTemplate, ManualTrigger, Registry, Scale, WorkloadProfile, secrets,
@@ -217,8 +217,7 @@ fn check(spec: &DeploymentSpec) -> Result<Option<ChosenProfile>, TranslationErro
                 .hint("use Consumption-GPU-NC8as-T4 or Consumption-GPU-NC24-A100"))
         };
     };
-    let facts = Facts::embedded();
-    let profiles = &facts.services().profile;
+    let profiles = &facts().services().profile;
     let Some(profile) = profiles.iter().find(|profile| profile.name.eq_ignore_ascii_case(size)) else {
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
         return Err(TranslationError::new(format!(

@@ -131,6 +131,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
                     name: "Delete_the_cluster".to_owned(),
                     method: "DELETE",
                     address: Address::ResourceManager(path),
+                    is_awaited: true,
                 }
             }));
         }
@@ -145,7 +146,8 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
             actions.extend(job_deletions(&ids, &ids.unique));
         }
     }
-    actions.push(deletion("Delete_the_image", &ids.environment()));
+    let image = deletion("Delete_the_image", &ids.environment());
+    actions.push(OutsideAction { is_awaited: false, ..image });
     let outside = Outside { scope: Some((workspace, WORKSPACES)), actions };
     Ok(Translation { steps, outside, losses: lost(spec) })
 }
@@ -155,6 +157,7 @@ fn deletion(name: &str, id: &str) -> OutsideAction {
         name: name.to_owned(),
         method: "DELETE",
         address: Address::ResourceManager(format!("{id}?api-version={VERSION}")),
+        is_awaited: true,
     }
 }
 
@@ -166,6 +169,7 @@ fn job_deletions(ids: &Ids, name: &str) -> [OutsideAction; 2] {
         name: format!("Cancel_the_job{suffix}"),
         method: "POST",
         address: Address::ResourceManager(format!("{id}/cancel?api-version={VERSION}")),
+        is_awaited: false,
     };
     [cancel, deletion(&format!("Delete_the_job{suffix}"), &id)]
 }
@@ -394,7 +398,7 @@ fn lost(spec: &DeploymentSpec) -> Vec<Finding> {
             }
         }
         WorkKind::MultiNode { .. } => {
-            lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning"))
+            lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning"));
         }
     }
     if matches!(spec.registry, Some(RegistryAccess::Identity { .. }))

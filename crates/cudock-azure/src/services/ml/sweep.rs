@@ -1,11 +1,11 @@
 //! Sweeps that Machine Learning and its client accept although they make no sense.
 
-use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 use cudock_facts::lookup::NameMatch;
 use serde_json::Value;
 
 use crate::codes;
+use crate::services::checks::facts;
 use crate::services::read::text;
 
 const MOST_TRIALS: i64 = 1000;
@@ -72,8 +72,7 @@ fn size_fault(job: &Value) -> Option<Finding> {
     if !size.to_ascii_lowercase().starts_with("standard_n") {
         return None;
     }
-    let facts = Facts::embedded();
-    match facts.sizes().find(size) {
+    match facts().sizes().find(size) {
         NameMatch::NotFound(near) => {
             let hint = cudock_base::did_you_mean(&near)
                 .unwrap_or_else(|| "list the sizes: cudock facts size".to_owned());

@@ -21,7 +21,7 @@ use crate::deployment::{Phase, Step};
 use crate::services::checks::{Machine, machine};
 use crate::services::names::{Names, Tags};
 use crate::services::reaper;
-use crate::services::request::{Identity, body, call, json, put};
+use crate::services::request::{Identity, body, call, put, to_json};
 use crate::services::template::{
     RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties, TemplateResource,
 };
@@ -132,25 +132,25 @@ fn resources(
         .identity(identity(spec, has_idle_watch))
         .after([id(INTERFACES)]);
     let mut resources = vec![
-        json(&security_group.at(&spec.region, &tags))?,
-        json(
+        to_json(&security_group.at(&spec.region, &tags))?,
+        to_json(
             &TemplateResource::new(NETWORKS, NETWORK, NAME, network)
                 .at(&spec.region, &tags)
                 .after([id(SECURITY_GROUPS)]),
         )?,
-        json(
+        to_json(
             &TemplateResource::new(ADDRESSES, NETWORK, NAME, address).at(&spec.region, &tags).sku("Standard"),
         )?,
-        json(
+        to_json(
             &TemplateResource::new(INTERFACES, NETWORK, NAME, interface)
                 .at(&spec.region, &tags)
                 .after([id(NETWORKS), id(ADDRESSES)]),
         )?,
-        json(&vm)?,
+        to_json(&vm)?,
     ];
     if let Some(extension) = driver(machine) {
         let extension = TemplateResource::new(EXTENSIONS, COMPUTE, format!("{NAME}/driver"), extension);
-        resources.push(json(&extension.at(&spec.region, &tags).after([id(MACHINES)]))?);
+        resources.push(to_json(&extension.at(&spec.region, &tags).after([id(MACHINES)]))?);
     }
     let command = RunCommand {
         source: ScriptSource { script: cloud_init::WAIT },
@@ -158,7 +158,7 @@ fn resources(
         timeout_in_seconds: work_limit(spec).saturating_add(START_ALLOWANCE).as_secs(),
     };
     let command = TemplateResource::new(COMMANDS, COMPUTE, format!("{NAME}/{STATE}"), command);
-    resources.push(json(&command.at(&spec.region, &tags).after([id(MACHINES)]))?);
+    resources.push(to_json(&command.at(&spec.region, &tags).after([id(MACHINES)]))?);
     if has_idle_watch {
         resources.push(idle_rights(names, id(MACHINES))?);
     }
@@ -289,11 +289,11 @@ fn idle_rights(names: Names<'_>, machine: String) -> Result<Value, TranslationEr
     );
     let scope = format!("Microsoft.Logic/workflows/{}", reaper::NAME);
     let assignment = assignment.resource(names.uuid("idle")).scoped(Some(scope));
-    let template = Template::in_group(vec![json(&assignment)?]).parameter("principalId", "string");
+    let template = Template::in_group(vec![to_json(&assignment)?]).parameter("principalId", "string");
     let principal = format!("[reference('{machine}', '{COMPUTE}', 'full').identity.principalId]");
     let properties = TemplateProperties::nested(template).with("principalId", principal);
     let resource = TemplateResource::new("Microsoft.Resources/deployments", RESOURCES, "idle", properties);
-    json(&resource.in_group(names.reaper_group()).after([machine]))
+    to_json(&resource.in_group(names.reaper_group()).after([machine]))
 }
 
 fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
