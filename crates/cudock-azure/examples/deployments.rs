@@ -2,7 +2,12 @@
 //!
 //! `deployments` prints them as JSON, secrets included: they are made up. `deployments DIRECTORY` writes every deployment
 //! in every format that can express it, to `DIRECTORY/NAME/FORMAT`.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a program of the tests fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a program of the tests fails by panicking"
+)]
 
 #[path = "../tests/it/export/jobs.rs"]
 mod jobs;
@@ -19,8 +24,10 @@ fn main() {
     let deployments = jobs().map(|(name, spec)| (name, deployment(&spec).unwrap()));
     match env::args_os().nth(1) {
         None => {
-            let all: serde_json::Map<String, Value> =
-                deployments.iter().map(|(name, deployment)| ((*name).to_owned(), requests(deployment))).collect();
+            let all: serde_json::Map<String, Value> = deployments
+                .iter()
+                .map(|(name, deployment)| ((*name).to_owned(), requests(deployment)))
+                .collect();
             println!("{:#}", Value::Object(all));
         }
         Some(directory) => {

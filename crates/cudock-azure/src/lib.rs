@@ -17,6 +17,7 @@ pub use deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShap
 pub use export::{ExportError, ExportFormat, export};
 pub use services::{LogPart, TranslationError, deployment, sweep_faults};
 pub use spec::{
-    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target, WorkKind,
+    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target,
+    WorkKind,
 };
 pub use status::{DeploymentState, Status};

@@ -272,8 +272,15 @@ mod tests {
             any::<bool>().prop_map(Value::from),
             any::<i64>().prop_map(Value::from),
             "[a-z0-9:.~'\" \\-\n#\u{e9}]{0,6}".prop_map(Value::from),
-            prop_oneof![Just("2026-11-18T02:00:00Z"), Just("yes"), Just("0x1"), Just("1_0"), Just("null"), Just("12:30")]
-                .prop_map(Value::from),
+            prop_oneof![
+                Just("2026-11-18T02:00:00Z"),
+                Just("yes"),
+                Just("0x1"),
+                Just("1_0"),
+                Just("null"),
+                Just("12:30")
+            ]
+            .prop_map(Value::from),
         ];
         leaf.prop_recursive(4, 24, 4, |inner| {
             prop_oneof![

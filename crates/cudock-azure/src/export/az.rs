@@ -223,14 +223,23 @@ fn arguments(call: &Call, step: &str) -> Result<String, ExportError> {
     let target = match &call.plane {
         // The address of the cloud that `az` is signed in to comes before it.
         Plane::ResourceManager => format!("--url {}", quote(&call.path)),
-        Plane::Batch { account, region } if [account, region].iter().all(|part| is_host_part(part)) => format!(
-            "--url \"${{CUDOCK_AZURE_BATCH:-https://{account}.{region}.batch.azure.com}}\"{} \\\n  \
+        Plane::Batch { account, region } if [account, region].iter().all(|part| is_host_part(part)) => {
+            format!(
+                "--url \"${{CUDOCK_AZURE_BATCH:-https://{account}.{region}.batch.azure.com}}\"{} \\\n  \
              --resource https://batch.core.windows.net/{}",
-            quote(&call.path),
-            if call.body.is_some() { " --headers 'Content-Type=application/json; odata=minimalmetadata'" } else { "" }
-        ),
+                quote(&call.path),
+                if call.body.is_some() {
+                    " --headers 'Content-Type=application/json; odata=minimalmetadata'"
+                } else {
+                    ""
+                }
+            )
+        }
         Plane::Batch { account, .. } => {
-            return Err(ExportError::unsupported(step, format_args!("`{account}` is not a Batch account's name")));
+            return Err(ExportError::unsupported(
+                step,
+                format_args!("`{account}` is not a Batch account's name"),
+            ));
         }
         Plane::MlHistory { .. } => return Err(ExportError::unsupported(step, "a request for logs")),
     };

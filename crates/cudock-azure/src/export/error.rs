@@ -30,7 +30,10 @@ impl Report for ExportError {
         match self {
             Self::NotMachineLearning { .. } => vec!["use `--on ml`, or another format".to_owned()],
             Self::SecretsInData => {
-                vec!["leave secret variables out, and pull the image with an identity (`--pull-identity`)".to_owned()]
+                vec![
+                    "leave secret variables out, and pull the image with an identity (`--pull-identity`)"
+                        .to_owned(),
+                ]
             }
             Self::Unsupported { .. } => vec!["`cudock export az` can express every request".to_owned()],
         }

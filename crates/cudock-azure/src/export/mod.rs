@@ -95,7 +95,9 @@ fn header(deployment: &Deployment, about: &str, delete: &str) -> Vec<String> {
         line(about.to_owned()),
         line(format!("Delete everything: {delete}")),
     ];
-    lines.extend(deployment.losses.iter().map(|loss| line(format!("{}: {}", loss.severity.name(), loss.message))));
+    lines.extend(
+        deployment.losses.iter().map(|loss| line(format!("{}: {}", loss.severity.name(), loss.message))),
+    );
     lines
 }
 

@@ -115,7 +115,16 @@ pub(super) struct SecretNames<'d>(Vec<(&'d Secret, String)>);
 
 /// Names that Terraform or Bicep keep for themselves.
 const RESERVED: [&str; 11] = [
-    "count", "depends_on", "false", "for_each", "lifecycle", "locals", "null", "providers", "source", "true",
+    "count",
+    "depends_on",
+    "false",
+    "for_each",
+    "lifecycle",
+    "locals",
+    "null",
+    "providers",
+    "source",
+    "true",
     "version",
 ];
 
@@ -158,7 +167,8 @@ impl<'d> SecretNames<'d> {
     /// The names of the secrets that steps need.
     pub(super) fn used_by(&self, steps: &[Step]) -> Vec<&str> {
         let bodies: Vec<&Body> = steps.iter().filter_map(|step| step.call.body.as_ref()).collect();
-        let is_used = |secret: &Secret| bodies.iter().any(|body| body.secrets().any(|(_, other)| other == secret));
+        let is_used =
+            |secret: &Secret| bodies.iter().any(|body| body.secrets().any(|(_, other)| other == secret));
         self.0.iter().filter(|(secret, _)| is_used(secret)).map(|(_, name)| name.as_str()).collect()
     }
 }
@@ -204,10 +214,22 @@ mod tests {
     fn paths_of_resources_are_split_into_their_parts() {
         let group = "/subscriptions/s/resourcegroups/g";
         let cases: [(&str, Option<(&str, &str, &str)>); 10] = [
-            ("/subscriptions/s/resourceGroups/g?api-version=1", Some(("Microsoft.Resources/resourceGroups", "g", "/subscriptions/s"))),
-            ("/subscriptions/s/providers/Microsoft.Resources/deployments/d?api-version=1", Some(("Microsoft.Resources/deployments", "d", "/subscriptions/s"))),
-            ("/subscriptions/s/resourcegroups/g/providers/N/a/x?api-version=1", Some(("N/a", "x", "/subscriptions/s/resourceGroups/g"))),
-            ("/subscriptions/s/resourcegroups/g/providers/N/a/x/b/y?api-version=1", Some(("N/a/b", "x/y", "/subscriptions/s/resourcegroups/g/providers/N/a/x"))),
+            (
+                "/subscriptions/s/resourceGroups/g?api-version=1",
+                Some(("Microsoft.Resources/resourceGroups", "g", "/subscriptions/s")),
+            ),
+            (
+                "/subscriptions/s/providers/Microsoft.Resources/deployments/d?api-version=1",
+                Some(("Microsoft.Resources/deployments", "d", "/subscriptions/s")),
+            ),
+            (
+                "/subscriptions/s/resourcegroups/g/providers/N/a/x?api-version=1",
+                Some(("N/a", "x", "/subscriptions/s/resourceGroups/g")),
+            ),
+            (
+                "/subscriptions/s/resourcegroups/g/providers/N/a/x/b/y?api-version=1",
+                Some(("N/a/b", "x/y", "/subscriptions/s/resourcegroups/g/providers/N/a/x")),
+            ),
             ("/subscriptions/s/resourcegroups/g/providers/N/a/x/start?api-version=1", None),
             ("/subscriptions/s/resourcegroups/g/providers/N/a/x/providers/M/b/y?api-version=1", None),
             ("/subscriptions/s/resourcegroups/g/providers/N/a/x?api-version=1&force=true", None),
@@ -218,7 +240,8 @@ mod tests {
         for (path, expected) in cases {
             let parsed = ResourcePath::parse(path);
             let parts = parsed.as_ref().map(|parsed| (parsed.kind.clone(), parsed.name(), parsed.parent()));
-            let expected = expected.map(|(kind, name, parent)| (kind.to_owned(), name.to_owned(), parent.to_owned()));
+            let expected =
+                expected.map(|(kind, name, parent)| (kind.to_owned(), name.to_owned(), parent.to_owned()));
             assert_eq!(parts, expected, "{path}");
         }
         let child = format!("{group}/providers/N/a/x?api-version=2024-01-01");
@@ -228,7 +251,8 @@ mod tests {
 
     #[test]
     fn secrets_have_names_of_all_languages() {
-        let cases = [("HF_TOKEN", "HF_TOKEN"), ("hf-token", "hf_token"), ("1st", "secret_1st"), ("", "secret_")];
+        let cases =
+            [("HF_TOKEN", "HF_TOKEN"), ("hf-token", "hf_token"), ("1st", "secret_1st"), ("", "secret_")];
         for (text, expected) in cases {
             assert_eq!(identifier(text), expected, "{text}");
         }

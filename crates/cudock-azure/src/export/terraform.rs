@@ -105,7 +105,8 @@ fn attributes(resource: &OutlineResource<'_>) -> String {
     attribute(&mut out, "body", &BodyValue::Map(rest.collect()));
     // The provider knows the schemas of the day of its release only.
     attribute(&mut out, "schema_validation_enabled", &BodyValue::Scalar(false.into()));
-    let _ = writeln!(out, "\n  timeouts {{\n    create = \"{}s\"\n  }}", resource.step.timeout.as_secs().max(1));
+    let _ =
+        writeln!(out, "\n  timeouts {{\n    create = \"{}s\"\n  }}", resource.step.timeout.as_secs().max(1));
     out
 }
 

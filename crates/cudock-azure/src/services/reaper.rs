@@ -13,9 +13,10 @@ use serde_json::Value;
 use crate::call::{Call, Plane};
 use crate::services::error::TranslationError;
 use crate::services::names::{Existing, Names, Tags, whole_seconds};
-use crate::services::request::{Empty, Identity, json};
+use crate::services::request::{Empty, Identity, to_json};
 use crate::services::template::{
-    AUTHORIZATION, RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties, TemplateResource,
+    AUTHORIZATION, RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties,
+    TemplateResource,
 };
 use crate::spec::DeploymentSpec;
 
@@ -44,13 +45,19 @@ pub(super) struct OutsideAction {
     pub(super) name: String,
     pub(super) method: &'static str,
     pub(super) address: Address,
+    /// Whether the reaper stays until this is gone: not for what is free.
+    pub(super) is_awaited: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum Address {
     /// A path and query of the resource manager.
     ResourceManager(String),
-    Batch { account: String, region: String, path: String },
+    Batch {
+        account: String,
+        region: String,
+        path: String,
+    },
 }
 
 impl OutsideAction {
@@ -82,8 +89,8 @@ pub(super) fn deployment(
         TemplateResource::new("Microsoft.Resources/resourceGroups", RESOURCES, name, Empty {})
             .at(&spec.region, &tags)
     };
-    let mut resources = vec![json(&group(names.group()))?, json(&group(names.reaper_group()))?];
-    resources.push(json(
+    let mut resources = vec![to_json(&group(names.group()))?, to_json(&group(names.reaper_group()))?];
+    resources.push(to_json(
         &nested(NAME, names.reaper_group(), workflow(spec, outside)?)
             .after([names.group_id(), names.reaper_group_id()]),
     )?);
@@ -100,11 +107,9 @@ pub(super) fn deployment(
         for (group, template) in rights {
             let properties = TemplateProperties::nested(template).with("principalId", principal.clone());
             let resource = deployment_resource(names.unique(), group, properties);
-            let reaper = format!(
-                "{}/providers/Microsoft.Resources/deployments/{NAME}",
-                names.reaper_group_id()
-            );
-            resources.push(json(&resource.after([reaper]))?);
+            let reaper =
+                format!("{}/providers/Microsoft.Resources/deployments/{NAME}", names.reaper_group_id());
+            resources.push(to_json(&resource.after([reaper]))?);
         }
     }
     Ok(TemplateDeployment {
@@ -134,7 +139,7 @@ fn rights(names: Names<'_>, purpose: &str, scope: Option<String>) -> Result<Temp
         "cudock: lets the reaper delete an expired deployment",
     );
     let resource = assignment.resource(names.uuid(purpose)).scoped(scope);
-    Ok(Template::in_group(vec![json(&resource)?]).parameter("principalId", "string"))
+    Ok(Template::in_group(vec![to_json(&resource)?]).parameter("principalId", "string"))
 }
 
 /// The rights on an existing resource, which are not deleted with a group.
@@ -161,7 +166,7 @@ fn workflow(spec: &DeploymentSpec, outside: &Outside<'_>) -> Result<Template, Tr
     let workflow = TemplateResource::new("Microsoft.Logic/workflows", LOGIC, NAME, properties)
         .at(&spec.region, &Tags::new(spec))
         .identity(Some(identity));
-    let mut resources = vec![json(&workflow)?];
+    let mut resources = vec![to_json(&workflow)?];
     if existing_identity.is_some() {
         return Ok(Template::in_group(resources));
     }
@@ -173,13 +178,14 @@ fn workflow(spec: &DeploymentSpec, outside: &Outside<'_>) -> Result<Template, Tr
         principal.clone(),
         "cudock: lets the reaper delete its own group",
     );
-    resources.push(json(&own.resource(names.uuid("reaper")).after([workflow_id(names)]))?);
+    resources.push(to_json(&own.resource(names.uuid("reaper")).after([workflow_id(names)]))?);
     Ok(Template::in_group(resources).output("principalId", principal))
 }
 
 fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outside<'_>) -> Definition {
     let identity = spec.existing.reaper_identity.as_deref();
-    let manager = |path: &str| format!("[uri(environment().resourceManager, '{}')]", path.trim_start_matches('/'));
+    let manager =
+        |path: &str| format!("[uri(environment().resourceManager, '{}')]", path.trim_start_matches('/'));
     let mut actions = BTreeMap::new();
     let mut previous: Option<String> = None;
     let mut deleted = Vec::new();
@@ -187,6 +193,7 @@ fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outside<'_>) ->
         name: DELETE_GROUP.to_owned(),
         method: "DELETE",
         address: Address::ResourceManager(format!("{}?api-version={RESOURCES}&{FORCED}", names.group_id())),
+        is_awaited: true,
     };
     for action in outside.actions.iter().chain([&group]) {
         let (uri, audience) = match &action.address {
@@ -198,17 +205,16 @@ fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outside<'_>) ->
         };
         let http = Action::http(action.method, uri, audience, identity, previous.as_deref());
         actions.insert(action.name.clone(), http);
-        if action.method == "DELETE" {
+        if action.is_awaited {
             deleted.push(action.name.clone());
         }
         previous = Some(action.name.clone());
     }
     // What is deleted answers 404, and some services 204.
     let is_gone = |name: &String| {
-        let status = |code: u16| Condition::Equals([
-            Value::from(format!("@outputs('{name}')?['statusCode']")),
-            Value::from(code),
-        ]);
+        let status = |code: u16| {
+            Condition::Equals([Value::from(format!("@outputs('{name}')?['statusCode']")), Value::from(code)])
+        };
         Condition::Or(vec![status(404), status(204)])
     };
     let own = format!("{}?api-version={RESOURCES}", names.reaper_group_id());

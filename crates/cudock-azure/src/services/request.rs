@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use cudock_http::Method;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::call::{Body, Call, Plane};
 use crate::services::error::TranslationError;
 use crate::services::names::Tags;
 
-/// A value that serializes as it is written here.
-pub(super) fn json<T: Serialize>(value: &T) -> Result<Value, TranslationError> {
+/// A part of a request as JSON.
+pub(super) fn to_json<T: Serialize>(value: &T) -> Result<Value, TranslationError> {
     serde_json::to_value(value)
         .map_err(|error| TranslationError::new(format!("cannot write the request: {error}")))
 }
 
 pub(super) fn body<T: Serialize>(value: &T) -> Result<Body, TranslationError> {
-    json(value).map(Body::new)
+    to_json(value).map(Body::new)
 }
 
 /// A request to the resource manager.
@@ -55,7 +55,8 @@ pub(super) struct Identity {
     #[serde(rename = "type")]
     kind: &'static str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    user_assigned_identities: BTreeMap<String, Empty>,
+    /// Their values are empty objects.
+    user_assigned_identities: BTreeMap<String, Value>,
 }
 
 /// An empty object.
@@ -68,7 +69,7 @@ impl Identity {
     }
 
     pub(super) fn user(id: &str) -> Self {
-        Self { kind: "UserAssigned", user_assigned_identities: BTreeMap::from([(id.to_owned(), Empty {})]) }
+        Self { kind: "UserAssigned", user_assigned_identities: BTreeMap::from([(id.to_owned(), json!({}))]) }
     }
 
     /// An own identity and an existing one, as virtual machines spell it.

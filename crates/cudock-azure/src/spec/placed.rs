@@ -1,10 +1,9 @@
 //! Where a workload runs, as the plan or the user chose it.
 
 use cudock_base::Usd;
-use cudock_facts::Facts;
 use cudock_plan::{Placement, Priority, ServiceKind};
 
-use crate::services::TranslationError;
+use crate::services::{TranslationError, facts};
 use crate::spec::Target;
 
 /// A place for a workload.
@@ -50,11 +49,10 @@ impl TryFrom<&Placement> for SpecPlacement {
 
 /// Processors and GiB of memory of a size or workload profile, if the tables have it.
 pub(super) fn capacity(size: &str) -> Option<(f64, f64)> {
-    let facts = Facts::embedded();
-    let profile = facts.services().profile.iter().find(|profile| profile.name.eq_ignore_ascii_case(size));
+    let profile = facts().services().profile.iter().find(|profile| profile.name.eq_ignore_ascii_case(size));
     if let Some(profile) = profile {
         return Some((f64::from(profile.vcpu), f64::from(profile.memory_gib)));
     }
-    let row = facts.sizes().find(size).one()?;
+    let row = facts().sizes().find(size).one()?;
     Some((f64::from(row.vcpu?), row.ram_gib?))
 }

@@ -5,7 +5,8 @@ pub(super) fn milliseconds(text: &str) -> Result<u64, String> {
     let invalid = || format!("`{text}` is not a duration");
     let rest = text.strip_prefix('P').ok_or_else(invalid)?;
     let (days, times) = rest.split_once('T').unwrap_or((rest, ""));
-    let total = sum(days, &[('D', 86_400_000)]).zip(sum(times, &[('H', 3_600_000), ('M', 60_000), ('S', 1000)]));
+    let total =
+        sum(days, &[('D', 86_400_000)]).zip(sum(times, &[('H', 3_600_000), ('M', 60_000), ('S', 1000)]));
     total.and_then(|(days, times)| days.checked_add(times)).filter(|_| !rest.is_empty()).ok_or_else(invalid)
 }
 

@@ -491,7 +491,8 @@ struct RequestSettingsFile {
 
 impl Probe {
     fn into_file(self) -> Result<ProbeFile, String> {
-        let seconds = |time: Option<String>| time.map(|time| milliseconds(&time).map(|ms| ms / 1000)).transpose();
+        let seconds =
+            |time: Option<String>| time.map(|time| milliseconds(&time).map(|ms| ms / 1000)).transpose();
         Ok(ProbeFile {
             failure_threshold: self.failure_threshold,
             success_threshold: self.success_threshold,

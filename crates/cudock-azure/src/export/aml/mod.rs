@@ -25,13 +25,18 @@ pub(super) fn files(
     if deployment.target != Target::Ml {
         return Err(ExportError::NotMachineLearning { target: deployment.target });
     }
-    let mut writer = AmlWriter { deployment, outline, script: Script::new(deployment, outline), files: Vec::new() };
+    let mut writer =
+        AmlWriter { deployment, outline, script: Script::new(deployment, outline), files: Vec::new() };
     for step in &deployment.steps {
         writer.step(step)?;
     }
     let secrets = outline.secrets.used_by(&deployment.steps);
     let mut files = writer.files;
-    files.extend(writer.script.finish("up.sh", "Create: bash up.sh. It needs the extension `az extension add -n ml`.", &secrets));
+    files.extend(writer.script.finish(
+        "up.sh",
+        "Create: bash up.sh. It needs the extension `az extension add -n ml`.",
+        &secrets,
+    ));
     Ok(files)
 }
 
@@ -69,7 +74,10 @@ impl AmlWriter<'_> {
                 let traffic = read::<EndpointRequest>(step, &body)?.traffic();
                 let name = quote(path.names.last().copied().unwrap_or_default()).into_owned();
                 let place = place(path);
-                self.script.line(&format!("az ml online-endpoint update --name {name} \\\n  {place} --traffic {}\n", quote(&traffic)));
+                self.script.line(&format!(
+                    "az ml online-endpoint update --name {name} \\\n  {place} --traffic {}\n",
+                    quote(&traffic)
+                ));
                 Ok(())
             }
             "/onlineEndpoints" => {
@@ -102,9 +110,17 @@ impl AmlWriter<'_> {
         }
         self.files.push((name.to_owned(), comment("#", &lines) + &yaml));
         let sets = secrets.iter().map(|(name, secret)| {
-            format!(" \\\n  --set {}\"${}\"", quote(&format!("environment_variables.{name}=")), variable(secret))
+            format!(
+                " \\\n  --set {}\"${}\"",
+                quote(&format!("environment_variables.{name}=")),
+                variable(secret)
+            )
         });
-        let line = format!("az ml {command} create --file {name} \\\n  {}{}\n", place(path), sets.collect::<String>());
+        let line = format!(
+            "az ml {command} create --file {name} \\\n  {}{}\n",
+            place(path),
+            sets.collect::<String>()
+        );
         self.script.line(&line);
         Ok(())
     }

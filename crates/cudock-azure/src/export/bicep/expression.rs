@@ -5,8 +5,20 @@ use super::print;
 
 /// Functions of templates that are operators in Bicep.
 const OPERATORS: [&str; 14] = [
-    "add", "and", "createarray", "createobject", "div", "equals", "greater", "greaterorequals", "if", "less",
-    "lessorequals", "mul", "not", "or",
+    "add",
+    "and",
+    "createarray",
+    "createobject",
+    "div",
+    "equals",
+    "greater",
+    "greaterorequals",
+    "if",
+    "less",
+    "lessorequals",
+    "mul",
+    "not",
+    "or",
 ];
 
 enum Token<'t> {
@@ -24,16 +36,20 @@ pub(super) fn to_bicep(expression: &str) -> Result<String, ExportError> {
     while let Some((token, after)) = rest.split_first() {
         rest = after;
         match (token, after) {
-            (Token::Name(function), [Token::Other('('), Token::Text(name), Token::Other(')'), after @ ..])
-                if ["parameters", "variables"].iter().any(|own| own.eq_ignore_ascii_case(function)) =>
-            {
+            (
+                Token::Name(function),
+                [Token::Other('('), Token::Text(name), Token::Other(')'), after @ ..],
+            ) if ["parameters", "variables"].iter().any(|own| own.eq_ignore_ascii_case(function)) => {
                 out.push_str(name);
                 rest = after;
             }
             (Token::Name(function), [Token::Other('('), ..])
                 if OPERATORS.iter().any(|own| own.eq_ignore_ascii_case(function)) =>
             {
-                return Err(ExportError::unsupported(expression, format_args!("function {function} in Bicep")));
+                return Err(ExportError::unsupported(
+                    expression,
+                    format_args!("function {function} in Bicep"),
+                ));
             }
             (Token::Name(name), _) => out.push_str(name),
             (Token::Text(text), _) => out.push_str(&print::string(text)),

@@ -86,7 +86,8 @@ impl Modules {
         self.names.push(file.clone());
         let group = resource.get("resourceGroup");
         let properties = resource.get("properties");
-        let is_inner = properties.and_then(|properties| properties.pointer("/expressionEvaluationOptions/scope"))
+        let is_inner = properties
+            .and_then(|properties| properties.pointer("/expressionEvaluationOptions/scope"))
             == Some(&Value::from("inner"));
         if !is_inner {
             return Err(ExportError::unsupported(name, "a nested template with the scope of the outer one"));
@@ -194,7 +195,8 @@ fn dependencies<'s>(
     let mut found = Vec::new();
     for dependency in list(resource.get("dependsOn")).iter().filter_map(Value::as_str) {
         let mut named = all.iter().zip(symbols).filter(|(other, _)| is_named(other, dependency));
-        let unknown = || ExportError::unsupported(text_of(resource, "name"), format_args!("dependency {dependency}"));
+        let unknown =
+            || ExportError::unsupported(text_of(resource, "name"), format_args!("dependency {dependency}"));
         found.push(named.next().map(|(_, symbol)| symbol.as_str()).ok_or_else(unknown)?);
     }
     Ok(found)
@@ -206,7 +208,8 @@ fn is_named(resource: &Map<String, Value>, dependency: &str) -> bool {
     if let Some(path) = ResourcePath::parse(&format!("{dependency}?api-version=")) {
         // Deployments to several groups may have the same name.
         let group = resource.get("resourceGroup").and_then(Value::as_str);
-        let is_in_group = group.is_none_or(|group| path.group.is_some_and(|own| own.eq_ignore_ascii_case(group)));
+        let is_in_group =
+            group.is_none_or(|group| path.group.is_some_and(|own| own.eq_ignore_ascii_case(group)));
         return path.is_kind(kind) && path.name().eq_ignore_ascii_case(name) && is_in_group;
     }
     let parts = expression::parts(dependency);

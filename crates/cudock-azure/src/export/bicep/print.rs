@@ -26,7 +26,13 @@ pub(super) fn value(value: &Value, indent: usize) -> Result<String, ExportError>
         Value::Object(members) => {
             let mut out = String::from("{\n");
             for (name, member) in members {
-                let _ = writeln!(out, "{}{}: {}", margin(indent + 1), key(name), self::value(member, indent + 1)?);
+                let _ = writeln!(
+                    out,
+                    "{}{}: {}",
+                    margin(indent + 1),
+                    key(name),
+                    self::value(member, indent + 1)?
+                );
             }
             out + &margin(indent) + "}"
         }
@@ -36,7 +42,10 @@ pub(super) fn value(value: &Value, indent: usize) -> Result<String, ExportError>
 
 /// A string of a template, which is an expression if it is in brackets. Two opening brackets stand for one.
 fn template_string(text: &str) -> Result<String, ExportError> {
-    match text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']').map(|expression| (inner, expression))) {
+    match text
+        .strip_prefix('[')
+        .and_then(|inner| inner.strip_suffix(']').map(|expression| (inner, expression)))
+    {
         Some((inner, _)) if inner.starts_with('[') => Ok(string(inner)),
         Some((_, expression)) => expression::to_bicep(expression),
         None => Ok(string(text)),

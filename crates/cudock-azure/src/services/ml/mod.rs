@@ -20,9 +20,9 @@ use crate::codes;
 use crate::deployment::{DeploymentIdentity, Phase, Step, Wait, WorkShape};
 use crate::services::checks::{Machine, machine};
 use crate::services::ml::body::{
-    Asset, Cluster, ClusterProperties, CommandJob, Distribution, Endpoint, EnvironmentVersion, InferenceConfig,
-    JobLimits, JobResources, Located, OnlineDeployment, OnlineScale, Probe, QueueSettings, RequestSettings, Route,
-    ScaleSettings, Sku,
+    Asset, Cluster, ClusterProperties, CommandJob, Distribution, Endpoint, EnvironmentVersion,
+    InferenceConfig, JobLimits, JobResources, Located, OnlineDeployment, OnlineScale, Probe, QueueSettings,
+    RequestSettings, Route, ScaleSettings, Sku,
 };
 use crate::services::names::{Existing, Names, Tags};
 use crate::services::reaper::{Address, Outside, OutsideAction};
@@ -114,7 +114,8 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
         WorkKind::Job { items, concurrent, time_limit, .. } => {
             let cluster = (items.len() > 1).then_some(ids.cluster.as_str());
             if let Some(cluster) = cluster {
-                let request = put(cluster, VERSION, body(&located(spec, self::cluster(spec, &machine, *concurrent)))?);
+                let request =
+                    put(cluster, VERSION, body(&located(spec, self::cluster(spec, &machine, *concurrent)))?);
                 steps.push(Step::new("cluster", Phase::Create, request));
             }
             let none = [Vec::new()];
@@ -130,6 +131,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
                     name: "Delete_the_cluster".to_owned(),
                     method: "DELETE",
                     address: Address::ResourceManager(path),
+                    is_awaited: true,
                 }
             }));
         }
@@ -144,7 +146,8 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
             actions.extend(job_deletions(&ids, &ids.unique));
         }
     }
-    actions.push(deletion("Delete_the_image", &ids.environment()));
+    let image = deletion("Delete_the_image", &ids.environment());
+    actions.push(OutsideAction { is_awaited: false, ..image });
     let outside = Outside { scope: Some((workspace, WORKSPACES)), actions };
     Ok(Translation { steps, outside, losses: lost(spec) })
 }
@@ -154,6 +157,7 @@ fn deletion(name: &str, id: &str) -> OutsideAction {
         name: name.to_owned(),
         method: "DELETE",
         address: Address::ResourceManager(format!("{id}?api-version={VERSION}")),
+        is_awaited: true,
     }
 }
 
@@ -165,6 +169,7 @@ fn job_deletions(ids: &Ids, name: &str) -> [OutsideAction; 2] {
         name: format!("Cancel_the_job{suffix}"),
         method: "POST",
         address: Address::ResourceManager(format!("{id}/cancel?api-version={VERSION}")),
+        is_awaited: false,
     };
     [cancel, deletion(&format!("Delete_the_job{suffix}"), &id)]
 }
@@ -355,15 +360,13 @@ fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
         ));
     }
     match &spec.work {
-        WorkKind::Job { concurrent, .. } if *concurrent > MOST_AT_ONCE => Err(TranslationError::new(format!(
-            "Machine Learning runs at most {MOST_AT_ONCE} jobs at a time, not {concurrent}"
+        WorkKind::Job { concurrent, .. } if *concurrent > MOST_AT_ONCE => Err(TranslationError::new(
+            format!("Machine Learning runs at most {MOST_AT_ONCE} jobs at a time, not {concurrent}"),
+        )),
+        WorkKind::MultiNode { nodes, .. } if *nodes != spec.instances => Err(TranslationError::new(format!(
+            "a job of {nodes} nodes needs {nodes} instances, not {}",
+            spec.instances
         ))),
-        WorkKind::MultiNode { nodes, .. } if *nodes != spec.instances => {
-            Err(TranslationError::new(format!(
-                "a job of {nodes} nodes needs {nodes} instances, not {}",
-                spec.instances
-            )))
-        }
         _ => Ok(machine),
     }
 }
@@ -394,7 +397,9 @@ fn lost(spec: &DeploymentSpec) -> Vec<Finding> {
                 lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning"));
             }
         }
-        WorkKind::MultiNode { .. } => lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning")),
+        WorkKind::MultiNode { .. } => {
+            lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning"));
+        }
     }
     if matches!(spec.registry, Some(RegistryAccess::Identity { .. }))
         && !matches!(spec.work, WorkKind::Serve { .. })

@@ -21,15 +21,15 @@ use crate::deployment::{Phase, Step};
 use crate::services::checks::{Machine, machine};
 use crate::services::names::{Names, Tags};
 use crate::services::reaper;
-use crate::services::request::{Identity, body, call, json, put};
+use crate::services::request::{Identity, body, call, put, to_json};
 use crate::services::template::{
     RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties, TemplateResource,
 };
 use crate::services::vm::body::{
-    AddressSpace, BillingProfile, DeletedWithOwner, DriverSettings, Extension, HardwareProfile, ImageReference,
-    IpConfiguration, LinuxConfiguration, ManagedDisk, Named, NetworkInterface, NetworkProfile, OsDisk, OsProfile,
-    PublicAddress, PublicKey, Reference, RunCommand, ScriptSource, SecurityGroup, SecurityRule, Ssh, StorageProfile,
-    Subnet, VirtualMachine, VirtualNetwork,
+    AddressSpace, BillingProfile, DeletedWithOwner, DriverSettings, Extension, HardwareProfile,
+    ImageReference, IpConfiguration, LinuxConfiguration, ManagedDisk, Named, NetworkInterface,
+    NetworkProfile, OsDisk, OsProfile, PublicAddress, PublicKey, Reference, RunCommand, ScriptSource,
+    SecurityGroup, SecurityRule, Ssh, StorageProfile, Subnet, VirtualMachine, VirtualNetwork,
 };
 use crate::services::{Translation, TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
@@ -77,7 +77,8 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, T
     }
     let is_secret = cloud_init::has_secrets(spec);
     let kind = if is_secret { "securestring" } else { "string" };
-    let template = Template::in_group(resources(spec, &machine, has_idle_watch)?).parameter("customData", kind);
+    let template =
+        Template::in_group(resources(spec, &machine, has_idle_watch)?).parameter("customData", kind);
     let shown = if is_secret { String::new() } else { data.expose().clone() };
     let deployment = TemplateDeployment {
         location: None,
@@ -131,19 +132,25 @@ fn resources(
         .identity(identity(spec, has_idle_watch))
         .after([id(INTERFACES)]);
     let mut resources = vec![
-        json(&security_group.at(&spec.region, &tags))?,
-        json(&TemplateResource::new(NETWORKS, NETWORK, NAME, network).at(&spec.region, &tags).after([id(SECURITY_GROUPS)]))?,
-        json(&TemplateResource::new(ADDRESSES, NETWORK, NAME, address).at(&spec.region, &tags).sku("Standard"))?,
-        json(
+        to_json(&security_group.at(&spec.region, &tags))?,
+        to_json(
+            &TemplateResource::new(NETWORKS, NETWORK, NAME, network)
+                .at(&spec.region, &tags)
+                .after([id(SECURITY_GROUPS)]),
+        )?,
+        to_json(
+            &TemplateResource::new(ADDRESSES, NETWORK, NAME, address).at(&spec.region, &tags).sku("Standard"),
+        )?,
+        to_json(
             &TemplateResource::new(INTERFACES, NETWORK, NAME, interface)
                 .at(&spec.region, &tags)
                 .after([id(NETWORKS), id(ADDRESSES)]),
         )?,
-        json(&vm)?,
+        to_json(&vm)?,
     ];
     if let Some(extension) = driver(machine) {
         let extension = TemplateResource::new(EXTENSIONS, COMPUTE, format!("{NAME}/driver"), extension);
-        resources.push(json(&extension.at(&spec.region, &tags).after([id(MACHINES)]))?);
+        resources.push(to_json(&extension.at(&spec.region, &tags).after([id(MACHINES)]))?);
     }
     let command = RunCommand {
         source: ScriptSource { script: cloud_init::WAIT },
@@ -151,7 +158,7 @@ fn resources(
         timeout_in_seconds: work_limit(spec).saturating_add(START_ALLOWANCE).as_secs(),
     };
     let command = TemplateResource::new(COMMANDS, COMPUTE, format!("{NAME}/{STATE}"), command);
-    resources.push(json(&command.at(&spec.region, &tags).after([id(MACHINES)]))?);
+    resources.push(to_json(&command.at(&spec.region, &tags).after([id(MACHINES)]))?);
     if has_idle_watch {
         resources.push(idle_rights(names, id(MACHINES))?);
     }
@@ -282,17 +289,18 @@ fn idle_rights(names: Names<'_>, machine: String) -> Result<Value, TranslationEr
     );
     let scope = format!("Microsoft.Logic/workflows/{}", reaper::NAME);
     let assignment = assignment.resource(names.uuid("idle")).scoped(Some(scope));
-    let template = Template::in_group(vec![json(&assignment)?]).parameter("principalId", "string");
+    let template = Template::in_group(vec![to_json(&assignment)?]).parameter("principalId", "string");
     let principal = format!("[reference('{machine}', '{COMPUTE}', 'full').identity.principalId]");
     let properties = TemplateProperties::nested(template).with("principalId", principal);
     let resource = TemplateResource::new("Microsoft.Resources/deployments", RESOURCES, "idle", properties);
-    json(&resource.in_group(names.reaper_group()).after([machine]))
+    to_json(&resource.in_group(names.reaper_group()).after([machine]))
 }
 
 fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
     if matches!(spec.work, WorkKind::MultiNode { .. }) || spec.instances > 1 {
-        return Err(TranslationError::new("a deployment to vm is one machine")
-            .hint("deploy several machines to batch or ml, and several instances of a service to container-apps"));
+        return Err(TranslationError::new("a deployment to vm is one machine").hint(
+            "deploy several machines to batch or ml, and several instances of a service to container-apps",
+        ));
     }
     if matches!(&spec.work, WorkKind::Job { items, .. } if !items.is_empty()) && spec.command.is_empty() {
         return Err(TranslationError::new("items are arguments of a command, and there is none"));

@@ -26,7 +26,9 @@ fn the_files_are_valid() {
         return;
     }
     let mut validated = Vec::new();
-    for (name, deployment) in deployments().into_iter().filter(|(_, deployment)| deployment.target == Target::Ml) {
+    for (name, deployment) in
+        deployments().into_iter().filter(|(_, deployment)| deployment.target == Target::Ml)
+    {
         for (file, text) in exported(&deployment, ExportFormat::Aml) {
             let Some((_, schema)) = SCHEMAS.iter().find(|(own, _)| *own == file) else { continue };
             let value: Value = cudock_yaml::from_str(&text).unwrap();
@@ -57,5 +59,8 @@ fn the_job_says_what_the_request_says() {
     assert_eq!(job["tags"]["cudock-run"], "0123456789ab");
     assert!(job["environment_variables"]["HF_TOKEN"].is_null());
     let script = super::file(&files, "up.sh");
-    assert!(script.contains("--set environment_variables.HF_TOKEN=\"$HF_TOKEN\"") || script.contains("--set 'environment_variables.HF_TOKEN='\"$HF_TOKEN\""));
+    assert!(
+        script.contains("--set environment_variables.HF_TOKEN=\"$HF_TOKEN\"")
+            || script.contains("--set 'environment_variables.HF_TOKEN='\"$HF_TOKEN\"")
+    );
 }

@@ -86,8 +86,7 @@ fn compare(directory: &Path, deployment: &Deployment, name: &str) {
     let files = exported(deployment, ExportFormat::Az);
     let calls = run(directory, &files, "up.sh");
     let mut requests = calls.iter().filter(|call| !call.is(&["resource", "wait"]));
-    let mut comparison =
-        Comparison::new(|value| value.as_str()?.strip_prefix(SECRET).map(str::to_owned));
+    let mut comparison = Comparison::new(|value| value.as_str()?.strip_prefix(SECRET).map(str::to_owned));
     for step in &deployment.steps {
         let call = requests.next().unwrap_or_else(|| panic!("{name}: no call for {}", step.id));
         if call.is(&["deployment"]) {
@@ -107,7 +106,8 @@ fn compare(directory: &Path, deployment: &Deployment, name: &str) {
             (Some(input), Some(body)) => comparison.assert_same(input, body, &format!("{name}: {}", step.id)),
             (input, body) => assert!(input.is_none() && body.is_none(), "{name}: {}", step.id),
         }
-        let audience = matches!(step.call.plane, Plane::Batch { .. }).then_some("https://batch.core.windows.net/");
+        let audience =
+            matches!(step.call.plane, Plane::Batch { .. }).then_some("https://batch.core.windows.net/");
         assert_eq!(call.flag("--resource"), audience, "{name}");
     }
     assert!(requests.next().is_none(), "{name}");
@@ -132,7 +132,9 @@ fn the_other_script_deletes_in_the_order_of_the_cleanup() {
         let requests: Vec<(String, String)> = calls
             .iter()
             .filter(|call| call.is(&["rest"]))
-            .map(|call| (call.flag("--method").unwrap().to_uppercase(), call.flag("--url").unwrap().to_owned()))
+            .map(|call| {
+                (call.flag("--method").unwrap().to_uppercase(), call.flag("--url").unwrap().to_owned())
+            })
             .collect();
         let expected: Vec<(String, String)> =
             deployment.cleanup.iter().map(|step| (step.call.method.to_string(), url(step))).collect();
@@ -148,7 +150,8 @@ fn a_script_does_not_run_without_its_secrets() {
     for (name, text) in exported(&deployment, ExportFormat::Az) {
         fs::write(directory.path().join(name), text).unwrap();
     }
-    let output = Command::new(bash).arg(directory.path().join("up.sh")).env("PATH", "/usr/bin:/bin").output().unwrap();
+    let output =
+        Command::new(bash).arg(directory.path().join("up.sh")).env("PATH", "/usr/bin:/bin").output().unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("HF_TOKEN: export it"));
 }

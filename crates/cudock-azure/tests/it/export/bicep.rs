@@ -22,9 +22,9 @@ fn expected(value: &Value) -> Value {
             None => value.clone(),
         },
         Value::Array(items) => items.iter().map(expected).collect(),
-        Value::Object(members) => {
-            Value::Object(members.iter().map(|(key, member)| (key.clone(), expected(member))).collect::<Map<_, _>>())
-        }
+        Value::Object(members) => Value::Object(
+            members.iter().map(|(key, member)| (key.clone(), expected(member))).collect::<Map<_, _>>(),
+        ),
         other => other.clone(),
     }
 }
@@ -35,7 +35,10 @@ fn compare(files: &[(String, String)], name: &str, template: &Value, in_group: b
     let has_scope = declarations.iter().any(|declaration| declaration.words == ["targetScope"]);
     assert_ne!(has_scope, in_group, "{name}");
     let of = |word: &str| -> Vec<&Declaration> {
-        declarations.iter().filter(|declaration| declaration.words.first().is_some_and(|own| own == word)).collect()
+        declarations
+            .iter()
+            .filter(|declaration| declaration.words.first().is_some_and(|own| own == word))
+            .collect()
     };
     let parameters: BTreeMap<&str, bool> = declarations
         .iter()
@@ -48,11 +51,14 @@ fn compare(files: &[(String, String)], name: &str, template: &Value, in_group: b
         .collect();
     let declared = template["parameters"].as_object().into_iter().flatten();
     let declared: BTreeMap<&str, bool> = declared
-        .map(|(name, parameter)| (name.as_str(), parameter["type"].as_str().unwrap().to_lowercase() == "securestring"))
+        .map(|(name, parameter)| {
+            (name.as_str(), parameter["type"].as_str().unwrap().to_lowercase() == "securestring")
+        })
         .collect();
     assert_eq!(parameters, declared, "{name}");
     let mut written = declarations.iter().filter(|declaration| {
-        let is_resource = ["resource", "module"].contains(&declaration.words.first().map_or("", String::as_str));
+        let is_resource =
+            ["resource", "module"].contains(&declaration.words.first().map_or("", String::as_str));
         is_resource && declaration.words.last().is_none_or(|word| word != "existing")
     });
     let mut symbols: Vec<(String, &Value)> = Vec::new();
@@ -79,7 +85,9 @@ fn compare(files: &[(String, String)], name: &str, template: &Value, in_group: b
         if declaration.words[0] == "module" {
             let nested = &resource["properties"]["template"];
             assert_eq!(body["name"], expected(&resource["name"]));
-            let group = resource["resourceGroup"].as_str().map(|group| json!({"$": format!("resourceGroup('{group}')")}));
+            let group = resource["resourceGroup"]
+                .as_str()
+                .map(|group| json!({"$": format!("resourceGroup('{group}')")}));
             assert_eq!(body.get("scope"), group.as_ref(), "{name}");
             let arguments = resource["properties"]["parameters"].as_object().into_iter().flatten();
             let arguments: Map<String, Value> =
@@ -89,7 +97,8 @@ fn compare(files: &[(String, String)], name: &str, template: &Value, in_group: b
             compare(files, &declaration.words[2], nested, in_group || group.is_some(), compared);
             continue;
         }
-        let kind = format!("{}@{}", resource["type"].as_str().unwrap(), resource["apiVersion"].as_str().unwrap());
+        let kind =
+            format!("{}@{}", resource["type"].as_str().unwrap(), resource["apiVersion"].as_str().unwrap());
         assert_eq!(declaration.words[2], kind);
         let mut whole = resource.as_object().unwrap().clone();
         for key in ["type", "apiVersion", "dependsOn"] {
@@ -97,9 +106,13 @@ fn compare(files: &[(String, String)], name: &str, template: &Value, in_group: b
         }
         if let Some(scope) = whole.remove("scope") {
             let symbol = body.remove("scope").unwrap();
-            let existing = of("resource").into_iter().find(|own| symbol["$"] == own.words[1].as_str()).unwrap();
+            let existing =
+                of("resource").into_iter().find(|own| symbol["$"] == own.words[1].as_str()).unwrap();
             let kind = existing.words[2].split('@').next().unwrap();
-            assert_eq!(format!("{kind}/{}", existing.value["name"].as_str().unwrap()), scope.as_str().unwrap());
+            assert_eq!(
+                format!("{kind}/{}", existing.value["name"].as_str().unwrap()),
+                scope.as_str().unwrap()
+            );
         }
         assert_eq!(Value::Object(body), expected(&Value::Object(whole)), "{name}");
     }

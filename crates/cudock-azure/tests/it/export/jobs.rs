@@ -15,8 +15,10 @@ pub(crate) fn jobs() -> [(&'static str, DeploymentSpec); 9] {
         time_limit: Duration::from_secs(3600),
         retries: 1,
     };
-    let serve = || WorkKind::Serve { port: 8000, ready_path: Some("/v2/health/ready".to_owned()), is_public: true };
-    let nodes = WorkKind::MultiNode { nodes: 2, processes_per_node: 1, time_limit: Duration::from_secs(7200) };
+    let serve =
+        || WorkKind::Serve { port: 8000, ready_path: Some("/v2/health/ready".to_owned()), is_public: true };
+    let nodes =
+        WorkKind::MultiNode { nodes: 2, processes_per_node: 1, time_limit: Duration::from_secs(7200) };
     let t4 = Some("Standard_NC4as_T4_v3");
     [
         ("aci", spec(Target::Aci, None, 0, job(&[]))),
@@ -24,7 +26,10 @@ pub(crate) fn jobs() -> [(&'static str, DeploymentSpec); 9] {
         ("container-app", spec(Target::ContainerApps, Some("Consumption-GPU-NC8as-T4"), 1, serve())),
         ("container-job", spec(Target::ContainerApps, Some("Consumption-GPU-NC8as-T4"), 1, job(&[]))),
         // Its secrets are a part of its start script, which is not exported.
-        ("vm", DeploymentSpec { variables: vec![plain()], registry: None, ..spec(Target::Vm, t4, 1, serve()) }),
+        (
+            "vm",
+            DeploymentSpec { variables: vec![plain()], registry: None, ..spec(Target::Vm, t4, 1, serve()) },
+        ),
         ("ml-job", spec(Target::Ml, t4, 1, job(&[]))),
         ("ml-items", spec(Target::Ml, t4, 1, job(&["a.csv", "it's [b].csv"]))),
         // It runs the image's own program.

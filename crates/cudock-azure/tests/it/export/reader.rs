@@ -134,7 +134,9 @@ impl<'t> Reader<'t> {
         loop {
             let c = self.rest.chars().next().unwrap();
             let after = &self.rest[c.len_utf8()..];
-            if self.language == Language::Hcl && (self.rest.starts_with("$${") || self.rest.starts_with("%%{")) {
+            if self.language == Language::Hcl
+                && (self.rest.starts_with("$${") || self.rest.starts_with("%%{"))
+            {
                 self.bump(1);
                 text.push_str(&self.rest[..2]);
                 self.bump(2);
@@ -159,7 +161,8 @@ impl<'t> Reader<'t> {
             'r' => text.push('\r'),
             't' => text.push('\t'),
             'u' => {
-                let digits = self.take(|c| c.is_ascii_hexdigit() || c == '{').trim_start_matches('{').to_owned();
+                let digits =
+                    self.take(|c| c.is_ascii_hexdigit() || c == '{').trim_start_matches('{').to_owned();
                 self.take(|c| c == '}');
                 text.push(char::from_u32(u32::from_str_radix(&digits, 16).unwrap()).unwrap());
             }

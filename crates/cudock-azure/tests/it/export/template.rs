@@ -41,7 +41,10 @@ fn evaluated(value: &Value) -> Value {
         Value::Array(items) => items.iter().map(evaluated).collect(),
         Value::Object(members) => {
             let member = |(key, member): (&String, &Value)| {
-                (key.clone(), if member.get("contentVersion").is_some() { member.clone() } else { evaluated(member) })
+                (
+                    key.clone(),
+                    if member.get("contentVersion").is_some() { member.clone() } else { evaluated(member) },
+                )
             };
             Value::Object(members.iter().map(member).collect::<Map<_, _>>())
         }
@@ -63,14 +66,16 @@ fn a_template_has_the_bodies_of_the_requests() {
         assert!(!requests.is_empty() && resources.len() == requests.len(), "{name}: {resources:#?}");
         let mut comparison = Comparison::new(parameter);
         for (id, body) in resources {
-            let (version, expected) = requests.get(&id).unwrap_or_else(|| panic!("{name}: no request for {id}"));
+            let (version, expected) =
+                requests.get(&id).unwrap_or_else(|| panic!("{name}: no request for {id}"));
             let mut body = body.as_object().unwrap().clone();
             assert_eq!(body.remove("apiVersion").unwrap(), *version, "{name}: {id}");
             for key in ["type", "name", "dependsOn"] {
                 body.remove(key);
             }
             if id.contains("/microsoft.resources/deployments/") {
-                let options = body["properties"].as_object_mut().unwrap().remove("expressionEvaluationOptions");
+                let options =
+                    body["properties"].as_object_mut().unwrap().remove("expressionEvaluationOptions");
                 assert_eq!(options, Some(json!({"scope": "inner"})), "{name}: {id}");
             }
             comparison.assert_same(&Value::Object(body), expected, &format!("{name}: {id}"));
@@ -116,7 +121,11 @@ fn each_resource_of_a_template_waits_for_the_previous_one() {
         for resources in std::iter::once(outer).chain(inner) {
             for (resource, index) in resources.iter().zip(0..) {
                 let dependency = resource["dependsOn"][0].as_str();
-                assert_eq!(dependency.is_some_and(|id| id.starts_with("/subscriptions/")), index > 0, "{name}");
+                assert_eq!(
+                    dependency.is_some_and(|id| id.starts_with("/subscriptions/")),
+                    index > 0,
+                    "{name}"
+                );
             }
         }
     }

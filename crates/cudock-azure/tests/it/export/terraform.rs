@@ -23,8 +23,9 @@ fn terraform_has_the_bodies_of_the_requests() {
         let provider = declarations.iter().find(|declaration| declaration.words == ["terraform"]).unwrap();
         assert_eq!(provider.value["required_providers"]["azapi"]["version"], "2.4.0");
         let resources = resources(&declarations);
-        let (groups, resources): (Vec<_>, Vec<_>) =
-            resources.into_iter().partition(|(_, value)| value["type"].as_str().unwrap().contains("/resourceGroups@"));
+        let (groups, resources): (Vec<_>, Vec<_>) = resources
+            .into_iter()
+            .partition(|(_, value)| value["type"].as_str().unwrap().contains("/resourceGroups@"));
         assert_eq!(groups.len(), 2, "{name}");
         let requests = requests(&deployment);
         assert_eq!(resources.len(), requests.len(), "{name}");
@@ -35,9 +36,14 @@ fn terraform_has_the_bodies_of_the_requests() {
             let own = resource["name"].as_str().unwrap();
             let last = kind.rsplit('/').next().unwrap();
             let is_top = kind.matches('/').count() == 1;
-            let id = if is_top { format!("{parent}/providers/{kind}/{own}") } else { format!("{parent}/{last}/{own}") };
+            let id = if is_top {
+                format!("{parent}/providers/{kind}/{own}")
+            } else {
+                format!("{parent}/{last}/{own}")
+            };
             let request = requests.get(&id.to_lowercase());
-            let (request_version, expected) = request.unwrap_or_else(|| panic!("{name}: no request for {id}"));
+            let (request_version, expected) =
+                request.unwrap_or_else(|| panic!("{name}: no request for {id}"));
             assert_eq!(version, *request_version, "{name}: {id}");
             let mut body = resource["body"].clone();
             for key in ["location", "tags"] {
@@ -71,7 +77,11 @@ fn each_resource_of_terraform_waits_for_the_previous_one() {
         let mut previous: Option<&str> = None;
         for (label, resource) in resources(&declarations) {
             let dependency = resource["depends_on"][0]["$"].as_str();
-            assert_eq!(dependency, previous.map(|label| format!("azapi_resource.{label}")).as_deref(), "{name}");
+            assert_eq!(
+                dependency,
+                previous.map(|label| format!("azapi_resource.{label}")).as_deref(),
+                "{name}"
+            );
             previous = Some(label);
         }
     }
