@@ -206,7 +206,8 @@ fn is_plain(text: &str) -> bool {
     // YAML 1.1 has times and dates, octal numbers and numbers in base 60.
     let is_number_like = text.contains([':', '-', '_'])
         && text.bytes().all(|byte| byte.is_ascii_digit() || b":-_. ".contains(&byte));
-    let is_date = matches!(text.as_bytes(), [a, b, c, d, b'-', e, ..] if [a, b, c, d, e].iter().all(|byte| byte.is_ascii_digit()));
+    let year = text.get(..5).and_then(|start| start.strip_suffix('-')).unwrap_or_default();
+    let is_date = !year.is_empty() && year.bytes().all(|byte| byte.is_ascii_digit());
     let is_based = ["0x", "0o", "0b"].iter().any(|prefix| text.starts_with(prefix));
     is_text
         && !is_number_like

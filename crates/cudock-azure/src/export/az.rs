@@ -2,6 +2,8 @@
 //!
 //! Commands whose defaults would add to the body of a request are replaced by `az rest`.
 
+use std::fmt::Write as _;
+
 use cudock_base::shell::quote;
 use serde_json::Value;
 
@@ -101,7 +103,7 @@ impl<'o> Script<'o> {
         text.push_str("set -euo pipefail\ncd \"$(dirname \"$0\")\"\n");
         for secret in secrets {
             let variable = variable(secret);
-            text.push_str(&format!(": \"${{{variable}:?export it with the secret}}\"\n"));
+            let _ = writeln!(text, ": \"${{{variable}:?export it with the secret}}\"");
         }
         if !secrets.is_empty() {
             text.push_str(JSON_FUNCTION);
@@ -236,10 +238,7 @@ fn arguments(call: &Call, step: &str) -> Result<String, ExportError> {
             )
         }
         Plane::Batch { account, .. } => {
-            return Err(ExportError::unsupported(
-                step,
-                format_args!("`{account}` is not a Batch account's name"),
-            ));
+            return Err(ExportError::unsupported(step, format!("`{account}` is not a Batch account's name")));
         }
         Plane::MlHistory { .. } => return Err(ExportError::unsupported(step, "a request for logs")),
     };

@@ -16,8 +16,8 @@ pub enum ExportError {
 }
 
 impl ExportError {
-    pub(super) fn unsupported(step: &str, reason: impl ToString) -> Self {
-        Self::Unsupported { step: step.to_owned(), reason: reason.to_string() }
+    pub(super) fn unsupported(step: &str, reason: impl Into<String>) -> Self {
+        Self::Unsupported { step: step.to_owned(), reason: reason.into() }
     }
 }
 

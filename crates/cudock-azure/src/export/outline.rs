@@ -213,36 +213,38 @@ mod tests {
     #[test]
     fn paths_of_resources_are_split_into_their_parts() {
         let group = "/subscriptions/s/resourcegroups/g";
-        let cases: [(&str, Option<(&str, &str, &str)>); 10] = [
+        let cases = [
             (
                 "/subscriptions/s/resourceGroups/g?api-version=1",
-                Some(("Microsoft.Resources/resourceGroups", "g", "/subscriptions/s")),
+                ["Microsoft.Resources/resourceGroups", "g", "/subscriptions/s"],
             ),
             (
                 "/subscriptions/s/providers/Microsoft.Resources/deployments/d?api-version=1",
-                Some(("Microsoft.Resources/deployments", "d", "/subscriptions/s")),
+                ["Microsoft.Resources/deployments", "d", "/subscriptions/s"],
             ),
             (
                 "/subscriptions/s/resourcegroups/g/providers/N/a/x?api-version=1",
-                Some(("N/a", "x", "/subscriptions/s/resourceGroups/g")),
+                ["N/a", "x", "/subscriptions/s/resourceGroups/g"],
             ),
             (
                 "/subscriptions/s/resourcegroups/g/providers/N/a/x/b/y?api-version=1",
-                Some(("N/a/b", "x/y", "/subscriptions/s/resourcegroups/g/providers/N/a/x")),
+                ["N/a/b", "x/y", "/subscriptions/s/resourcegroups/g/providers/N/a/x"],
             ),
-            ("/subscriptions/s/resourcegroups/g/providers/N/a/x/start?api-version=1", None),
-            ("/subscriptions/s/resourcegroups/g/providers/N/a/x/providers/M/b/y?api-version=1", None),
-            ("/subscriptions/s/resourcegroups/g/providers/N/a/x?api-version=1&force=true", None),
-            ("/subscriptions/s/resourcegroups/g/providers/N?api-version=1", None),
-            ("/jobs?api-version=1", None),
-            ("/subscriptions/s", None),
         ];
         for (path, expected) in cases {
-            let parsed = ResourcePath::parse(path);
-            let parts = parsed.as_ref().map(|parsed| (parsed.kind.clone(), parsed.name(), parsed.parent()));
-            let expected =
-                expected.map(|(kind, name, parent)| (kind.to_owned(), name.to_owned(), parent.to_owned()));
-            assert_eq!(parts, expected, "{path}");
+            let parsed = ResourcePath::parse(path).unwrap();
+            assert_eq!([parsed.kind.clone(), parsed.name(), parsed.parent()], expected, "{path}");
+        }
+        let others = [
+            "/subscriptions/s/resourcegroups/g/providers/N/a/x/start?api-version=1",
+            "/subscriptions/s/resourcegroups/g/providers/N/a/x/providers/M/b/y?api-version=1",
+            "/subscriptions/s/resourcegroups/g/providers/N/a/x?api-version=1&force=true",
+            "/subscriptions/s/resourcegroups/g/providers/N?api-version=1",
+            "/jobs?api-version=1",
+            "/subscriptions/s",
+        ];
+        for path in others {
+            assert_eq!(ResourcePath::parse(path), None, "{path}");
         }
         let child = format!("{group}/providers/N/a/x?api-version=2024-01-01");
         let child = ResourcePath::parse(&child).unwrap();

@@ -1,4 +1,4 @@
-//! Terraform with the provider AzAPI, whose resources are the requests of the resource manager.
+//! Terraform with the provider `azapi`, whose resources are the requests of the resource manager.
 
 use std::fmt::Write as _;
 

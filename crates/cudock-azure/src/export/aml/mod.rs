@@ -101,7 +101,8 @@ impl AmlWriter<'_> {
         file: &impl Serialize,
         body: &BodyValue,
     ) -> Result<(), ExportError> {
-        let yaml = cudock_yaml::to_string(file).map_err(|error| ExportError::unsupported(command, error))?;
+        let yaml = cudock_yaml::to_string(file)
+            .map_err(|error| ExportError::unsupported(command, error.to_string()))?;
         let mut lines = header(self.deployment, "Create: bash up.sh", DELETE_BY_SCRIPT);
         let secrets = environment_secrets(body);
         if !secrets.is_empty() {
@@ -156,5 +157,5 @@ fn read<T: DeserializeOwned>(step: &Step, body: &BodyValue) -> Result<T, ExportE
             variables.remove(name);
         }
     }
-    serde_json::from_value(json).map_err(|error| ExportError::unsupported(&step.id, error))
+    serde_json::from_value(json).map_err(|error| ExportError::unsupported(&step.id, error.to_string()))
 }

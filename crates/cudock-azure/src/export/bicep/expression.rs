@@ -46,10 +46,7 @@ pub(super) fn to_bicep(expression: &str) -> Result<String, ExportError> {
             (Token::Name(function), [Token::Other('('), ..])
                 if OPERATORS.iter().any(|own| own.eq_ignore_ascii_case(function)) =>
             {
-                return Err(ExportError::unsupported(
-                    expression,
-                    format_args!("function {function} in Bicep"),
-                ));
+                return Err(ExportError::unsupported(expression, format!("function {function} in Bicep")));
             }
             (Token::Name(name), _) => out.push_str(name),
             (Token::Text(text), _) => out.push_str(&print::string(text)),

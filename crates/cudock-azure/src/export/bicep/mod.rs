@@ -196,7 +196,7 @@ fn dependencies<'s>(
     for dependency in list(resource.get("dependsOn")).iter().filter_map(Value::as_str) {
         let mut named = all.iter().zip(symbols).filter(|(other, _)| is_named(other, dependency));
         let unknown =
-            || ExportError::unsupported(text_of(resource, "name"), format_args!("dependency {dependency}"));
+            || ExportError::unsupported(text_of(resource, "name"), format!("dependency {dependency}"));
         found.push(named.next().map(|(_, symbol)| symbol.as_str()).ok_or_else(unknown)?);
     }
     Ok(found)

@@ -28,7 +28,7 @@ fn exported(deployment: &Deployment, format: ExportFormat) -> Vec<(String, Strin
 
 fn file<'f>(files: &'f [(String, String)], name: &str) -> &'f str {
     let found = files.iter().find(|(own, _)| own == name);
-    found.map(|(_, text)| text.as_str()).unwrap_or_else(|| panic!("no {name}"))
+    found.map_or_else(|| panic!("no {name}"), |(_, text)| text.as_str())
 }
 
 /// Compares what was written with the bodies of requests.
