@@ -28,7 +28,7 @@ pub use arch::Arch;
 pub use arithmetic::mul_div_ceil;
 pub use date::{Date, DateError};
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
-pub use environment::{CUDOCK_CACHE, Environment};
+pub use environment::{CUDOCK_CACHE, CUDOCK_STATE, Environment};
 pub use file_stamp::FileStamp;
 pub use files::FileError;
 pub use money::{Usd, UsdError, usd_text};

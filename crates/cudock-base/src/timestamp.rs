@@ -1,7 +1,7 @@
 //! Points in time as logs, engines and price lists write them.
 
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Date;
 use crate::text::is_digits;
@@ -34,6 +34,18 @@ impl Timestamp {
     /// Milliseconds since 1970; `None` before that.
     pub fn millis(self) -> Option<u64> {
         u64::try_from(self.millis).ok()
+    }
+
+    /// This time after it.
+    #[must_use]
+    pub fn plus(self, time: Duration) -> Self {
+        Self { millis: self.millis.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)) }
+    }
+
+    /// The time since an earlier one; zero if that is later.
+    pub fn since(self, earlier: Self) -> Duration {
+        let millis = self.millis.saturating_sub(earlier.millis);
+        Duration::from_millis(u64::try_from(millis).unwrap_or(0))
     }
 
     pub fn day(self) -> Date {
@@ -149,6 +161,14 @@ mod tests {
         assert_eq!(Timestamp::from_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
         assert_eq!(Timestamp::from_millis(951_782_400_123).to_string(), "2000-02-29T00:00:00.123Z");
         assert_eq!(Timestamp::from_millis(4_107_542_400_000).to_string(), "2100-03-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn times_are_added_and_subtracted_within_bounds() {
+        let (first, hour) = (Timestamp::from_millis(1_000), Duration::from_secs(3600));
+        assert_eq!(first.plus(hour).since(first), hour);
+        assert_eq!(first.since(first.plus(hour)), Duration::ZERO);
+        assert_eq!(first.plus(Duration::MAX), Timestamp::from_millis(u64::MAX));
     }
 
     proptest! {
