@@ -20,6 +20,7 @@ mod span;
 pub mod suggest;
 pub mod svg;
 mod sync;
+pub mod table;
 pub mod text;
 mod timestamp;
 mod usage;

@@ -1,5 +1,6 @@
 //! `cudock schema`: JSON Schemas of `cudock.toml` and of the JSON reports.
 
+use cudock_base::table::TextTable;
 use clap::Args;
 use cudock_base::suggest;
 use schemars::generate::SchemaSettings;
@@ -16,7 +17,6 @@ use super::{
 };
 use crate::failure::{Failure, Outcome};
 use crate::output;
-use crate::table::TextTable;
 
 /// Print the JSON Schema of cudock.toml or of a JSON report
 ///
@@ -81,7 +81,7 @@ const SCHEMAS: &[Entry] = &[
 pub(super) fn run(args: &SchemaArgs) -> Result<Outcome, Failure> {
     let Some(name) = &args.name else {
         let rows = SCHEMAS.iter().map(|(name, about, _)| vec![(*name).to_owned(), (*about).to_owned()]);
-        TextTable::list(&["NAME", "DESCRIBES"], rows.collect()).print();
+        output::table(&TextTable::list(&["NAME", "DESCRIBES"], rows.collect()));
         return Ok(Outcome::Yes);
     };
     let (name, about, schema) = SCHEMAS.iter().find(|(known, ..)| known == name).ok_or_else(|| {

@@ -36,7 +36,6 @@ pub(crate) use self::life::{cp, images, kill, pull, restart, start, top};
 pub(crate) use self::life_args::{
     CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, StatsArgs, TopArgs, VolumeArgs,
 };
-pub(crate) use self::print::ago;
 use self::reports::{PruneReport, PsReport, WaitReport};
 pub(crate) use self::stats::stats;
 pub(crate) use self::volume::volume;
