@@ -1,0 +1,84 @@
+//! What this crate needs of a cloud.
+
+use std::time::Duration;
+
+use cudock_azure::{Call, Step};
+use cudock_base::{ErrorKind, Report, Secret, Timestamp};
+use serde_json::Value;
+
+/// A cloud that carries out requests. Methods block, and several threads may call them.
+pub trait CloudApi: Sync {
+    /// Carries out a step and waits for its end. Deleting what does not exist succeeds.
+    fn run(&self, step: &Step) -> Result<ApiReply, ApiError>;
+
+    /// Sends a request.
+    fn send(&self, call: &Call) -> Result<ApiReply, ApiError>;
+
+    /// The items of all pages.
+    fn list(&self, call: &Call) -> Result<Vec<Value>, ApiError>;
+
+    /// The text at an address that grants access by itself.
+    fn download(&self, address: &Secret) -> Result<String, ApiError>;
+
+    /// What a stream has sent so far, at an address with a token of its own.
+    fn stream(&self, address: &str, token: &Secret) -> Result<String, ApiError>;
+
+    /// The time by the cloud's clock, as far as it is known: that of this machine may be wrong.
+    fn now(&self) -> Timestamp;
+}
+
+/// What a cloud answered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ApiReply {
+    /// The JSON body; a text that is not JSON is a string.
+    pub body: Value,
+    /// How long the service wants to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+/// A request that failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    pub message: String,
+    pub hints: Vec<String>,
+    pub reason: ApiErrorReason,
+}
+
+/// What a failed request means for the deployment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApiErrorReason {
+    /// The resource does not exist.
+    NotFound,
+    /// The user ended the command.
+    Interrupted,
+    /// No quota or no capacity here; another size, region or priority may have some.
+    NoCapacity,
+    /// The request is wrong.
+    Rejected,
+    /// The network or the service.
+    Outside,
+}
+
+impl ApiError {
+    pub fn new(reason: ApiErrorReason, message: impl Into<String>) -> Self {
+        Self { message: message.into(), hints: Vec::new(), reason }
+    }
+
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.reason == ApiErrorReason::NotFound
+    }
+}
+
+impl Report for ApiError {
+    fn kind(&self) -> ErrorKind {
+        match self.reason {
+            ApiErrorReason::Rejected => ErrorKind::Input,
+            _ => ErrorKind::Outside,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        self.hints.clone()
+    }
+}
