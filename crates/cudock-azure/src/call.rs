@@ -65,6 +65,11 @@ impl Body {
         &self.value
     }
 
+    /// The secrets, and where they belong as JSON pointers.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = (&str, &Secret)> {
+        self.secrets.iter().map(|(pointer, secret)| (pointer.as_str(), secret))
+    }
+
     /// The body for the wire and nothing else.
     pub fn expose(&self) -> Value {
         let mut value = self.value.clone();

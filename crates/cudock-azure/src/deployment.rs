@@ -70,6 +70,40 @@ pub struct Step {
     pub timeout: Duration,
 }
 
+impl Step {
+    /// A step that is not billed and waits for the operation it starts.
+    pub(crate) fn new(id: impl Into<String>, phase: Phase, call: Call) -> Self {
+        let resource = call.path.split_once('?').map(|(id, _)| id.to_owned());
+        Self {
+            id: id.into(),
+            phase,
+            call,
+            resource,
+            is_billed: false,
+            wait: Wait::Operation,
+            timeout: Duration::from_secs(10 * 60),
+        }
+    }
+
+    #[must_use]
+    pub(crate) fn billed(mut self) -> Self {
+        self.is_billed = true;
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn waiting(mut self, wait: Wait) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn within_minutes(mut self, minutes: u64) -> Self {
+        self.timeout = Duration::from_secs(minutes * 60);
+        self
+    }
+}
+
 /// How the end of a step is recognized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
