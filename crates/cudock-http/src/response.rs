@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::time::Duration;
 
-use cudock_base::{Secret, text};
+use cudock_base::{Secret, Timestamp, text};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use ureq::Body;
@@ -102,6 +102,11 @@ impl Response {
     /// How long the server asks to wait. Dates are ignored: clocks differ, and the usual delay serves.
     pub fn retry_after(&self) -> Option<Duration> {
         self.header("retry-after")?.trim().parse().ok().map(Duration::from_secs)
+    }
+
+    /// When the server sent it, by the server's clock.
+    pub fn date(&self) -> Option<Timestamp> {
+        Timestamp::parse_http(self.header("date")?)
     }
 
     /// The URL in a header such as `Location`, made absolute.
