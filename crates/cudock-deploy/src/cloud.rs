@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_azure::{Call, Step};
+use cudock_azure::{Answer, AzureClient, AzureError, Call, Step};
 use cudock_base::{ErrorKind, Report, Secret, Timestamp};
 use serde_json::Value;
 
@@ -17,11 +17,8 @@ pub trait CloudApi: Sync {
     /// The items of all pages.
     fn list(&self, call: &Call) -> Result<Vec<Value>, ApiError>;
 
-    /// The text at an address that grants access by itself.
-    fn download(&self, address: &Secret) -> Result<String, ApiError>;
-
-    /// What a stream has sent so far, at an address with a token of its own.
-    fn stream(&self, address: &str, token: &Secret) -> Result<String, ApiError>;
+    /// The text at an address that an answer named, with the token that came with it, if any.
+    fn download(&self, address: &Secret, token: Option<&Secret>) -> Result<String, ApiError>;
 
     /// The time by the cloud's clock, as far as it is known: that of this machine may be wrong.
     fn now(&self) -> Timestamp;
@@ -42,6 +39,7 @@ pub struct ApiReply {
 pub struct ApiError {
     pub message: String,
     pub hints: Vec<String>,
+    pub kind: ErrorKind,
     pub reason: ApiErrorReason,
 }
 
@@ -54,15 +52,15 @@ pub enum ApiErrorReason {
     Interrupted,
     /// No quota or no capacity here; another size, region or priority may have some.
     NoCapacity,
-    /// The request is wrong.
-    Rejected,
+    /// The service does not do it in the present state.
+    Refused,
     /// The network or the service.
     Outside,
 }
 
 impl ApiError {
     pub fn new(reason: ApiErrorReason, message: impl Into<String>) -> Self {
-        Self { message: message.into(), hints: Vec::new(), reason }
+        Self { message: message.into(), hints: Vec::new(), kind: ErrorKind::Outside, reason }
     }
 
     pub(crate) fn is_not_found(&self) -> bool {
@@ -72,13 +70,51 @@ impl ApiError {
 
 impl Report for ApiError {
     fn kind(&self) -> ErrorKind {
-        match self.reason {
-            ApiErrorReason::Rejected => ErrorKind::Input,
-            _ => ErrorKind::Outside,
-        }
+        self.kind
     }
 
     fn hints(&self) -> Vec<String> {
         self.hints.clone()
+    }
+}
+
+impl CloudApi for AzureClient {
+    fn run(&self, step: &Step) -> Result<ApiReply, ApiError> {
+        Ok(AzureClient::run(self, step)?.into())
+    }
+
+    fn send(&self, call: &Call) -> Result<ApiReply, ApiError> {
+        Ok(AzureClient::send(self, call)?.into())
+    }
+
+    fn list(&self, call: &Call) -> Result<Vec<Value>, ApiError> {
+        Ok(AzureClient::list(self, call)?)
+    }
+
+    fn download(&self, address: &Secret, token: Option<&Secret>) -> Result<String, ApiError> {
+        Ok(AzureClient::download(self, address, token)?)
+    }
+
+    fn now(&self) -> Timestamp {
+        AzureClient::now(self)
+    }
+}
+
+impl From<Answer> for ApiReply {
+    fn from(answer: Answer) -> Self {
+        Self { body: answer.body, retry_after: answer.retry_after }
+    }
+}
+
+impl From<AzureError> for ApiError {
+    fn from(error: AzureError) -> Self {
+        let reason = match &error {
+            error if error.is_not_found() => ApiErrorReason::NotFound,
+            AzureError::Canceled { .. } => ApiErrorReason::Interrupted,
+            error if error.cause().is_placement() => ApiErrorReason::NoCapacity,
+            error if matches!(error.status(), Some(400 | 409)) => ApiErrorReason::Refused,
+            _ => ApiErrorReason::Outside,
+        };
+        Self { message: error.to_string(), hints: error.hints(), kind: error.kind(), reason }
     }
 }

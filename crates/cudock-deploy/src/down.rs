@@ -56,22 +56,22 @@ impl Deployer<'_> {
         let run_id = &record.run_id;
         let cleanup = self.journal.cleanup(run_id)?;
         // Afterwards nobody can tell anymore when billing began and how a job ended. It is deleted even if this fails.
-        let before = match status(self.cloud, &record.identity) {
+        let before = match status(self.deleter, &record.identity) {
             Ok((status, _)) => self.journal.observe(run_id, &status),
             Err(_) => Ok(()),
         };
         let begun = self.journal.set_state(run_id, DeploymentState::Deleting, None);
-        let entered = self.journal.enter_phase(run_id, Some((Phase::Delete, true)), self.cloud.now());
+        let entered = self.journal.enter_phase(run_id, Some((Phase::Delete, true)), self.deleter.now());
         (self.on_progress)(&PhaseProgress::beginning(Phase::Delete, None));
         for entry in self.journal.steps(run_id, StepRole::Create)? {
             self.cancel(&entry)?;
         }
         let mut written = before.and(begun).and(entered);
         for (position, step) in cleanup.iter().enumerate() {
-            written = written.and(self.journal.intend(run_id, StepRole::Cleanup, position, step, self.cloud.now()));
+            written = written.and(self.journal.intend(run_id, StepRole::Cleanup, position, step, self.deleter.now()));
             let deleted = self.send_deletion(step);
             let failure = deleted.as_ref().err().map(ToString::to_string);
-            let now = self.cloud.now();
+            let now = self.deleter.now();
             written = written.and(self.journal.end_step(
                 run_id,
                 StepRole::Cleanup,
@@ -86,13 +86,13 @@ impl Deployer<'_> {
         }
         written?;
         self.bill_deleted(&self.known(run_id)?)?;
-        self.journal.enter_phase(run_id, None, self.cloud.now())?;
+        self.journal.enter_phase(run_id, None, self.deleter.now())?;
         self.journal.set_state(run_id, DeploymentState::Gone, None)?;
         Ok(())
     }
 
     pub(crate) fn send_deletion(&self, step: &Step) -> Result<(), ApiError> {
-        match self.cloud.run(step) {
+        match self.deleter.run(step) {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
         }
@@ -109,17 +109,17 @@ impl Deployer<'_> {
 
     pub(crate) fn cancel_template(&self, template: &Call, cancel: &Call) -> Result<(), DeployError> {
         let cannot = |error| DeployError::cloud("cannot cancel the template deployment", error);
-        match self.cloud.send(cancel) {
+        match self.deleter.send(cancel) {
             Ok(_) => {}
             // There is none, or it has ended.
             Err(error)
-                if matches!(error.reason, ApiErrorReason::NotFound | ApiErrorReason::Rejected) => {}
+                if matches!(error.reason, ApiErrorReason::NotFound | ApiErrorReason::Refused) => {}
             Err(error) => return Err(cannot(error)),
         }
         let get = Call { method: Method::GET, body: None, ..template.clone() };
         let never = AtomicBool::new(false);
         for _ in 0..MOST_POLLS {
-            let reply = match self.cloud.send(&get) {
+            let reply = match self.deleter.send(&get) {
                 Ok(reply) => reply,
                 Err(error) if error.is_not_found() => return Ok(()),
                 Err(error) => return Err(cannot(error)),
@@ -140,7 +140,7 @@ impl Deployer<'_> {
         if record.billed.is_final() {
             return Ok(());
         }
-        if let Ok(billed) = billed_time_of_deleted(self.cloud, record) {
+        if let Ok(billed) = billed_time_of_deleted(self.deleter, record) {
             let began = record.billed.from.or(billed.from);
             let until = record.billed.until.or(billed.until).filter(|_| began.is_some());
             self.journal.bill(&record.run_id, BilledTime { from: began, until })?;

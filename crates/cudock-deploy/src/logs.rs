@@ -4,13 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cudock_azure::{DeploymentIdentity, DeploymentState, LogPart};
+use cudock_base::Secret;
 use serde_json::Value;
 
 use crate::clock::{Clock, pause};
 use crate::cloud::{CloudApi, ApiError};
 use crate::error::DeployError;
 use crate::journal::DeploymentRecord;
-use crate::observe::status;
+use crate::observe::{answer, status};
 
 /// How often new lines are asked for.
 const POLL: Duration = Duration::from_secs(3);
@@ -21,22 +22,25 @@ const OVERLAP: usize = 4096;
 /// The text of all logs of a deployment.
 pub(crate) fn read_logs(cloud: &dyn CloudApi, identity: &DeploymentIdentity) -> Result<String, ApiError> {
     let mut answers = Vec::new();
+    let mut delay = None;
+    // A container that has not started has no log.
     for call in identity.log_calls() {
-        answers.push(match cloud.send(&call) {
-            Ok(reply) => Some(reply.body),
-            // A container that has not started has no log.
-            Err(error) if error.is_not_found() => None,
-            Err(error) => return Err(error),
-        });
+        answers.push(answer(cloud, &call, &mut delay)?);
+    }
+    for call in identity.log_follow_up_calls(&answers) {
+        answers.push(answer(cloud, &call, &mut delay)?);
     }
     let mut logs = String::new();
     for part in identity.log_parts(&answers) {
         match part {
             LogPart::Text(text) => logs.push_str(&text),
             LogPart::File { name, address } => {
-                logs.push_str(&format!("==> {name} <==\n{}", cloud.download(&address)?));
+                logs.push_str(&format!("==> {name} <==\n{}", cloud.download(&address, None)?));
             }
-            LogPart::Stream { address, token } => logs.push_str(&stream_text(&cloud.stream(&address, &token)?)),
+            LogPart::Stream { address, token } => {
+                let stream = cloud.download(&Secret::new(address), Some(&token))?;
+                logs.push_str(&stream_text(&stream));
+            }
         }
         if !logs.is_empty() && !logs.ends_with('\n') {
             logs.push('\n');

@@ -36,7 +36,7 @@ pub(crate) fn status(
 }
 
 /// The body of a response; none for 404.
-fn answer(
+pub(crate) fn answer(
     cloud: &dyn CloudApi,
     call: &Call,
     retry_after: &mut Option<Duration>,

@@ -12,10 +12,13 @@ use crate::wait::{PhaseLimits, PhaseProgress};
 
 /// What creates, waits for and deletes deployments needs.
 pub struct Deployer<'a> {
+    /// Ends its requests when the command is interrupted.
     pub cloud: &'a dyn CloudApi,
+    /// Sends what deletes, and goes on regardless.
+    pub deleter: &'a dyn CloudApi,
     pub journal: &'a Journal,
     pub clock: &'a dyn Clock,
-    /// Set when the user ends the command. Deletion goes on regardless.
+    /// Set when the user ends the command.
     pub interrupted: &'a AtomicBool,
     pub on_progress: &'a dyn Fn(&PhaseProgress<'_>),
     pub limits: PhaseLimits,

@@ -1,6 +1,7 @@
 //! What a service answered.
 
 use std::fmt;
+use std::time::Duration;
 
 use cudock_base::Timestamp;
 use cudock_http::{HttpError, HttpErrorKind, OperationResponse, Response};
@@ -17,6 +18,8 @@ pub struct Answer {
     pub body: Value,
     /// When it was sent, by the service's clock.
     pub date: Option<Timestamp>,
+    /// How long the service wants to be left alone.
+    pub retry_after: Option<Duration>,
     /// By which Azure's support finds the request.
     pub request_id: Option<String>,
 }
@@ -54,7 +57,8 @@ impl Received {
             .iter()
             .find_map(|name| response.header(name))
             .map(|id| cudock_base::text::truncate(id, 80));
-        let answer = Answer { status: response.status(), body, date: response.date(), request_id };
+        let (status, date, retry_after) = (response.status(), response.date(), response.retry_after());
+        let answer = Answer { status, body, date, retry_after, request_id };
         Ok(Self { answer, operation: OperationResponse::new(&response, None) })
     }
 

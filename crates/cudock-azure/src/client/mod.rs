@@ -1,6 +1,7 @@
 //! The client: sends requests to the services of a cloud.
 
 mod answer;
+mod download;
 mod exchange;
 mod run;
 
@@ -10,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use cudock_base::{Environment, Secret};
+use cudock_base::{Environment, Secret, Timestamp};
 use cudock_http::url::is_same_origin;
 use cudock_http::{Client, ClientOptions, Method, Operation, RetryPolicy, Uri, trusted_certificates};
 use serde_json::{Value, json};
@@ -112,6 +113,11 @@ impl AzureClient {
     #[must_use]
     pub fn cancelable_by(&self, canceled: Arc<AtomicBool>) -> Self {
         Self { state: Arc::clone(&self.state), canceled }
+    }
+
+    /// The time by the services' clock, as far as an answer told it: that of this machine may be wrong.
+    pub fn now(&self) -> Timestamp {
+        self.state.clock.now()
     }
 
     pub fn cloud(&self) -> &Cloud {

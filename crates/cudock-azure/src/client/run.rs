@@ -96,7 +96,7 @@ fn settled(method: &Method, error: &AzureError) -> Option<Settled> {
 fn without_body(error: &AzureError) -> Answer {
     let (status, request_id) =
         error.service().map_or((0, None), |error| (error.status, error.request_id.clone()));
-    Answer { status, body: Value::Null, date: None, request_id }
+    Answer { status, body: Value::Null, date: None, retry_after: None, request_id }
 }
 
 struct StepRun<'a> {
@@ -137,7 +137,7 @@ impl<'a> StepRun<'a> {
     }
 
     fn resume(&self, operation: Operation) -> Result<Answer, AzureError> {
-        let unknown = Answer { status: 0, body: Value::Null, date: None, request_id: None };
+        let unknown = Answer { status: 0, body: Value::Null, date: None, retry_after: None, request_id: None };
         self.poll(unknown, |polling| polling.resume(operation))
     }
 
