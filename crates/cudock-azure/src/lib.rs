@@ -15,7 +15,7 @@ mod guid;
 mod spec;
 mod status;
 
-pub use auth::{Principal, SignIn, SignInError, SignInMethod, SignInOptions};
+pub use auth::{Principal, Prompt, SignIn, SignInError, SignInMethod, SignInOptions};
 pub use call::{Body, Call, Plane};
 pub use deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShape};
 pub use services::{TranslationError, deployment};

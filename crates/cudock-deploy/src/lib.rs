@@ -24,6 +24,7 @@ mod observe;
 mod placements;
 mod resume;
 mod run;
+mod session;
 pub mod text;
 mod verify;
 mod wait;
@@ -36,7 +37,6 @@ pub use cost::{Alternative, CostQuery, CostReport, DeploymentCost, PhaseCost, Wo
 pub use error::DeployError;
 pub use flags::DeployFlags;
 pub use gc::{GcReport, GcScope, Leftover};
-pub use interrupt::watch_interrupts;
 pub use journal::{
     DeploymentRecord, Journal, JournalError, NewDeployment, PhaseRecord, RunLock, StepRecord, StepRole,
     StepState, journal_directory,
@@ -46,5 +46,6 @@ pub use observe::{DeploymentSummary, ps};
 pub use placements::{DeployRequest, owner, plan_deployments};
 pub use resume::Resumed;
 pub use run::{Deployer, PlannedDeployment, find_deployment};
+pub use session::{Session, existing_journal};
 pub use verify::{DeviceVerdict, VerifyReport, verify};
 pub use wait::{PhaseLimits, PhaseProgress};

@@ -28,6 +28,12 @@ pub struct VerifyReport {
     pub found: Vec<String>,
 }
 
+impl VerifyReport {
+    pub fn is_complete(&self) -> bool {
+        self.verdict == DeviceVerdict::Complete
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceVerdict {

@@ -375,13 +375,17 @@ pub(crate) struct SecurityArgs {
     pub(crate) security_opt: Vec<String>,
 }
 
-/// List containers
+/// List deployments on Azure and containers on this machine
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock ps\n  cudock ps --all --format json")]
 pub(crate) struct PsArgs {
-    /// List those that have exited, too
+    /// List those that have exited or were deleted, too
     #[arg(long, short)]
     pub(crate) all: bool,
+
+    /// Show the last known state of deployments, and do not query Azure
+    #[arg(long)]
+    pub(crate) offline: bool,
 
     /// Print only ids
     #[arg(long, short)]
@@ -397,7 +401,7 @@ pub(crate) struct PsArgs {
     after_help = "Examples:\n  cudock logs -f api\n  cudock logs --tail 20 --timestamps 3f2a\n  cudock logs --since 10m classifier/model"
 )]
 pub(crate) struct LogsArgs {
-    /// A container, a group's container as GROUP/NAME, or a group
+    /// A container, a group's container as GROUP/NAME, a group, or a deployment
     pub(crate) container: String,
 
     /// Wait for new lines

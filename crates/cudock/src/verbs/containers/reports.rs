@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cudock_deploy::DeploymentSummary;
 use cudock_runtime::engine::Summary;
 use cudock_runtime::engine::builtin::ContainerDetails;
 use cudock_runtime::group::GroupStatus;
@@ -21,6 +22,12 @@ pub(crate) struct JsonReport<T> {
     rest: T,
 }
 
+impl<'a, T> JsonReport<&'a T> {
+    pub(crate) fn new(rest: &'a T) -> Self {
+        Self { schema: 1, rest }
+    }
+}
+
 /// Prints a report. Keys after `schema` are in alphabetical order.
 pub(crate) fn print(report: &impl Serialize) {
     json(&JsonReport::<Value> { schema: 1, rest: serde_json::to_value(report).unwrap_or_default() });
@@ -28,6 +35,7 @@ pub(crate) fn print(report: &impl Serialize) {
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct PsReport<'a> {
+    pub(crate) deployments: &'a [DeploymentSummary],
     pub(crate) containers: &'a [Summary],
 }
 
