@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use crate::services::names::Tags;
-use crate::spec::RegistryAccess;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -98,39 +97,10 @@ pub(super) struct OsDisk {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Registry {
-    registry_server: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    identity_reference: Option<IdentityReference>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    username: Option<String>,
+    pub(super) registry_server: String,
+    pub(super) username: String,
     /// Replaced by the secret when the request is sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    password: Option<&'static str>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct IdentityReference {
-    resource_id: String,
-}
-
-impl Registry {
-    pub(super) fn new(access: &RegistryAccess) -> Self {
-        match access {
-            RegistryAccess::Identity { server, identity } => Self {
-                registry_server: server.clone(),
-                identity_reference: Some(IdentityReference { resource_id: identity.clone() }),
-                username: None,
-                password: None,
-            },
-            RegistryAccess::Password { server, username, .. } => Self {
-                registry_server: server.clone(),
-                identity_reference: None,
-                username: Some(username.clone()),
-                password: Some(""),
-            },
-        }
-    }
+    pub(super) password: &'static str,
 }
 
 #[derive(Debug, Clone, Serialize)]

@@ -146,7 +146,7 @@ fn job(spec: &DeploymentSpec, machine: &Machine) -> Result<Body, TranslationErro
             container_configuration: ContainerConfiguration {
                 kind: "dockerCompatible",
                 container_image_names: vec![spec.image.clone()],
-                container_registries: spec.registry.iter().map(Registry::new).collect(),
+                container_registries: registries(spec),
             },
             os_disk: OsDisk { disk_size_gb: DISK_GB },
         },
@@ -186,6 +186,16 @@ fn job(spec: &DeploymentSpec, machine: &Machine) -> Result<Body, TranslationErro
         ),
         _ => request,
     })
+}
+
+fn registries(spec: &DeploymentSpec) -> Vec<Registry> {
+    let registry = |access: &RegistryAccess| match access {
+        RegistryAccess::Password { server, username, .. } => {
+            Some(Registry { registry_server: server.clone(), username: username.clone(), password: "" })
+        }
+        RegistryAccess::Identity { .. } => None,
+    };
+    spec.registry.iter().filter_map(registry).collect()
 }
 
 /// The longest time that all tasks can take, with their retries.
