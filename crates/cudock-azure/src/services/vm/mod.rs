@@ -53,6 +53,9 @@ const LOGIC_APP_CONTRIBUTOR: &str = "87a39d53-fc1b-424a-814c-f7e04687dc9e";
 /// To start the machine, install the driver and pull the image.
 const START_ALLOWANCE: Duration = Duration::from_secs(3600);
 
+/// 64 KiB in base64.
+const LONGEST_DATA: usize = 87_380;
+
 /// Has driver, Docker and the NVIDIA container toolkit.
 const HPC_IMAGE: ImageReference =
     ImageReference { publisher: "microsoft-dsvm", offer: "ubuntu-hpc", sku: "2204", version: "latest" };
@@ -68,6 +71,10 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, T
     let names = Names::of_spec(spec);
     let has_idle_watch = has_idle_watch(spec, &machine);
     let data = cloud_init::custom_data(spec, &machine, has_idle_watch);
+    if data.expose().len() > LONGEST_DATA {
+        return Err(TranslationError::new("the start script is larger than the 64 KiB that Azure passes on")
+            .hint("deploy many items to batch"));
+    }
     let is_secret = cloud_init::has_secrets(spec);
     let kind = if is_secret { "securestring" } else { "string" };
     let template = Template::in_group(resources(spec, &machine, has_idle_watch)?).parameter("customData", kind);
