@@ -62,6 +62,10 @@ pub struct DeployFlags {
     #[arg(long, help_heading = AZURE, requires = "on")]
     pub public: bool,
 
+    /// Wait until this path of a service answers
+    #[arg(long, value_name = "PATH", help_heading = AZURE, requires = "on")]
+    pub ready_path: Option<String>,
+
     /// Keep this directory of the container over evictions
     #[arg(long, value_name = "DIR", help_heading = AZURE, requires = "on")]
     pub checkpoints: Option<String>,

@@ -43,7 +43,7 @@ pub use journal::{
 };
 pub use logs::print_logs;
 pub use observe::{DeploymentSummary, ps};
-pub use placements::{DeployRequest, owner, plan_deployments};
+pub use placements::{DeployRequest, DeploySource, owner, plan_deployments};
 pub use resume::Resumed;
 pub use run::{Deployer, PlannedDeployment, find_deployment};
 pub use session::{Session, existing_journal};

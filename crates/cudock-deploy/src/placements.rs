@@ -1,16 +1,20 @@
-//! Where a project can run and how, as deployments that are ready to be created.
+//! Where a workload can run and how, as deployments that are ready to be created.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_azure::{
-    DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, Target, WorkKind, deployment,
+    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target, deployment,
 };
 use cudock_base::format::duration;
 use cudock_base::{Date, Environment, Secret, Timestamp, UsageError, Usd};
 use cudock_facts::Facts;
+use cudock_facts::finding::Finding;
+use cudock_group::Group;
+use cudock_group::restart::RestartPolicy;
 use cudock_http::NoProgress;
-use cudock_plan::{Catalog, Placement, Priority, ServiceKind, Work, Workload, plan};
+use cudock_plan::{Catalog, ServiceKind, Work, plan};
 use cudock_project::{Project, TimeSpan, WorkloadKind};
 use cudock_workload::{Notify, Resolved, WorkloadFlags};
 
@@ -25,24 +29,25 @@ const DEFAULT_TTL: Duration = Duration::from_secs(2 * 3600);
 /// What deletes expired resources needs some minutes until its rights are effective.
 const SHORTEST_TTL: Duration = Duration::from_secs(15 * 60);
 
-/// The port of a service if none is given, as `cudock serve` has it.
-const DEFAULT_PORT: u16 = 8000;
-
 /// One task for each item; more are a program's own matter.
 const MOST_ITEMS: u64 = 100_000;
 
-/// The smallest container that services which sell processors singly recommend.
-const DEFAULT_CPUS: f64 = 1.0;
-const DEFAULT_MEMORY_GIB: f64 = 2.0;
-
 const GIB: f64 = 1_073_741_824.0;
+
+/// What describes the workload.
+#[derive(Debug, Clone, Copy)]
+pub enum DeploySource<'a> {
+    Project(&'a Project),
+    /// A container group and the project of its directory, whose `[deploy]` applies.
+    Group(&'a Group, &'a Project),
+}
 
 /// What is deployed, where and by whom.
 pub struct DeployRequest<'a> {
-    pub project: &'a Project,
+    pub source: DeploySource<'a>,
     pub target: Target,
     pub flags: &'a DeployFlags,
-    /// What the user calls it; the project's name if absent.
+    /// What the user calls it; the name in the file if absent.
     pub name: Option<&'a str>,
     /// Of a service.
     pub port: Option<u16>,
@@ -57,136 +62,165 @@ pub struct DeployRequest<'a> {
     pub environment: &'a Environment,
 }
 
+/// A place for the workload, with what the plan knows about it.
+struct Candidate {
+    placement: SpecPlacement,
+    kind: WorkloadKind,
+    /// The planned time of a job.
+    time: Duration,
+    /// Tasks of a job.
+    items: u64,
+}
+
 /// The first placements for a workload, the best one first.
 pub fn plan_deployments(
     facts: &Facts,
     request: &DeployRequest<'_>,
 ) -> Result<Vec<PlannedDeployment>, DeployError> {
-    let specs = if request.target == Target::Aci {
-        vec![without_gpu(request)?]
-    } else {
-        with_gpus(facts, request)?
+    let candidates = match request.target {
+        Target::Aci => vec![without_plan(request)?],
+        _ => ranked(facts, request)?,
     };
-    let planned = specs.into_iter().map(|spec| {
-        let deployment = deployment(&spec)?;
-        Ok(PlannedDeployment { spec, deployment })
-    });
-    planned.collect()
+    candidates.into_iter().map(|candidate| planned(request, candidate)).collect()
 }
 
-/// The specs for the best placements of the plan.
-fn with_gpus(facts: &Facts, request: &DeployRequest<'_>) -> Result<Vec<DeploymentSpec>, DeployError> {
+fn planned(request: &DeployRequest<'_>, candidate: Candidate) -> Result<PlannedDeployment, DeployError> {
+    let (mut spec, losses) = spec(request, candidate)?;
+    if let Some(cpus) = request.flags.cpus {
+        spec.cpus = cpus;
+    }
+    #[allow(clippy::cast_precision_loss, reason = "services round memory to tenths of a gigabyte")]
+    if let Some(memory) = request.flags.memory {
+        spec.memory_gib = memory.0 as f64 / GIB;
+    }
+    if let Some(name) = request.name {
+        name.clone_into(&mut spec.name);
+    }
+    let mut deployment = deployment(&spec)?;
+    deployment.losses.extend(losses);
+    Ok(PlannedDeployment { spec, deployment })
+}
+
+fn spec(
+    request: &DeployRequest<'_>,
+    candidate: Candidate,
+) -> Result<(DeploymentSpec, Vec<Finding>), DeployError> {
+    let options = options(request, &candidate)?;
+    match request.source {
+        DeploySource::Group(group, _) => Ok(DeploymentSpec::from_group(group, candidate.placement, options)?),
+        DeploySource::Project(project) => {
+            let mut manifest = project.manifest.clone();
+            manifest.workload.kind = candidate.kind;
+            manifest.workload.image = request.flags.image.clone().or(manifest.workload.image);
+            let spec = DeploymentSpec::from_manifest(&project.name(), &manifest, candidate.placement, options)?;
+            Ok((spec, Vec::new()))
+        }
+    }
+}
+
+/// The best placements of the plan.
+fn ranked(facts: &Facts, request: &DeployRequest<'_>) -> Result<Vec<Candidate>, DeployError> {
     let Resolved { workload, verdicts } = resolve(facts, request)?;
     let catalog = Catalog::of(facts);
     let plan = plan(&catalog, facts, &workload, &verdicts);
     let ranked = plan.ranked().iter().chain(plan.unlisted());
     let ranked = ranked.filter(|ranked| ranked.offer.service != ServiceKind::Aks);
-    let placements: Vec<Placement> =
-        ranked.take(request.flags.placements.max(1)).map(|ranked| plan.placement(ranked)).collect();
-    if placements.is_empty() {
-        let reason = plan.nearest().first().map(|rejection| rejection.reason.clone());
-        let message = format!("no size of {} fits this workload", target_title(request.target));
-        let error = UsageError::new(match reason {
-            Some(reason) => format!("{message}: {reason}"),
-            None => message,
-        });
-        return Err(error.hint("`cudock plan` lists what fits, and `cudock plan --why SIZE` tells why not").into());
+    let candidates: Vec<Candidate> = ranked
+        .take(request.flags.placements.max(1))
+        .map(|ranked| {
+            let placement = plan.placement(ranked);
+            let (kind, items) = match &workload.work {
+                Work::Job { .. } => (WorkloadKind::Job, 0),
+                Work::Items { items, .. } => (WorkloadKind::Job, *items),
+                Work::Sweep { trials, .. } => (WorkloadKind::Sweep, u64::from(*trials)),
+                Work::Serve { .. } => (WorkloadKind::Serve, 0),
+            };
+            let time = if kind == WorkloadKind::Serve { Duration::ZERO } else { placement.times.total };
+            Ok(Candidate { placement: SpecPlacement::try_from(&placement)?, kind, time, items })
+        })
+        .collect::<Result<_, DeployError>>()?;
+    if !candidates.is_empty() {
+        return Ok(candidates);
     }
-    placements.iter().map(|placement| spec_of(facts, request, &workload, placement)).collect()
+    let message = format!("no size of {} fits this workload", target_title(request.target));
+    let reason = plan.nearest().first().map(|rejection| format!(": {}", rejection.reason));
+    let error = UsageError::new(format!("{message}{}", reason.unwrap_or_default()));
+    Err(error.hint("`cudock plan` lists what fits, and `cudock plan --why SIZE` tells why not").into())
 }
 
-/// The workload of the project with the flags as constraints. The image is not inspected: that would download it.
+/// The workload with the flags as constraints. The image is not inspected: that would download it.
 fn resolve(facts: &Facts, request: &DeployRequest<'_>) -> Result<Resolved, DeployError> {
-    let mut project = request.project.clone();
-    project.manifest.workload.image = None;
-    let flags = WorkloadFlags {
+    let mut flags = WorkloadFlags {
         service: vec![target_name(request.target).to_owned()],
         region: request.flags.region.clone(),
         size: request.flags.size.clone(),
         spot: request.flags.spot,
-        no_spot: !request.flags.spot && project.manifest.deploy.spot.is_none(),
         offline: true,
         ..WorkloadFlags::default()
     };
-    let notify = Notify { progress: std::sync::Arc::new(NoProgress), on_read: &|_| {} };
+    let mut project = request.project().clone();
+    project.manifest.workload.image = None;
+    flags.no_spot = !request.flags.spot && project.manifest.deploy.spot.is_none();
+    if let DeploySource::Group(group, _) = request.source {
+        if group.restart_policy == RestartPolicy::Always {
+            flags.rate = Some("1".to_owned());
+        } else {
+            flags.duration = Some(TimeSpan(DEFAULT_TTL / 2));
+        }
+    }
+    let notify = Notify { progress: Arc::new(NoProgress), on_read: &|_| {} };
     Ok(cudock_workload::resolve(facts, &project, &flags, request.today, &notify)?)
 }
 
-fn spec_of(
-    facts: &Facts,
-    request: &DeployRequest<'_>,
-    workload: &Workload,
-    placement: &Placement,
-) -> Result<DeploymentSpec, DeployError> {
-    let price = placement.price_per_hour.times(u64::from(placement.instances));
-    let planned = if matches!(workload.work, Work::Serve { .. }) { Duration::ZERO } else { placement.times.total };
-    let ttl = time_to_live(request, price, planned)?;
-    let (cpus, memory_gib) = machine_of(facts, &placement.size);
-    Ok(DeploymentSpec {
-        region: placement.region.clone(),
-        size: Some(placement.size.clone()),
-        gpus: placement.gpus_per_instance.div_ceil(1000),
-        cpus: request.flags.cpus.unwrap_or(cpus),
-        memory_gib: memory_of(request).unwrap_or(memory_gib),
-        instances: placement.instances,
-        is_spot: placement.priority == Priority::Spot,
-        price_per_hour: price,
-        work: work_of(request, workload, placement.instances, ttl)?,
-        ..base_spec(request, ttl)?
-    })
-}
-
-/// A single container on processors alone.
-fn without_gpu(request: &DeployRequest<'_>) -> Result<DeploymentSpec, DeployError> {
-    let deploy = &request.project.manifest.deploy;
-    let region = request.flags.region.first().or(deploy.regions.first()).ok_or_else(|| {
+/// A single container on processors alone, for which there is nothing to rank.
+fn without_plan(request: &DeployRequest<'_>) -> Result<Candidate, UsageError> {
+    let manifest = &request.project().manifest;
+    let region = request.flags.region.first().or(manifest.deploy.regions.first()).ok_or_else(|| {
         let message = format!("{} needs a region", target_title(request.target));
         UsageError::new(message).hint("--region westeurope, or `regions` under [deploy] in cudock.toml")
     })?;
-    let price = request.flags.price.unwrap_or(Usd::ZERO);
-    let ttl = time_to_live(request, price, Duration::ZERO)?;
-    let work = match request.project.manifest.workload.kind {
-        WorkloadKind::Serve => serve(request),
-        WorkloadKind::Job | WorkloadKind::Sweep => job(Vec::new(), 1, ttl),
-    };
-    Ok(DeploymentSpec {
-        region: region.clone(),
-        price_per_hour: price,
-        work,
-        ..base_spec(request, ttl)?
+    let is_job = manifest.workload.duration.is_some() || manifest.workload.kind == WorkloadKind::Job;
+    Ok(Candidate {
+        placement: SpecPlacement {
+            target: request.target,
+            region: region.clone(),
+            size: None,
+            gpus: 0,
+            instances: 1,
+            is_spot: request.flags.spot,
+            price_per_hour: request.flags.price.unwrap_or(Usd::ZERO),
+        },
+        kind: if is_job { WorkloadKind::Job } else { manifest.workload.kind },
+        time: manifest.workload.duration.map_or(Duration::ZERO, |TimeSpan(time)| time),
+        items: manifest.workload.items.unwrap_or(0),
     })
 }
 
-/// What does not depend on the placement.
-fn base_spec(request: &DeployRequest<'_>, ttl: Duration) -> Result<DeploymentSpec, DeployError> {
+impl<'a> DeployRequest<'a> {
+    fn project(&self) -> &'a Project {
+        match self.source {
+            DeploySource::Project(project) | DeploySource::Group(_, project) => project,
+        }
+    }
+}
+
+fn options(request: &DeployRequest<'_>, candidate: &Candidate) -> Result<SpecOptions, UsageError> {
     let flags = request.flags;
-    let image = flags.image.as_ref().or(request.project.manifest.workload.image.as_ref()).ok_or_else(|| {
-        UsageError::new("no image to deploy").hint("--image IMAGE, or `image` under [workload] in cudock.toml")
-    })?;
-    let registry = flags.pull_identity.as_ref().map(|identity| RegistryAccess::Identity {
-        server: image.split_once('/').map_or("docker.io", |(server, _)| server).to_owned(),
-        identity: identity.clone(),
-    });
-    Ok(DeploymentSpec {
-        name: request.name.map_or_else(|| request.project.name(), str::to_owned),
+    let ttl = time_to_live(request, candidate.placement.price_per_hour, candidate.time)?;
+    Ok(SpecOptions {
         run_id: new_run_id(),
         subscription: request.subscription.to_owned(),
-        region: String::new(),
-        target: request.target,
-        size: None,
-        gpus: 0,
-        cpus: flags.cpus.unwrap_or(DEFAULT_CPUS),
-        memory_gib: memory_of(request).unwrap_or(DEFAULT_MEMORY_GIB),
-        instances: 1,
-        is_spot: false,
-        price_per_hour: Usd::ZERO,
-        image: image.clone(),
-        command: request.command.to_vec(),
-        variables: variables(&flags.env, request.environment)?,
-        registry,
-        work: serve(request),
+        owner: request.owner.to_owned(),
         expires: request.now.plus(ttl),
+        time_limit: ttl,
         idle: flags.idle.map(|TimeSpan(time)| time),
+        command: request.command.to_vec(),
+        items: numbered(candidate.items)?,
+        port: request.port,
+        ready_path: flags.ready_path.clone(),
+        is_public: flags.public,
+        variables: variables(&flags.env, request.environment)?,
+        registry: registry(request),
         checkpoints: flags.checkpoints.clone(),
         existing: ExistingResources {
             workspace: flags.workspace.clone(),
@@ -194,8 +228,20 @@ fn base_spec(request: &DeployRequest<'_>, ttl: Duration) -> Result<DeploymentSpe
             container_apps_environment: flags.environment.clone(),
             reaper_identity: flags.reaper_identity.clone(),
         },
-        owner: request.owner.to_owned(),
     })
+}
+
+/// How the image is pulled, if an identity is given for that.
+fn registry(request: &DeployRequest<'_>) -> Option<RegistryAccess> {
+    let identity = request.flags.pull_identity.clone()?;
+    let image = match request.source {
+        DeploySource::Project(project) => {
+            request.flags.image.as_deref().or(project.manifest.workload.image.as_deref())
+        }
+        DeploySource::Group(group, _) => group.containers.first().map(|container| container.image.as_str()),
+    };
+    let server = image?.split_once('/').map_or("docker.io", |(server, _)| server).to_owned();
+    Some(RegistryAccess::Identity { server, identity })
 }
 
 /// The time to live: what is asked for, within the budget.
@@ -204,7 +250,7 @@ fn time_to_live(
     price_per_hour: Usd,
     planned: Duration,
 ) -> Result<Duration, UsageError> {
-    let given = request.flags.ttl.or(request.project.manifest.deploy.ttl).map(|TimeSpan(time)| time);
+    let given = request.flags.ttl.or(request.project().manifest.deploy.ttl).map(|TimeSpan(time)| time);
     let ttl = given.unwrap_or_else(|| DEFAULT_TTL.max(planned.saturating_mul(2)));
     let affordable = request.flags.budget.map(|budget| affordable_time(budget, price_per_hour));
     if let Some(time) = affordable.filter(|time| *time < SHORTEST_TTL) {
@@ -224,39 +270,6 @@ fn affordable_time(budget: Usd, price_per_hour: Usd) -> Duration {
     seconds.map_or(Duration::MAX, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)))
 }
 
-fn work_of(
-    request: &DeployRequest<'_>,
-    workload: &Workload,
-    instances: u32,
-    ttl: Duration,
-) -> Result<WorkKind, UsageError> {
-    if workload.gpu.instances > 1 {
-        return Ok(WorkKind::MultiNode {
-            nodes: workload.gpu.instances,
-            processes_per_node: workload.gpu.per_instance,
-            time_limit: ttl,
-        });
-    }
-    Ok(match &workload.work {
-        Work::Job { .. } => job(Vec::new(), 1, ttl),
-        Work::Items { items, at_once, .. } => job(numbered(*items)?, at_once.unwrap_or(instances), ttl),
-        Work::Sweep { trials, at_once, .. } => job(numbered(u64::from(*trials))?, *at_once, ttl),
-        Work::Serve { .. } => serve(request),
-    })
-}
-
-fn serve(request: &DeployRequest<'_>) -> WorkKind {
-    WorkKind::Serve {
-        port: request.port.unwrap_or(DEFAULT_PORT),
-        ready_path: None,
-        is_public: request.flags.public,
-    }
-}
-
-fn job(items: Vec<Vec<String>>, concurrent: u32, time_limit: Duration) -> WorkKind {
-    WorkKind::Job { items, concurrent: concurrent.max(1), time_limit, retries: 0 }
-}
-
 /// The arguments of each item: its number.
 fn numbered(items: u64) -> Result<Vec<Vec<String>>, UsageError> {
     if items > MOST_ITEMS {
@@ -264,21 +277,6 @@ fn numbered(items: u64) -> Result<Vec<Vec<String>>, UsageError> {
         return Err(UsageError::new(message).hint("let each item do more"));
     }
     Ok((0..items).map(|number| vec![number.to_string()]).collect())
-}
-
-/// Processors and memory of a size or a workload profile.
-fn machine_of(facts: &Facts, name: &str) -> (f64, f64) {
-    let size = facts.sizes().find(name).one();
-    let of_size = size.and_then(|size| Some((f64::from(size.vcpu?), size.ram_gib?)));
-    let profiles = &facts.services().profile;
-    let profile = profiles.iter().find(|profile| profile.name == name);
-    let of_profile = profile.map(|profile| (f64::from(profile.vcpu), f64::from(profile.memory_gib)));
-    of_size.or(of_profile).unwrap_or((DEFAULT_CPUS, DEFAULT_MEMORY_GIB))
-}
-
-#[allow(clippy::cast_precision_loss, reason = "services round memory to tenths of a gigabyte")]
-fn memory_of(request: &DeployRequest<'_>) -> Option<f64> {
-    request.flags.memory.map(|size| size.0 as f64 / GIB)
 }
 
 /// Variables as flags write them: `NAME=VALUE`, or `NAME` for the value in this environment, which is taken for a secret.

@@ -2,10 +2,12 @@
 
 mod args;
 
+use std::path::Path;
+
 use cudock_azure::Target;
 use cudock_base::{Environment, Timestamp};
 use cudock_deploy::{
-    CostQuery, CostReport, DeployError, DeployOutput, DeployRequest, DeploymentRecord, DeploymentSummary, Ended,
+    CostQuery, CostReport, DeployError, DeployOutput, DeployRequest, DeploySource, DeploymentRecord, DeploymentSummary, Ended,
     GcReport, GcScope, PhaseProgress, Resumed, Session, VerifyReport, existing_journal, find_deployment,
     plan_deployments, text,
 };
@@ -15,7 +17,7 @@ use cudock_runtime::group::flags::{UpSource, find_source};
 
 pub(crate) use self::args::{CostArgs, GcArgs, ResumeArgs, VerifyArgs};
 use super::containers::{LogsArgs, home};
-use super::groups::UpArgs;
+use super::groups::{self, UpArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, json, line, note, redraw, redraws, status, warning};
 use crate::verbs::containers::reports::JsonReport;
@@ -55,20 +57,21 @@ fn session() -> Result<Session, Failure> {
 
 /// `cudock up --on`.
 pub(super) fn up(facts: &Facts, args: &UpArgs, target: Target) -> Result<Outcome, Failure> {
-    let project = match find_source(args.directory.as_deref(), args.file.as_deref())? {
-        UpSource::Project(directory) => Project::open(&directory)?,
+    let (group, project) = match find_source(args.directory.as_deref(), args.file.as_deref())? {
+        UpSource::Project(directory) => (None, Project::open(&directory)?),
         UpSource::Group(file) => {
-            let message = format!("{} is a group; --on deploys the project of a cudock.toml", file.display());
-            return Err(Failure::input(message).hint("`cudock up` without --on runs the group here"));
+            let directory = file.parent().unwrap_or(Path::new("."));
+            (Some(groups::read(&file)?.1.group), Project::without_file(directory))
         }
     };
+    let source = group.as_ref().map_or(DeploySource::Project(&project), |group| DeploySource::Group(group, &project));
     let environment = Environment::of_process();
     let owner = cudock_deploy::owner(&environment);
     let request = |subscription: &str, now: Timestamp| {
         plan_deployments(
             facts,
             &DeployRequest {
-                project: &project,
+                source,
                 target,
                 flags: &args.deploy,
                 name: args.name.as_deref(),

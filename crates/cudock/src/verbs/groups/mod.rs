@@ -41,7 +41,7 @@ pub(crate) fn up(args: &UpArgs, facts: impl FnOnce() -> Result<Facts, Failure>) 
 }
 
 /// Reads a group file. Prints all errors in it but the last, which is the error of the command.
-fn read(file: &Path) -> Result<(String, Reading), Failure> {
+pub(super) fn read(file: &Path) -> Result<(String, Reading), Failure> {
     group::flags::read_file(file).map_err(|errors| {
         let mut failures = errors.into_iter().map(Failure::from);
         let mut last = failures.next().unwrap_or_else(|| Failure::input("the group file is invalid"));
