@@ -180,6 +180,7 @@ impl Deployer<'_> {
 
     /// The work that an eviction has cost: all of it, because only the workload knows its checkpoints.
     fn lost_work(&self, record: &DeploymentRecord) -> Result<Duration, DeployError> {
+        self.bill_deleted(&self.known(&record.run_id)?)?;
         let lost = self.known(&record.run_id)?.billed.length(self.cloud.now());
         self.journal.add_lost(&record.run_id, lost)?;
         Ok(lost)

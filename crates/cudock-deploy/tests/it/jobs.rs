@@ -6,7 +6,7 @@ use std::time::Duration;
 use cudock_azure::{DeploymentState, Phase};
 use cudock_deploy::{DeployError, Deployer, Journal, PhaseLimits, Resumed};
 
-use crate::support::{Fault, Recorder, Script, ScriptedCloud, deployer, planned, planned_service};
+use crate::support::{Fault, Recorder, Script, ScriptedCloud, deployer, planned, planned_service, planned_spot};
 
 const RUN: &str = "0123456789ab";
 
@@ -77,6 +77,29 @@ fn a_placement_without_capacity_is_followed_by_the_next() {
 }
 
 #[test]
+fn an_evicted_job_begins_again_in_the_next_placement_and_its_lost_work_is_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = Journal::open(directory.path()).unwrap();
+    let cloud = ScriptedCloud::default();
+    cloud.evict(RUN, 300);
+    let recorder = Recorder::default();
+    let placements = [planned_spot("train", RUN), planned_spot("train", "aaaaaaaaaaaa")];
+    let ended = deployer(&cloud, &journal).up_attached(&placements, &recorder).unwrap();
+    assert_eq!((ended.exit_code, ended.record.run_id.as_str()), (0, "aaaaaaaaaaaa"));
+    assert_eq!(ended.record.replaces.as_deref(), Some(RUN));
+    assert_eq!(ended.lost, Duration::from_secs(300));
+    assert_eq!(journal.run(RUN).unwrap().unwrap().lost, Duration::from_secs(300));
+    assert_eq!(*recorder.next.lock().unwrap(), ["`train` was evicted"]);
+    assert_eq!(cloud.resources(), Vec::<String>::new());
+    // Without another placement, the eviction is an error, and nothing stays.
+    let cloud = ScriptedCloud::default();
+    cloud.evict("bbbbbbbbbbbb", 300);
+    let error = deployer(&cloud, &journal).up_attached(&[planned_spot("other", "bbbbbbbbbbbb")], &recorder).unwrap_err();
+    assert!(matches!(error, DeployError::Evicted { .. }), "{error}");
+    assert_eq!(cloud.resources(), Vec::<String>::new());
+}
+
+#[test]
 fn a_job_whose_command_died_is_resumed() {
     for (request, fault) in [(0, Fault::KilledAfter), (1, Fault::KilledBefore), (1, Fault::KilledAfter)] {
         let directory = tempfile::tempdir().unwrap();
@@ -117,12 +140,30 @@ fn a_detached_service_stays_until_it_is_deleted() {
 }
 
 #[test]
-fn a_deployment_that_vanishes_is_reported() {
+fn a_job_that_is_deleted_meanwhile_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let journal = Journal::open(directory.path()).unwrap();
     let cloud = ScriptedCloud::default();
-    cloud.set_script(Script { pull: 10, work: 1_000_000, exit_code: 0 });
-    deployer(&cloud, &journal).up_detached(&[planned_service("api", RUN)], &Recorder::default()).unwrap();
-    let unknown = deployer(&cloud, &journal).down("apo").unwrap_err();
-    assert!(matches!(&unknown, DeployError::Unknown { near, .. } if *near == ["api"]), "{unknown}");
+    let deployer = deployer(&cloud, &journal);
+    let deleting = Deployer {
+        on_progress: &|progress| {
+            if progress.phase == Phase::Work {
+                cloud.delete_groups();
+            }
+        },
+        ..deployer
+    };
+    let error = deleting.up_attached(&[planned("train", RUN)], &Recorder::default()).unwrap_err();
+    assert!(matches!(error, DeployError::Vanished { .. }), "{error}");
+    assert_eq!(journal.run(RUN).unwrap().unwrap().state, DeploymentState::Gone);
+}
+
+#[test]
+fn a_name_that_is_unknown_has_a_suggestion() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = Journal::open(directory.path()).unwrap();
+    let cloud = ScriptedCloud::default();
+    deployer(&cloud, &journal).up_attached(&[planned("train", RUN)], &Recorder::default()).unwrap();
+    let unknown = deployer(&cloud, &journal).down("tran").unwrap_err();
+    assert!(matches!(&unknown, DeployError::Unknown { near, .. } if *near == ["train"]), "{unknown}");
 }

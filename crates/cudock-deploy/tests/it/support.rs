@@ -1,6 +1,6 @@
 //! A cloud in memory with one kind of workload: a container group that runs a job.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -60,7 +60,8 @@ pub(crate) struct ScriptedCloud {
     pub(crate) before: Mutex<Option<Box<dyn Fn(&Step) + Send>>>,
     events: Mutex<Vec<Value>>,
     tags: Mutex<BTreeMap<String, Value>>,
-    evicted: Mutex<BTreeSet<String>>,
+    /// When machines are taken away, in seconds after their creation, by run.
+    evictions: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Default for ScriptedCloud {
@@ -75,7 +76,7 @@ impl Default for ScriptedCloud {
             before: Mutex::new(None),
             events: Mutex::default(),
             tags: Mutex::default(),
-            evicted: Mutex::default(),
+            evictions: Mutex::default(),
         }
     }
 }
@@ -89,9 +90,9 @@ impl ScriptedCloud {
         *self.script.lock().unwrap() = script;
     }
 
-    /// Takes away the container group of a run.
-    pub(crate) fn evict(&self, run_id: &str) {
-        self.evicted.lock().unwrap().insert(run_id.to_owned());
+    /// Takes away the machine of a run some seconds after its creation.
+    pub(crate) fn evict(&self, run_id: &str, after: u64) {
+        self.evictions.lock().unwrap().insert(run_id.to_owned(), after);
     }
 
     pub(crate) fn advance(&self, seconds: u64) {
@@ -127,7 +128,11 @@ impl ScriptedCloud {
     }
 
     fn event(&self, operation: &str, id: &str) {
-        let time = self.stamp(self.time());
+        self.event_at(operation, id, self.time());
+    }
+
+    fn event_at(&self, operation: &str, id: &str, seconds: u64) {
+        let time = self.stamp(seconds);
         self.events.lock().unwrap().push(json!({
             "operationName": {"value": operation}, "status": {"value": "Accepted"},
             "eventTimestamp": time, "resourceId": id,
@@ -150,6 +155,16 @@ impl ScriptedCloud {
         if key.contains("microsoft.containerinstance") {
             self.event("Microsoft.ContainerInstance/containerGroups/write", &path);
         }
+        // A template in the group creates the machine.
+        if let Some((group, name)) = key.split_once("/providers/microsoft.resources/deployments/")
+            && group.contains("/resourcegroups/")
+        {
+            let machine = format!("{group}/providers/microsoft.compute/virtualmachines/{name}");
+            if let Some((_, after)) = self.evictions.lock().unwrap().iter().find(|(run, _)| key.contains(run.as_str())) {
+                self.event_at("Microsoft.Compute/virtualMachines/delete", &machine, time + after);
+            }
+            resources.insert(machine, time);
+        }
         // The template that comes first creates both groups.
         if let Some((scope, run)) = key.split_once("/providers/microsoft.resources/deployments/cudock-")
             && !scope.contains("/resourcegroups/")
@@ -163,15 +178,14 @@ impl ScriptedCloud {
     }
 
     /// The container group of a run, in the state that the time since its creation gives it.
-    fn container_group(&self, key: &str, created: u64) -> Value {
+    fn container_group(&self, created: u64) -> Value {
         let script = *self.script.lock().unwrap();
         let started = created + script.pull;
         let ended = started + script.work;
         let now = self.time();
-        let is_evicted = self.evicted.lock().unwrap().iter().any(|run| key.contains(run.as_str()));
         let (state, events) = if now < started {
             (json!({"state": "Waiting"}), json!([{"name": "Pulling"}]))
-        } else if now < ended || is_evicted {
+        } else if now < ended {
             (json!({"state": "Running", "startTime": self.stamp(started)}), json!([{"name": "Pulled"}]))
         } else {
             let state = json!({
@@ -184,6 +198,30 @@ impl ScriptedCloud {
             "name": "main", "properties": {"instanceView": {"currentState": state, "events": events}},
         });
         json!({"properties": {"provisioningState": "Succeeded", "containers": [container]}})
+    }
+
+    /// The machine of a run, unless it was taken away.
+    fn machine(&self, path: &str, created: u64) -> Option<Value> {
+        let evictions = self.evictions.lock().unwrap();
+        let eviction = evictions.iter().find(|(run, _)| path.contains(run.as_str())).map(|(_, after)| created + after);
+        let is_there = eviction.is_none_or(|end| self.time() < end);
+        is_there.then(|| {
+            json!({"properties": {
+                "provisioningState": "Succeeded", "timeCreated": self.stamp(created),
+                "instanceView": {"statuses": [{"code": "PowerState/running"}]},
+            }})
+        })
+    }
+
+    /// The command that waits for the end of the program on a machine.
+    fn run_command(&self, created: u64) -> Value {
+        let script = *self.script.lock().unwrap();
+        let view = if self.time() < created + script.work {
+            json!({"executionState": "Running"})
+        } else {
+            json!({"executionState": "Succeeded", "exitCode": script.exit_code})
+        };
+        json!({"properties": {"instanceView": view}})
     }
 
     fn graph(&self) -> Value {
@@ -231,13 +269,22 @@ impl CloudApi for ScriptedCloud {
         if path.ends_with("/logs") {
             return Ok(ApiReply { body: json!({"content": "GPU 0: Tesla T4 (UUID: GPU-1)\nloss 0.1\n"}), retry_after: None });
         }
+        let not_found = || ApiError::new(ApiErrorReason::NotFound, format!("{path} was not found"));
         let created = self.resources.lock().unwrap().get(&path).copied();
+        if let Some((machine, _)) = path.split_once("/runcommands/") {
+            let created = self.resources.lock().unwrap().get(machine).copied().ok_or_else(not_found)?;
+            self.machine(&path, created).ok_or_else(not_found)?;
+            return Ok(ApiReply { body: self.run_command(created), retry_after: None });
+        }
         match created {
+            Some(created) if path.contains("/virtualmachines/") => {
+                Ok(ApiReply { body: self.machine(&path, created).ok_or_else(not_found)?, retry_after: None })
+            }
             Some(created) if path.contains("containergroups") => {
-                Ok(ApiReply { body: self.container_group(&path, created), retry_after: None })
+                Ok(ApiReply { body: self.container_group(created), retry_after: None })
             }
             Some(_) => Ok(ApiReply { body: json!({"properties": {"provisioningState": "Succeeded"}}), retry_after: None }),
-            None => Err(ApiError::new(ApiErrorReason::NotFound, format!("{path} was not found"))),
+            None => Err(not_found()),
         }
     }
 
@@ -315,8 +362,15 @@ pub(crate) fn planned_service(name: &str, run_id: &str) -> PlannedDeployment {
     planned_work(name, run_id, WorkKind::Serve { port: 8000, ready_path: None, is_public: true })
 }
 
+/// A job on a Spot machine.
+pub(crate) fn planned_spot(name: &str, run_id: &str) -> PlannedDeployment {
+    let job = planned(name, run_id).spec;
+    let size = Some("Standard_NC4as_T4_v3".to_owned());
+    with_deployment(DeploymentSpec { target: Target::Vm, size, gpus: 1, cpus: 4.0, memory_gib: 28.0, is_spot: true, ..job })
+}
+
 fn planned_work(name: &str, run_id: &str, work: WorkKind) -> PlannedDeployment {
-    let spec = DeploymentSpec {
+    with_deployment(DeploymentSpec {
         name: name.to_owned(),
         run_id: run_id.to_owned(),
         subscription: SUBSCRIPTION.to_owned(),
@@ -339,7 +393,10 @@ fn planned_work(name: &str, run_id: &str, work: WorkKind) -> PlannedDeployment {
         checkpoints: None,
         existing: ExistingResources::default(),
         owner: OWNER.to_owned(),
-    };
+    })
+}
+
+fn with_deployment(spec: DeploymentSpec) -> PlannedDeployment {
     let deployment = deployment(&spec).unwrap();
     PlannedDeployment { spec, deployment }
 }
