@@ -6,6 +6,7 @@
 
 mod call;
 mod deployment;
+pub mod preflight;
 mod spec;
 mod status;
 

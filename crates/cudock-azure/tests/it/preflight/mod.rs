@@ -1,0 +1,10 @@
+//! Preflight: what is asked, and how the answers are judged.
+
+mod account;
+mod choice;
+mod offers;
+mod queries;
+mod quotas;
+mod recordings;
+mod registry;
+mod support;
