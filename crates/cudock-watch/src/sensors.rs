@@ -134,6 +134,8 @@ fn millis(time: SystemTime) -> u64 {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use cudock_testkit::http::{Reply, Server};
+
     use super::*;
 
     #[test]
@@ -146,6 +148,17 @@ mod tests {
         assert_eq!(served(""), 0);
         assert_eq!(served("cudock_requests_total 1e300"), u64::MAX);
         assert_eq!(served("\u{0}\n{\n \n"), 0);
+    }
+
+    #[test]
+    fn a_server_is_asked_for_its_requests() {
+        let server = Server::start(|request| match request.path.as_str() {
+            "/metrics" => Reply::new(200, "cudock_requests_total{model=\"a\"} 3\n"),
+            _ => Reply::new(503, "cudock_requests_total 9\n"),
+        });
+        let asked = |path: &str| requests(&Client::for_probes(), &format!("http://{}{path}", server.host()));
+        assert_eq!(asked("/metrics"), Some(3));
+        assert_eq!(asked("/other"), None);
     }
 
     #[test]

@@ -47,6 +47,10 @@ impl Answers {
         self.by_topic.extend(other.by_topic);
     }
 
+    pub(super) fn contains(&self, topic: &Topic) -> bool {
+        self.by_topic.contains_key(topic)
+    }
+
     pub fn results(&self) -> impl Iterator<Item = (&Topic, &QueryResult)> {
         self.by_topic.iter()
     }

@@ -206,10 +206,9 @@ fn quota_graph(request: &PreflightRequest, facts: &Facts, regions: &[&str]) -> C
     names.sort_unstable();
     names.dedup();
     // A size that the tables do not have may be of any family.
-    let of_families = match on_vm().all(|one| one.size.is_none() || family(one, facts).is_some()) {
-        true => format!(" | where n in~ ({})", quoted(&names)),
-        false => String::new(),
-    };
+    let are_known = on_vm().all(|one| one.size.is_none() || family(one, facts).is_some());
+    let of_families =
+        if are_known { format!(" | where n in~ ({})", quoted(&names)) } else { String::new() };
     let query = format!(
         "QuotaResources | where type =~ 'microsoft.compute/locations/usages' | where location in~ ({}) \
          | mv-expand j = properties.value limit 400 | extend n = tostring(j.name.value){of_families} \

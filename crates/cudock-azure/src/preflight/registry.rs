@@ -56,8 +56,8 @@ pub fn pull_right(client: &Client, question: &PullQuestion) -> PullResult {
         &[
             ("grant_type", "access_token"),
             ("service", service),
-            ("tenant", &question.tenant),
-            ("access_token", question.token.expose()),
+            ("tenant", question.tenant.as_str()),
+            ("access_token", question.token.expose().as_str()),
         ],
     );
     let granted = client.send_for_json(&exchange, MAX_TOKEN).and_then(|exchanged: Exchanged| {
@@ -66,7 +66,7 @@ pub fn pull_right(client: &Client, question: &PullQuestion) -> PullResult {
             ("grant_type", "refresh_token"),
             ("service", service),
             ("scope", scope.as_str()),
-            ("refresh_token", exchanged.refresh_token.expose()),
+            ("refresh_token", exchanged.refresh_token.expose().as_str()),
         ];
         client.send_for_json(&post("/oauth2/token", &fields), MAX_TOKEN)
     });

@@ -135,8 +135,8 @@ impl PreflightRow {
 impl CandidateReport {
     /// The placement in words: `vm Standard_NC24ads_A100_v4 westeurope spot`.
     pub fn name(&self) -> String {
-        let spot = if self.is_spot { Some("spot") } else { None };
-        let parts = [Some(service_of(self.target)), self.size.as_deref(), Some(&self.region), spot];
+        let spot = self.is_spot.then_some("spot");
+        let parts = [Some(service_of(self.target)), self.size.as_deref(), Some(self.region.as_str()), spot];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
@@ -163,13 +163,13 @@ impl PreflightReport {
         let cells = |row: &PreflightRow| {
             vec![row.question.name().to_owned(), row.verdict.name().to_owned(), row.detail.clone()]
         };
-        let rows = candidate.map_or(&[][..], |candidate| &candidate.rows);
+        let rows = candidate.map(|candidate| candidate.rows.as_slice()).unwrap_or_default();
         self.account.iter().chain(rows).map(cells).collect()
     }
 
     /// The findings about the account and about a placement, the worst first.
     pub fn findings(&self, candidate: Option<&CandidateReport>) -> Vec<&Finding> {
-        let rows = candidate.map_or(&[][..], |candidate| &candidate.rows);
+        let rows = candidate.map(|candidate| candidate.rows.as_slice()).unwrap_or_default();
         let mut findings: Vec<&Finding> =
             self.account.iter().chain(rows).filter_map(|row| row.finding.as_ref()).collect();
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));

@@ -12,7 +12,7 @@ use crate::preflight::request::{group_and_name, service_of};
 use crate::preflight::rights::{ASSIGN_ROLES, Rights, actions_of};
 use crate::spec::Target;
 
-/// Built-in roles that may pull: AcrPull, AcrPush, Container Registry Repository Reader, Contributor, Owner.
+/// Built-in roles that may pull: `AcrPull`, `AcrPush`, Container Registry Repository Reader, Contributor, Owner.
 const PULL_ROLES: [&str; 5] = [
     "7f951dda-4ed3-4680-a7ca-43fe172d538d",
     "8311e382-0749-4cb8-b61a-304f252e45ec",

@@ -199,7 +199,7 @@ impl CandidateCase<'_> {
             Err(gap) => rows.push(unanswered(question, gap)),
         }
         let profile = self.candidate.size.as_deref().and_then(|name| self.gpu_profile(name));
-        rows.extend(profile.map(|profile| self.gpu_quota(profile, subscription.as_deref().unwrap_or_default())));
+        rows.extend(profile.map(|profile| self.gpu_quota(profile, &subscription)));
         rows
     }
 
@@ -208,13 +208,16 @@ impl CandidateCase<'_> {
     }
 
     /// The quota of GPUs: serverless ones are limited by the environment, dedicated ones by the subscription.
-    fn gpu_quota(&self, profile: &Profile, subscription: &[QuotaUsage<'_>]) -> PreflightRow {
+    fn gpu_quota(&self, profile: &Profile, subscription: &Result<Vec<QuotaUsage<'_>>, Gap>) -> PreflightRow {
         let question = Question::FamilyQuota;
         let amount = i64::from(profile.gpu_count).saturating_mul(self.candidate.instances.into());
         let need = Need { question, code: codes::FAMILY_QUOTA, what: &profile.name, unit: "GPU", amount };
         let is_own = |quota: &&QuotaUsage<'_>| self.case.facts.quotas().limits("container-apps", quota.name, &profile.name);
         if profile.plan != "consumption" {
-            return self.compare(&need, subscription.iter().find(is_own));
+            return match subscription {
+                Ok(quotas) => self.compare(&need, quotas.iter().find(is_own)),
+                Err(gap) => unanswered(question, gap),
+            };
         }
         if self.case.request.existing.container_apps_environment.is_none() {
             let row = PreflightRow::new(question, PreflightVerdict::Warning, "known after creation");

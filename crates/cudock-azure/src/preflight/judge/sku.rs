@@ -27,7 +27,8 @@ impl<'a> Sku<'a> {
     /// The size in the region; none if the region does not have it.
     pub(super) fn find(answers: &'a Answers, size: &str, region: &str) -> Result<Option<Self>, Gap> {
         let of_region = Topic::Skus(Some(region.to_owned()));
-        let sizes = answers.list(&of_region).or_else(|_| answers.list(&Topic::Skus(None)))?;
+        let topic = if answers.contains(&of_region) { of_region } else { Topic::Skus(None) };
+        let sizes = answers.list(&topic)?;
         let region = bare_region(region);
         let is_wanted = |entry: &&Value| {
             string(entry, "/name").is_some_and(|name| name.eq_ignore_ascii_case(size)) && lists(entry.get("locations"), &region)

@@ -30,8 +30,11 @@ impl<'a> QuotaUsage<'a> {
 
     /// The quotas of virtual machines in a region, from its own list or from that of all regions.
     pub(super) fn of_vms(answers: &'a Answers, region: &str) -> Result<Vec<Self>, Gap> {
-        let own = Self::list(answers, &Topic::VmUsages(region.to_owned()));
-        let Ok(body) = answers.body(&Topic::VmQuotas) else { return own };
+        let of_region = Topic::VmUsages(region.to_owned());
+        if answers.contains(&of_region) {
+            return Self::list(answers, &of_region);
+        }
+        let body = answers.body(&Topic::VmQuotas)?;
         let rows = body.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let wanted = bare_region(region);
         let is_here = |row: &&Value| string(row, "/location").is_some_and(|name| bare_region(name) == wanted);

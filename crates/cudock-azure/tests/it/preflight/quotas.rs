@@ -196,6 +196,7 @@ fn container_apps_limit_gpus_by_environment_or_subscription() {
         (serverless, false, environment(2), (Warning, Some("CD0868"))),
         ("NC24-A100", false, region(json!([usage("SubscriptionDedicatedNCA100Gpus", 0, 0)])), (Blocked, Some("CD0859"))),
         ("NC24-A100", false, region(json!([usage("SubscriptionDedicatedNCA100Gpus", 0, 2)])), (Fine, None)),
+        ("NC24-A100", false, (Topic::AppUsages("westus3".to_owned()), error(403, "x")), (Unknown, Some("CD0867"))),
     ] {
         let mut asked = request(vec![Candidate { instances: 2, ..candidate(Target::ContainerApps, profile, "westus3") }]);
         if has_environment {
