@@ -26,7 +26,9 @@ fn main() {
         (Target::ContainerApps, "Consumption-GPU-NC8as-T4"),
     ];
     for (what, targets) in [("virtual machines", &placements[..1]), ("all services", &placements[..])] {
-        let candidates = regions.iter().flat_map(|region| targets.iter().map(|(target, size)| candidate(*target, size, region)));
+        let candidates = regions
+            .iter()
+            .flat_map(|region| targets.iter().map(|(target, size)| candidate(*target, size, region)));
         let request = PreflightRequest {
             subscription: "s".to_owned(),
             signed_in_as: "az".to_owned(),

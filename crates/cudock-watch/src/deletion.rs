@@ -38,7 +38,9 @@ impl DeletionCalls {
             group: call(Method::DELETE, group.to_owned()),
             deallocate: vm.and_then(|vm| {
                 let vm = percent::encode(vm);
-                let path = format!("/providers/Microsoft.Compute/virtualMachines/{vm}/deallocate?api-version=2024-07-01");
+                let path = format!(
+                    "/providers/Microsoft.Compute/virtualMachines/{vm}/deallocate?api-version=2024-07-01"
+                );
                 call(Method::POST, path)
             }),
         }
@@ -121,9 +123,10 @@ impl Deletion {
             Means::Group if is_accepted || is_gone => State::Ended(DeletionEnd::Deleted),
             Means::Group => self.again(now),
             Means::Deallocate { .. } if is_accepted || is_gone => State::Ended(DeletionEnd::Deallocated),
-            Means::Deallocate { attempt } if attempt < DEALLOCATE_ATTEMPTS => {
-                State::Next { means: Means::Deallocate { attempt: attempt + 1 }, at: now.saturating_add(RETRY_AFTER) }
-            }
+            Means::Deallocate { attempt } if attempt < DEALLOCATE_ATTEMPTS => State::Next {
+                means: Means::Deallocate { attempt: attempt + 1 },
+                at: now.saturating_add(RETRY_AFTER),
+            },
             Means::Deallocate { .. } => State::Ended(DeletionEnd::Failed),
         };
     }

@@ -14,7 +14,9 @@ mod live;
 mod sensors;
 mod watch;
 
-pub use activity::{ActivitySample, ActivityWatch, Budget, EndReason, GpuLoad, GpuReading, OutputState, WatchLimits};
+pub use activity::{
+    ActivitySample, ActivityWatch, Budget, EndReason, GpuLoad, GpuReading, OutputState, WatchLimits,
+};
 pub use args::WatchdogArgs;
 pub use deletion::{Deletion, DeletionAction, DeletionCalls, DeletionEnd};
 pub use live::run;

@@ -34,7 +34,10 @@ enum LatestReading {
     NoDriver,
     /// The driver has not answered yet.
     Starting,
-    Read { gpus: Vec<GpuLoad>, taken: Instant },
+    Read {
+        gpus: Vec<GpuLoad>,
+        taken: Instant,
+    },
 }
 
 impl Sensors {
@@ -71,7 +74,9 @@ impl Sensors {
     fn gpus(&self) -> GpuReading {
         match &*lock(&self.gpus) {
             LatestReading::NoDriver => GpuReading::None,
-            LatestReading::Read { gpus, taken } if taken.elapsed() <= self.max_age => GpuReading::Gpus(gpus.clone()),
+            LatestReading::Read { gpus, taken } if taken.elapsed() <= self.max_age => {
+                GpuReading::Gpus(gpus.clone())
+            }
             LatestReading::Starting | LatestReading::Read { .. } => GpuReading::Unreadable,
         }
     }

@@ -94,8 +94,13 @@ impl Gap {
         match (status, code) {
             (401, _) => Self::NotSignedIn,
             (403, _) => Self::Denied,
-            (404, _) | (400, "NoRegisteredProviderFound" | "LocationNotAvailableForResourceType") => Self::NotFound,
-            _ => Self::Failed(text::truncate(format!("{status} {code}: {message}").trim_end_matches([':', ' ']), MAX_MESSAGE)),
+            (404, _) | (400, "NoRegisteredProviderFound" | "LocationNotAvailableForResourceType") => {
+                Self::NotFound
+            }
+            _ => Self::Failed(text::truncate(
+                format!("{status} {code}: {message}").trim_end_matches([':', ' ']),
+                MAX_MESSAGE,
+            )),
         }
     }
 

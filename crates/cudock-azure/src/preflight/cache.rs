@@ -59,7 +59,9 @@ impl AnswerCache {
             return;
         }
         for query in queries.iter().filter(|query| query.topic.lifetime().is_some()) {
-            let (Ok(body), Some((path, call))) = (answers.body(&query.topic), self.file_of(query)) else { continue };
+            let (Ok(body), Some((path, call))) = (answers.body(&query.topic), self.file_of(query)) else {
+                continue;
+            };
             let answer = CachedAnswer { stored, call, body: body.clone() };
             let Ok(bytes) = serde_json::to_vec(&answer) else { continue };
             let _ = files::write_atomically(&path, &bytes);
@@ -114,7 +116,10 @@ mod tests {
         let queries: Vec<Query> = topics.into_iter().map(query).collect();
         let mut answers = Answers::default();
         for query in &queries {
-            answers.insert(query.topic.clone(), QueryResult::Response { status: 200, body: json!({"value": []}) });
+            answers.insert(
+                query.topic.clone(),
+                QueryResult::Response { status: 200, body: json!({"value": []}) },
+            );
         }
         AnswerCache::new(&path, Timestamp::from_millis(START)).store(&queries, &answers);
         for (topic, minutes) in [
@@ -140,7 +145,8 @@ mod tests {
         answers.insert(Topic::Providers, QueryResult::Response { status: 403, body: json!({}) });
         answers.insert(Topic::Locations, QueryResult::Response { status: 200, body: json!({}) });
         cache.store(&queries, &answers);
-        let files: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let files: Vec<_> =
+            fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(files.len(), 1);
         fs::write(&files[0], "{\"stored\": 1").unwrap();
         assert_eq!(cache.split(queries.to_vec()).1.len(), 2);

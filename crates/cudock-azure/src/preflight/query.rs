@@ -69,7 +69,9 @@ impl Topic {
             | Self::AppUsages(_)
             | Self::EnvironmentUsages
             | Self::AciUsages(_) => Some(Duration::from_secs(300)),
-            Self::Subscription | Self::Permissions | Self::Locks | Self::PullIdentity | Self::PullRoles => None,
+            Self::Subscription | Self::Permissions | Self::Locks | Self::PullIdentity | Self::PullRoles => {
+                None
+            }
         }
     }
 
@@ -110,7 +112,8 @@ pub fn queries(request: &PreflightRequest, facts: &Facts) -> Vec<Query> {
         all.push(get(Topic::Locations, "/locations?api-version=2022-12-01".to_owned()));
     }
 
-    let needs_skus = |one: &Candidate| one.has_vm_size() && (one.target == Target::Vm || family(one, facts).is_none());
+    let needs_skus =
+        |one: &Candidate| one.has_vm_size() && (one.target == Target::Vm || family(one, facts).is_none());
     let skus = "/providers/Microsoft.Compute/skus?api-version=2021-07-01";
     match request.regions(needs_skus) {
         regions if regions.len() >= MANY_REGIONS => all.push(get(Topic::Skus(None), skus.to_owned())),
@@ -202,13 +205,13 @@ fn get(path: String) -> Call {
 /// The usage of virtual machine cores in some regions, by one query of Resource Graph.
 fn quota_graph(request: &PreflightRequest, facts: &Facts, regions: &[&str]) -> Call {
     let on_vm = || request.candidates.iter().filter(|one| one.target == Target::Vm);
-    let mut names: Vec<&str> = on_vm().filter_map(|one| family(one, facts)).chain(["cores", "lowPriorityCores"]).collect();
+    let mut names: Vec<&str> =
+        on_vm().filter_map(|one| family(one, facts)).chain(["cores", "lowPriorityCores"]).collect();
     names.sort_unstable();
     names.dedup();
     // A size that the tables do not have may be of any family.
     let are_known = on_vm().all(|one| one.size.is_none() || family(one, facts).is_some());
-    let of_families =
-        if are_known { format!(" | where n in~ ({})", quoted(&names)) } else { String::new() };
+    let of_families = if are_known { format!(" | where n in~ ({})", quoted(&names)) } else { String::new() };
     let query = format!(
         "QuotaResources | where type =~ 'microsoft.compute/locations/usages' | where location in~ ({}) \
          | mv-expand j = properties.value limit 400 | extend n = tostring(j.name.value){of_families} \
@@ -258,7 +261,10 @@ mod tests {
     fn the_next_page_stays_on_the_same_host() {
         let call = get("/subscriptions/s/providers?api-version=2021-04-01".to_owned());
         for (answer, path) in [
-            (json!({"nextLink": "https://evil.example/subscriptions/s/providers?p=2"}), Some("/subscriptions/s/providers?p=2")),
+            (
+                json!({"nextLink": "https://evil.example/subscriptions/s/providers?p=2"}),
+                Some("/subscriptions/s/providers?p=2"),
+            ),
             (json!({"nextLink": "/subscriptions/s?p=2"}), Some("/subscriptions/s?p=2")),
             (json!({"nextLink": "https://host-without-path"}), None),
             (json!({"nextLink": null}), None),
@@ -273,13 +279,17 @@ mod tests {
     #[test]
     fn a_query_of_resource_graph_continues_by_its_token() {
         let body = Body::new(json!({"query": "q", "options": {"$top": 1000}}));
-        let call = Call { method: Method::POST, plane: Plane::ResourceManager, path: "/g".into(), body: Some(body) };
+        let call =
+            Call { method: Method::POST, plane: Plane::ResourceManager, path: "/g".into(), body: Some(body) };
         let next = next_page(&call, &json!({"data": [], "$skipToken": "t"})).unwrap();
         assert_eq!(next.body.unwrap().redacted()["options"], json!({"$top": 1000, "$skipToken": "t"}));
     }
 
     #[test]
     fn names_cannot_end_the_text_of_a_query() {
-        assert_eq!(quoted(&["Standard NCASv3_T4 Family", "x') | union y"]), "'Standard NCASv3_T4 Family', 'x  union y'");
+        assert_eq!(
+            quoted(&["Standard NCASv3_T4 Family", "x') | union y"]),
+            "'Standard NCASv3_T4 Family', 'x  union y'"
+        );
     }
 }

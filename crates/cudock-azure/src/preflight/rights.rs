@@ -57,9 +57,11 @@ pub(super) fn actions_of(target: Target) -> Vec<&'static str> {
             "Microsoft.MachineLearningServices/workspaces/onlineEndpoints/write",
             "Microsoft.MachineLearningServices/workspaces/onlineEndpoints/delete",
         ],
-        Target::ContainerApps => {
-            &["Microsoft.App/managedEnvironments/write", "Microsoft.App/containerApps/write", "Microsoft.App/jobs/write"]
-        }
+        Target::ContainerApps => &[
+            "Microsoft.App/managedEnvironments/write",
+            "Microsoft.App/containerApps/write",
+            "Microsoft.App/jobs/write",
+        ],
         Target::Aci => &["Microsoft.ContainerInstance/containerGroups/write"],
     };
     common.iter().chain(own).copied().collect()
@@ -111,8 +113,10 @@ mod tests {
 
     #[test]
     fn an_exception_of_one_role_does_not_limit_another() {
-        let contributor = json!({"actions": ["*"], "notActions": ["Microsoft.Authorization/*/Write"], "condition": null});
-        let administrator = json!({"actions": ["Microsoft.Authorization/roleAssignments/write"], "notActions": []});
+        let contributor =
+            json!({"actions": ["*"], "notActions": ["Microsoft.Authorization/*/Write"], "condition": null});
+        let administrator =
+            json!({"actions": ["Microsoft.Authorization/roleAssignments/write"], "notActions": []});
         let rights = |roles: &[&Value]| Rights::read(&json!({ "value": roles })).unwrap();
         assert!(!rights(&[&contributor]).allows(ASSIGN_ROLES));
         assert!(rights(&[&contributor, &administrator]).allows(ASSIGN_ROLES));

@@ -149,19 +149,27 @@ mod tests {
     use crate::call::Plane;
 
     fn query(topic: Topic, path: &str) -> Query {
-        let call = Call { method: Method::GET, plane: Plane::ResourceManager, path: path.to_owned(), body: None };
+        let call =
+            Call { method: Method::GET, plane: Plane::ResourceManager, path: path.to_owned(), body: None };
         Query { topic, call }
     }
 
     #[test]
     fn pages_are_joined_and_sizes_are_reduced() {
         let answers = ask(&[query(Topic::Skus(None), "/first")], |call: &Call| -> Result<_, String> {
-            let size = |name: &str| json!({"name": name, "resourceType": "virtualMachines", "tier": "Standard",
-                "capabilities": [{"name": "vCPUs", "value": "4"}, {"name": "ACUs", "value": "1"}]});
-            Ok((200, Some(match call.path.as_str() {
-                "/first" => json!({"value": [size("a"), {"name": "d", "resourceType": "disks"}], "nextLink": "https://h/second"}),
-                _ => json!({"value": [size("b")], "unknown": true}),
-            })))
+            let size = |name: &str| {
+                json!({"name": name, "resourceType": "virtualMachines", "tier": "Standard",
+                "capabilities": [{"name": "vCPUs", "value": "4"}, {"name": "ACUs", "value": "1"}]})
+            };
+            Ok((
+                200,
+                Some(match call.path.as_str() {
+                    "/first" => {
+                        json!({"value": [size("a"), {"name": "d", "resourceType": "disks"}], "nextLink": "https://h/second"})
+                    }
+                    _ => json!({"value": [size("b")], "unknown": true}),
+                }),
+            ))
         });
         let size = |name: &str| json!({"name": name, "capabilities": [{"name": "vCPUs", "value": "4"}]});
         assert_eq!(answers.body(&Topic::Skus(None)), Ok(&json!({"value": [size("a"), size("b")]})));
@@ -176,7 +184,9 @@ mod tests {
             });
             assert!(answers.body(&Topic::Providers).is_err(), "{broken:?}");
         }
-        let endless = |_: &Call| -> Result<_, String> { Ok((200, Some(json!({"value": [], "nextLink": "https://h/x"})))) };
+        let endless = |_: &Call| -> Result<_, String> {
+            Ok((200, Some(json!({"value": [], "nextLink": "https://h/x"}))))
+        };
         assert!(ask(&[query(Topic::Providers, "/x")], endless).body(&Topic::Providers).is_err());
     }
 

@@ -43,7 +43,8 @@ impl TableChecker {
         });
         self.each("azure_quotas", "alias", &facts.quotas().alias, |row, check| {
             check.require(is_service(facts, &row.service), || "is for a service that has no row");
-            let of_size = facts.sizes().size.iter().any(|size| size.quota_family.as_ref() == Some(&row.family));
+            let of_size =
+                facts.sizes().size.iter().any(|size| size.quota_family.as_ref() == Some(&row.family));
             let of_profile = services.profile.iter().any(|profile| profile.name == row.family);
             check.require(of_size || of_profile, || "is for a family that no size and no profile has");
             let differs = bare_family(&row.family) != bare_family(&row.name);

@@ -5,9 +5,10 @@ impl Quotas {
     /// differently.
     pub fn limits(&self, service: &str, name: &str, family: &str) -> bool {
         let wanted = bare_family(name);
-        let aliases = self.alias.iter().filter(|row| {
-            row.service == service && bare_family(&row.family) == bare_family(family)
-        });
+        let aliases = self
+            .alias
+            .iter()
+            .filter(|row| row.service == service && bare_family(&row.family) == bare_family(family));
         bare_family(family) == wanted || aliases.into_iter().any(|row| bare_family(&row.name) == wanted)
     }
 }

@@ -34,7 +34,8 @@ fn a_workload_is_idle_when_all_is_quiet_after_the_warm_up() {
     let quiet_from = |from: u64| move |index: u64| sample(gpu(if index < from { 80 } else { 4 }));
     let unknown = || GpuReading::Gpus(vec![load(None, None, 0)]);
     let mig = |processes, memory| GpuReading::Gpus(vec![load(None, Some(processes), memory)]);
-    let two = |first, second| GpuReading::Gpus(vec![load(Some(first), Some(1), 1), load(Some(second), Some(1), 1)]);
+    let two =
+        |first, second| GpuReading::Gpus(vec![load(Some(first), Some(1), 1), load(Some(second), Some(1), 1)]);
     let cases: Vec<(&str, Option<u64>, Box<dyn Fn(u64) -> ActivitySample>)> = vec![
         ("never busy", Some(WARM_UP + IDLE), Box::new(quiet_from(0))),
         ("busy in the warm-up only", Some(WARM_UP + IDLE), Box::new(quiet_from(30))),
@@ -48,11 +49,19 @@ fn a_workload_is_idle_when_all_is_quiet_after_the_warm_up() {
         ("MIG with a hidden process", None, Box::new(move |_| sample(mig(0, 40)))),
         ("MIG that does not tell", None, Box::new(move |_| sample(unknown()))),
         ("requests are served", None, Box::new(|index| with_requests(gpu(0), index / 60))),
-        ("requests end after an hour", Some(3610 + IDLE), Box::new(|index| with_requests(gpu(0), index.min(360)))),
+        (
+            "requests end after an hour",
+            Some(3610 + IDLE),
+            Box::new(|index| with_requests(gpu(0), index.min(360))),
+        ),
         ("output grows", None, Box::new(|index| with_output(gpu(0), index / 60, 0))),
         ("a checkpoint is rewritten", None, Box::new(|index| with_output(gpu(0), 5, index / 60))),
         ("output stays", Some(WARM_UP + IDLE), Box::new(|_| with_output(gpu(0), 5, 5))),
-        ("a blip every ten minutes", None, Box::new(|index| sample(gpu(if index % 60 == 0 { 50 } else { 0 })))),
+        (
+            "a blip every ten minutes",
+            None,
+            Box::new(|index| sample(gpu(if index % 60 == 0 { 50 } else { 0 }))),
+        ),
     ];
     for (name, expected, samples) in cases {
         assert_eq!(end(day(samples)), expected, "{name}");

@@ -23,13 +23,23 @@ fn delete(calls: &DeletionCalls, mut azure: impl FnMut(Duration, &str) -> Option
 }
 
 /// An answer by what is asked for.
-fn delete_by(calls: &DeletionCalls, reaper: Option<u16>, group: Option<u16>, deallocate: Option<u16>) -> Course {
+fn delete_by(
+    calls: &DeletionCalls,
+    reaper: Option<u16>,
+    group: Option<u16>,
+    deallocate: Option<u16>,
+) -> Course {
     let limits = limits(None, Some(dollars(0, 1)));
-    simulate(&limits, calls, |_| sample(gpu(100)), move |_, call: &Call| match call.path.as_str() {
-        path if path.contains("/triggers/") => reaper,
-        path if path.contains("/deallocate") => deallocate,
-        _ => group,
-    })
+    simulate(
+        &limits,
+        calls,
+        |_| sample(gpu(100)),
+        move |_, call: &Call| match call.path.as_str() {
+            path if path.contains("/triggers/") => reaper,
+            path if path.contains("/deallocate") => deallocate,
+            _ => group,
+        },
+    )
 }
 
 fn kinds(course: &Course) -> Vec<&str> {
@@ -40,13 +50,21 @@ fn kinds(course: &Course) -> Vec<&str> {
 fn the_reaper_is_asked_first_and_the_group_is_deleted_if_it_fails() {
     let course = delete_by(&calls(), Some(202), Some(202), None);
     assert_eq!(kinds(&course), [REAPER, GROUP]);
-    assert_eq!((course.end, course.ended_at), (DeletionEnd::Deleted, seconds(300)), "the reaper had five minutes");
+    assert_eq!(
+        (course.end, course.ended_at),
+        (DeletionEnd::Deleted, seconds(300)),
+        "the reaper had five minutes"
+    );
     for reaper in [None, Some(403), Some(404), Some(500)] {
         let course = delete_by(&calls(), reaper, Some(202), None);
         assert_eq!(kinds(&course), [REAPER, GROUP], "{reaper:?}");
         assert_eq!((course.end, course.ended_at), (DeletionEnd::Deleted, Duration::ZERO));
     }
-    assert_eq!(delete_by(&calls(), Some(404), Some(404), None).end, DeletionEnd::Deleted, "it is gone already");
+    assert_eq!(
+        delete_by(&calls(), Some(404), Some(404), None).end,
+        DeletionEnd::Deleted,
+        "it is gone already"
+    );
 }
 
 #[test]

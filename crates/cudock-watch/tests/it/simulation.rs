@@ -29,7 +29,11 @@ pub(crate) fn gpu(percent: u32) -> GpuReading {
     GpuReading::Gpus(vec![load(Some(percent), Some(1), 50)])
 }
 
-pub(crate) fn load(utilization_percent: Option<u32>, processes: Option<usize>, memory_percent: u64) -> GpuLoad {
+pub(crate) fn load(
+    utilization_percent: Option<u32>,
+    processes: Option<usize>,
+    memory_percent: u64,
+) -> GpuLoad {
     GpuLoad { utilization_percent, processes, memory_used: memory_percent << 30, memory_total: 100 << 30 }
 }
 
@@ -63,7 +67,9 @@ struct Simulation<W, A> {
     log: Vec<String>,
 }
 
-impl<W: FnMut(Duration) -> ActivitySample, A: FnMut(Duration, &Call) -> Option<u16>> WatchIo for Simulation<W, A> {
+impl<W: FnMut(Duration) -> ActivitySample, A: FnMut(Duration, &Call) -> Option<u16>> WatchIo
+    for Simulation<W, A>
+{
     fn now(&self) -> Duration {
         self.now
     }
@@ -100,5 +106,9 @@ pub(crate) fn simulate(
 }
 
 pub(crate) fn dollars(limit: u64, per_hour: u64) -> Budget {
-    Budget { limit: Usd::from_cents(limit * 100), per_hour: Usd::from_cents(per_hour * 100), billed_before: Duration::ZERO }
+    Budget {
+        limit: Usd::from_cents(limit * 100),
+        per_hour: Usd::from_cents(per_hour * 100),
+        billed_before: Duration::ZERO,
+    }
 }

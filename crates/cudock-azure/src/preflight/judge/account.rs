@@ -52,7 +52,12 @@ impl Case<'_> {
             Ok(body) => body,
             Err(Gap::NotFound) => {
                 let message = format!("subscription {id} does not exist, or the account has no role in it");
-                return row(PreflightVerdict::Blocked, "not found", message, "az account list --output table");
+                return row(
+                    PreflightVerdict::Blocked,
+                    "not found",
+                    message,
+                    "az account list --output table",
+                );
             }
             Err(gap) => return unanswered(question, &gap),
         };
@@ -62,7 +67,9 @@ impl Case<'_> {
             Some("Enabled") if has_limit => row(
                 PreflightVerdict::Warning,
                 "spending limit",
-                format!("subscription {name} has a spending limit, as free and credit offers have; those rarely get GPUs"),
+                format!(
+                    "subscription {name} has a spending limit, as free and credit offers have; those rarely get GPUs"
+                ),
                 "use a pay-as-you-go subscription: az account set --subscription NAME",
             ),
             Some("Enabled") => PreflightRow::ok(question, name),
@@ -141,7 +148,8 @@ impl Case<'_> {
         let group = workspace
             .filter(|_| self.request.uses(Target::Ml))
             .map(|(group, _)| format!("{subscription}/resourceGroups/{group}"));
-        let is_relevant = [Some(subscription), group].into_iter().flatten().any(|one| one.eq_ignore_ascii_case(scope));
+        let is_relevant =
+            [Some(subscription), group].into_iter().flatten().any(|one| one.eq_ignore_ascii_case(scope));
         is_relevant.then_some((name, scope))
     }
 
@@ -176,18 +184,29 @@ impl Case<'_> {
     fn identity_pull(&self) -> Option<PreflightRow> {
         let identity = self.request.pull_identity.as_deref()?;
         let question = Question::ImagePull;
-        let roles = match self.answers.body(&Topic::PullIdentity).and_then(|_| self.answers.list(&Topic::PullRoles)) {
+        let roles = match self
+            .answers
+            .body(&Topic::PullIdentity)
+            .and_then(|_| self.answers.list(&Topic::PullRoles))
+        {
             Ok(roles) => roles,
             Err(Gap::NotFound) => {
                 let row = PreflightRow::new(question, PreflightVerdict::Blocked, "no such identity");
                 let message = format!("the identity {identity} does not exist");
-                return Some(row.because(codes::RESOURCE_NOT_FOUND, message, "az identity list --output table"));
+                return Some(row.because(
+                    codes::RESOURCE_NOT_FOUND,
+                    message,
+                    "az identity list --output table",
+                ));
             }
             Err(gap) => return Some(unanswered(question, &gap)),
         };
-        let may_pull = roles.iter().filter_map(|role| string(role, "/properties/roleDefinitionId")).any(|role| {
-            role.rsplit('/').next().is_some_and(|id| PULL_ROLES.iter().any(|known| known.eq_ignore_ascii_case(id)))
-        });
+        let may_pull =
+            roles.iter().filter_map(|role| string(role, "/properties/roleDefinitionId")).any(|role| {
+                role.rsplit('/')
+                    .next()
+                    .is_some_and(|id| PULL_ROLES.iter().any(|known| known.eq_ignore_ascii_case(id)))
+            });
         if may_pull {
             return Some(PreflightRow::ok(question, "the identity has a role"));
         }
@@ -235,8 +254,14 @@ impl CandidateCase<'_> {
             Err(gap) => return unanswered(question, &gap),
         };
         let state = |namespace: &str| {
-            let is_named = |one: &&Value| string(one, "/namespace").is_some_and(|name| name.eq_ignore_ascii_case(namespace));
-            providers.iter().find(is_named).and_then(|one| string(one, "/registrationState")).unwrap_or("NotRegistered")
+            let is_named = |one: &&Value| {
+                string(one, "/namespace").is_some_and(|name| name.eq_ignore_ascii_case(namespace))
+            };
+            providers
+                .iter()
+                .find(is_named)
+                .and_then(|one| string(one, "/registrationState"))
+                .unwrap_or("NotRegistered")
         };
         let needed = namespaces(self.candidate.target);
         let with = |wanted: fn(&str) -> bool| -> Vec<&str> {
@@ -246,7 +271,9 @@ impl CandidateCase<'_> {
         let pending = with(|state| state == "Registering");
         let (verdict, names, message) = match (missing.as_slice(), pending.as_slice()) {
             ([], []) => return PreflightRow::ok(question, "registered"),
-            ([], pending) => (PreflightVerdict::Warning, pending, "are still being registered, which takes minutes"),
+            ([], pending) => {
+                (PreflightVerdict::Warning, pending, "are still being registered, which takes minutes")
+            }
             (missing, _) => (PreflightVerdict::Blocked, missing, "are not registered in the subscription"),
         };
         let commands: Vec<String> =

@@ -34,7 +34,10 @@ impl CandidateCase<'_> {
             (Target::ContainerApps, Some(profile)) => self.profile_offered(profile),
             _ => match self.is_served() {
                 Some(_) => PreflightRow::ok(Question::Offered, region),
-                None => unanswered(Question::Offered, &Gap::Failed("regions of the service are unknown".to_owned())),
+                None => unanswered(
+                    Question::Offered,
+                    &Gap::Failed("regions of the service are unknown".to_owned()),
+                ),
             },
         }
     }
@@ -58,15 +61,20 @@ impl CandidateCase<'_> {
             }
             _ => "choose another region: cudock plan".to_owned(),
         };
-        PreflightRow::new(Question::Offered, PreflightVerdict::Blocked, detail)
-            .because(codes::NOT_IN_REGION, message, fix)
+        PreflightRow::new(Question::Offered, PreflightVerdict::Blocked, detail).because(
+            codes::NOT_IN_REGION,
+            message,
+            fix,
+        )
     }
 
     fn size_offered(&self, size: &str) -> PreflightRow {
         let (question, region) = (Question::Offered, &self.candidate.region);
         let sku = match Sku::find(self.case.answers, size, region) {
             Ok(Some(sku)) => sku,
-            Ok(None) => return self.not_offered("not in the region", format!("{region} does not have {size}")),
+            Ok(None) => {
+                return self.not_offered("not in the region", format!("{region} does not have {size}"));
+            }
             Err(gap) => return unanswered(question, &gap),
         };
         let blocked = |detail: String, code, message: String, fix: String| {
@@ -74,7 +82,12 @@ impl CandidateCase<'_> {
         };
         if self.candidate.is_spot && sku.is_without_spot() {
             let message = format!("{size} is not offered as Spot");
-            return blocked("no Spot".to_owned(), codes::SPOT_NOT_OFFERED, message, "leave out --spot".to_owned());
+            return blocked(
+                "no Spot".to_owned(),
+                codes::SPOT_NOT_OFFERED,
+                message,
+                "leave out --spot".to_owned(),
+            );
         }
         let zones = sku.zones();
         let mut closed: Vec<&str> = Vec::new();
@@ -82,7 +95,9 @@ impl CandidateCase<'_> {
             match restriction {
                 Restriction::Region(reason) => {
                     let fix = match reason {
-                        "QuotaId" => "use a pay-as-you-go subscription: az account set --subscription NAME".to_owned(),
+                        "QuotaId" => {
+                            "use a pay-as-you-go subscription: az account set --subscription NAME".to_owned()
+                        }
                         _ => format!(
                             "open a support request for access to {size} in {region}: az support in-subscription tickets \
                              create, or choose another region: cudock plan"
@@ -125,15 +140,18 @@ impl CandidateCase<'_> {
         let sizes = match self.case.answers.list(&Topic::BatchSizes(region.clone())) {
             Ok(sizes) => sizes,
             Err(Gap::NotFound) => {
-                return self.not_offered("service not in the region", format!("Batch is not available in {region}"));
+                return self
+                    .not_offered("service not in the region", format!("Batch is not available in {region}"));
             }
             Err(gap) => return unanswered(question, &gap),
         };
-        let entry = sizes.iter().find(|one| string(one, "/name").is_some_and(|name| name.eq_ignore_ascii_case(size)));
+        let entry =
+            sizes.iter().find(|one| string(one, "/name").is_some_and(|name| name.eq_ignore_ascii_case(size)));
         let Some(entry) = entry else {
             return self.not_offered("not in the region", format!("Batch does not have {size} in {region}"));
         };
-        let end: Option<Date> = string(entry, "/batchSupportEndOfLife").and_then(|end| end.get(..10)?.parse().ok());
+        let end: Option<Date> =
+            string(entry, "/batchSupportEndOfLife").and_then(|end| end.get(..10)?.parse().ok());
         match end {
             Some(end) if end <= self.case.request.expires => {
                 PreflightRow::new(question, PreflightVerdict::Blocked, format!("until {end}")).because(
@@ -157,17 +175,21 @@ impl CandidateCase<'_> {
             }
             Err(gap) => return unanswered(question, &gap),
         };
-        let is_named = |one: &Value| string(one, "/name").is_some_and(|name| name.eq_ignore_ascii_case(profile));
+        let is_named =
+            |one: &Value| string(one, "/name").is_some_and(|name| name.eq_ignore_ascii_case(profile));
         if profiles.iter().any(is_named) {
             return PreflightRow::ok(question, region);
         }
         // The list has been seen without serverless GPU profiles in regions that have them.
-        let known = self.case.facts.services().profile.iter().find(|row| row.name.eq_ignore_ascii_case(profile));
+        let known =
+            self.case.facts.services().profile.iter().find(|row| row.name.eq_ignore_ascii_case(profile));
         if known.is_some_and(|row| row.plan == "consumption" && row.regions.iter().any(|one| one == region)) {
             return PreflightRow::new(question, PreflightVerdict::Warning, "documented, not listed").because(
                 codes::NOT_IN_REGION,
                 format!("{region} does not list the profile {profile}, although it is documented there"),
-                format!("az containerapp env workload-profile list-supported --location {region} --output table"),
+                format!(
+                    "az containerapp env workload-profile list-supported --location {region} --output table"
+                ),
             );
         }
         self.not_offered("not in the region", format!("{region} does not have the profile {profile}"))
@@ -195,7 +217,9 @@ impl CandidateCase<'_> {
         let request = self.case.request;
         Some(match end {
             Some(end) if end <= request.today => blocked(format!("retired since {end}")),
-            Some(end) if end <= request.expires => blocked(format!("retired on {end}, before the deployment ends")),
+            Some(end) if end <= request.expires => {
+                blocked(format!("retired on {end}, before the deployment ends"))
+            }
             Some(end) if end.days_since(request.today) <= SOON_DAYS => {
                 PreflightRow::new(question, PreflightVerdict::Warning, format!("on {end}")).because(
                     codes::SIZE_RETIRES,

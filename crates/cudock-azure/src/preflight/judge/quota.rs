@@ -47,7 +47,11 @@ impl CandidateCase<'_> {
     fn vm_quotas(&self) -> Vec<PreflightRow> {
         let main = if self.candidate.is_spot { Question::SpotQuota } else { Question::FamilyQuota };
         let Some((family, vcpus)) = self.family_and_vcpus() else {
-            return vec![PreflightRow::new(main, PreflightVerdict::Unknown, "the family of the size is unknown")];
+            return vec![PreflightRow::new(
+                main,
+                PreflightVerdict::Unknown,
+                "the family of the size is unknown",
+            )];
         };
         let quotas = match QuotaUsage::of_vms(self.case.answers, &self.candidate.region) {
             Ok(quotas) => quotas,
@@ -57,11 +61,18 @@ impl CandidateCase<'_> {
         if self.candidate.is_spot {
             return vec![self.compare(&spot("lowPriorityCores", vcpus), named("lowPriorityCores"))];
         }
-        let of_family = quotas.iter().find(|quota| self.case.facts.quotas().limits("vm", quota.name, &family));
+        let of_family =
+            quotas.iter().find(|quota| self.case.facts.quotas().limits("vm", quota.name, &family));
         vec![
             self.compare(&of_size_family(&family, vcpus), of_family),
             self.compare(
-                &Need { question: Question::RegionalQuota, code: codes::REGIONAL_QUOTA, what: "cores", unit: "vCPU", amount: vcpus },
+                &Need {
+                    question: Question::RegionalQuota,
+                    code: codes::REGIONAL_QUOTA,
+                    what: "cores",
+                    unit: "vCPU",
+                    amount: vcpus,
+                },
                 named("cores"),
             ),
         ]
@@ -84,14 +95,20 @@ impl CandidateCase<'_> {
         let (question, wanted) = (Question::ServiceQuota, bare_region(region));
         let row = match self.case.answers.body(&Topic::BatchQuotas(region.clone())) {
             Ok(body) => {
-                let is_here = |one: &&Value| string(one, "/location").is_some_and(|name| bare_region(name) == wanted);
+                let is_here =
+                    |one: &&Value| string(one, "/location").is_some_and(|name| bare_region(name) == wanted);
                 let quota = number(body.get("accountQuota")).map(|limit| QuotaUsage {
                     name: "accountQuota",
                     used: i64::try_from(accounts.iter().filter(is_here).count()).ok(),
                     limit,
                 });
-                let need =
-                    Need { question, code: codes::SERVICE_QUOTA, what: "Batch accounts", unit: "account", amount: 1 };
+                let need = Need {
+                    question,
+                    code: codes::SERVICE_QUOTA,
+                    what: "Batch accounts",
+                    unit: "account",
+                    amount: 1,
+                };
                 self.compare(&need, quota.as_ref())
             }
             Err(Gap::NotFound) => self.no_service(question),
@@ -99,7 +116,8 @@ impl CandidateCase<'_> {
         };
         let message = "the core quota of a Batch account can be read only after it exists; new accounts have none for current \
                        GPU families";
-        let unknown = PreflightRow::new(Question::FamilyQuota, PreflightVerdict::Warning, "known after creation");
+        let unknown =
+            PreflightRow::new(Question::FamilyQuota, PreflightVerdict::Warning, "known after creation");
         let fix = "name an account that has quota: az batch account list --output table";
         vec![row, unknown.because(codes::QUOTA_UNKNOWN, message, fix)]
     }
@@ -108,7 +126,8 @@ impl CandidateCase<'_> {
         let question = Question::ServiceQuota;
         let is_wanted = |one: &&Value| {
             let suffix = group_and_name(wanted).map(|(group, name)| {
-                format!("/resourceGroups/{group}/providers/Microsoft.Batch/batchAccounts/{name}").to_ascii_lowercase()
+                format!("/resourceGroups/{group}/providers/Microsoft.Batch/batchAccounts/{name}")
+                    .to_ascii_lowercase()
             });
             let id = string(one, "/id").map(str::to_ascii_lowercase);
             suffix.zip(id).is_some_and(|(suffix, id)| id.ends_with(&suffix))
@@ -116,14 +135,22 @@ impl CandidateCase<'_> {
         let Some(account) = accounts.iter().find(is_wanted) else {
             let row = PreflightRow::new(question, PreflightVerdict::Blocked, "no such account");
             let message = format!("the subscription has no Batch account `{wanted}`");
-            return vec![row.because(codes::RESOURCE_NOT_FOUND, message, "az batch account list --output table")];
+            return vec![row.because(
+                codes::RESOURCE_NOT_FOUND,
+                message,
+                "az batch account list --output table",
+            )];
         };
         if string(account, "/properties/poolAllocationMode") == Some("UserSubscription") {
             let detail = "the account uses the quota of virtual machines";
             return vec![PreflightRow::new(question, PreflightVerdict::Unknown, detail)];
         }
         let Some((family, vcpus)) = self.family_and_vcpus() else {
-            return vec![PreflightRow::new(question, PreflightVerdict::Unknown, "the family of the size is unknown")];
+            return vec![PreflightRow::new(
+                question,
+                PreflightVerdict::Unknown,
+                "the family of the size is unknown",
+            )];
         };
         // The service does not say how much is used: pools of others count, too.
         let quota = |name: &'static str, pointer: &str| {
@@ -133,13 +160,23 @@ impl CandidateCase<'_> {
             let quota = quota("lowPriorityCoreQuota", "/properties/lowPriorityCoreQuota");
             return vec![self.compare(&spot("lowPriorityCoreQuota", vcpus), quota.as_ref())];
         }
-        let total = Need { question, code: codes::SERVICE_QUOTA, what: "dedicatedCoreQuota", unit: "vCPU", amount: vcpus };
-        let mut rows = vec![self.compare(&total, quota("dedicatedCoreQuota", "/properties/dedicatedCoreQuota").as_ref())];
+        let total = Need {
+            question,
+            code: codes::SERVICE_QUOTA,
+            what: "dedicatedCoreQuota",
+            unit: "vCPU",
+            amount: vcpus,
+        };
+        let mut rows = vec![
+            self.compare(&total, quota("dedicatedCoreQuota", "/properties/dedicatedCoreQuota").as_ref()),
+        ];
         let is_enforced = account.pointer("/properties/dedicatedCoreQuotaPerVMFamilyEnforced");
         if is_enforced.and_then(Value::as_bool) != Some(false) {
-            let families = account.pointer("/properties/dedicatedCoreQuotaPerVMFamily").and_then(Value::as_array);
+            let families =
+                account.pointer("/properties/dedicatedCoreQuotaPerVMFamily").and_then(Value::as_array);
             let own = families.into_iter().flatten().find_map(|row| {
-                let name = string(row, "/name").filter(|name| self.case.facts.quotas().limits("batch", name, &family))?;
+                let name = string(row, "/name")
+                    .filter(|name| self.case.facts.quotas().limits("batch", name, &family))?;
                 Some(QuotaUsage { name, used: None, limit: number(row.get("coreQuota"))? })
             });
             rows.push(self.compare(&of_size_family(&family, vcpus), own.as_ref()));
@@ -150,7 +187,11 @@ impl CandidateCase<'_> {
     fn ml_quotas(&self) -> Vec<PreflightRow> {
         let main = if self.candidate.is_spot { Question::SpotQuota } else { Question::FamilyQuota };
         let Some((family, vcpus)) = self.family_and_vcpus() else {
-            return vec![PreflightRow::new(main, PreflightVerdict::Unknown, "the family of the size is unknown")];
+            return vec![PreflightRow::new(
+                main,
+                PreflightVerdict::Unknown,
+                "the family of the size is unknown",
+            )];
         };
         let (region, subscription) = (&self.candidate.region, &self.case.request.subscription);
         let quotas = match QuotaUsage::of_ml(self.case.answers, region, subscription) {
@@ -160,9 +201,13 @@ impl CandidateCase<'_> {
         };
         // Endpoints keep a fifth of their size free, to upgrade without a pause.
         let amount = if self.candidate.serves { vcpus.saturating_add((vcpus + 4) / 5) } else { vcpus };
-        let of_kind = |kind: &str| quotas.iter().find(|(known, _)| known.eq_ignore_ascii_case(kind)).map(|(_, quota)| quota);
+        let of_kind = |kind: &str| {
+            quotas.iter().find(|(known, _)| known.eq_ignore_ascii_case(kind)).map(|(_, quota)| quota)
+        };
         if self.candidate.is_spot {
-            return vec![self.compare(&spot("low-priority cluster vCPUs", amount), of_kind("lowPriorityCores"))];
+            return vec![
+                self.compare(&spot("low-priority cluster vCPUs", amount), of_kind("lowPriorityCores")),
+            ];
         }
         let of_family = quotas.iter().find(|(kind, quota)| {
             let name = quota.name.strip_suffix("Cluster Dedicated vCPUs");
@@ -191,7 +236,8 @@ impl CandidateCase<'_> {
             Ok(quotas) if !has_environment => {
                 let count = quotas.iter().find(|quota| quota.name == "ManagedEnvironmentCount");
                 let what = "ManagedEnvironmentCount";
-                let need = Need { question, code: codes::SERVICE_QUOTA, what, unit: "environment", amount: 1 };
+                let need =
+                    Need { question, code: codes::SERVICE_QUOTA, what, unit: "environment", amount: 1 };
                 rows.extend(count.map(|quota| self.compare(&need, Some(quota))));
             }
             Ok(_) => {}
@@ -212,7 +258,9 @@ impl CandidateCase<'_> {
         let question = Question::FamilyQuota;
         let amount = i64::from(profile.gpu_count).saturating_mul(self.candidate.instances.into());
         let need = Need { question, code: codes::FAMILY_QUOTA, what: &profile.name, unit: "GPU", amount };
-        let is_own = |quota: &&QuotaUsage<'_>| self.case.facts.quotas().limits("container-apps", quota.name, &profile.name);
+        let is_own = |quota: &&QuotaUsage<'_>| {
+            self.case.facts.quotas().limits("container-apps", quota.name, &profile.name)
+        };
         if profile.plan != "consumption" {
             return match subscription {
                 Ok(quotas) => self.compare(&need, quotas.iter().find(is_own)),
@@ -238,11 +286,12 @@ impl CandidateCase<'_> {
 
     fn aci_quotas(&self) -> Vec<PreflightRow> {
         let question = Question::ServiceQuota;
-        let quotas = match QuotaUsage::list(self.case.answers, &Topic::AciUsages(self.candidate.region.clone())) {
-            Ok(quotas) => quotas,
-            Err(Gap::NotFound) => return vec![self.no_service(question)],
-            Err(gap) => return vec![unanswered(question, &gap)],
-        };
+        let quotas =
+            match QuotaUsage::list(self.case.answers, &Topic::AciUsages(self.candidate.region.clone())) {
+                Ok(quotas) => quotas,
+                Err(Gap::NotFound) => return vec![self.no_service(question)],
+                Err(gap) => return vec![unanswered(question, &gap)],
+            };
         let instances = i64::from(self.candidate.instances);
         #[allow(clippy::cast_possible_truncation, reason = "a float saturates")]
         let cores = (self.candidate.cpus.ceil() as i64).saturating_mul(instances);

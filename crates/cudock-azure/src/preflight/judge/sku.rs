@@ -31,7 +31,8 @@ impl<'a> Sku<'a> {
         let sizes = answers.list(&topic)?;
         let region = bare_region(region);
         let is_wanted = |entry: &&Value| {
-            string(entry, "/name").is_some_and(|name| name.eq_ignore_ascii_case(size)) && lists(entry.get("locations"), &region)
+            string(entry, "/name").is_some_and(|name| name.eq_ignore_ascii_case(size))
+                && lists(entry.get("locations"), &region)
         };
         let entry = sizes.iter().find(is_wanted);
         Ok(entry.map(|entry| Self { entry, region }))
@@ -54,7 +55,8 @@ impl<'a> Sku<'a> {
     /// The zones of the region that have the size.
     pub(super) fn zones(&self) -> Vec<&'a str> {
         let places = self.entry.get("locationInfo").and_then(Value::as_array).into_iter().flatten();
-        let here = places.filter(|place| string(place, "/location").is_some_and(|name| bare_region(name) == self.region));
+        let here = places
+            .filter(|place| string(place, "/location").is_some_and(|name| bare_region(name) == self.region));
         here.filter_map(|place| place.get("zones")?.as_array()).flatten().filter_map(Value::as_str).collect()
     }
 
@@ -71,7 +73,8 @@ impl<'a> Sku<'a> {
             match string(one, "/type") {
                 Some("Location") => Restriction::Region(reason),
                 Some("Zone") => {
-                    let zones = one.pointer("/restrictionInfo/zones").and_then(Value::as_array).into_iter().flatten();
+                    let zones =
+                        one.pointer("/restrictionInfo/zones").and_then(Value::as_array).into_iter().flatten();
                     Restriction::Zones(zones.filter_map(Value::as_str).collect())
                 }
                 _ => Restriction::Other(reason),

@@ -56,10 +56,15 @@ impl<'a> QuotaUsage<'a> {
 
     /// The quotas of the subscription for Machine Learning, with the kind of each. Rows of workspaces and of computes repeat
     /// the same figures.
-    pub(super) fn of_ml(answers: &'a Answers, region: &str, subscription: &str) -> Result<Vec<(&'a str, Self)>, Gap> {
+    pub(super) fn of_ml(
+        answers: &'a Answers,
+        region: &str,
+        subscription: &str,
+    ) -> Result<Vec<(&'a str, Self)>, Gap> {
         let prefix = format!("/subscriptions/{subscription}/usages").to_ascii_lowercase();
         let rows = answers.list(&Topic::MlUsages(region.to_owned()))?.iter();
-        let own = rows.filter(|row| string(row, "/id").is_some_and(|id| id.to_ascii_lowercase().starts_with(&prefix)));
+        let own = rows
+            .filter(|row| string(row, "/id").is_some_and(|id| id.to_ascii_lowercase().starts_with(&prefix)));
         Ok(own
             .filter_map(|row| {
                 let kind = string(row, "/type")?.split('/').nth(1)?;

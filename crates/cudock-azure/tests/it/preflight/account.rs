@@ -23,7 +23,12 @@ fn everything_is_fine_if_azure_says_so() {
 #[test]
 fn nothing_is_fine_without_an_answer() {
     let asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
-    for failure in [QueryResult::Failed("connection refused".into()), error(500, "InternalServerError"), error(403, "AuthorizationFailed"), ok(json!("<html>"))] {
+    for failure in [
+        QueryResult::Failed("connection refused".into()),
+        error(500, "InternalServerError"),
+        error(403, "AuthorizationFailed"),
+        ok(json!("<html>")),
+    ] {
         let mut answers = fine_answers(&asked);
         let topics: Vec<Topic> = answers.results().map(|(topic, _)| topic.clone()).collect();
         for topic in topics {
@@ -32,8 +37,13 @@ fn nothing_is_fine_without_an_answer() {
         let report = judge(&asked, &answers, &Facts::embedded());
         let asked_for = |question: Question| rows(&report, question);
         for question in [
-            Question::Subscription, Question::Rights, Question::SelfDestruction, Question::Locks, Question::Providers,
-            Question::Offered, Question::FamilyQuota,
+            Question::Subscription,
+            Question::Rights,
+            Question::SelfDestruction,
+            Question::Locks,
+            Question::Providers,
+            Question::Offered,
+            Question::FamilyQuota,
         ] {
             for row in asked_for(question) {
                 assert_eq!(row.verdict, Unknown, "{question:?} with {failure:?}: {row:?}");
@@ -64,7 +74,9 @@ fn an_expired_sign_in_blocks() {
 fn the_state_of_a_subscription_decides() {
     let asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
     let state = |state: &str, limit: &str| {
-        ok(json!({"state": state, "displayName": "n", "subscriptionPolicies": {"spendingLimit": limit, "quotaId": "x"}}))
+        ok(
+            json!({"state": state, "displayName": "n", "subscriptionPolicies": {"spendingLimit": limit, "quotaId": "x"}}),
+        )
     };
     for (answer, expected) in [
         (state("Enabled", "Off"), (Fine, None)),
@@ -87,7 +99,8 @@ fn rights_are_those_of_all_roles_together() {
     let asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
     let contributor = json!({"actions": ["*"], "notActions": ["Microsoft.Authorization/*/Delete", "Microsoft.Authorization/*/Write", "Microsoft.Authorization/elevateAccess/Action"]});
     let reader = json!({"actions": ["*/read"], "notActions": []});
-    let administrator = json!({"actions": ["Microsoft.Authorization/roleAssignments/write"], "notActions": [], "future": 1});
+    let administrator =
+        json!({"actions": ["Microsoft.Authorization/roleAssignments/write"], "notActions": [], "future": 1});
     for (roles, rights, destruction) in [
         (vec![&contributor], Fine, Blocked),
         (vec![&contributor, &administrator], Fine, Fine),
@@ -105,9 +118,17 @@ fn rights_are_those_of_all_roles_together() {
     assert_eq!(verdict(&found, Question::SelfDestruction), (Fine, None), "a prepared identity deletes");
     let found = report(&with_identity, vec![(Topic::Permissions, ok(json!({"value": [reader]})))]);
     let row = &rows(&found, Question::Rights)[0];
-    assert!(row.detail.starts_with("lacks Microsoft.Resources/subscriptions/resourceGroups/write and "), "{row:?}");
+    assert!(
+        row.detail.starts_with("lacks Microsoft.Resources/subscriptions/resourceGroups/write and "),
+        "{row:?}"
+    );
     let fix = &row.finding.as_ref().unwrap().fix;
-    assert_eq!(*fix, format!("az role assignment create --assignee YOU --role Contributor --scope /subscriptions/{SUBSCRIPTION}"));
+    assert_eq!(
+        *fix,
+        format!(
+            "az role assignment create --assignee YOU --role Contributor --scope /subscriptions/{SUBSCRIPTION}"
+        )
+    );
 }
 
 #[test]
@@ -119,7 +140,8 @@ fn only_locks_that_hold_for_the_deployment_block() {
     let s = format!("/subscriptions/{SUBSCRIPTION}");
     let ml = || {
         let mut asked = request(vec![candidate(Target::Ml, T4, "westeurope")]);
-        asked.existing = ExistingResources { workspace: Some("team/space".into()), ..ExistingResources::default() };
+        asked.existing =
+            ExistingResources { workspace: Some("team/space".into()), ..ExistingResources::default() };
         asked
     };
     let vm = || request(vec![candidate(Target::Vm, T4, "westeurope")]);
@@ -127,7 +149,14 @@ fn only_locks_that_hold_for_the_deployment_block() {
         (vm(), lock(&s, "CanNotDelete"), Blocked),
         (vm(), lock(&s.to_uppercase(), "ReadOnly"), Blocked),
         (vm(), lock(&format!("{s}/resourceGroups/team"), "CanNotDelete"), Fine),
-        (vm(), lock(&format!("{s}/resourceGroups/team/providers/Microsoft.Storage/storageAccounts/x"), "ReadOnly"), Fine),
+        (
+            vm(),
+            lock(
+                &format!("{s}/resourceGroups/team/providers/Microsoft.Storage/storageAccounts/x"),
+                "ReadOnly",
+            ),
+            Fine,
+        ),
         (ml(), lock(&format!("{s}/resourceGroups/team"), "CanNotDelete"), Blocked),
         (ml(), lock(&format!("{s}/resourceGroups/other"), "CanNotDelete"), Fine),
         (vm(), ok(json!({"value": [{"id": 5}, {}]})), Fine),
@@ -201,6 +230,13 @@ fn the_identity_that_pulls_needs_a_role() {
         assert_eq!(verdict(&report(&asked, changes), Question::ImagePull), expected);
     }
     asked.pull = Some(PullResult::NotFound);
-    let changes = vec![(Topic::PullIdentity, identity()), (Topic::PullRoles, roles("7f951dda-4ed3-4680-a7ca-43fe172d538d"))];
-    assert_eq!(verdict(&report(&asked, changes), Question::ImagePull), (Blocked, Some("CD0865")), "no role helps");
+    let changes = vec![
+        (Topic::PullIdentity, identity()),
+        (Topic::PullRoles, roles("7f951dda-4ed3-4680-a7ca-43fe172d538d")),
+    ];
+    assert_eq!(
+        verdict(&report(&asked, changes), Question::ImagePull),
+        (Blocked, Some("CD0865")),
+        "no role helps"
+    );
 }

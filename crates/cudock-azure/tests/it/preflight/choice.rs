@@ -14,17 +14,22 @@ fn three() -> PreflightReport {
         candidate(Target::Vm, T4, "westeurope"),
     ]);
     let empty = ok(json!({"value": [usage("cores", 0, 100)]}));
-    report(&asked, vec![
-        (Topic::VmUsages("eastus".into()), empty),
-        (Topic::AppProfiles("norwaywest".into()), error(404, "NotFound")),
-        (Topic::AppUsages("norwaywest".into()), error(404, "NotFound")),
-    ])
+    report(
+        &asked,
+        vec![
+            (Topic::VmUsages("eastus".into()), empty),
+            (Topic::AppProfiles("norwaywest".into()), error(404, "NotFound")),
+            (Topic::AppUsages("norwaywest".into()), error(404, "NotFound")),
+        ],
+    )
 }
 
 #[test]
 fn the_first_placement_that_passes_is_taken_within_the_attempts() {
     let report = three();
-    for (attempts, expected) in [(0, None), (1, None), (2, None), (3, Some("westeurope")), (9, Some("westeurope"))] {
+    for (attempts, expected) in
+        [(0, None), (1, None), (2, None), (3, Some("westeurope")), (9, Some("westeurope"))]
+    {
         assert_eq!(report.choice(attempts).map(|choice| choice.region.as_str()), expected, "{attempts}");
     }
 }
@@ -38,7 +43,11 @@ fn each_placement_that_was_passed_over_has_its_reason() {
         passed_over[0],
         "vm Standard_NC24ads_A100_v4 eastus: not enough quota `StandardNCADSA100v4Family` in eastus: needs 24 vCPUs, 0 of 0 free"
     );
-    assert!(passed_over[1].starts_with("container-apps Consumption-GPU-NC8as-T4 norwaywest: "), "{}", passed_over[1]);
+    assert!(
+        passed_over[1].starts_with("container-apps Consumption-GPU-NC8as-T4 norwaywest: "),
+        "{}",
+        passed_over[1]
+    );
     assert_eq!(report.passed_over(1).len(), 1);
 }
 

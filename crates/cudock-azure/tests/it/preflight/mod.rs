@@ -1,6 +1,7 @@
 //! Preflight: what is asked, and how the answers are judged.
 
 mod account;
+mod any_answer;
 mod choice;
 mod offers;
 mod queries;

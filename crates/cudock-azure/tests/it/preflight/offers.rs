@@ -21,9 +21,7 @@ fn restrictions_close_regions_and_zones() {
     let here = json!({"locations": [REGION], "zones": ["1", "3"]});
     let one = json!({"locations": [REGION], "zones": ["1"]});
     let elsewhere = json!({"locations": ["eastus"]});
-    let restriction = |kind: &str, info: &Value, reason: &str| {
-        json!([{"type": kind, "values": [REGION], "restrictionInfo": info, "reasonCode": reason}])
-    };
+    let restriction = |kind: &str, info: &Value, reason: &str| json!([{"type": kind, "values": [REGION], "restrictionInfo": info, "reasonCode": reason}]);
     for (zone, restrictions, expected) in [
         (None, json!([]), (Fine, None)),
         (None, json!(null), (Fine, None)),
@@ -61,7 +59,8 @@ fn a_size_that_is_not_listed_is_not_offered() {
 #[test]
 fn spot_must_be_offered() {
     let mut size = sku(A100, "f", "24", REGION, json!([]));
-    size["capabilities"] = json!([{"name": "LowPriorityCapable", "value": "False"}, {"name": "vCPUs", "value": "24"}]);
+    size["capabilities"] =
+        json!([{"name": "LowPriorityCapable", "value": "False"}, {"name": "vCPUs", "value": "24"}]);
     let topic = Topic::Skus(Some(REGION.to_owned()));
     for (is_spot, expected) in [(true, (Blocked, Some("CD0866"))), (false, (Fine, None))] {
         let asked = request(vec![Candidate { is_spot, ..candidate(Target::Vm, A100, REGION) }]);
@@ -90,7 +89,9 @@ fn a_region_that_a_service_does_not_serve_is_not_offered() {
     // The list of providers names regions as people do.
     let providers = |regions: Value| {
         let kind = json!([{"resourceType": "Workspaces", "locations": regions}]);
-        ok(json!({"value": [{"namespace": "Microsoft.MachineLearningServices", "registrationState": "Registered", "resourceTypes": kind}]}))
+        ok(
+            json!({"value": [{"namespace": "Microsoft.MachineLearningServices", "registrationState": "Registered", "resourceTypes": kind}]}),
+        )
     };
     let asked = request(vec![candidate(Target::Ml, T4, REGION)]);
     for (regions, expected) in [
@@ -113,7 +114,8 @@ fn a_region_that_the_subscription_lacks_is_named() {
 
 #[test]
 fn a_serverless_profile_that_is_documented_but_not_listed_is_a_warning() {
-    let listed = ok(json!({"value": [{"name": "Consumption-GPU-NC8as-T4", "properties": {"category": "GPU"}}]}));
+    let listed =
+        ok(json!({"value": [{"name": "Consumption-GPU-NC8as-T4", "properties": {"category": "GPU"}}]}));
     let empty = || ok(json!({"value": [{"name": "D4"}]}));
     for (profile, region, answer, expected) in [
         ("Consumption-GPU-NC8as-T4", "eastus", listed, (Fine, None)),
@@ -130,9 +132,11 @@ fn a_serverless_profile_that_is_documented_but_not_listed_is_a_warning() {
 
 #[test]
 fn a_size_that_retires_before_the_end_blocks() {
-    let batch_until = |end: &str| ok(json!({"value": [{"name": T4, "familyName": "x", "batchSupportEndOfLife": end}]}));
+    let batch_until =
+        |end: &str| ok(json!({"value": [{"name": T4, "familyName": "x", "batchSupportEndOfLife": end}]}));
     let mut asked = request(vec![candidate(Target::Batch, T4, REGION)]);
-    asked.existing = ExistingResources { batch_account: Some("team/shared".into()), ..ExistingResources::default() };
+    asked.existing =
+        ExistingResources { batch_account: Some("team/shared".into()), ..ExistingResources::default() };
     let topic = Topic::BatchSizes(REGION.to_owned());
     for (end, expected) in [
         ("2024-08-31T00:00:00Z", (Blocked, Some("CD0863"))),
@@ -154,16 +158,25 @@ fn a_size_that_retires_before_the_end_blocks() {
         let mut asked = request(vec![candidate(Target::Vm, size, region)]);
         asked.today = day(today);
         asked.expires = if today == "2027-06-29" { day("2027-07-02") } else { day(today) };
-        assert_eq!(verdict(&report(&asked, vec![]), Question::Retirement), expected, "{size} {region} {today}");
+        assert_eq!(
+            verdict(&report(&asked, vec![]), Question::Retirement),
+            expected,
+            "{size} {region} {today}"
+        );
     }
 }
 
 #[test]
 fn the_verdict_of_check_and_the_price_are_rows() {
-    let finding = Finding::new("CD0501", Severity::Error, "no code for compute capability 7.5", "build for sm_75");
-    let image =
-        ImageCheck { verdict: Blocked, detail: "fails on driver 580.126.16".into(), finding: Some(finding.clone()) };
-    let asked = request(vec![Candidate { image: Some(image), price: None, ..candidate(Target::Vm, T4, REGION) }]);
+    let finding =
+        Finding::new("CD0501", Severity::Error, "no code for compute capability 7.5", "build for sm_75");
+    let image = ImageCheck {
+        verdict: Blocked,
+        detail: "fails on driver 580.126.16".into(),
+        finding: Some(finding.clone()),
+    };
+    let asked =
+        request(vec![Candidate { image: Some(image), price: None, ..candidate(Target::Vm, T4, REGION) }]);
     let found = report(&asked, vec![]);
     assert_eq!(verdict(&found, Question::ImageRuns), (Blocked, Some("CD0501")));
     assert_eq!(found.candidates[0].obstacles(), [&finding]);

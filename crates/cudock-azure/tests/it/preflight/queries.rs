@@ -32,8 +32,9 @@ fn the_number_of_calls_is_that_of_the_plan() {
     let facts = Facts::embedded();
     let count = |targets: &[(Target, &str)], count: usize| {
         let all = regions(count);
-        let candidates =
-            all.iter().flat_map(|region| targets.iter().map(|(target, size)| candidate(*target, size, region)));
+        let candidates = all
+            .iter()
+            .flat_map(|region| targets.iter().map(|(target, size)| candidate(*target, size, region)));
         queries(&request(candidates.collect()), &facts).len()
     };
     // Subscription, providers, permissions, locks, sizes, usages; with several regions, also the regions.
@@ -93,7 +94,10 @@ fn one_query_of_resource_graph_asks_for_the_families_in_question() {
     let body = graph.call.body.as_ref().unwrap().redacted();
     assert_eq!(body["subscriptions"], json!([asked.subscription]));
     let query = body["query"].as_str().unwrap();
-    assert!(query.contains("where n in~ ('Standard NCASv3_T4 Family', 'cores', 'lowPriorityCores')"), "{query}");
+    assert!(
+        query.contains("where n in~ ('Standard NCASv3_T4 Family', 'cores', 'lowPriorityCores')"),
+        "{query}"
+    );
     assert!(query.contains("location in~ ('region00', 'region01',"), "{query}");
     assert!(!all.iter().any(|query| matches!(query.topic, Topic::VmUsages(_))));
 
@@ -170,7 +174,10 @@ fn the_roles_of_an_identity_are_asked_for_once_it_is_known() {
     });
     let sent = sent.into_inner().unwrap();
     let roles = sent.last().unwrap();
-    assert!(roles.contains("/roleAssignments?api-version=2022-04-01&$filter=principalId%20eq%20%27p-1%27"), "{roles}");
+    assert!(
+        roles.contains("/roleAssignments?api-version=2022-04-01&$filter=principalId%20eq%20%27p-1%27"),
+        "{roles}"
+    );
 }
 
 #[test]

@@ -26,11 +26,16 @@ fn a_machine_needs_quota_of_its_family_and_of_the_region() {
         (1, json!([usage("standardncads a100v4 family", 0, 24), usage("Cores", 0, 24)]), [Fine, Fine]),
         (1, json!([usage(family, 0, -1), usage("cores", 0, 24)]), [Fine, Fine]),
         (1, json!([usage(family, 50, 24), usage("cores", 0, 24), {"name": 5}, null]), [Blocked, Fine]),
-        (1, json!([{"name": {"value": family}, "currentValue": "0", "limit": "24.0"}, usage("cores", 0, 24)]), [Fine, Fine]),
+        (
+            1,
+            json!([{"name": {"value": family}, "currentValue": "0", "limit": "24.0"}, usage("cores", 0, 24)]),
+            [Fine, Fine],
+        ),
     ] {
         let asked = request(vec![Candidate { instances, ..candidate(Target::Vm, A100, REGION) }]);
         let found = report(&asked, vec![vm(usages.clone())]);
-        let verdicts = [Question::FamilyQuota, Question::RegionalQuota].map(|question| verdict(&found, question).0);
+        let verdicts =
+            [Question::FamilyQuota, Question::RegionalQuota].map(|question| verdict(&found, question).0);
         assert_eq!(verdicts, expected, "{instances} {usages}");
     }
 }
@@ -38,7 +43,8 @@ fn a_machine_needs_quota_of_its_family_and_of_the_region() {
 #[test]
 fn a_shortage_says_how_to_request_more() {
     let asked = request(vec![candidate(Target::Vm, A100, REGION)]);
-    let found = report(&asked, vec![vm(json!([usage("StandardNCADSA100v4Family", 8, 24), usage("cores", 0, 100)]))]);
+    let found =
+        report(&asked, vec![vm(json!([usage("StandardNCADSA100v4Family", 8, 24), usage("cores", 0, 100)]))]);
     let row = &rows(&found, Question::FamilyQuota)[0];
     assert_eq!(row.detail, "needs 24 vCPUs, 16 of 24 free");
     let finding = row.finding.as_ref().unwrap();
@@ -72,7 +78,8 @@ fn spot_needs_its_own_quota_and_no_other() {
 fn the_quota_of_many_regions_comes_from_one_answer() {
     let regions: Vec<String> = (0..6).map(|index| format!("region{index}")).collect();
     let asked = request(regions.iter().map(|region| candidate(Target::Vm, T4, region)).collect());
-    let row = |region: &str, name: &str, max: i64| json!({"location": region, "n": name, "used": 0, "max": max});
+    let row =
+        |region: &str, name: &str, max: i64| json!({"location": region, "n": name, "used": 0, "max": max});
     let data = json!([
         row("Region0", "cores", 100),
         row("region0", "Standard NCASv3_T4 Family", 8),
@@ -90,7 +97,9 @@ fn the_quota_of_many_regions_comes_from_one_answer() {
 
 /// A Batch account with some quotas.
 fn account(properties: Value) -> (Topic, QueryResult) {
-    let id = format!("/subscriptions/{SUBSCRIPTION}/resourcegroups/TEAM/providers/Microsoft.Batch/batchAccounts/shared");
+    let id = format!(
+        "/subscriptions/{SUBSCRIPTION}/resourcegroups/TEAM/providers/Microsoft.Batch/batchAccounts/shared"
+    );
     (Topic::BatchAccounts, ok(json!({"value": [{"id": id, "location": REGION, "properties": properties}]})))
 }
 
@@ -103,7 +112,8 @@ fn a_batch_account_has_its_own_quotas() {
             "dedicatedCoreQuotaPerVMFamily": [{"name": "Standard NCASv3_T4 Family", "coreQuota": family}],
         }))
     };
-    let existing = ExistingResources { batch_account: Some("team/shared".into()), ..ExistingResources::default() };
+    let existing =
+        ExistingResources { batch_account: Some("team/shared".into()), ..ExistingResources::default() };
     let mut asked = request(vec![candidate(Target::Batch, T4, REGION)]);
     asked.existing = existing;
     for (answer, service, family) in [
@@ -148,7 +158,12 @@ fn ml(family: i64, total: i64, low: i64) -> (Topic, QueryResult) {
     };
     let name = "Standard NCASv3_T4 Family Cluster Dedicated vCPUs";
     let rows = json!([
-        row("resourceGroups/rg/providers/Microsoft.MachineLearningServices/workspaces/w/usages/x", "workspaces", name, 1000),
+        row(
+            "resourceGroups/rg/providers/Microsoft.MachineLearningServices/workspaces/w/usages/x",
+            "workspaces",
+            name,
+            1000
+        ),
         row("usages/a", "vmFamily", name, family),
         row("usages/b", "vmFamily", "Standard NCASv3_T4 Family Cluster LowPriority vCPUs", -1),
         row("usages", "dedicatedCores", "Total Cluster Dedicated Regional vCPUs", total),
@@ -186,19 +201,37 @@ fn container_apps_limit_gpus_by_environment_or_subscription() {
         ..ExistingResources::default()
     };
     let usages = |rows: Value| ok(json!({ "value": rows }));
-    let environment = |limit: i64| (Topic::EnvironmentUsages, usages(json!([usage("ManagedEnvironmentConsumptionT4Gpus", 0, limit)])));
+    let environment = |limit: i64| {
+        (Topic::EnvironmentUsages, usages(json!([usage("ManagedEnvironmentConsumptionT4Gpus", 0, limit)])))
+    };
     let region = |rows: Value| (Topic::AppUsages("westus3".to_owned()), usages(rows));
     let serverless = "Consumption-GPU-NC8as-T4";
     for (profile, has_environment, change, expected) in [
         (serverless, true, environment(2), (Fine, None)),
         (serverless, true, environment(1), (Blocked, Some("CD0859"))),
-        (serverless, true, (Topic::EnvironmentUsages, error(404, "ResourceNotFound")), (Blocked, Some("CD0869"))),
+        (
+            serverless,
+            true,
+            (Topic::EnvironmentUsages, error(404, "ResourceNotFound")),
+            (Blocked, Some("CD0869")),
+        ),
         (serverless, false, environment(2), (Warning, Some("CD0868"))),
-        ("NC24-A100", false, region(json!([usage("SubscriptionDedicatedNCA100Gpus", 0, 0)])), (Blocked, Some("CD0859"))),
+        (
+            "NC24-A100",
+            false,
+            region(json!([usage("SubscriptionDedicatedNCA100Gpus", 0, 0)])),
+            (Blocked, Some("CD0859")),
+        ),
         ("NC24-A100", false, region(json!([usage("SubscriptionDedicatedNCA100Gpus", 0, 2)])), (Fine, None)),
-        ("NC24-A100", false, (Topic::AppUsages("westus3".to_owned()), error(403, "x")), (Unknown, Some("CD0867"))),
+        (
+            "NC24-A100",
+            false,
+            (Topic::AppUsages("westus3".to_owned()), error(403, "x")),
+            (Unknown, Some("CD0867")),
+        ),
     ] {
-        let mut asked = request(vec![Candidate { instances: 2, ..candidate(Target::ContainerApps, profile, "westus3") }]);
+        let mut asked =
+            request(vec![Candidate { instances: 2, ..candidate(Target::ContainerApps, profile, "westus3") }]);
         if has_environment {
             asked.existing = with_environment.clone();
         }
@@ -212,7 +245,13 @@ fn container_apps_limit_gpus_by_environment_or_subscription() {
 
 #[test]
 fn container_instances_count_groups_and_cores() {
-    let asked = request(vec![Candidate { size: None, gpus: 0, cpus: 3.5, instances: 2, ..candidate(Target::Aci, "", REGION) }]);
+    let asked = request(vec![Candidate {
+        size: None,
+        gpus: 0,
+        cpus: 3.5,
+        instances: 2,
+        ..candidate(Target::Aci, "", REGION)
+    }]);
     let topic = || Topic::AciUsages(REGION.to_owned());
     for (rows_given, expected) in [
         (json!([usage("ContainerGroups", 98, 100), usage("StandardCores", 92, 100)]), vec![Fine, Fine]),

@@ -28,7 +28,9 @@ fn load(path: &Path) -> Value {
 fn recorded(specs: &Path, recording: &str, part_of_url: &str) -> QueryResult {
     let file = load(&specs.join("wire").join(format!("{recording}.json")));
     let interactions = file["interactions"].as_array().unwrap();
-    let is_wanted = |one: &&Value| one["request"]["url"].as_str().unwrap().contains(part_of_url) && !one["response"]["body"].is_null();
+    let is_wanted = |one: &&Value| {
+        one["request"]["url"].as_str().unwrap().contains(part_of_url) && !one["response"]["body"].is_null()
+    };
     let one = interactions.iter().rfind(is_wanted).unwrap_or_else(|| panic!("{recording}: {part_of_url}"));
     let status = one["response"]["status"].as_u64().unwrap().try_into().unwrap();
     QueryResult::Response { status, body: one["response"]["body"].clone() }
@@ -45,8 +47,16 @@ fn compute_usages_have_all_gpu_families_of_the_tables() {
     let usages = recorded(&specs, "compute-usages-gpu-rows", "/usages");
     let QueryResult::Response { body, .. } = &usages else { panic!() };
     let facts = cudock_facts::Facts::embedded();
-    let names: Vec<&str> = body["value"].as_array().unwrap().iter().filter_map(|row| row["name"]["value"].as_str()).collect();
-    for size in [T4, A100, "Standard_ND96isr_H100_v5", "Standard_ND96isr_H200_v5", "Standard_NV36ads_A10_v5", "Standard_ND96isr_MI300X_v5"] {
+    let names: Vec<&str> =
+        body["value"].as_array().unwrap().iter().filter_map(|row| row["name"]["value"].as_str()).collect();
+    for size in [
+        T4,
+        A100,
+        "Standard_ND96isr_H100_v5",
+        "Standard_ND96isr_H200_v5",
+        "Standard_NV36ads_A10_v5",
+        "Standard_ND96isr_MI300X_v5",
+    ] {
         let family = facts.sizes().find(size).one().unwrap().quota_family.as_deref().unwrap();
         let count = names.iter().filter(|name| facts.quotas().limits("vm", name, family)).count();
         assert_eq!(count, 1, "{size}: {family}");
@@ -56,7 +66,8 @@ fn compute_usages_have_all_gpu_families_of_the_tables() {
     let found = report(&asked, vec![(topic.clone(), usages.clone())]);
     assert_eq!(rows(&found, Question::FamilyQuota)[0].detail, "needs 24 vCPUs, 0 of 0 free");
     assert_eq!(rows(&found, Question::RegionalQuota)[0].detail, "needs 24 vCPUs, 86 of 100 free");
-    let spot = request(vec![Candidate { is_spot: true, instances: 5, ..candidate(Target::Vm, A100, "westus") }]);
+    let spot =
+        request(vec![Candidate { is_spot: true, instances: 5, ..candidate(Target::Vm, A100, "westus") }]);
     let found = report(&spot, vec![(topic, usages)]);
     assert_eq!(rows(&found, Question::SpotQuota)[0].detail, "needs 120 vCPUs, 100 of 100 free");
 }
@@ -64,7 +75,10 @@ fn compute_usages_have_all_gpu_families_of_the_tables() {
 #[test]
 fn a_recorded_batch_account_has_no_quota_for_current_gpus() {
     let Some(specs) = specs() else { return };
-    let QueryResult::Response { body, .. } = recorded(&specs, "batch-account-quotas", "operationResults") else { panic!() };
+    let QueryResult::Response { body, .. } = recorded(&specs, "batch-account-quotas", "operationResults")
+    else {
+        panic!()
+    };
     let accounts = QueryResult::Response { status: 200, body: serde_json::json!({ "value": [body] }) };
     let mut asked = request(vec![candidate(Target::Batch, A100, "eastus2")]);
     asked.existing = ExistingResources {
@@ -80,7 +94,11 @@ fn a_recorded_batch_account_has_no_quota_for_current_gpus() {
         asked.candidates[0].size = Some(size.to_owned());
         let found = report(&asked, vec![(Topic::BatchAccounts, accounts.clone())]);
         assert_eq!(rows(&found, Question::FamilyQuota)[0].detail, expected, "{size}");
-        assert_eq!(rows(&found, Question::ServiceQuota)[0].detail.split(',').nth(1), Some(" limit 500"), "{size}");
+        assert_eq!(
+            rows(&found, Question::ServiceQuota)[0].detail.split(',').nth(1),
+            Some(" limit 500"),
+            "{size}"
+        );
     }
     asked.candidates[0].is_spot = true;
     let found = report(&asked, vec![(Topic::BatchAccounts, accounts)]);
@@ -90,7 +108,8 @@ fn a_recorded_batch_account_has_no_quota_for_current_gpus() {
 #[test]
 fn recorded_profiles_lack_the_serverless_gpus_that_are_documented() {
     let Some(specs) = specs() else { return };
-    let profiles = recorded(&specs, "containerapps-profile-types", "availableManagedEnvironmentsWorkloadProfileTypes");
+    let profiles =
+        recorded(&specs, "containerapps-profile-types", "availableManagedEnvironmentsWorkloadProfileTypes");
     let topic = Topic::AppProfiles("eastus".to_owned());
     for (profile, expected) in [
         ("D4", (Fine, None)),
@@ -109,14 +128,18 @@ fn recorded_usages_of_container_apps_limit_gpus() {
     let recording = "containerapps-environment-and-usages";
     let environment = recorded(&specs, recording, "managedEnvironments/containerapp-e2e-env000003/usages");
     let region = recorded(&specs, recording, "locations/northcentralusstage/usages");
-    let mut asked = request(vec![candidate(Target::ContainerApps, "Consumption-GPU-NC8as-T4", "northcentralus")]);
+    let mut asked =
+        request(vec![candidate(Target::ContainerApps, "Consumption-GPU-NC8as-T4", "northcentralus")]);
     let changes = || {
         vec![
             (Topic::EnvironmentUsages, environment.clone()),
             (Topic::AppUsages("northcentralus".to_owned()), region.clone()),
         ]
     };
-    assert_eq!(rows(&report(&asked, changes()), Question::ServiceQuota)[0].detail, "needs 1 environment, 36 of 50 free");
+    assert_eq!(
+        rows(&report(&asked, changes()), Question::ServiceQuota)[0].detail,
+        "needs 1 environment, 36 of 50 free"
+    );
     asked.existing.container_apps_environment = Some("team/env".into());
     for (instances, expected) in [(5, Fine), (6, Blocked)] {
         asked.candidates[0].instances = instances;
@@ -127,7 +150,9 @@ fn recorded_usages_of_container_apps_limit_gpus() {
 #[test]
 fn a_recorded_provider_state_that_is_not_registered_blocks() {
     let Some(specs) = specs() else { return };
-    let QueryResult::Response { body, .. } = recorded(&specs, "provider-register", "?api-version") else { panic!() };
+    let QueryResult::Response { body, .. } = recorded(&specs, "provider-register", "?api-version") else {
+        panic!()
+    };
     let mut provider = body;
     assert!(provider["registrationState"].is_string());
     provider["namespace"] = "Microsoft.Logic".into();
@@ -153,7 +178,8 @@ fn examples_of_the_specification_are_read() {
         }
     }
     let asked = request(vec![candidate(Target::Ml, "Standard_NC6s_v3", "eastus")]);
-    let found = report(&asked, vec![(Topic::MlUsages("eastus".to_owned()), QueryResult::Response { status, body })]);
+    let found =
+        report(&asked, vec![(Topic::MlUsages("eastus".to_owned()), QueryResult::Response { status, body })]);
     let family = &rows(&found, Question::FamilyQuota)[0];
     assert_eq!(family.detail, "needs 6 vCPUs, 12 of 12 free", "{family:?}");
     assert_eq!(rows(&found, Question::RegionalQuota)[0].detail, "needs 6 vCPUs, 10 of 24 free");

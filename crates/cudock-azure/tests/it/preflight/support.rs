@@ -1,8 +1,8 @@
 //! A request, and an Azure in which everything is fine until a test changes an answer.
 
 use cudock_azure::preflight::{
-    Answers, Candidate, PreflightReport, PreflightRequest, PreflightRow, PreflightVerdict, PriceQuote, QueryResult,
-    Question, Topic, judge, queries,
+    Answers, Candidate, PreflightReport, PreflightRequest, PreflightRow, PreflightVerdict, PriceQuote,
+    QueryResult, Question, Topic, judge, queries,
 };
 use cudock_azure::{ExistingResources, Target};
 use cudock_base::{Date, Usd};
@@ -83,7 +83,9 @@ fn fine(request: &PreflightRequest, topic: &Topic) -> Value {
         Topic::Subscription => {
             json!({"state": "Enabled", "displayName": "research", "subscriptionPolicies": {"spendingLimit": "Off"}})
         }
-        Topic::Locations => json!({"value": regions.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()}),
+        Topic::Locations => {
+            json!({"value": regions.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()})
+        }
         Topic::Providers => {
             let provider = |(namespace, kind): (&str, &str)| {
                 json!({"namespace": namespace, "registrationState": "Registered",
@@ -153,7 +155,10 @@ pub(crate) fn rows(report: &PreflightReport, question: Question) -> Vec<Prefligh
 }
 
 /// The verdict and the code of the only row about a question.
-pub(crate) fn verdict(report: &PreflightReport, question: Question) -> (PreflightVerdict, Option<&'static str>) {
+pub(crate) fn verdict(
+    report: &PreflightReport,
+    question: Question,
+) -> (PreflightVerdict, Option<&'static str>) {
     let rows = rows(report, question);
     assert_eq!(rows.len(), 1, "{question:?}: {rows:?}");
     (rows[0].verdict, rows[0].finding.as_ref().map(|finding| finding.code))
