@@ -12,6 +12,7 @@ pub mod codes;
 mod deployment;
 mod error;
 mod guid;
+pub mod preflight;
 mod services;
 mod spec;
 mod status;

@@ -22,6 +22,7 @@ mod logs;
 mod names;
 mod observe;
 mod placements;
+mod preflight;
 mod resume;
 mod run;
 mod session;
@@ -44,6 +45,7 @@ pub use journal::{
 pub use logs::print_logs;
 pub use observe::{DeploymentSummary, ps};
 pub use placements::{DeployRequest, DeploySource, owner, plan_deployments};
+pub use preflight::{Preflight, preflight};
 pub use resume::Resumed;
 pub use run::{Deployer, PlannedDeployment, find_deployment};
 pub use session::{Session, existing_journal};

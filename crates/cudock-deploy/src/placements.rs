@@ -63,7 +63,7 @@ pub struct DeployRequest<'a> {
 }
 
 /// A place for the workload, with what the plan knows about it.
-struct Candidate {
+struct PlacedWork {
     placement: SpecPlacement,
     kind: WorkloadKind,
     /// The planned time of a job.
@@ -77,15 +77,15 @@ pub fn plan_deployments(
     facts: &Facts,
     request: &DeployRequest<'_>,
 ) -> Result<Vec<PlannedDeployment>, DeployError> {
-    let candidates = match request.target {
+    let choices = match request.target {
         Target::Aci => vec![without_plan(request)?],
         _ => ranked(facts, request)?,
     };
-    candidates.into_iter().map(|candidate| planned(request, candidate)).collect()
+    choices.into_iter().map(|choice| planned(request, choice)).collect()
 }
 
-fn planned(request: &DeployRequest<'_>, candidate: Candidate) -> Result<PlannedDeployment, DeployError> {
-    let (mut spec, losses) = spec(request, candidate)?;
+fn planned(request: &DeployRequest<'_>, choice: PlacedWork) -> Result<PlannedDeployment, DeployError> {
+    let (mut spec, losses) = spec(request, choice)?;
     if let Some(cpus) = request.flags.cpus {
         spec.cpus = cpus;
     }
@@ -103,29 +103,29 @@ fn planned(request: &DeployRequest<'_>, candidate: Candidate) -> Result<PlannedD
 
 fn spec(
     request: &DeployRequest<'_>,
-    candidate: Candidate,
+    choice: PlacedWork,
 ) -> Result<(DeploymentSpec, Vec<Finding>), DeployError> {
-    let options = options(request, &candidate)?;
+    let options = options(request, &choice)?;
     match request.source {
-        DeploySource::Group(group, _) => Ok(DeploymentSpec::from_group(group, candidate.placement, options)?),
+        DeploySource::Group(group, _) => Ok(DeploymentSpec::from_group(group, choice.placement, options)?),
         DeploySource::Project(project) => {
             let mut manifest = project.manifest.clone();
-            manifest.workload.kind = candidate.kind;
+            manifest.workload.kind = choice.kind;
             manifest.workload.image = request.flags.image.clone().or(manifest.workload.image);
-            let spec = DeploymentSpec::from_manifest(&project.name(), &manifest, candidate.placement, options)?;
+            let spec = DeploymentSpec::from_manifest(&project.name(), &manifest, choice.placement, options)?;
             Ok((spec, Vec::new()))
         }
     }
 }
 
 /// The best placements of the plan.
-fn ranked(facts: &Facts, request: &DeployRequest<'_>) -> Result<Vec<Candidate>, DeployError> {
+fn ranked(facts: &Facts, request: &DeployRequest<'_>) -> Result<Vec<PlacedWork>, DeployError> {
     let Resolved { workload, verdicts } = resolve(facts, request)?;
     let catalog = Catalog::of(facts);
     let plan = plan(&catalog, facts, &workload, &verdicts);
     let ranked = plan.ranked().iter().chain(plan.unlisted());
     let ranked = ranked.filter(|ranked| ranked.offer.service != ServiceKind::Aks);
-    let candidates: Vec<Candidate> = ranked
+    let choices: Vec<PlacedWork> = ranked
         .take(request.flags.placements.max(1))
         .map(|ranked| {
             let placement = plan.placement(ranked);
@@ -136,11 +136,11 @@ fn ranked(facts: &Facts, request: &DeployRequest<'_>) -> Result<Vec<Candidate>, 
                 Work::Serve { .. } => (WorkloadKind::Serve, 0),
             };
             let time = if kind == WorkloadKind::Serve { Duration::ZERO } else { placement.times.total };
-            Ok(Candidate { placement: SpecPlacement::try_from(&placement)?, kind, time, items })
+            Ok(PlacedWork { placement: SpecPlacement::try_from(&placement)?, kind, time, items })
         })
         .collect::<Result<_, DeployError>>()?;
-    if !candidates.is_empty() {
-        return Ok(candidates);
+    if !choices.is_empty() {
+        return Ok(choices);
     }
     let message = format!("no size of {} fits this workload", target_title(request.target));
     let reason = plan.nearest().first().map(|rejection| format!(": {}", rejection.reason));
@@ -173,14 +173,14 @@ fn resolve(facts: &Facts, request: &DeployRequest<'_>) -> Result<Resolved, Deplo
 }
 
 /// A single container on processors alone, for which there is nothing to rank.
-fn without_plan(request: &DeployRequest<'_>) -> Result<Candidate, UsageError> {
+fn without_plan(request: &DeployRequest<'_>) -> Result<PlacedWork, UsageError> {
     let manifest = &request.project().manifest;
     let region = request.flags.region.first().or(manifest.deploy.regions.first()).ok_or_else(|| {
         let message = format!("{} needs a region", target_title(request.target));
         UsageError::new(message).hint("--region westeurope, or `regions` under [deploy] in cudock.toml")
     })?;
     let is_job = manifest.workload.duration.is_some() || manifest.workload.kind == WorkloadKind::Job;
-    Ok(Candidate {
+    Ok(PlacedWork {
         placement: SpecPlacement {
             target: request.target,
             region: region.clone(),
@@ -204,9 +204,9 @@ impl<'a> DeployRequest<'a> {
     }
 }
 
-fn options(request: &DeployRequest<'_>, candidate: &Candidate) -> Result<SpecOptions, UsageError> {
+fn options(request: &DeployRequest<'_>, choice: &PlacedWork) -> Result<SpecOptions, UsageError> {
     let flags = request.flags;
-    let ttl = time_to_live(request, candidate.placement.price_per_hour, candidate.time)?;
+    let ttl = time_to_live(request, choice.placement.price_per_hour, choice.time)?;
     Ok(SpecOptions {
         run_id: new_run_id(),
         subscription: request.subscription.to_owned(),
@@ -215,7 +215,7 @@ fn options(request: &DeployRequest<'_>, candidate: &Candidate) -> Result<SpecOpt
         time_limit: ttl,
         idle: flags.idle.map(|TimeSpan(time)| time),
         command: request.command.to_vec(),
-        items: numbered(candidate.items)?,
+        items: numbered(choice.items)?,
         port: request.port,
         ready_path: flags.ready_path.clone(),
         is_public: flags.public,

@@ -5,11 +5,13 @@ mod args;
 use std::path::Path;
 
 use cudock_azure::Target;
+use cudock_azure::preflight::PreflightReport;
+use cudock_base::table::TextTable;
 use cudock_base::{Environment, Timestamp};
 use cudock_deploy::{
     CostQuery, CostReport, DeployError, DeployOutput, DeployRequest, DeploySource, DeploymentRecord, DeploymentSummary, Ended,
-    GcReport, GcScope, PhaseProgress, Resumed, Session, VerifyReport, existing_journal, find_deployment,
-    plan_deployments, text,
+    GcReport, GcScope, PhaseProgress, Preflight, Resumed, Session, VerifyReport, existing_journal, find_deployment,
+    plan_deployments, preflight, text,
 };
 use cudock_facts::Facts;
 use cudock_project::Project;
@@ -96,6 +98,13 @@ pub(super) fn up(facts: &Facts, args: &UpArgs, target: Target) -> Result<Outcome
     let session = session()?;
     let subscription = session.subscription()?;
     let placements = request(&subscription, session.client.now())?;
+    let Preflight { report, placements } = preflight(&session.interruptible, facts, placements, output::today());
+    report.passed_over(usize::MAX).iter().for_each(warning);
+    if placements.is_empty() {
+        output::table(&TextTable::list(&PreflightReport::TITLES, report.table(report.candidates.first())));
+        let hints = report.findings(report.candidates.first()).into_iter().map(|finding| finding.fix.clone());
+        return Err(hints.fold(Failure::with_code("nothing was created: preflight failed", 1), Failure::hint));
+    }
     if let Some(first) = placements.first() {
         status(text::announcement(first));
         first.deployment.losses.iter().for_each(|loss| note(&loss.message));
