@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use cudock_azure::{AzureClient, AzureError, ClientSettings, SignInOptions};
+use cudock_azure::{AzureClient, AzureError, Call, ClientSettings, Plane, SignInOptions};
 use cudock_base::{Environment, UsageError};
+use cudock_http::Method;
 
 use crate::clock::SystemClock;
 use crate::error::DeployError;
@@ -75,8 +76,13 @@ impl Session {
         }
     }
 
+    /// The subscription, after a request that proves that it can be used and tells the time by the services' clock.
     pub fn subscription(&self) -> Result<String, DeployError> {
-        self.interruptible.subscription().map_err(cannot_use)
+        let subscription = self.interruptible.subscription().map_err(cannot_use)?;
+        let path = format!("/subscriptions/{subscription}?api-version=2022-12-01");
+        let call = Call { method: Method::GET, plane: Plane::ResourceManager, path, body: None };
+        self.interruptible.send(&call).map_err(cannot_use)?;
+        Ok(subscription)
     }
 }
 
