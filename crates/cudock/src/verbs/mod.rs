@@ -28,6 +28,8 @@ mod schema;
 mod serve;
 mod slim;
 
+pub(crate) use cudock_gateway::GatewayArgs;
+
 pub(crate) use self::bench::BenchArgs;
 pub(crate) use self::cdi::{CdiArgs, CdiHookArgs};
 pub(crate) use self::completion::CompletionArgs;
@@ -37,7 +39,6 @@ pub(crate) use self::containers::{
     TopArgs, VolumeArgs, WaitArgs,
 };
 pub(crate) use self::deploy::{CostArgs, GcArgs, ResumeArgs, VerifyArgs};
-pub(crate) use self::gateway::GatewayArgs;
 pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 pub(crate) use self::init::InitArgs;
 pub(crate) use self::lint::LintArgs;
