@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use cudock_deploy::DeployFlags;
+use cudock_runtime::flags::arguments::NetworkChoice;
 
-use crate::verbs::containers::NetworkChoice;
 
 /// Run a group of containers that share a network, a localhost and volumes
 ///
