@@ -36,7 +36,11 @@ impl Deployer<'_> {
         if record.is_attached {
             return Ok(Resumed::Ended(Box::new(self.resume_attached(&record, output)?)));
         }
-        let status = self.wait(&record, WaitGoal::Running)?;
+        let status = self.wait(&record, WaitGoal::Running).map_err(|error| match error {
+            // It was not meant to end with a command.
+            DeployError::Interrupted => error,
+            error => self.abandon(&record, error),
+        })?;
         output.running(&record, status.url.as_deref());
         Ok(Resumed::Running(Box::new(self.known(&record.run_id)?)))
     }
@@ -53,6 +57,7 @@ impl Deployer<'_> {
             );
             return Err(UsageError::new(message).hint(format!("`cudock down {name}`, then deploy it again")).into());
         }
-        self.send_steps(record, missing().map(|(position, entry)| (position, &entry.step)))
+        let sent = self.send_steps(record, missing().map(|(position, entry)| (position, &entry.step)));
+        sent.map_err(|error| self.abandon(record, error))
     }
 }

@@ -22,12 +22,6 @@ pub(crate) struct JsonReport<T> {
     rest: T,
 }
 
-impl<'a, T> JsonReport<&'a T> {
-    pub(crate) fn new(rest: &'a T) -> Self {
-        Self { schema: 1, rest }
-    }
-}
-
 /// Prints a report. Keys after `schema` are in alphabetical order.
 pub(crate) fn print(report: &impl Serialize) {
     json(&JsonReport::<Value> { schema: 1, rest: serde_json::to_value(report).unwrap_or_default() });

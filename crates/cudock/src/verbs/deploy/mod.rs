@@ -18,11 +18,10 @@ use cudock_project::Project;
 use cudock_runtime::group::flags::{UpSource, find_source};
 
 pub(crate) use self::args::{CostArgs, GcArgs, ResumeArgs, VerifyArgs};
-use super::containers::{LogsArgs, home};
+use super::containers::{LogsArgs, home, reports};
 use super::groups::{self, UpArgs};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, json, line, note, redraw, redraws, status, warning};
-use crate::verbs::containers::reports::JsonReport;
+use crate::output::{self, Format, line, note, redraw, redraws, status, warning};
 
 /// The exit code of a command that Ctrl-C ended, as in shells.
 const INTERRUPTED: i32 = 130;
@@ -141,12 +140,11 @@ fn report_end(ended: &Ended) -> Outcome {
 pub(super) fn deployments(is_all: bool, is_offline: bool) -> Result<Vec<DeploymentSummary>, Failure> {
     let environment = Environment::of_process();
     let Some(journal) = existing_journal(&environment)? else { return Ok(Vec::new()) };
-    if is_offline || journal.existing().map_err(DeployError::from)?.is_empty() {
-        return Ok(cudock_deploy::ps(&journal, None, is_all).map_err(DeployError::from)?.0);
+    if is_offline || journal.existing()?.is_empty() {
+        return Ok(cudock_deploy::ps(&journal, None, is_all)?.0);
     }
     let session = Session::with_journal(&environment, journal, |text| note(text))?;
-    let (deployments, notes) = cudock_deploy::ps(&session.journal, Some(&session.interruptible), is_all)
-        .map_err(DeployError::from)?;
+    let (deployments, notes) = cudock_deploy::ps(&session.journal, Some(&session.interruptible), is_all)?;
     notes.iter().for_each(note);
     Ok(deployments)
 }
@@ -157,7 +155,7 @@ pub(super) fn named(name: &str) -> Result<Option<DeploymentRecord>, Failure> {
         home.find(name).is_ok() || cudock_runtime::group::find(&home, name).is_ok_and(|group| group.is_some())
     });
     match existing_journal(&Environment::of_process())? {
-        Some(journal) if !is_local => Ok(journal.find(name).map_err(DeployError::from)?),
+        Some(journal) if !is_local => Ok(journal.find(name)?),
         _ => Ok(None),
     }
 }
@@ -203,7 +201,7 @@ pub(super) fn gc(args: &GcArgs, format: Format) -> Result<Outcome, Failure> {
     let report: GcReport = session.deployer(&show).gc(&scope)?;
     match format {
         Format::Text => text::gc(&report).iter().for_each(line),
-        Format::Json => json(&JsonReport::new(&report)),
+        Format::Json => reports::print(&report),
     }
     Ok(if report.has_failed() { Outcome::Program(3) } else { Outcome::Yes })
 }
@@ -244,7 +242,7 @@ pub(super) fn cost(facts: &Facts, args: &CostArgs, format: Format) -> Result<Out
             lines.iter().for_each(line);
             output::table(&table);
         }
-        Format::Json => json(&JsonReport::new(&report)),
+        Format::Json => reports::print(&report),
     }
     Ok(Outcome::Yes)
 }
@@ -256,7 +254,7 @@ pub(super) fn verify(facts: &Facts, args: &VerifyArgs, format: Format) -> Result
     let report: VerifyReport = cudock_deploy::verify(&session.interruptible, facts, &record)?;
     match format {
         Format::Text => text::verify(&report).iter().for_each(line),
-        Format::Json => json(&JsonReport::new(&report)),
+        Format::Json => reports::print(&report),
     }
     Ok(if report.is_complete() { Outcome::Yes } else { Outcome::No })
 }
