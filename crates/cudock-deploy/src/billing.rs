@@ -82,14 +82,19 @@ pub(crate) fn group_name(run_id: &str) -> String {
     format!("cudock-{run_id}")
 }
 
-/// The types of the resources that a target is billed for, in lower case.
-const fn billed_types(target: Target) -> &'static [&'static str] {
+/// The types of resources, in lower case, whose creation begins the bill and whose deletion ends it. Where only the start
+/// of a container or a node begins it, the activity log does not know when that was.
+const fn billed_types(target: Target) -> (&'static [&'static str], &'static [&'static str]) {
+    const MACHINES: &[&str] = &["microsoft.compute/virtualmachines"];
+    const APPS: &str = "microsoft.app/containerapps";
+    const ENDPOINTS: &str = "microsoft.machinelearningservices/workspaces/onlineendpoints";
+    const MODELS: &str = "microsoft.machinelearningservices/workspaces/onlineendpoints/deployments";
     match target {
-        Target::Vm => &["microsoft.compute/virtualmachines"],
-        Target::Aci => &["microsoft.containerinstance/containergroups"],
-        Target::ContainerApps => &["microsoft.app/containerapps", "microsoft.app/jobs"],
-        Target::Batch => &["microsoft.batch/batchaccounts"],
-        Target::Ml => &["microsoft.machinelearningservices/workspaces/onlineendpoints/deployments"],
+        Target::Vm => (MACHINES, MACHINES),
+        Target::Aci => (&[], &["microsoft.containerinstance/containergroups"]),
+        Target::ContainerApps => (&[APPS], &[APPS, "microsoft.app/jobs"]),
+        Target::Batch => (&[], &["microsoft.batch/batchaccounts"]),
+        Target::Ml => (&[MODELS], &[MODELS, ENDPOINTS]),
     }
 }
 
@@ -113,14 +118,14 @@ fn read_events(events: &[Value], identity: &DeploymentIdentity) -> BilledTime {
             .filter_map(|event| Timestamp::parse(text(event, "/eventTimestamp")))
             .min()
     };
-    let types = billed_types(identity.target);
-    let acts = |operation: &str, verb: &str| {
+    let (created, deleted) = billed_types(identity.target);
+    let acts = |operation: &str, verb: &str, types: &[&str]| {
         operation.strip_suffix(verb).is_some_and(|resource_type| types.contains(&resource_type))
     };
     BilledTime {
-        from: first(&|operation| acts(operation, "/write")),
+        from: first(&|operation| acts(operation, "/write", created)),
         until: first(&|operation| {
-            acts(operation, "/delete") || operation == "microsoft.resources/subscriptions/resourcegroups/delete"
+            acts(operation, "/delete", deleted) || operation == "microsoft.resources/subscriptions/resourcegroups/delete"
         }),
     }
 }

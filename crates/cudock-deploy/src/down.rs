@@ -55,18 +55,19 @@ impl Deployer<'_> {
     pub(crate) fn delete(&self, record: &DeploymentRecord) -> Result<(), DeployError> {
         let run_id = &record.run_id;
         let cleanup = self.journal.cleanup(run_id)?;
+        // From here on, `gc` goes on with it.
+        let begun = self.journal.set_state(run_id, DeploymentState::Deleting, None);
+        let entered = self.journal.enter_phase(run_id, Some((Phase::Delete, true)), self.deleter.now());
         // Afterwards nobody can tell anymore when billing began and how a job ended. It is deleted even if this fails.
-        let before = match status(self.deleter, &record.identity) {
+        let observed = match status(self.deleter, &record.identity) {
             Ok((status, _)) => self.journal.observe(run_id, &status),
             Err(_) => Ok(()),
         };
-        let begun = self.journal.set_state(run_id, DeploymentState::Deleting, None);
-        let entered = self.journal.enter_phase(run_id, Some((Phase::Delete, true)), self.deleter.now());
         (self.on_progress)(&PhaseProgress::beginning(Phase::Delete, None));
         for entry in self.journal.steps(run_id, StepRole::Create)? {
             self.cancel(&entry)?;
         }
-        let mut written = before.and(begun).and(entered);
+        let mut written = begun.and(entered).and(observed);
         for (position, step) in cleanup.iter().enumerate() {
             written = written.and(self.journal.intend(run_id, StepRole::Cleanup, position, step, self.deleter.now()));
             let deleted = self.send_deletion(step);
