@@ -1,6 +1,12 @@
 //! The codes of what a service cannot do of what was asked for. A code is never given another meaning.
 
 cudock_facts::codes! {
+    /// An identity of the service pulls the image, not the one given.
+    PULL_IDENTITY = "CD0837";
+    /// Parts of a container group that are not deployed.
+    GROUP_PARTS = "CD0838";
+    /// A sweep that Machine Learning accepts and that makes no sense.
+    SENSELESS_SWEEP = "CD0839";
     /// The log is lost with the machine.
     LOGS_LOST = "CD0840";
     /// Whoever may read the resource can read the secret variables.
@@ -20,10 +26,4 @@ cudock_facts::codes! {
     RIGHTS_REMAIN = "CD0848";
     /// The existing environment must have the workload profile.
     PROFILE_REQUIRED = "CD0849";
-    /// An identity of the service pulls the image, not the one given.
-    PULL_IDENTITY = "CD0850";
-    /// Parts of a container group that are not deployed.
-    GROUP_PARTS = "CD0851";
-    /// A sweep that Machine Learning accepts and that makes no sense.
-    SENSELESS_SWEEP = "CD0852";
 }

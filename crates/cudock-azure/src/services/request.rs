@@ -40,7 +40,7 @@ pub(super) fn delete(id: &str, version: &str) -> Call {
 
 /// A resource of its own, as the body of a PUT.
 #[derive(Debug, Serialize)]
-pub(super) struct Resource<P> {
+pub(super) struct ResourceBody<P> {
     pub(super) location: String,
     pub(super) tags: Tags,
     #[serde(skip_serializing_if = "Option::is_none")]

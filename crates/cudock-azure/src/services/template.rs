@@ -45,8 +45,8 @@ struct Evaluation {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct ParameterValue {
-    pub(super) value: String,
+struct ParameterValue {
+    value: String,
 }
 
 impl TemplateProperties {
@@ -222,8 +222,8 @@ impl<P> TemplateResource<P> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RoleAssignment {
-    pub(super) role_definition_id: String,
-    pub(super) principal_id: String,
+    role_definition_id: String,
+    principal_id: String,
     principal_type: &'static str,
     description: &'static str,
 }

@@ -13,7 +13,7 @@ use crate::services::aci::body::{
     Resources, Variable,
 };
 use crate::services::names::{Names, Tags};
-use crate::services::request::{Identity, Resource, body, put};
+use crate::services::request::{Identity, ResourceBody, body, put};
 use crate::services::{Translation, TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
@@ -36,9 +36,10 @@ fn containers(work: WorkShape) -> Vec<String> {
 
 pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationError> {
     let losses = check(spec)?;
-    let items: Vec<&[String]> = match &spec.work {
-        WorkKind::Job { items, .. } if !items.is_empty() => items.iter().map(Vec::as_slice).collect(),
-        _ => vec![&[]],
+    let none = [Vec::new()];
+    let items = match &spec.work {
+        WorkKind::Job { items, .. } if !items.is_empty() => items.as_slice(),
+        _ => none.as_slice(),
     };
     let names = Names::of_spec(spec);
     let variables: Vec<Variable> = spec.variables.iter().map(Variable::new).collect();
@@ -66,7 +67,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, T
         Some(RegistryAccess::Identity { identity, .. }) => Some(Identity::user(identity)),
         _ => None,
     };
-    let resource = Resource {
+    let resource = ResourceBody {
         location: spec.region.clone(),
         tags: Tags::new(spec),
         identity,

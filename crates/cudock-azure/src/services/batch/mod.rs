@@ -24,7 +24,7 @@ use crate::services::batch::body::{
 use crate::services::checks::{Machine, machine};
 use crate::services::names::{Existing, Names, Tags};
 use crate::services::reaper::{Address, Outside, OutsideAction};
-use crate::services::request::{Resource, body, iso_8601, put};
+use crate::services::request::{ResourceBody, body, iso_8601, put};
 use crate::services::{Translation, TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
@@ -82,7 +82,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
     let path = job_path(names);
     let mut steps = Vec::new();
     if existing.is_none() {
-        let resource = Resource {
+        let resource = ResourceBody {
             location: spec.region.clone(),
             tags: Tags::new(spec),
             identity: None,

@@ -58,7 +58,7 @@ fn start(spec: &DeploymentSpec, nodes: u32, processes_per_node: u32) -> String {
     format!(
         "set -eu\n\
          export MASTER_ADDR=${{AZ_BATCH_MASTER_NODE%%:*}} MASTER_PORT={PORT} WORLD_SIZE={processes} LOCAL_WORLD_SIZE={processes_per_node}\n\
-         others=$(echo \"$AZ_BATCH_HOST_LIST\" | tr ',' '\\n' | grep -vxF \"$MASTER_ADDR\")\n\
+         others=$(echo \"$AZ_BATCH_HOST_LIST\" | tr ',' '\\n' | grep -vxF \"$MASTER_ADDR\" || true)\n\
          own=$(hostname -I | tr ' ' '\\n' | grep -xF -f <(echo \"$AZ_BATCH_HOST_LIST\" | tr ',' '\\n') | head -n 1)\n\
          export NODE_RANK=0\n\
          [ \"$own\" = \"$MASTER_ADDR\" ] || NODE_RANK=$(echo \"$others\" | grep -nxF \"$own\" | cut -d: -f1)\n\

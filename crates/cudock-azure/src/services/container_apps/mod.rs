@@ -17,7 +17,7 @@ use crate::services::container_apps::body::{
     JobProperties, JobTemplate, ManualTrigger, Registry, Scale, WorkloadProfile, secrets,
 };
 use crate::services::names::{Existing, Names, Tags};
-use crate::services::request::{Identity, Resource, body, call, put};
+use crate::services::request::{Identity, ResourceBody, body, call, put};
 use crate::services::{Translation, TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 
@@ -75,8 +75,8 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, T
     Ok(Translation { steps, losses: lost(spec, profile.is_some()), ..Translation::default() })
 }
 
-fn resource<P>(spec: &DeploymentSpec, properties: P) -> Resource<P> {
-    Resource { location: spec.region.clone(), tags: Tags::new(spec), identity: None, properties }
+fn resource<P>(spec: &DeploymentSpec, properties: P) -> ResourceBody<P> {
+    ResourceBody { location: spec.region.clone(), tags: Tags::new(spec), identity: None, properties }
 }
 
 fn environment(spec: &DeploymentSpec, profile: Option<&ChosenProfile>) -> EnvironmentProperties {
@@ -126,7 +126,7 @@ fn app(
             },
         },
     };
-    with_secrets(&Resource { identity: identity(spec), ..resource(spec, properties) }, values)
+    with_secrets(&ResourceBody { identity: identity(spec), ..resource(spec, properties) }, values)
 }
 
 fn job(
@@ -150,11 +150,11 @@ fn job(
         },
         template: JobTemplate { containers: vec![Container::new(spec, &[])] },
     };
-    with_secrets(&Resource { identity: identity(spec), ..resource(spec, properties) }, values)
+    with_secrets(&ResourceBody { identity: identity(spec), ..resource(spec, properties) }, values)
 }
 
 fn with_secrets<P: serde::Serialize>(
-    resource: &Resource<P>,
+    resource: &ResourceBody<P>,
     values: Vec<cudock_base::Secret>,
 ) -> Result<Body, TranslationError> {
     let pointer = |index: usize| format!("/properties/configuration/secrets/{index}/value");

@@ -117,8 +117,8 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
                 let request = put(cluster, VERSION, body(&located(spec, self::cluster(spec, &machine, *concurrent)))?);
                 steps.push(Step::new("cluster", Phase::Create, request));
             }
-            let items: Vec<&[String]> =
-                if items.is_empty() { vec![&[]] } else { items.iter().map(Vec::as_slice).collect() };
+            let none = [Vec::new()];
+            let items = if items.is_empty() { none.as_slice() } else { items.as_slice() };
             for (name, item) in ids.jobs(super::identity(spec).work).into_iter().zip(items) {
                 let job = command_job(spec, &ids, &machine, item, *time_limit, cluster);
                 steps.push(job_step(spec, &ids, &name, job)?);

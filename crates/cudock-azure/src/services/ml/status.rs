@@ -2,15 +2,14 @@
 
 use cudock_base::Secret;
 use cudock_http::Method;
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::call::{Body, Call, Plane};
 use crate::deployment::{DeploymentIdentity, Phase, WorkShape};
 use crate::services::logs::LogPart;
 use crate::services::ml::{EXPERIMENT, Ids, VERSION, ids};
 use crate::services::read::{answer, ended, is, text, time};
-use crate::services::request::{call, get, json};
+use crate::services::request::{call, get};
 use crate::status::{DeploymentState, Status};
 
 /// More jobs than these are not asked for their logs.
@@ -126,21 +125,12 @@ fn exit_code(message: &str) -> Option<i32> {
     digits.parse().ok()
 }
 
-/// What part of a deployment's log to read.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LogRequest {
-    container_type: &'static str,
-    tail: u32,
-}
-
 pub(in crate::services) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     let Some(ids) = ids(identity) else { return Vec::new() };
     match identity.work {
         WorkShape::Serve { .. } => {
-            let request = json(&LogRequest { container_type: "InferenceServer", tail: 1000 });
-            let path = format!("{}/getLogs", ids.deployment());
-            vec![call(Method::POST, &path, VERSION, request.ok().map(Body::new))]
+            let request = Body::new(json!({"containerType": "InferenceServer", "tail": 1000}));
+            vec![call(Method::POST, &format!("{}/getLogs", ids.deployment()), VERSION, Some(request))]
         }
         work @ (WorkShape::Job { .. } | WorkShape::MultiNode { .. }) => {
             ids.jobs(work).iter().take(MOST_LOGS).map(|name| details(identity, &ids, name)).collect()

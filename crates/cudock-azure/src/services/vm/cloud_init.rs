@@ -159,7 +159,7 @@ fn run(spec: &DeploymentSpec, has_gpu: bool) -> String {
                 limit = time_limit.as_secs().max(1),
             );
             let none = [Vec::new()];
-            for item in if items.is_empty() { &none } else { items.as_slice() } {
+            for item in if items.is_empty() { none.as_slice() } else { items.as_slice() } {
                 let words: Vec<_> = item.iter().map(|word| quote(word)).collect();
                 let _ = writeln!(script, "run {} || {{ code=$?; [ $result -ne 0 ] || result=$code; }}", words.join(" "));
             }

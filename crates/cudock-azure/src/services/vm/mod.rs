@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cudock_base::{Algorithm, Digest};
+use cudock_base::Digest;
 use cudock_facts::finding::{Finding, Severity};
 use cudock_facts::tables::SizeDriver;
 use cudock_http::Method;
 use serde_json::Value;
 
-use crate::call::Call;
+use crate::call::{Body, Call};
 use crate::codes;
 use crate::deployment::{Phase, Step};
 use crate::services::checks::{Machine, machine};
@@ -81,7 +81,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, T
     let shown = if is_secret { String::new() } else { data.expose().clone() };
     let deployment = TemplateDeployment {
         location: None,
-        tags: None,
+        tags: Some(Tags::new(spec)),
         properties: TemplateProperties::new(template).with("customData", shown),
     };
     let mut request = body(&deployment)?;
@@ -229,7 +229,7 @@ fn virtual_machine(spec: &DeploymentSpec, machine: &Machine, interface: String) 
 
 /// Azure wants a key for every machine, and cudock needs none: this one is a digest, so nobody has its private half.
 fn unusable_key(run_id: &str) -> String {
-    let digest = Digest::of(Algorithm::Sha256, format!("cudock without login {run_id}").as_bytes());
+    let digest = Digest::sha256_of(format!("cudock without login {run_id}").as_bytes());
     let point: Vec<u8> = digest
         .hex()
         .as_bytes()
@@ -324,6 +324,6 @@ fn lost(spec: &DeploymentSpec, has_idle_watch: bool) -> Vec<Finding> {
 /// A command on the machine whose answer is what it prints.
 fn script_call(names: Names<'_>, script: &'static str) -> Call {
     let id = names.resource(&format!("{MACHINES}/{NAME}"));
-    let request = serde_json::json!({"commandId": "RunShellScript", "script": [script]});
-    call(Method::POST, &format!("{id}/runCommand"), COMPUTE, Some(crate::call::Body::new(request)))
+    let request = Body::new(serde_json::json!({"commandId": "RunShellScript", "script": [script]}));
+    call(Method::POST, &format!("{id}/runCommand"), COMPUTE, Some(request))
 }
