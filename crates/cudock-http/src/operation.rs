@@ -200,7 +200,10 @@ impl<E: Display> Polling<'_, E> {
         }
         match provisioning_state(response.body.as_ref()) {
             Some(state) if !is_terminal(state) => self.poll(Operation::of_resource(method, url), delay),
-            Some(state) if !is_success(state) => Err(failure(state, response.body.as_ref())),
+            // What was deleted may have failed before.
+            Some(state) if !is_success(state) && *method != Method::DELETE => {
+                Err(failure(state, response.body.as_ref()))
+            }
             _ => Ok(response.body),
         }
     }
@@ -260,7 +263,11 @@ impl<E: Display> Polling<'_, E> {
             ("POST", Monitor::Status { location: Some(location), .. }) => location,
             _ => return Ok(None),
         };
-        Ok(self.get(operation, url)?.body)
+        match self.get(operation, url) {
+            // Not every action that names a URL has a result there.
+            Err(OperationError::Request(error)) if operation.method == "POST" && (self.is_gone)(&error) => Ok(None),
+            response => Ok(response?.body),
+        }
     }
 
     fn get(&self, operation: &Operation, url: &str) -> Result<OperationResponse, OperationError<E>> {

@@ -53,10 +53,6 @@ impl AzureCli {
         Self { program, tenant, subscription }
     }
 
-    pub(super) fn is_installed(&self) -> bool {
-        self.program.is_some()
-    }
-
     pub(super) fn token(&self, audience: &Audience, clock: &ServerClock) -> Result<AccessToken, SignInError> {
         let scope = audience.scope();
         let mut args = vec!["account", "get-access-token", "-o", "json", "--scope", &scope];

@@ -226,13 +226,16 @@ impl SignIn {
         self.token(request, audience).map(|token| Principal::of(&token))
     }
 
-    /// The subscription that options or variables name, else the one that az has chosen, if az is used.
-    pub(crate) fn subscription(&self) -> Result<Option<String>, SignInError> {
-        let chosen = lock(&self.cache).chosen.unwrap_or_default();
-        match (&self.subscription, self.flows.get(chosen)) {
-            (Some(subscription), _) => Ok(Some(subscription.clone())),
-            (None, Some(Flow::AzureCli(cli))) if cli.is_installed() => cli.default_subscription().map(Some),
-            _ => Ok(None),
+    /// The subscription that options or variables name.
+    pub(crate) fn configured_subscription(&self) -> Option<&str> {
+        self.subscription.as_deref()
+    }
+
+    /// The subscription that az has chosen, if its tokens are used.
+    pub(crate) fn cli_subscription(&self) -> Option<Result<String, SignInError>> {
+        match self.flows.get(lock(&self.cache).chosen?)? {
+            Flow::AzureCli(cli) => Some(cli.default_subscription()),
+            _ => None,
         }
     }
 }

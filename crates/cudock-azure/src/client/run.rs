@@ -12,6 +12,9 @@ use super::{AzureClient, StepObserver};
 use crate::deployment::{Step, Wait};
 use crate::error::{AzureError, ServiceError};
 
+/// No step takes longer.
+const MAX_TIMEOUT: Duration = Duration::from_secs(60 * 24 * 3600);
+
 /// The answer to a repeated request whose first answer was lost, or which an earlier process sent.
 enum Settled {
     /// What the step is for is there already.
@@ -47,20 +50,14 @@ impl AzureClient {
                 Wait::Operation => return run.wait(received),
                 Wait::Gone => {}
             }
-            let delay = received.operation.retry_after;
             run.wait(received)?;
-            if !run.sleep(delay.unwrap_or_default())? {
-                return Err(run.timed_out());
-            }
             // What still exists and is not being deleted has to be deleted again: a resource group can survive half
             // emptied.
             let answer = run.resume(run.of_resource())?;
             if answer.body.is_null() {
                 return Ok(answer);
             }
-            if !run.sleep(self.state.settings.poll_interval)? {
-                return Err(run.timed_out());
-            }
+            run.sleep(self.state.settings.poll_interval)?;
         }
     }
 
@@ -109,8 +106,9 @@ struct StepRun<'a> {
 
 impl<'a> StepRun<'a> {
     fn new(client: &'a AzureClient, step: &Step, observer: &'a dyn StepObserver) -> Result<Self, AzureError> {
-        let deadline = Instant::now() + step.timeout;
-        Ok(Self { client, observer, outgoing: Outgoing::new(client, &step.call)?, timeout: step.timeout, deadline })
+        let timeout = step.timeout.min(MAX_TIMEOUT);
+        let (outgoing, deadline) = (Outgoing::new(client, &step.call)?, Instant::now() + timeout);
+        Ok(Self { client, observer, outgoing, timeout, deadline })
     }
 
     fn of_resource(&self) -> Operation {
@@ -121,13 +119,11 @@ impl<'a> StepRun<'a> {
         AzureError::TimedOut { action: self.outgoing.action.clone(), after: self.timeout }
     }
 
-    /// False if the deadline comes first.
-    fn sleep(&self, time: Duration) -> Result<bool, AzureError> {
+    fn sleep(&self, time: Duration) -> Result<(), AzureError> {
         if Instant::now() + time > self.deadline {
-            return Ok(false);
+            return Err(self.timed_out());
         }
-        let is_over = sleep_unless(&self.client.canceled, time);
-        if is_over { Ok(true) } else { Err(self.outgoing.canceled()) }
+        if sleep_unless(&self.client.canceled, time) { Ok(()) } else { Err(self.outgoing.canceled()) }
     }
 
     fn wait(&self, received: Received) -> Result<Answer, AzureError> {

@@ -45,9 +45,9 @@ fn collect(value: &Value, depth: usize, nodes: &mut Vec<ErrorNode>) {
         _ => return,
     };
     let field = |name: &str| object.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value);
-    // Batch has its message in two languages.
     let message = field("message").and_then(|message| match message {
-        Value::Object(_) => message.get("value")?.as_str(),
+        // Batch: the identifiers of the request follow in further lines.
+        Value::Object(_) => message.get("value")?.as_str()?.lines().next(),
         message => message.as_str(),
     });
     let code = field("code").and_then(|code| match code {
@@ -99,8 +99,6 @@ fn with_values(message: &str, values: &[Value]) -> String {
         Some(format!("{}: {}", text("key")?, text("value").filter(|value| !is_json(value))?))
     });
     let pairs: Vec<String> = pairs.collect();
-    // The identifiers of the request follow in further lines.
-    let message = if values.is_empty() { message } else { message.lines().next().unwrap_or_default() };
     if pairs.is_empty() { message.to_owned() } else { format!("{message} ({})", pairs.join(", ")) }
 }
 

@@ -144,7 +144,7 @@ fn a_resource_without_an_operation_is_polled_by_its_own_state() {
 fn an_operation_that_never_ends_times_out() {
     let server = Server::start(|request| match request.method.as_str() {
         "PUT" => Reply::new(202, "").with("Azure-AsyncOperation", "/operations/1"),
-        _ => reply(200, &json!({"status": "InProgress"})).with("Retry-After", "3600"),
+        _ => reply(200, &json!({"status": "InProgress"})).with("Retry-After", u64::MAX.to_string()),
     });
     assert_eq!(
         run(&client(), &server, Method::PUT).unwrap_err(),
@@ -223,6 +223,23 @@ fn a_forgotten_operation_is_known_by_its_resource() {
     assert_eq!(run(&client(), &server, Method::DELETE).unwrap(), Some(resource), "it was not deleted");
     let error = run(&client(), &server, Method::POST).unwrap_err();
     assert!(matches!(error, OperationError::Request(error) if error.kind == HttpErrorKind::Status(404)));
+}
+
+#[test]
+fn a_failed_resource_can_be_deleted() {
+    let server = Server::start(|_| reply(200, &json!({"properties": {"provisioningState": "Failed"}})));
+    assert!(run(&client(), &server, Method::DELETE).is_ok());
+    assert!(matches!(run(&client(), &server, Method::PUT), Err(OperationError::Failed { .. })));
+}
+
+#[test]
+fn an_action_without_a_result_succeeds() {
+    let server = Server::start(|request| match request.path.as_str() {
+        "/resource" => Reply::new(202, "").with("Azure-AsyncOperation", "/operations/1").with("Location", "/none"),
+        "/operations/1" => reply(200, &json!({"status": "Succeeded"})),
+        _ => Reply::new(404, ""),
+    });
+    assert_eq!(run(&client(), &server, Method::POST).unwrap(), None);
 }
 
 #[test]
