@@ -18,7 +18,7 @@ pub use auth::{Principal, Prompt, SignIn, SignInError, SignInMethod, SignInOptio
 pub use call::{Body, Call, Plane};
 pub use client::{Answer, AzureClient, ClientSettings, StepObserver};
 pub use cloud::{Cloud, CloudError};
-pub use error::{AzureError, Cause, QuotaShortage, ServiceError};
 pub use deployment::{Deployment, Phase, Step, Wait};
+pub use error::{AzureError, Cause, QuotaShortage, ServiceError};
 pub use spec::{DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, Target, WorkKind};
 pub use status::{DeploymentState, Status};

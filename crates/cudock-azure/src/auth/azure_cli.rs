@@ -46,7 +46,11 @@ struct CliAccount {
 }
 
 impl AzureCli {
-    pub(super) fn new(environment: &Environment, tenant: Option<String>, subscription: Option<String>) -> Self {
+    pub(super) fn new(
+        environment: &Environment,
+        tenant: Option<String>,
+        subscription: Option<String>,
+    ) -> Self {
         let directories = environment.program_directories();
         let program =
             directories.iter().map(|directory| directory.join("az")).find(|program| is_executable(program));

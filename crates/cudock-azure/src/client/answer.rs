@@ -21,6 +21,13 @@ pub struct Answer {
     pub request_id: Option<String>,
 }
 
+impl Answer {
+    /// What is known beside the body.
+    pub(super) fn without_body(&self) -> Self {
+        Self { status: self.status, body: Value::Null, date: self.date, request_id: self.request_id.clone() }
+    }
+}
+
 /// Without the body, which may hold keys.
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -227,7 +227,10 @@ mod tests {
     #[test]
     fn limits_are_those_of_a_provider_in_a_subscription() {
         for (path, key) in [
-            ("/subscriptions/S/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/v", "s/microsoft.compute"),
+            (
+                "/subscriptions/S/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/v",
+                "s/microsoft.compute",
+            ),
             ("/subscriptions/S/resourceGroups/g", "s/"),
             ("/providers/Microsoft.ResourceGraph/resources", "/microsoft.resourcegraph"),
         ] {

@@ -39,8 +39,8 @@ impl AzureClient {
             let received = match self.deliver(&run.outgoing, run.deadline, observer) {
                 Ok(received) => received,
                 Err(error) => match settled(&step.call.method, &error) {
-                    Some(Settled::Done) => return Ok(without_body(&error)),
-                    Some(Settled::Running) if step.wait == Wait::Response => return Ok(without_body(&error)),
+                    Some(Settled::Done) => return Ok(answer_of(&error)),
+                    Some(Settled::Running) if step.wait == Wait::Response => return Ok(answer_of(&error)),
                     Some(Settled::Running) => return run.resume(run.of_resource()),
                     None => return Err(error),
                 },
@@ -81,7 +81,9 @@ impl AzureClient {
 fn settled(method: &Method, error: &AzureError) -> Option<Settled> {
     match *method {
         Method::DELETE if error.is_not_found() => Some(Settled::Done),
-        Method::DELETE if error.has_code(&["PoolBeingDeleted", "JobBeingDeleted", "ResourceGroupBeingDeleted"]) => {
+        Method::DELETE
+            if error.has_code(&["PoolBeingDeleted", "JobBeingDeleted", "ResourceGroupBeingDeleted"]) =>
+        {
             Some(Settled::Running)
         }
         Method::PUT if error.has_code(&["DeploymentActive"]) => Some(Settled::Running),
@@ -90,7 +92,7 @@ fn settled(method: &Method, error: &AzureError) -> Option<Settled> {
     }
 }
 
-fn without_body(error: &AzureError) -> Answer {
+fn answer_of(error: &AzureError) -> Answer {
     let (status, request_id) =
         error.service().map_or((0, None), |error| (error.status, error.request_id.clone()));
     Answer { status, body: Value::Null, date: None, request_id }
@@ -127,7 +129,7 @@ impl<'a> StepRun<'a> {
     }
 
     fn wait(&self, received: Received) -> Result<Answer, AzureError> {
-        let first = Answer { body: Value::Null, ..received.answer.clone() };
+        let first = received.answer.without_body();
         let operation = received.into_operation();
         self.poll(first, |polling| polling.wait(&self.outgoing.method, &self.outgoing.url, operation))
     }
@@ -146,7 +148,7 @@ impl<'a> StepRun<'a> {
         let last = RefCell::new(first);
         let get = |url: &str| -> Result<OperationResponse, AzureError> {
             let received = self.client.deliver(&self.outgoing.get(url), self.deadline, self.observer)?;
-            *last.borrow_mut() = Answer { body: Value::Null, ..received.answer.clone() };
+            *last.borrow_mut() = received.answer.without_body();
             let operation = received.into_operation();
             if let Some(state) = operation.body.as_ref().and_then(state) {
                 self.observer.state(state);

@@ -207,7 +207,10 @@ impl Report for AzureError {
                 let choice = names.iter().take(5).map(|name| format!("export AZURE_SUBSCRIPTION_ID={name}"));
                 choice.chain(names.is_empty().then(|| "run `az login`".to_owned())).collect()
             }
-            Self::TimedOut { .. } | Self::Canceled { .. } | Self::InvalidCall { .. } | Self::Paging { .. } => Vec::new(),
+            Self::TimedOut { .. }
+            | Self::Canceled { .. }
+            | Self::InvalidCall { .. }
+            | Self::Paging { .. } => Vec::new(),
         }
     }
 }
@@ -280,7 +283,8 @@ mod tests {
 
     #[test]
     fn a_429_is_throttling_and_a_quota_tells_its_numbers() {
-        let busy = json!({"code": "OperationNotAllowed", "message": "exceeding approved LowPriorityCores quota"});
+        let busy =
+            json!({"code": "OperationNotAllowed", "message": "exceeding approved LowPriorityCores quota"});
         assert_eq!(service(429, &busy).cause(), Cause::Throttled);
         let message = "exceeding approved Total Regional Cores quota. Location: westus, Current Limit: 10, \
             Current Usage: 10, Additional Required: 2";

@@ -29,7 +29,10 @@ fn openssl(directory: &Path, args: &str) -> Vec<u8> {
 
 /// A key and its certificate as PEM texts.
 fn key_and_certificate(directory: &Path, key: &str) -> (String, String) {
-    openssl(directory, &format!("req -x509 -newkey {key} -nodes -days 2 -subj /CN=test -keyout key -out certificate"));
+    openssl(
+        directory,
+        &format!("req -x509 -newkey {key} -nodes -days 2 -subj /CN=test -keyout key -out certificate"),
+    );
     let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
     (read("key"), read("certificate"))
 }
@@ -94,7 +97,9 @@ fn the_assertion_is_signed_with_the_key_of_the_certificate() {
         assert_eq!(fields[3].1, "client_credentials");
         assert_eq!(fields[4].1, "https://management.azure.com/.default");
         let (header, claims, signed, signature) = decode(&fields[1].1);
-        UnparsedPublicKey::new(&RSA_PSS_2048_8192_SHA256, &public).verify(signed.as_bytes(), &signature).unwrap();
+        UnparsedPublicKey::new(&RSA_PSS_2048_8192_SHA256, &public)
+            .verify(signed.as_bytes(), &signature)
+            .unwrap();
         assert_eq!(header["alg"], "PS256");
         assert_eq!(header["typ"], "JWT");
         assert_eq!(header["x5t#S256"], URL_SAFE_NO_PAD.encode(digest(&SHA256, &der)));

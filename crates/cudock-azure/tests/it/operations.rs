@@ -49,7 +49,8 @@ fn a_failed_operation_has_the_deepest_reason() {
         _ => {
             let inner = json!({"code": "AllocationFailed", "message": "We do not have sufficient capacity"});
             let details = json!([{"code": "Conflict", "message": json!({"error": inner}).to_string()}]);
-            let error = json!({"code": "DeploymentFailed", "message": "At least one failed", "details": details});
+            let error =
+                json!({"code": "DeploymentFailed", "message": "At least one failed", "details": details});
             reply(200, &json!({"status": "Failed", "error": error})).with("x-ms-request-id", "r-9")
         }
     });
@@ -86,15 +87,15 @@ fn deleting_what_does_not_exist_succeeds() {
 #[test]
 fn a_resource_that_survives_its_deletion_is_deleted_again() {
     let count = AtomicUsize::new(0);
-    let server = azure(move |request| match (request.method.as_str(), count.fetch_add(1, Ordering::SeqCst)) {
-        ("DELETE", _) => Reply::new(202, "").with("Location", "/results").with("Retry-After", "0"),
-        (_, 1 | 4) => Reply::new(202, "").with("Location", "/results").with("Retry-After", "0"),
-        (_, 2 | 6) if request.path == "/results" => Reply::new(200, ""),
-        (_, 3) => reply(200, &json!({"properties": {"provisioningState": "Succeeded"}})),
-        (_, 5) => Reply::new(200, ""),
-        (_, 6) => reply(200, &json!({"properties": {"provisioningState": "Deleting"}})),
-        _ => refusal(404, "ResourceGroupNotFound"),
-    });
+    let server =
+        azure(move |request| match (request.method.as_str(), count.fetch_add(1, Ordering::SeqCst)) {
+            ("DELETE", _) => Reply::new(202, "").with("Location", "/results").with("Retry-After", "0"),
+            (_, 1) => Reply::new(202, "").with("Location", "/results").with("Retry-After", "0"),
+            (_, 2 | 5) => Reply::new(200, ""),
+            (_, 3) => reply(200, &json!({"properties": {"provisioningState": "Succeeded"}})),
+            (_, 6) => reply(200, &json!({"properties": {"provisioningState": "Deleting"}})),
+            _ => refusal(404, "ResourceGroupNotFound"),
+        });
     client(&server).run(&step(Method::DELETE, "/group", Wait::Gone)).unwrap();
     let deletions = sent(&server).iter().filter(|request| *request == "DELETE /group").count();
     assert_eq!((deletions, sent(&server).last().unwrap().as_str()), (2, "GET /group"));
@@ -103,11 +104,12 @@ fn a_resource_that_survives_its_deletion_is_deleted_again() {
 #[test]
 fn a_batch_pool_is_gone_when_it_is_not_found() {
     let count = AtomicUsize::new(0);
-    let server = azure(move |request| match (request.method.as_str(), count.fetch_add(1, Ordering::SeqCst)) {
-        ("DELETE", _) => Reply::new(202, ""),
-        (_, 1..3) => reply(200, &json!({"id": "pool", "state": "deleting"})),
-        _ => reply(404, &json!({"code": "PoolNotFound", "message": {"lang": "en", "value": "gone"}})),
-    });
+    let server =
+        azure(move |request| match (request.method.as_str(), count.fetch_add(1, Ordering::SeqCst)) {
+            ("DELETE", _) => Reply::new(202, ""),
+            (_, 1..3) => reply(200, &json!({"id": "pool", "state": "deleting"})),
+            _ => reply(404, &json!({"code": "PoolNotFound", "message": {"lang": "en", "value": "gone"}})),
+        });
     let mut step = step(Method::DELETE, "/pools/p", Wait::Gone);
     step.call.plane = Plane::Batch { account: "a".to_owned(), region: "r".to_owned() };
     client(&server).run(&step).unwrap();
@@ -118,12 +120,13 @@ fn a_batch_pool_is_gone_when_it_is_not_found() {
 fn a_repeated_request_finds_what_an_earlier_one_made() {
     // The answer to the first request was lost, and Azure already works on it.
     let count = AtomicUsize::new(0);
-    let server = azure(move |request| match (request.method.as_str(), count.fetch_add(1, Ordering::SeqCst)) {
-        (_, 0) => Reply { pieces: vec![Vec::new()], ..Reply::default() },
-        ("PUT", _) => refusal(409, "DeploymentActive"),
-        (_, 2) => reply(200, &json!({"properties": {"provisioningState": "Running"}})),
-        _ => reply(200, &json!({"id": 1, "properties": {"provisioningState": "Succeeded"}})),
-    });
+    let server =
+        azure(move |request| match (request.method.as_str(), count.fetch_add(1, Ordering::SeqCst)) {
+            (_, 0) => Reply { pieces: vec![Vec::new()], ..Reply::default() },
+            ("PUT", _) => refusal(409, "DeploymentActive"),
+            (_, 2) => reply(200, &json!({"properties": {"provisioningState": "Running"}})),
+            _ => reply(200, &json!({"id": 1, "properties": {"provisioningState": "Succeeded"}})),
+        });
     let answer = client(&server).run(&step(Method::PUT, "/deployment", Wait::Operation)).unwrap();
     assert_eq!(answer.body["id"], json!(1));
 
@@ -176,16 +179,19 @@ impl StepObserver for Journal {
 fn a_stored_operation_is_resumed_and_a_forgotten_one_known_by_its_resource() {
     for is_forgotten in [false, true] {
         let count = AtomicUsize::new(0);
-        let server = azure(move |request| match (request.path.as_str(), count.fetch_add(1, Ordering::SeqCst)) {
-            (_, 0) => Reply::new(202, "").with("Location", "/results?n=1").with("Retry-After", "0"),
-            ("/results?n=1", 1) => {
-                Reply::new(202, "").with("Location", "/results?n=2").with("Retry-After", "3600")
-            }
-            ("/results?n=2", 2) if is_forgotten => refusal(404, "OperationNotFound"),
-            ("/results?n=2", 2) => reply(200, &json!({"id": 1})),
-            ("/account", 3) => reply(200, &json!({"id": 1, "properties": {"provisioningState": "Succeeded"}})),
-            _ => Reply::new(400, ""),
-        });
+        let server =
+            azure(move |request| match (request.path.as_str(), count.fetch_add(1, Ordering::SeqCst)) {
+                (_, 0) => Reply::new(202, "").with("Location", "/results?n=1").with("Retry-After", "0"),
+                ("/results?n=1", 1) => {
+                    Reply::new(202, "").with("Location", "/results?n=2").with("Retry-After", "3600")
+                }
+                ("/results?n=2", 2) if is_forgotten => refusal(404, "OperationNotFound"),
+                ("/results?n=2", 2) => reply(200, &json!({"id": 1})),
+                ("/account", 3) => {
+                    reply(200, &json!({"id": 1, "properties": {"provisioningState": "Succeeded"}}))
+                }
+                _ => Reply::new(400, ""),
+            });
         let (client, journal) = (client(&server), Journal::default());
         let step = step(Method::PUT, "/account", Wait::Operation);
         let error = client.run_observed(&step, &journal).unwrap_err();

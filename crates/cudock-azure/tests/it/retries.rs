@@ -46,7 +46,9 @@ fn each_plane_has_its_token_and_its_content_type() {
     let server = azure(|_| Reply::new(200, "{}"));
     let client = client(&server);
     let account = |name: &str| Plane::Batch { account: name.to_owned(), region: "westeurope".to_owned() };
-    for plane in [Plane::ResourceManager, account("a"), account("b"), Plane::MlHistory { region: "x".to_owned() }] {
+    for plane in
+        [Plane::ResourceManager, account("a"), account("b"), Plane::MlHistory { region: "x".to_owned() }]
+    {
         let mut call = call(Method::PUT, "/x");
         call.plane = plane;
         client.send(&call).unwrap();
@@ -111,15 +113,20 @@ fn a_429_storm_is_waited_out() {
 
 #[test]
 fn a_wait_that_is_too_long_is_an_error_for_all_requests_of_the_provider() {
-    let server = azure(|request| match request.path.contains("Microsoft.Compute") {
-        true => refusal(429, "TooManyRequests").with("Retry-After", "1200"),
-        false => Reply::new(200, "{}"),
+    let server = azure(|request| match request.path.as_str() {
+        path if path.contains("Microsoft.Compute") => {
+            refusal(429, "TooManyRequests").with("Retry-After", "1200")
+        }
+        _ => Reply::new(200, "{}"),
     });
     let client = client(&server);
     let get = |path: &str| client.send(&call(Method::GET, path));
     for _ in 0..3 {
         let error = get("/subscriptions/s/providers/Microsoft.Compute/skus").unwrap_err();
-        assert_eq!((error.cause(), error.hints()), (Cause::Throttled, vec!["try again in 1200 s".to_owned()]));
+        assert_eq!(
+            (error.cause(), error.hints()),
+            (Cause::Throttled, vec!["try again in 1200 s".to_owned()])
+        );
     }
     assert_eq!(server.count("Microsoft.Compute"), 1, "a request before the end prolongs the wait");
     get("/subscriptions/s/providers/Microsoft.Network/x").unwrap();

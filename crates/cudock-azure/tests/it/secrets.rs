@@ -43,7 +43,8 @@ fn texts(client: &AzureClient, method: Method, wait: Wait, password: &str) -> St
     let result = client.run_observed(&step, &log);
     let mut texts = format!("{client:?} {step:?} {} {result:?}", log.0.into_inner().unwrap());
     if let Err(error) = result {
-        write!(texts, "{error} {error:#?} {:?} {}", error.hints(), cudock_base::text::error_chain(&error)).unwrap();
+        write!(texts, "{error} {error:#?} {:?} {}", error.hints(), cudock_base::text::error_chain(&error))
+            .unwrap();
     }
     texts
 }
@@ -54,7 +55,9 @@ fn tokens_passwords_and_signatures_are_in_no_text() {
     for status in [200, 202, 400, 401, 403, 404, 409, 500] {
         let (issued, signed) = (token.clone(), format!("/operations?s={signature}"));
         let server = Server::start(move |request| match request.method.as_str() {
-            _ if request.path.ends_with("/token") => reply(200, &json!({"access_token": issued, "expires_in": 3600})),
+            _ if request.path.ends_with("/token") => {
+                reply(200, &json!({"access_token": issued, "expires_in": 3600}))
+            }
             "GET" => echo(request, status.max(400)),
             _ if status >= 400 => echo(request, status),
             _ => Reply::new(status, "{}")
@@ -64,7 +67,11 @@ fn tokens_passwords_and_signatures_are_in_no_text() {
         });
         let client = client_with(
             &server,
-            &[("AZURE_TENANT_ID", TENANT), ("AZURE_CLIENT_ID", CLIENT), ("AZURE_CLIENT_SECRET", &client_secret)],
+            &[
+                ("AZURE_TENANT_ID", TENANT),
+                ("AZURE_CLIENT_ID", CLIENT),
+                ("AZURE_CLIENT_SECRET", &client_secret),
+            ],
         );
         for (method, wait) in
             [(Method::PUT, Wait::Operation), (Method::GET, Wait::Response), (Method::DELETE, Wait::Gone)]
@@ -113,7 +120,9 @@ fn a_refused_sign_in_shows_none_of_its_secrets() {
             let text = format!("{error} {error:?} {:?} {client:?}", error.hints());
             assert!(!text.contains(&swordfish), "{status} {}: {text}", way[0].0);
             let sent = server.requests().split_off(before);
-            let was_sent = sent.iter().any(|request| format!("{:?}{}", request.headers, request.text()).contains(&swordfish));
+            let was_sent = sent
+                .iter()
+                .any(|request| format!("{:?}{}", request.headers, request.text()).contains(&swordfish));
             assert!(was_sent, "{status} {}", way[0].0);
         }
     }

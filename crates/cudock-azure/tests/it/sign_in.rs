@@ -14,7 +14,9 @@ use cudock_http::Method;
 use cudock_testkit::http::{Reply, Request, Server, secret};
 use serde_json::{Value, json};
 
-use crate::support::{CLIENT, TENANT, azure, call, client, client_with, endpoints, form, my_turn, reply, settings};
+use crate::support::{
+    CLIENT, TENANT, azure, call, client, client_with, endpoints, form, my_turn, reply, settings,
+};
 
 const APPLICATION: [(&str, &str); 2] = [("AZURE_TENANT_ID", TENANT), ("AZURE_CLIENT_ID", CLIENT)];
 const NOBODY: (&str, &str) = ("AZURE_POD_IDENTITY_AUTHORITY_HOST", "http://127.0.0.1:9");
@@ -42,7 +44,10 @@ fn a_client_secret_is_a_form() {
     let requests = server.requests();
     assert_eq!(requests.len(), 3, "the token is kept");
     let token = &requests[0];
-    assert_eq!((token.method.as_str(), token.path.as_str()), ("POST", &*format!("/{TENANT}/oauth2/v2.0/token")));
+    assert_eq!(
+        (token.method.as_str(), token.path.as_str()),
+        ("POST", &*format!("/{TENANT}/oauth2/v2.0/token"))
+    );
     assert_eq!(token.header("content-type"), Some("application/x-www-form-urlencoded"));
     let expected = [
         ("client_id", CLIENT),
@@ -58,8 +63,12 @@ fn a_client_secret_is_a_form() {
 #[test]
 fn a_refused_secret_is_explained() {
     let server = Server::start(|_| {
-        let description = "AADSTS7000215: Invalid client secret provided.\r\nTrace ID: 1\r\nCorrelation ID: 2";
-        reply(401, &json!({"error": "invalid_client", "error_description": description, "error_codes": [7_000_215]}))
+        let description =
+            "AADSTS7000215: Invalid client secret provided.\r\nTrace ID: 1\r\nCorrelation ID: 2";
+        reply(
+            401,
+            &json!({"error": "invalid_client", "error_description": description, "error_codes": [7_000_215]}),
+        )
     });
     let error = send(&client(&server)).unwrap_err();
     let text = "cannot sign in to Azure with a client secret: AADSTS7000215: Invalid client secret provided.";
@@ -72,12 +81,13 @@ fn a_refused_secret_is_explained() {
 #[test]
 fn a_token_endpoint_that_fails_is_asked_again() {
     let count = AtomicUsize::new(0);
-    let server = Server::start(move |request| match (request.method.as_str(), count.fetch_add(1, Ordering::SeqCst)) {
-        (_, 0) => Reply::new(503, ""),
-        (_, 1) => Reply::new(429, "").with("Retry-After", "0"),
-        ("POST", _) => reply(200, &json!({"access_token": "t", "expires_in": 3600})),
-        _ => Reply::new(200, "{}"),
-    });
+    let server =
+        Server::start(move |request| match (request.method.as_str(), count.fetch_add(1, Ordering::SeqCst)) {
+            (_, 0) => Reply::new(503, ""),
+            (_, 1) => Reply::new(429, "").with("Retry-After", "0"),
+            ("POST", _) => reply(200, &json!({"access_token": "t", "expires_in": 3600})),
+            _ => Reply::new(200, "{}"),
+        });
     send(&client(&server)).unwrap();
     assert_eq!(server.count("/token"), 3);
 }
@@ -130,9 +140,9 @@ fn a_federated_token_is_read_anew_each_time() {
 
 #[test]
 fn github_actions_exchanges_its_own_token() {
-    let server = azure(|request| match request.path.starts_with("/github") {
-        true => reply(200, &json!({"count": 1, "value": "github.jwt"})),
-        false => Reply::new(200, "{}"),
+    let server = azure(|request| match request.path.as_str() {
+        path if path.starts_with("/github") => reply(200, &json!({"count": 1, "value": "github.jwt"})),
+        _ => Reply::new(200, "{}"),
     });
     let (url, token) = (format!("http://{}/github?api-version=2.0", server.host()), secret());
     let github = [("ACTIONS_ID_TOKEN_REQUEST_URL", url.as_str()), ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", &token)];
@@ -169,11 +179,13 @@ fn every_managed_identity_has_its_request() {
             ("metadata", "true"),
         ),
     ] {
-        let server = Server::start(|request| match request.path.starts_with("/id") {
+        let server = Server::start(|request| match request.path.as_str() {
             // Numbers are texts, and the end is that of the server's clock.
-            true => reply(200, &json!({"access_token": "managed", "expires_on": "2208988800", "resource": "r"}))
-                .with("Date", "Sat, 31 Dec 2039 23:00:00 GMT"),
-            false => Reply::new(200, "{}"),
+            path if path.starts_with("/id") => {
+                reply(200, &json!({"access_token": "managed", "expires_on": "2208988800", "resource": "r"}))
+                    .with("Date", "Sat, 31 Dec 2039 23:00:00 GMT")
+            }
+            _ => Reply::new(200, "{}"),
         });
         let endpoint = format!("http://{}/id", server.host());
         let mut all = vec![(variables[0], endpoint.as_str()), (variables[1], &header)];
@@ -193,10 +205,12 @@ fn every_managed_identity_has_its_request() {
 #[test]
 fn a_token_s_end_is_that_of_the_issuer_s_clock() {
     // One minute later by the server's clock, and years later by this machine's.
-    let server = Server::start(|request| match request.path.starts_with("/id") {
-        true => reply(200, &json!({"access_token": "t", "expires_on": "2208988800"}))
-            .with("Date", "Sat, 31 Dec 2039 23:59:00 GMT"),
-        false => Reply::new(200, "{}"),
+    let server = Server::start(|request| match request.path.as_str() {
+        path if path.starts_with("/id") => {
+            reply(200, &json!({"access_token": "t", "expires_on": "2208988800"}))
+                .with("Date", "Sat, 31 Dec 2039 23:59:00 GMT")
+        }
+        _ => Reply::new(200, "{}"),
     });
     let endpoint = format!("http://{}/id", server.host());
     let client = client_with(&server, &[("IDENTITY_ENDPOINT", &endpoint), ("IDENTITY_HEADER", "h")]);
@@ -220,16 +234,17 @@ fn an_identity_that_is_not_assigned_is_explained() {
 fn a_restarting_metadata_service_is_asked_again_if_it_must_exist() {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&count);
-    let server = Server::start(move |request| match request.path.starts_with("/metadata") {
-        true => match counter.fetch_add(1, Ordering::SeqCst) {
+    let server = Server::start(move |request| match request.path.as_str() {
+        path if path.starts_with("/metadata") => match counter.fetch_add(1, Ordering::SeqCst) {
             0 => Reply::new(410, ""),
             1 => Reply::new(404, ""),
             _ => reply(200, &json!({"access_token": "t", "expires_in": "3600"})),
         },
-        false => Reply::new(200, "{}"),
+        _ => Reply::new(200, "{}"),
     });
     let imds = format!("http://{}", server.host());
-    let variables = [("AZURE_POD_IDENTITY_AUTHORITY_HOST", imds.as_str()), ("CUDOCK_AZURE_SIGN_IN", "managed-identity")];
+    let variables =
+        [("AZURE_POD_IDENTITY_AUTHORITY_HOST", imds.as_str()), ("CUDOCK_AZURE_SIGN_IN", "managed-identity")];
     send(&client_with(&server, &variables)).unwrap();
     assert_eq!(count.load(Ordering::SeqCst), 3);
     // Another cloud's service at the same address says 404, and that is the answer.
@@ -264,7 +279,10 @@ fn az_is_run_once_for_each_audience() {
     let claims = URL_SAFE_NO_PAD.encode(json!({"upn": "me@example.com", "oid": "1", "tid": "2"}).to_string());
     let token = format!("e30.{claims}.{}", secret());
     let printed = json!({"accessToken": token, "expiresOn": "2020-01-01 00:00:00.000000", "expires_on": 4_102_444_800_u64});
-    az(directory.path(), &format!("case $2 in show) echo '{{\"id\":\"az-sub\"}}';; *) echo '{printed}';; esac"));
+    az(
+        directory.path(),
+        &format!("case $2 in show) echo '{{\"id\":\"az-sub\"}}';; *) echo '{printed}';; esac"),
+    );
     let server = azure(|_| Reply::new(200, "{}"));
     let path = directory.path().to_str().unwrap();
     let args = || fs::read_to_string(directory.path().join("args")).unwrap();
@@ -281,7 +299,10 @@ fn az_is_run_once_for_each_audience() {
 
     for (variables, option) in [
         (vec![("AZURE_TENANT_ID", TENANT)], format!("--tenant {TENANT}")),
-        (vec![("AZURE_TENANT_ID", TENANT), ("AZURE_SUBSCRIPTION_ID", "s-1")], "--subscription s-1".to_owned()),
+        (
+            vec![("AZURE_TENANT_ID", TENANT), ("AZURE_SUBSCRIPTION_ID", "s-1")],
+            "--subscription s-1".to_owned(),
+        ),
     ] {
         let client = client_with(&server, &[variables, vec![("PATH", path)]].concat());
         send(&client).unwrap();
@@ -297,7 +318,10 @@ fn az_that_is_not_signed_in_is_quoted() {
     let server = azure(|_| Reply::new(200, "{}"));
     let path = directory.path().to_str().unwrap();
     for (script, message) in [
-        ("echo \"ERROR: Please run 'az login' to setup account.\" >&2; exit 1", "Please run 'az login' to setup account."),
+        (
+            "echo \"ERROR: Please run 'az login' to setup account.\" >&2; exit 1",
+            "Please run 'az login' to setup account.",
+        ),
         ("echo LEAK", "its output is not as expected"),
         ("echo '{\"accessToken\": \"\"}'", "its token is empty"),
     ] {
@@ -308,9 +332,11 @@ fn az_that_is_not_signed_in_is_quoted() {
     }
     // Where az is not signed in, the machine may be.
     az(directory.path(), "exit 1");
-    let server = Server::start(|request| match request.path.starts_with("/metadata") {
-        true => reply(200, &json!({"access_token": "managed", "expires_in": "3600"})),
-        false => Reply::new(200, "{}"),
+    let server = Server::start(|request| match request.path.as_str() {
+        path if path.starts_with("/metadata") => {
+            reply(200, &json!({"access_token": "managed", "expires_in": "3600"}))
+        }
+        _ => Reply::new(200, "{}"),
     });
     let imds = format!("http://{}", server.host());
     let client = client_with(&server, &[("PATH", path), ("AZURE_POD_IDENTITY_AUTHORITY_HOST", &imds)]);
@@ -340,11 +366,16 @@ fn a_device_code_is_shown_once_and_refreshed() {
             return Reply::new(200, "{}");
         }
         if request.path.ends_with("/devicecode") {
-            return reply(200, &json!({"device_code": "d", "interval": 0, "expires_in": 900, "message": "go there"}));
+            return reply(
+                200,
+                &json!({"device_code": "d", "interval": 0, "expires_in": 900, "message": "go there"}),
+            );
         }
         match form(request)[0].1.as_str() {
             "refresh_token" => reply(200, &answer("r2")),
-            _ if polls.fetch_add(1, Ordering::SeqCst) < 2 => reply(400, &json!({"error": "authorization_pending"})),
+            _ if polls.fetch_add(1, Ordering::SeqCst) < 2 => {
+                reply(400, &json!({"error": "authorization_pending"}))
+            }
             _ => reply(200, &answer("r1")),
         }
     });
@@ -361,17 +392,25 @@ fn a_device_code_is_shown_once_and_refreshed() {
     let grant = ("grant_type", "urn:ietf:params:oauth:grant-type:device_code");
     assert_eq!(form(&posts[1]), pairs(&[grant, ("client_id", az), ("device_code", "d")]));
     for (post, refresh) in [(&posts[4], "r1"), (&posts[5], "r2")] {
-        let fields =
-            [("grant_type", "refresh_token"), ("client_id", az), ("refresh_token", refresh), ("scope", &scope)];
+        let fields = [
+            ("grant_type", "refresh_token"),
+            ("client_id", az),
+            ("refresh_token", refresh),
+            ("scope", &scope),
+        ];
         assert_eq!(form(post), pairs(&fields));
     }
 }
 
 #[test]
 fn a_declined_device_code_ends_the_sign_in() {
-    let server = Server::start(|request| match request.path.ends_with("/devicecode") {
-        true => reply(200, &json!({"device_code": "d", "interval": 0, "message": "go there"})),
-        false => reply(400, &json!({"error": "authorization_declined", "error_description": "AADSTS1: declined"})),
+    let server = Server::start(|request| match request.path.as_str() {
+        path if path.ends_with("/devicecode") => {
+            reply(200, &json!({"device_code": "d", "interval": 0, "message": "go there"}))
+        }
+        _ => {
+            reply(400, &json!({"error": "authorization_declined", "error_description": "AADSTS1: declined"}))
+        }
     });
     let error = send(&device_client(&server).0).unwrap_err();
     assert!(error.to_string().ends_with("AADSTS1: declined"), "{error}");

@@ -63,7 +63,7 @@ pub(crate) fn endpoints(server: &Server) -> Vec<(String, String)> {
 /// A client that signs in as these variables say, with what they hold.
 pub(crate) fn client_with(server: &Server, variables: &[(&str, &str)]) -> AzureClient {
     let own = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let environment = Environment::of("/", endpoints(server).into_iter().chain(own));
+    let environment = Environment::of("/nowhere", endpoints(server).into_iter().chain(own));
     AzureClient::from_environment(&environment, &SignInOptions::default(), settings()).unwrap()
 }
 
@@ -77,7 +77,8 @@ pub(crate) fn client(server: &Server) -> AzureClient {
 }
 
 pub(crate) fn call(method: Method, path: &str) -> Call {
-    let body = matches!(method, Method::PUT | Method::POST).then(|| Body::new(json!({"location": "westeurope"})));
+    let body =
+        matches!(method, Method::PUT | Method::POST).then(|| Body::new(json!({"location": "westeurope"})));
     Call { method, plane: Plane::ResourceManager, path: path.to_owned(), body }
 }
 
@@ -97,7 +98,10 @@ pub(crate) fn step(method: Method, path: &str, wait: Wait) -> Step {
 pub(crate) fn form(request: &Request) -> Vec<(String, String)> {
     let decode = |text: &str| cudock_base::percent::decode(text).unwrap();
     let text = request.text();
-    text.split('&').filter_map(|field| field.split_once('=')).map(|(name, value)| (decode(name), decode(value))).collect()
+    text.split('&')
+        .filter_map(|field| field.split_once('='))
+        .map(|(name, value)| (decode(name), decode(value)))
+        .collect()
 }
 
 /// Requests other than those for tokens.

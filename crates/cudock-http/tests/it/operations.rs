@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cudock_http::{
-    Client, HttpError, HttpErrorKind, Method, NoProgress, Operation, OperationError, OperationResponse, Polling,
-    Request, Response,
+    Client, HttpError, HttpErrorKind, Method, NoProgress, Operation, OperationError, OperationResponse,
+    Polling, Request, Response,
 };
 use serde_json::{Value, json};
 
@@ -197,9 +197,8 @@ fn a_stored_operation_is_resumed_by_another_process() {
         operation: Some(url(&server, "/operations/1?s=signature")),
         location: None,
     };
-    let (outcome, operation) = polling(&client, Duration::from_secs(20), |polling| {
-        polling.wait(&Method::PUT, &resource, begun)
-    });
+    let (outcome, operation) =
+        polling(&client, Duration::from_secs(20), |polling| polling.wait(&Method::PUT, &resource, begun));
     assert!(matches!(outcome, Err(OperationError::TimedOut(_))));
     let operation = operation.unwrap();
     assert!(!format!("{operation:?}").contains("signature"));
@@ -235,7 +234,9 @@ fn a_failed_resource_can_be_deleted() {
 #[test]
 fn an_action_without_a_result_succeeds() {
     let server = Server::start(|request| match request.path.as_str() {
-        "/resource" => Reply::new(202, "").with("Azure-AsyncOperation", "/operations/1").with("Location", "/none"),
+        "/resource" => {
+            Reply::new(202, "").with("Azure-AsyncOperation", "/operations/1").with("Location", "/none")
+        }
         "/operations/1" => reply(200, &json!({"status": "Succeeded"})),
         _ => Reply::new(404, ""),
     });
