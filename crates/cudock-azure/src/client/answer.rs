@@ -10,7 +10,7 @@ use serde_json::Value;
 const MAX_BODY: u64 = 128 << 20;
 
 /// The answer to a request that succeeded.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Answer {
     pub status: u16,
     /// JSON; a text if it is not JSON, such as the output of a task; null if there is none.
@@ -24,7 +24,8 @@ pub struct Answer {
 impl Answer {
     /// What is known beside the body.
     pub(super) fn without_body(&self) -> Self {
-        Self { status: self.status, body: Value::Null, date: self.date, request_id: self.request_id.clone() }
+        let Self { status, date, request_id, .. } = self;
+        Self { status: *status, body: Value::Null, date: *date, request_id: request_id.clone() }
     }
 }
 

@@ -198,6 +198,7 @@ impl AzureClient {
         let secrets = outgoing.secrets.iter().chain([token]);
         let error = ServiceError {
             request_id: answer.request_id,
+            date: answer.date,
             retry_after: operation.retry_after,
             ..ServiceError::new(&outgoing.action, answer.status, &answer.body, secrets)
         };

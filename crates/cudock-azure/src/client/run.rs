@@ -36,21 +36,19 @@ impl AzureClient {
     pub fn run_observed(&self, step: &Step, observer: &dyn StepObserver) -> Result<Answer, AzureError> {
         let run = StepRun::new(self, step, observer)?;
         loop {
-            let received = match self.deliver(&run.outgoing, run.deadline, observer) {
-                Ok(received) => received,
+            let answer = match self.deliver(&run.outgoing, run.deadline, observer) {
+                Ok(received) if step.wait == Wait::Response => return Ok(received.answer),
+                Ok(received) => run.wait(received)?,
                 Err(error) => match settled(&step.call.method, &error) {
                     Some(Settled::Done) => return Ok(answer_of(&error)),
                     Some(Settled::Running) if step.wait == Wait::Response => return Ok(answer_of(&error)),
-                    Some(Settled::Running) => return run.resume(run.of_resource()),
+                    Some(Settled::Running) => run.resume(run.of_resource())?,
                     None => return Err(error),
                 },
             };
-            match step.wait {
-                Wait::Response => return Ok(received.answer),
-                Wait::Operation => return run.wait(received),
-                Wait::Gone => {}
+            if step.wait == Wait::Operation {
+                return Ok(answer);
             }
-            run.wait(received)?;
             // What still exists and is not being deleted has to be deleted again: a resource group can survive half
             // emptied.
             let answer = run.resume(run.of_resource())?;
@@ -69,11 +67,13 @@ impl AzureClient {
         observer: &dyn StepObserver,
     ) -> Result<Answer, AzureError> {
         let run = StepRun::new(self, step, observer)?;
-        if operation.resource() != run.outgoing.url {
-            // Stored for another cloud or step; the request itself can always be repeated.
-            return self.run_observed(step, observer);
+        let is_own = operation.resource() == run.outgoing.url;
+        match step.wait {
+            Wait::Operation if is_own => run.resume(operation),
+            // A deletion is repeated, and so is what was stored for another cloud.
+            _ if step.call.is_repeatable() => self.run_observed(step, observer),
+            _ => Err(AzureError::InvalidCall { action: run.outgoing.action }),
         }
-        run.resume(operation)
     }
 }
 
@@ -93,9 +93,12 @@ fn settled(method: &Method, error: &AzureError) -> Option<Settled> {
 }
 
 fn answer_of(error: &AzureError) -> Answer {
-    let (status, request_id) =
-        error.service().map_or((0, None), |error| (error.status, error.request_id.clone()));
-    Answer { status, body: Value::Null, date: None, request_id }
+    match error.service() {
+        Some(ServiceError { status, date, request_id, .. }) => {
+            Answer { status: *status, date: *date, request_id: request_id.clone(), ..Answer::default() }
+        }
+        None => Answer::default(),
+    }
 }
 
 struct StepRun<'a> {
@@ -135,8 +138,7 @@ impl<'a> StepRun<'a> {
     }
 
     fn resume(&self, operation: Operation) -> Result<Answer, AzureError> {
-        let unknown = Answer { status: 0, body: Value::Null, date: None, request_id: None };
-        self.poll(unknown, |polling| polling.resume(operation))
+        self.poll(Answer::default(), |polling| polling.resume(operation))
     }
 
     /// Polls as `how` says. The answer has the result as its body; the rest is that of the last answer.
@@ -147,8 +149,12 @@ impl<'a> StepRun<'a> {
     ) -> Result<Answer, AzureError> {
         let last = RefCell::new(first);
         let get = |url: &str| -> Result<OperationResponse, AzureError> {
-            let received = self.client.deliver(&self.outgoing.get(url), self.deadline, self.observer)?;
-            *last.borrow_mut() = received.answer.without_body();
+            let received = self.client.deliver(&self.outgoing.get(url), self.deadline, self.observer);
+            *last.borrow_mut() = match &received {
+                Ok(received) => received.answer.without_body(),
+                Err(error) => answer_of(error),
+            };
+            let received = received?;
             let operation = received.into_operation();
             if let Some(state) = operation.body.as_ref().and_then(state) {
                 self.observer.state(state);

@@ -96,7 +96,8 @@ fn a_resource_that_survives_its_deletion_is_deleted_again() {
             (_, 6) => reply(200, &json!({"properties": {"provisioningState": "Deleting"}})),
             _ => refusal(404, "ResourceGroupNotFound"),
         });
-    client(&server).run(&step(Method::DELETE, "/group", Wait::Gone)).unwrap();
+    let answer = client(&server).run(&step(Method::DELETE, "/group", Wait::Gone)).unwrap();
+    assert_eq!(answer.status, 404);
     let deletions = sent(&server).iter().filter(|request| *request == "DELETE /group").count();
     assert_eq!((deletions, sent(&server).last().unwrap().as_str()), (2, "GET /group"));
 }
