@@ -50,7 +50,6 @@ struct CloudFacts {
     ml_audience: &'static str,
     /// The audience of the tokens that other issuers make for this cloud.
     token_exchange: &'static str,
-    portal: &'static str,
 }
 
 /// From azure-cli's cloud.py; suffixes of data planes from the names of their private DNS zones.
@@ -64,7 +63,6 @@ static CLOUDS: [CloudFacts; 3] = [
         ml_suffix: "api.azureml.ms",
         ml_audience: "ml.azure.com",
         token_exchange: "api://AzureADTokenExchange",
-        portal: "portal.azure.com",
     },
     CloudFacts {
         name: "AzureChinaCloud",
@@ -75,7 +73,6 @@ static CLOUDS: [CloudFacts; 3] = [
         ml_suffix: "api.ml.azure.cn",
         ml_audience: "ml.azure.cn",
         token_exchange: "api://AzureADTokenExchangeChina",
-        portal: "portal.azure.cn",
     },
     CloudFacts {
         name: "AzureUSGovernment",
@@ -86,7 +83,6 @@ static CLOUDS: [CloudFacts; 3] = [
         ml_suffix: "api.ml.azure.us",
         ml_audience: "ml.azure.us",
         token_exchange: "api://AzureADTokenExchangeUSGov",
-        portal: "portal.azure.us",
     },
 ];
 
@@ -148,11 +144,6 @@ impl Cloud {
     /// As az calls it.
     pub fn name(&self) -> &'static str {
         self.facts.name
-    }
-
-    /// The host of the portal, for messages.
-    pub fn portal(&self) -> &'static str {
-        self.facts.portal
     }
 
     /// The base URL of the service that issues tokens.
@@ -278,7 +269,10 @@ mod tests {
                 assert_eq!(cloud.url(&call(plane, "/x?y=1")).unwrap(), format!("https://{host}/x?y=1"));
             }
         }
-        assert_eq!(Cloud::default().audience(&Plane::ResourceManager).resource(), "https://management.azure.com/");
+        assert_eq!(
+            Cloud::default().audience(&Plane::ResourceManager).resource(),
+            "https://management.azure.com/"
+        );
         let error = Cloud::named("AzureMars").unwrap_err();
         assert!(error.hints()[0].contains("AzureChinaCloud"), "{error}");
     }

@@ -200,7 +200,10 @@ impl<E: Display> Polling<'_, E> {
         }
         match provisioning_state(response.body.as_ref()) {
             Some(state) if !is_terminal(state) => self.poll(Operation::of_resource(method, url), delay),
-            Some(state) if !is_success(state) => Err(failure(state, response.body.as_ref())),
+            // What was deleted may have failed before.
+            Some(state) if !is_success(state) && *method != Method::DELETE => {
+                Err(failure(state, response.body.as_ref()))
+            }
             _ => Ok(response.body),
         }
     }
@@ -220,11 +223,11 @@ impl<E: Display> Polling<'_, E> {
     ) -> Result<Option<Value>, OperationError<E>> {
         let deadline = Instant::now() + self.timeout;
         loop {
+            (self.on_poll)(&operation);
             let wait = delay.unwrap_or(self.interval);
             if Instant::now() + wait > deadline {
                 return Err(OperationError::TimedOut(self.timeout));
             }
-            (self.on_poll)(&operation);
             if !sleep_unless(self.canceled, wait) {
                 return Err(OperationError::Canceled);
             }
@@ -245,7 +248,7 @@ impl<E: Display> Polling<'_, E> {
                 response => response?,
             };
             delay = response.retry_after;
-            match outcome(&operation, &response)? {
+            match outcome::<E>(&operation, &response)? {
                 PollOutcome::Running => operation.update(response),
                 PollOutcome::Succeeded => return self.result(&operation),
                 PollOutcome::Ended(result) => return Ok(result),
@@ -260,11 +263,17 @@ impl<E: Display> Polling<'_, E> {
             ("POST", Monitor::Status { location: Some(location), .. }) => location,
             _ => return Ok(None),
         };
-        Ok(self.get(operation, url)?.body)
+        match self.get(operation, url) {
+            // Not every action that names a URL has a result there.
+            Err(OperationError::Request(error)) if operation.method == "POST" && (self.is_gone)(&error) => {
+                Ok(None)
+            }
+            response => Ok(response?.body),
+        }
     }
 
     fn get(&self, operation: &Operation, url: &str) -> Result<OperationResponse, OperationError<E>> {
-        let parse = |url| url::parse(url).map_err(OperationError::Protocol);
+        let parse = |url: &str| url::parse(url).map_err(OperationError::<E>::Protocol);
         let (first, target): (Uri, Uri) = (parse(&operation.resource)?, parse(url)?);
         if !is_same_origin(&first, &target) {
             // The authorization is for the first host only, and without it no other one would answer.
@@ -285,7 +294,7 @@ fn outcome<E: Display>(
         Monitor::Status { .. } => {
             let state = body.and_then(|body| body.get("status")?.as_str()).ok_or_else(|| {
                 let reason = "the operation has no status";
-                OperationError::Protocol(HttpError::new(HttpErrorKind::Malformed, reason))
+                OperationError::<E>::Protocol(HttpError::new(HttpErrorKind::Malformed, reason))
             })?;
             match state {
                 state if is_success(state) => Ok(PollOutcome::Succeeded),

@@ -37,9 +37,8 @@ impl Helpers {
         }
         let program = self.program(name).ok_or_else(|| "it is not on PATH".to_owned())?;
         let mut command = Command::new(program);
-        let output =
-            bounded_output(command.arg("get"), host.as_bytes(), self.timeout, LARGEST_ANSWER)
-                .map_err(|error| error.to_string())?;
+        let output = bounded_output(command.arg("get"), host.as_bytes(), self.timeout, LARGEST_ANSWER)
+            .map_err(|error| error.to_string())?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stdout).to_ascii_lowercase();
             return if text.contains("credentials not found") || text.contains("no credentials") {
@@ -61,7 +60,8 @@ impl Helpers {
     }
 
     fn program(&self, name: &str) -> Option<PathBuf> {
-        let mut candidates = self.directories.iter().map(|directory| directory.join(format!("{PREFIX}{name}")));
+        let mut candidates =
+            self.directories.iter().map(|directory| directory.join(format!("{PREFIX}{name}")));
         candidates.find(|path| is_executable(path))
     }
 }

@@ -46,15 +46,15 @@ struct CliAccount {
 }
 
 impl AzureCli {
-    pub(super) fn new(environment: &Environment, tenant: Option<String>, subscription: Option<String>) -> Self {
+    pub(super) fn new(
+        environment: &Environment,
+        tenant: Option<String>,
+        subscription: Option<String>,
+    ) -> Self {
         let directories = environment.program_directories();
         let program =
             directories.iter().map(|directory| directory.join("az")).find(|program| is_executable(program));
         Self { program, tenant, subscription }
-    }
-
-    pub(super) fn is_installed(&self) -> bool {
-        self.program.is_some()
     }
 
     pub(super) fn token(&self, audience: &Audience, clock: &ServerClock) -> Result<AccessToken, SignInError> {

@@ -76,14 +76,18 @@ fn read(path: &Path) -> Result<SigningKey, SignInError> {
         Ok(Some(text)) => text,
         Ok(None) => return Err(unusable(path, "no such file")),
         // A PKCS#12 file is not text.
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => return Err(unusable(path, "not PEM")),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            return Err(unusable(path, "not PEM"));
+        }
         Err(error) => return Err(SignInError::File { path: path.to_owned(), reason: error.to_string() }),
     };
     let key = match PrivateKeyDer::from_pem_slice(text.as_bytes()) {
         Ok(PrivateKeyDer::Pkcs8(key)) => RsaKeyPair::from_pkcs8(key.secret_pkcs8_der()),
         Ok(PrivateKeyDer::Pkcs1(key)) => RsaKeyPair::from_der(key.secret_pkcs1_der()),
         Ok(_) => return Err(unusable(path, "the key is not an RSA key")),
-        Err(_) if text.contains("ENCRYPTED PRIVATE KEY") => return Err(unusable(path, "the key is encrypted")),
+        Err(_) if text.contains("ENCRYPTED PRIVATE KEY") => {
+            return Err(unusable(path, "the key is encrypted"));
+        }
         Err(_) => return Err(unusable(path, "no private key")),
     };
     let key = key.map_err(|_| unusable(path, "the key is not an RSA key of 2048 to 4096 bits"))?;
@@ -91,7 +95,7 @@ fn read(path: &Path) -> Result<SigningKey, SignInError> {
         .collect::<Result<_, _>>()
         .map_err(|_| unusable(path, "a certificate cannot be read"))?;
     // Files have certificates in any order. The right one holds the public key.
-    let public = key.public().as_ref();
+    let public: &[u8] = key.public().as_ref();
     let leaf =
         chain.iter().position(|certificate| certificate.windows(public.len()).any(|bytes| bytes == public));
     let leaf = leaf.ok_or_else(|| unusable(path, "no certificate belongs to the key"))?;

@@ -103,12 +103,16 @@ impl DeviceCode {
             return Err(malformed(METHOD, "the answer has no device_code"));
         };
         let code = Secret::new(code);
-        let number = |name: &str, default| begun.body.get(name).and_then(serde_json::Value::as_u64).unwrap_or(default);
+        let number =
+            |name: &str, default| begun.body.get(name).and_then(serde_json::Value::as_u64).unwrap_or(default);
         let deadline = Instant::now() + Duration::from_secs(number("expires_in", 900).min(3600));
         let mut interval = Duration::from_secs(number("interval", DEFAULT_INTERVAL).min(60));
         (self.prompt)(&cudock_base::text::truncate(message, 500));
-        let fields =
-            [("grant_type", GRANT), ("client_id", self.client_id.as_str()), ("device_code", code.expose().as_str())];
+        let fields = [
+            ("grant_type", GRANT),
+            ("client_id", self.client_id.as_str()),
+            ("device_code", code.expose().as_str()),
+        ];
         let poll = Request::new(Method::POST, request.endpoint(&self.tenant)).form(&fields);
         loop {
             if !sleep_unless(request.canceled, interval) {

@@ -72,7 +72,10 @@ impl SignInError {
         let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
         let line = lines.clone().find(|line| line.starts_with("ERROR")).or_else(|| lines.next());
         let line = line.unwrap_or("no message").trim_start_matches("ERROR:").trim();
-        Self::AzureCli { number: aadsts_number(line), message: text::truncate(&first_line(line), MAX_MESSAGE) }
+        Self::AzureCli {
+            number: aadsts_number(line),
+            message: text::truncate(&first_line(line), MAX_MESSAGE),
+        }
     }
 
     /// The number after `AADSTS`, by which the reason can be searched for.
@@ -106,7 +109,9 @@ fn number_hint(number: u32) -> Option<&'static str> {
         7_000_215 => "AZURE_CLIENT_SECRET must be the value of the secret, not its id",
         7_000_222 => "the client secret has expired: `az ad app credential reset` makes a new one",
         700_016 => "check AZURE_CLIENT_ID and AZURE_TENANT_ID: the tenant does not have this application",
-        90_002 | 900_023 => "check AZURE_TENANT_ID, and that the tenant is in this cloud (CUDOCK_AZURE_CLOUD)",
+        90_002 | 900_023 => {
+            "check AZURE_TENANT_ID, and that the tenant is in this cloud (CUDOCK_AZURE_CLOUD)"
+        }
         700_027 => "add the certificate to the application: `az ad app credential reset --cert`",
         700_024 => "set this machine's clock: the signed request is outside its valid time",
         70_021 | 700_213 | 700_211 => {
@@ -149,7 +154,9 @@ impl Report for SignInError {
                 "assign an identity to this resource; if it has several, set AZURE_CLIENT_ID"
             }
             Self::Http { error, .. } => return network_hint(error).into_iter().collect(),
-            Self::NoManagedIdentity => "run this on an Azure resource with a managed identity, or run `az login`",
+            Self::NoManagedIdentity => {
+                "run this on an Azure resource with a managed identity, or run `az login`"
+            }
             Self::Invalid { name: "sign-in method", .. } => {
                 return vec![format!("the methods are {}", super::SignInMethod::names().join(", "))];
             }
@@ -200,15 +207,26 @@ mod tests {
             (json!(null), None, "server returned 400"),
         ] {
             let error = SignInError::refused("a test", 400, &body, [&secret]);
-            assert_eq!((error.number(), error.to_string()), (number, format!("cannot sign in to Azure with a test: {message}")));
+            assert_eq!(
+                (error.number(), error.to_string()),
+                (number, format!("cannot sign in to Azure with a test: {message}"))
+            );
         }
     }
 
     #[test]
     fn az_is_quoted_by_its_error() {
         for (stderr, number, message) in [
-            ("WARNING: x\nERROR: Please run 'az login' to setup account.\n", None, "Please run 'az login' to setup account."),
-            ("ERROR: AADSTS70043: The refresh token has expired.\nTrace ID: 1", Some(70_043), "AADSTS70043: The refresh token has expired."),
+            (
+                "WARNING: x\nERROR: Please run 'az login' to setup account.\n",
+                None,
+                "Please run 'az login' to setup account.",
+            ),
+            (
+                "ERROR: AADSTS70043: The refresh token has expired.\nTrace ID: 1",
+                Some(70_043),
+                "AADSTS70043: The refresh token has expired.",
+            ),
             ("", None, "no message"),
         ] {
             let expected = SignInError::AzureCli { number, message: message.to_owned() };

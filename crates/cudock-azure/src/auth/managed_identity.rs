@@ -29,8 +29,14 @@ pub(super) struct ManagedIdentity {
 #[derive(Debug, Clone)]
 enum Service {
     /// App Service, Functions and Container Apps.
-    AppService { endpoint: String, header: Secret },
-    MachineLearning { endpoint: String, secret: Secret },
+    AppService {
+        endpoint: String,
+        header: Secret,
+    },
+    MachineLearning {
+        endpoint: String,
+        secret: Secret,
+    },
     /// Virtual machines, Batch nodes and container groups.
     Imds {
         endpoint: String,
@@ -102,7 +108,9 @@ impl ManagedIdentity {
 
     fn secret(&self) -> Option<&Secret> {
         match &self.service {
-            Service::AppService { header: secret, .. } | Service::MachineLearning { secret, .. } => Some(secret),
+            Service::AppService { header: secret, .. } | Service::MachineLearning { secret, .. } => {
+                Some(secret)
+            }
             Service::Imds { .. } => None,
         }
     }

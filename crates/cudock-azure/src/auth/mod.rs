@@ -29,10 +29,10 @@ use self::token::AccessToken;
 use self::workload_identity::TokenIssuer;
 use crate::cloud::Audience;
 
+pub(crate) use self::clock::ServerClock;
 pub use self::device_code::Prompt;
 pub use self::error::SignInError;
 pub use self::token::Principal;
-pub(crate) use self::clock::ServerClock;
 pub(crate) use self::token_endpoint::TokenRequest;
 
 const METHOD: &str = "CUDOCK_AZURE_SIGN_IN";
@@ -159,7 +159,11 @@ impl SignIn {
     }
 
     /// A token for an audience: one that is kept, or a new one.
-    pub(crate) fn token(&self, request: &TokenRequest<'_>, audience: &Audience) -> Result<Secret, SignInError> {
+    pub(crate) fn token(
+        &self,
+        request: &TokenRequest<'_>,
+        audience: &Audience,
+    ) -> Result<Secret, SignInError> {
         let mut cache = lock(&self.cache);
         let held = cache.tokens.get(audience).cloned();
         if let Some(token) = held.as_ref().filter(|token| token.is_fresh()) {
@@ -226,13 +230,16 @@ impl SignIn {
         self.token(request, audience).map(|token| Principal::of(&token))
     }
 
-    /// The subscription that options or variables name, else the one that az has chosen, if az is used.
-    pub(crate) fn subscription(&self) -> Result<Option<String>, SignInError> {
-        let chosen = lock(&self.cache).chosen.unwrap_or_default();
-        match (&self.subscription, self.flows.get(chosen)) {
-            (Some(subscription), _) => Ok(Some(subscription.clone())),
-            (None, Some(Flow::AzureCli(cli))) if cli.is_installed() => cli.default_subscription().map(Some),
-            _ => Ok(None),
+    /// The subscription that options or variables name.
+    pub(crate) fn configured_subscription(&self) -> Option<&str> {
+        self.subscription.as_deref()
+    }
+
+    /// The subscription that az has chosen, if its tokens are used.
+    pub(crate) fn cli_subscription(&self) -> Option<Result<String, SignInError>> {
+        match self.flows.get(lock(&self.cache).chosen?)? {
+            Flow::AzureCli(cli) => Some(cli.default_subscription()),
+            _ => None,
         }
     }
 }
@@ -281,10 +288,15 @@ impl SignInSettings {
             Some(SignInMethod::ServicePrincipal) => self
                 .service_principal(environment)?
                 .ok_or(SignInError::Missing { method: "a service principal", variable: SECRET })?,
-            Some(SignInMethod::WorkloadIdentity) => self
-                .federation(environment, true)?
-                .ok_or(SignInError::Missing { method: workload_identity::METHOD, variable: FEDERATED_FILE })?,
-            Some(SignInMethod::ManagedIdentity) => managed().map_or_else(|| imds(false), Flow::ManagedIdentity),
+            Some(SignInMethod::WorkloadIdentity) => {
+                self.federation(environment, true)?.ok_or(SignInError::Missing {
+                    method: workload_identity::METHOD,
+                    variable: FEDERATED_FILE,
+                })?
+            }
+            Some(SignInMethod::ManagedIdentity) => {
+                managed().map_or_else(|| imds(false), Flow::ManagedIdentity)
+            }
             Some(SignInMethod::DeviceCode) => self.device_code()?,
             None => match self.service_principal(environment)?.or(self.federation(environment, false)?) {
                 Some(flow) => flow,
@@ -319,14 +331,16 @@ impl SignInSettings {
     fn federation(&self, environment: &Environment, is_chosen: bool) -> Result<Option<Flow>, SignInError> {
         let issuer = match environment.path(FEDERATED_FILE) {
             Some(file) => TokenIssuer::File(file),
-            None => match (text_variable(environment, GITHUB_URL), text_variable(environment, GITHUB_TOKEN)) {
-                (Some(url), Some(token))
-                    if is_chosen || (self.client_id.is_some() && self.tenant.is_some()) =>
-                {
-                    TokenIssuer::GitHubActions { url, token: Secret::new(token) }
+            None => {
+                match (text_variable(environment, GITHUB_URL), text_variable(environment, GITHUB_TOKEN)) {
+                    (Some(url), Some(token))
+                        if is_chosen || (self.client_id.is_some() && self.tenant.is_some()) =>
+                    {
+                        TokenIssuer::GitHubActions { url, token: Secret::new(token) }
+                    }
+                    _ => return Ok(None),
                 }
-                _ => return Ok(None),
-            },
+            }
         };
         Ok(Some(Flow::Federation(self.application(workload_identity::METHOD)?, issuer)))
     }
@@ -360,7 +374,10 @@ mod tests {
 
     use super::*;
 
-    fn flows(variables: &[(&str, &str)], method: Option<SignInMethod>) -> Result<Vec<&'static str>, SignInError> {
+    fn flows(
+        variables: &[(&str, &str)],
+        method: Option<SignInMethod>,
+    ) -> Result<Vec<&'static str>, SignInError> {
         let environment = Environment::of("/", variables.iter().copied());
         let prompt: Prompt = Arc::new(|_| {});
         let options = SignInOptions { method, prompt: Some(prompt), ..SignInOptions::default() };
@@ -376,10 +393,14 @@ mod tests {
         let certificate: &[(&str, &str)] = &[(CERTIFICATE, "/c.pem")];
         let file: &[(&str, &str)] = &[(FEDERATED_FILE, "/token")];
         let github: &[(&str, &str)] = &[(GITHUB_URL, "https://github"), (GITHUB_TOKEN, "g")];
-        let app_service: &[(&str, &str)] = &[("IDENTITY_ENDPOINT", "http://localhost"), ("IDENTITY_HEADER", "h")];
+        let app_service: &[(&str, &str)] =
+            &[("IDENTITY_ENDPOINT", "http://localhost"), ("IDENTITY_HEADER", "h")];
         let ml: &[(&str, &str)] = &[("MSI_ENDPOINT", "http://localhost"), ("MSI_SECRET", "s")];
         for (variables, expected) in [
-            (vec![secret, certificate, file, github, app_service, ml], vec!["service principal with a secret"]),
+            (
+                vec![secret, certificate, file, github, app_service, ml],
+                vec!["service principal with a secret"],
+            ),
             (vec![certificate, file, github, app_service], vec!["service principal with a certificate"]),
             (vec![file, github, app_service], vec!["workload identity"]),
             (vec![github, ml], vec!["workload identity"]),
@@ -431,7 +452,12 @@ mod tests {
         for variable in [SECRET, GITHUB_TOKEN, "IDENTITY_HEADER", "MSI_SECRET"] {
             let variables = [
                 &APPLICATION[..],
-                &[(variable, swordfish.as_str()), (GITHUB_URL, "u"), ("IDENTITY_ENDPOINT", "e"), ("MSI_ENDPOINT", "e")],
+                &[
+                    (variable, swordfish.as_str()),
+                    (GITHUB_URL, "u"),
+                    ("IDENTITY_ENDPOINT", "e"),
+                    ("MSI_ENDPOINT", "e"),
+                ],
             ];
             let environment = Environment::of("/", variables.concat());
             let sign_in = SignIn::from_environment(&environment, &SignInOptions::default()).unwrap();

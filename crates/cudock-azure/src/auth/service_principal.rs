@@ -45,8 +45,11 @@ impl Application {
     ) -> Result<AccessToken, SignInError> {
         const METHOD: &str = "a certificate";
         let sign_in = || {
-            let assertion =
-                certificate.assertion(&self.client_id, &request.endpoint(&self.tenant), request.clock.now())?;
+            let assertion = certificate.assertion(
+                &self.client_id,
+                &request.endpoint(&self.tenant),
+                request.clock.now(),
+            )?;
             self.token_by_assertion(METHOD, request, audience, &assertion)
         };
         match sign_in() {

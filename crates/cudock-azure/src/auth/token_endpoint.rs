@@ -7,10 +7,10 @@ use cudock_base::{Secret, Timestamp};
 use cudock_http::{Client, HttpError, HttpErrorKind, NoProgress, Request, RetryPolicy};
 use serde_json::Value;
 
+use super::SignInError;
 use super::clock::ServerClock;
 use super::error::malformed;
 use super::token::AccessToken;
-use super::SignInError;
 use crate::cloud::Cloud;
 
 /// No answer with a token is larger.
@@ -51,8 +51,9 @@ impl TokenRequest<'_> {
         fields: &[(&str, &str)],
         secrets: &[&Secret],
     ) -> Result<TokenAnswer, SignInError> {
-        let request =
-            Request::new(cudock_http::Method::POST, self.endpoint(tenant)).accept("application/json").form(fields);
+        let request = Request::new(cudock_http::Method::POST, self.endpoint(tenant))
+            .accept("application/json")
+            .form(fields);
         let answer = self.send(&request).map_err(|error| SignInError::Http { method, error })?;
         if answer.status == 200 {
             return Ok(answer);
@@ -72,7 +73,8 @@ pub(super) fn send_once(
     let (status, date) = (response.status(), response.date());
     clock.observe(date);
     if !is_final(status) {
-        let error = response.into_status_error();
+        // Without the server's message, which may echo a secret.
+        let error = HttpError::status(status, None, response.retry_after());
         // The reason names the status; the kind is one that is retried.
         let kind = if error.is_transient() { error.kind } else { HttpErrorKind::Status(503) };
         return Err(HttpError { kind, ..error });
@@ -92,7 +94,11 @@ impl TokenAnswer {
 
     /// The token in a successful answer. Its end is told relative to the answer (`expires_in`), or by the issuer's clock
     /// (`expires_on`), which the answer's date tells; both as numbers or as text.
-    pub(super) fn token(&self, method: &'static str, clock: &ServerClock) -> Result<AccessToken, SignInError> {
+    pub(super) fn token(
+        &self,
+        method: &'static str,
+        clock: &ServerClock,
+    ) -> Result<AccessToken, SignInError> {
         let token = self.field("access_token").filter(|token| !token.is_empty());
         let token = token.ok_or_else(|| malformed(method, "the answer has no access_token"))?;
         let lifetime = match (self.seconds("expires_in"), self.seconds("expires_on")) {
@@ -139,7 +145,9 @@ mod tests {
             let token = answer.token("a test", &ServerClock::default());
             assert_eq!(token.ok().map(|token| token.is_fresh()), is_fresh, "{}", answer.body);
         }
-        for body in [json!({"expires_in": 1}), json!({"access_token": 1}), json!([]), json!({"access_token": ""})] {
+        for body in
+            [json!({"expires_in": 1}), json!({"access_token": 1}), json!([]), json!({"access_token": ""})]
+        {
             let answer = TokenAnswer { status: 200, body, date: None };
             assert!(answer.token("a test", &ServerClock::default()).is_err());
         }

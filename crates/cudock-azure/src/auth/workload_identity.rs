@@ -34,8 +34,7 @@ impl TokenIssuer {
     ) -> Result<AccessToken, SignInError> {
         let assertion = match self {
             Self::File(path) => {
-                let unusable =
-                    |reason: String| SignInError::File { path: path.clone(), reason };
+                let unusable = |reason: String| SignInError::File { path: path.clone(), reason };
                 let text = files::read_optional(path, MAX_TOKEN)
                     .map_err(|error| unusable(error.to_string()))?
                     .ok_or_else(|| unusable("no such file".to_owned()))?;

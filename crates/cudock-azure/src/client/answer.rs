@@ -11,7 +11,7 @@ use serde_json::Value;
 const MAX_BODY: u64 = 128 << 20;
 
 /// The answer to a request that succeeded.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Answer {
     pub status: u16,
     /// JSON; a text if it is not JSON, such as the output of a task; null if there is none.
@@ -22,6 +22,15 @@ pub struct Answer {
     pub retry_after: Option<Duration>,
     /// By which Azure's support finds the request.
     pub request_id: Option<String>,
+}
+
+impl Answer {
+    /// What is known beside the body.
+    pub(super) fn without_body(&self) -> Self {
+        let Self { status, date, retry_after, request_id, .. } = self;
+        let (request_id, body) = (request_id.clone(), Value::Null);
+        Self { status: *status, body, date: *date, retry_after: *retry_after, request_id }
+    }
 }
 
 /// Without the body, which may hold keys.

@@ -11,6 +11,9 @@ use crate::call::{Call, Plane};
 use crate::error::{AzureError, Cause, ServiceError};
 use crate::guid;
 
+/// Shorter parts of a URL are not secret.
+const MIN_SIGNATURE: usize = 20;
+
 /// A request as it is sent.
 #[derive(Clone)]
 pub(super) struct Outgoing {
@@ -54,7 +57,7 @@ impl Outgoing {
             method: Method::GET,
             url: url.to_owned(),
             body: None,
-            secrets: Vec::new(),
+            secrets: signatures(url),
             is_repeatable: true,
             ..self.clone()
         }
@@ -80,6 +83,13 @@ impl Outgoing {
     pub(super) fn canceled(&self) -> AzureError {
         AzureError::Canceled { action: self.action.clone() }
     }
+}
+
+/// The parts of a URL's query that may be signatures.
+fn signatures(url: &str) -> Vec<Secret> {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let values = query.split('&').filter_map(|field| Some(field.split_once('=')?.1));
+    values.filter(|value| value.len() >= MIN_SIGNATURE).map(Secret::new).collect()
 }
 
 /// The provider of a subscription, or the account of a data plane: their limits are separate.
@@ -188,6 +198,7 @@ impl AzureClient {
         let secrets = outgoing.secrets.iter().chain([token]);
         let error = ServiceError {
             request_id: answer.request_id,
+            date: answer.date,
             retry_after: operation.retry_after,
             ..ServiceError::new(&outgoing.action, answer.status, &answer.body, secrets)
         };
@@ -217,7 +228,10 @@ mod tests {
     #[test]
     fn limits_are_those_of_a_provider_in_a_subscription() {
         for (path, key) in [
-            ("/subscriptions/S/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/v", "s/microsoft.compute"),
+            (
+                "/subscriptions/S/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/v",
+                "s/microsoft.compute",
+            ),
             ("/subscriptions/S/resourceGroups/g", "s/"),
             ("/providers/Microsoft.ResourceGraph/resources", "/microsoft.resourcegraph"),
         ] {

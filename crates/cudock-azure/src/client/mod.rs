@@ -137,8 +137,14 @@ impl AzureClient {
 
     /// The subscription that is set, or az's default, or the only one.
     pub fn subscription(&self) -> Result<String, AzureError> {
-        if let Some(subscription) = self.state.sign_in.subscription()? {
-            return Ok(subscription);
+        let sign_in = &self.state.sign_in;
+        if let Some(subscription) = sign_in.configured_subscription() {
+            return Ok(subscription.to_owned());
+        }
+        // Which way to sign in works is known with the first token.
+        self.token(&Plane::ResourceManager)?;
+        if let Some(subscription) = sign_in.cli_subscription() {
+            return Ok(subscription?);
         }
         let path = "/subscriptions?api-version=2022-12-01".to_owned();
         let call = Call { method: Method::GET, plane: Plane::ResourceManager, path, body: None };

@@ -12,6 +12,9 @@ use super::{AzureClient, StepObserver};
 use crate::deployment::{Step, Wait};
 use crate::error::{AzureError, ServiceError};
 
+/// No step takes longer.
+const MAX_TIMEOUT: Duration = Duration::from_secs(60 * 24 * 3600);
+
 /// The answer to a repeated request whose first answer was lost, or which an earlier process sent.
 enum Settled {
     /// What the step is for is there already.
@@ -33,24 +36,18 @@ impl AzureClient {
     pub fn run_observed(&self, step: &Step, observer: &dyn StepObserver) -> Result<Answer, AzureError> {
         let run = StepRun::new(self, step, observer)?;
         loop {
-            let received = match self.deliver(&run.outgoing, run.deadline, observer) {
-                Ok(received) => received,
+            let answer = match self.deliver(&run.outgoing, run.deadline, observer) {
+                Ok(received) if step.wait == Wait::Response => return Ok(received.answer),
+                Ok(received) => run.wait(received)?,
                 Err(error) => match settled(&step.call.method, &error) {
-                    Some(Settled::Done) => return Ok(without_body(&error)),
-                    Some(Settled::Running) if step.wait == Wait::Response => return Ok(without_body(&error)),
-                    Some(Settled::Running) => return run.resume(run.of_resource()),
+                    Some(Settled::Done) => return Ok(answer_of(&error)),
+                    Some(Settled::Running) if step.wait == Wait::Response => return Ok(answer_of(&error)),
+                    Some(Settled::Running) => run.resume(run.of_resource())?,
                     None => return Err(error),
                 },
             };
-            match step.wait {
-                Wait::Response => return Ok(received.answer),
-                Wait::Operation => return run.wait(received),
-                Wait::Gone => {}
-            }
-            let delay = received.operation.retry_after;
-            run.wait(received)?;
-            if !run.sleep(delay.unwrap_or_default())? {
-                return Err(run.timed_out());
+            if step.wait == Wait::Operation {
+                return Ok(answer);
             }
             // What still exists and is not being deleted has to be deleted again: a resource group can survive half
             // emptied.
@@ -58,9 +55,7 @@ impl AzureClient {
             if answer.body.is_null() {
                 return Ok(answer);
             }
-            if !run.sleep(self.state.settings.poll_interval)? {
-                return Err(run.timed_out());
-            }
+            run.sleep(self.state.settings.poll_interval)?;
         }
     }
 
@@ -72,11 +67,13 @@ impl AzureClient {
         observer: &dyn StepObserver,
     ) -> Result<Answer, AzureError> {
         let run = StepRun::new(self, step, observer)?;
-        if operation.resource() != run.outgoing.url {
-            // Stored for another cloud or step; the request itself can always be repeated.
-            return self.run_observed(step, observer);
+        let is_own = operation.resource() == run.outgoing.url;
+        match step.wait {
+            Wait::Operation if is_own => run.resume(operation),
+            // A deletion is repeated, and so is what was stored for another cloud.
+            _ if step.call.is_repeatable() => self.run_observed(step, observer),
+            _ => Err(AzureError::InvalidCall { action: run.outgoing.action }),
         }
-        run.resume(operation)
     }
 }
 
@@ -84,7 +81,9 @@ impl AzureClient {
 fn settled(method: &Method, error: &AzureError) -> Option<Settled> {
     match *method {
         Method::DELETE if error.is_not_found() => Some(Settled::Done),
-        Method::DELETE if error.has_code(&["PoolBeingDeleted", "JobBeingDeleted", "ResourceGroupBeingDeleted"]) => {
+        Method::DELETE
+            if error.has_code(&["PoolBeingDeleted", "JobBeingDeleted", "ResourceGroupBeingDeleted"]) =>
+        {
             Some(Settled::Running)
         }
         Method::PUT if error.has_code(&["DeploymentActive"]) => Some(Settled::Running),
@@ -93,10 +92,13 @@ fn settled(method: &Method, error: &AzureError) -> Option<Settled> {
     }
 }
 
-fn without_body(error: &AzureError) -> Answer {
-    let (status, request_id) =
-        error.service().map_or((0, None), |error| (error.status, error.request_id.clone()));
-    Answer { status, body: Value::Null, date: None, retry_after: None, request_id }
+fn answer_of(error: &AzureError) -> Answer {
+    match error.service() {
+        Some(ServiceError { status, date, request_id, .. }) => {
+            Answer { status: *status, date: *date, request_id: request_id.clone(), ..Answer::default() }
+        }
+        None => Answer::default(),
+    }
 }
 
 struct StepRun<'a> {
@@ -109,8 +111,9 @@ struct StepRun<'a> {
 
 impl<'a> StepRun<'a> {
     fn new(client: &'a AzureClient, step: &Step, observer: &'a dyn StepObserver) -> Result<Self, AzureError> {
-        let deadline = Instant::now() + step.timeout;
-        Ok(Self { client, observer, outgoing: Outgoing::new(client, &step.call)?, timeout: step.timeout, deadline })
+        let timeout = step.timeout.min(MAX_TIMEOUT);
+        let (outgoing, deadline) = (Outgoing::new(client, &step.call)?, Instant::now() + timeout);
+        Ok(Self { client, observer, outgoing, timeout, deadline })
     }
 
     fn of_resource(&self) -> Operation {
@@ -121,24 +124,21 @@ impl<'a> StepRun<'a> {
         AzureError::TimedOut { action: self.outgoing.action.clone(), after: self.timeout }
     }
 
-    /// False if the deadline comes first.
-    fn sleep(&self, time: Duration) -> Result<bool, AzureError> {
+    fn sleep(&self, time: Duration) -> Result<(), AzureError> {
         if Instant::now() + time > self.deadline {
-            return Ok(false);
+            return Err(self.timed_out());
         }
-        let is_over = sleep_unless(&self.client.canceled, time);
-        if is_over { Ok(true) } else { Err(self.outgoing.canceled()) }
+        if sleep_unless(&self.client.canceled, time) { Ok(()) } else { Err(self.outgoing.canceled()) }
     }
 
     fn wait(&self, received: Received) -> Result<Answer, AzureError> {
-        let first = Answer { body: Value::Null, ..received.answer.clone() };
+        let first = received.answer.without_body();
         let operation = received.into_operation();
         self.poll(first, |polling| polling.wait(&self.outgoing.method, &self.outgoing.url, operation))
     }
 
     fn resume(&self, operation: Operation) -> Result<Answer, AzureError> {
-        let unknown = Answer { status: 0, body: Value::Null, date: None, retry_after: None, request_id: None };
-        self.poll(unknown, |polling| polling.resume(operation))
+        self.poll(Answer::default(), |polling| polling.resume(operation))
     }
 
     /// Polls as `how` says. The answer has the result as its body; the rest is that of the last answer.
@@ -149,8 +149,12 @@ impl<'a> StepRun<'a> {
     ) -> Result<Answer, AzureError> {
         let last = RefCell::new(first);
         let get = |url: &str| -> Result<OperationResponse, AzureError> {
-            let received = self.client.deliver(&self.outgoing.get(url), self.deadline, self.observer)?;
-            *last.borrow_mut() = Answer { body: Value::Null, ..received.answer.clone() };
+            let received = self.client.deliver(&self.outgoing.get(url), self.deadline, self.observer);
+            *last.borrow_mut() = match &received {
+                Ok(received) => received.answer.without_body(),
+                Err(error) => answer_of(error),
+            };
+            let received = received?;
             let operation = received.into_operation();
             if let Some(state) = operation.body.as_ref().and_then(state) {
                 self.observer.state(state);

@@ -44,10 +44,11 @@ fn collect(value: &Value, depth: usize, nodes: &mut Vec<ErrorNode>) {
         Value::Object(object) => object,
         _ => return,
     };
-    let field = |name: &str| object.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value);
-    // Batch has its message in two languages.
+    let field =
+        |name: &str| object.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value);
     let message = field("message").and_then(|message| match message {
-        Value::Object(_) => message.get("value")?.as_str(),
+        // Batch: the identifiers of the request follow in further lines.
+        Value::Object(_) => message.get("value")?.as_str()?.lines().next(),
         message => message.as_str(),
     });
     let code = field("code").and_then(|code| match code {
@@ -55,12 +56,13 @@ fn collect(value: &Value, depth: usize, nodes: &mut Vec<ErrorNode>) {
         Value::Number(code) => Some(code.to_string()),
         _ => None,
     });
+    let code = code.filter(|code| !code.is_empty());
     let message_is_json = message.is_some_and(is_json);
     let shown = message.filter(|text| !text.is_empty() && !message_is_json);
     if code.is_some() || shown.is_some() {
         let values = field("values").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let message = shown.map(|text| with_values(text, values));
-        nodes.push(ErrorNode { code: code.filter(|code| !code.is_empty()), message, depth });
+        nodes.push(ErrorNode { code, message, depth });
     }
     if let Some(text) = message.filter(|_| message_is_json) {
         collect_text(text, depth + 1, nodes);
@@ -99,8 +101,6 @@ fn with_values(message: &str, values: &[Value]) -> String {
         Some(format!("{}: {}", text("key")?, text("value").filter(|value| !is_json(value))?))
     });
     let pairs: Vec<String> = pairs.collect();
-    // The identifiers of the request follow in further lines.
-    let message = if values.is_empty() { message } else { message.lines().next().unwrap_or_default() };
     if pairs.is_empty() { message.to_owned() } else { format!("{message} ({})", pairs.join(", ")) }
 }
 
@@ -153,7 +153,10 @@ mod tests {
         for (body, expected) in [
             (json!({"error": {"code": "A", "message": "m"}}), some("A", "m")),
             // Compute's 429.
-            (json!({"code": "OperationNotAllowed", "message": "m", "details": []}), some("OperationNotAllowed", "m")),
+            (
+                json!({"code": "OperationNotAllowed", "message": "m", "details": []}),
+                some("OperationNotAllowed", "m"),
+            ),
             (json!({"status": "Failed", "error": {"code": "A", "message": "m"}}), some("A", "m")),
             (
                 json!({"code": "InvalidPropertyValue", "message": {"lang": "en", "value": "m\nRequestId:1"},
@@ -179,7 +182,10 @@ mod tests {
                     "value": "{\"error\":{\"code\":\"SkuNotAvailable\",\"message\":\"inner\"}}"}]}),
                 some("SkuNotAvailable", "inner"),
             ),
-            (json!({"properties": {"statusMessage": {"error": {"code": "A", "message": "m"}}}}), some("A", "m")),
+            (
+                json!({"properties": {"statusMessage": {"error": {"code": "A", "message": "m"}}}}),
+                some("A", "m"),
+            ),
             (json!({"error": {"code": "", "message": ""}}), (None, None)),
             (json!(["x", 1, null]), (None, None)),
             (json!("<html>"), (None, None)),
@@ -195,7 +201,9 @@ mod tests {
             Current Usage: 9, Additional Required: 2, (Minimum) New Limit Required: 11.";
         let shortage = QuotaShortage { region: "westus".to_owned(), limit: 10, used: 9, required: 2 };
         assert_eq!(QuotaShortage::parse(message), Some(shortage));
-        for message in ["", "Location: , Current Limit: 1", "Location: x, Current Limit: many", "Location: a/b"] {
+        for message in
+            ["", "Location: , Current Limit: 1", "Location: x, Current Limit: many", "Location: a/b"]
+        {
             assert_eq!(QuotaShortage::parse(message), None, "{message}");
         }
     }
@@ -212,7 +220,8 @@ mod tests {
     }
 
     fn any_json() -> impl Strategy<Value = Value> {
-        let names = prop_oneof!["code|message|error|details|innererror|values|value|key|properties", ".{0,6}"];
+        let names =
+            prop_oneof!["code|message|error|details|innererror|values|value|key|properties", ".{0,6}"];
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),

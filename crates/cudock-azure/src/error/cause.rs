@@ -134,14 +134,18 @@ impl Cause {
             }
             Self::SpotQuota => "choose another region, or capacity that is not Spot",
             Self::ServiceQuota => "delete what is not needed, choose another region, or request more quota",
-            Self::SizeRestricted => "choose another size or region; for Spot it means that there is no capacity",
+            Self::SizeRestricted => {
+                "choose another size or region; for Spot it means that there is no capacity"
+            }
             Self::Capacity => "choose another region, zone or size, or try again later",
             Self::Overconstrained => "drop the zone, or choose another size",
             Self::Throttled => "try again later; other programs of this subscription count, too",
             Self::Busy => "another operation is running: try again in a minute",
             Self::NotRegistered => "register the provider: `az provider register --wait --namespace NAME`",
             Self::Unauthorized => "sign in again: `az login`, in the tenant of the subscription",
-            Self::Forbidden => "ask an owner for this role; a role that was just assigned needs up to 10 minutes",
+            Self::Forbidden => {
+                "ask an owner for this role; a role that was just assigned needs up to 10 minutes"
+            }
             Self::Policy => "a policy of the subscription forbids this: ask its administrator",
             Self::Locked => "remove the lock (`az lock list`), then re-run the same command",
             Self::SubscriptionUnusable => "check the subscription: `az account list --all -o table`",
@@ -171,7 +175,11 @@ mod tests {
             ("OverconstrainedAllocationRequest", "", Cause::Overconstrained),
             ("ContainerGroupTransitioning", "", Cause::Busy),
             ("scopelocked", "", Cause::Locked),
-            ("ServiceUnavailable", "The requested resource is not available in the location", Cause::Capacity),
+            (
+                "ServiceUnavailable",
+                "The requested resource is not available in the location",
+                Cause::Capacity,
+            ),
             ("ServiceUnavailable", "try again", Cause::Other),
             ("NewCode", "", Cause::Other),
         ] {

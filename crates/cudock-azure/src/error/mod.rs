@@ -6,7 +6,7 @@ mod cause;
 use std::fmt;
 use std::time::Duration;
 
-use cudock_base::{ErrorKind, Report, Secret, text};
+use cudock_base::{ErrorKind, Report, Secret, Timestamp, text};
 use cudock_http::{CertificateError, HttpError, HttpErrorKind};
 use serde_json::Value;
 
@@ -72,6 +72,8 @@ pub struct ServiceError {
     pub message: Option<String>,
     /// For Azure's support.
     pub request_id: Option<String>,
+    /// When it was sent, by the service's clock.
+    pub date: Option<Timestamp>,
     pub retry_after: Option<Duration>,
     pub cause: Cause,
     pub quota: Option<QuotaShortage>,
@@ -102,6 +104,7 @@ impl ServiceError {
             quota: message.as_deref().filter(|_| known.is_placement()).and_then(QuotaShortage::parse),
             message: message.map(|message| text::truncate(message.trim(), MAX_MESSAGE)),
             request_id: None,
+            date: None,
             retry_after: None,
             cause: known,
         }
@@ -207,7 +210,10 @@ impl Report for AzureError {
                 let choice = names.iter().take(5).map(|name| format!("export AZURE_SUBSCRIPTION_ID={name}"));
                 choice.chain(names.is_empty().then(|| "run `az login`".to_owned())).collect()
             }
-            Self::TimedOut { .. } | Self::Canceled { .. } | Self::InvalidCall { .. } | Self::Paging { .. } => Vec::new(),
+            Self::TimedOut { .. }
+            | Self::Canceled { .. }
+            | Self::InvalidCall { .. }
+            | Self::Paging { .. } => Vec::new(),
         }
     }
 }
@@ -280,7 +286,8 @@ mod tests {
 
     #[test]
     fn a_429_is_throttling_and_a_quota_tells_its_numbers() {
-        let busy = json!({"code": "OperationNotAllowed", "message": "exceeding approved LowPriorityCores quota"});
+        let busy =
+            json!({"code": "OperationNotAllowed", "message": "exceeding approved LowPriorityCores quota"});
         assert_eq!(service(429, &busy).cause(), Cause::Throttled);
         let message = "exceeding approved Total Regional Cores quota. Location: westus, Current Limit: 10, \
             Current Usage: 10, Additional Required: 2";

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cudock_http::{
-    Client, HttpError, HttpErrorKind, Method, NoProgress, Operation, OperationError, OperationResponse, Polling,
-    Request, Response,
+    Client, HttpError, HttpErrorKind, Method, NoProgress, Operation, OperationError, OperationResponse,
+    Polling, Request, Response,
 };
 use serde_json::{Value, json};
 
@@ -144,7 +144,7 @@ fn a_resource_without_an_operation_is_polled_by_its_own_state() {
 fn an_operation_that_never_ends_times_out() {
     let server = Server::start(|request| match request.method.as_str() {
         "PUT" => Reply::new(202, "").with("Azure-AsyncOperation", "/operations/1"),
-        _ => reply(200, &json!({"status": "InProgress"})).with("Retry-After", "3600"),
+        _ => reply(200, &json!({"status": "InProgress"})).with("Retry-After", u64::MAX.to_string()),
     });
     assert_eq!(
         run(&client(), &server, Method::PUT).unwrap_err(),
@@ -197,9 +197,8 @@ fn a_stored_operation_is_resumed_by_another_process() {
         operation: Some(url(&server, "/operations/1?s=signature")),
         location: None,
     };
-    let (outcome, operation) = polling(&client, Duration::from_secs(20), |polling| {
-        polling.wait(&Method::PUT, &resource, begun)
-    });
+    let (outcome, operation) =
+        polling(&client, Duration::from_secs(20), |polling| polling.wait(&Method::PUT, &resource, begun));
     assert!(matches!(outcome, Err(OperationError::TimedOut(_))));
     let operation = operation.unwrap();
     assert!(!format!("{operation:?}").contains("signature"));
@@ -223,6 +222,25 @@ fn a_forgotten_operation_is_known_by_its_resource() {
     assert_eq!(run(&client(), &server, Method::DELETE).unwrap(), Some(resource), "it was not deleted");
     let error = run(&client(), &server, Method::POST).unwrap_err();
     assert!(matches!(error, OperationError::Request(error) if error.kind == HttpErrorKind::Status(404)));
+}
+
+#[test]
+fn a_failed_resource_can_be_deleted() {
+    let server = Server::start(|_| reply(200, &json!({"properties": {"provisioningState": "Failed"}})));
+    assert!(run(&client(), &server, Method::DELETE).is_ok());
+    assert!(matches!(run(&client(), &server, Method::PUT), Err(OperationError::Failed { .. })));
+}
+
+#[test]
+fn an_action_without_a_result_succeeds() {
+    let server = Server::start(|request| match request.path.as_str() {
+        "/resource" => {
+            Reply::new(202, "").with("Azure-AsyncOperation", "/operations/1").with("Location", "/none")
+        }
+        "/operations/1" => reply(200, &json!({"status": "Succeeded"})),
+        _ => Reply::new(404, ""),
+    });
+    assert_eq!(run(&client(), &server, Method::POST).unwrap(), None);
 }
 
 #[test]
