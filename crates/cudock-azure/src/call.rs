@@ -101,11 +101,6 @@ impl Body {
         self
     }
 
-    /// What must not appear in messages.
-    pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
-        self.secrets.iter().map(|(_, secret)| secret)
-    }
-
     /// The body without its secrets.
     pub fn redacted(&self) -> &Value {
         &self.value
