@@ -69,7 +69,13 @@ impl Deployer<'_> {
         }
         let mut written = begun.and(entered).and(observed);
         for (position, step) in cleanup.iter().enumerate() {
-            written = written.and(self.journal.intend(run_id, StepRole::Cleanup, position, step, self.deleter.now()));
+            written = written.and(self.journal.intend(
+                run_id,
+                StepRole::Cleanup,
+                position,
+                step,
+                self.deleter.now(),
+            ));
             let deleted = self.send_deletion(step);
             let failure = deleted.as_ref().err().map(ToString::to_string);
             let now = self.deleter.now();
@@ -82,7 +88,10 @@ impl Deployer<'_> {
             ));
             // What follows includes the part that makes the cloud delete the rest by itself, so an error ends it.
             deleted.map_err(|error| {
-                DeployError::cloud(format!("cannot delete `{}` of deployment `{}`", step.id, record.name), error)
+                DeployError::cloud(
+                    format!("cannot delete `{}` of deployment `{}`", step.id, record.name),
+                    error,
+                )
             })?;
         }
         written?;
@@ -113,8 +122,7 @@ impl Deployer<'_> {
         match self.deleter.send(cancel) {
             Ok(_) => {}
             // There is none, or it has ended.
-            Err(error)
-                if matches!(error.reason, ApiErrorReason::NotFound | ApiErrorReason::Refused) => {}
+            Err(error) if matches!(error.reason, ApiErrorReason::NotFound | ApiErrorReason::Refused) => {}
             Err(error) => return Err(cannot(error)),
         }
         let get = Call { method: Method::GET, body: None, ..template.clone() };

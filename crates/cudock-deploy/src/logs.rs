@@ -8,7 +8,7 @@ use cudock_base::Secret;
 use serde_json::Value;
 
 use crate::clock::{Clock, pause};
-use crate::cloud::{CloudApi, ApiError};
+use crate::cloud::{ApiError, CloudApi};
 use crate::error::DeployError;
 use crate::journal::DeploymentRecord;
 use crate::observe::{answer, status};
@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn streams_are_lines_of_json() {
-        let stream = "{\"TimeStamp\":\"2026-11-17T00:00:00Z\",\"Log\":\"F loading\"}\nnot JSON\n{\"Other\":1}\n";
+        let stream =
+            "{\"TimeStamp\":\"2026-11-17T00:00:00Z\",\"Log\":\"F loading\"}\nnot JSON\n{\"Other\":1}\n";
         assert_eq!(stream_text(stream), "F loading\nnot JSON\n{\"Other\":1}\n");
     }
 }

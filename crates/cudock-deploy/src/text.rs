@@ -169,7 +169,8 @@ pub fn cost(report: &CostReport) -> (Vec<String>, TextTable) {
         ("USD", Align::Right),
     ]);
     for workload in &report.workloads {
-        let time = |seconds: u64| if seconds == 0 { String::new() } else { duration(Duration::from_secs(seconds)) };
+        let time =
+            |seconds: u64| if seconds == 0 { String::new() } else { duration(Duration::from_secs(seconds)) };
         table.row(vec![
             workload.name.clone(),
             workload.deployments.to_string(),
@@ -182,7 +183,9 @@ pub fn cost(report: &CostReport) -> (Vec<String>, TextTable) {
 }
 
 fn deployment_line(deployment: &DeploymentCost) -> String {
-    let rest = deployment.until_expiry.map_or_else(String::new, |total| format!(", {} until it expires", dollars(total)));
+    let rest = deployment
+        .until_expiry
+        .map_or_else(String::new, |total| format!(", {} until it expires", dollars(total)));
     format!(
         "{}: {}, billed for {}, {}{rest}",
         deployment.name,

@@ -26,8 +26,8 @@ use cudock_runtime::group::GroupDir;
 use cudock_runtime::{cgroup_warmup, rootless};
 
 pub(crate) use self::args::{
-    ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs,
-    PruneArgs, PsArgs, RmArgs, RunArgs, StopArgs, WaitArgs,
+    ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, PruneArgs, PsArgs,
+    RmArgs, RunArgs, StopArgs, WaitArgs,
 };
 pub(crate) use self::hidden::{EnterCli, JoinArgs, MonitorArgs, MonitorCli, enter, forward, join, monitor};
 pub(crate) use self::home::home;
