@@ -35,16 +35,11 @@ impl Deployer<'_> {
         self.known(&record.run_id)
     }
 
-    /// `cudock down --all`: deletes every deployment, and returns those it deleted with the errors of the others.
-    pub fn down_all(&self) -> Result<Vec<(DeploymentRecord, Result<(), DeployError>)>, DeployError> {
+    /// `cudock down --all`: deletes every deployment, and returns the names of those it deleted and the errors of the
+    /// others.
+    pub fn down_all(&self) -> Result<Vec<Result<String, DeployError>>, DeployError> {
         let records = self.journal.existing()?;
-        Ok(records
-            .into_iter()
-            .map(|record| {
-                let deleted = self.down(&record.run_id).map(|_| ());
-                (record, deleted)
-            })
-            .collect())
+        Ok(records.into_iter().map(|record| self.down(&record.run_id).map(|record| record.name)).collect())
     }
 
     /// Deletes everything of a deployment, in whatever state it is. The journal keeps it until that is confirmed, so that

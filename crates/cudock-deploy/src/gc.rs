@@ -80,7 +80,7 @@ impl Deployer<'_> {
             let Some(reason) = leftover_reason(&record, self.cloud.now()) else { continue };
             let Some(_lock) = self.journal.lock(&record.run_id)? else { continue };
             let deleted = if scope.is_dry_run { None } else { Some(self.delete(&record)) };
-            found.push(Leftover::new(&record.run_id, Some(record.name), reason, true, deleted));
+            found.push(Leftover::new(&record.run_id, Some(record.name), reason, true, deleted.as_ref()));
         }
         for (run_id, lost) in self.lost_runs(scope)? {
             // The journal has every run before its group exists, so what it does not have now is really lost.
@@ -90,7 +90,7 @@ impl Deployer<'_> {
             }
             let deleted =
                 if scope.is_dry_run { None } else { Some(self.delete_lost(scope.subscription, &run_id)) };
-            found.push(Leftover::new(&run_id, lost.name, lost.reason, false, deleted));
+            found.push(Leftover::new(&run_id, lost.name, lost.reason, false, deleted.as_ref()));
         }
         Ok(GcReport { found, dry_run: scope.is_dry_run })
     }
@@ -154,9 +154,9 @@ impl Leftover {
         name: Option<String>,
         reason: impl Into<String>,
         in_journal: bool,
-        deleted: Option<Result<(), DeployError>>,
+        deleted: Option<&Result<(), DeployError>>,
     ) -> Self {
-        let error = match &deleted {
+        let error = match deleted {
             Some(Err(error)) => Some(cudock_base::text::error_chain(error)),
             _ => None,
         };

@@ -35,7 +35,7 @@ pub(crate) fn read_logs(cloud: &dyn CloudApi, identity: &DeploymentIdentity) -> 
         match part {
             LogPart::Text(text) => logs.push_str(&text),
             LogPart::File { name, address } => {
-                logs.push_str(&format!("==> {name} <==\n{}", cloud.download(&address, None)?));
+                logs.extend(["==> ", name.as_str(), " <==\n", cloud.download(&address, None)?.as_str()]);
             }
             LogPart::Stream { address, token } => {
                 let stream = cloud.download(&Secret::new(address), Some(&token))?;

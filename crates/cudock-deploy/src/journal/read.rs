@@ -111,7 +111,7 @@ impl Journal {
             JournalError::Database {
                 path,
                 source: source @ rusqlite::Error::FromSqlConversionFailure(..),
-            } => JournalError::damaged(&path, source),
+            } => JournalError::damaged(&path, &source),
             other => other,
         })
     }

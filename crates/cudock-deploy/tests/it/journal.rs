@@ -37,7 +37,7 @@ fn of_two_commands_with_the_same_name_one_succeeds() {
     assert!(
         results
             .iter()
-            .flat_map(|result| result.as_ref().err())
+            .filter_map(|result| result.as_ref().err())
             .all(|error| matches!(error, JournalError::NameTaken { .. }))
     );
 }

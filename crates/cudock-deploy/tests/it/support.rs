@@ -35,6 +35,9 @@ pub(crate) enum Fault {
     Interrupted,
 }
 
+/// Looks at a step before it is carried out.
+type StepCheck = Box<dyn Fn(&Step) + Send>;
+
 /// What the job does.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Script {
@@ -55,7 +58,7 @@ pub(crate) struct ScriptedCloud {
     changes: AtomicU64,
     pub(crate) interrupted: AtomicBool,
     /// Called with each request that changes something, before it is carried out.
-    pub(crate) before: Mutex<Option<Box<dyn Fn(&Step) + Send>>>,
+    pub(crate) before: Mutex<Option<StepCheck>>,
     events: Mutex<Vec<Value>>,
     tags: Mutex<BTreeMap<String, Value>>,
     /// When machines are taken away, in seconds after their creation, by run.
@@ -121,7 +124,7 @@ impl ScriptedCloud {
         self.seconds.load(Ordering::SeqCst)
     }
 
-    fn stamp(&self, seconds: u64) -> String {
+    fn stamp(seconds: u64) -> String {
         beginning().plus(Duration::from_secs(seconds)).to_string()
     }
 
@@ -130,7 +133,7 @@ impl ScriptedCloud {
     }
 
     fn event_at(&self, operation: &str, id: &str, seconds: u64) {
-        let time = self.stamp(seconds);
+        let time = Self::stamp(seconds);
         self.events.lock().unwrap().push(json!({
             "operationName": {"value": operation}, "status": {"value": "Accepted"},
             "eventTimestamp": time, "resourceId": id,
@@ -189,11 +192,11 @@ impl ScriptedCloud {
         let (state, events) = if now < started {
             (json!({"state": "Waiting"}), json!([{"name": "Pulling"}]))
         } else if now < ended {
-            (json!({"state": "Running", "startTime": self.stamp(started)}), json!([{"name": "Pulled"}]))
+            (json!({"state": "Running", "startTime": Self::stamp(started)}), json!([{"name": "Pulled"}]))
         } else {
             let state = json!({
                 "state": "Terminated", "exitCode": script.exit_code,
-                "startTime": self.stamp(started), "finishTime": self.stamp(ended),
+                "startTime": Self::stamp(started), "finishTime": Self::stamp(ended),
             });
             (state, json!([]))
         };
@@ -211,7 +214,7 @@ impl ScriptedCloud {
         let is_there = eviction.is_none_or(|end| self.time() < end);
         is_there.then(|| {
             json!({"properties": {
-                "provisioningState": "Succeeded", "timeCreated": self.stamp(created),
+                "provisioningState": "Succeeded", "timeCreated": Self::stamp(created),
                 "instanceView": {"statuses": [{"code": "PowerState/running"}]},
             }})
         })

@@ -112,7 +112,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
 pub(crate) fn ps(args: &PsArgs, format: Format) -> Result<Outcome, Failure> {
     let containers = plain_engine(&args.engine)?.list(args.all)?;
     if args.quiet && format == Format::Text {
-        containers.iter().for_each(|container| line(&container.id));
+        for container in &containers {
+            line(&container.id);
+        }
         return Ok(Outcome::Yes);
     }
     let deployments = deploy::deployments(args.all, args.offline)?;

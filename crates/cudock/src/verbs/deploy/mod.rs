@@ -172,7 +172,7 @@ pub(super) fn logs(record: &DeploymentRecord, args: &LogsArgs) -> Result<Outcome
     let session = session()?;
     let follow = args.follow.then_some(&*session.interrupted);
     cudock_deploy::print_logs(&session.interruptible, &session.clock, record, follow, &|text| {
-        line(text.trim_end())
+        line(text.trim_end());
     })?;
     Ok(Outcome::Yes)
 }
@@ -190,9 +190,9 @@ pub(super) fn down(name: &str) -> Result<Outcome, Failure> {
 pub(super) fn down_all() -> Result<Outcome, Failure> {
     let session = session()?;
     let mut failures = Vec::new();
-    for (record, deleted) in session.deployer(&show).down_all()? {
+    for deleted in session.deployer(&show).down_all()? {
         match deleted {
-            Ok(()) => line(record.name),
+            Ok(name) => line(name),
             Err(error) => failures.push(Failure::from(error)),
         }
     }
