@@ -15,9 +15,10 @@ use crate::route::fields;
 use crate::target::{Target, is_within};
 use crate::time::{Seconds, duration, utc};
 
-/// From the creation of a pool to the allocation of its nodes, and from there until they can work.
-const ALLOCATION_SECONDS: Seconds = 60;
-const NODE_START_SECONDS: Seconds = 90;
+/// From the allocation of a node until it can work.
+const NODE_START_SECONDS: Seconds = 120;
+/// Until a pool gets a node back that was preempted.
+const REFILL_SECONDS: Seconds = 60;
 const FOR_EVER: &str = "P10675199DT2H48M5.4775807S";
 
 #[derive(Debug, Clone)]
@@ -67,6 +68,8 @@ struct Task {
     failure: Option<&'static str>,
     retries: u64,
     requeues: u64,
+    /// Whether it is done, and ends when the client looks next.
+    is_due: bool,
     /// Counts the starts, so that the end of an earlier one is not taken for that of a later one.
     starts: u64,
 }
@@ -238,8 +241,13 @@ impl Cloud {
             is_resizing: true,
         };
         self.batch.pools.insert(id.to_owned(), pool);
+        self.allocate_nodes(id, serial);
         let id = id.to_owned();
-        self.after(ALLOCATION_SECONDS, move |cloud| cloud.allocate_nodes(&id, serial));
+        self.after(NODE_START_SECONDS, move |cloud| {
+            if let Some(pool) = cloud.active_pool(&id, serial) {
+                pool.is_resizing = false;
+            }
+        });
         serial
     }
 
@@ -252,7 +260,6 @@ impl Cloud {
         let now = self.now;
         let limits = [self.settings.quota_of("cores"), self.settings.quota_of("lowPriorityCores")];
         let Some(pool) = self.active_pool(id, serial) else { return };
-        pool.is_resizing = false;
         let (cores, _) = catalog::size(pool.body["vmSize"].as_str().unwrap_or_default()).unwrap_or_default();
         for (name, is_dedicated, limit, code) in [
             ("targetDedicatedNodes", true, limits[0], "AccountCoreQuotaReached"),
@@ -266,7 +273,7 @@ impl Cloud {
             for number in 0..wanted {
                 let suffix = if is_dedicated { "d" } else { "p" };
                 let id = format!("tvmps_{serial:08x}{number:04x}_{suffix}");
-                pool.nodes.push(Node { id, state: "starting", allocated: now, is_dedicated });
+                pool.nodes.push(Node { id, state: "creating", allocated: now, is_dedicated });
             }
         }
         let account = pool.account.clone();
@@ -285,7 +292,7 @@ impl Cloud {
         let (pool, node) = (pool.to_owned(), node.to_owned());
         self.after(NODE_START_SECONDS, move |cloud| {
             let Some(pool) = cloud.active_pool(&pool, serial) else { return };
-            for node in pool.nodes.iter_mut().filter(|other| other.id == node && other.state == "starting") {
+            for node in pool.nodes.iter_mut().filter(|other| other.id == node && other.state == "creating") {
                 node.state = "idle";
             }
         });
@@ -309,11 +316,11 @@ impl Cloud {
             }
         }
         let (id, node) = (id.to_owned(), node.to_owned());
-        self.after(ALLOCATION_SECONDS, move |cloud| {
+        self.after(REFILL_SECONDS, move |cloud| {
             let now = cloud.now;
             let Some(pool) = cloud.active_pool(&id, serial) else { return };
             for node in pool.nodes.iter_mut().filter(|other| other.id == node) {
-                (node.state, node.allocated) = ("starting", now);
+                (node.state, node.allocated) = ("creating", now);
             }
             cloud.charge(&node_key(&account, &id, &node));
             cloud.start_node(&id, serial, &node);
@@ -410,6 +417,9 @@ impl Cloud {
         body: &Value,
         condition: Option<&str>,
     ) -> Answer {
+        if method == "GET" && rest.is_empty() {
+            self.end_due_tasks(id);
+        }
         let Some(job) = self.batch.jobs.get_mut(id) else {
             return error(404, "JobNotFound", "The specified job does not exist.");
         };
@@ -509,6 +519,7 @@ impl Cloud {
             failure: None,
             retries: 0,
             requeues: 0,
+            is_due: false,
             starts: 0,
         };
         job.tasks.insert(id.clone(), task);
@@ -581,22 +592,32 @@ impl Cloud {
         let (job_id, task_id, starts) = (job_id.to_owned(), task_id.clone(), task.starts);
         let limit = task.body["constraints"]["maxWallClockTime"].as_str().and_then(duration).unwrap_or(Seconds::MAX);
         let seconds = self.settings.job_seconds.min(limit);
-        self.after(seconds, move |cloud| cloud.end_task(&job_id, &task_id, starts));
+        self.after(seconds, move |cloud| {
+            let found = cloud.batch.jobs.get_mut(&job_id).and_then(|job| job.tasks.get_mut(&task_id));
+            if let Some(task) = found.filter(|task| task.state == "running" && task.starts == starts) {
+                task.is_due = true;
+            }
+        });
         true
     }
 
-    fn end_task(&mut self, job: &str, task: &str, starts: u64) {
+    /// Ends the tasks of a job that are done, and the job with them.
+    fn end_due_tasks(&mut self, job: &str) {
         let (now, code) = (self.now, self.settings.job_exit_code);
-        let found = self.batch.jobs.get_mut(job).and_then(|job| job.tasks.get_mut(task));
-        let Some(task) = found.filter(|task| task.state == "running" && task.starts == starts) else { return };
-        let allowed = task.body["constraints"]["maxTaskRetryCount"].as_u64().unwrap_or(0);
-        if code != 0 && task.retries < allowed {
-            (task.state, task.node) = ("active", None);
-            task.retries += 1;
-            return;
+        for task in self.batch.jobs.get_mut(job).into_iter().flat_map(|job| job.tasks.values_mut()) {
+            if !std::mem::take(&mut task.is_due) || task.state != "running" {
+                continue;
+            }
+            let allowed = task.body["constraints"]["maxTaskRetryCount"].as_u64().unwrap_or(0);
+            if code != 0 && task.retries < allowed {
+                (task.state, task.node) = ("active", None);
+                task.retries += 1;
+            } else {
+                (task.state, task.ended) = ("completed", Some(now));
+                task.failure = (code != 0).then_some("FailureExitCode");
+            }
         }
-        (task.state, task.ended) = ("completed", Some(now));
-        task.failure = (code != 0).then_some("FailureExitCode");
+        self.step_batch();
     }
 
     fn metadata(&self, kind: &str) -> Value {

@@ -129,6 +129,31 @@ impl Cloud {
         self.step_batch();
     }
 
+    /// Marks the work of a resource as done after some time. It ends when the client next reads the resource, and not in
+    /// between: a client cannot know of an end between its last look and a deletion, so bills could not be compared.
+    pub(crate) fn work_for(&mut self, key: &str, seconds: Seconds) {
+        self.after_for(key, seconds, |cloud, key| cloud.update(key, |resource| resource.is_due = true));
+    }
+
+    /// Ends the work that is done, of a resource that is read and of those in it.
+    pub(crate) fn end_due_work(&mut self, scope: &str) {
+        let due = self.resources.values().filter(|resource| resource.is_due && resource.is_within(scope));
+        let keys: Vec<String> = due.map(|resource| resource.target.key.clone()).collect();
+        let has_succeeded = self.settings.job_exit_code == 0;
+        for key in keys {
+            self.update(&key, |resource| resource.is_due = false);
+            match self.resources[&key].target.kind.as_str() {
+                "microsoft.app/jobs/executions" => {
+                    self.end_execution(&key, if has_succeeded { "Succeeded" } else { "Failed" });
+                }
+                "microsoft.machinelearningservices/workspaces/jobs" => {
+                    self.end_ml_job(&key, if has_succeeded { "Completed" } else { "Failed" });
+                }
+                _ => self.end_containers(&key),
+            }
+        }
+    }
+
     pub(crate) fn find(&self, key: &str) -> Option<&Resource> {
         self.resources.get(key)
     }
@@ -170,6 +195,7 @@ impl Cloud {
                 ready_at: self.now,
                 started: None,
                 ended: None,
+                is_due: false,
                 is_deleting: false,
                 is_seeded: false,
             },

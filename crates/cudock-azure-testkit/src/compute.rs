@@ -97,11 +97,6 @@ impl Cloud {
         }
         let now = self.now;
         self.update(key, |machine| machine.started = Some(now));
-        let seconds = self.settings.job_seconds;
-        self.after_for(key, seconds, |cloud, key| {
-            let now = cloud.now;
-            cloud.update(key, |machine| machine.ended = Some(now));
-        });
         if let Some(seconds) = self.settings.evict_after.filter(|_| is_spot(&self.resources[key].body)) {
             self.after_for(key, seconds, Self::evict);
         }
@@ -237,7 +232,7 @@ impl Cloud {
         let done = operation.clone();
         self.after(18, move |cloud| cloud.end(&done, Progress::Succeeded));
         let (status, location) = (self.signed(&operation), self.signed(&operation));
-        let answer = Answer::empty(202).with("Location", location).with("Retry-After", "0");
+        let answer = Answer::empty(202).with("Location", location);
         if style == OperationStyle::Location { answer } else { answer.with("Azure-AsyncOperation", status) }
     }
 
@@ -246,10 +241,11 @@ impl Cloud {
         let script: Vec<&str> =
             body["script"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let output = crate::container_instances::OUTPUT;
-        let ended = machine.ended.filter(|_| script.iter().any(|line| line.contains("inspect")));
-        let text = match ended {
-            Some(_) => format!("exited {}\n{output}", self.settings.job_exit_code),
-            None => output.to_owned(),
+        let is_done = machine.started.is_some_and(|started| started + self.settings.job_seconds <= self.now);
+        let text = if is_done && script.iter().any(|line| line.contains("inspect")) {
+            format!("exited {}\n{output}", self.settings.job_exit_code)
+        } else {
+            output.to_owned()
         };
         json!({"value": [{
             "code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Provisioning succeeded",

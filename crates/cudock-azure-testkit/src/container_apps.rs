@@ -112,8 +112,8 @@ impl Cloud {
                 Answer::error(404, "InvalidAction", format!("no action {action} of a job"))
             }
             ("microsoft.app/jobs/executions", _, "replicas") => {
-                let execution = &self.resources[&target.key];
-                let replica = self.replica(&target.id, &target.name, execution.started.is_some());
+                let started = self.resources[&target.key].started.unwrap_or(self.now);
+                let replica = self.replica(&target.id, &target.name, started + PULL_SECONDS <= self.now);
                 Answer::list(vec![replica])
             }
             ("microsoft.app/containerapps/revisions", _, "replicas") => {
@@ -173,23 +173,20 @@ impl Cloud {
         let target = Target::parse(&format!("{}/executions/{name}", job.id)).unwrap();
         let template = self.resources[&job.key].property("template").clone();
         self.store(&target, &json!({"properties": {"template": template}}));
-        self.after_for(&target.key, PULL_SECONDS, |cloud, key| {
-            let now = cloud.now;
-            cloud.update(key, |execution| execution.started = Some(now));
-            cloud.charge(key);
+        let now = self.now;
+        self.update(&target.key, |execution| {
+            execution.visible_from = now;
+            execution.started = Some(now);
         });
-        let configuration = self.resources[&job.key].property("configuration").clone();
-        let limit = configuration["replicaTimeout"].as_u64().unwrap_or(1800);
-        let (seconds, state) = match (self.settings.job_seconds, self.settings.job_exit_code) {
-            (seconds, _) if seconds > limit => (limit, "Failed"),
-            (seconds, 0) => (seconds, "Succeeded"),
-            (seconds, _) => (seconds, "Failed"),
-        };
-        self.after_for(&target.key, PULL_SECONDS + seconds, move |cloud, key| cloud.end_execution(key, state));
+        // Billed from the start, while the image is pulled.
+        self.charge(&target.key);
+        self.work_for(&target.key, PULL_SECONDS + self.settings.job_seconds);
+        let limit = self.resources[&job.key].property("configuration")["replicaTimeout"].as_u64().unwrap_or(1800);
+        self.after_for(&target.key, PULL_SECONDS + limit, |cloud, key| cloud.end_execution(key, "Failed"));
         Answer::json(200, json!({"id": target.id, "name": name}))
     }
 
-    fn end_execution(&mut self, key: &str, state: &str) {
+    pub(crate) fn end_execution(&mut self, key: &str, state: &str) {
         if self.resources[key].ended.is_some() {
             return;
         }
@@ -207,24 +204,17 @@ impl Cloud {
         if let Some(properties) = properties.as_object_mut() {
             properties.remove("provisioningState");
         }
-        // The start time is that of the replica, which is billed, and not that of the request.
-        match (execution.started, execution.ended) {
-            (None, None) => properties["status"] = json!("Processing"),
-            (started, ended) => {
-                if ended.is_none() {
-                    properties["status"] = json!("Running");
-                }
-                if let Some(started) = started {
-                    properties["startTime"] = json!(with_offset(started));
-                }
-                if let Some(ended) = ended {
-                    properties["endTime"] = json!(with_offset(ended));
-                    let code = self.settings.job_exit_code;
-                    properties["detailedStatus"] =
-                        json!({"replicas": [{"name": "replica", "containers": [{"name": "main", "code": code}]}]});
-                }
-            }
+        if let Some(started) = execution.started {
+            properties["startTime"] = json!(with_offset(started));
         }
+        let Some(ended) = execution.ended else {
+            properties["status"] = json!("Running");
+            return body;
+        };
+        let code = self.settings.job_exit_code;
+        properties["endTime"] = json!(with_offset(ended));
+        properties["detailedStatus"] =
+            json!({"replicas": [{"name": "replica", "containers": [{"name": "main", "code": code}]}]});
         body
     }
 

@@ -40,13 +40,14 @@ impl Cloud {
         self.charge(key);
         // Others are restarted when they end, and go on for ever.
         if ["Never", "OnFailure"].contains(&self.resources[key].property("restartPolicy").as_str().unwrap_or("Always")) {
-            let seconds = self.settings.job_seconds;
-            self.after_for(key, seconds, |cloud, key| {
-                let now = cloud.now;
-                cloud.update(key, |group| group.ended = Some(now));
-                cloud.stop_charging(key);
-            });
+            self.work_for(key, self.settings.job_seconds);
         }
+    }
+
+    pub(crate) fn end_containers(&mut self, key: &str) {
+        let now = self.now;
+        self.stop_charging(key);
+        self.update(key, |group| group.ended = group.ended.or(Some(now)));
     }
 
     pub(crate) fn container_events(&self, group: &Resource) -> Value {
@@ -120,9 +121,7 @@ impl Cloud {
             "logs" => Answer::json(200, json!({"content": ""})),
             "stop" if group.is_busy() => self.refuse_container_group(target).unwrap_or_else(|| Answer::empty(204)),
             "stop" => {
-                let now = self.now;
-                self.stop_charging(&group_key);
-                self.update(&group_key, |group| group.ended = group.ended.or(Some(now)));
+                self.end_containers(&group_key);
                 Answer::empty(204)
             }
             "exec" => {

@@ -122,7 +122,7 @@ impl Cloud {
             cloud.end(&done, Progress::Succeeded);
         });
         let (status, location) = (self.signed(&operation), self.signed(&operation));
-        let answer = Answer::empty(202).with("Retry-After", "0");
+        let answer = Answer::empty(202);
         match style {
             OperationStyle::Location => answer.with("Location", location),
             OperationStyle::MlCompute => answer.with("Azure-AsyncOperation", status),
@@ -157,7 +157,7 @@ impl Cloud {
         let (serial, scope, done) = (self.resources[&target.key].serial, target.clone(), operation.clone());
         self.after(seconds, move |cloud| cloud.finish_group_deletion(&scope, serial, &done));
         let location = self.signed(&operation);
-        Answer::empty(202).with("Location", location).with("Retry-After", "0")
+        Answer::empty(202).with("Location", location)
     }
 
     fn finish_group_deletion(&mut self, target: &Target, serial: u64, operation: &str) {

@@ -85,7 +85,6 @@ impl Cloud {
         let address = self.signed(&operation);
         Answer::json(201, self.render_key(&target.key))
             .with("Azure-AsyncOperation", address)
-            .with("Retry-After", "0")
     }
 
     /// Parameters and variables of a template.
@@ -358,7 +357,7 @@ impl Cloud {
             cloud.end(&done, Progress::Succeeded);
         });
         let location = self.signed(&operation);
-        Answer::empty(202).with("Location", location).with("Retry-After", "0")
+        Answer::empty(202).with("Location", location)
     }
 }
 

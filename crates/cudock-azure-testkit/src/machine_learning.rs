@@ -46,20 +46,17 @@ impl Cloud {
                 }
             });
         }
-        let limit = body["properties"]["limits"]["timeout"].as_str().and_then(duration).unwrap_or(Seconds::MAX);
-        let (seconds, status) = match (self.settings.job_seconds, self.settings.job_exit_code) {
-            (seconds, _) if seconds > limit => (limit, "Canceled"),
-            (seconds, 0) => (seconds, "Completed"),
-            (seconds, _) => (seconds, "Failed"),
-        };
-        self.after_for(&target.key, STARTING[2].0 + seconds, move |cloud, key| cloud.end_ml_job(key, status));
+        self.work_for(&target.key, STARTING[2].0 + self.settings.job_seconds);
+        if let Some(limit) = body["properties"]["limits"]["timeout"].as_str().and_then(duration) {
+            self.after_for(&target.key, STARTING[2].0 + limit, |cloud, key| cloud.end_ml_job(key, "Canceled"));
+        }
     }
 
     fn has_ended(&self, key: &str) -> bool {
         self.resources[key].ended.is_some() || self.resources[key].is_deleting
     }
 
-    fn end_ml_job(&mut self, key: &str, status: &str) {
+    pub(crate) fn end_ml_job(&mut self, key: &str, status: &str) {
         if self.has_ended(key) {
             return;
         }
@@ -98,7 +95,7 @@ impl Cloud {
                 let done = operation.clone();
                 self.after(10, move |cloud| cloud.end(&done, Progress::Succeeded));
                 let location = self.signed(&operation);
-                Answer::empty(202).with("Location", location).with("Retry-After", "0")
+                Answer::empty(202).with("Location", location)
             }
             "listkeys" => {
                 let key = self.random.uuid();

@@ -157,12 +157,12 @@ impl Cloud {
         if operation.style != OperationStyle::Location {
             let events = resource.as_ref().map_or_else(|| json!([]), |resource| self.container_events(resource));
             let id = resource.map_or_else(String::new, |resource| resource.target.id);
-            return Some(Answer::json(200, operation.document(events, &id)).with("Retry-After", "0"));
+            return Some(Answer::json(200, operation.document(events, &id)));
         }
         Some(match operation.progress {
             Progress::Running => {
                 let location = self.signed(path);
-                Answer::empty(202).with("Location", location).with("Retry-After", "0")
+                Answer::empty(202).with("Location", location)
             }
             Progress::Failed(error) => Answer::json(409, json!({"error": error})),
             _ if operation.result.is_some() => Answer { body: operation.result, ..Answer::empty(200) },

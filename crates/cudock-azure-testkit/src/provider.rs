@@ -118,11 +118,10 @@ impl Cloud {
     ) -> Answer {
         let address = self.signed(operation);
         if style == OperationStyle::Location {
-            return Answer::empty(202).with("Location", address).with("Retry-After", "0");
+            return Answer::empty(202).with("Location", address);
         }
         let answer = Answer::json(if is_new { 201 } else { 200 }, self.render_key(&target.key))
-            .with("Azure-AsyncOperation", address)
-            .with("Retry-After", "0");
+            .with("Azure-AsyncOperation", address);
         if style == OperationStyle::MlEndpoint {
             let location = format!("{}{}?api-version=2024-10-01", self.base, target.id);
             return answer.with("Location", location);

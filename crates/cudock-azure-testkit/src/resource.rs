@@ -20,6 +20,8 @@ pub(crate) struct Resource {
     /// When what it runs started and ended.
     pub(crate) started: Option<Seconds>,
     pub(crate) ended: Option<Seconds>,
+    /// Whether its work is done, and ends when the client looks next.
+    pub(crate) is_due: bool,
     /// Whether a DELETE was accepted.
     pub(crate) is_deleting: bool,
     /// Whether it was there before the test.

@@ -78,6 +78,9 @@ impl Cloud {
             return Answer::error(404, "SubscriptionNotFound", "The subscription could not be found.");
         };
         let query = percent::decode(query).unwrap_or_default();
+        if method == "GET" && target.kind != "subscriptions" {
+            self.end_due_work(&target.key);
+        }
         if let Some(answer) = self.catalog(method, &target, body, &query) {
             return answer;
         }

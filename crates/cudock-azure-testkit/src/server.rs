@@ -80,17 +80,17 @@ impl Shared {
             }
             Some(Fault::DropAnswer | Fault::CloseBefore) => Outcome::Close,
             Some(Fault::ServerError { .. }) => {
-                Outcome::Reply(Answer::error(500, "InternalServerError", "fault").with("Retry-After", "0"))
+                Outcome::Reply(Answer::error(500, "InternalServerError", "fault"))
             }
             Some(Fault::Throttle { .. }) => Outcome::Reply(
                 Answer::error(429, "TooManyRequests", "too many requests have been received for this subscription")
-                    .with("Retry-After", "0")
                     .with("x-ms-ratelimit-remaining-subscription-writes", "0"),
             ),
-            Some(Fault::Conflict) => Outcome::Reply(
-                Answer::error(409, "AnotherOperationInProgress", "Another operation is in progress.")
-                    .with("Retry-After", "0"),
-            ),
+            Some(Fault::Conflict) => Outcome::Reply(Answer::error(
+                409,
+                "AnotherOperationInProgress",
+                "Another operation is in progress.",
+            )),
             Some(Fault::Delay(_) | Fault::ExpireTokens) | None => Outcome::Reply(answer),
         }
     }
@@ -113,6 +113,8 @@ impl Shared {
             (None, text) => text.unwrap_or_default(),
         };
         let mut reply = Reply::new(answer.status, body).keep_alive().with("Date", http_date(now));
+        // Clients need not wait: time passes here with requests.
+        reply = reply.with("Retry-After", "0");
         reply.headers.extend(answer.headers);
         if request.method == "HEAD" || answer.status == 204 {
             let mut head = format!("HTTP/1.1 {} Test\r\n", reply.status);
