@@ -47,7 +47,7 @@ impl Cloud {
             return Answer::error(409, "DeploymentActive", message);
         }
         let properties = &body["properties"];
-        if properties["mode"] != "Incremental" {
+        if !properties["mode"].as_str().is_some_and(|mode| mode.eq_ignore_ascii_case("Incremental")) {
             return Answer::error(400, "InvalidDeployment", "the mode must be Incremental");
         }
         if target.group.is_none() && body["location"].as_str().is_none() {
