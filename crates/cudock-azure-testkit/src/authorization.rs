@@ -97,8 +97,13 @@ impl Cloud {
         });
     }
 
-    /// Whether it is a role of a principal that does not exist any longer.
-    pub(crate) fn is_orphan(&self, resource: &Resource) -> bool {
+    /// Whether it is history that costs nothing: a deployment's, or a role of a principal that is gone.
+    pub(crate) fn is_record(&self, resource: &Resource) -> bool {
+        let is_deployment = resource.target.kind == "microsoft.resources/deployments";
+        is_deployment || self.is_orphan(resource)
+    }
+
+    fn is_orphan(&self, resource: &Resource) -> bool {
         is_assignment(&resource.target)
             && !self.resources.values().any(|other| {
                 !is_assignment(&other.target) && other.principal() == resource.property("principalId").as_str()

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::catalog;
 use crate::cloud::Cloud;
+use crate::container_instances::OUTPUT;
 use crate::operation::{OperationStyle, Progress};
 use crate::resource::Resource;
 use crate::target::Target;
@@ -193,7 +194,7 @@ impl Cloud {
     }
 
     /// An action of a machine: `deallocate`, `start`, `simulateEviction`, `runCommand`.
-    pub(crate) fn machine_action(&mut self, target: &Target, action: &str, body: &Value) -> Answer {
+    pub(crate) fn machine_action(&mut self, target: &Target, action: &str) -> Answer {
         let Some(machine) = self.find(&target.key).cloned() else { return Self::not_found(target) };
         let location = machine.location();
         match action {
@@ -226,8 +227,13 @@ impl Cloud {
         let style = if action == "runcommand" { OperationStyle::Location } else { OperationStyle::Compute };
         let operation = self.begin(style, &target.key, &location);
         if action == "runcommand" {
-            let output = self.command_output(&machine, body);
-            self.set_result(&operation, output);
+            // Whatever the script is, it prints the log.
+            let message = format!("Enable succeeded: \n[stdout]\n{OUTPUT}\n[stderr]\n");
+            let status = json!({
+                "code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Provisioning succeeded",
+                "message": message,
+            });
+            self.set_result(&operation, json!({"value": [status]}));
         }
         let done = operation.clone();
         self.after(18, move |cloud| cloud.end(&done, Progress::Succeeded));
@@ -236,20 +242,19 @@ impl Cloud {
         if style == OperationStyle::Location { answer } else { answer.with("Azure-AsyncOperation", status) }
     }
 
-    /// What a script in the machine prints.
-    fn command_output(&self, machine: &Resource, body: &Value) -> Value {
-        let script: Vec<&str> =
-            body["script"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let output = crate::container_instances::OUTPUT;
-        let is_done = machine.started.is_some_and(|started| started + self.settings.job_seconds <= self.now);
-        let text = if is_done && script.iter().any(|line| line.contains("inspect")) {
-            format!("exited {}\n{output}", self.settings.job_exit_code)
-        } else {
-            output.to_owned()
-        };
-        json!({"value": [{
-            "code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Provisioning succeeded",
-            "message": format!("Enable succeeded: \n[stdout]\n{text}\n[stderr]\n"),
-        }]})
+    /// A managed run command: a script that waits for the result of the machine's work and ends with its exit code.
+    pub(crate) fn render_command(&self, command: &Resource, expand: bool) -> Value {
+        let mut body = command.body.clone();
+        let machine = self.find(&command.target.parent_key());
+        if expand && let Some(started) = machine.and_then(|machine| machine.started) {
+            let code = self.settings.job_exit_code;
+            body["properties"]["instanceView"] = if started + self.settings.job_seconds > self.now {
+                json!({"executionState": "Running", "exitCode": 0, "output": "", "error": ""})
+            } else {
+                let state = if code == 0 { "Succeeded" } else { "Failed" };
+                json!({"executionState": state, "exitCode": code, "output": OUTPUT, "error": ""})
+            };
+        }
+        body
     }
 }

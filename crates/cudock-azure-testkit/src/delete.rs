@@ -53,6 +53,9 @@ impl Cloud {
                 "ManagedEnvironmentHasContainerApps",
                 "The environment has apps or jobs: delete them first.",
             ),
+            "microsoft.machinelearningservices/workspaces/jobs" if resource.ended.is_none() => {
+                Answer::error(409, "Conflict", "A job that is running cannot be deleted: cancel it first.")
+            }
             "microsoft.app/managedenvironments"
             | "microsoft.app/containerapps"
             | "microsoft.app/jobs"

@@ -20,6 +20,11 @@ impl Cloud {
         self.update(&target.key, |resource| resource.body["systemData"] = system_data);
         match target.kind.as_str() {
             JOB => self.job_submitted(target, body),
+            "microsoft.machinelearningservices/workspaces/environments/versions" => {
+                // The first version makes the environment.
+                let environment = target.id.split("/versions/").next().unwrap_or_default();
+                self.store(&Target::parse(environment).unwrap(), &Value::Null);
+            }
             "microsoft.machinelearningservices/workspaces/onlineendpoints/deployments" => {
                 // Billed from the start of the deployment on, ready or not.
                 self.charge(&target.key);

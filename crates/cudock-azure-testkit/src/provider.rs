@@ -28,6 +28,7 @@ pub(crate) fn creation(kind: &str) -> Option<Creation> {
     Some(match kind {
         "microsoft.compute/virtualmachines" => running(OperationStyle::Compute, "Creating", 33),
         "microsoft.compute/virtualmachines/extensions" => running(OperationStyle::Compute, "Creating", 120),
+        "microsoft.compute/virtualmachines/runcommands" => running(OperationStyle::Compute, "Creating", 12),
         "microsoft.compute/disks" => running(OperationStyle::Compute, "Updating", 3),
         "microsoft.network/virtualnetworks"
         | "microsoft.network/virtualnetworks/subnets"
@@ -63,6 +64,7 @@ pub(crate) fn creation(kind: &str) -> Option<Creation> {
         | "microsoft.app/jobs/executions"
         | "microsoft.machinelearningservices/workspaces"
         | "microsoft.machinelearningservices/workspaces/jobs"
+        | "microsoft.machinelearningservices/workspaces/environments"
         | "microsoft.machinelearningservices/workspaces/environments/versions" => AT_ONCE,
         _ => return None,
     })
@@ -232,6 +234,9 @@ impl Cloud {
                 self.container_app_ready(key);
             }
             "microsoft.machinelearningservices/workspaces/onlineendpoints" => self.endpoint_ready(key),
+            "microsoft.network/publicipaddresses" => {
+                self.update(key, |address| address.set("ipAddress", json!("192.0.2.20")));
+            }
             "microsoft.logic/workflows" => self.workflow_changed(key),
             _ => {}
         }
@@ -245,6 +250,7 @@ impl Cloud {
     pub(crate) fn render(&self, resource: &Resource, expand: bool) -> Value {
         let mut body = match resource.target.kind.as_str() {
             "microsoft.compute/virtualmachines" => self.render_machine(resource, expand),
+            "microsoft.compute/virtualmachines/runcommands" => self.render_command(resource, expand),
             "microsoft.containerinstance/containergroups" => self.render_container_group(resource),
             "microsoft.app/jobs/executions" => self.render_execution(resource),
             _ => resource.body.clone(),

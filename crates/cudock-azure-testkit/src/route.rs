@@ -110,7 +110,7 @@ impl Cloud {
                 self.workflow_action(&target.parent_key(), method, "run")
             }
             ("microsoft.logic/workflows", _, Some(tail)) => self.workflow_action(&target.key, method, tail),
-            ("microsoft.compute/virtualmachines", "POST", Some(action)) => self.machine_action(target, action, body),
+            ("microsoft.compute/virtualmachines", "POST", Some(action)) => self.machine_action(target, action),
             ("microsoft.compute/virtualmachines", "GET", Some("instanceview")) => {
                 let answer = self.get(&Target { tail: None, ..target.clone() }, "instanceView");
                 match &answer.body {

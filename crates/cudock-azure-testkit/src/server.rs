@@ -18,6 +18,9 @@ use crate::cloud::Cloud;
 use crate::schedule::{Fault, Schedule};
 use crate::time::http_date;
 
+/// A client that sends more than this in one schedule polls for ever, and is killed.
+const MOST_REQUESTS: u64 = 5000;
+
 /// What the threads of connections share.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -54,7 +57,11 @@ impl Shared {
             let path = request.path.split('?').next().unwrap_or_default();
             wire.seen.push(format!("{} {path}", request.method));
             wire.count += 1;
-            wire.schedule.at(wire.count - 1)
+            if wire.count > MOST_REQUESTS {
+                Some(Fault::Kill { carried_out: false })
+            } else {
+                wire.schedule.at(wire.count - 1)
+            }
         };
         let pause = cloud.settings.seconds_per_request;
         cloud.advance(pause);

@@ -141,16 +141,11 @@ impl StandIn {
         Timestamp::from_millis(self.cloud().now * 1000)
     }
 
-    /// What was created and still exists, by id: resources, groups, and pools and jobs of Batch. Without what is history
-    /// and costs nothing: records of deployments, jobs of Machine Learning that have ended, and environments.
+    /// What was created and still exists, by id: resources, groups, and pools and jobs of Batch. Without [`Self::records`].
     pub fn leftovers(&self) -> Vec<String> {
         let cloud = self.cloud();
         let kept = cloud.resources.values().filter(|resource| {
-            let kind = resource.target.kind.as_str();
-            let is_history = kind == "microsoft.resources/deployments"
-                || kind.ends_with("/environments/versions")
-                || (kind == "microsoft.machinelearningservices/workspaces/jobs" && resource.ended.is_some());
-            !resource.is_seeded && !is_history && !cloud.is_orphan(resource)
+            !resource.is_seeded && !cloud.is_record(resource)
         });
         let resources = kept.map(|resource| resource.target.id.clone());
         resources.chain(cloud.batch.unfinished()).collect()
@@ -159,9 +154,7 @@ impl StandIn {
     /// What is left of deployments in the subscription's history: records, and roles of principals that are gone.
     pub fn records(&self) -> Vec<String> {
         let cloud = self.cloud();
-        let listed = cloud.resources.values().filter(|resource| {
-            resource.target.kind == "microsoft.resources/deployments" || cloud.is_orphan(resource)
-        });
+        let listed = cloud.resources.values().filter(|resource| cloud.is_record(resource));
         listed.map(|resource| resource.target.id.clone()).collect()
     }
 

@@ -179,9 +179,12 @@ fn machine_learning_bills_jobs_while_they_run_and_endpoints_from_their_creation(
     azure.pass(100);
     assert_eq!(azure.get(&job).body["properties"]["status"], "Running");
     assert_eq!(azure.stand_in.billed().len(), 1);
+    assert_eq!(azure.delete(&job).status, 409, "a job that runs cannot be deleted");
     assert_eq!(azure.post(&format!("{job}/cancel"), &json!({})).status, 202);
     assert_eq!(azure.get(&job).body["properties"]["status"], "Canceled");
-    assert!(azure.stand_in.billed().is_empty() && azure.stand_in.leftovers().is_empty());
+    assert!(azure.stand_in.billed().is_empty());
+    azure.wait(&azure.delete(&job));
+    assert!(azure.stand_in.leftovers().is_empty());
     let endpoint = format!("{workspace}/onlineEndpoints/e");
     let created = azure.put(&endpoint, &json!({"location": "eastus", "properties": {"authMode": "Key"}}));
     assert!(created.header("azure-asyncoperation").is_some() && created.header("location").is_some());
