@@ -44,7 +44,12 @@ impl Cloud {
         })
     }
 
-    pub(crate) fn refuse_role_assignment(&self, target: &Target, body: &Value, caller: &Caller) -> Option<Answer> {
+    pub(crate) fn refuse_role_assignment(
+        &self,
+        target: &Target,
+        body: &Value,
+        caller: &Caller,
+    ) -> Option<Answer> {
         if *caller == Caller::User && !self.settings.may_assign_roles {
             let message = format!(
                 "The client does not have authorization to perform action \
@@ -53,8 +58,12 @@ impl Cloud {
             );
             return Some(Answer::error(403, "AuthorizationFailed", message));
         }
-        let (properties, principal) = (&body["properties"], body["properties"]["principalId"].as_str().unwrap_or_default());
-        let exists = self.resources.values().any(|resource| resource.principal() == Some(principal) && !is_assignment(&resource.target));
+        let (properties, principal) =
+            (&body["properties"], body["properties"]["principalId"].as_str().unwrap_or_default());
+        let exists = self
+            .resources
+            .values()
+            .any(|resource| resource.principal() == Some(principal) && !is_assignment(&resource.target));
         if !exists || properties["principalType"].as_str() != Some("ServicePrincipal") {
             // A principal that is some seconds old is found only if its type is named.
             let message = format!(
@@ -72,7 +81,8 @@ impl Cloud {
         };
         if let Some(old) = self.find(&target.key) {
             return (old.property("principalId") != principal).then(|| {
-                let message = "Tenant ID, application ID, principal ID, and scope are not allowed to be updated.";
+                let message =
+                    "Tenant ID, application ID, principal ID, and scope are not allowed to be updated.";
                 Answer::error(400, "RoleAssignmentUpdateNotPermitted", message)
             });
         }
@@ -91,7 +101,9 @@ impl Cloud {
         let effective = self.now + delay;
         self.update(&target.key, |assignment| {
             assignment.started = Some(effective);
-            for (name, value) in [("scope", json!(scope)), ("createdOn", json!(now)), ("updatedOn", json!(now))] {
+            for (name, value) in
+                [("scope", json!(scope)), ("createdOn", json!(now)), ("updatedOn", json!(now))]
+            {
                 assignment.set(name, value);
             }
         });
@@ -106,7 +118,8 @@ impl Cloud {
     fn is_orphan(&self, resource: &Resource) -> bool {
         is_assignment(&resource.target)
             && !self.resources.values().any(|other| {
-                !is_assignment(&other.target) && other.principal() == resource.property("principalId").as_str()
+                !is_assignment(&other.target)
+                    && other.principal() == resource.property("principalId").as_str()
             })
     }
 

@@ -59,7 +59,13 @@ pub(crate) fn families() -> Vec<&'static str> {
 
 impl Cloud {
     /// Requests that read what the subscription may use. None if it is another request.
-    pub(crate) fn catalog(&mut self, method: &str, target: &Target, body: &Value, query: &str) -> Option<Answer> {
+    pub(crate) fn catalog(
+        &mut self,
+        method: &str,
+        target: &Target,
+        body: &Value,
+        query: &str,
+    ) -> Option<Answer> {
         let kind = target.kind.as_str();
         Some(match (method, kind, target.tail.as_deref()) {
             ("GET", "subscriptions", None) => Answer::json(200, self.subscription()),
@@ -159,8 +165,10 @@ impl Cloud {
 }
 
 fn skus(query: &str) -> Vec<Value> {
-    let wanted = query.split_once("location eq '").and_then(|(_, rest)| rest.split_once('\'')).map(|(name, _)| name);
-    let regions = REGIONS.iter().filter(|region| wanted.is_none_or(|wanted| wanted.eq_ignore_ascii_case(region)));
+    let wanted =
+        query.split_once("location eq '").and_then(|(_, rest)| rest.split_once('\'')).map(|(name, _)| name);
+    let regions =
+        REGIONS.iter().filter(|region| wanted.is_none_or(|wanted| wanted.eq_ignore_ascii_case(region)));
     regions
         .flat_map(|region| {
             SIZES.iter().map(move |(name, cores, gpus, family)| {

@@ -219,8 +219,7 @@ impl Cloud {
 
     /// Removes a resource and everything in it at once. Resource Graph notices later.
     pub(crate) fn remove(&mut self, scope: &str) {
-        let keys: Vec<String> =
-            self.resources.keys().filter(|key| is_within(key, scope)).cloned().collect();
+        let keys: Vec<String> = self.resources.keys().filter(|key| is_within(key, scope)).cloned().collect();
         for key in keys {
             self.stop_charging(&key);
             let resource = self.resources.remove(&key).unwrap();
@@ -258,9 +257,10 @@ impl Cloud {
 
     /// 404 as Resource Manager words it.
     pub(crate) fn not_found(target: &Target) -> Answer {
-        let short = target.key.rsplit_once("/providers/").map_or(target.id.as_str(), |(scope, _)| {
-            &target.id[scope.len() + "/providers/".len()..]
-        });
+        let short = target
+            .key
+            .rsplit_once("/providers/")
+            .map_or(target.id.as_str(), |(scope, _)| &target.id[scope.len() + "/providers/".len()..]);
         match &target.group {
             Some(group) if target.kind == crate::target::GROUP_KIND => Answer::error(
                 404,

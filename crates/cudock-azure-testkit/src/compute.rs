@@ -43,7 +43,8 @@ impl Cloud {
                      Current Usage: {used}, Additional Required: {cores}, (Minimum) New Limit Required: {}.",
                     used + cores
                 );
-                let (status, code) = if in_template { (400, "QuotaExceeded") } else { (409, "OperationNotAllowed") };
+                let (status, code) =
+                    if in_template { (400, "QuotaExceeded") } else { (409, "OperationNotAllowed") };
                 return Some(Answer::error(status, code, message));
             }
         }
@@ -75,7 +76,8 @@ impl Cloud {
         let created = with_offset(self.now);
         let disk = format!("{}_OsDisk_1", target.name);
         let group = target.id.split("/providers/").next().unwrap_or_default().to_owned();
-        let disk_target = Target::parse(&format!("{group}/providers/Microsoft.Compute/disks/{disk}")).unwrap();
+        let disk_target =
+            Target::parse(&format!("{group}/providers/Microsoft.Compute/disks/{disk}")).unwrap();
         let (location, tags) = {
             let body = &self.resources[&target.key].body;
             (body["location"].clone(), body["tags"].clone())
@@ -86,7 +88,8 @@ impl Cloud {
             machine.set("vmId", json!(id));
             machine.set("timeCreated", json!(created));
             machine.body["properties"]["storageProfile"]["osDisk"]["name"] = json!(disk);
-            machine.body["properties"]["storageProfile"]["osDisk"]["managedDisk"]["id"] = json!(disk_target.id);
+            machine.body["properties"]["storageProfile"]["osDisk"]["managedDisk"]["id"] =
+                json!(disk_target.id);
         });
         // Billed from `timeCreated` on.
         self.charge(&target.key);
@@ -119,7 +122,8 @@ impl Cloud {
 
     /// Whether a machine of this id was evicted, and not deleted by anyone.
     pub(crate) fn was_evicted(&self, key: &str) -> bool {
-        self.settings.evict_after.is_some() && self.ghosts.iter().any(|(resource, _)| resource.target.key == key)
+        self.settings.evict_after.is_some()
+            && self.ghosts.iter().any(|(resource, _)| resource.target.key == key)
     }
 
     /// Removes a machine, and what its delete options say goes with it.
@@ -130,7 +134,8 @@ impl Cloud {
         if disk["deleteOption"] == "Delete" || machine.property("evictionPolicy") == "Delete" {
             gone.extend(disk["managedDisk"]["id"].as_str().map(str::to_ascii_lowercase));
         }
-        for interface in machine.body["properties"]["networkProfile"]["networkInterfaces"].as_array().into_iter().flatten()
+        for interface in
+            machine.body["properties"]["networkProfile"]["networkInterfaces"].as_array().into_iter().flatten()
         {
             if interface["properties"]["deleteOption"] != "Delete" {
                 continue;
@@ -154,7 +159,8 @@ impl Cloud {
 
     pub(crate) fn render_machine(&self, machine: &Resource, expand: bool) -> Value {
         let mut body = machine.body.clone();
-        let power = match body["properties"].as_object_mut().and_then(|properties| properties.remove("power")) {
+        let power = match body["properties"].as_object_mut().and_then(|properties| properties.remove("power"))
+        {
             Some(power) => power.as_str().unwrap_or_default().to_owned(),
             None if machine.started.is_some() => "running".to_owned(),
             None => "starting".to_owned(),
@@ -165,7 +171,8 @@ impl Cloud {
             profile.remove("adminPassword");
         }
         if expand {
-            let status = |code: String, text: &str| json!({"code": code, "level": "Info", "displayStatus": text});
+            let status =
+                |code: String, text: &str| json!({"code": code, "level": "Info", "displayStatus": text});
             let state = machine.state().to_ascii_lowercase();
             body["properties"]["instanceView"] = json!({"statuses": [
                 status(format!("ProvisioningState/{state}"), "Provisioning"),
@@ -209,10 +216,14 @@ impl Cloud {
             "deallocate" => {
                 self.record(target, "deallocate/action", "Started");
                 self.stop_charging(&target.key);
-                self.update(&target.key, |machine| machine.body["properties"]["power"] = json!("deallocated"));
+                self.update(&target.key, |machine| {
+                    machine.body["properties"]["power"] = json!("deallocated")
+                });
             }
             // Billed as before.
-            "poweroff" => self.update(&target.key, |machine| machine.body["properties"]["power"] = json!("stopped")),
+            "poweroff" => {
+                self.update(&target.key, |machine| machine.body["properties"]["power"] = json!("stopped"))
+            }
             "start" => {
                 self.charge(&target.key);
                 self.update(&target.key, |machine| machine.body["properties"]["power"] = json!("running"));

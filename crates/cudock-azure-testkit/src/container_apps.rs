@@ -16,7 +16,8 @@ const PULL_SECONDS: u64 = 8;
 impl Cloud {
     pub(crate) fn refuse_without_environment(&self, body: &Value) -> Option<Answer> {
         let properties = &body["properties"];
-        let named = properties["environmentId"].as_str().or_else(|| properties["managedEnvironmentId"].as_str());
+        let named =
+            properties["environmentId"].as_str().or_else(|| properties["managedEnvironmentId"].as_str());
         let key = named.unwrap_or_default().to_ascii_lowercase();
         match self.find(&key) {
             Some(environment) if environment.state() == "Succeeded" && !environment.is_deleting => None,
@@ -76,7 +77,8 @@ impl Cloud {
                 let revision = resource.property("latestRevisionName").clone();
                 resource.set("latestReadyRevisionName", revision);
                 if resource.property("configuration")["ingress"].is_object() {
-                    resource.body["properties"]["configuration"]["ingress"]["fqdn"] = json!(format!("{name}.{domain}"));
+                    resource.body["properties"]["configuration"]["ingress"]["fqdn"] =
+                        json!(format!("{name}.{domain}"));
                 }
                 resource.started.get_or_insert(now);
             } else {
@@ -181,7 +183,8 @@ impl Cloud {
         // Billed from the start, while the image is pulled.
         self.charge(&target.key);
         self.work_for(&target.key, PULL_SECONDS + self.settings.job_seconds);
-        let limit = self.resources[&job.key].property("configuration")["replicaTimeout"].as_u64().unwrap_or(1800);
+        let limit =
+            self.resources[&job.key].property("configuration")["replicaTimeout"].as_u64().unwrap_or(1800);
         self.after_for(&target.key, PULL_SECONDS + limit, |cloud, key| cloud.end_execution(key, "Failed"));
         Answer::json(200, json!({"id": target.id, "name": name}))
     }

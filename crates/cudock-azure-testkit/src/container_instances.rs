@@ -16,7 +16,8 @@ impl Cloud {
     pub(crate) fn refuse_container_group(&self, target: &Target) -> Option<Answer> {
         let is_busy = self.find(&target.key).is_some_and(Resource::is_busy);
         is_busy.then(|| {
-            let message = format!("The container group '{}' is still transitioning, please retry later.", target.name);
+            let message =
+                format!("The container group '{}' is still transitioning, please retry later.", target.name);
             Answer::error(409, "ContainerGroupTransitioning", message)
         })
     }
@@ -39,7 +40,9 @@ impl Cloud {
         self.update(key, |group| group.started = Some(now));
         self.charge(key);
         // Others are restarted when they end, and go on for ever.
-        if ["Never", "OnFailure"].contains(&self.resources[key].property("restartPolicy").as_str().unwrap_or("Always")) {
+        if ["Never", "OnFailure"]
+            .contains(&self.resources[key].property("restartPolicy").as_str().unwrap_or("Always"))
+        {
             self.work_for(key, self.settings.job_seconds);
         }
     }
@@ -75,7 +78,8 @@ impl Cloud {
                 ("Running", json!({"state": "Running", "startTime": utc(started), "detailStatus": ""}))
             }
             (Some(started), Some(ended)) => {
-                let (name, detail) = if exit_code == 0 { ("Succeeded", "Completed") } else { ("Failed", "Error") };
+                let (name, detail) =
+                    if exit_code == 0 { ("Succeeded", "Completed") } else { ("Failed", "Error") };
                 let current = json!({
                     "state": "Terminated", "startTime": utc(started), "exitCode": exit_code, "finishTime": utc(ended),
                     "detailStatus": detail,
@@ -97,7 +101,8 @@ impl Cloud {
                 }
             }
         }
-        for credential in body["properties"]["imageRegistryCredentials"].as_array_mut().into_iter().flatten() {
+        for credential in body["properties"]["imageRegistryCredentials"].as_array_mut().into_iter().flatten()
+        {
             if let Some(credential) = credential.as_object_mut() {
                 credential.remove("password");
             }
@@ -119,7 +124,9 @@ impl Cloud {
         match action {
             "logs" if group.started.is_some() => Answer::json(200, json!({"content": OUTPUT})),
             "logs" => Answer::json(200, json!({"content": ""})),
-            "stop" if group.is_busy() => self.refuse_container_group(target).unwrap_or_else(|| Answer::empty(204)),
+            "stop" if group.is_busy() => {
+                self.refuse_container_group(target).unwrap_or_else(|| Answer::empty(204))
+            }
             "stop" => {
                 self.end_containers(&group_key);
                 Answer::empty(204)

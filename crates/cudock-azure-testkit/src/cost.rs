@@ -19,7 +19,8 @@ impl Cloud {
             .iter()
             .filter(|charge| is_within(&charge.key, scope) && charge.from < known)
             .map(|charge| {
-                let seconds = u32::try_from(charge.until.unwrap_or(known).min(known) - charge.from).unwrap_or(u32::MAX);
+                let seconds =
+                    u32::try_from(charge.until.unwrap_or(known).min(known) - charge.from).unwrap_or(u32::MAX);
                 json!([f64::from(seconds) / 3600.0, charge.key, "USD"])
             })
             .collect();
@@ -27,7 +28,8 @@ impl Cloud {
             return Answer::empty(204);
         }
         let column = |name: &str, kind: &str| json!({"name": name, "type": kind});
-        let columns = [column("Cost", "Number"), column("ResourceId", "String"), column("Currency", "String")];
+        let columns =
+            [column("Cost", "Number"), column("ResourceId", "String"), column("Currency", "String")];
         Answer::json(200, json!({"properties": {"nextLink": null, "columns": columns, "rows": rows}}))
     }
 }

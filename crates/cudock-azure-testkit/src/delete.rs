@@ -135,8 +135,10 @@ impl Cloud {
 
     /// A second deletion joins the first.
     fn delete_group(&mut self, target: &Target, query: &str) -> Answer {
-        let has_machines =
-            self.keys_of("microsoft.compute/virtualmachines").iter().any(|key| crate::target::is_within(key, &target.key));
+        let has_machines = self
+            .keys_of("microsoft.compute/virtualmachines")
+            .iter()
+            .any(|key| crate::target::is_within(key, &target.key));
         let seconds = match (has_machines, query.to_ascii_lowercase().contains("forcedeletiontypes")) {
             (false, _) => 25,
             (true, false) => GROUP_SECONDS.0,

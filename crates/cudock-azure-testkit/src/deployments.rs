@@ -83,8 +83,7 @@ impl Cloud {
             cloud.runs.active.insert(key.to_owned(), Run { scope, pending, outputs, begun: Vec::new() });
         });
         let address = self.signed(&operation);
-        Answer::json(201, self.render_key(&target.key))
-            .with("Azure-AsyncOperation", address)
+        Answer::json(201, self.render_key(&target.key)).with("Azure-AsyncOperation", address)
     }
 
     /// Parameters and variables of a template.
@@ -103,7 +102,11 @@ impl Cloud {
                 None => match default() {
                     Some(Ok(value)) => value,
                     Some(Err(error)) => return Err(format!("parameter {name}: {error:?}")),
-                    None => return Err(format!("The value for the template parameter '{name}' is not provided.")),
+                    None => {
+                        return Err(format!(
+                            "The value for the template parameter '{name}' is not provided."
+                        ));
+                    }
                 },
             };
             scope.parameters.insert(name.clone(), value);
@@ -158,7 +161,8 @@ impl Cloud {
     pub(crate) fn step_deployments(&mut self) {
         loop {
             let keys: Vec<String> = self.runs.active.keys().cloned().collect();
-            let has_progressed = keys.iter().map(|key| self.step_deployment(key)).fold(false, |any, one| any || one);
+            let has_progressed =
+                keys.iter().map(|key| self.step_deployment(key)).fold(false, |any, one| any || one);
             if !has_progressed {
                 return;
             }
@@ -259,7 +263,10 @@ impl Cloud {
                     outputs.insert(name.clone(), json!({"type": output["type"], "value": value}));
                 }
                 Err(error) => {
-                    self.fail_deployment(key, &json!({"code": "InvalidTemplate", "message": format!("{error:?}")}));
+                    self.fail_deployment(
+                        key,
+                        &json!({"code": "InvalidTemplate", "message": format!("{error:?}")}),
+                    );
                     return;
                 }
             }
@@ -294,28 +301,42 @@ impl Cloud {
     }
 
     /// `cancel` and `operations`. What has begun goes on; what has not, does not begin.
-    pub(crate) fn deployment_action(&mut self, target: &Target, method: &str, action: &str, body: &Value) -> Answer {
+    pub(crate) fn deployment_action(
+        &mut self,
+        target: &Target,
+        method: &str,
+        action: &str,
+        body: &Value,
+    ) -> Answer {
         if (method, action) == ("POST", "validate") {
             let properties = &body["properties"];
             return match self.scope_of(target, properties) {
-                Ok(scope) => self
-                    .refuse_template(target, &properties["template"], &scope)
-                    .unwrap_or_else(|| Answer::json(200, json!({"properties": {"provisioningState": "Succeeded"}}))),
+                Ok(scope) => {
+                    self.refuse_template(target, &properties["template"], &scope).unwrap_or_else(|| {
+                        Answer::json(200, json!({"properties": {"provisioningState": "Succeeded"}}))
+                    })
+                }
                 Err(message) => Answer::error(400, "InvalidTemplate", message),
             };
         }
         let Some(deployment) = self.find(&target.key) else { return Self::deployment_not_found(target) };
         match (method, action) {
             ("POST", "cancel") if !deployment.is_busy() => {
-                let message = format!("The deployment '{}' cannot be canceled: it is {}.", target.name, deployment.state());
+                let message = format!(
+                    "The deployment '{}' cannot be canceled: it is {}.",
+                    target.name,
+                    deployment.state()
+                );
                 Answer::error(409, "DeploymentCannotBeCancelled", message)
             }
             ("POST", "cancel") => {
-                let nested = self.runs.active.get(&target.key).map(|run| run.begun.clone()).unwrap_or_default();
+                let nested =
+                    self.runs.active.get(&target.key).map(|run| run.begun.clone()).unwrap_or_default();
                 self.runs.active.remove(&target.key);
                 self.end_deployment(&target.key, "Canceled", &Progress::Canceled);
                 for key in nested {
-                    let nested = self.find(&key).filter(|resource| resource.target.kind == KIND && resource.is_busy());
+                    let nested =
+                        self.find(&key).filter(|resource| resource.target.kind == KIND && resource.is_busy());
                     if let Some(nested) = nested.map(|resource| resource.target.clone()) {
                         self.deployment_action(&nested, "POST", "cancel", &Value::Null);
                     }
@@ -323,7 +344,8 @@ impl Cloud {
                 Answer::empty(204)
             }
             ("GET", "operations") => {
-                let begun = self.runs.active.get(&target.key).map(|run| run.begun.clone()).unwrap_or_default();
+                let begun =
+                    self.runs.active.get(&target.key).map(|run| run.begun.clone()).unwrap_or_default();
                 let operations = begun.iter().filter_map(|key| self.find(key)).map(|resource| {
                     json!({"properties": {
                         "provisioningState": resource.state(), "targetResource": {"id": resource.target.id},
@@ -343,7 +365,10 @@ impl Cloud {
     /// Deletes the record. The resources stay; a deployment that is running cannot be deleted.
     pub(crate) fn delete_deployment(&mut self, deployment: &Resource) -> Answer {
         if deployment.is_busy() {
-            let message = format!("The deployment '{}' is still running and cannot be deleted.", deployment.target.name);
+            let message = format!(
+                "The deployment '{}' is still running and cannot be deleted.",
+                deployment.target.name
+            );
             return Answer::error(409, "DeploymentActive", message);
         }
         let key = deployment.target.key.clone();

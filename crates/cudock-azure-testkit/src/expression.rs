@@ -5,11 +5,20 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Expression {
     Literal(Value),
-    Call { function: String, arguments: Vec<Expression> },
+    Call {
+        function: String,
+        arguments: Vec<Expression>,
+    },
     /// `of.name`
-    Member { of: Box<Expression>, name: String },
+    Member {
+        of: Box<Expression>,
+        name: String,
+    },
     /// `of[index]`
-    Index { of: Box<Expression>, index: Box<Expression> },
+    Index {
+        of: Box<Expression>,
+        index: Box<Expression>,
+    },
 }
 
 /// Parses a string of a template. None if it is no expression but a text, and an error if it is a wrong one.
@@ -19,9 +28,9 @@ pub(crate) fn parse(text: &str) -> Option<Result<Expression, String>> {
     }
     let inner = text.strip_prefix('[')?.strip_suffix(']')?;
     let mut parser = Parser { rest: inner };
-    let parsed = parser.expression().and_then(|expression| {
-        if parser.rest.trim().is_empty() { Some(expression) } else { None }
-    });
+    let parsed = parser
+        .expression()
+        .and_then(|expression| if parser.rest.trim().is_empty() { Some(expression) } else { None });
     Some(parsed.ok_or_else(|| format!("cannot parse the expression {text}")))
 }
 
@@ -97,7 +106,9 @@ impl Parser<'_> {
         self.rest = self.rest.trim_start();
         let end = self
             .rest
-            .find(|character: char| !character.is_ascii_alphanumeric() && character != '-' && character != '_')
+            .find(|character: char| {
+                !character.is_ascii_alphanumeric() && character != '-' && character != '_'
+            })
             .unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest;

@@ -26,7 +26,8 @@ impl Cloud {
         let mut rows: Vec<Value> = match table.as_str() {
             "resourcecontainers" => self.graph_rows(|resource| resource.target.kind == GROUP_KIND),
             "resources" => self.graph_rows(|resource| {
-                resource.target.kind != GROUP_KIND && !resource.target.kind.starts_with("microsoft.authorization/")
+                resource.target.kind != GROUP_KIND
+                    && !resource.target.kind.starts_with("microsoft.authorization/")
             }),
             // The rows of a fixed query: quota in all regions.
             "quotaresources" => return Ok(self.quota_rows()),
@@ -54,7 +55,8 @@ impl Cloud {
                     rows = rows
                         .iter()
                         .map(|row| {
-                            let columns = fields.iter().map(|field| ((*field).to_owned(), row[field].clone()));
+                            let columns =
+                                fields.iter().map(|field| ((*field).to_owned(), row[field].clone()));
                             Value::Object(columns.collect::<Map<_, _>>())
                         })
                         .collect();
@@ -69,9 +71,12 @@ impl Cloud {
     /// What existed some time ago: new resources are missing, and deleted ones are still there.
     fn graph_rows(&self, is_wanted: impl Fn(&Resource) -> bool) -> Vec<Value> {
         let seen = self.now.saturating_sub(self.settings.graph_lag);
-        let present = self.resources.values().filter(|resource| resource.created <= seen || resource.is_seeded);
+        let present =
+            self.resources.values().filter(|resource| resource.created <= seen || resource.is_seeded);
         let ghosts = self.ghosts.iter().filter(|(resource, until)| {
-            *until > self.now && resource.created <= seen && !self.resources.contains_key(&resource.target.key)
+            *until > self.now
+                && resource.created <= seen
+                && !self.resources.contains_key(&resource.target.key)
         });
         let all = present.chain(ghosts.map(|(resource, _)| resource));
         all.filter(|resource| is_wanted(resource))
@@ -108,7 +113,9 @@ fn split_words<'a>(text: &'a str, separator: &str) -> Vec<&'a str> {
 /// `type =~ 'x'`, `tags['a'] == 'b'`, `isnotempty(tags['a'])`.
 fn holds(condition: &str, row: &Value) -> Result<bool, String> {
     for function in ["isnotempty", "isnotnull"] {
-        if let Some(argument) = condition.strip_prefix(function).and_then(|rest| rest.trim().strip_prefix('(')) {
+        if let Some(argument) =
+            condition.strip_prefix(function).and_then(|rest| rest.trim().strip_prefix('('))
+        {
             let value = operand(argument.trim_end_matches(')').trim(), row)?;
             return Ok(!value.is_null() && value != "");
         }

@@ -31,13 +31,16 @@ fn unsupported_action(actions: &Value) -> Option<String> {
         let inputs = &action["inputs"];
         match action["type"].as_str() {
             Some("Http") => {
-                let is_known = ["GET", "DELETE", "POST"].contains(&inputs["method"].as_str().unwrap_or_default())
+                let is_known = ["GET", "DELETE", "POST"]
+                    .contains(&inputs["method"].as_str().unwrap_or_default())
                     && inputs["uri"].is_string()
                     && inputs["authentication"]["type"] == "ManagedServiceIdentity";
                 (!is_known).then(|| name.clone())
             }
             // With any outcomes, the condition must be one that can be evaluated.
-            Some("If") if holds(&action["expression"], &[]).is_some() => unsupported_action(&action["actions"]),
+            Some("If") if holds(&action["expression"], &[]).is_some() => {
+                unsupported_action(&action["actions"])
+            }
             _ => Some(name.clone()),
         }
     })
@@ -56,8 +59,14 @@ fn holds(condition: &Value, outcomes: &[Outcome]) -> Option<bool> {
     let (operator, operands) = condition.as_object()?.iter().next()?;
     let operands = operands.as_array()?;
     match operator.as_str() {
-        "and" => operands.iter().map(|operand| holds(operand, outcomes)).try_fold(true, |all, one| Some(all && one?)),
-        "or" => operands.iter().map(|operand| holds(operand, outcomes)).try_fold(false, |any, one| Some(any || one?)),
+        "and" => operands
+            .iter()
+            .map(|operand| holds(operand, outcomes))
+            .try_fold(true, |all, one| Some(all && one?)),
+        "or" => operands
+            .iter()
+            .map(|operand| holds(operand, outcomes))
+            .try_fold(false, |any, one| Some(any || one?)),
         "equals" => match operands.as_slice() {
             [left, right] => Some(operand(left, outcomes)? == operand(right, outcomes)?),
             _ => None,
@@ -68,7 +77,9 @@ fn holds(condition: &Value, outcomes: &[Outcome]) -> Option<bool> {
 
 /// A constant, or `@outputs('Action')?['statusCode']`.
 fn operand(value: &Value, outcomes: &[Outcome]) -> Option<Value> {
-    let Some(expression) = value.as_str().and_then(|text| text.strip_prefix('@')) else { return Some(value.clone()) };
+    let Some(expression) = value.as_str().and_then(|text| text.strip_prefix('@')) else {
+        return Some(value.clone());
+    };
     let name = expression.strip_prefix("outputs('")?.strip_suffix("')?['statusCode']")?;
     let outcome = outcomes.iter().find(|outcome| outcome.name == name);
     Some(outcome.and_then(|outcome| outcome.code).map_or(Value::Null, Value::from))
@@ -129,7 +140,8 @@ impl Cloud {
         let workflow = self.resources[key].clone();
         let mut outcomes = Vec::new();
         self.run_actions(&workflow.body, &workflow.property("definition")["actions"], &mut outcomes);
-        let status = if outcomes.iter().any(|outcome| outcome.status == "Failed") { "Failed" } else { "Succeeded" };
+        let status =
+            if outcomes.iter().any(|outcome| outcome.status == "Failed") { "Failed" } else { "Succeeded" };
         let actions: Vec<Value> = outcomes
             .iter()
             .map(|outcome| json!({"name": outcome.name, "status": outcome.status, "code": outcome.code}))
@@ -144,10 +156,14 @@ impl Cloud {
         let is_done = |outcomes: &[Outcome], name: &str| outcomes.iter().any(|outcome| outcome.name == name);
         while let Some((name, action)) = actions.iter().find(|(name, action)| {
             let after = action["runAfter"].as_object();
-            !is_done(outcomes, name) && after.is_none_or(|after| after.keys().all(|name| is_done(outcomes, name)))
+            !is_done(outcomes, name)
+                && after.is_none_or(|after| after.keys().all(|name| is_done(outcomes, name)))
         }) {
             let is_wanted = action["runAfter"].as_object().into_iter().flatten().all(|(name, wanted)| {
-                let status = outcomes.iter().find(|outcome| outcome.name == *name).map_or("", |outcome| outcome.status);
+                let status = outcomes
+                    .iter()
+                    .find(|outcome| outcome.name == *name)
+                    .map_or("", |outcome| outcome.status);
                 wanted.as_array().is_some_and(|wanted| wanted.iter().any(|wanted| wanted == status))
             });
             let mut outcome = Outcome { name: name.clone(), status: "Skipped", code: None };
@@ -184,7 +200,10 @@ impl Cloud {
         // The data plane of a Batch account: https://ACCOUNT.REGION.batch.azure.com/PATH.
         let (host, path) = uri.strip_prefix("https://")?.split_once('/')?;
         let account = host.strip_suffix(".batch.azure.com")?.split('.').next()?;
-        let account = self.keys_of("microsoft.batch/batchaccounts").into_iter().find(|key| key.ends_with(&format!("/{account}")))?;
+        let account = self
+            .keys_of("microsoft.batch/batchaccounts")
+            .into_iter()
+            .find(|key| key.ends_with(&format!("/{account}")))?;
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         if self.deny(&caller, &account, "action").is_some() {
             return Some(403);
@@ -218,7 +237,8 @@ impl Cloud {
                 Answer::list(runs.into_iter().rev().map(|run| json!({"properties": run})).collect())
             }
             ("GET", "triggers") => {
-                let triggers = workflow.property("definition")["triggers"].as_object().cloned().unwrap_or_default();
+                let triggers =
+                    workflow.property("definition")["triggers"].as_object().cloned().unwrap_or_default();
                 let state = workflow.property("state").clone();
                 let rendered = triggers.iter().map(|(name, trigger)| {
                     let every = interval(&trigger["recurrence"]).unwrap_or(1);

@@ -53,7 +53,9 @@ impl Cloud {
         }
         self.work_for(&target.key, STARTING[2].0 + self.settings.job_seconds);
         if let Some(limit) = body["properties"]["limits"]["timeout"].as_str().and_then(duration) {
-            self.after_for(&target.key, STARTING[2].0 + limit, |cloud, key| cloud.end_ml_job(key, "Canceled"));
+            self.after_for(&target.key, STARTING[2].0 + limit, |cloud, key| {
+                cloud.end_ml_job(key, "Canceled")
+            });
         }
     }
 
@@ -139,10 +141,12 @@ impl Cloud {
 
     fn render_run(&self, job: &Resource) -> Value {
         let name = &job.target.name;
-        let mut run = json!({"runId": name, "target": "serverless", "status": job.property("status"), "logFiles": {}});
+        let mut run =
+            json!({"runId": name, "target": "serverless", "status": job.property("status"), "logFiles": {}});
         if let Some(started) = job.started {
             run["startTimeUtc"] = json!(utc(started));
-            run["logFiles"]["user_logs/std_log.txt"] = json!(format!("{}/blobs/{name}/std_log.txt?sig=stand-in", self.base));
+            run["logFiles"]["user_logs/std_log.txt"] =
+                json!(format!("{}/blobs/{name}/std_log.txt?sig=stand-in", self.base));
         }
         if let Some(ended) = job.ended {
             run["endTimeUtc"] = json!(utc(ended));

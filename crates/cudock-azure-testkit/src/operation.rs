@@ -96,9 +96,9 @@ impl Cloud {
         let id = self.random.uuid();
         let subscription = format!("/subscriptions/{}", crate::target::SUBSCRIPTION);
         let resource = self.find(key).map_or_else(|| key.to_owned(), |resource| resource.target.id.clone());
-        let provider = resource.rsplit_once("/providers/").map_or("Microsoft.Resources", |(_, last)| {
-            last.split('/').next().unwrap_or_default()
-        });
+        let provider = resource
+            .rsplit_once("/providers/")
+            .map_or("Microsoft.Resources", |(_, last)| last.split('/').next().unwrap_or_default());
         let in_region = format!("{subscription}/providers/{provider}/locations/{location}");
         let path = match style {
             OperationStyle::Deployment => format!("{resource}/operationStatuses/{id}"),
@@ -151,11 +151,16 @@ impl Cloud {
     pub(crate) fn poll(&mut self, path: &str, query: &str) -> Option<Answer> {
         let operation = self.operations.get(&path.to_ascii_lowercase())?.clone();
         if !operation.signatures.iter().any(|signature| query.ends_with(signature.as_str())) {
-            return Some(Answer::error(403, "InvalidSignature", "The signature of the operation is not valid."));
+            return Some(Answer::error(
+                403,
+                "InvalidSignature",
+                "The signature of the operation is not valid.",
+            ));
         }
         let resource = self.find(&operation.resource).cloned();
         if operation.style != OperationStyle::Location {
-            let events = resource.as_ref().map_or_else(|| json!([]), |resource| self.container_events(resource));
+            let events =
+                resource.as_ref().map_or_else(|| json!([]), |resource| self.container_events(resource));
             let id = resource.map_or_else(String::new, |resource| resource.target.id);
             return Some(Answer::json(200, operation.document(events, &id)));
         }
@@ -166,13 +171,15 @@ impl Cloud {
             }
             Progress::Failed(error) => Answer::json(409, json!({"error": error})),
             _ if operation.result.is_some() => Answer { body: operation.result, ..Answer::empty(200) },
-            Progress::Succeeded | Progress::Canceled => match resource.filter(|resource| !resource.is_deleting) {
-                Some(resource) => {
-                    let etag = format!("\"0x{:X}\"", resource.serial);
-                    Answer::json(200, self.render(&resource, false)).with("ETag", etag)
+            Progress::Succeeded | Progress::Canceled => {
+                match resource.filter(|resource| !resource.is_deleting) {
+                    Some(resource) => {
+                        let etag = format!("\"0x{:X}\"", resource.serial);
+                        Answer::json(200, self.render(&resource, false)).with("ETag", etag)
+                    }
+                    None => Answer::empty(200),
                 }
-                None => Answer::empty(200),
-            },
+            }
         })
     }
 }

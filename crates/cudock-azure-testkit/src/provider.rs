@@ -36,7 +36,9 @@ pub(crate) fn creation(kind: &str) -> Option<Creation> {
         | "microsoft.network/publicipaddresses"
         | "microsoft.network/natgateways"
         | "microsoft.network/networkinterfaces" => running(OperationStyle::Network, "Updating", 4),
-        "microsoft.containerinstance/containergroups" => running(OperationStyle::ContainerGroup, "Pending", 22),
+        "microsoft.containerinstance/containergroups" => {
+            running(OperationStyle::ContainerGroup, "Pending", 22)
+        }
         "microsoft.app/managedenvironments" => running(OperationStyle::ContainerApps, "Waiting", 180),
         "microsoft.app/containerapps" => running(OperationStyle::ContainerApps, "InProgress", 15),
         "microsoft.app/jobs" => running(OperationStyle::ContainerApps, "InProgress", 9),
@@ -111,13 +113,7 @@ impl Cloud {
     }
 
     /// The response to a PUT that goes on.
-    fn accepted(
-        &mut self,
-        target: &Target,
-        operation: &str,
-        style: OperationStyle,
-        is_new: bool,
-    ) -> Answer {
+    fn accepted(&mut self, target: &Target, operation: &str, style: OperationStyle, is_new: bool) -> Answer {
         let address = self.signed(operation);
         if style == OperationStyle::Location {
             return Answer::empty(202).with("Location", address);
@@ -190,8 +186,11 @@ impl Cloud {
             }
         }
         let parent = target.parent_key();
-        if parent.contains("/providers/") && self.find(&parent).is_none() && !has_implied_parent(&target.kind) {
-            let message = format!("Can not perform requested operation on nested resource. Parent resource '{parent}' not found.");
+        if parent.contains("/providers/") && self.find(&parent).is_none() && !has_implied_parent(&target.kind)
+        {
+            let message = format!(
+                "Can not perform requested operation on nested resource. Parent resource '{parent}' not found."
+            );
             return Some(Answer::error(404, "ParentResourceNotFound", message));
         }
         match target.kind.as_str() {
@@ -268,8 +267,9 @@ impl Cloud {
 
     /// GET of one resource, or of all of a type in a scope.
     pub(crate) fn get(&self, target: &Target, query: &str) -> Answer {
-        let group_is_missing =
-            target.group_key().is_some_and(|group| self.visible(&group).is_none_or(|group| group.visible_from > self.now));
+        let group_is_missing = target
+            .group_key()
+            .is_some_and(|group| self.visible(&group).is_none_or(|group| group.visible_from > self.now));
         if group_is_missing {
             return Self::not_found(&Target::parse(&target.group_key().unwrap_or_default()).unwrap());
         }
@@ -280,7 +280,9 @@ impl Cloud {
             Some(resource) => {
                 let answer = Answer::json(200, self.render(resource, query.contains("instanceView")));
                 match target.kind.as_str() {
-                    "microsoft.batch/batchaccounts" => answer.with("ETag", format!("\"0x{:X}\"", resource.serial)),
+                    "microsoft.batch/batchaccounts" => {
+                        answer.with("ETag", format!("\"0x{:X}\"", resource.serial))
+                    }
                     "microsoft.compute/virtualmachines" if !query.contains("instanceView") => {
                         answer.with("ETag", format!("\"{}\"", resource.serial))
                     }
@@ -330,6 +332,9 @@ impl Cloud {
 
 /// Whether the parent exists without being created.
 fn has_implied_parent(kind: &str) -> bool {
-    ["microsoft.machinelearningservices/workspaces/environments/versions", "microsoft.storage/storageaccounts/blobservices/containers"]
-        .contains(&kind)
+    [
+        "microsoft.machinelearningservices/workspaces/environments/versions",
+        "microsoft.storage/storageaccounts/blobservices/containers",
+    ]
+    .contains(&kind)
 }

@@ -60,7 +60,13 @@ impl Cloud {
     }
 
     /// A request to Resource Manager, by a user or by an identity.
-    pub(crate) fn resource_manager(&mut self, method: &str, path: &str, body: &Value, caller: &Caller) -> Answer {
+    pub(crate) fn resource_manager(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &Value,
+        caller: &Caller,
+    ) -> Answer {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         if method == "GET"
             && let Some(answer) = self.poll(path, query)
@@ -103,18 +109,23 @@ impl Cloud {
             ("microsoft.logic/workflows/triggers", "GET", None) => {
                 let answer = self.workflow_action(&target.parent_key(), method, "triggers");
                 let triggers = answer.body.as_ref().and_then(|body| body["value"].as_array().cloned());
-                let found = triggers.into_iter().flatten().find(|trigger| trigger["name"] == target.name.as_str());
+                let found =
+                    triggers.into_iter().flatten().find(|trigger| trigger["name"] == target.name.as_str());
                 found.map_or_else(|| Self::not_found(target), |trigger| Answer::json(200, trigger))
             }
             ("microsoft.logic/workflows/triggers", "POST", Some("run")) => {
                 self.workflow_action(&target.parent_key(), method, "run")
             }
             ("microsoft.logic/workflows", _, Some(tail)) => self.workflow_action(&target.key, method, tail),
-            ("microsoft.compute/virtualmachines", "POST", Some(action)) => self.machine_action(target, action),
+            ("microsoft.compute/virtualmachines", "POST", Some(action)) => {
+                self.machine_action(target, action)
+            }
             ("microsoft.compute/virtualmachines", "GET", Some("instanceview")) => {
                 let answer = self.get(&Target { tail: None, ..target.clone() }, "instanceView");
                 match &answer.body {
-                    Some(body) if answer.is_success() => Answer::json(200, body["properties"]["instanceView"].clone()),
+                    Some(body) if answer.is_success() => {
+                        Answer::json(200, body["properties"]["instanceView"].clone())
+                    }
                     _ => answer,
                 }
             }
@@ -140,7 +151,9 @@ impl Cloud {
                 let key = self.random.uuid();
                 Answer::json(200, json!({"accountName": target.name, "primary": key, "secondary": key}))
             }
-            ("microsoft.resources/deployments", _, Some(action)) => self.deployment_action(target, method, action, body),
+            ("microsoft.resources/deployments", _, Some(action)) => {
+                self.deployment_action(target, method, action, body)
+            }
             (_, "GET", _) => self.get(target, query),
             _ => Answer::error(404, "InvalidAction", format!("{method} {} {:?}", target.id, target.tail)),
         }
@@ -164,8 +177,10 @@ impl Cloud {
         let answer = answer.with(&own, "199").with(&global, "2999");
         let is_write = kind != "reads";
         let answer = match () {
-            () if lower.contains("/microsoft.compute/") => answer
-                .with("x-ms-ratelimit-remaining-resource", "Microsoft.Compute/LowCostGetSubscriptionMaximum;23999"),
+            () if lower.contains("/microsoft.compute/") => answer.with(
+                "x-ms-ratelimit-remaining-resource",
+                "Microsoft.Compute/LowCostGetSubscriptionMaximum;23999",
+            ),
             () if lower.contains("/microsoft.containerinstance/") && is_write => answer
                 .with("x-ms-ratelimit-remaining-subscription-resource-requests-pt5m", "99")
                 .with("x-ms-ratelimit-remaining-subscription-resource-requests-pt1h", "299"),

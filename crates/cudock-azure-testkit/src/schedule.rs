@@ -105,7 +105,10 @@ mod tests {
         let away: Vec<&Schedule> = schedules.iter().filter(|schedule| !schedule.comes_back).collect();
         assert!((70..130).contains(&away.len()), "{}", away.len());
         for schedule in away {
-            assert!(schedule.faults.iter().any(|(_, fault)| matches!(fault, Fault::Kill { .. })), "{schedule:?}");
+            assert!(
+                schedule.faults.iter().any(|(_, fault)| matches!(fault, Fault::Kill { .. })),
+                "{schedule:?}"
+            );
         }
     }
 }

@@ -90,8 +90,12 @@ impl Shared {
                 Outcome::Reply(Answer::error(500, "InternalServerError", "fault"))
             }
             Some(Fault::Throttle { .. }) => Outcome::Reply(
-                Answer::error(429, "TooManyRequests", "too many requests have been received for this subscription")
-                    .with("x-ms-ratelimit-remaining-subscription-writes", "0"),
+                Answer::error(
+                    429,
+                    "TooManyRequests",
+                    "too many requests have been received for this subscription",
+                )
+                .with("x-ms-ratelimit-remaining-subscription-writes", "0"),
             ),
             Some(Fault::Conflict) => Outcome::Reply(Answer::error(
                 409,
@@ -152,12 +156,16 @@ pub(crate) fn tls_config(certificate: &Path, key: &Path) -> Arc<ServerConfig> {
     let chain = vec![CertificateDer::from_pem_file(certificate).unwrap()];
     let key = PrivateKeyDer::from_pem_file(key).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let builder =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     Arc::new(builder.with_no_client_auth().with_single_cert(chain, key).unwrap())
 }
 
 /// Serves connections, with TLS if there is a configuration for it, until the flag is set. Returns the address.
-pub(crate) fn listen(shared: &Arc<Shared>, tls: Option<Arc<ServerConfig>>) -> (SocketAddr, thread::JoinHandle<()>) {
+pub(crate) fn listen(
+    shared: &Arc<Shared>,
+    tls: Option<Arc<ServerConfig>>,
+) -> (SocketAddr, thread::JoinHandle<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let shared = Arc::clone(shared);

@@ -63,7 +63,8 @@ impl Cloud {
 
     pub(crate) fn issue_token(&mut self, audience: &str) -> String {
         let expires = self.now + self.settings.token_lifetime;
-        let claims = json!({"aud": audience, "appid": CLIENT_ID, "oid": CLIENT_ID, "tid": TENANT, "exp": expires});
+        let claims =
+            json!({"aud": audience, "appid": CLIENT_ID, "oid": CLIENT_ID, "tid": TENANT, "exp": expires});
         let part = |text: String| URL_SAFE_NO_PAD.encode(text);
         let signature = format!("{:016x}{:016x}", self.random.next(), self.random.next());
         let header = part(json!({"alg": "none", "typ": "JWT"}).to_string());
@@ -80,11 +81,15 @@ impl Cloud {
     /// 401 unless the header has a token for this API.
     pub(crate) fn refuse_token(&self, authorization: Option<&str>, path: &str) -> Option<Answer> {
         let refuse = |code: &str, message: &str| {
-            let challenge = format!("Bearer authorization_uri=\"{}/{TENANT}\", error=\"invalid_token\"", self.base);
+            let challenge =
+                format!("Bearer authorization_uri=\"{}/{TENANT}\", error=\"invalid_token\"", self.base);
             Some(Answer::error(401, code, message).with("WWW-Authenticate", challenge))
         };
         let Some(token) = authorization.and_then(|value| value.strip_prefix("Bearer ")) else {
-            return refuse("AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing.");
+            return refuse(
+                "AuthenticationFailed",
+                "Authentication failed. The 'Authorization' header is missing.",
+            );
         };
         let Some(token) = self.tokens.get(token).filter(|token| token.expires > self.now) else {
             return refuse("ExpiredAuthenticationToken", "The access token has expired.");
@@ -102,6 +107,9 @@ impl Cloud {
         if is_right {
             return None;
         }
-        refuse("InvalidAuthenticationTokenAudience", "The access token has been obtained for another audience.")
+        refuse(
+            "InvalidAuthenticationTokenAudience",
+            "The access token has been obtained for another audience.",
+        )
     }
 }

@@ -144,9 +144,8 @@ impl StandIn {
     /// What was created and still exists, by id: resources, groups, and pools and jobs of Batch. Without [`Self::records`].
     pub fn leftovers(&self) -> Vec<String> {
         let cloud = self.cloud();
-        let kept = cloud.resources.values().filter(|resource| {
-            !resource.is_seeded && !cloud.is_record(resource)
-        });
+        let kept =
+            cloud.resources.values().filter(|resource| !resource.is_seeded && !cloud.is_record(resource));
         let resources = kept.map(|resource| resource.target.id.clone());
         resources.chain(cloud.batch.unfinished()).collect()
     }

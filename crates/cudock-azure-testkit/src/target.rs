@@ -143,7 +143,12 @@ mod tests {
             ("/resourceGroups/G", GROUP_KIND, "G", None),
             ("/resourceGroups/G/resources", GROUP_KIND, "G", Some("resources")),
             ("/resourceGroups/G/providers/Microsoft.App/jobs/j", "microsoft.app/jobs", "j", None),
-            ("/resourceGroups/G/providers/Microsoft.App//jobs/j/start", "microsoft.app/jobs", "j", Some("start")),
+            (
+                "/resourceGroups/G/providers/Microsoft.App//jobs/j/start",
+                "microsoft.app/jobs",
+                "j",
+                Some("start"),
+            ),
             ("/providers/Microsoft.Compute", "microsoft.compute", "", None),
             ("/providers/Microsoft.Compute/register", "microsoft.compute", "", Some("register")),
             (
@@ -177,7 +182,8 @@ mod tests {
             ("/providers/A.B/c/d/e/f", "/providers/a.b/c/d"),
             ("/providers/A.B/c/d/providers/E.F/g/h", "/providers/a.b/c/d"),
         ] {
-            let target = Target::parse(&format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/G{path}")).unwrap();
+            let target =
+                Target::parse(&format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/G{path}")).unwrap();
             assert_eq!(target.parent_key(), format!("{group}{parent}"), "{path}");
         }
     }

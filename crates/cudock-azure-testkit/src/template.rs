@@ -45,9 +45,11 @@ impl Scope {
                 None => Ok(json!(text.strip_prefix("[[").map_or(text.clone(), |rest| format!("[{rest}")))),
                 Some(expression) => self.expression(&expression.map_err(invalid)?, cloud),
             },
-            Value::Array(items) => {
-                items.iter().map(|item| self.evaluate(item, cloud)).collect::<Result<_, _>>().map(Value::Array)
-            }
+            Value::Array(items) => items
+                .iter()
+                .map(|item| self.evaluate(item, cloud))
+                .collect::<Result<_, _>>()
+                .map(Value::Array),
             Value::Object(fields) => fields
                 .iter()
                 .map(|(name, value)| Ok((name.clone(), self.evaluate(value, cloud)?)))
@@ -105,7 +107,9 @@ impl Scope {
                 Ok(json!({"id": id, "name": group.target.name, "location": group.location()}))
             }
             "resourceid" => self.resource_id(&self.id(), arguments),
-            "subscriptionresourceid" => self.resource_id(&format!("/subscriptions/{SUBSCRIPTION}"), arguments),
+            "subscriptionresourceid" => {
+                self.resource_id(&format!("/subscriptions/{SUBSCRIPTION}"), arguments)
+            }
             "extensionresourceid" => {
                 let (scope, rest) = arguments.split_first().ok_or_else(|| invalid("no scope"))?;
                 self.resource_id(&plain(scope), rest)
@@ -125,7 +129,8 @@ impl Scope {
             "tolower" => Ok(json!(text(0)?.to_lowercase())),
             "endswith" => Ok(json!(text(0)?.ends_with(text(1)?))),
             "substring" => {
-                let start = arguments.get(1).and_then(Value::as_u64).and_then(|start| usize::try_from(start).ok());
+                let start =
+                    arguments.get(1).and_then(Value::as_u64).and_then(|start| usize::try_from(start).ok());
                 let rest = start.and_then(|start| text(0).ok()?.get(start..));
                 rest.map(|rest| json!(rest)).ok_or_else(|| invalid("substring is out of range"))
             }
@@ -140,7 +145,8 @@ impl Scope {
     /// `resourceId([subscription], [group], type, name, …)`.
     fn resource_id(&self, scope: &str, arguments: &[Value]) -> Evaluated {
         let texts: Vec<String> = arguments.iter().map(plain).collect();
-        let at = texts.iter().position(|text| text.contains('/')).ok_or_else(|| invalid("no resource type"))?;
+        let at =
+            texts.iter().position(|text| text.contains('/')).ok_or_else(|| invalid("no resource type"))?;
         let scope = match &texts[..at] {
             [] => scope.to_owned(),
             [group] => format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/{group}"),

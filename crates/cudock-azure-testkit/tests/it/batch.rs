@@ -42,7 +42,8 @@ impl Batch {
     }
 
     fn end_with_the_last_task(&self) {
-        let patched = self.send(&Method::PATCH, "/jobs/j", Some(&json!({"onAllTasksComplete": "terminatejob"})));
+        let patched =
+            self.send(&Method::PATCH, "/jobs/j", Some(&json!({"onAllTasksComplete": "terminatejob"})));
         assert_eq!(patched.status, 200);
     }
 }
@@ -60,11 +61,15 @@ fn a_job_ends_with_its_last_task_and_takes_its_pool_along() {
     assert_eq!(job["state"], "active");
     let pool = job["executionInfo"]["poolId"].as_str().unwrap().to_owned();
     let nodes = batch.send(&Method::GET, &format!("/pools/{pool}/nodes"), None).body;
-    let time = |value: &Value| cudock_base::Timestamp::parse(value.as_str().unwrap()).unwrap().millis().unwrap();
+    let time =
+        |value: &Value| cudock_base::Timestamp::parse(value.as_str().unwrap()).unwrap().millis().unwrap();
     let allocated = time(&nodes["value"][0]["allocationTime"]);
     batch.azure.pass(400);
     let job = batch.send(&Method::GET, "/jobs/j", None).body;
-    assert_eq!((job["state"].as_str(), job["executionInfo"]["terminateReason"].as_str()), (Some("completed"), Some("AllTasksComplete")));
+    assert_eq!(
+        (job["state"].as_str(), job["executionInfo"]["terminateReason"].as_str()),
+        (Some("completed"), Some("AllTasksComplete"))
+    );
     let task = batch.send(&Method::GET, "/jobs/j/tasks/t", None).body;
     assert_eq!(task["executionInfo"]["exitCode"], 0);
     let billed = time(&job["executionInfo"]["endTime"]) - allocated;
@@ -103,7 +108,10 @@ fn a_preempted_node_is_not_billed_and_its_task_starts_again() {
     batch.azure.pass(160);
     assert!(batch.azure.stand_in.billed().is_empty());
     let task = batch.send(&Method::GET, "/jobs/j/tasks/t", None).body;
-    assert_eq!((task["state"].as_str(), task["executionInfo"]["requeueCount"].as_u64()), (Some("active"), Some(1)));
+    assert_eq!(
+        (task["state"].as_str(), task["executionInfo"]["requeueCount"].as_u64()),
+        (Some("active"), Some(1))
+    );
     batch.azure.pass(300);
     batch.send(&Method::GET, "/jobs/j", None);
     assert_eq!(batch.send(&Method::GET, "/jobs/j/tasks/t", None).body["state"], "completed");
@@ -115,7 +123,11 @@ fn quota_shows_as_an_error_of_the_pool() {
     let Some(batch) = Batch::start(CloudSettings { quota, ..prompt() }) else { return };
     batch.job("PT1H", false);
     let job = batch.send(&Method::GET, "/jobs/j", None).body;
-    let pool = batch.send(&Method::GET, &format!("/pools/{}", job["executionInfo"]["poolId"].as_str().unwrap()), None);
+    let pool = batch.send(
+        &Method::GET,
+        &format!("/pools/{}", job["executionInfo"]["poolId"].as_str().unwrap()),
+        None,
+    );
     assert_eq!(pool.body["resizeErrors"][0]["code"], "AccountCoreQuotaReached");
     assert!(batch.azure.stand_in.billed().is_empty());
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_azure_testkit::{CLIENT_ID, CloudSettings, StandIn, SUBSCRIPTION, TENANT};
+use cudock_azure_testkit::{CLIENT_ID, CloudSettings, SUBSCRIPTION, StandIn, TENANT};
 use cudock_base::Secret;
 use cudock_http::{Client, ClientOptions, HttpError, Method, Request};
 use serde_json::{Value, json};
@@ -55,14 +55,22 @@ const HEADERS: [&str; 20] = [
 
 /// Settings without delays that tests would have to wait for.
 pub fn prompt() -> CloudSettings {
-    CloudSettings { seconds_per_request: 1, consistency_lag: 0, graph_lag: 0, role_delay: 0, ..CloudSettings::default() }
+    CloudSettings {
+        seconds_per_request: 1,
+        consistency_lag: 0,
+        graph_lag: 0,
+        role_delay: 0,
+        ..CloudSettings::default()
+    }
 }
 
 impl Azure {
     pub fn start(settings: CloudSettings) -> Option<Self> {
         let stand_in = StandIn::start(settings)?;
-        let options =
-            ClientOptions { certificates: Some(stand_in.certificate().to_owned()), ..ClientOptions::default() };
+        let options = ClientOptions {
+            certificates: Some(stand_in.certificate().to_owned()),
+            ..ClientOptions::default()
+        };
         let client = Client::new(&options).unwrap();
         let token = sign_in(&stand_in, &client, "https://management.azure.com/.default");
         Some(Self { stand_in, client, token })
@@ -155,13 +163,15 @@ impl Azure {
 }
 
 fn sign_in(stand_in: &StandIn, client: &Client, scope: &str) -> Secret {
-    let secret = stand_in.environment().into_iter().find(|(name, _)| *name == "AZURE_CLIENT_SECRET").unwrap().1;
-    let request = Request::new(Method::POST, format!("{}/{TENANT}/oauth2/v2.0/token", stand_in.plain_url())).form(&[
-        ("client_id", CLIENT_ID),
-        ("client_secret", &secret),
-        ("grant_type", "client_credentials"),
-        ("scope", scope),
-    ]);
+    let secret =
+        stand_in.environment().into_iter().find(|(name, _)| *name == "AZURE_CLIENT_SECRET").unwrap().1;
+    let request = Request::new(Method::POST, format!("{}/{TENANT}/oauth2/v2.0/token", stand_in.plain_url()))
+        .form(&[
+            ("client_id", CLIENT_ID),
+            ("client_secret", &secret),
+            ("grant_type", "client_credentials"),
+            ("scope", scope),
+        ]);
     let answer: Value = client.send_for_json(&request, 1 << 16).unwrap();
     Secret::new(answer["access_token"].as_str().unwrap())
 }

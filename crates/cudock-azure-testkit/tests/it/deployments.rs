@@ -35,21 +35,34 @@ fn azure_carries_a_template_out_although_nobody_waits() {
         "type": "Microsoft.Storage/storageAccounts", "apiVersion": "2023-01-01", "location": "eastus",
         "name": "[concat('s', parameters('suffix'))]", "tags": {"where": "[resourceGroup().name]"}, "properties": {},
     });
-    let mut inner = nested("n", "g", &json!({
-        "parameters": {"suffix": {"type": "string"}}, "resources": [identity],
-        "outputs": {"id": {"type": "string", "value": "[resourceId('Microsoft.Storage/storageAccounts', 's1')]"}},
-    }));
+    let mut inner = nested(
+        "n",
+        "g",
+        &json!({
+            "parameters": {"suffix": {"type": "string"}}, "resources": [identity],
+            "outputs": {"id": {"type": "string", "value": "[resourceId('Microsoft.Storage/storageAccounts', 's1')]"}},
+        }),
+    );
     inner["properties"]["parameters"] = json!({"suffix": {"value": "1"}});
     // It refers to the output of the other one, and so comes after it.
-    let outer = nested("m", "g", &json!({"parameters": {"id": {"type": "string"}}, "resources": [{
-        "type": "Microsoft.Storage/storageAccounts", "apiVersion": "2023-01-01", "name": "s2", "location": "eastus",
-        "tags": {"first": "[parameters('id')]"}, "properties": {},
-    }]}));
+    let outer = nested(
+        "m",
+        "g",
+        &json!({"parameters": {"id": {"type": "string"}}, "resources": [{
+            "type": "Microsoft.Storage/storageAccounts", "apiVersion": "2023-01-01", "name": "s2", "location": "eastus",
+            "tags": {"first": "[parameters('id')]"}, "properties": {},
+        }]}),
+    );
     let mut outer = outer;
-    let reference = format!("[reference('/subscriptions/{SUBSCRIPTION}/resourceGroups/g{DEPLOYMENT_N}').outputs.id.value]");
+    let reference = format!(
+        "[reference('/subscriptions/{SUBSCRIPTION}/resourceGroups/g{DEPLOYMENT_N}').outputs.id.value]"
+    );
     outer["properties"]["parameters"] = json!({"id": {"value": reference}});
     let created = azure.put(DEPLOYMENT, &in_subscription(&json!([outer, inner, group("g")])));
-    assert_eq!((created.status, created.body["properties"]["provisioningState"].as_str()), (201, Some("Accepted")));
+    assert_eq!(
+        (created.status, created.body["properties"]["provisioningState"].as_str()),
+        (201, Some("Accepted"))
+    );
     assert_eq!(azure.get("/resourceGroups/g").status, 404);
     azure.pass(60);
     let first = azure.get("/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/s1");
@@ -64,10 +77,14 @@ const DEPLOYMENT_N: &str = "/providers/Microsoft.Resources/deployments/n";
 #[test]
 fn an_active_deployment_is_neither_replaced_nor_deleted_but_canceled() {
     let Some(azure) = Azure::start(prompt()) else { return };
-    let slow = nested("n", "g", &json!({"resources": [{
-        "type": "Microsoft.App/managedEnvironments", "apiVersion": "2024-03-01", "name": "e", "location": "eastus",
-        "properties": {},
-    }]}));
+    let slow = nested(
+        "n",
+        "g",
+        &json!({"resources": [{
+            "type": "Microsoft.App/managedEnvironments", "apiVersion": "2024-03-01", "name": "e", "location": "eastus",
+            "properties": {},
+        }]}),
+    );
     let late = json!({
         "type": "Microsoft.Resources/resourceGroups", "apiVersion": "2021-04-01", "name": "late", "location": "eastus",
         "dependsOn": [format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/g{DEPLOYMENT_N}")],
@@ -107,10 +124,16 @@ fn quota_is_checked_before_anything_exists() {
 fn what_is_not_supported_is_refused() {
     let Some(azure) = Azure::start(prompt()) else { return };
     for (resource, reason) in [
-        (json!({"type": "Microsoft.Resources/resourceGroups", "name": "[uniqueString('a')]"}), "uniquestring"),
+        (
+            json!({"type": "Microsoft.Resources/resourceGroups", "name": "[uniqueString('a')]"}),
+            "uniquestring",
+        ),
         (json!({"type": "Microsoft.Quantum/workspaces", "name": "w"}), "Microsoft.Quantum/workspaces"),
         (json!({"type": "Microsoft.Resources/resourceGroups", "name": "g", "copy": {}}), "copy"),
-        (json!({"type": "Microsoft.Resources/resourceGroups", "name": "[parameters('p')]"}), "no parameters 'p'"),
+        (
+            json!({"type": "Microsoft.Resources/resourceGroups", "name": "[parameters('p')]"}),
+            "no parameters 'p'",
+        ),
     ] {
         let refused = azure.put(DEPLOYMENT, &in_subscription(&json!([resource])));
         assert_eq!((refused.status, refused.code()), (400, "InvalidTemplate"), "{resource}");

@@ -41,7 +41,8 @@ fn each_fault_does_what_it_says() {
         let Some(azure) = Azure::start(prompt()) else { return };
         let before = azure.stand_in.now();
         azure.stand_in.set_schedule(schedule(0, fault));
-        let sent = azure.send(&Method::PUT, &azure.url("/resourceGroups/g"), Some(&json!({"location": "eastus"})));
+        let sent =
+            azure.send(&Method::PUT, &azure.url("/resourceGroups/g"), Some(&json!({"location": "eastus"})));
         assert_eq!(sent.ok().map(|answered| answered.status), first, "{fault:?}");
         assert_eq!(!azure.stand_in.leftovers().is_empty(), exists, "{fault:?}");
         let passed = azure.stand_in.now().millis().unwrap() - before.millis().unwrap();

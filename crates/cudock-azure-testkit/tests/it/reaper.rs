@@ -12,7 +12,9 @@ const CONTRIBUTOR: &str = "b24988ac-6180-42a0-ab88-20f7382dd24c";
 /// A workflow that deletes the group `g`, and its own group once that one is gone.
 fn workflow(start: Option<&str>) -> Value {
     let delete = |group: &str, after: Value| {
-        let uri = format!("https://management.azure.com/subscriptions/{SUBSCRIPTION}/resourceGroups/{group}?api-version=2021-04-01");
+        let uri = format!(
+            "https://management.azure.com/subscriptions/{SUBSCRIPTION}/resourceGroups/{group}?api-version=2021-04-01"
+        );
         json!({"type": "Http", "runAfter": after, "inputs": {
             "method": "DELETE", "uri": uri, "authentication": {"type": "ManagedServiceIdentity"},
         }})
@@ -40,7 +42,9 @@ fn later(azure: &Azure, seconds: u64) -> String {
 fn assign_role(azure: &Azure, group: &str, number: u32, principal: &Value, kind: &str) -> u16 {
     let name = format!("00000000-0000-4000-8000-{number:012}");
     let path = format!("/resourceGroups/{group}/providers/Microsoft.Authorization/roleAssignments/{name}");
-    let role = format!("/subscriptions/{SUBSCRIPTION}/providers/Microsoft.Authorization/roleDefinitions/{CONTRIBUTOR}");
+    let role = format!(
+        "/subscriptions/{SUBSCRIPTION}/providers/Microsoft.Authorization/roleDefinitions/{CONTRIBUTOR}"
+    );
     let properties = json!({"principalId": principal, "principalType": kind, "roleDefinitionId": role});
     azure.put(&path, &json!({"properties": properties})).status
 }
@@ -64,7 +68,11 @@ fn at_its_time_it_deletes_the_group_and_then_itself() {
     assert_eq!(azure.get("/resourceGroups/g").status, 200);
     azure.pass(200);
     assert_eq!(azure.get("/resourceGroups/g").status, 404);
-    assert_eq!(azure.get("/resourceGroups/reaper").status, 200, "it stays until the group is seen to be gone");
+    assert_eq!(
+        azure.get("/resourceGroups/reaper").status,
+        200,
+        "it stays until the group is seen to be gone"
+    );
     azure.pass(900);
     assert_eq!(azure.stand_in.leftovers(), Vec::<String>::new());
     assert_eq!(azure.stand_in.workflow_runs().len(), 2);

@@ -31,7 +31,10 @@ fn a_machine_is_billed_from_its_creation_until_its_deletion_is_accepted() {
     let Some(azure) = Azure::start(prompt()) else { return };
     azure.group("g");
     let created = azure.put(MACHINE, &machine("Regular"));
-    assert_eq!((created.status, created.body["properties"]["provisioningState"].as_str()), (201, Some("Creating")));
+    assert_eq!(
+        (created.status, created.body["properties"]["provisioningState"].as_str()),
+        (201, Some("Creating"))
+    );
     assert!(created.header("azure-asyncoperation").unwrap().len() > 2300);
     let from = azure.stand_in.now();
     assert_eq!(azure.wait(&created).body["status"], "Succeeded");
@@ -129,7 +132,9 @@ fn container_groups_are_billed_while_their_containers_run() {
     assert!(!read.to_string().contains("swordfish"), "secrets are not returned");
     let logs = azure.get(&format!("{CONTAINERS}/containers/main/logs"));
     assert_eq!(logs.body["content"], "hello from the stand-in\n");
-    let time = |name: &str| cudock_base::Timestamp::parse(current[name].as_str().unwrap()).unwrap().millis().unwrap();
+    let time = |name: &str| {
+        cudock_base::Timestamp::parse(current[name].as_str().unwrap()).unwrap().millis().unwrap()
+    };
     assert_eq!(azure.stand_in.billed_seconds() * 1000, time("finishTime") - time("startTime"));
     let deleted = azure.delete(CONTAINERS);
     assert_eq!((deleted.status, deleted.body["name"].as_str()), (200, Some("main")));
@@ -199,14 +204,20 @@ fn machine_learning_bills_jobs_while_they_run_and_endpoints_from_their_creation(
 
 #[test]
 fn reads_lag_behind_writes_and_unknown_types_are_refused() {
-    let Some(azure) = Azure::start(CloudSettings { consistency_lag: 30, graph_lag: 60, ..prompt() }) else { return };
+    let Some(azure) = Azure::start(CloudSettings { consistency_lag: 30, graph_lag: 60, ..prompt() }) else {
+        return;
+    };
     azure.group("first");
     azure.group("second");
     let statuses = ["first", "second"].map(|name| azure.get(&format!("/resourceGroups/{name}")).status);
     assert!(statuses.contains(&404), "{statuses:?}");
-    let graph = format!("{}/providers/Microsoft.ResourceGraph/resources?api-version=2022-10-01", azure.stand_in.url());
+    let graph = format!(
+        "{}/providers/Microsoft.ResourceGraph/resources?api-version=2022-10-01",
+        azure.stand_in.url()
+    );
     let query = json!({"query": "resourcecontainers | where name =~ 'FIRST' | project id, name"});
-    let found = |azure: &Azure| azure.send(&Method::POST, &graph, Some(&query)).unwrap().body["count"].clone();
+    let found =
+        |azure: &Azure| azure.send(&Method::POST, &graph, Some(&query)).unwrap().body["count"].clone();
     assert_eq!(found(&azure), 0);
     azure.pass(60);
     assert_eq!(found(&azure), 1);
@@ -232,18 +243,20 @@ fn the_activity_log_tells_when_a_deletion_was_accepted() {
     azure.wait(&deleted);
     let filter = format!("eventTimestamp ge '{before}' and resourceGroupName eq 'G'");
     let filter = cudock_base::percent::encode(&filter);
-    let log = azure.get(&format!("/providers/Microsoft.Insights/eventtypes/management/values?$filter={filter}"));
+    let log =
+        azure.get(&format!("/providers/Microsoft.Insights/eventtypes/management/values?$filter={filter}"));
     let events = log.body["value"].as_array().unwrap();
     let find = |operation: &str, status: &str| {
-        let found = events.iter().find(|event| {
-            event["operationName"]["value"] == operation && event["status"]["value"] == status
-        });
+        let found = events
+            .iter()
+            .find(|event| event["operationName"]["value"] == operation && event["status"]["value"] == status);
         cudock_base::Timestamp::parse(found.unwrap()["eventTimestamp"].as_str().unwrap()).unwrap()
     };
     let group = "Microsoft.Resources/subscriptions/resourceGroups/delete";
     assert_eq!(find(group, "Accepted"), accepted);
     assert!(find(group, "Succeeded") > accepted);
-    let billed = accepted.millis().unwrap() - find("Microsoft.Compute/virtualMachines/write", "Started").millis().unwrap();
+    let billed = accepted.millis().unwrap()
+        - find("Microsoft.Compute/virtualMachines/write", "Started").millis().unwrap();
     assert_eq!(azure.stand_in.billed_seconds() * 1000, billed);
 }
 

@@ -41,7 +41,10 @@ fn recordings() -> Vec<Recording> {
     let workspace = || {
         vec![
             ("/resourceGroups/000000000000000", located()),
-            ("/resourceGroups/000000000000000/providers/Microsoft.MachineLearningServices/workspaces/000000000000000", located()),
+            (
+                "/resourceGroups/000000000000000/providers/Microsoft.MachineLearningServices/workspaces/000000000000000",
+                located(),
+            ),
         ]
     };
     let evictions = "/resourceGroups/cli_test_vm_simulate_eviction000001";
@@ -55,7 +58,11 @@ fn recordings() -> Vec<Recording> {
         // A job manager task.
         recording("batch-jobs-and-tasks", Vec::new(), &[2, 5, 8, 9, 12]),
         // Autoscale, start tasks, and reboots.
-        recording("batch-pools-and-nodes", Vec::new(), &[4, 5, 6, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 23, 24, 27, 28, 29, 30, 31]),
+        recording(
+            "batch-pools-and-nodes",
+            Vec::new(),
+            &[4, 5, 6, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 23, 24, 27, 28, 29, 30, 31],
+        ),
         recording("compute-usages-gpu-rows", Vec::new(), &[]),
         recording("containerapps-dedicated-gpu", vec![(group, located())], &[]),
         recording(
@@ -81,11 +88,18 @@ fn recordings() -> Vec<Recording> {
             "roleassignment-principalnotfound",
             vec![
                 (group, located()),
-                ("/resourceGroups/clitest.rg000001/providers/Microsoft.Storage/storageAccounts/clistorage000003", located()),
+                (
+                    "/resourceGroups/clitest.rg000001/providers/Microsoft.Storage/storageAccounts/clistorage000003",
+                    located(),
+                ),
             ],
             &[1],
         ),
-        recording("vm-deploy-deallocate", vec![("/resourceGroups/cli_test_vm_priority_eviction_billing_000001", located())], &[]),
+        recording(
+            "vm-deploy-deallocate",
+            vec![("/resourceGroups/cli_test_vm_priority_eviction_billing_000001", located())],
+            &[],
+        ),
         recording(
             "vm-simulate-eviction",
             vec![
@@ -177,7 +191,9 @@ fn replay(azure: &Azure, recording: &Recording, interactions: &[Value]) -> (usiz
         }
         let (request, expected) = (&interaction["request"], &interaction["response"]);
         let url = request["url"].as_str().unwrap();
-        let Some((host, path)) = url.strip_prefix("https://").and_then(|rest| rest.split_once('/')) else { continue };
+        let Some((host, path)) = url.strip_prefix("https://").and_then(|rest| rest.split_once('/')) else {
+            continue;
+        };
         let is_batch = host.ends_with(".batch.azure.com");
         if !is_batch && host != "management.azure.com" {
             continue;
@@ -199,10 +215,11 @@ fn replay(azure: &Azure, recording: &Recording, interactions: &[Value]) -> (usiz
                 None => text,
             }
         };
-        let address = match latest.get(if lower.contains("result") { "location" } else { "azure-asyncoperation" }) {
-            Some(address) if is_poll => address.clone(),
-            _ => format!("{}/{}", azure.stand_in.url(), own(path)),
-        };
+        let address =
+            match latest.get(if lower.contains("result") { "location" } else { "azure-asyncoperation" }) {
+                Some(address) if is_poll => address.clone(),
+                _ => format!("{}/{}", azure.stand_in.url(), own(path)),
+            };
         let body: Option<Value> = request
             .get("body")
             .filter(|body| body.is_object())
@@ -224,7 +241,9 @@ fn replay(azure: &Azure, recording: &Recording, interactions: &[Value]) -> (usiz
         }
         compared += 1;
         let what = format!("{} {number}: {method} {}", recording.name, path.split('?').next().unwrap());
-        differences.extend(compare(&answered, expected, body.as_ref()).into_iter().map(|text| format!("{what}: {text}")));
+        differences.extend(
+            compare(&answered, expected, body.as_ref()).into_iter().map(|text| format!("{what}: {text}")),
+        );
     }
     (compared, differences)
 }

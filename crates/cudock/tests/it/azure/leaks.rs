@@ -183,9 +183,17 @@ fn requests_without_faults(seed: u64) -> Option<Vec<[u64; 2]>> {
         world.play(target, scenario);
         let requests = world.stand_in.requests().len() as u64;
         let (name, _) = TARGETS[target];
-        assert!(!world.transcript.contains("exit code 2") && !world.transcript.contains("exit code 3"), "{}", world.transcript);
+        assert!(
+            !world.transcript.contains("exit code 2") && !world.transcript.contains("exit code 3"),
+            "{}",
+            world.transcript
+        );
         if let Err(reason) = world.check_clean() {
-            panic!("{name}, {scenario:?}, without faults: {reason}\n{}\n{:#?}", world.transcript, world.stand_in.requests());
+            panic!(
+                "{name}, {scenario:?}, without faults: {reason}\n{}\n{:#?}",
+                world.transcript,
+                world.stand_in.requests()
+            );
         }
         assert!(world.stand_in.billed_seconds() > 0, "{name} was never billed\n{}", world.transcript);
         Some(requests)
@@ -196,7 +204,8 @@ fn requests_without_faults(seed: u64) -> Option<Vec<[u64; 2]>> {
 }
 
 fn setting(name: &str, default: u64) -> u64 {
-    env::var(name).map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+    env::var(name)
+        .map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
 }
 
 #[test]
@@ -224,5 +233,10 @@ fn nothing_is_left_and_every_billed_second_is_known_whatever_fails() {
     });
     let failures = failures.into_inner().unwrap();
     let first: Vec<&str> = failures.iter().take(5).map(String::as_str).collect();
-    assert!(failures.is_empty(), "{} of {schedules} schedules fail:\n\n{}", failures.len(), first.join("\n\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {schedules} schedules fail:\n\n{}",
+        failures.len(),
+        first.join("\n\n")
+    );
 }
