@@ -185,7 +185,7 @@ impl Cloud {
         }
         self.add_identity(&mut stored, target);
         let resource = match old {
-            Some(old) => Resource { body: stored, is_deleting: false, ..old },
+            Some(old) => Resource { body: stored, ..old },
             None => Resource {
                 target: target.clone(),
                 serial: self.serial(),

@@ -37,7 +37,7 @@ impl Cloud {
             let (operator, rest) = step.split_once(char::is_whitespace).unwrap_or((step, ""));
             match operator {
                 "where" => {
-                    let conditions: Vec<&str> = split_words(rest, " and ");
+                    let conditions: Vec<&str> = rest.split(" and ").collect();
                     let mut kept = Vec::new();
                     for row in rows {
                         let mut is_kept = true;
@@ -104,10 +104,6 @@ impl Cloud {
             })
             .collect()
     }
-}
-
-fn split_words<'a>(text: &'a str, separator: &str) -> Vec<&'a str> {
-    text.split(separator).collect()
 }
 
 /// `type =~ 'x'`, `tags['a'] == 'b'`, `isnotempty(tags['a'])`.

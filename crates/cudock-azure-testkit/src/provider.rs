@@ -89,7 +89,10 @@ impl Cloud {
             self.on_created(target, body);
         }
         let Some(style) = creation.style else {
-            self.update(&target.key, |resource| resource.set_state("Succeeded"));
+            if !["microsoft.authorization", "microsoft.machinelearningservices"].contains(&target.namespace())
+            {
+                self.update(&target.key, |resource| resource.set_state("Succeeded"));
+            }
             self.on_changed(&target.key);
             self.record(target, "write", "Succeeded");
             return Answer::json(if is_new { 201 } else { 200 }, self.render_key(&target.key));
@@ -185,6 +188,10 @@ impl Cloud {
                 _ => {}
             }
         }
+        if self.find(&target.key).is_some_and(|resource| resource.is_deleting) {
+            let message = format!("The resource '{}' is being deleted.", target.id);
+            return Some(Answer::error(409, "AnotherOperationInProgress", message));
+        }
         let parent = target.parent_key();
         if parent.contains("/providers/") && self.find(&parent).is_none() && !has_implied_parent(&target.kind)
         {
@@ -267,11 +274,8 @@ impl Cloud {
 
     /// GET of one resource, or of all of a type in a scope.
     pub(crate) fn get(&self, target: &Target, query: &str) -> Answer {
-        let group_is_missing = target
-            .group_key()
-            .is_some_and(|group| self.visible(&group).is_none_or(|group| group.visible_from > self.now));
-        if group_is_missing {
-            return Self::not_found(&Target::parse(&target.group_key().unwrap_or_default()).unwrap());
+        if let Some(group) = target.group_key().filter(|group| self.visible(group).is_none()) {
+            return Self::not_found(&Target::parse(&group).unwrap());
         }
         if let Some(collection) = &target.tail {
             return self.list(target, collection);

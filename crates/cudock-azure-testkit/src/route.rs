@@ -176,18 +176,19 @@ impl Cloud {
         let global = ["x-ms-ratelimit-remaining-subscription-global-", kind].concat();
         let answer = answer.with(&own, "199").with(&global, "2999");
         let is_write = kind != "reads";
-        let answer = match () {
-            () if lower.contains("/microsoft.compute/") => answer.with(
+        let answer = if lower.contains("/microsoft.compute/") {
+            answer.with(
                 "x-ms-ratelimit-remaining-resource",
                 "Microsoft.Compute/LowCostGetSubscriptionMaximum;23999",
-            ),
-            () if lower.contains("/microsoft.containerinstance/") && is_write => answer
+            )
+        } else if lower.contains("/microsoft.containerinstance/") && is_write {
+            answer
                 .with("x-ms-ratelimit-remaining-subscription-resource-requests-pt5m", "99")
-                .with("x-ms-ratelimit-remaining-subscription-resource-requests-pt1h", "299"),
-            () if lower.contains("/microsoft.app/") || lower.contains("/onlineendpoints/") => {
-                answer.with("x-ms-ratelimit-remaining-subscription-resource-requests", "799")
-            }
-            () => answer,
+                .with("x-ms-ratelimit-remaining-subscription-resource-requests-pt1h", "299")
+        } else if lower.contains("/microsoft.app/") || lower.contains("/onlineendpoints/") {
+            answer.with("x-ms-ratelimit-remaining-subscription-resource-requests", "799")
+        } else {
+            answer
         };
         let serial = self.log.len();
         answer

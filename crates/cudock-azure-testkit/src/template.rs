@@ -53,7 +53,7 @@ impl Scope {
             Value::Object(fields) => fields
                 .iter()
                 .map(|(name, value)| Ok((name.clone(), self.evaluate(value, cloud)?)))
-                .collect::<Result<_, _>>()
+                .collect::<Result<Map<_, _>, EvaluationError>>()
                 .map(Value::Object),
             _ => Ok(value.clone()),
         }
