@@ -153,12 +153,13 @@ impl Cloud {
     /// Runs actions, each after those that it names. One that gets an error has failed.
     fn run_actions(&mut self, workflow: &Value, actions: &Value, outcomes: &mut Vec<Outcome>) {
         let actions = actions.as_object().cloned().unwrap_or_default();
-        let is_done = |outcomes: &[Outcome], name: &str| outcomes.iter().any(|outcome| outcome.name == name);
-        while let Some((name, action)) = actions.iter().find(|(name, action)| {
-            let after = action["runAfter"].as_object();
-            !is_done(outcomes, name)
-                && after.is_none_or(|after| after.keys().all(|name| is_done(outcomes, name)))
-        }) {
+        loop {
+            let is_done = |name: &String| outcomes.iter().any(|outcome| outcome.name == *name);
+            let ready = actions.iter().find(|(name, action)| {
+                let after = action["runAfter"].as_object();
+                !is_done(name) && after.is_none_or(|after| after.keys().all(is_done))
+            });
+            let Some((name, action)) = ready else { return };
             let is_wanted = action["runAfter"].as_object().into_iter().flatten().all(|(name, wanted)| {
                 let status = outcomes
                     .iter()
