@@ -34,7 +34,7 @@ const NAMESPACES: [&str; 13] = [
     "Microsoft.Quota",
     "Microsoft.Storage",
 ];
-const REGIONS: [&str; 4] = ["eastus", "westeurope", "westus3", "swedencentral"];
+pub(crate) const REGIONS: [&str; 4] = ["eastus", "westeurope", "westus3", "swedencentral"];
 
 /// The cores and the family of a size. Sizes that are not listed have the first number in their name as cores.
 pub(crate) fn size(name: &str) -> Option<(u64, &'static str)> {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
+use crate::catalog::REGIONS;
 use crate::cloud::Cloud;
 use crate::resource::Resource;
 use crate::target::GROUP_KIND;
@@ -97,12 +98,12 @@ impl Cloud {
     }
 
     fn quota_rows(&self) -> Vec<Value> {
-        self.usages()
-            .iter()
-            .map(|usage| {
-                json!({"location": "eastus", "n": usage["name"]["value"], "used": usage["currentValue"], "max": usage["limit"]})
-            })
-            .collect()
+        let usages = self.usages();
+        let row = |region: &str, usage: &Value| {
+            let (name, used, limit) = (&usage["name"]["value"], &usage["currentValue"], &usage["limit"]);
+            json!({"location": region, "n": name, "used": used, "max": limit})
+        };
+        REGIONS.iter().flat_map(|region| usages.iter().map(move |usage| row(region, usage))).collect()
     }
 }
 
