@@ -113,12 +113,6 @@ impl Target {
             _ => parent,
         }
     }
-
-    /// The region in `…/locations/{region}/…`.
-    pub(crate) fn region(&self) -> Option<&str> {
-        let (_, rest) = self.key.split_once("/locations/")?;
-        rest.split('/').next()
-    }
 }
 
 /// The id of a group in lower case.

@@ -7,24 +7,24 @@ use cudock_base::Secret;
 use cudock_http::{Client, ClientOptions, HttpError, Method, Request};
 use serde_json::{Value, json};
 
-pub struct Azure {
-    pub stand_in: StandIn,
+pub(crate) struct Azure {
+    pub(crate) stand_in: StandIn,
     client: Client,
     token: Secret,
 }
 
-pub struct Answered {
-    pub status: u16,
-    pub body: Value,
-    pub headers: Vec<(String, String)>,
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+    pub(crate) headers: Vec<(String, String)>,
 }
 
 impl Answered {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     }
 
-    pub fn code(&self) -> &str {
+    pub(crate) fn code(&self) -> &str {
         self.body["error"]["code"].as_str().or_else(|| self.body["code"].as_str()).unwrap_or_default()
     }
 }
@@ -54,7 +54,7 @@ const HEADERS: [&str; 20] = [
 ];
 
 /// Settings without delays that tests would have to wait for.
-pub fn prompt() -> CloudSettings {
+pub(crate) fn prompt() -> CloudSettings {
     CloudSettings {
         seconds_per_request: 1,
         consistency_lag: 0,
@@ -65,7 +65,7 @@ pub fn prompt() -> CloudSettings {
 }
 
 impl Azure {
-    pub fn start(settings: CloudSettings) -> Option<Self> {
+    pub(crate) fn start(settings: CloudSettings) -> Option<Self> {
         let stand_in = StandIn::start(settings)?;
         let options = ClientOptions {
             certificates: Some(stand_in.certificate().to_owned()),
@@ -76,15 +76,15 @@ impl Azure {
         Some(Self { stand_in, client, token })
     }
 
-    pub fn token_for(&self, scope: &str) -> Secret {
+    pub(crate) fn token_for(&self, scope: &str) -> Secret {
         sign_in(&self.stand_in, &self.client, scope)
     }
 
-    pub fn send(&self, method: &Method, url: &str, body: Option<&Value>) -> Result<Answered, HttpError> {
+    pub(crate) fn send(&self, method: &Method, url: &str, body: Option<&Value>) -> Result<Answered, HttpError> {
         self.send_with(method, url, body, &self.token)
     }
 
-    pub fn send_with(
+    pub(crate) fn send_with(
         &self,
         method: &Method,
         url: &str,
@@ -109,34 +109,34 @@ impl Azure {
     }
 
     /// The URL of a path within the subscription.
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         let separator = if path.contains('?') { '&' } else { '?' };
         format!("{}/subscriptions/{SUBSCRIPTION}{path}{separator}api-version=2021-04-01", self.stand_in.url())
     }
 
-    pub fn get(&self, path: &str) -> Answered {
+    pub(crate) fn get(&self, path: &str) -> Answered {
         self.send(&Method::GET, &self.url(path), None).unwrap()
     }
 
-    pub fn put(&self, path: &str, body: &Value) -> Answered {
+    pub(crate) fn put(&self, path: &str, body: &Value) -> Answered {
         self.send(&Method::PUT, &self.url(path), Some(body)).unwrap()
     }
 
-    pub fn post(&self, path: &str, body: &Value) -> Answered {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answered {
         self.send(&Method::POST, &self.url(path), Some(body)).unwrap()
     }
 
-    pub fn delete(&self, path: &str) -> Answered {
+    pub(crate) fn delete(&self, path: &str) -> Answered {
         self.send(&Method::DELETE, &self.url(path), None).unwrap()
     }
 
-    pub fn group(&self, name: &str) {
+    pub(crate) fn group(&self, name: &str) {
         let created = self.put(&format!("/resourceGroups/{name}"), &json!({"location": "eastus"}));
         assert_eq!(created.status, 201, "{}", created.body);
     }
 
     /// Polls a long-running operation until it ends, and returns its last answer.
-    pub fn wait(&self, answered: &Answered) -> Answered {
+    pub(crate) fn wait(&self, answered: &Answered) -> Answered {
         let mut location = answered.header("location").map(str::to_owned);
         for _ in 0..2000 {
             if let Some(status) = answered.header("azure-asyncoperation") {
@@ -157,7 +157,7 @@ impl Azure {
         panic!("the operation does not end");
     }
 
-    pub fn pass(&self, seconds: u64) {
+    pub(crate) fn pass(&self, seconds: u64) {
         self.stand_in.advance(Duration::from_secs(seconds));
     }
 }
