@@ -18,6 +18,7 @@ mod check;
 mod closed_output;
 mod completion;
 mod containers;
+mod deploy;
 mod doctor;
 mod explain;
 mod facts;
