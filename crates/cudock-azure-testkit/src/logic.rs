@@ -38,7 +38,7 @@ fn unsupported_action(actions: &Value) -> Option<String> {
                 (!is_known).then(|| name.clone())
             }
             // With any outcomes, the condition must be one that can be evaluated.
-            Some("If") if holds(&action["expression"], &[]).is_some() => {
+            Some("If") if holds(&action["expression"], &[], 0).is_some() => {
                 unsupported_action(&action["actions"])
             }
             _ => Some(name.clone()),
@@ -54,32 +54,35 @@ struct Outcome {
     code: Option<u16>,
 }
 
-/// Whether a condition of `and`, `or` and `equals` holds; none if it is made of anything else.
-fn holds(condition: &Value, outcomes: &[Outcome]) -> Option<bool> {
+/// Whether a condition holds; none if it is made of anything but `and`, `or`, `equals` and `greaterOrEquals`.
+fn holds(condition: &Value, outcomes: &[Outcome], now: Seconds) -> Option<bool> {
     let (operator, operands) = condition.as_object()?.iter().next()?;
     let operands = operands.as_array()?;
+    let mut conditions = operands.iter().map(|condition| holds(condition, outcomes, now));
     match operator.as_str() {
-        "and" => operands
-            .iter()
-            .map(|operand| holds(operand, outcomes))
-            .try_fold(true, |all, one| Some(all && one?)),
-        "or" => operands
-            .iter()
-            .map(|operand| holds(operand, outcomes))
-            .try_fold(false, |any, one| Some(any || one?)),
-        "equals" => match operands.as_slice() {
-            [left, right] => Some(operand(left, outcomes)? == operand(right, outcomes)?),
-            _ => None,
-        },
+        "and" => conditions.try_fold(true, |all, one| Some(all && one?)),
+        "or" => conditions.try_fold(false, |any, one| Some(any || one?)),
+        "equals" | "greaterOrEquals" => {
+            let [left, right] = operands.as_slice() else { return None };
+            let (left, right) = (operand(left, outcomes, now)?, operand(right, outcomes, now)?);
+            Some(if operator == "equals" { left == right } else { left.as_u64() >= right.as_u64() })
+        }
         _ => None,
     }
 }
 
-/// A constant, or `@outputs('Action')?['statusCode']`.
-fn operand(value: &Value, outcomes: &[Outcome]) -> Option<Value> {
+/// A constant, `@outputs('Action')?['statusCode']`, `@ticks(utcNow())` or `@ticks('time')`.
+fn operand(value: &Value, outcomes: &[Outcome], now: Seconds) -> Option<Value> {
     let Some(expression) = value.as_str().and_then(|text| text.strip_prefix('@')) else {
         return Some(value.clone());
     };
+    if let Some(time) = expression.strip_prefix("ticks(").and_then(|rest| rest.strip_suffix(')')) {
+        let literal = time.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+        return match literal {
+            Some(literal) => parse(literal).map(Value::from),
+            None => (time == "utcNow()").then(|| Value::from(now)),
+        };
+    }
     let name = expression.strip_prefix("outputs('")?.strip_suffix("')?['statusCode']")?;
     let outcome = outcomes.iter().find(|outcome| outcome.name == name);
     Some(outcome.and_then(|outcome| outcome.code).map_or(Value::Null, Value::from))
@@ -169,7 +172,7 @@ impl Cloud {
             });
             let mut outcome = Outcome { name: name.clone(), status: "Skipped", code: None };
             if is_wanted && action["type"] == "If" {
-                if holds(&action["expression"], outcomes) == Some(true) {
+                if holds(&action["expression"], outcomes, self.now) == Some(true) {
                     self.run_actions(workflow, &action["actions"], outcomes);
                 }
                 outcome.status = "Succeeded";

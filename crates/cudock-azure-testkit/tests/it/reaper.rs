@@ -9,8 +9,9 @@ use crate::client::{Azure, prompt};
 const WORKFLOW: &str = "/resourceGroups/reaper/providers/Microsoft.Logic/workflows/w";
 const CONTRIBUTOR: &str = "b24988ac-6180-42a0-ab88-20f7382dd24c";
 
-/// A workflow that deletes the group `g`, and its own group once that one is gone.
-fn workflow(start: Option<&str>) -> Value {
+/// A workflow that deletes the group `g`, and its own group once that one is gone: the rights on it are gone, too, so the
+/// answer is 403 then, as it was before they were effective.
+fn workflow(start: Option<&str>, sure_from: &str) -> Value {
     let delete = |group: &str, after: Value| {
         let uri = format!(
             "https://management.azure.com/subscriptions/{SUBSCRIPTION}/resourceGroups/{group}?api-version=2021-04-01"
@@ -23,7 +24,13 @@ fn workflow(start: Option<&str>) -> Value {
     if let Some(start) = start {
         recurrence["startTime"] = json!(start);
     }
-    let is_gone = json!({"and": [{"equals": ["@outputs('Delete')?['statusCode']", 404]}]});
+    let is_gone = json!({"or": [
+        {"equals": ["@outputs('Delete')?['statusCode']", 404]},
+        {"and": [
+            {"equals": ["@outputs('Delete')?['statusCode']", 403]},
+            {"greaterOrEquals": ["@ticks(utcNow())", format!("@ticks('{sure_from}')")]},
+        ]},
+    ]});
     json!({"location": "eastus", "identity": {"type": "SystemAssigned"}, "properties": {"definition": {
         "triggers": {"At": {"type": "Recurrence", "recurrence": recurrence}},
         "actions": {
@@ -49,11 +56,12 @@ fn assign_role(azure: &Azure, group: &str, number: u32, principal: &Value, kind:
     azure.put(&path, &json!({"properties": properties})).status
 }
 
-fn armed(settings: CloudSettings, start: u64) -> Option<Azure> {
+/// A workflow that begins to delete after `start` seconds, and takes 403 for gone `patience` seconds later.
+fn armed(settings: CloudSettings, start: u64, patience: u64) -> Option<Azure> {
     let azure = Azure::start(settings)?;
     azure.group("g");
     azure.group("reaper");
-    let created = azure.put(WORKFLOW, &workflow(Some(&later(&azure, start))));
+    let created = azure.put(WORKFLOW, &workflow(Some(&later(&azure, start)), &later(&azure, start + patience)));
     assert_eq!(created.status, 201);
     let principal = &created.body["identity"]["principalId"];
     assert_eq!(assign_role(&azure, "g", 1, principal, "ServicePrincipal"), 201);
@@ -63,7 +71,7 @@ fn armed(settings: CloudSettings, start: u64) -> Option<Azure> {
 
 #[test]
 fn at_its_time_it_deletes_the_group_and_then_itself() {
-    let Some(azure) = armed(prompt(), 3600) else { return };
+    let Some(azure) = armed(prompt(), 3600, 600) else { return };
     azure.pass(3500);
     assert_eq!(azure.get("/resourceGroups/g").status, 200);
     azure.pass(200);
@@ -80,7 +88,7 @@ fn at_its_time_it_deletes_the_group_and_then_itself() {
 
 #[test]
 fn a_role_that_is_not_effective_yet_fails_and_the_next_run_repeats_it() {
-    let Some(azure) = armed(CloudSettings { role_delay: 100_000, seed: 5, ..prompt() }, 60) else { return };
+    let Some(azure) = armed(CloudSettings { role_delay: 100_000, seed: 5, ..prompt() }, 60, 100_000) else { return };
     azure.pass(120);
     let first = azure.stand_in.workflow_runs().remove(0);
     assert_eq!(first["actions"][0]["code"], 403, "{first}");
@@ -91,7 +99,7 @@ fn a_role_that_is_not_effective_yet_fails_and_the_next_run_repeats_it() {
 
 #[test]
 fn a_deletion_that_fails_half_way_is_repeated() {
-    let Some(azure) = armed(CloudSettings { failing_group_deletions: 2, ..prompt() }, 60) else { return };
+    let Some(azure) = armed(CloudSettings { failing_group_deletions: 2, ..prompt() }, 60, 600) else { return };
     azure.pass(300);
     assert_eq!(azure.get("/resourceGroups/g").status, 200);
     azure.pass(4 * 900);
@@ -102,14 +110,14 @@ fn a_deletion_that_fails_half_way_is_repeated() {
 fn without_a_start_time_it_fires_at_once() {
     let Some(azure) = Azure::start(prompt()) else { return };
     azure.group("reaper");
-    azure.put(WORKFLOW, &workflow(None));
+    azure.put(WORKFLOW, &workflow(None, "2026-11-17T00:00:00Z"));
     azure.pass(1);
     assert_eq!(azure.stand_in.workflow_runs().len(), 1);
 }
 
 #[test]
 fn a_trigger_tells_when_it_fires_next_and_a_disabled_one_does_not() {
-    let Some(azure) = armed(prompt(), 3600) else { return };
+    let Some(azure) = armed(prompt(), 3600, 600) else { return };
     let trigger = azure.get(&format!("{WORKFLOW}/triggers/At")).body;
     let next = Timestamp::parse(trigger["properties"]["nextExecutionTime"].as_str().unwrap()).unwrap();
     assert!(next > azure.stand_in.now());
@@ -122,10 +130,10 @@ fn a_trigger_tells_when_it_fires_next_and_a_disabled_one_does_not() {
 fn new_principals_are_found_only_with_their_type_and_contributors_assign_nothing() {
     let Some(azure) = Azure::start(CloudSettings { may_assign_roles: false, ..prompt() }) else { return };
     azure.group("reaper");
-    let created = azure.put(WORKFLOW, &workflow(Some(&later(&azure, 3600))));
+    let created = azure.put(WORKFLOW, &workflow(Some(&later(&azure, 3600)), &later(&azure, 7200)));
     let principal = created.body["identity"]["principalId"].clone();
     assert_eq!(assign_role(&azure, "reaper", 1, &principal, "ServicePrincipal"), 403);
-    let Some(azure) = armed(prompt(), 3600) else { return };
+    let Some(azure) = armed(prompt(), 3600, 600) else { return };
     let principal = azure.get(WORKFLOW).body["identity"]["principalId"].clone();
     assert_eq!(assign_role(&azure, "g", 3, &principal, "User"), 400);
     assert_eq!(assign_role(&azure, "g", 1, &principal, "ServicePrincipal"), 200, "repeated");
@@ -136,7 +144,7 @@ fn new_principals_are_found_only_with_their_type_and_contributors_assign_nothing
 fn actions_that_are_not_supported_are_refused() {
     let Some(azure) = Azure::start(prompt()) else { return };
     azure.group("reaper");
-    let mut body = workflow(None);
+    let mut body = workflow(None, "2026-11-17T00:00:00Z");
     body["properties"]["definition"]["actions"]["Delete"]["type"] = json!("Wait");
     assert_eq!(azure.put(WORKFLOW, &body).code(), "InvalidTemplate");
 }

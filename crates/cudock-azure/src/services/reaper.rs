@@ -5,6 +5,7 @@
 //! half-way, and deletes that group only once everything else is gone.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use cudock_http::Method;
 use serde::Serialize;
@@ -27,6 +28,8 @@ const CONTRIBUTOR: &str = "b24988ac-6180-42a0-ab88-20f7382dd24c";
 /// Virtual machines are deleted without waiting for their shutdown.
 pub(super) const FORCED: &str = "forceDeletionTypes=Microsoft.Compute%2FvirtualMachines";
 const DELETE_GROUP: &str = "Delete_the_group";
+/// Rights that are not effective this long after the deadline never will be, or are gone.
+const RIGHTS_ALLOWANCE: Duration = Duration::from_secs(3600);
 const EVERY_END: [&str; 4] = ["Succeeded", "Failed", "Skipped", "TimedOut"];
 
 /// What is outside of the deployment's own groups and deleted with it.
@@ -356,4 +359,6 @@ enum Condition {
     And(Vec<Condition>),
     Or(Vec<Condition>),
     Equals([Value; 2]),
+    #[serde(rename = "greaterOrEquals")]
+    GreaterOrEquals([String; 2]),
 }
