@@ -80,7 +80,12 @@ impl Azure {
         sign_in(&self.stand_in, &self.client, scope)
     }
 
-    pub(crate) fn send(&self, method: &Method, url: &str, body: Option<&Value>) -> Result<Answered, HttpError> {
+    pub(crate) fn send(
+        &self,
+        method: &Method,
+        url: &str,
+        body: Option<&Value>,
+    ) -> Result<Answered, HttpError> {
         self.send_with(method, url, body, &self.token)
     }
 

@@ -61,7 +61,8 @@ fn armed(settings: CloudSettings, start: u64, patience: u64) -> Option<Azure> {
     let azure = Azure::start(settings)?;
     azure.group("g");
     azure.group("reaper");
-    let created = azure.put(WORKFLOW, &workflow(Some(&later(&azure, start)), &later(&azure, start + patience)));
+    let created =
+        azure.put(WORKFLOW, &workflow(Some(&later(&azure, start)), &later(&azure, start + patience)));
     assert_eq!(created.status, 201);
     let principal = &created.body["identity"]["principalId"];
     assert_eq!(assign_role(&azure, "g", 1, principal, "ServicePrincipal"), 201);
@@ -88,7 +89,9 @@ fn at_its_time_it_deletes_the_group_and_then_itself() {
 
 #[test]
 fn a_role_that_is_not_effective_yet_fails_and_the_next_run_repeats_it() {
-    let Some(azure) = armed(CloudSettings { role_delay: 100_000, seed: 5, ..prompt() }, 60, 100_000) else { return };
+    let Some(azure) = armed(CloudSettings { role_delay: 100_000, seed: 5, ..prompt() }, 60, 100_000) else {
+        return;
+    };
     azure.pass(120);
     let first = azure.stand_in.workflow_runs().remove(0);
     assert_eq!(first["actions"][0]["code"], 403, "{first}");
@@ -99,7 +102,9 @@ fn a_role_that_is_not_effective_yet_fails_and_the_next_run_repeats_it() {
 
 #[test]
 fn a_deletion_that_fails_half_way_is_repeated() {
-    let Some(azure) = armed(CloudSettings { failing_group_deletions: 2, ..prompt() }, 60, 600) else { return };
+    let Some(azure) = armed(CloudSettings { failing_group_deletions: 2, ..prompt() }, 60, 600) else {
+        return;
+    };
     azure.pass(300);
     assert_eq!(azure.get("/resourceGroups/g").status, 200);
     azure.pass(4 * 900);
