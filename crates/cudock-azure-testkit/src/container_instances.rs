@@ -4,12 +4,19 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::cloud::Cloud;
+use crate::provider::list_mut;
 use crate::resource::Resource;
 use crate::target::Target;
 use crate::time::{Seconds, utc};
 
 /// What every container prints.
 pub(crate) const OUTPUT: &str = "hello from the stand-in\n";
+
+fn remove(object: &mut Value, name: &str) {
+    if let Some(object) = object.as_object_mut() {
+        object.remove(name);
+    }
+}
 
 impl Cloud {
     /// A group that is being created or changed cannot be changed.
@@ -88,26 +95,24 @@ impl Cloud {
             }
         };
         let events = self.container_events(group);
-        for container in body["properties"]["containers"].as_array_mut().into_iter().flatten() {
+        for container in list_mut(&mut body, "/properties/containers") {
             if group.started.is_some() {
                 container["properties"]["instanceView"] =
                     json!({"restartCount": 0, "currentState": current, "events": events});
             }
-            for variable in
-                container["properties"]["environmentVariables"].as_array_mut().into_iter().flatten()
-            {
-                if let Some(variable) = variable.as_object_mut() {
-                    variable.remove("secureValue");
-                }
+            for variable in list_mut(container, "/properties/environmentVariables") {
+                remove(variable, "secureValue");
             }
         }
-        for credential in body["properties"]["imageRegistryCredentials"].as_array_mut().into_iter().flatten()
-        {
-            if let Some(credential) = credential.as_object_mut() {
-                credential.remove("password");
+        for credential in list_mut(&mut body, "/properties/imageRegistryCredentials") {
+            remove(credential, "password");
+        }
+        for volume in list_mut(&mut body, "/properties/volumes") {
+            if let Some(secret) = volume.get_mut("secret") {
+                *secret = json!({});
             }
         }
-        if group.started.is_some() && body["properties"]["ipAddress"].is_object() {
+        if group.started.is_some() && body.pointer("/properties/ipAddress").is_some_and(Value::is_object) {
             body["properties"]["ipAddress"]["ip"] = json!("192.0.2.10");
         }
         body["properties"]["instanceView"] = json!({"events": [], "state": state});

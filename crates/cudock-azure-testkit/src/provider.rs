@@ -262,11 +262,9 @@ impl Cloud {
             _ => resource.body.clone(),
         };
         // Secrets are never returned.
-        if let Some(secrets) = body["properties"]["configuration"]["secrets"].as_array_mut() {
-            for secret in secrets {
-                if let Some(secret) = secret.as_object_mut() {
-                    secret.remove("value");
-                }
+        for secret in list_mut(&mut body, "/properties/configuration/secrets") {
+            if let Some(secret) = secret.as_object_mut() {
+                secret.remove("value");
             }
         }
         body
@@ -332,6 +330,11 @@ impl Cloud {
             "lastModifiedBy": by, "lastModifiedByType": "Application", "lastModifiedAt": now,
         })
     }
+}
+
+/// The items of a list in a body, if there is one. Indexing a value would create what is missing.
+pub(crate) fn list_mut<'v>(body: &'v mut Value, pointer: &str) -> impl Iterator<Item = &'v mut Value> {
+    body.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
 /// Whether the parent exists without being created.
