@@ -166,7 +166,7 @@ impl Cloud {
             None => "starting".to_owned(),
         };
         // Passwords and start-up scripts are never returned.
-        if let Some(profile) = body["properties"]["osProfile"].as_object_mut() {
+        if let Some(profile) = body.pointer_mut("/properties/osProfile").and_then(Value::as_object_mut) {
             profile.remove("customData");
             profile.remove("adminPassword");
         }

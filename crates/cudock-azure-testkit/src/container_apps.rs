@@ -7,7 +7,7 @@ use crate::cloud::Cloud;
 use crate::container_instances::OUTPUT;
 use crate::resource::Resource;
 use crate::target::Target;
-use crate::time::{utc, with_offset};
+use crate::time::{utc, with_offset, without_zone};
 
 const JOB: &str = "microsoft.app/jobs";
 /// The image is pulled this long before an execution runs.
@@ -35,7 +35,11 @@ impl Cloud {
     }
 
     pub(crate) fn container_app_created(&mut self, target: &Target) {
-        let system_data = self.system_data(crate::sign_in::CLIENT_ID);
+        let (now, by) = (without_zone(self.now), crate::sign_in::CLIENT_ID);
+        let system_data = json!({
+            "createdBy": by, "createdByType": "Application", "createdAt": now,
+            "lastModifiedBy": by, "lastModifiedByType": "Application", "lastModifiedAt": now,
+        });
         self.update(&target.key, |app| app.body["systemData"] = system_data);
         match target.kind.as_str() {
             JOB => self.update(&target.key, |job| job.set("runningStatus", json!("Ready"))),

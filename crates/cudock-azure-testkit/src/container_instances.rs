@@ -4,19 +4,13 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::cloud::Cloud;
-use crate::provider::list_mut;
+use crate::provider::{list_mut, remove};
 use crate::resource::Resource;
 use crate::target::Target;
 use crate::time::{Seconds, utc};
 
 /// What every container prints.
 pub(crate) const OUTPUT: &str = "hello from the stand-in\n";
-
-fn remove(object: &mut Value, name: &str) {
-    if let Some(object) = object.as_object_mut() {
-        object.remove(name);
-    }
-}
 
 impl Cloud {
     /// A group that is being created or changed cannot be changed.

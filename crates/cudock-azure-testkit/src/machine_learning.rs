@@ -16,8 +16,12 @@ const STARTING: [(Seconds, &str); 3] = [(5, "Preparing"), (30, "Queued"), (90, "
 
 impl Cloud {
     pub(crate) fn ml_created(&mut self, target: &Target, body: &Value) {
-        let system_data = self.system_data(crate::sign_in::CLIENT_ID);
-        self.update(&target.key, |resource| resource.body["systemData"] = system_data);
+        if !target.kind.ends_with("/computes") && !target.kind.ends_with("/workspaces") {
+            let now = utc(self.now);
+            let system_data =
+                json!({"createdAt": now, "createdBy": crate::sign_in::CLIENT_ID, "lastModifiedAt": now});
+            self.update(&target.key, |resource| resource.body["systemData"] = system_data);
+        }
         match target.kind.as_str() {
             JOB => self.job_submitted(target, body),
             "microsoft.machinelearningservices/workspaces/environments/versions" => {

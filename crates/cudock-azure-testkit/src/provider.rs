@@ -8,7 +8,7 @@ use crate::operation::{OperationStyle, Progress};
 use crate::resource::Resource;
 use crate::sign_in::Caller;
 use crate::target::{GROUP_KIND, Target};
-use crate::time::{Seconds, without_zone};
+use crate::time::Seconds;
 
 /// How a service creates resources of one type. The times are those of recordings, where there are any.
 #[derive(Debug, Clone, Copy)]
@@ -263,8 +263,18 @@ impl Cloud {
         };
         // Secrets are never returned.
         for secret in list_mut(&mut body, "/properties/configuration/secrets") {
-            if let Some(secret) = secret.as_object_mut() {
-                secret.remove("value");
+            remove(secret, "value");
+        }
+        body
+    }
+
+    /// A list tells less about container groups.
+    fn render_in_list(&self, resource: &Resource) -> Value {
+        let mut body = self.render(resource, false);
+        if resource.target.kind == "microsoft.containerinstance/containergroups" {
+            remove(&mut body["properties"], "instanceView");
+            for container in list_mut(&mut body, "/properties/containers") {
+                remove(&mut container["properties"], "instanceView");
             }
         }
         body
@@ -319,22 +329,20 @@ impl Cloud {
                     |kind| resource.target.kind == *kind,
                 )
         });
-        Answer::list(listed.map(|resource| self.render(resource, false)).collect())
-    }
-
-    /// Who made a resource and when, as Container Apps and Machine Learning report it.
-    pub(crate) fn system_data(&self, by: &str) -> Value {
-        let now = without_zone(self.now);
-        json!({
-            "createdBy": by, "createdByType": "Application", "createdAt": now,
-            "lastModifiedBy": by, "lastModifiedByType": "Application", "lastModifiedAt": now,
-        })
+        Answer::list(listed.map(|resource| self.render_in_list(resource)).collect())
     }
 }
 
 /// The items of a list in a body, if there is one. Indexing a value would create what is missing.
 pub(crate) fn list_mut<'v>(body: &'v mut Value, pointer: &str) -> impl Iterator<Item = &'v mut Value> {
     body.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// Removes a field of an object.
+pub(crate) fn remove(object: &mut Value, name: &str) {
+    if let Some(object) = object.as_object_mut() {
+        object.remove(name);
+    }
 }
 
 /// Whether the parent exists without being created.

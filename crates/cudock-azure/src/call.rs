@@ -101,11 +101,6 @@ impl Body {
         self
     }
 
-    /// What must not appear in messages.
-    pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
-        self.secrets.iter().map(|(_, secret)| secret)
-    }
-
     /// The body without its secrets.
     pub fn redacted(&self) -> &Value {
         &self.value
@@ -119,7 +114,7 @@ impl Body {
     /// The body for the wire and nothing else.
     pub fn expose(&self) -> Value {
         let mut value = self.value.clone();
-        for (pointer, secret) in &self.secrets {
+        for (pointer, secret) in self.secrets() {
             if let Some(place) = value.pointer_mut(pointer) {
                 *place = Value::from(secret.expose().as_str());
             }

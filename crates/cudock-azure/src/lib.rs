@@ -25,6 +25,7 @@ pub use cloud::{Cloud, CloudError};
 pub use error::{AzureError, Cause, QuotaShortage, ServiceError};
 pub use services::{LogPart, TranslationError, deployment, sweep_faults};
 pub use spec::{
-    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target, WorkKind,
+    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target,
+    WorkKind,
 };
 pub use status::{DeploymentState, Status};

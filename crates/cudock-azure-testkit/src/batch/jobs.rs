@@ -50,6 +50,9 @@ impl Cloud {
             tasks: BTreeMap::new(),
         };
         self.batch.jobs.insert(id.clone(), job);
+        if body["jobManagerTask"].is_object() {
+            self.add_task(&id, &body["jobManagerTask"]);
+        }
         let limit = body["constraints"]["maxWallClockTime"].as_str().and_then(duration);
         if let Some(limit) = limit.filter(|limit| *limit < 10 * 366 * 86_400) {
             let id = id.clone();

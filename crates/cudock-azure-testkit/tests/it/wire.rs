@@ -55,8 +55,8 @@ fn recordings() -> Vec<Recording> {
         // A token of an endpoint, and a state `Updating` of an operation.
         recording("aml-online-endpoint", workspace(), &[12]),
         recording("batch-account-quotas", vec![(group, located())], &[]),
-        // A job manager task.
-        recording("batch-jobs-and-tasks", Vec::new(), &[2, 5, 8, 9, 12]),
+        // A condition that was not recorded.
+        recording("batch-jobs-and-tasks", Vec::new(), &[6]),
         // Autoscale, start tasks, and reboots.
         recording(
             "batch-pools-and-nodes",
@@ -205,8 +205,8 @@ fn replay(azure: &Azure, recording: &Recording, interactions: &[Value]) -> (usiz
         } else {
             expected["status"] != 202
         };
-        if is_final {
-            azure.pass(3600);
+        if is_final && is_poll {
+            azure.pass(400);
         }
         let own = |text: &str| {
             let text = text.replace("00000000-0000-0000-0000-000000000000", SUBSCRIPTION);
@@ -255,7 +255,8 @@ fn compare(answered: &Answered, expected: &Value, request: Option<&Value>) -> Ve
         return differences;
     }
     let expected_headers = expected["headers"].as_object().unwrap();
-    for name in expected_headers.keys() {
+    let has_body = !expected["body"].is_null();
+    for name in expected_headers.keys().filter(|name| has_body || *name != "content-type") {
         if answered.header(name).is_none() {
             differences.push(format!("no header {name}"));
         }
@@ -287,7 +288,7 @@ fn recorded_requests_get_the_recorded_statuses_headers_and_fields() {
     for recording in recordings() {
         let text = fs::read_to_string(specs.join("wire").join(format!("{}.json", recording.name))).unwrap();
         let recorded: Value = serde_json::from_str(&text).unwrap();
-        let mut settings = prompt();
+        let mut settings = CloudSettings { job_seconds: 1_000_000, ..prompt() };
         if recording.name == "deployment-quotaexceeded" {
             settings = CloudSettings { quota: BTreeMap::from([("cores".to_owned(), 1)]), ..settings };
         }

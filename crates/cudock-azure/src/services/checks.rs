@@ -28,8 +28,8 @@ impl Machine {
 
 /// Everything that becomes a part of a path, a tag or a template.
 pub(super) fn names(spec: &DeploymentSpec) -> Result<(), TranslationError> {
-    let is_run_id = spec.run_id.len() == 12
-        && spec.run_id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_run_id =
+        spec.run_id.len() == 12 && spec.run_id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let fault = if !is_run_id {
         Some(format!("`{}` is not a run id of 12 hexadecimal digits", spec.run_id))
     } else if !is_name(&spec.subscription) {
@@ -38,7 +38,10 @@ pub(super) fn names(spec: &DeploymentSpec) -> Result<(), TranslationError> {
         Some(format!("`{}` is not the name of a region, such as westeurope", spec.region))
     } else if spec.image.is_empty() || spec.image.contains(char::is_whitespace) {
         Some(format!("`{}` is not the reference of an image", spec.image))
-    } else if !(spec.cpus.is_finite() && spec.cpus > 0.0 && spec.memory_gib.is_finite() && spec.memory_gib > 0.0)
+    } else if !(spec.cpus.is_finite()
+        && spec.cpus > 0.0
+        && spec.memory_gib.is_finite()
+        && spec.memory_gib > 0.0)
     {
         Some("the number of processors and the memory must be greater than 0".to_owned())
     } else if spec.instances == 0 {
@@ -97,8 +100,8 @@ fn registry(spec: &DeploymentSpec) -> Result<(), TranslationError> {
     let server = match registry {
         RegistryAccess::Identity { server, .. } | RegistryAccess::Password { server, .. } => server,
     };
-    let is_server =
-        !server.is_empty() && server.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:".contains(&byte));
+    let is_server = !server.is_empty()
+        && server.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:".contains(&byte));
     if !is_server {
         return Err(TranslationError::new(format!("`{server}` is not the host of a registry")));
     }
@@ -167,8 +170,9 @@ pub(super) fn machine(spec: &DeploymentSpec) -> Result<Machine, TranslationError
     if let Some(count) = row.gpu_count
         && f64::from(spec.gpus) > count.max(1.0)
     {
-        return Err(TranslationError::new(format!("{} has {count} GPUs, not {}", row.name, spec.gpus))
-            .hint(format!("sizes with more: cudock facts size --gpu {}", row.gpu.as_deref().unwrap_or("NAME"))));
+        return Err(TranslationError::new(format!("{} has {count} GPUs, not {}", row.name, spec.gpus)).hint(
+            format!("sizes with more: cudock facts size --gpu {}", row.gpu.as_deref().unwrap_or("NAME")),
+        ));
     }
     Ok(Machine { size: row.name.clone(), driver })
 }

@@ -8,9 +8,15 @@ use serde_json::Value;
 pub enum LogPart {
     Text(String),
     /// A file at an address that grants access by itself.
-    File { name: String, address: Secret },
+    File {
+        name: String,
+        address: Secret,
+    },
     /// A stream at an address that wants its own token. Each line is a JSON object with `TimeStamp` and `Log`.
-    Stream { address: String, token: Secret },
+    Stream {
+        address: String,
+        token: Secret,
+    },
 }
 
 impl LogPart {

@@ -89,7 +89,8 @@ fn cleanup(names: Names<'_>, outside: &Outside<'_>) -> Vec<Step> {
         let scope = names.existing(existing, resource_type);
         let rights = reaper::outside_rights(names, &scope);
         steps.push(
-            Step::new("rights", Phase::Delete, delete(&rights, reaper::RIGHTS_VERSION)).waiting(Wait::Response),
+            Step::new("rights", Phase::Delete, delete(&rights, reaper::RIGHTS_VERSION))
+                .waiting(Wait::Response),
         );
         let record = format!(
             "{}/providers/Microsoft.Resources/deployments/{}",

@@ -80,8 +80,7 @@ impl<'a> Names<'a> {
 
     /// A UUID that is always the same for a purpose in this run, so that a repeated request changes nothing.
     pub(super) fn uuid(self, purpose: &str) -> String {
-        let digest =
-            Digest::sha256_of(format!("{}/{}/{purpose}", self.subscription, self.run_id).as_bytes());
+        let digest = Digest::sha256_of(format!("{}/{}/{purpose}", self.subscription, self.run_id).as_bytes());
         let hex = digest.hex();
         let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
         // Version 8 is for own schemes, and the variant's first bits are 10.

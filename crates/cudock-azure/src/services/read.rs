@@ -53,15 +53,7 @@ pub(super) fn deepest_error(error: &Value) -> Option<String> {
 
 impl Status {
     pub(super) fn new(state: DeploymentState, phase: Phase) -> Self {
-        Self {
-            state,
-            phase,
-            detail: None,
-            exit_code: None,
-            url: None,
-            billed_from: None,
-            billed_until: None,
-        }
+        Self { state, phase, detail: None, exit_code: None, url: None, billed_from: None, billed_until: None }
     }
 
     pub(super) fn starting(phase: Phase) -> Self {
@@ -100,7 +92,8 @@ pub(super) fn ended(exit_code: Option<i32>, has_failed: bool) -> Status {
 
 /// What the state of the group adds: it is deleted, or being deleted.
 pub(super) fn with_group(status: Status, group: Option<&Value>, answers: &[Option<Value>]) -> Status {
-    let deleting = |status: Status| Status { state: DeploymentState::Deleting, phase: Phase::Delete, ..status };
+    let deleting =
+        |status: Status| Status { state: DeploymentState::Deleting, phase: Phase::Delete, ..status };
     match group {
         None if answers.iter().all(Option::is_none) => Status::new(DeploymentState::Gone, Phase::Delete),
         Some(group) if is(text(group, "/properties/provisioningState"), "Deleting") => deleting(status),

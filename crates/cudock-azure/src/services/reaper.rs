@@ -16,7 +16,8 @@ use crate::services::error::TranslationError;
 use crate::services::names::{Existing, Names, Tags, whole_seconds};
 use crate::services::request::{Empty, Identity, json};
 use crate::services::template::{
-    AUTHORIZATION, RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties, TemplateResource,
+    AUTHORIZATION, RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties,
+    TemplateResource,
 };
 use crate::spec::DeploymentSpec;
 
@@ -53,7 +54,11 @@ pub(super) struct OutsideAction {
 pub(super) enum Address {
     /// A path and query of the resource manager.
     ResourceManager(String),
-    Batch { account: String, region: String, path: String },
+    Batch {
+        account: String,
+        region: String,
+        path: String,
+    },
 }
 
 impl OutsideAction {
@@ -103,10 +108,8 @@ pub(super) fn deployment(
         for (group, template) in rights {
             let properties = TemplateProperties::nested(template).with("principalId", principal.clone());
             let resource = deployment_resource(names.unique(), group, properties);
-            let reaper = format!(
-                "{}/providers/Microsoft.Resources/deployments/{NAME}",
-                names.reaper_group_id()
-            );
+            let reaper =
+                format!("{}/providers/Microsoft.Resources/deployments/{NAME}", names.reaper_group_id());
             resources.push(json(&resource.after([reaper]))?);
         }
     }
@@ -182,7 +185,8 @@ fn workflow(spec: &DeploymentSpec, outside: &Outside<'_>) -> Result<Template, Tr
 
 fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outside<'_>) -> Definition {
     let identity = spec.existing.reaper_identity.as_deref();
-    let manager = |path: &str| format!("[uri(environment().resourceManager, '{}')]", path.trim_start_matches('/'));
+    let manager =
+        |path: &str| format!("[uri(environment().resourceManager, '{}')]", path.trim_start_matches('/'));
     let mut actions = BTreeMap::new();
     let mut previous: Option<String> = None;
     let mut deleted = Vec::new();
@@ -208,10 +212,9 @@ fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outside<'_>) ->
     }
     // What is deleted answers 404, and some services 204.
     let is_gone = |name: &String| {
-        let status = |code: u16| Condition::Equals([
-            Value::from(format!("@outputs('{name}')?['statusCode']")),
-            Value::from(code),
-        ]);
+        let status = |code: u16| {
+            Condition::Equals([Value::from(format!("@outputs('{name}')?['statusCode']")), Value::from(code)])
+        };
         Condition::Or(vec![status(404), status(204)])
     };
     let own = format!("{}?api-version={RESOURCES}", names.reaper_group_id());

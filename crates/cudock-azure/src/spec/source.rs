@@ -57,8 +57,10 @@ impl DeploymentSpec {
                 .hint("build and push one, and name it: `image` in `[workload]` of cudock.toml"));
         };
         if image.starts_with("oci:") || image.ends_with(".tar") {
-            return Err(TranslationError::new(format!("`{image}` is on this machine, where Azure cannot pull it"))
-                .hint("push it to a registry, and name it: `image` in `[workload]` of cudock.toml"));
+            return Err(TranslationError::new(format!(
+                "`{image}` is on this machine, where Azure cannot pull it"
+            ))
+            .hint("push it to a registry, and name it: `image` in `[workload]` of cudock.toml"));
         }
         let nodes = manifest.needs.nodes.unwrap_or(1);
         let work = match workload.kind {
@@ -127,7 +129,9 @@ impl DeploymentSpec {
             .hint("run it here with `cudock run`, or deploy it with `az container create --file`"));
         };
         if group.os == Os::Windows {
-            return Err(TranslationError::new("the group is for Windows, and cudock deploys Linux containers"));
+            return Err(TranslationError::new(
+                "the group is for Windows, and cudock deploys Linux containers",
+            ));
         }
         if !group.init_containers.is_empty() {
             return Err(TranslationError::new("the group has init containers, which cudock does not deploy")
@@ -181,7 +185,11 @@ fn gib(bytes: u64) -> f64 {
     (bytes / (1 << 10)) as f64 / f64::from(1 << 20)
 }
 
-fn work_of(group: &Group, container: &Container, options: &SpecOptions) -> Result<WorkKind, TranslationError> {
+fn work_of(
+    group: &Group,
+    container: &Container,
+    options: &SpecOptions,
+) -> Result<WorkKind, TranslationError> {
     if group.restart_policy != RestartPolicy::Always {
         let retries = if group.restart_policy == RestartPolicy::OnFailure { RETRIES } else { 0 };
         return Ok(WorkKind::Job {
@@ -193,8 +201,10 @@ fn work_of(group: &Group, container: &Container, options: &SpecOptions) -> Resul
     }
     let tcp = container.ports.iter().find(|port| port.protocol == PortProtocol::Tcp);
     let Some(port) = options.port.or(tcp.map(|port| port.port)) else {
-        return Err(TranslationError::new("the group restarts always and has no TCP port: it is neither a job nor a service")
-            .hint("set `restartPolicy: Never` for a job, or add its port"));
+        return Err(TranslationError::new(
+            "the group restarts always and has no TCP port: it is neither a job nor a service",
+        )
+        .hint("set `restartPolicy: Never` for a job, or add its port"));
     };
     let probed = container.readiness.as_ref().and_then(|probe| match &probe.action {
         ProbeAction::HttpGet(get) if get.port == port && !get.https => Some(get.path.clone()),
@@ -240,7 +250,11 @@ fn losses(group: &Group, container: &Container) -> Vec<Finding> {
     let tcp = container.ports.iter().filter(|port| port.protocol == PortProtocol::Tcp).count();
     let is_single = container.ports.len() <= 1 && tcp == container.ports.len();
     let parts = [
-        (container.liveness.is_some(), "the liveness probe is not deployed", "let the program end when it is broken"),
+        (
+            container.liveness.is_some(),
+            "the liveness probe is not deployed",
+            "let the program end when it is broken",
+        ),
         (
             container.readiness.as_ref().is_some_and(|probe| matches!(probe.action, ProbeAction::Exec(_))),
             "the readiness command is not deployed",
@@ -250,6 +264,8 @@ fn losses(group: &Group, container: &Container) -> Vec<Finding> {
         (group.dns.is_some(), "the DNS settings are not deployed", "use names that Azure's resolver knows"),
         (!is_single, "only the first TCP port is deployed", "serve everything on one port"),
     ];
-    losses.extend(parts.into_iter().filter(|(is_lost, ..)| *is_lost).map(|(_, part, fix)| lost(part.to_owned(), fix)));
+    losses.extend(
+        parts.into_iter().filter(|(is_lost, ..)| *is_lost).map(|(_, part, fix)| lost(part.to_owned(), fix)),
+    );
     losses
 }

@@ -11,12 +11,15 @@ const BATCH: &str = "openapi/batch/data-plane/Microsoft.Batch/stable/2024-07-01.
 const JOBS: &str = "openapi/app/resource-manager/Microsoft.App/stable/2024-03-01/Jobs.json";
 const LOGIC: &str = "openapi/logic/resource-manager/Microsoft.Logic/stable/2019-05-01/logic.json";
 const COMPUTE: &str = "openapi/compute/resource-manager/Microsoft.Compute/ComputeRP/stable/2024-07-01";
-const ML: &str =
-    "openapi/machinelearningservices/resource-manager/Microsoft.MachineLearningServices/stable/2024-10-01/mfe.json";
+const ML: &str = "openapi/machinelearningservices/resource-manager/Microsoft.MachineLearningServices/stable/2024-10-01/mfe.json";
 
 /// The schema of each resource type as a template's resource.
 const TEMPLATES: &[(&str, &str, &str)] = &[
-    ("Microsoft.Resources/deployments", "2025-04-01/Microsoft.Resources.json", "resourceDefinitions/deployments"),
+    (
+        "Microsoft.Resources/deployments",
+        "2025-04-01/Microsoft.Resources.json",
+        "resourceDefinitions/deployments",
+    ),
     (
         "Microsoft.Resources/resourceGroups",
         "2025-04-01/Microsoft.Resources.json",
@@ -27,7 +30,11 @@ const TEMPLATES: &[(&str, &str, &str)] = &[
         "2022-04-01/Microsoft.Authorization.json",
         "resourceDefinitions/roleAssignments",
     ),
-    ("Microsoft.Compute/virtualMachines", "2026-03-01/Microsoft.Compute.json", "resourceDefinitions/virtualMachines"),
+    (
+        "Microsoft.Compute/virtualMachines",
+        "2026-03-01/Microsoft.Compute.json",
+        "resourceDefinitions/virtualMachines",
+    ),
     (
         "Microsoft.Compute/virtualMachines/runCommands",
         "2026-03-01/Microsoft.Compute.json",
@@ -59,7 +66,11 @@ const TEMPLATES: &[(&str, &str, &str)] = &[
         "2025-09-01/Microsoft.ContainerInstance.json",
         "resourceDefinitions/containerGroups",
     ),
-    ("Microsoft.App/managedEnvironments", "2026-01-01/Microsoft.App.json", "resourceDefinitions/managedEnvironments"),
+    (
+        "Microsoft.App/managedEnvironments",
+        "2026-01-01/Microsoft.App.json",
+        "resourceDefinitions/managedEnvironments",
+    ),
     ("Microsoft.App/containerApps", "2026-01-01/Microsoft.App.json", "resourceDefinitions/containerApps"),
     ("Microsoft.App/jobs", "2026-01-01/Microsoft.App.json", "resourceDefinitions/jobs"),
     (
@@ -98,9 +109,10 @@ fn resource_faults(documents: &Documents, kind: &str, name: &str, body: &Value) 
     }
     let of_request = match kind {
         "Microsoft.Logic/workflows" => Some(documents.schema(LOGIC, "/definitions/Workflow")),
-        "Microsoft.Compute/virtualMachines/extensions" => {
-            Some(documents.schema(&format!("{COMPUTE}/virtualMachine.json"), "/definitions/VirtualMachineExtension"))
-        }
+        "Microsoft.Compute/virtualMachines/extensions" => Some(
+            documents
+                .schema(&format!("{COMPUTE}/virtualMachine.json"), "/definitions/VirtualMachineExtension"),
+        ),
         _ => None,
     };
     if let Some(schema) = of_request {
@@ -117,7 +129,9 @@ fn resource_faults(documents: &Documents, kind: &str, name: &str, body: &Value) 
     object.insert("type".to_owned(), json!(kind));
     object.insert("name".to_owned(), json!(name));
     let mut faults = documents.faults(&schema, &body);
-    for resource in body.pointer("/properties/template/resources").and_then(Value::as_array).into_iter().flatten() {
+    for resource in
+        body.pointer("/properties/template/resources").and_then(Value::as_array).into_iter().flatten()
+    {
         let text = |key: &str| resource[key].as_str().unwrap();
         let own = resource_faults(documents, text("type"), text("name"), resource);
         faults.extend(own.into_iter().map(|fault| format!("{} {}: {fault}", text("type"), text("name"))));
@@ -185,7 +199,10 @@ fn every_body_validates_against_the_official_schema() {
         }
     }
     assert!(count.values().sum::<usize>() >= 60, "{count:?}");
-    assert!(specs::TARGETS.iter().all(|target| count.get(target).is_some_and(|count| *count >= 6)), "{count:?}");
+    assert!(
+        specs::TARGETS.iter().all(|target| count.get(target).is_some_and(|count| *count >= 6)),
+        "{count:?}"
+    );
 }
 
 /// One small change to a valid body.
@@ -196,8 +213,18 @@ fn a_body_with_a_mistake_does_not_validate() {
     let Some(root) = specs::specifications() else { return };
     let documents = Documents::new(root);
     let cases: [(Target, &str, Change, &str); 8] = [
-        (Target::Aci, "containers", |body| body["properties"]["memory"] = json!(1), "/properties/memory is unknown"),
-        (Target::Aci, "containers", |body| body["properties"]["osType"] = json!("Plan9"), "/properties/osType"),
+        (
+            Target::Aci,
+            "containers",
+            |body| body["properties"]["memory"] = json!(1),
+            "/properties/memory is unknown",
+        ),
+        (
+            Target::Aci,
+            "containers",
+            |body| body["properties"]["osType"] = json!("Plan9"),
+            "/properties/osType",
+        ),
         (
             Target::Aci,
             "containers",
@@ -206,7 +233,12 @@ fn a_body_with_a_mistake_does_not_validate() {
             },
             "has no name",
         ),
-        (Target::Batch, "job", |body| body["constraints"]["maxTaskRetryCount"] = json!("1"), "not of type integer"),
+        (
+            Target::Batch,
+            "job",
+            |body| body["constraints"]["maxTaskRetryCount"] = json!("1"),
+            "not of type integer",
+        ),
         (Target::Batch, "job", |body| body["onAllTasksCompleted"] = json!("noaction"), "is unknown"),
         (
             Target::Vm,

@@ -121,7 +121,13 @@ fn a_user_without_the_right_to_assign_roles_needs_no_role_assignment() {
     let has_roles = |spec: &DeploymentSpec| {
         let deployment = deployment(spec).unwrap();
         deployment.steps.iter().any(|step| {
-            step.call.body.as_ref().unwrap().redacted().to_string().contains("Microsoft.Authorization/roleAssignments")
+            step.call
+                .body
+                .as_ref()
+                .unwrap()
+                .redacted()
+                .to_string()
+                .contains("Microsoft.Authorization/roleAssignments")
         })
     };
     assert!(has_roles(&spec));

@@ -51,7 +51,10 @@ impl Schema {
     }
 
     fn at(&self, key: &str) -> Self {
-        Self { pointer: format!("{}/{}", self.pointer, key.replace('~', "~0").replace('/', "~1")), ..self.clone() }
+        Self {
+            pointer: format!("{}/{}", self.pointer, key.replace('~', "~0").replace('/', "~1")),
+            ..self.clone()
+        }
     }
 
     fn list(&self, key: &str) -> Vec<Self> {
@@ -180,7 +183,8 @@ impl Documents {
             }
         }
         let has_parts = ["allOf", "oneOf", "anyOf"].iter().any(|key| rules.get(*key).is_some());
-        let is_open = properties.is_empty() && !has_parts && rules["additionalProperties"] != Value::Bool(false);
+        let is_open =
+            properties.is_empty() && !has_parts && rules["additionalProperties"] != Value::Bool(false);
         if is_open { Known::All } else { Known::Keys(keys) }
     }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use cudock_azure::{
-    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target, WorkKind,
-    deployment,
+    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target,
+    WorkKind, deployment,
 };
 use cudock_base::{Timestamp, Usd};
 
@@ -55,7 +55,8 @@ fn a_project_becomes_a_deployment_in_the_place_of_the_plan() {
     deployment(&spec).unwrap();
 
     let text = "[workload]\nkind = \"job\"\nimage = \"team/digits:1\"\nduration = \"1h\"\n[needs]\nnodes = 2\ngpus = 4\n";
-    let place = SpecPlacement { instances: 2, gpus: 4, ..placement(Target::Batch, Some("Standard_NC64as_T4_v3")) };
+    let place =
+        SpecPlacement { instances: 2, gpus: 4, ..placement(Target::Batch, Some("Standard_NC64as_T4_v3")) };
     let more = SpecOptions { command: vec!["train".to_owned()], ..options() };
     let spec = DeploymentSpec::from_manifest("digits", &manifest(text), place, more).unwrap();
     let time_limit = Duration::from_secs(3600);
@@ -103,9 +104,14 @@ fn a_container_group_becomes_a_deployment_and_its_losses_are_stated() {
     let (spec, losses) = DeploymentSpec::from_group(&group, placement(Target::Aci, None), options()).unwrap();
     assert_eq!(spec.name, "hello");
     assert_eq!(spec.command, ["serve", "--fast"]);
-    assert_eq!(spec.work, WorkKind::Serve { port: 80, ready_path: Some("/ready".to_owned()), is_public: true });
+    assert_eq!(
+        spec.work,
+        WorkKind::Serve { port: 80, ready_path: Some("/ready".to_owned()), is_public: true }
+    );
     assert_eq!((spec.cpus, spec.memory_gib), (0.5, 1.5));
-    assert!(matches!(&spec.registry, Some(RegistryAccess::Password { username, .. }) if username == "puller"));
+    assert!(
+        matches!(&spec.registry, Some(RegistryAccess::Password { username, .. }) if username == "puller")
+    );
     assert!(matches!(&spec.variables[1], SpecVariable::Secret { name, .. } if name == "TOKEN"));
     let messages: Vec<&str> = losses.iter().map(|loss| loss.message.as_str()).collect();
     assert_eq!(
@@ -135,7 +141,8 @@ fn a_group_that_does_not_restart_is_a_job() {
 
 #[test]
 fn a_group_that_cannot_be_deployed_is_refused() {
-    let second = "  - name: sidecar\n    properties: {image: x, resources: {requests: {cpu: 1, memoryInGB: 1}}}\n";
+    let second =
+        "  - name: sidecar\n    properties: {image: x, resources: {requests: {cpu: 1, memoryInGB: 1}}}\n";
     let no_ports = GROUP
         .replace("      ports: [{port: 80}, {port: 90}]\n", "")
         .replace("  ipAddress: {type: Public, ports: [{port: 80}]}\n", "");

@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cudock_azure::{
-    DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, Target, WorkKind,
-};
+use cudock_azure::{DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, Target, WorkKind};
 use cudock_base::{Secret, Timestamp, Usd};
 
 pub(crate) const TARGETS: [Target; 5] =
@@ -101,10 +99,7 @@ pub(crate) fn password_access() -> RegistryAccess {
 }
 
 pub(crate) fn identity_access() -> RegistryAccess {
-    RegistryAccess::Identity {
-        server: "team.azurecr.io".to_owned(),
-        identity: IDENTITY.to_owned(),
-    }
+    RegistryAccess::Identity { server: "team.azurecr.io".to_owned(), identity: IDENTITY.to_owned() }
 }
 
 pub(crate) const IDENTITY: &str = "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/shared/providers/Microsoft.ManagedIdentity/userAssignedIdentities/puller";
@@ -138,7 +133,9 @@ pub(crate) fn all() -> Vec<DeploymentSpec> {
 
 fn sizes() -> Vec<DeploymentSpec> {
     let mut specs = Vec::new();
-    for size in ["Standard_NV36ads_A10_v5", "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5", "Standard_D4s_v5"] {
+    for size in
+        ["Standard_NV36ads_A10_v5", "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5", "Standard_D4s_v5"]
+    {
         for target in [Target::Vm, Target::Batch, Target::Ml] {
             for work in [serve(), job(0)] {
                 let base = spec(target, work);
@@ -151,7 +148,13 @@ fn sizes() -> Vec<DeploymentSpec> {
         for work in [serve(), job(2)] {
             let base = spec(Target::ContainerApps, work);
             let gpus = u32::from(size.is_some());
-            specs.push(DeploymentSpec { size: size.map(str::to_owned), gpus, cpus: 0.5, memory_gib: 1.0, ..base });
+            specs.push(DeploymentSpec {
+                size: size.map(str::to_owned),
+                gpus,
+                cpus: 0.5,
+                memory_gib: 1.0,
+                ..base
+            });
         }
     }
     specs

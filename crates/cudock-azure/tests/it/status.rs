@@ -1,8 +1,6 @@
 //! The state of a deployment, read from recordings of the real services and from what newer versions may say.
 
-use cudock_azure::{
-    DeploymentIdentity, DeploymentState, LogPart, Phase, Target, WorkShape, deployment,
-};
+use cudock_azure::{DeploymentIdentity, DeploymentState, LogPart, Phase, Target, WorkShape, deployment};
 use cudock_base::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -50,12 +48,17 @@ fn recorded_machines_run_are_deallocated_and_are_evicted() {
         let address = Some(json!({"properties": {"ipAddress": "20.1.2.3"}}));
         [group(), deployed.clone(), vm, command, address]
     };
-    let view = |state: &str, code: i32| Some(json!({"properties": {"instanceView": {"executionState": state, "exitCode": code}}}));
+    let view = |state: &str, code: i32| {
+        Some(json!({"properties": {"instanceView": {"executionState": state, "exitCode": code}}}))
+    };
     let running = recorded("vm-deploy-deallocate.json", 4).unwrap();
     let from = time("2025-03-31T08:34:55.325Z");
 
     let status = identity.status(&answers(running.clone(), None));
-    assert_eq!((status.state, status.phase, status.billed_from), (DeploymentState::Starting, Phase::Create, from));
+    assert_eq!(
+        (status.state, status.phase, status.billed_from),
+        (DeploymentState::Starting, Phase::Create, from)
+    );
     assert_eq!(status.detail.as_deref(), Some("running"));
 
     let status = identity.status(&answers(running.clone(), view("Succeeded", 0)));
@@ -115,7 +118,10 @@ fn a_container_group_that_ended_has_its_exit_code_and_times() {
     let status = identity(Target::Aci, WorkShape::Job { tasks: 2 }).status(&[group(), Some(ended)]);
     assert_eq!((status.state, status.exit_code), (DeploymentState::Failed, Some(9)));
     assert_eq!(status.detail.as_deref(), Some("Error"));
-    assert_eq!((status.billed_from, status.billed_until), (time("2026-11-17T01:00:00Z"), time("2026-11-17T01:06:00Z")));
+    assert_eq!(
+        (status.billed_from, status.billed_until),
+        (time("2026-11-17T01:00:00Z"), time("2026-11-17T01:06:00Z"))
+    );
 }
 
 #[test]
@@ -201,8 +207,10 @@ fn recorded_batch_jobs_tasks_and_nodes_are_read() {
 fn a_batch_job_ends_by_its_tasks_its_limit_or_its_pool() {
     let identity = identity(Target::Batch, JOB);
     let done = |code: i32, result: &str| json!({"value": [{"state": "completed", "executionInfo": {"exitCode": code, "result": result}}]});
-    let completed = |reason: &str| json!({"state": "completed", "executionInfo": {"terminateReason": reason,
-        "endTime": "2026-11-17T01:09:00Z"}});
+    let completed = |reason: &str| {
+        json!({"state": "completed", "executionInfo": {"terminateReason": reason,
+        "endTime": "2026-11-17T01:09:00Z"}})
+    };
     let active = json!({"state": "active"});
     let status = identity.status(&[group(), Some(completed("AllTasksCompleted")), Some(done(0, "success"))]);
     assert_eq!((status.state, status.exit_code), (DeploymentState::Succeeded, Some(0)));
@@ -210,8 +218,10 @@ fn a_batch_job_ends_by_its_tasks_its_limit_or_its_pool() {
     let status = identity.status(&[group(), Some(active.clone()), Some(done(7, "failure"))]);
     assert_eq!((status.state, status.exit_code), (DeploymentState::Failed, Some(7)));
 
-    let running = json!({"value": [{"state": "running", "executionInfo": {"startTime": "2026-11-17T01:00:00Z"}}]});
-    let status = identity.status(&[group(), Some(completed("MaxWallClockTimeExpiry")), Some(running.clone())]);
+    let running =
+        json!({"value": [{"state": "running", "executionInfo": {"startTime": "2026-11-17T01:00:00Z"}}]});
+    let status =
+        identity.status(&[group(), Some(completed("MaxWallClockTimeExpiry")), Some(running.clone())]);
     assert_eq!(status.state, DeploymentState::Failed);
     assert_eq!(status.detail.as_deref(), Some("MaxWallClockTimeExpiry"));
     let status = identity.status(&[group(), Some(active.clone()), Some(running)]);
@@ -247,7 +257,8 @@ fn a_recorded_endpoint_is_ready_once_it_has_traffic() {
     let creating = recorded("aml-online-endpoint.json", 6).unwrap();
     let status = identity.status(&[group(), Some(endpoint.clone()), creating]);
     assert_eq!((status.state, status.phase), (DeploymentState::Starting, Phase::Start));
-    let status = identity.status(&[group(), Some(endpoint), recorded("aml-online-endpoint.json", 4).unwrap()]);
+    let status =
+        identity.status(&[group(), Some(endpoint), recorded("aml-online-endpoint.json", 4).unwrap()]);
     assert_eq!((status.state, status.phase), (DeploymentState::Starting, Phase::Create));
 }
 
@@ -273,7 +284,14 @@ fn the_states_of_a_machine_learning_job() {
         let status = identity.status(&[group(), Some(job), Some(details.clone())]);
         assert_eq!((status.state, status.phase), (expected, phase), "{state}");
         assert_eq!(status.billed_from, time("2026-11-17T01:00:00Z"));
-        assert_eq!(status.exit_code, match state { "Completed" => Some(0), "Failed" => Some(3), _ => None });
+        assert_eq!(
+            status.exit_code,
+            match state {
+                "Completed" => Some(0),
+                "Failed" => Some(3),
+                _ => None,
+            }
+        );
     }
     let parts = identity.log_parts(&[Some(details)]);
     let [LogPart::File { name, .. }] = parts.as_slice() else { panic!("{parts:?}") };
@@ -322,7 +340,15 @@ fn an_identity_is_stored_and_read_again() {
 /// Any JSON that resembles an answer: keys and states that are read, of any type.
 fn json_like() -> impl Strategy<Value = Value> {
     let words = prop::sample::select(vec![
-        "Running", "Succeeded", "Failed", "Terminated", "completed", "Deleting", "PowerState/x", "2026-11-17T01:00:00Z", "\u{e9}",
+        "Running",
+        "Succeeded",
+        "Failed",
+        "Terminated",
+        "completed",
+        "Deleting",
+        "PowerState/x",
+        "2026-11-17T01:00:00Z",
+        "\u{e9}",
     ]);
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -331,14 +357,32 @@ fn json_like() -> impl Strategy<Value = Value> {
         words.prop_map(Value::from),
     ];
     let keys = prop::sample::select(vec![
-        "properties", "value", "containers", "instanceView", "currentState", "state", "status", "statuses", "code",
-        "executionInfo", "poolId", "exitCode", "provisioningState", "latestRevisionName", "name", "error", "details", "events",
+        "properties",
+        "value",
+        "containers",
+        "instanceView",
+        "currentState",
+        "state",
+        "status",
+        "statuses",
+        "code",
+        "executionInfo",
+        "poolId",
+        "exitCode",
+        "provisioningState",
+        "latestRevisionName",
+        "name",
+        "error",
+        "details",
+        "events",
     ]);
     leaf.prop_recursive(5, 64, 4, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((keys.clone(), inner), 0..5)
-                .prop_map(|entries| entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
+            prop::collection::vec((keys.clone(), inner), 0..5).prop_map(|entries| entries
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect()),
         ]
     })
 }

@@ -9,8 +9,8 @@ use cudock_facts::finding::{Finding, Severity};
 use crate::codes;
 use crate::deployment::{Phase, Step, WorkShape};
 use crate::services::aci::body::{
-    Container, ContainerProperties, GroupProperties, HttpGet, IpAddress, Port, Probe, RegistryCredential, Requests,
-    Resources, Variable,
+    Container, ContainerProperties, GroupProperties, HttpGet, IpAddress, Port, Probe, RegistryCredential,
+    Requests, Resources, Variable,
 };
 use crate::services::names::{Names, Tags};
 use crate::services::request::{Identity, ResourceBody, body, put};

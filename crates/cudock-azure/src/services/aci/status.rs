@@ -18,18 +18,22 @@ pub(in crate::services) fn status_calls(names: Names<'_>) -> Vec<Call> {
 pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
     let Some(group) = answer(answers, 0) else { return Status::starting(Phase::Create) };
     let containers = list(group, "/properties/containers");
-    let state = |container: &Value| text(container, "/properties/instanceView/currentState/state").map(str::to_owned);
+    let state =
+        |container: &Value| text(container, "/properties/instanceView/currentState/state").map(str::to_owned);
     let detail = containers.iter().find_map(|container| {
-        text(container, "/properties/instanceView/currentState/detailStatus").map(str::to_owned).or_else(|| {
-            let event = list(container, "/properties/instanceView/events").last()?;
-            text(event, "/message").map(str::to_owned)
-        })
+        text(container, "/properties/instanceView/currentState/detailStatus").map(str::to_owned).or_else(
+            || {
+                let event = list(container, "/properties/instanceView/events").last()?;
+                text(event, "/message").map(str::to_owned)
+            },
+        )
     });
     let from = containers
         .iter()
         .filter_map(|container| time(container, "/properties/instanceView/currentState/startTime"))
         .min();
-    let are_all = |name: &str| !containers.is_empty() && containers.iter().all(|c| is(state(c).as_deref(), name));
+    let are_all =
+        |name: &str| !containers.is_empty() && containers.iter().all(|c| is(state(c).as_deref(), name));
     if is(text(group, "/properties/provisioningState"), "Failed") {
         return Status::new(DeploymentState::Failed, Phase::Create).detail(detail);
     }
@@ -46,8 +50,7 @@ pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Opti
         return ended(code, has_failed).detail(detail).billed(from, until);
     }
     if containers.iter().any(|container| is(state(container).as_deref(), "Running")) {
-        let phase =
-            if matches!(identity.work, WorkShape::Serve { .. }) { Phase::Ready } else { Phase::Work };
+        let phase = if matches!(identity.work, WorkShape::Serve { .. }) { Phase::Ready } else { Phase::Work };
         let mut status = Status::new(DeploymentState::Running, phase).detail(detail).billed(from, None);
         if let (WorkShape::Serve { port, .. }, Some(ip)) =
             (identity.work, text(group, "/properties/ipAddress/ip"))
@@ -59,7 +62,9 @@ pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Opti
     }
     let has_event = |name: &str| {
         containers.iter().any(|container| {
-            list(container, "/properties/instanceView/events").iter().any(|event| is(text(event, "/name"), name))
+            list(container, "/properties/instanceView/events")
+                .iter()
+                .any(|event| is(text(event, "/name"), name))
         })
     };
     let phase = match (has_event("Pulled"), has_event("Pulling")) {

@@ -17,9 +17,9 @@ use crate::call::{Body, Call, Plane};
 use crate::codes;
 use crate::deployment::{DeploymentIdentity, Phase, Step, Wait};
 use crate::services::batch::body::{
-    AccountProperties, AutoPool, ContainerConfiguration, ContainerSettings, ImageReference, Job, JobConstraints,
-    JobPatch, Metadata, OsDisk, Pool, PoolInfo, Registry, Task, TaskCollection, TaskConstraints, Variable,
-    VirtualMachineConfiguration,
+    AccountProperties, AutoPool, ContainerConfiguration, ContainerSettings, ImageReference, Job,
+    JobConstraints, JobPatch, Metadata, OsDisk, Pool, PoolInfo, Registry, Task, TaskCollection,
+    TaskConstraints, Variable, VirtualMachineConfiguration,
 };
 use crate::services::checks::{Machine, machine};
 use crate::services::names::{Existing, Names, Tags};
@@ -317,10 +317,8 @@ fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
         }
     }
     if matches!(spec.registry, Some(RegistryAccess::Identity { .. })) {
-        return Err(TranslationError::new(
-            "an automatic pool has no identity that could pull the image",
-        )
-        .hint("give a user name and password for the registry"));
+        return Err(TranslationError::new("an automatic pool has no identity that could pull the image")
+            .hint("give a user name and password for the registry"));
     }
     if matches!(&spec.work, WorkKind::Job { items, .. } if !items.is_empty()) && spec.command.is_empty() {
         return Err(TranslationError::new("items are arguments of a command, and there is none"));

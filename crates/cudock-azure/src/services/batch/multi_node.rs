@@ -17,12 +17,7 @@ use crate::spec::DeploymentSpec;
 /// The port on which the processes find each other.
 const PORT: u16 = 29_500;
 
-pub(super) fn task(
-    spec: &DeploymentSpec,
-    nodes: u32,
-    processes_per_node: u32,
-    time_limit: Duration,
-) -> Task {
+pub(super) fn task(spec: &DeploymentSpec, nodes: u32, processes_per_node: u32, time_limit: Duration) -> Task {
     Task {
         id: "main".to_owned(),
         command_line: shell(&wait(processes_per_node)),

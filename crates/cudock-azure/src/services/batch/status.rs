@@ -89,14 +89,17 @@ fn in_progress(tasks: &[Value], nodes: &[Value], from: Option<Timestamp>) -> Sta
     let has_node = |name: &str| nodes.iter().any(|node| is(text(node, "/state"), name));
     // They are billed and never recover.
     if !nodes.is_empty() && (has_node("unusable") || has_node("starttaskfailed")) {
-        let words = nodes.iter().flat_map(|node| list(node, "/errors")).find_map(|error| text(error, "/message"));
+        let words =
+            nodes.iter().flat_map(|node| list(node, "/errors")).find_map(|error| text(error, "/message"));
         return Status::new(DeploymentState::Failed, Phase::Pull).detail(words).billed(from, None);
     }
     if tasks.iter().any(|task| is(text(task, "/state"), "running")) {
         return Status::new(DeploymentState::Running, Phase::Work).billed(from, None);
     }
     if has_node("preempted") {
-        return Status::new(DeploymentState::Evicted, Phase::Create).detail(Some("preempted")).billed(from, None);
+        return Status::new(DeploymentState::Evicted, Phase::Create)
+            .detail(Some("preempted"))
+            .billed(from, None);
     }
     let phase = if tasks.iter().any(|task| is(text(task, "/state"), "preparing")) || has_node("idle") {
         Phase::Start
@@ -118,7 +121,8 @@ pub(in crate::services) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call>
         }
         _ => vec!["main".to_owned()],
     };
-    let files = |task: String| ["stdout.txt", "stderr.txt"].map(|file| format!("{job}/tasks/{task}/files/{file}"));
+    let files =
+        |task: String| ["stdout.txt", "stderr.txt"].map(|file| format!("{job}/tasks/{task}/files/{file}"));
     tasks.into_iter().flat_map(files).map(|path| account.get(&path, "")).collect()
 }
 

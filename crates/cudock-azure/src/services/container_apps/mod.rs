@@ -13,8 +13,8 @@ use crate::call::Body;
 use crate::codes;
 use crate::deployment::{Phase, Step, Wait};
 use crate::services::container_apps::body::{
-    AppConfiguration, AppProperties, AppTemplate, Container, EnvironmentProperties, Ingress, JobConfiguration,
-    JobProperties, JobTemplate, ManualTrigger, Registry, Scale, WorkloadProfile, secrets,
+    AppConfiguration, AppProperties, AppTemplate, Container, EnvironmentProperties, Ingress,
+    JobConfiguration, JobProperties, JobTemplate, ManualTrigger, Registry, Scale, WorkloadProfile, secrets,
 };
 use crate::services::names::{Existing, Names, Tags};
 use crate::services::request::{Identity, ResourceBody, body, call, put};
@@ -159,7 +159,10 @@ fn with_secrets<P: serde::Serialize>(
 ) -> Result<Body, TranslationError> {
     let pointer = |index: usize| format!("/properties/configuration/secrets/{index}/value");
     let request = body(resource)?;
-    Ok(values.into_iter().enumerate().fold(request, |request, (index, secret)| request.secret(pointer(index), secret)))
+    Ok(values
+        .into_iter()
+        .enumerate()
+        .fold(request, |request, (index, secret)| request.secret(pointer(index), secret)))
 }
 
 fn identity(spec: &DeploymentSpec) -> Option<Identity> {
@@ -218,8 +221,10 @@ fn check(spec: &DeploymentSpec) -> Result<Option<ChosenProfile>, TranslationErro
     let profiles = &facts.services().profile;
     let Some(profile) = profiles.iter().find(|profile| profile.name.eq_ignore_ascii_case(size)) else {
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
-        return Err(TranslationError::new(format!("`{size}` is not a GPU workload profile of Container Apps"))
-            .hint(format!("use one of {}", names.join(", "))));
+        return Err(TranslationError::new(format!(
+            "`{size}` is not a GPU workload profile of Container Apps"
+        ))
+        .hint(format!("use one of {}", names.join(", "))));
     };
     if spec.cpus > f64::from(profile.vcpu) || spec.memory_gib > f64::from(profile.memory_gib) {
         return Err(TranslationError::new(format!(

@@ -70,7 +70,9 @@ fn of_app(app: &Value, replicas: Option<&Value>) -> Status {
     let running = text(app, "/properties/runningStatus");
     let (phase, detail) = progress(replicas);
     if is(provisioning, "Failed") || is(provisioning, "Canceled") {
-        return Status::new(DeploymentState::Failed, phase).detail(detail.or(provisioning)).billed(from, None);
+        return Status::new(DeploymentState::Failed, phase)
+            .detail(detail.or(provisioning))
+            .billed(from, None);
     }
     if is(provisioning, "Deleting") {
         return Status::new(DeploymentState::Deleting, Phase::Delete).billed(from, None);
@@ -78,7 +80,8 @@ fn of_app(app: &Value, replicas: Option<&Value>) -> Status {
     let newest = text(app, "/properties/latestRevisionName");
     let is_ready = newest.is_some() && newest == text(app, "/properties/latestReadyRevisionName");
     if is(provisioning, "Succeeded") && is(running, "Running") && is_ready {
-        let mut status = Status::new(DeploymentState::Running, Phase::Ready).detail(detail).billed(from, None);
+        let mut status =
+            Status::new(DeploymentState::Running, Phase::Ready).detail(detail).billed(from, None);
         status.url =
             text(app, "/properties/configuration/ingress/fqdn").map(|host| format!("https://{host}"));
         return status;
@@ -105,7 +108,8 @@ fn of_executions(executions: &[Value], tasks: u32, replicas: Option<&Value>) -> 
         let has_failed = !executions.iter().all(|execution| is(state(execution).as_deref(), "Succeeded"));
         let code = executions.iter().filter_map(exit_code).max_by_key(|code| *code != 0);
         let code = code.or((!has_failed).then_some(0));
-        let words = executions.iter().filter_map(state).find(|state| !state.eq_ignore_ascii_case("Succeeded"));
+        let words =
+            executions.iter().filter_map(state).find(|state| !state.eq_ignore_ascii_case("Succeeded"));
         return ended(code, has_failed).detail(words).billed(from, until);
     }
     let (phase, detail) = progress(replicas);

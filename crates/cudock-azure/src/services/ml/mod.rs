@@ -20,9 +20,9 @@ use crate::codes;
 use crate::deployment::{DeploymentIdentity, Phase, Step, Wait, WorkShape};
 use crate::services::checks::{Machine, machine};
 use crate::services::ml::body::{
-    Asset, Cluster, ClusterProperties, CommandJob, Distribution, Endpoint, EnvironmentVersion, InferenceConfig,
-    JobLimits, JobResources, Located, OnlineDeployment, OnlineScale, Probe, QueueSettings, RequestSettings, Route,
-    ScaleSettings, Sku,
+    Asset, Cluster, ClusterProperties, CommandJob, Distribution, Endpoint, EnvironmentVersion,
+    InferenceConfig, JobLimits, JobResources, Located, OnlineDeployment, OnlineScale, Probe, QueueSettings,
+    RequestSettings, Route, ScaleSettings, Sku,
 };
 use crate::services::names::{Existing, Names, Tags};
 use crate::services::reaper::{Address, Outside, OutsideAction};
@@ -114,7 +114,8 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
         WorkKind::Job { items, concurrent, time_limit, .. } => {
             let cluster = (items.len() > 1).then_some(ids.cluster.as_str());
             if let Some(cluster) = cluster {
-                let request = put(cluster, VERSION, body(&located(spec, self::cluster(spec, &machine, *concurrent)))?);
+                let request =
+                    put(cluster, VERSION, body(&located(spec, self::cluster(spec, &machine, *concurrent)))?);
                 steps.push(Step::new("cluster", Phase::Create, request));
             }
             let none = [Vec::new()];
@@ -355,15 +356,13 @@ fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
         ));
     }
     match &spec.work {
-        WorkKind::Job { concurrent, .. } if *concurrent > MOST_AT_ONCE => Err(TranslationError::new(format!(
-            "Machine Learning runs at most {MOST_AT_ONCE} jobs at a time, not {concurrent}"
+        WorkKind::Job { concurrent, .. } if *concurrent > MOST_AT_ONCE => Err(TranslationError::new(
+            format!("Machine Learning runs at most {MOST_AT_ONCE} jobs at a time, not {concurrent}"),
+        )),
+        WorkKind::MultiNode { nodes, .. } if *nodes != spec.instances => Err(TranslationError::new(format!(
+            "a job of {nodes} nodes needs {nodes} instances, not {}",
+            spec.instances
         ))),
-        WorkKind::MultiNode { nodes, .. } if *nodes != spec.instances => {
-            Err(TranslationError::new(format!(
-                "a job of {nodes} nodes needs {nodes} instances, not {}",
-                spec.instances
-            )))
-        }
         _ => Ok(machine),
     }
 }
@@ -394,7 +393,9 @@ fn lost(spec: &DeploymentSpec) -> Vec<Finding> {
                 lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning"));
             }
         }
-        WorkKind::MultiNode { .. } => lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning")),
+        WorkKind::MultiNode { .. } => {
+            lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning"))
+        }
     }
     if matches!(spec.registry, Some(RegistryAccess::Identity { .. }))
         && !matches!(spec.work, WorkKind::Serve { .. })

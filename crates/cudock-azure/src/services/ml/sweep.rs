@@ -17,7 +17,8 @@ pub fn sweep_faults(job: &Value) -> Vec<Finding> {
     let mut faults = Vec::new();
     if policy.is_some() && algorithm.is_some_and(|name| name.eq_ignore_ascii_case("bayesian")) {
         faults.push(fault(
-            "bayesian sampling does not work with early termination: a canceled trial teaches it nothing".to_owned(),
+            "bayesian sampling does not work with early termination: a canceled trial teaches it nothing"
+                .to_owned(),
             "remove `early_termination`, or sample by `random` or `grid`",
         ));
     }
@@ -41,7 +42,9 @@ pub fn sweep_faults(job: &Value) -> Vec<Finding> {
     for name in references(text(job, "/trial/command").unwrap_or_default()) {
         if space.and_then(|space| space.get(name)).is_none() {
             faults.push(fault(
-                format!("the command uses `${{{{search_space.{name}}}}}`, which `search_space` does not define"),
+                format!(
+                    "the command uses `${{{{search_space.{name}}}}}`, which `search_space` does not define"
+                ),
                 "define it, or correct its name",
             ));
         }
@@ -64,14 +67,16 @@ fn references(command: &str) -> impl Iterator<Item = &str> {
 
 /// GPU sizes begin with `Standard_N`, and the tables have all of them.
 fn size_fault(job: &Value) -> Option<Finding> {
-    let size = text(job, "/resources/instance_type").or_else(|| text(job, "/trial/resources/instance_type"))?;
+    let size =
+        text(job, "/resources/instance_type").or_else(|| text(job, "/trial/resources/instance_type"))?;
     if !size.to_ascii_lowercase().starts_with("standard_n") {
         return None;
     }
     let facts = Facts::embedded();
     match facts.sizes().find(size) {
         NameMatch::NotFound(near) => {
-            let hint = cudock_base::did_you_mean(&near).unwrap_or_else(|| "list the sizes: cudock facts size".to_owned());
+            let hint = cudock_base::did_you_mean(&near)
+                .unwrap_or_else(|| "list the sizes: cudock facts size".to_owned());
             Some(fault(format!("`{size}` is not a size of Azure"), &hint))
         }
         _ => None,
@@ -104,7 +109,11 @@ mod tests {
             ("/sampling_algorithm", json!("bayesian"), "bayesian sampling"),
             ("/sampling_algorithm", json!({"type": "Bayesian"}), "bayesian sampling"),
             ("/limits/max_concurrent_trials", json!(5000), "max_concurrent_trials is 5000"),
-            ("/early_termination", json!({"slack_factor": 0.1, "slack_amount": 0.2}), "either `slack_factor`"),
+            (
+                "/early_termination",
+                json!({"slack_factor": 0.1, "slack_amount": 0.2}),
+                "either `slack_factor`",
+            ),
             ("/trial/command", json!("train ${{search_space.nope}}"), "${{search_space.nope}}"),
             ("/resources/instance_type", json!("Standard_NC6_v3"), "`Standard_NC6_v3` is not a size"),
         ];
@@ -119,7 +128,9 @@ mod tests {
 
     #[test]
     fn other_jobs_and_odd_values_have_no_faults() {
-        for job in [json!(null), json!({"type": "command"}), json!({"trial": {"command": "${{search_space.x"}})] {
+        for job in
+            [json!(null), json!({"type": "command"}), json!({"trial": {"command": "${{search_space.x"}})]
+        {
             assert_eq!(sweep_faults(&job), [], "{job}");
         }
     }

@@ -70,7 +70,11 @@ fn start_script(spec: &DeploymentSpec, machine: &Machine) -> String {
         script.push_str(GPU);
     }
     script.push_str(&login(spec));
-    let _ = write!(script, "say pull\ndocker pull {image} || fail 'cannot pull the image'\nsay start\n", image = quote(&spec.image));
+    let _ = write!(
+        script,
+        "say pull\ndocker pull {image} || fail 'cannot pull the image'\nsay start\n",
+        image = quote(&spec.image)
+    );
     script.push_str(&run(spec, has_gpu));
     script
 }
@@ -138,7 +142,10 @@ fn run(spec: &DeploymentSpec, has_gpu: bool) -> String {
                  say ready\n\
                  end 0\n",
                 ready = match ready_path {
-                    Some(path) => format!("curl -fsS -o /dev/null --noproxy '*' {}", quote(&format!("http://127.0.0.1:{port}{path}"))),
+                    Some(path) => format!(
+                        "curl -fsS -o /dev/null --noproxy '*' {}",
+                        quote(&format!("http://127.0.0.1:{port}{path}"))
+                    ),
                     None => format!("(exec 3<> /dev/tcp/127.0.0.1/{port}) 2> /dev/null"),
                 },
             );
@@ -161,7 +168,11 @@ fn run(spec: &DeploymentSpec, has_gpu: bool) -> String {
             let none = [Vec::new()];
             for item in if items.is_empty() { none.as_slice() } else { items.as_slice() } {
                 let words: Vec<_> = item.iter().map(|word| quote(word)).collect();
-                let _ = writeln!(script, "run {} || {{ code=$?; [ $result -ne 0 ] || result=$code; }}", words.join(" "));
+                let _ = writeln!(
+                    script,
+                    "run {} || {{ code=$?; [ $result -ne 0 ] || result=$code; }}",
+                    words.join(" ")
+                );
             }
             script.push_str("say \"exit code $result\"\nend \"$result\"\n");
         }

@@ -26,10 +26,10 @@ use crate::services::template::{
     RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties, TemplateResource,
 };
 use crate::services::vm::body::{
-    AddressSpace, BillingProfile, DeletedWithOwner, DriverSettings, Extension, HardwareProfile, ImageReference,
-    IpConfiguration, LinuxConfiguration, ManagedDisk, Named, NetworkInterface, NetworkProfile, OsDisk, OsProfile,
-    PublicAddress, PublicKey, Reference, RunCommand, ScriptSource, SecurityGroup, SecurityRule, Ssh, StorageProfile,
-    Subnet, VirtualMachine, VirtualNetwork,
+    AddressSpace, BillingProfile, DeletedWithOwner, DriverSettings, Extension, HardwareProfile,
+    ImageReference, IpConfiguration, LinuxConfiguration, ManagedDisk, Named, NetworkInterface,
+    NetworkProfile, OsDisk, OsProfile, PublicAddress, PublicKey, Reference, RunCommand, ScriptSource,
+    SecurityGroup, SecurityRule, Ssh, StorageProfile, Subnet, VirtualMachine, VirtualNetwork,
 };
 use crate::services::{Translation, TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
@@ -77,7 +77,8 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, T
     }
     let is_secret = cloud_init::has_secrets(spec);
     let kind = if is_secret { "securestring" } else { "string" };
-    let template = Template::in_group(resources(spec, &machine, has_idle_watch)?).parameter("customData", kind);
+    let template =
+        Template::in_group(resources(spec, &machine, has_idle_watch)?).parameter("customData", kind);
     let shown = if is_secret { String::new() } else { data.expose().clone() };
     let deployment = TemplateDeployment {
         location: None,
@@ -132,8 +133,14 @@ fn resources(
         .after([id(INTERFACES)]);
     let mut resources = vec![
         json(&security_group.at(&spec.region, &tags))?,
-        json(&TemplateResource::new(NETWORKS, NETWORK, NAME, network).at(&spec.region, &tags).after([id(SECURITY_GROUPS)]))?,
-        json(&TemplateResource::new(ADDRESSES, NETWORK, NAME, address).at(&spec.region, &tags).sku("Standard"))?,
+        json(
+            &TemplateResource::new(NETWORKS, NETWORK, NAME, network)
+                .at(&spec.region, &tags)
+                .after([id(SECURITY_GROUPS)]),
+        )?,
+        json(
+            &TemplateResource::new(ADDRESSES, NETWORK, NAME, address).at(&spec.region, &tags).sku("Standard"),
+        )?,
         json(
             &TemplateResource::new(INTERFACES, NETWORK, NAME, interface)
                 .at(&spec.region, &tags)
@@ -291,8 +298,9 @@ fn idle_rights(names: Names<'_>, machine: String) -> Result<Value, TranslationEr
 
 fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
     if matches!(spec.work, WorkKind::MultiNode { .. }) || spec.instances > 1 {
-        return Err(TranslationError::new("a deployment to vm is one machine")
-            .hint("deploy several machines to batch or ml, and several instances of a service to container-apps"));
+        return Err(TranslationError::new("a deployment to vm is one machine").hint(
+            "deploy several machines to batch or ml, and several instances of a service to container-apps",
+        ));
     }
     if matches!(&spec.work, WorkKind::Job { items, .. } if !items.is_empty()) && spec.command.is_empty() {
         return Err(TranslationError::new("items are arguments of a command, and there is none"));

@@ -59,9 +59,7 @@ pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Opti
         }
         Some("Succeeded") => ended(Some(code.unwrap_or(0)), false),
         Some("Failed") => ended(code, true).detail(output.and_then(last_line)),
-        Some("TimedOut" | "Canceled") => {
-            Status::new(DeploymentState::Failed, Phase::Work).detail(execution)
-        }
+        Some("TimedOut" | "Canceled") => Status::new(DeploymentState::Failed, Phase::Work).detail(execution),
         Some("Running") if !is_service => Status::new(DeploymentState::Running, Phase::Work),
         Some(_) => Status::starting(Phase::Start).detail(power),
         None => Status::starting(Phase::Create).detail(power.or(outcome)),
@@ -77,7 +75,8 @@ fn without_machine(
 ) -> Status {
     if is(outcome, "Failed") || is(outcome, "Canceled") {
         let words = deployment.and_then(|d| d.pointer("/properties/error")).and_then(deepest_error);
-        return Status::new(DeploymentState::Failed, Phase::Create).detail(words.or(outcome.map(str::to_owned)));
+        return Status::new(DeploymentState::Failed, Phase::Create)
+            .detail(words.or(outcome.map(str::to_owned)));
     }
     if is(outcome, "Succeeded") {
         let state = if identity.is_spot { DeploymentState::Evicted } else { DeploymentState::Failed };
