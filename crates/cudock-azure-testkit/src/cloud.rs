@@ -183,6 +183,7 @@ impl Cloud {
                 _ => stored[name] = value.clone(),
             }
         }
+        remove_nulls(&mut stored);
         self.add_identity(&mut stored, target);
         let resource = match old {
             Some(old) => Resource { body: stored, ..old },
@@ -277,5 +278,17 @@ impl Cloud {
                 ),
             ),
         }
+    }
+}
+
+/// A field that is null is as good as absent, and services do not return it.
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
     }
 }

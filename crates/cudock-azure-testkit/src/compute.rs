@@ -178,7 +178,7 @@ impl Cloud {
                 status(format!("ProvisioningState/{state}"), "Provisioning"),
                 status(format!("PowerState/{power}"), "VM"),
             ]});
-            if machine.started.is_some() {
+            if machine.started.is_some() && power == "running" {
                 let extensions = self.resources.values().filter(|extension| {
                     extension.target.kind == "microsoft.compute/virtualmachines/extensions"
                         && extension.target.parent_key() == machine.target.key

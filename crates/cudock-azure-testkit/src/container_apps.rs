@@ -44,8 +44,6 @@ impl Cloud {
         match target.kind.as_str() {
             JOB => self.update(&target.key, |job| job.set("runningStatus", json!("Ready"))),
             "microsoft.app/containerapps" => {
-                let revision = format!("{}--0000001", target.name);
-                self.update(&target.key, |app| app.set("latestRevisionName", json!(revision)));
                 // Billed from `systemData.createdAt` on: a GPU app has at least one replica.
                 self.charge(&target.key);
             }
@@ -78,8 +76,9 @@ impl Cloud {
             let domain = format!("stand-in.{location}.azurecontainerapps.io");
             if is_app {
                 resource.set("runningStatus", json!("Running"));
-                let revision = resource.property("latestRevisionName").clone();
-                resource.set("latestReadyRevisionName", revision);
+                let revision = format!("{name}--0000001");
+                resource.set("latestRevisionName", json!(revision));
+                resource.set("latestReadyRevisionName", json!(revision));
                 if resource.property("configuration")["ingress"].is_object() {
                     resource.body["properties"]["configuration"]["ingress"]["fqdn"] =
                         json!(format!("{name}.{domain}"));

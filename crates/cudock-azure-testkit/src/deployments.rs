@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::answer::Answer;
 use crate::cloud::Cloud;
 use crate::operation::{OperationStyle, Progress};
+use crate::provider::remove;
 use crate::resource::Resource;
 use crate::sign_in::Caller;
 use crate::target::Target;
@@ -292,6 +293,7 @@ impl Cloud {
         self.update(key, |deployment| {
             deployment.set_state(state);
             deployment.set("timestamp", json!(timestamp));
+            remove(&mut deployment.body["properties"], "duration");
         });
         let target = self.resources[key].target.clone();
         self.record(&target, "write", state);

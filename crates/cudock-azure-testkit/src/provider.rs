@@ -121,8 +121,12 @@ impl Cloud {
         if style == OperationStyle::Location {
             return Answer::empty(202).with("Location", address);
         }
-        let answer = Answer::json(if is_new { 201 } else { 200 }, self.render_key(&target.key))
+        let is_created = is_new || style == OperationStyle::MlCompute;
+        let mut answer = Answer::json(if is_created { 201 } else { 200 }, self.render_key(&target.key))
             .with("Azure-AsyncOperation", address);
+        if target.kind == "microsoft.compute/virtualmachines" {
+            answer = answer.with("ETag", format!("\"{}\"", self.resources[&target.key].serial));
+        }
         if style == OperationStyle::MlEndpoint {
             let location = format!("{}{}?api-version=2024-10-01", self.base, target.id);
             return answer.with("Location", location);

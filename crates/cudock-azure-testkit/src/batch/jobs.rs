@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::render::select;
+use super::render::{list, select};
 use super::{Job, Node, Task, error};
 use crate::answer::Answer;
 use crate::cloud::Cloud;
@@ -179,7 +179,7 @@ impl Cloud {
             }
             ("GET", ["tasks"]) => {
                 let job = &self.batch.jobs[id];
-                Answer::list(job.tasks.values().map(|task| self.render_task(id, task)).collect())
+                list(job.tasks.values().map(|task| self.render_task(id, task)))
             }
             (_, ["tasks", task, rest @ ..]) => self.task_request(method, id, task, rest),
             _ => error(404, "ResourceNotFound", &format!("{method} {rest:?} of a job is not supported")),

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::batch::render::select;
+use crate::batch::render::{list, select};
 use crate::catalog;
 use crate::cloud::Cloud;
 use crate::target::{Target, is_within};
@@ -170,7 +170,7 @@ impl Cloud {
             ("POST", ["pools"]) => self.create_pool(&account, body),
             ("GET", ["pools"]) => {
                 let pools = self.batch.pools.values().filter(|pool| pool.account == account);
-                Answer::list(pools.map(|pool| self.render_pool(pool)).collect())
+                list(pools.map(|pool| self.render_pool(pool)))
             }
             ("GET", ["pools", id]) => match self.batch.pools.get(*id) {
                 Some(pool) => {
@@ -193,7 +193,7 @@ impl Cloud {
             ("POST", ["jobs"]) => self.create_job(&account, body),
             ("GET", ["jobs"]) => {
                 let jobs = self.batch.jobs.values().filter(|job| job.account == account);
-                Answer::list(jobs.map(|job| self.render_job(job)).collect())
+                list(jobs.map(|job| self.render_job(job)))
             }
             (_, ["jobs", id, rest @ ..]) => self.job_request(method, id, rest, query, body, condition),
             ("GET", ["supportedimages"]) => Answer::list(vec![json!({

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Job, Node, Pool, Task};
+use crate::answer::Answer;
 use crate::cloud::Cloud;
+use crate::provider::remove;
 use crate::route::fields;
 use crate::time::utc;
 
@@ -112,6 +114,15 @@ impl Cloud {
         }
         body
     }
+}
+
+/// Several at once: what they are is told once, by the list.
+pub(super) fn list(items: impl Iterator<Item = Value>) -> Answer {
+    let without_metadata = items.map(|mut item| {
+        remove(&mut item, "odata.metadata");
+        item
+    });
+    Answer::list(without_metadata.collect())
 }
 
 /// Only the fields that `$select` names.

@@ -33,7 +33,7 @@ struct Recording {
 fn recordings() -> Vec<Recording> {
     let group = "/resourceGroups/clitest.rg000001";
     let located = || json!({"location": "westus"});
-    let machine = |priority: &str, policy: &str| {
+    let machine = |priority: &str, policy: Option<&str>| {
         json!({"location": "eastus", "properties": {
             "hardwareProfile": {"vmSize": "Standard_DS1_v2"}, "priority": priority, "evictionPolicy": policy,
         }})
@@ -55,8 +55,8 @@ fn recordings() -> Vec<Recording> {
         // A token of an endpoint, and a state `Updating` of an operation.
         recording("aml-online-endpoint", workspace(), &[12]),
         recording("batch-account-quotas", vec![(group, located())], &[]),
-        // A condition that was not recorded.
-        recording("batch-jobs-and-tasks", Vec::new(), &[6]),
+        // A condition that was not recorded, and a PUT that removes what it does not have.
+        recording("batch-jobs-and-tasks", Vec::new(), &[6, 8]),
         // Autoscale, start tasks, and reboots.
         recording(
             "batch-pools-and-nodes",
@@ -106,15 +106,15 @@ fn recordings() -> Vec<Recording> {
                 (evictions, located()),
                 (
                     "/resourceGroups/cli_test_vm_simulate_eviction000001/providers/Microsoft.Compute/virtualMachines/vm-simualte-eviction1",
-                    machine("Regular", "Deallocate"),
+                    machine("Regular", None),
                 ),
                 (
                     "/resourceGroups/cli_test_vm_simulate_eviction000001/providers/Microsoft.Compute/virtualMachines/vm-simulate-eviction2",
-                    machine("Spot", "Deallocate"),
+                    machine("Spot", Some("Deallocate")),
                 ),
                 (
                     "/resourceGroups/cli_test_vm_simulate_eviction000001/providers/Microsoft.Compute/virtualMachines/vm-simulate-eviction3",
-                    machine("Spot", "Delete"),
+                    machine("Spot", Some("Delete")),
                 ),
             ],
             &[],
@@ -148,6 +148,13 @@ const READ_BY_CLIENTS: [&str; 24] = [
     ".value[].properties.status",
     ".value[].properties.startTime",
     ".value[].properties.containers[].logStreamEndpoint",
+];
+
+/// What earlier requests had in a spelling or place that the real service changes.
+const ECHOES: [&str; 3] = [
+    ".properties.networkProfile.networkInterfaces[].properties",
+    ".properties.storageProfile.osDisk.managedDisk.storageAccountType",
+    ".properties.workloadProfiles[].Name",
 ];
 
 /// The names of all fields with where they are; those of list items together.
@@ -205,7 +212,7 @@ fn replay(azure: &Azure, recording: &Recording, interactions: &[Value]) -> (usiz
         } else {
             expected["status"] != 202
         };
-        if is_final && is_poll {
+        if (is_final && is_poll) || expected["status"] == 404 {
             azure.pass(400);
         }
         let own = |text: &str| {
@@ -272,7 +279,8 @@ fn compare(answered: &Answered, expected: &Value, request: Option<&Value>) -> Ve
     }
     let (own, real) = (fields_of(&answered.body), fields_of(body));
     let sent = request.map(fields_of).unwrap_or_default();
-    for field in own.difference(&real).filter(|field| !sent.contains(*field)) {
+    let is_echo = |field: &str| sent.contains(field) || ECHOES.contains(&field);
+    for field in own.difference(&real).filter(|field| !is_echo(field)) {
         differences.push(format!("the real body has no {field}"));
     }
     for field in READ_BY_CLIENTS.iter().filter(|field| real.contains(**field) && !own.contains(**field)) {
