@@ -210,12 +210,17 @@ fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outside<'_>) ->
         }
         previous = Some(action.name.clone());
     }
-    // What is deleted answers 404, and some services 204.
+    // What is deleted answers 404, and some services 204. A group takes the reaper's rights on it along and then answers
+    // 403, as it does until those rights are effective: that is over long after the deadline.
+    let is_late = || {
+        let sure_from = whole_seconds(spec.expires.plus(RIGHTS_ALLOWANCE));
+        Condition::GreaterOrEquals(["@ticks(utcNow())".to_owned(), format!("@ticks('{sure_from}')")])
+    };
     let is_gone = |name: &String| {
         let status = |code: u16| {
             Condition::Equals([Value::from(format!("@outputs('{name}')?['statusCode']")), Value::from(code)])
         };
-        Condition::Or(vec![status(404), status(204)])
+        Condition::Or(vec![status(404), status(204), Condition::And(vec![status(403), is_late()])])
     };
     let own = format!("{}?api-version={RESOURCES}", names.reaper_group_id());
     let delete_own =

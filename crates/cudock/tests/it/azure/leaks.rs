@@ -32,8 +32,8 @@ const TARGETS: [(&str, &[&str]); 5] = [
     ("aci", &["--price", "0.10"]),
 ];
 const TTL: Duration = Duration::from_secs(3600);
-/// The reaper fires every 15 minutes, and once more when everything else is gone.
-const REAPER_ALLOWANCE: Duration = Duration::from_secs(3600);
+/// The reaper fires every 15 minutes, and takes itself away when it is sure that everything else is gone.
+const REAPER_ALLOWANCE: Duration = Duration::from_secs(2 * 3600);
 const NAME: &str = "leak-check";
 /// A return that a fault disturbs again is repeated.
 const MOST_RETURNS: usize = 4;
