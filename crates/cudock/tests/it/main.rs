@@ -11,6 +11,7 @@
 )]
 
 mod action;
+mod azure;
 mod bench;
 mod cdi;
 mod check;
