@@ -10,6 +10,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{RSA_PSS_SHA256, RsaKeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde::Serialize;
 use serde_json::json;
 
 use super::SignInError;
@@ -28,6 +29,16 @@ pub(super) struct ClientCertificate {
     pub(super) send_chain: bool,
 }
 
+#[derive(Serialize)]
+struct JwtHeader {
+    alg: &'static str,
+    typ: &'static str,
+    #[serde(rename = "x5t#S256")]
+    thumbprint: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    x5c: Option<Vec<String>>,
+}
+
 struct SigningKey {
     key: RsaKeyPair,
     /// That of the key first.
@@ -43,12 +54,14 @@ impl ClientCertificate {
         now: Timestamp,
     ) -> Result<Secret, SignInError> {
         let SigningKey { key, chain } = read(&self.path)?;
-        let thumbprint = chain.first().map(|leaf| URL_SAFE_NO_PAD.encode(digest(&SHA256, leaf)));
-        let mut header = json!({"alg": "PS256", "typ": "JWT", "x5t#S256": thumbprint});
-        if self.send_chain {
-            let chain: Vec<String> = chain.iter().map(|certificate| STANDARD.encode(certificate)).collect();
-            header["x5c"] = json!(chain);
-        }
+        let leaf = chain.first().map(AsRef::as_ref).unwrap_or_default();
+        let base64 = |certificate: &CertificateDer<'_>| STANDARD.encode(certificate);
+        let header = JwtHeader {
+            alg: "PS256",
+            typ: "JWT",
+            thumbprint: URL_SAFE_NO_PAD.encode(digest(&SHA256, leaf)),
+            x5c: self.send_chain.then(|| chain.iter().map(base64).collect()),
+        };
         let seconds = now.millis().unwrap_or_default() / 1000;
         let claims = json!({
             "aud": endpoint,
@@ -58,8 +71,8 @@ impl ClientCertificate {
             "nbf": seconds,
             "exp": seconds + LIFETIME,
         });
-        let part = |value: &serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let message = format!("{}.{}", part(&header), part(&claims));
+        let part = |json: String| URL_SAFE_NO_PAD.encode(json);
+        let message = format!("{}.{}", part(json!(header).to_string()), part(claims.to_string()));
         let mut signature = vec![0; key.public().modulus_len()];
         key.sign(&RSA_PSS_SHA256, &SystemRandom::new(), message.as_bytes(), &mut signature)
             .map_err(|_| unusable(&self.path, "the key cannot sign"))?;

@@ -102,7 +102,7 @@ impl DeviceCode {
         let (Some(code), Some(message)) = (begun.field("device_code"), begun.field("message")) else {
             return Err(malformed(METHOD, "the answer has no device_code"));
         };
-        let code = Secret::new(code);
+        let code: Secret = Secret::new(code);
         let number =
             |name: &str, default| begun.body.get(name).and_then(serde_json::Value::as_u64).unwrap_or(default);
         let deadline = Instant::now() + Duration::from_secs(number("expires_in", 900).min(3600));

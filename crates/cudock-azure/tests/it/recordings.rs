@@ -147,7 +147,7 @@ fn every_recorded_refusal_is_understood() {
                 assert_eq!((quota.limit, quota.used, quota.required), (10, 10, 2));
             }
             "batch-pools-and-nodes" if index == 2 => {
-                assert!(message.contains("PropertyName: vmSize"), "{message}")
+                assert!(message.contains("PropertyName: vmSize"), "{message}");
             }
             _ => {}
         }
