@@ -17,7 +17,7 @@ mod services;
 mod spec;
 mod status;
 
-pub use auth::{Principal, Prompt, SignIn, SignInError, SignInMethod, SignInOptions};
+pub use auth::{Principal, Prompt, SignInError, SignInMethod, SignInOptions};
 pub use call::{Body, Call, Plane};
 pub use client::{Answer, AzureClient, ClientSettings, StepObserver};
 pub use cloud::{Cloud, CloudError};
