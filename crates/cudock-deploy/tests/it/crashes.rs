@@ -73,8 +73,9 @@ fn a_request_that_fails_deletes_what_was_created() {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::open(directory.path()).unwrap();
         let cloud = ScriptedCloud::with_fault(request, Fault::Refused);
-        let error =
-            deployer(&cloud, &journal).up_attached(std::slice::from_ref(&planned), &Recorder::default()).unwrap_err();
+        let error = deployer(&cloud, &journal)
+            .up_attached(std::slice::from_ref(&planned), &Recorder::default())
+            .unwrap_err();
         assert!(matches!(error, DeployError::Cloud { .. }), "{error}");
         assert_eq!(cloud.resources(), Vec::<String>::new(), "{request}");
         assert_eq!(journal.run(RUN).unwrap().unwrap().state, DeploymentState::Gone);
@@ -88,8 +89,9 @@ fn an_interrupt_deletes_what_was_created() {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::open(directory.path()).unwrap();
         let cloud = ScriptedCloud::with_fault(request, Fault::Interrupted);
-        let error =
-            deployer(&cloud, &journal).up_attached(std::slice::from_ref(&planned), &Recorder::default()).unwrap_err();
+        let error = deployer(&cloud, &journal)
+            .up_attached(std::slice::from_ref(&planned), &Recorder::default())
+            .unwrap_err();
         assert!(matches!(error, DeployError::Interrupted), "{error}");
         assert_eq!(cloud.resources(), Vec::<String>::new(), "{request}");
         assert_eq!(journal.run(RUN).unwrap().unwrap().state, DeploymentState::Gone);
