@@ -5,6 +5,7 @@
 //! half-way, and deletes that group only once everything else is gone.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use cudock_http::Method;
 use serde::Serialize;
@@ -28,6 +29,8 @@ const CONTRIBUTOR: &str = "b24988ac-6180-42a0-ab88-20f7382dd24c";
 /// Virtual machines are deleted without waiting for their shutdown.
 pub(super) const FORCED: &str = "forceDeletionTypes=Microsoft.Compute%2FvirtualMachines";
 const DELETE_GROUP: &str = "Delete_the_group";
+/// Rights that are not effective this long after the deadline never will be, or are gone.
+const RIGHTS_ALLOWANCE: Duration = Duration::from_secs(3600);
 const EVERY_END: [&str; 4] = ["Succeeded", "Failed", "Skipped", "TimedOut"];
 
 /// What is outside of the deployment's own groups and deleted with it.
@@ -210,12 +213,17 @@ fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outside<'_>) ->
         }
         previous = Some(action.name.clone());
     }
-    // What is deleted answers 404, and some services 204.
+    // What is deleted answers 404, and some services 204. A group takes the reaper's rights on it along and then answers
+    // 403, as it does until those rights are effective: that is over long after the deadline.
+    let is_late = || {
+        let sure_from = whole_seconds(spec.expires.plus(RIGHTS_ALLOWANCE));
+        Condition::GreaterOrEquals(["@ticks(utcNow())".to_owned(), format!("@ticks('{sure_from}')")])
+    };
     let is_gone = |name: &String| {
         let status = |code: u16| {
             Condition::Equals([Value::from(format!("@outputs('{name}')?['statusCode']")), Value::from(code)])
         };
-        Condition::Or(vec![status(404), status(204)])
+        Condition::Or(vec![status(404), status(204), Condition::And(vec![status(403), is_late()])])
     };
     let own = format!("{}?api-version={RESOURCES}", names.reaper_group_id());
     let delete_own =
@@ -362,4 +370,6 @@ enum Condition {
     And(Vec<Condition>),
     Or(Vec<Condition>),
     Equals([Value; 2]),
+    #[serde(rename = "greaterOrEquals")]
+    GreaterOrEquals([String; 2]),
 }

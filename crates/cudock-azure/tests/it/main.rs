@@ -1,4 +1,5 @@
-//! The translation to each service, and the reading of their answers, against Azure's own schemas and recordings.
+//! The promises of the crate, against Azure's own schemas and recordings, and against servers on this machine that answer
+//! as Azure does and as it should not.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,10 +9,19 @@
 )]
 
 mod bodies;
+mod certificates;
 mod dry_run;
 mod export;
+mod operations;
+mod paging;
+mod preflight;
+mod recordings;
 mod refusals;
+mod retries;
 mod schema;
+mod secrets;
+mod sign_in;
 mod source;
 mod specs;
 mod status;
+mod support;
