@@ -9,9 +9,10 @@ use cudock_azure::preflight::PreflightReport;
 use cudock_base::table::TextTable;
 use cudock_base::{Environment, Timestamp};
 use cudock_deploy::{
-    CostQuery, CostReport, DeployError, DeployFlags, DeployOutput, DeployRequest, DeploySource, DeploymentRecord,
-    DeploymentSummary, Ended, GcReport, GcScope, PhaseProgress, PlannedDeployment, Preflight, Resumed, Session, VerifyReport,
-    existing_journal, find_deployment, plan_deployments, preflight, text, write_export,
+    CostQuery, CostReport, DeployError, DeployFlags, DeployOutput, DeployRequest, DeploySource,
+    DeploymentRecord, DeploymentSummary, Ended, GcReport, GcScope, PhaseProgress, PlannedDeployment,
+    Preflight, Resumed, Session, VerifyReport, existing_journal, find_deployment, plan_deployments,
+    preflight, text, write_export,
 };
 use cudock_facts::Facts;
 use cudock_project::Project;
@@ -86,8 +87,9 @@ impl DeployArgs<'_> {
                 (Some(groups::read(&file)?.1.group), Project::without_file(directory))
             }
         };
-        let source =
-            group.as_ref().map_or(DeploySource::Project(&project), |group| DeploySource::Group(group, &project));
+        let source = group
+            .as_ref()
+            .map_or(DeploySource::Project(&project), |group| DeploySource::Group(group, &project));
         let environment = Environment::of_process();
         let of_environment = environment.get("AZURE_SUBSCRIPTION_ID").map(|id| id.to_string_lossy());
         let request = DeployRequest {
@@ -117,13 +119,14 @@ pub(super) fn export(facts: &Facts, args: &ExportArgs) -> Result<Outcome, Failur
         command: &args.command,
         flags: &args.deploy,
     };
-    let target = args.deploy.on.ok_or_else(|| Failure::input("no service to export for").hint("--on SERVICE"))?;
+    let target =
+        args.deploy.on.ok_or_else(|| Failure::input("no service to export for").hint("--on SERVICE"))?;
     let planned = request.plan(facts, target, None, Timestamp::now())?;
     for PlannedDeployment { deployment, .. } in planned.iter().take(1) {
         let files = cudock_azure::export(deployment, args.language).map_err(DeployError::from)?;
         write_export(&args.output, &files)?;
         deployment.losses.iter().for_each(|loss| note(&loss.message));
-        files.iter().for_each(|(name, _)| line(args.output.join(name).display()));
+        files.iter().for_each(|(name, _)| line(args.output.join(name).to_string_lossy()));
     }
     Ok(Outcome::Yes)
 }
