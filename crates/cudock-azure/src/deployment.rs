@@ -24,6 +24,34 @@ pub struct Deployment {
     /// What the service cannot do of what was asked for.
     pub losses: Vec<Finding>,
     pub price_per_hour: Usd,
+    /// Finds the deployment again.
+    pub identity: DeploymentIdentity,
+}
+
+/// What is needed to observe a deployment after the command that created it has ended. The journal keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeploymentIdentity {
+    pub subscription: String,
+    pub run_id: String,
+    pub target: Target,
+    pub region: String,
+    pub work: WorkShape,
+    pub is_spot: bool,
+    /// The Machine Learning workspace as `GROUP/NAME`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// The Batch account as `GROUP/NAME`, if it was not created for this deployment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_account: Option<String>,
+}
+
+/// The kind of work without its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkShape {
+    Serve { port: u16, is_public: bool },
+    Job { tasks: u32 },
+    MultiNode { nodes: u32 },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +68,40 @@ pub struct Step {
     /// Give up after this time.
     #[serde(with = "seconds")]
     pub timeout: Duration,
+}
+
+impl Step {
+    /// A step that is not billed and waits for the operation it starts.
+    pub(crate) fn new(id: impl Into<String>, phase: Phase, call: Call) -> Self {
+        let resource = call.path.split_once('?').map(|(id, _)| id.to_owned());
+        Self {
+            id: id.into(),
+            phase,
+            call,
+            resource,
+            is_billed: false,
+            wait: Wait::Operation,
+            timeout: Duration::from_secs(10 * 60),
+        }
+    }
+
+    #[must_use]
+    pub(crate) fn billed(mut self) -> Self {
+        self.is_billed = true;
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn waiting(mut self, wait: Wait) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn within_minutes(mut self, minutes: u64) -> Self {
+        self.timeout = Duration::from_secs(minutes * 60);
+        self
+    }
 }
 
 /// How the end of a step is recognized.

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 /// The directory of everything cudock caches.
 pub const CUDOCK_CACHE: &str = "CUDOCK_CACHE";
 
+/// The directory of what must outlive the cache, such as the journal of deployments.
+pub const CUDOCK_STATE: &str = "CUDOCK_STATE";
+
 /// Environment variables, and the root of the file system that holds the system's files.
 ///
 /// A variable that is set to nothing counts as unset. It prints without values, which may be secret.
@@ -60,6 +63,13 @@ impl Environment {
         self.path(CUDOCK_CACHE).or_else(|| Some(cache_home()?.join("cudock")))
     }
 
+    /// cudock's state: `$CUDOCK_STATE`, else `$XDG_STATE_HOME/cudock`, else `~/.local/state/cudock`.
+    pub fn state_directory(&self) -> Option<PathBuf> {
+        let state_home =
+            || self.absolute("XDG_STATE_HOME").or_else(|| Some(self.home()?.join(".local/state")));
+        self.path(CUDOCK_STATE).or_else(|| Some(state_home()?.join("cudock")))
+    }
+
     /// A system file such as `etc/containers/registries.conf`, below the root.
     pub fn system(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join(path)
@@ -102,6 +112,17 @@ mod tests {
         assert_eq!(cache(&[]), None);
         assert_eq!(cache(&[("XDG_CACHE_HOME", "x"), ("HOME", "/home")]), Some("/home/.cache/cudock".into()));
         assert_eq!(cache(&[("CUDOCK_CACHE", ""), ("HOME", "/home")]), Some("/home/.cache/cudock".into()));
+    }
+
+    #[test]
+    fn the_first_variable_names_the_state() {
+        let state =
+            |variables: &[(&str, &str)]| Environment::of("/", variables.iter().copied()).state_directory();
+        let all = [("CUDOCK_STATE", "/own"), ("XDG_STATE_HOME", "/xdg"), ("HOME", "/home")];
+        assert_eq!(state(&all), Some("/own".into()));
+        assert_eq!(state(&all[1..]), Some("/xdg/cudock".into()));
+        assert_eq!(state(&all[2..]), Some("/home/.local/state/cudock".into()));
+        assert_eq!(state(&[]), None);
     }
 
     #[test]

@@ -75,6 +75,17 @@ fn rounded_duration(time: Duration, alone_from: u64) -> String {
     format!("{seconds} s")
 }
 
+/// How long ago something was, in its largest unit: `90 s`, `12 min`, `3 h`, `7 d`.
+pub fn age(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
 /// A number with its noun: `1 error`, `2 errors`.
 pub fn count(number: usize, noun: &str) -> String {
     let number_text = thousands(&number.to_string());
@@ -106,6 +117,15 @@ pub fn alternatives(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_age_has_one_unit() {
+        for (seconds, text) in
+            [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "119 min"), (7200, "2 h"), (172_800, "2 d")]
+        {
+            assert_eq!(age(Duration::from_secs(seconds)), text);
+        }
+    }
 
     #[test]
     fn sizes_have_the_unit_people_read() {

@@ -1,12 +1,14 @@
 //! Points in time as logs, engines and price lists write them.
 
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Date;
 use crate::text::is_digits;
 
 const MILLIS_PER_DAY: i64 = 86_400_000;
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// A point in time in UTC, to the millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +36,18 @@ impl Timestamp {
     /// Milliseconds since 1970; `None` before that.
     pub fn millis(self) -> Option<u64> {
         u64::try_from(self.millis).ok()
+    }
+
+    /// This time after it.
+    #[must_use]
+    pub fn plus(self, time: Duration) -> Self {
+        Self { millis: self.millis.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)) }
+    }
+
+    /// The time since an earlier one; zero if that is later.
+    pub fn since(self, earlier: Self) -> Duration {
+        let millis = self.millis.saturating_sub(earlier.millis);
+        Duration::from_millis(u64::try_from(millis).unwrap_or(0))
     }
 
     pub fn day(self) -> Date {
@@ -70,6 +84,20 @@ impl Timestamp {
         let fraction: i64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
         let millis = ((hour * 60 + minute - offset) * 60 + second) * 1000 + fraction;
         Some(Self { millis: Self::start_of(day).millis.checked_add(millis)? })
+    }
+
+    /// Parses the date of an HTTP header, such as `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7). Its obsolete
+    /// forms are not read.
+    pub fn parse_http(text: &str) -> Option<Self> {
+        let mut fields = text.trim().split(' ').skip(1);
+        let (day, month, year) = (fields.next()?, fields.next()?, fields.next()?);
+        let (clock, zone) = (fields.next()?, fields.next()?);
+        if zone != "GMT" || fields.next().is_some() || clock.len() != 8 || year.len() != 4 {
+            return None;
+        }
+        let month = MONTHS.iter().zip(1..).find(|(name, _)| **name == month)?.1;
+        let day = i32::try_from(two_digits(day, 31)?).ok()?;
+        Self::parse(&format!("{}T{clock}Z", Date::new(year.parse().ok()?, month, day)?))
     }
 }
 
@@ -145,16 +173,43 @@ mod tests {
     }
 
     #[test]
+    fn dates_of_http_headers_are_parsed() {
+        let parse = |text| Timestamp::parse_http(text).map(|time| time.to_string());
+        assert_eq!(parse("Fri, 10 May 2024 07:51:58 GMT").as_deref(), Some("2024-05-10T07:51:58.000Z"));
+        for text in [
+            "",
+            "Fri, 10 May 2024 07:51:58",
+            "Fri, 10 May 2024 07:51:58 CET",
+            "Fri, 31 Feb 2024 07:51:58 GMT",
+            "Fri, 10 Mai 2024 07:51:58 GMT",
+            "Friday, 10-May-24 07:51:58 GMT",
+            "Fri, 10 May 2024 7:51:58 GMT",
+            "Fri, 10 May 2024 07:51+01 GMT",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn timestamps_print_as_rfc_3339() {
         assert_eq!(Timestamp::from_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
         assert_eq!(Timestamp::from_millis(951_782_400_123).to_string(), "2000-02-29T00:00:00.123Z");
         assert_eq!(Timestamp::from_millis(4_107_542_400_000).to_string(), "2100-03-01T00:00:00.000Z");
     }
 
+    #[test]
+    fn times_are_added_and_subtracted_within_bounds() {
+        let (first, hour) = (Timestamp::from_millis(1_000), Duration::from_secs(3600));
+        assert_eq!(first.plus(hour).since(first), hour);
+        assert_eq!(first.since(first.plus(hour)), Duration::ZERO);
+        assert_eq!(first.plus(Duration::MAX), Timestamp::from_millis(u64::MAX));
+    }
+
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in ".{0,40}|[0-9TZ:. +-]{0,30}") {
             let _ = Timestamp::parse(&text);
+            let _ = Timestamp::parse_http(&text);
         }
 
         #[test]

@@ -131,6 +131,8 @@ pub struct GpuUsage {
     pub energy_millijoules: Option<u64>,
     /// Processes that compute, by id, and the bytes they use. Those of other containers may have other ids here.
     pub processes: Vec<(u32, u64)>,
+    /// How many processes compute, also those whose memory is unknown; none if the driver does not say.
+    pub process_count: Option<usize>,
 }
 
 impl GpuMonitor {
@@ -145,6 +147,7 @@ impl GpuMonitor {
             .filter_map(|index| {
                 let device = self.nvml.device_by_index(index).ok()?;
                 let memory = device.memory_info().ok()?;
+                let processes = device.running_compute_processes().ok();
                 Some(GpuUsage {
                     index,
                     name: device.name().ok()?,
@@ -155,17 +158,16 @@ impl GpuMonitor {
                     power_milliwatts: device.power_usage().ok(),
                     power_limit_milliwatts: device.enforced_power_limit().ok(),
                     energy_millijoules: device.total_energy_consumption().ok(),
-                    processes: compute_processes(&device),
+                    process_count: processes.as_ref().map(Vec::len),
+                    processes: processes.unwrap_or_default().iter().filter_map(with_memory).collect(),
                 })
             })
             .collect()
     }
 }
 
-fn compute_processes(device: &Device<'_>) -> Vec<(u32, u64)> {
-    let processes = device.running_compute_processes().unwrap_or_default().into_iter();
-    let memory = processes.map(|process| (process.pid, used_bytes(&process)));
-    memory.filter_map(|(pid, bytes)| Some((pid, bytes?))).collect()
+fn with_memory(process: &ProcessInfo) -> Option<(u32, u64)> {
+    Some((process.pid, used_bytes(process)?))
 }
 
 fn used_bytes(process: &ProcessInfo) -> Option<u64> {

@@ -94,6 +94,26 @@ impl Formatter for Yaml {
         self.scalar(out, value.to_string().as_bytes())
     }
 
+    fn write_i8<W: ?Sized + Write>(&mut self, out: &mut W, value: i8) -> io::Result<()> {
+        self.write_i64(out, value.into())
+    }
+
+    fn write_i16<W: ?Sized + Write>(&mut self, out: &mut W, value: i16) -> io::Result<()> {
+        self.write_i64(out, value.into())
+    }
+
+    fn write_u8<W: ?Sized + Write>(&mut self, out: &mut W, value: u8) -> io::Result<()> {
+        self.write_u64(out, value.into())
+    }
+
+    fn write_u16<W: ?Sized + Write>(&mut self, out: &mut W, value: u16) -> io::Result<()> {
+        self.write_u64(out, value.into())
+    }
+
+    fn write_f32<W: ?Sized + Write>(&mut self, out: &mut W, value: f32) -> io::Result<()> {
+        self.scalar(out, value.to_string().as_bytes())
+    }
+
     fn write_i32<W: ?Sized + Write>(&mut self, out: &mut W, value: i32) -> io::Result<()> {
         self.write_i64(out, value.into())
     }
@@ -186,9 +206,12 @@ fn is_plain(text: &str) -> bool {
     // YAML 1.1 has times and dates, octal numbers and numbers in base 60.
     let is_number_like = text.contains([':', '-', '_'])
         && text.bytes().all(|byte| byte.is_ascii_digit() || b":-_. ".contains(&byte));
+    let year = text.get(..5).and_then(|start| start.strip_suffix('-')).unwrap_or_default();
+    let is_date = !year.is_empty() && year.bytes().all(|byte| byte.is_ascii_digit());
     let is_based = ["0x", "0o", "0b"].iter().any(|prefix| text.starts_with(prefix));
     is_text
         && !is_number_like
+        && !is_date
         && !is_based
         && !["y", "Y", "n", "N"].contains(&text)
         && text.starts_with(|first: char| first.is_ascii_alphanumeric() || matches!(first, '/' | '_' | '.'))
@@ -218,11 +241,30 @@ mod tests {
             version: "0.5.0",
             devices: vec![json!({"name": "0", "nodes": [{"path": "/dev/nvidia0"}]}), json!([1, [2]])],
             none: Vec::new(),
-            edits: json!({"a": {}, "env": ["A=b c", "it's: x", "two\nlines"], "x": null}),
+            edits: json!({"a": {}, "env": ["A=b c", "it's: x", "two\nlines", "2026-11-18T02:00:00Z"], "x": null}),
         };
         let expected = "version: 0.5.0\ndevices:\n- name: '0'\n  nodes:\n  - path: /dev/nvidia0\n- - 1\n  - - 2\n\
-                        none: []\nedits:\n  a: {}\n  env:\n  - A=b c\n  - 'it''s: x'\n  - \"two\\nlines\"\n  x: null\n";
+                        none: []\nedits:\n  a: {}\n  env:\n  - A=b c\n  - 'it''s: x'\n  - \"two\\nlines\"\n  \
+                        - '2026-11-18T02:00:00Z'\n  x: null\n";
         assert_eq!(to_string(&file).unwrap(), expected);
+    }
+
+    #[test]
+    fn numbers_of_every_size_are_numbers() {
+        #[derive(Serialize)]
+        struct Numbers {
+            a: i8,
+            b: i16,
+            c: i32,
+            d: u8,
+            e: u16,
+            f: u32,
+            g: f32,
+            h: f64,
+        }
+        let numbers = Numbers { a: -1, b: -2, c: -3, d: 4, e: 8000, f: 6, g: 0.5, h: 1.5 };
+        let text = to_string(&numbers).unwrap();
+        assert_eq!(text, "a: -1\nb: -2\nc: -3\nd: 4\ne: 8000\nf: 6\ng: 0.5\nh: 1.5\n");
     }
 
     fn values() -> impl Strategy<Value = Value> {
@@ -231,8 +273,15 @@ mod tests {
             any::<bool>().prop_map(Value::from),
             any::<i64>().prop_map(Value::from),
             "[a-z0-9:.~'\" \\-\n#\u{e9}]{0,6}".prop_map(Value::from),
-            prop_oneof![Just("yes"), Just("0x1"), Just("1_0"), Just("null"), Just("12:30")]
-                .prop_map(Value::from),
+            prop_oneof![
+                Just("2026-11-18T02:00:00Z"),
+                Just("yes"),
+                Just("0x1"),
+                Just("1_0"),
+                Just("null"),
+                Just("12:30")
+            ]
+            .prop_map(Value::from),
         ];
         leaf.prop_recursive(4, 24, 4, |inner| {
             prop_oneof![

@@ -10,11 +10,12 @@ use crate::env;
 use crate::failure::Failure;
 use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat};
 use crate::verbs::{
-    BenchArgs, CdiArgs, CdiHookArgs, CompletionArgs, CpArgs, DownArgs, ExecArgs, GatewayArgs, GroupsArgs,
-    ImagesArgs, InitArgs, InspectContainerArgs, JoinArgs, KillArgs, LintArgs, LogsArgs, LspArgs, ManArgs,
-    MigrateArgs, ModelsArgs, MonitorArgs, PlanArgs, PricesArgs, PruneArgs, PsArgs, PullArgs, RestartArgs,
-    RmArgs, RunArgs, RuntimeArgs, SchemaArgs, ServeArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs,
-    TopArgs, UpArgs, VolumeArgs, WaitArgs,
+    BenchArgs, CdiArgs, CdiHookArgs, CompletionArgs, CostArgs, CpArgs, DownArgs, ExecArgs, ExportArgs,
+    GatewayArgs, GcArgs, GroupsArgs, ImagesArgs, InitArgs, InspectContainerArgs, JoinArgs, KillArgs,
+    LintArgs, LogsArgs, LspArgs, ManArgs, MigrateArgs, ModelsArgs, MonitorArgs, PlanArgs, PricesArgs,
+    PruneArgs, PsArgs, PullArgs, RestartArgs, ResumeArgs, RmArgs, RunArgs, RuntimeArgs, SchemaArgs,
+    ServeArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, TopArgs, UpArgs, VerifyArgs, VolumeArgs,
+    WaitArgs,
 };
 
 /// Checks, plans, runs and serves CUDA workloads in containers
@@ -188,9 +189,14 @@ pub(crate) enum Verb {
     Prune(PruneArgs),
     Wait(WaitArgs),
     InspectContainer(InspectContainerArgs),
-    Up(UpArgs),
+    Up(Box<UpArgs>),
     Down(DownArgs),
     Groups(GroupsArgs),
+    Export(Box<ExportArgs>),
+    Gc(GcArgs),
+    Resume(ResumeArgs),
+    Cost(CostArgs),
+    Verify(VerifyArgs),
     Init(InitArgs),
     Completion(CompletionArgs),
     Man(ManArgs),

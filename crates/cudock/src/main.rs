@@ -5,7 +5,6 @@ mod env;
 mod failure;
 mod finding_text;
 mod output;
-mod table;
 mod verbs;
 
 use std::process::ExitCode;

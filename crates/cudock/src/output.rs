@@ -5,6 +5,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
+use cudock_base::table::TextTable;
 use cudock_facts::version::Date;
 use cudock_facts::{Facts, STALE_AFTER_DAYS};
 use cudock_findings::{ReportedFinding, ServiceFormat};
@@ -151,6 +152,13 @@ pub(crate) fn line(text: impl AsRef<str>) {
             anstream::eprintln!("{}: cannot write to standard output: {error}", styled(RED, "error"));
             std::process::exit(3);
         }
+    }
+}
+
+/// Prints a table with its titles in bold.
+pub(crate) fn table(table: &TextTable) {
+    for (index, text) in table.lines().iter().enumerate() {
+        line(if index == 0 { styled(BOLD, text) } else { text.clone() });
     }
 }
 

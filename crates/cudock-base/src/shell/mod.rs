@@ -7,6 +7,7 @@
 mod lexer;
 mod script;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use lexer::{Lexer, Style};
@@ -87,6 +88,15 @@ impl<'t> Iterator for Snippet<'t> {
         let word = if is_end { Word::default() } else { self.lexer.word() };
         (self.lexer.position() > before).then_some(word)
     }
+}
+
+/// A word for a POSIX shell that stands for exactly this text.
+pub fn quote(text: &str) -> Cow<'_, str> {
+    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+,".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_safe) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
 }
 
 /// The comments in some lines of a script: from a `#` that starts a word to the end of its line. Quotes count within
@@ -208,6 +218,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_quoted_text_is_one_word_and_itself_again(text in "[ -~\n\u{e9}]{0,20}") {
+            let quoted = quote(&text).into_owned();
+            prop_assert_eq!(commands(&format!("x {quoted}")), [vec!["x".to_owned(), text]]);
+        }
+
         #[test]
         fn every_span_lies_in_the_text(text in "[a1 $'\"`(){}<>\\\\\n\r#;&|=\u{e9}-]{0,80}") {
             fn check(parts: &[Part<'_>], text: &str) {

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::{TableChecker, Violation, is_gpu, is_service, is_storage};
+use crate::lookup::bare_family;
 use crate::store::Facts;
 use crate::tables::Prices;
 
@@ -39,6 +40,15 @@ impl TableChecker {
         self.each("azure_storage", "price", &facts.storage().price, |price, check| {
             let message = || format!("prices `{}`, which is not a storage", price.storage);
             check.require(is_storage(facts, &price.storage), message);
+        });
+        self.each("azure_quotas", "alias", &facts.quotas().alias, |row, check| {
+            check.require(is_service(facts, &row.service), || "is for a service that has no row");
+            let of_size =
+                facts.sizes().size.iter().any(|size| size.quota_family.as_ref() == Some(&row.family));
+            let of_profile = services.profile.iter().any(|profile| profile.name == row.family);
+            check.require(of_size || of_profile, || "is for a family that no size and no profile has");
+            let differs = bare_family(&row.family) != bare_family(&row.name);
+            check.require(differs, || "is an alias of the same name");
         });
     }
 

@@ -7,6 +7,7 @@ mod image;
 mod message;
 mod meter;
 mod package;
+mod quota;
 mod runtime;
 mod size;
 mod support;
@@ -15,6 +16,7 @@ pub use driver::Runs;
 pub use framework::{TorchWheel, without_local};
 pub use image::{CudaImage, FrameworkImageMatch, ImageTag, TagVerdict, split_reference};
 pub use package::{NamedCuda, PackageUse};
+pub(crate) use quota::bare_family;
 
 /// The result of a lookup by name.
 #[derive(Debug, Clone, PartialEq)]

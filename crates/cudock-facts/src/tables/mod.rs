@@ -21,6 +21,7 @@ macro_rules! for_each_table {
             sizes: Sizes = "azure_sizes", "Azure's GPU sizes.";
             services: Services = "azure_services", "Azure's services.";
             storage: StorageTable = "azure_storage", "Azure's storage.";
+            quotas: Quotas = "azure_quotas", "Names of Azure's quotas.";
             meters: Meters = "azure_meters", "Azure's meters, start times and limits.";
             runtimes: Runtimes = "runtimes", "Wheels of inference libraries.";
         }
@@ -38,6 +39,7 @@ mod messages;
 mod meters;
 mod packages;
 mod prices;
+mod quotas;
 mod runtimes;
 mod toolkits;
 
@@ -51,5 +53,6 @@ pub use messages::*;
 pub use meters::*;
 pub use packages::*;
 pub use prices::*;
+pub use quotas::*;
 pub use runtimes::*;
 pub use toolkits::*;

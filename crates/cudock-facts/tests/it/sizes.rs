@@ -95,6 +95,25 @@ fn a_size_is_never_priced_as_its_promotional_offer_and_the_table_is_as_old_as_it
 }
 
 #[test]
+fn a_quota_is_found_however_a_service_spells_its_family() {
+    let facts = Facts::embedded();
+    for (service, name, family, limits) in [
+        ("vm", "StandardNCadsH100v5Family", "StandardNCadsH100v5Family", true),
+        ("batch", "standardNCADSH100v5Family", "StandardNCadsH100v5Family", true),
+        ("batch", "standardNDMI300Xv5IBFamily", "standardNDISv5MI300XFamily", true),
+        ("vm", "standardNDMI300Xv5IBFamily", "standardNDISv5MI300XFamily", false),
+        ("ml", "Standard NCASv3_T4 Family", "Standard NCASv3_T4 Family", true),
+        ("ml", "Standard NCv3 Family", "standardNCSv3Family", true),
+        ("batch", "standardNCCadsH100v5Family", "StandardNCadsH100v5Family", false),
+        ("container-apps", "ManagedEnvironmentConsumptionT4Gpus", "Consumption-GPU-NC8as-T4", true),
+        ("container-apps", "ManagedEnvironmentConsumptionT4Gpus", "Consumption-GPU-NC24-A100", false),
+        ("vm", "", "StandardNCadsH100v5Family", false),
+    ] {
+        assert_eq!(facts.quotas().limits(service, name, family), limits, "{service} {name} {family}");
+    }
+}
+
+#[test]
 fn a_driver_is_found_for_the_series_first_and_then_for_all() {
     let facts = Facts::embedded();
     let driver = |service: &str, size: &str| {

@@ -2,6 +2,7 @@
 //!
 //! Each function turns text into a part of a plan, so that other front ends can use the same syntax.
 
+pub mod arguments;
 mod container;
 mod devices;
 pub mod docker;

@@ -5,6 +5,7 @@ mod cdi;
 mod check;
 mod completion;
 mod containers;
+mod deploy;
 mod doctor;
 mod explain;
 mod facts;
@@ -37,6 +38,7 @@ pub(crate) use self::containers::{
     MonitorCli, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, StartArgs, StatsArgs, StopArgs,
     TopArgs, VolumeArgs, WaitArgs,
 };
+pub(crate) use self::deploy::{CostArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
 pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 pub(crate) use self::init::InitArgs;
 pub(crate) use self::lint::LintArgs;
@@ -107,9 +109,14 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Prune(PruneArgs {}) => containers::prune(plain?),
         Verb::Wait(args) => containers::wait(&args, plain?),
         Verb::InspectContainer(args) => plain.and_then(|_| containers::inspect(&args)),
-        Verb::Up(args) => plain.and_then(|_| groups::up(&args)),
+        Verb::Up(args) => plain.and_then(|_| groups::up(&args, facts)),
         Verb::Down(args) => plain.and_then(|_| groups::down(&args)),
         Verb::Groups(args) => groups::groups(&args, plain?),
+        Verb::Export(args) => plain.and_then(|_| deploy::export(&facts()?, &args)),
+        Verb::Gc(args) => deploy::gc(&args, plain?),
+        Verb::Resume(args) => plain.and_then(|_| deploy::resume(&args)),
+        Verb::Cost(args) => deploy::cost(&facts()?, &args, plain?),
+        Verb::Verify(args) => deploy::verify(&facts()?, &args, plain?),
 
         Verb::Init(args) => init::run(facts, &args, plain?),
         Verb::Completion(args) => plain.map(|_| completion::run(&args)),

@@ -1,12 +1,12 @@
 //! `cudock models`: the models of a running server.
 
 use clap::{Args, Subcommand};
+use cudock_base::table::TextTable;
 use cudock_load::{ModelRepository, ModelsReport};
 
 use super::bench::failure;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
-use crate::table::TextTable;
 
 /// List, load and unload the models of a running `cudock serve`
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ pub(super) fn run(args: &ModelsArgs, format: Format) -> Result<Outcome, Failure>
     let report = report.map_err(|error| failure(&error))?;
     match format {
         Format::Json => output::json(&report),
-        Format::Text => TextTable::list(&ModelsReport::TITLES, report.rows()).print(),
+        Format::Text => output::table(&TextTable::list(&ModelsReport::TITLES, report.rows())),
     }
     Ok(Outcome::Yes)
 }

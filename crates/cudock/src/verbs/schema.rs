@@ -2,6 +2,7 @@
 
 use clap::Args;
 use cudock_base::suggest;
+use cudock_base::table::TextTable;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
@@ -16,7 +17,6 @@ use super::{
 };
 use crate::failure::{Failure, Outcome};
 use crate::output;
-use crate::table::TextTable;
 
 /// Print the JSON Schema of cudock.toml or of a JSON report
 ///
@@ -41,9 +41,11 @@ const SCHEMAS: &[Entry] = &[
     ("bench-tune", "Report of `cudock bench --tune PATH`", report::<cudock_tune::TuneReport>),
     ("cdi-check", "Report of `cudock cdi check`", report::<cdi::CheckReport>),
     ("check", "Report of `cudock check`", report::<check::CheckReport>),
+    ("cost", "Report of `cudock cost`", report::<JsonReport<cudock_deploy::CostReport>>),
     ("doctor", "Report of `cudock doctor`", report::<doctor::DoctorReport>),
     ("explain", "Report of `cudock explain`", report::<explain::ExplainReport>),
     ("facts", "Report of `cudock facts`", report::<facts::FactsReport>),
+    ("gc", "Report of `cudock gc`", report::<JsonReport<cudock_deploy::GcReport>>),
     ("groups", "Report of `cudock groups`", report::<JsonReport<GroupsReport>>),
     ("images", "Report of `cudock images`", report::<JsonReport<ImagesReport>>),
     ("init", "Report of `cudock init`", report::<init::InitReport>),
@@ -70,6 +72,7 @@ const SCHEMAS: &[Entry] = &[
     ("slim", "Report of `cudock slim`", report::<slim::SlimReport>),
     ("stats", "Report of `cudock stats`", report::<JsonReport<StatsReport>>),
     ("top", "Report of `cudock top`", report::<JsonReport<TopReport>>),
+    ("verify", "Report of `cudock verify`", report::<JsonReport<cudock_deploy::VerifyReport>>),
     (
         "volume",
         "Report of `cudock volume ls` and `cudock volume inspect`",
@@ -81,7 +84,7 @@ const SCHEMAS: &[Entry] = &[
 pub(super) fn run(args: &SchemaArgs) -> Result<Outcome, Failure> {
     let Some(name) = &args.name else {
         let rows = SCHEMAS.iter().map(|(name, about, _)| vec![(*name).to_owned(), (*about).to_owned()]);
-        TextTable::list(&["NAME", "DESCRIBES"], rows.collect()).print();
+        output::table(&TextTable::list(&["NAME", "DESCRIBES"], rows.collect()));
         return Ok(Outcome::Yes);
     };
     let (name, about, schema) = SCHEMAS.iter().find(|(known, ..)| known == name).ok_or_else(|| {

@@ -166,6 +166,7 @@ fn text_takes_a_file_name_as_a_message() {
 fn every_code_that_is_reported_has_a_page_and_every_page_a_code() {
     let facts = cudock_facts::Facts::embedded();
     let reported: std::collections::BTreeSet<&str> = [
+        cudock_azure::codes::ALL,
         cudock_host::checks::codes::ALL,
         cudock_compat::codes::ALL,
         cudock_target::codes::ALL,

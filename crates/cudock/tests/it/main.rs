@@ -11,12 +11,14 @@
 )]
 
 mod action;
+mod azure;
 mod bench;
 mod cdi;
 mod check;
 mod closed_output;
 mod completion;
 mod containers;
+mod deploy;
 mod doctor;
 mod explain;
 mod facts;

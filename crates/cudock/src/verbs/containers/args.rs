@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
+use cudock_runtime::flags::arguments::{
+    FileArgs, GpuArgs, LimitArgs, NetworkArgs, ProcessArgs, SecurityArgs,
+};
 
 /// Run a container on this machine, with GPU access
 ///
@@ -163,225 +166,17 @@ pub(crate) enum EngineChoice {
     Podman,
 }
 
-#[derive(Debug, Args)]
-#[command(next_help_heading = "GPUs")]
-pub(crate) struct GpuArgs {
-    /// Add GPUs: all, none, a count, indices, UUIDs, MIG devices (0:1), or docker's device=…
-    #[arg(long, value_name = "WHICH")]
-    pub(crate) gpus: Option<String>,
-
-    /// Add parts of the driver: compute, utility, video, graphics, display, ngx, compat32, all
-    #[arg(long, value_name = "LIST")]
-    pub(crate) driver_capabilities: Option<String>,
-
-    /// Look for the driver's files in this root
-    #[arg(long, value_name = "DIR")]
-    pub(crate) driver_root: Option<PathBuf>,
-
-    /// Look for the driver's device nodes and kernel interfaces in this root
-    #[arg(long, value_name = "DIR")]
-    pub(crate) device_root: Option<PathBuf>,
-
-    /// Compute on every GPU from inside the container first, and print the result
-    #[arg(long)]
-    pub(crate) verify_gpu: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Process")]
-pub(crate) struct ProcessArgs {
-    /// Set a variable, or pass on one of ours by name; repeatable
-    #[arg(long, short, value_name = "NAME[=VALUE]")]
-    pub(crate) env: Vec<String>,
-
-    /// Read variables from a file, one per line; repeatable
-    #[arg(long, value_name = "FILE")]
-    pub(crate) env_file: Vec<PathBuf>,
-
-    /// Override the image's entry point
-    #[arg(long, value_name = "PROGRAM")]
-    pub(crate) entrypoint: Option<String>,
-
-    /// Set the working directory
-    #[arg(long, short, value_name = "DIR")]
-    pub(crate) workdir: Option<String>,
-
-    /// Run as this user, by name or number, and group
-    #[arg(long, short, value_name = "USER[:GROUP]")]
-    pub(crate) user: Option<String>,
-
-    /// Add a supplementary group; repeatable
-    #[arg(long, value_name = "GROUP")]
-    pub(crate) group_add: Vec<String>,
-
-    /// Run an init as PID 1 that forwards signals and reaps processes
-    #[arg(long)]
-    pub(crate) init: bool,
-
-    /// Set the IPC namespace, which includes shared memory
-    #[arg(long, value_enum, default_value_t = IpcChoice::Private)]
-    pub(crate) ipc: IpcChoice,
-
-    /// Set a namespaced kernel parameter, such as net.core.somaxconn=1024; repeatable
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) sysctl: Vec<String>,
-
-    /// Accept docker's flag: private is what a container gets
-    #[arg(long, value_name = "MODE", hide = true)]
-    pub(crate) cgroupns: Option<String>,
-
-    /// Accept docker's flag: host is what root gets
-    #[arg(long, value_name = "MODE", hide = true)]
-    pub(crate) userns: Option<String>,
-}
-
-/// The IPC namespace of a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum IpcChoice {
-    /// Its own
-    Private,
-    /// Its own; other containers cannot join it
-    Shareable,
-    /// The host's
-    Host,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Files")]
-pub(crate) struct FileArgs {
-    /// Mount a path of this machine or a named volume; repeatable
-    #[arg(long, short, value_name = "SOURCE|NAME:TARGET[:ro]")]
-    pub(crate) volume: Vec<String>,
-
-    /// Mount as docker's --mount does: `type=bind|volume|tmpfs,source=…,target=…[,readonly]`; repeatable
-    #[arg(long, value_name = "OPTIONS")]
-    pub(crate) mount: Vec<String>,
-
-    /// Mount a tmpfs; repeatable
-    #[arg(long, value_name = "TARGET[:size=64m,mode=1777]")]
-    pub(crate) tmpfs: Vec<String>,
-
-    /// Make its root read-only
-    #[arg(long)]
-    pub(crate) read_only: bool,
-
-    /// Add a device node of this machine, or a GPU by its CDI name such as nvidia.com/gpu=all; repeatable
-    #[arg(long, value_name = "PATH[:TARGET[:rwm]]|CDI")]
-    pub(crate) device: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Limits")]
-pub(crate) struct LimitArgs {
-    /// Limit memory: 512m, 16g
-    #[arg(long, short, value_name = "BYTES")]
-    pub(crate) memory: Option<String>,
-
-    /// Limit memory and swap together: at least --memory; -1 for unlimited swap
-    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
-    pub(crate) memory_swap: Option<String>,
-
-    /// Reserve memory under pressure
-    #[arg(long, value_name = "BYTES")]
-    pub(crate) memory_reservation: Option<String>,
-
-    /// Adjust how readily the kernel kills it when the host is out of memory: -1000 to 1000
-    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1000..=1000))]
-    pub(crate) oom_score_adj: Option<i32>,
-
-    /// Set its share of busy processors; the default is 1024
-    #[arg(long, short, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(2..=262_144))]
-    pub(crate) cpu_shares: Option<u64>,
-
-    /// Allow only these NUMA nodes: 0-1
-    #[arg(long, value_name = "LIST")]
-    pub(crate) cpuset_mems: Option<String>,
-
-    /// Limit processors: 1.5
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) cpus: Option<String>,
-
-    /// Allow only these processors: 0-3,8
-    #[arg(long, value_name = "LIST")]
-    pub(crate) cpuset_cpus: Option<String>,
-
-    /// Limit processes and threads; -1 for no limit
-    #[arg(long, value_name = "NUMBER", default_value_t = 16384, allow_negative_numbers = true)]
-    pub(crate) pids_limit: i64,
-
-    /// Set the size of shared memory, which data loaders use
-    #[arg(long, value_name = "BYTES", default_value = "64m")]
-    pub(crate) shm_size: String,
-
-    /// Set a resource limit: nofile=1024:4096; repeatable
-    #[arg(long, value_name = "NAME=SOFT[:HARD]")]
-    pub(crate) ulimit: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Network")]
-pub(crate) struct NetworkArgs {
-    /// Choose the network: auto (its own, with outbound access if pasta or slirp4netns is installed), none (its own, without), host, pasta (with outbound access, or an error)
-    #[arg(long, visible_alias = "net", value_enum, default_value_t = NetworkChoice::Auto)]
-    pub(crate) network: NetworkChoice,
-
-    /// Accept docker's flag: it has no effect
-    #[arg(long, value_name = "PORT", hide = true)]
-    pub(crate) expose: Vec<String>,
-
-    /// Publish a port on this machine; repeatable
-    #[arg(long, short, value_name = "[IP:]HOST:CONTAINER[/udp]")]
-    pub(crate) publish: Vec<String>,
-
-    /// Set its host name
-    #[arg(long, short = 'h')]
-    pub(crate) hostname: Option<String>,
-
-    /// Add a host to /etc/hosts; repeatable
-    #[arg(long, value_name = "NAME:ADDRESS")]
-    pub(crate) add_host: Vec<String>,
-
-    /// Use this name server; repeatable
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) dns: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NetworkChoice {
-    /// Outbound access if a tool for it is installed
-    #[value(alias = "bridge", alias = "default")]
-    Auto,
-    /// No outbound access
-    None,
-    /// The host's
-    Host,
-    /// Outbound access through pasta
-    Pasta,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Security")]
-pub(crate) struct SecurityArgs {
-    /// Add a capability, or ALL; repeatable
-    #[arg(long, value_name = "NAME")]
-    pub(crate) cap_add: Vec<String>,
-
-    /// Drop a capability, or ALL; repeatable
-    #[arg(long, value_name = "NAME")]
-    pub(crate) cap_drop: Vec<String>,
-
-    /// Set an option: no-new-privileges[=false], seccomp=unconfined|PROFILE.json, label=disable, apparmor=unconfined; repeatable
-    #[arg(long, value_name = "OPTION")]
-    pub(crate) security_opt: Vec<String>,
-}
-
-/// List containers
+/// List deployments on Azure and containers on this machine
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock ps\n  cudock ps --all --format json")]
 pub(crate) struct PsArgs {
-    /// List those that have exited, too
+    /// List those that have exited or were deleted, too
     #[arg(long, short)]
     pub(crate) all: bool,
+
+    /// Show the last known state of deployments, and do not query Azure
+    #[arg(long)]
+    pub(crate) offline: bool,
 
     /// Print only ids
     #[arg(long, short)]
@@ -397,7 +192,7 @@ pub(crate) struct PsArgs {
     after_help = "Examples:\n  cudock logs -f api\n  cudock logs --tail 20 --timestamps 3f2a\n  cudock logs --since 10m classifier/model"
 )]
 pub(crate) struct LogsArgs {
-    /// A container, a group's container as GROUP/NAME, or a group
+    /// A container, a group's container as GROUP/NAME, a group, or a deployment
     pub(crate) container: String,
 
     /// Wait for new lines

@@ -1,19 +1,18 @@
 //! The verbs `kill`, `start`, `restart`, `cp`, `top`, `images` and `pull`.
 
 use cudock_base::Environment;
+use cudock_base::table::TextTable;
 use cudock_image::{Access, Pull, cached_images};
 use cudock_runtime::copy::{CopyRequest, Direction};
 use cudock_runtime::flags::{self, path_in_container};
-use cudock_runtime::status::now;
 
 use super::image::{platform, progress};
 use super::life_args::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
-use super::print::ago;
+use super::print::age_of;
 use super::reports::{self, CachedImageReport, ImagesReport, PullReport, PulledImage, TopReport};
 use super::{builtin, engine_of, engine_of_all};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, line, status, warning};
-use crate::table::TextTable;
+use crate::output::{Format, line, status, table, warning};
 use cudock_base::format::fixed_bytes;
 
 /// `cudock kill`.
@@ -109,7 +108,7 @@ pub(crate) fn top(args: &TopArgs, format: Format) -> Result<Outcome, Failure> {
             process.command.clone(),
         ]
     });
-    TextTable::list(&["PID", "INSIDE", "PPID", "UID", "TIME", "COMMAND"], rows.collect()).print();
+    table(&TextTable::list(&["PID", "INSIDE", "PPID", "UID", "TIME", "COMMAND"], rows.collect()));
     Ok(Outcome::Yes)
 }
 
@@ -123,10 +122,10 @@ pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failu
                 let size = image.bytes.map_or_else(|| "-".to_owned(), fixed_bytes);
                 let digest: String = image.tag.digest.hex().chars().take(12).collect();
                 let state = if image.complete { "complete" } else { "partial" }.to_owned();
-                let fetched = ago(now().saturating_sub(image.tag.fetched.saturating_mul(1000)));
+                let fetched = age_of(image.tag.fetched.saturating_mul(1000));
                 vec![image.tag.reference.to_string(), digest, size, state, format!("{fetched} ago")]
             });
-            TextTable::list(&["IMAGE", "DIGEST", "SIZE", "LAYERS", "FETCHED"], rows.collect()).print();
+            table(&TextTable::list(&["IMAGE", "DIGEST", "SIZE", "LAYERS", "FETCHED"], rows.collect()));
         }
         Format::Json => {
             let rows = images.iter().map(|image| CachedImageReport {

@@ -26,8 +26,8 @@ use cudock_runtime::group::GroupDir;
 use cudock_runtime::{cgroup_warmup, rootless};
 
 pub(crate) use self::args::{
-    ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, NetworkChoice,
-    PruneArgs, PsArgs, RmArgs, RunArgs, StopArgs, WaitArgs,
+    ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, PruneArgs, PsArgs,
+    RmArgs, RunArgs, StopArgs, WaitArgs,
 };
 pub(crate) use self::hidden::{EnterCli, JoinArgs, MonitorArgs, MonitorCli, enter, forward, join, monitor};
 pub(crate) use self::home::home;
@@ -36,12 +36,12 @@ pub(crate) use self::life::{cp, images, kill, pull, restart, start, top};
 pub(crate) use self::life_args::{
     CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, StatsArgs, TopArgs, VolumeArgs,
 };
-pub(crate) use self::print::ago;
 use self::reports::{PruneReport, PsReport, WaitReport};
 pub(crate) use self::stats::stats;
 pub(crate) use self::volume::volume;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, line};
+use crate::output::{Format, line, table};
+use crate::verbs::deploy;
 
 /// The chosen engine.
 fn engine(choice: EngineChoice, access: Access) -> Result<Box<dyn Engine>, Failure> {
@@ -111,16 +111,31 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
 /// `cudock ps`.
 pub(crate) fn ps(args: &PsArgs, format: Format) -> Result<Outcome, Failure> {
     let containers = plain_engine(&args.engine)?.list(args.all)?;
+    if args.quiet && format == Format::Text {
+        for container in &containers {
+            line(&container.id);
+        }
+        return Ok(Outcome::Yes);
+    }
+    let deployments = deploy::deployments(args.all, args.offline)?;
     match format {
-        Format::Text if args.quiet => containers.iter().for_each(|container| line(&container.id)),
-        Format::Text => print::list(&containers),
-        Format::Json => reports::print(&PsReport { containers: &containers }),
+        Format::Text => {
+            if !deployments.is_empty() {
+                table(&cudock_deploy::text::ps(&deployments));
+                line("");
+            }
+            print::list(&containers);
+        }
+        Format::Json => reports::print(&PsReport { deployments: &deployments, containers: &containers }),
     }
     Ok(Outcome::Yes)
 }
 
 /// `cudock logs`.
 pub(crate) fn logs(args: &LogsArgs) -> Result<Outcome, Failure> {
+    if let Some(record) = deploy::named(&args.container)? {
+        return deploy::logs(&record, args);
+    }
     let tail = match args.tail.as_deref() {
         None | Some("all") => None,
         Some(text) => Some(text.parse().map_err(|_| {

@@ -1,5 +1,8 @@
 //! Containers as people read them.
 
+use std::time::Duration;
+
+use cudock_base::format::age;
 use cudock_runtime::engine::Summary;
 use cudock_runtime::home::short_id;
 use cudock_runtime::status::now;
@@ -42,8 +45,7 @@ fn row(container: &Summary) -> [String; 7] {
 }
 
 fn state(container: &Summary) -> String {
-    let since =
-        |moment: Option<u64>| moment.map(|moment| ago(now().saturating_sub(moment))).unwrap_or_default();
+    let since = |moment: Option<u64>| moment.map(age_of).unwrap_or_default();
     match (container.state.as_str(), container.exit_code) {
         ("running", _) if container.ready == Some(false) => {
             format!("running {}, not ready", since(container.started))
@@ -55,19 +57,13 @@ fn state(container: &Summary) -> String {
     }
 }
 
-pub(super) fn joined_or_dash(names: &[String]) -> String {
-    if names.is_empty() { "-".to_owned() } else { names.join(", ") }
+/// The time since a moment in milliseconds since 1970.
+pub(super) fn age_of(moment: u64) -> String {
+    age(Duration::from_millis(now().saturating_sub(moment)))
 }
 
-/// A length of time in its largest unit.
-pub(crate) fn ago(milliseconds: u64) -> String {
-    let seconds = milliseconds / 1000;
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        7200..172_800 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
-    }
+pub(super) fn joined_or_dash(names: &[String]) -> String {
+    if names.is_empty() { "-".to_owned() } else { names.join(", ") }
 }
 
 fn joined(cells: &[String; 7], widths: &[usize; 7]) -> String {

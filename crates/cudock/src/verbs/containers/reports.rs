@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cudock_deploy::DeploymentSummary;
 use cudock_runtime::engine::Summary;
 use cudock_runtime::engine::builtin::ContainerDetails;
 use cudock_runtime::group::GroupStatus;
@@ -28,6 +29,7 @@ pub(crate) fn print(report: &impl Serialize) {
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct PsReport<'a> {
+    pub(crate) deployments: &'a [DeploymentSummary],
     pub(crate) containers: &'a [Summary],
 }
 

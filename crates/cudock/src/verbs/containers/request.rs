@@ -4,12 +4,13 @@ use std::path::Path;
 
 use cudock_image::Pull;
 use cudock_runtime::engine::RunRequest;
-use cudock_runtime::flags::{self, Device, GpuFlags, SecurityFlags, Sources};
+use cudock_runtime::flags::arguments::NetworkArgs;
+use cudock_runtime::flags::{self, GpuFlags, SecurityFlags, Sources};
 use cudock_runtime::home::new_id;
-use cudock_runtime::plan::{DevicePlan, Ipc, Limits, NetworkMode, NetworkPlan, Plan, Private, ProcessPlan};
+use cudock_runtime::plan::{NetworkPlan, Plan, Private, ProcessPlan};
 use cudock_runtime::status::now;
 
-use super::args::{EngineChoice, FileArgs, IpcChoice, LimitArgs, NetworkArgs, NetworkChoice, RunArgs};
+use super::args::{EngineChoice, RunArgs};
 use super::docker_flags::flags_of_run;
 use crate::failure::Failure;
 use crate::output::note;
@@ -36,11 +37,8 @@ pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
         cudock_runtime::signal::parse_signal(&stop_signal)?;
     }
     let network = network(&args.network)?;
-    let ipc = match args.process.ipc {
-        IpcChoice::Private | IpcChoice::Shareable => Ipc::Private,
-        IpcChoice::Host => Ipc::Host,
-    };
-    let (nodes, cdi_names) = devices(&args.files)?;
+    let ipc = args.process.ipc.into();
+    let (nodes, cdi_names) = args.files.devices()?;
     if let Some(name) = &args.name {
         flags::check_name(name)?;
     }
@@ -68,7 +66,7 @@ pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
         mounts,
         gpus: flags::gpus(&gpus, &private)?,
         verify_gpu: args.gpus.verify_gpu,
-        limits: limits(&args.limits)?,
+        limits: args.limits.limits()?,
         sysctls: flags::sysctls(&args.process.sysctl, ipc, &network.mode)?,
         ipc,
         network,
@@ -150,36 +148,6 @@ fn mounts(args: &RunArgs, here: &Path) -> Result<Vec<cudock_runtime::plan::Mount
     Ok(volumes.chain(mounts).chain(tmpfs).collect::<Result<_, _>>()?)
 }
 
-/// Device nodes, and CDI names of GPUs.
-fn devices(args: &FileArgs) -> Result<(Vec<DevicePlan>, Vec<String>), Failure> {
-    let (mut nodes, mut names) = (Vec::new(), Vec::new());
-    for text in &args.device {
-        match flags::device(text)? {
-            Device::Node(node) => nodes.push(node),
-            Device::Gpu(name) => names.push(name),
-        }
-    }
-    Ok((nodes, names))
-}
-
-fn limits(args: &LimitArgs) -> Result<Limits, Failure> {
-    let memory = args.memory.as_deref().map(flags::memory).transpose()?;
-    let swap = args.memory_swap.as_deref().map(|text| flags::memory_swap(text, memory)).transpose()?;
-    Ok(Limits {
-        memory,
-        cpu_millis: args.cpus.as_deref().map(flags::cpu_millis).transpose()?,
-        cpuset: args.cpuset_cpus.as_deref().map(flags::cpuset).transpose()?,
-        pids: Some(args.pids_limit).filter(|limit| *limit > 0),
-        shm: Some(flags::bytes(&args.shm_size)?),
-        rlimits: args.ulimit.iter().map(|text| flags::ulimit(text)).collect::<Result<_, _>>()?,
-        memory_swap: swap,
-        memory_reservation: args.memory_reservation.as_deref().map(flags::bytes).transpose()?,
-        cpu_shares: args.cpu_shares,
-        cpuset_mems: args.cpuset_mems.clone(),
-        oom_score_adj: args.oom_score_adj,
-    })
-}
-
 fn network(args: &NetworkArgs) -> Result<NetworkPlan, Failure> {
     cudock_runtime::network::parse_ports(&args.publish)?;
     Ok(NetworkPlan {
@@ -189,15 +157,4 @@ fn network(args: &NetworkArgs) -> Result<NetworkPlan, Failure> {
         hosts: args.add_host.iter().map(|text| flags::add_host(text)).collect::<Result<_, _>>()?,
         dns: args.dns.clone(),
     })
-}
-
-impl From<NetworkChoice> for NetworkMode {
-    fn from(choice: NetworkChoice) -> Self {
-        match choice {
-            NetworkChoice::None => Self::None,
-            NetworkChoice::Host => Self::Host,
-            NetworkChoice::Pasta => Self::Pasta,
-            NetworkChoice::Auto => flags::automatic_network(),
-        }
-    }
 }

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use cudock_base::table::TextTable;
 use cudock_host::nvml::{GpuProcess, processes_in_child, this_program};
 use cudock_runtime::home::ContainerDir;
 use cudock_runtime::plan::Plan;
@@ -15,8 +16,7 @@ use super::home;
 use super::life_args::StatsArgs;
 use super::reports::{self, StatsReport};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, line, warning};
-use crate::table::TextTable;
+use crate::output::{Format, line, table, warning};
 use cudock_base::format::fixed_bytes;
 
 /// Between two samples; processor percentages are of this time.
@@ -119,5 +119,5 @@ fn print(used: &[Usage], once: bool, format: Format) {
             one.gpu_memory_bytes.map_or_else(|| "-".to_owned(), fixed_bytes),
         ]
     });
-    TextTable::list(&["NAME", "CPU", "MEMORY / LIMIT", "PIDS", "GPU", "GPU MEMORY"], rows.collect()).print();
+    table(&TextTable::list(&["NAME", "CPU", "MEMORY / LIMIT", "PIDS", "GPU", "GPU MEMORY"], rows.collect()));
 }

@@ -1,15 +1,14 @@
 //! `cudock volume`: named volumes.
 
+use cudock_base::table::TextTable;
 use cudock_runtime::rootless;
-use cudock_runtime::status::now;
 
 use super::home;
 use super::life_args::{VolumeArgs, VolumeVerb};
-use super::print::{ago, joined_or_dash};
+use super::print::{age_of, joined_or_dash};
 use super::reports::{self, VolumeReport};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, line};
-use crate::table::TextTable;
+use crate::output::{Format, line, table};
 
 /// `cudock volume`.
 pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failure> {
@@ -22,10 +21,10 @@ pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failu
                 Format::Text if *quiet => volumes.iter().for_each(|volume| line(&volume.name)),
                 Format::Text => {
                     let rows = volumes.iter().map(|volume| {
-                        let age = ago(now().saturating_sub(volume.created));
+                        let age = age_of(volume.created);
                         vec![volume.name.clone(), joined_or_dash(&volume.used_by), age]
                     });
-                    TextTable::list(&["NAME", "USED BY", "AGE"], rows.collect()).print();
+                    table(&TextTable::list(&["NAME", "USED BY", "AGE"], rows.collect()));
                 }
                 Format::Json => reports::print(&VolumeReport { volumes: volumes.iter().collect() }),
             }

@@ -2,14 +2,14 @@
 
 use cudock_base::Date;
 use cudock_base::format::count;
+use cudock_base::table::TextTable;
 use cudock_lookup::{Sheet, View};
 
 use crate::output::{self, BOLD, DIM, line, styled};
-use crate::table::TextTable;
 
 pub(super) fn print(view: View, verbose: bool) {
     match view {
-        View::List(list) => TextTable::list(&list.columns, list.rows).print(),
+        View::List(list) => output::table(&TextTable::list(&list.columns, list.rows)),
         View::Sheets(sheets) => {
             for (index, sheet) in sheets.iter().enumerate() {
                 if index > 0 {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-
-use crate::verbs::containers::NetworkChoice;
+use cudock_deploy::DeployFlags;
+use cudock_runtime::flags::arguments::NetworkChoice;
 
 /// Run a group of containers that share a network, a localhost and volumes
 ///
@@ -18,7 +18,9 @@ use crate::verbs::containers::NetworkChoice;
   cudock up -f group.yaml --detach --publish 18080:8080 --timeout 10m
   cudock up -f group.yaml --gpus none
   cudock up -f group.yaml --volume share=./data --network none
-  cudock up examples/digits")]
+  cudock up examples/digits
+  cudock up examples/digits --on container-apps --dry-run
+  cudock up . --on vm --spot --try 3 --ttl 4h --budget 10 -- python train.py")]
 pub(crate) struct UpArgs {
     /// Run the group.yaml or cudock.toml of this directory
     #[arg(value_name = "DIR", conflicts_with = "file")]
@@ -76,6 +78,13 @@ pub(crate) struct UpArgs {
     /// Use only what is in the cache
     #[arg(long)]
     pub(crate) offline: bool,
+
+    #[command(flatten)]
+    pub(crate) deploy: DeployFlags,
+
+    /// With --on: run this program with these arguments, not those of the image
+    #[arg(last = true, value_name = "COMMAND", requires = "on")]
+    pub(crate) command: Vec<String>,
 }
 
 /// Which GPUs the containers of a group get.
@@ -87,13 +96,20 @@ pub(crate) enum GpuChoice {
     None,
 }
 
-/// Stop and remove a group
+/// Stop and remove a group, or delete a deployment on Azure
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  cudock down classifier\n  cudock down -f group.yaml --time 60")]
+#[command(after_help = "Examples:
+  cudock down classifier
+  cudock down -f group.yaml --time 60
+  cudock down --all")]
 pub(crate) struct DownArgs {
-    /// The group
-    #[arg(value_name = "NAME", required_unless_present = "file", conflicts_with = "file")]
+    /// The group or deployment
+    #[arg(value_name = "NAME", required_unless_present_any = ["file", "all"], conflicts_with_all = ["file", "all"])]
     pub(crate) name: Option<String>,
+
+    /// Delete all deployments on Azure
+    #[arg(long, conflicts_with = "file")]
+    pub(crate) all: bool,
 
     /// Stop the group of this file
     #[arg(long, short, value_name = "FILE")]

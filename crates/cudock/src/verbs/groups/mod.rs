@@ -6,6 +6,7 @@ mod request;
 
 use std::path::Path;
 
+use cudock_facts::Facts;
 use cudock_group::restart::GroupState;
 use cudock_group::{Group, Reading};
 use cudock_runtime::Connection;
@@ -22,13 +23,17 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, Format, line, styled};
 use crate::verbs::containers::reports::{self, GroupsReport};
 use crate::verbs::containers::{access, home, opener, progress};
+use crate::verbs::deploy;
 use crate::verbs::serve::{self, ServeArgs};
 
 /// Lines of each log that are printed for a group that did not become ready.
 const LAST_LINES: usize = 5;
 
 /// `cudock up`.
-pub(crate) fn up(args: &UpArgs) -> Result<Outcome, Failure> {
+pub(crate) fn up(args: &UpArgs, facts: impl FnOnce() -> Result<Facts, Failure>) -> Result<Outcome, Failure> {
+    if let Some(target) = args.deploy.on {
+        return deploy::up(&facts()?, args, target);
+    }
     match group::flags::find_source(args.directory.as_deref(), args.file.as_deref())? {
         UpSource::Project(directory) => serve_project(&directory, args),
         UpSource::Group(file) => up_group(args, &file),
@@ -36,7 +41,7 @@ pub(crate) fn up(args: &UpArgs) -> Result<Outcome, Failure> {
 }
 
 /// Reads a group file. Prints all errors in it but the last, which is the error of the command.
-fn read(file: &Path) -> Result<(String, Reading), Failure> {
+pub(super) fn read(file: &Path) -> Result<(String, Reading), Failure> {
     group::flags::read_file(file).map_err(|errors| {
         let mut failures = errors.into_iter().map(Failure::from);
         let mut last = failures.next().unwrap_or_else(|| Failure::input("the group file is invalid"));
@@ -131,8 +136,14 @@ fn not_ready(home: &Home, name: &str, reason: &str) -> Failure {
 
 /// `cudock down`.
 pub(crate) fn down(args: &DownArgs) -> Result<Outcome, Failure> {
+    if args.all {
+        return deploy::down_all();
+    }
     let name = match (&args.name, &args.file) {
         (Some(name), _) => {
+            if deploy::named(name)?.is_some() {
+                return deploy::down(name);
+            }
             group::flags::check_name(name)?;
             name.clone()
         }

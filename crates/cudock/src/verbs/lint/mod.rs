@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use cudock_base::Environment;
+use cudock_base::table::TextTable;
 use cudock_facts::Facts;
 use cudock_facts::version::DriverVersion;
 use cudock_lint::{
@@ -19,7 +20,6 @@ use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, FindingFormat, TableUsed};
-use crate::table::TextTable;
 use cudock_findings::ReportedFinding;
 
 const TABLES: [&str; 5] = ["images", "drivers", "gpus", "frameworks", "packages"];
@@ -155,5 +155,5 @@ fn print_rules(facts: &Facts, format: FindingFormat) {
             .chain([title(rule.code)])
             .collect()
     });
-    TextTable::list(&["CODE", "NAME", "SEVERITY", "FIX", "FINDS"], rows.collect()).print();
+    output::table(&TextTable::list(&["CODE", "NAME", "SEVERITY", "FIX", "FINDS"], rows.collect()));
 }

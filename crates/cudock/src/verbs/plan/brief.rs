@@ -29,7 +29,7 @@ pub(super) fn print(view: &View<'_>, placements: &[Listed]) {
     );
     table::print_labeled(BOLD, BEST, BEST, &headline);
     line("");
-    table::rows(view, placements);
+    output::table(&view.plan.table(placements));
     line("");
     print_notes(placements);
     print_assumptions(view);

@@ -2,6 +2,7 @@
 
 use cudock_base::Usd;
 use cudock_base::format::duration;
+use cudock_base::table::{Align, TextTable};
 use cudock_plan::compare::{Candidate, label};
 use cudock_plan::{Breakpoint, PartKind, Placement, Plan, Scan, format};
 use schemars::JsonSchema;
@@ -10,7 +11,6 @@ use serde::Serialize;
 use super::chart::print_breakpoints;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, DIM, RED, line, styled};
-use crate::table::{Align, TextTable};
 
 /// The report of `--compare` as JSON.
 #[derive(Serialize, JsonSchema)]
@@ -31,7 +31,7 @@ struct Compared<'a> {
 
 pub(super) fn text(plan: &Plan<'_>, names: &[String]) -> Result<Outcome, Failure> {
     let candidates = plan.candidates(names)?;
-    table(plan, &candidates).print();
+    output::table(&table(plan, &candidates));
     for (index, candidate) in candidates.iter().enumerate().filter(|(_, one)| one.placement.is_none()) {
         let name = format!("{} {}", label(index), candidate.name);
         line(format!("\n{} {}", styled(RED, "rejected"), styled(BOLD, &name)));

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use cudock_base::Usd;
-use cudock_facts::version::{Capability, Date};
-use cudock_plan::{Assumption, Breakpoint, Listed, Part, Placement, Plan, Rejection, Work, format};
+use cudock_plan::{
+    Assumption, Breakpoint, Listed, Placement, PlacementReport, Plan, Rejection, WorkloadReport,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -85,7 +86,7 @@ pub(super) fn print(view: &View<'_>, placements: &[Listed], extras: &Extras<'_>)
     output::json(&PlanReport {
         schema: 1,
         name: view.title,
-        workload: workload(view),
+        workload: sorted(&WorkloadReport::of(view.plan.workload())),
         assumptions: &view.plan.workload().assumptions,
         considered: view.plan.considered(),
         placements: placements.iter().map(placement).collect(),
@@ -100,101 +101,8 @@ pub(super) fn print(view: &View<'_>, placements: &[Listed], extras: &Extras<'_>)
     });
 }
 
-/// A placement of the list.
-#[derive(Serialize, JsonSchema)]
-struct PlacementReport<'a> {
-    #[serde(flatten)]
-    placement: &'a Placement,
-    // After the placement, because it replaces its `cost`.
-    cost: CostReport<'a>,
-    /// Its position, from 1.
-    rank: usize,
-    /// In how many other regions the same is available, at the same or a higher cost.
-    other_regions: usize,
-    best_at: &'a [&'static str],
-}
-
-#[derive(Serialize, JsonSchema)]
-struct CostReport<'a> {
-    total: Usd,
-    currency: &'static str,
-    /// The cost by kind.
-    parts: BTreeMap<&'static str, Usd>,
-    /// The calculation of each part.
-    arithmetic: &'a [Part],
-}
-
 fn placement(shown: &Listed) -> Value {
-    let placement = &shown.placement;
-    let mut parts: BTreeMap<&'static str, Usd> = BTreeMap::new();
-    for part in &placement.cost.parts {
-        *parts.entry(part.kind.name()).or_default() += part.money;
-    }
-    let arithmetic = &placement.cost.parts;
-    sorted(&PlacementReport {
-        placement,
-        cost: CostReport { total: placement.cost.total, currency: "USD", parts, arithmetic },
-        rank: shown.rank,
-        other_regions: shown.other_regions,
-        best_at: &shown.best_at,
-    })
-}
-
-/// The workload as it was understood.
-#[derive(Serialize, JsonSchema)]
-struct WorkloadReport<'a> {
-    work: WorkReport,
-    gpu_memory_bytes: u64,
-    gpus_per_instance: u32,
-    instances: u32,
-    /// Allowed GPUs; any if empty.
-    gpus: &'a [String],
-    least_capability: Option<Capability>,
-    greatest_capability: Option<Capability>,
-    nvlink: bool,
-    infiniband: bool,
-    begins: Date,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-enum WorkReport {
-    Job { duration_s: f64 },
-    Items { items: u64, each_s: f64, at_once: Option<u32> },
-    Sweep { trials: u32, each_s: f64, at_once: u32 },
-    Serve { requests_per_second_by_hour: [f64; 24], replica_rate: f64, target_percent: u8 },
-}
-
-fn workload(view: &View<'_>) -> Value {
-    let workload = view.plan.workload();
-    let rate = |rate| format::rate(rate).parse().unwrap_or(0.0);
-    let work = match &workload.work {
-        Work::Job { duration } => WorkReport::Job { duration_s: duration.as_secs_f64() },
-        Work::Items { items, each, at_once } => {
-            WorkReport::Items { items: *items, each_s: each.as_secs_f64(), at_once: *at_once }
-        }
-        Work::Sweep { trials, at_once, each } => {
-            WorkReport::Sweep { trials: *trials, each_s: each.as_secs_f64(), at_once: *at_once }
-        }
-        Work::Serve { load, replica_rate, target_percent } => WorkReport::Serve {
-            requests_per_second_by_hour: load.hours.map(rate),
-            replica_rate: rate(*replica_rate),
-            target_percent: *target_percent,
-        },
-    };
-    let gpu = &workload.gpu;
-    sorted(&WorkloadReport {
-        work,
-        gpu_memory_bytes: gpu.memory,
-        gpus_per_instance: gpu.per_instance,
-        instances: gpu.instances,
-        gpus: &gpu.models,
-        least_capability: gpu.least_capability,
-        greatest_capability: gpu.greatest_capability,
-        nvlink: gpu.nvlink,
-        infiniband: gpu.infiniband,
-        begins: workload.begins,
-    })
+    sorted(&PlacementReport::of(shown))
 }
 
 /// A part of the report with its keys in alphabetical order.

@@ -4,7 +4,6 @@ mod args;
 mod brief;
 mod chart;
 mod compare;
-mod csv;
 mod json;
 mod table;
 mod why;
@@ -14,7 +13,7 @@ use std::path::Path;
 
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
-use cudock_plan::{Catalog, Plan, plan};
+use cudock_plan::{Catalog, Plan, csv, plan};
 use cudock_project::Project;
 use cudock_workload::{Notify, Resolved};
 
@@ -119,7 +118,7 @@ fn report(view: &View<'_>, args: &PlanArgs, format: PlanFormat) -> Result<Outcom
             let extras = Extras { unlisted: &unlisted, relaxed: &relaxed, crossovers, tables: &tables };
             json::print(view, &placements, &extras);
         }
-        PlanFormat::Csv => csv::print(&placements),
+        PlanFormat::Csv => line(csv(&placements)),
         PlanFormat::Text if !args.verbose && !args.all => {
             if fits {
                 brief::print(view, &placements);

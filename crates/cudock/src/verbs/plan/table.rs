@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anstyle::Style;
-use cudock_base::Usd;
 use cudock_base::format::{count, duration, thousands};
 use cudock_facts::finding::Finding;
 use cudock_plan::{Listed, Placement, Priority, Rejection, ServiceKind, codes, format};
@@ -13,7 +12,6 @@ use super::View;
 use super::json::Relaxed;
 use crate::finding_text::severity_label;
 use crate::output::{self, BOLD, DIM, GREEN, RED, line, styled};
-use crate::table::{Align, TextTable};
 
 /// How many details of a note are shown.
 const DETAILS: usize = 3;
@@ -23,7 +21,7 @@ pub(super) fn placements(view: &View<'_>, placements: &[Listed]) {
     let fitting = view.plan.ranked().len();
     let considered = thousands(&view.plan.considered().to_string());
     line(format!("\n{} of {considered} offers fit", thousands(&fitting.to_string())));
-    rows(view, placements);
+    output::table(&view.plan.table(placements));
     if placements.iter().any(|shown| shown.other_regions > 0) {
         line(styled(
             DIM,
@@ -41,7 +39,7 @@ pub(super) fn unlisted(view: &View<'_>, placements: &[Listed]) {
         more => format!("; {more} more with --format json"),
     };
     line(format!("\n{}{}", styled(BOLD, "Not listed in this region"), styled(DIM, &more)));
-    rows(view, placements);
+    output::table(&view.plan.table(placements));
     let finding = first.placement.warnings.iter().find(|finding| finding.code == codes::NOT_LISTED);
     if let Some(finding) = finding {
         let (style, label) = severity_label(finding.severity);
@@ -50,58 +48,6 @@ pub(super) fn unlisted(view: &View<'_>, placements: &[Listed]) {
         line(format!("  {} {text}", styled(style, label)));
         line(output::wrapped("          fix: ", &finding.fix));
     }
-}
-
-pub(super) fn rows(view: &View<'_>, placements: &[Listed]) {
-    let several = placements.iter().any(|shown| shown.placement.instances > 1);
-    let (instances, last) = if view.plan.serves() {
-        ("peak", ["cold start", "USD/month", "USD/million"])
-    } else {
-        ("instances", ["", "time", "USD"])
-    };
-    let mut table = TextTable::report([
-        ("#", Align::Right),
-        ("service", Align::Left),
-        ("size", Align::Left),
-        ("GPU", Align::Left),
-        (if several { instances } else { "" }, Align::Right),
-        ("region", Align::Left),
-        ("priority", Align::Left),
-        ("USD/h", Align::Right),
-        (last[0], Align::Right),
-        (last[1], Align::Right),
-        (last[2], Align::Right),
-        ("", Align::Left),
-    ]);
-    for shown in placements {
-        let placement = &shown.placement;
-        let region = match shown.other_regions {
-            0 => placement.region.clone(),
-            others => format!("{} +{others}", placement.region),
-        };
-        let [first, second, third] = if view.plan.serves() {
-            let million = placement.per_million.map(Usd::rounded);
-            let month = placement.per_month.unwrap_or(placement.cost.total);
-            [wait(placement), month.rounded(), million.unwrap_or_else(|| "-".to_owned())]
-        } else {
-            [String::new(), duration(placement.times.total), placement.cost.total.rounded()]
-        };
-        table.row(vec![
-            shown.rank.to_string(),
-            placement.service.id().to_owned(),
-            placement.size.clone(),
-            format::gpus(placement),
-            if several { placement.instances.to_string() } else { String::new() },
-            region,
-            placement.priority.name().to_owned(),
-            format::hourly(placement.price_per_hour),
-            first,
-            second,
-            third,
-            shown.best_at.join(", "),
-        ]);
-    }
-    table.print();
 }
 
 /// The best choices, one line each.
@@ -135,7 +81,7 @@ pub(super) fn price(view: &View<'_>, placement: &Placement) -> String {
     if view.plan.serves() {
         let million = placement.per_million.map(format::dollars);
         let million = million.map(|money| format!(" ({money} per million requests)")).unwrap_or_default();
-        let wait = match wait(placement).as_str() {
+        let wait = match placement.cold_start_text().as_str() {
             "none" => "always up".to_owned(),
             wait => format!("cold starts of {wait}"),
         };
@@ -143,11 +89,6 @@ pub(super) fn price(view: &View<'_>, placement: &Placement) -> String {
     } else {
         format!("{total} in {}", duration(placement.times.total))
     }
-}
-
-/// The longest cold start of a request.
-fn wait(placement: &Placement) -> String {
-    if placement.times.total.is_zero() { "none".to_owned() } else { duration(placement.times.total) }
 }
 
 /// Notes about the placements shown: one per code, with the ranks it applies to.

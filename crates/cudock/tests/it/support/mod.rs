@@ -16,6 +16,8 @@ pub fn cudock(arguments: &[&str]) -> Command {
         .env_remove("CUDOCK_FACTS")
         // Tables of whoever runs the tests must not change the answers.
         .env("XDG_CONFIG_HOME", "/nonexistent")
+        // Neither must deployments.
+        .env("CUDOCK_STATE", "/nonexistent")
         .env("CUDOCK_TODAY", "2026-11-15")
         .env("NO_COLOR", "1")
         .stdin(Stdio::null());

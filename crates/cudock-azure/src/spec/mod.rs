@@ -1,9 +1,15 @@
 //! What to run, independent of the service that runs it.
 
+mod placed;
+mod source;
+
 use std::time::Duration;
 
 use cudock_base::{Secret, Timestamp, Usd};
 use serde::{Deserialize, Serialize};
+
+pub use placed::SpecPlacement;
+pub use source::SpecOptions;
 
 /// The services of Azure that run containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -33,6 +39,7 @@ pub struct DeploymentSpec {
     pub memory_gib: f64,
     pub instances: u32,
     pub is_spot: bool,
+    /// Of all instances.
     pub price_per_hour: Usd,
     pub image: String,
     /// Program and arguments; those of the image if empty.
@@ -55,7 +62,8 @@ pub struct DeploymentSpec {
 pub enum WorkKind {
     /// Answers requests on a port until it is deleted.
     Serve { port: u16, ready_path: Option<String>, is_public: bool },
-    /// Ends by itself; one task for each item, or one for all.
+    /// Ends by itself; one task for each item, or one for all. An item is a list of further arguments. The time limit is
+    /// that of one task.
     Job { items: Vec<Vec<String>>, concurrent: u32, time_limit: Duration, retries: u32 },
     /// Processes on several nodes that work together.
     MultiNode { nodes: u32, processes_per_node: u32, time_limit: Duration },

@@ -1,17 +1,15 @@
-//! Tables with aligned columns, which all verbs use for lists.
-
-use crate::output::{BOLD, line, styled};
+//! Tables with aligned columns, which all reports use for lists.
 
 /// How the cells of a column are aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Align {
+pub enum Align {
     Left,
     Right,
 }
 
 /// Columns with their titles, and rows of as many cells.
 #[derive(Debug, Default)]
-pub(crate) struct TextTable {
+pub struct TextTable {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
     /// Whether a column is left out if all its cells are empty.
@@ -20,27 +18,27 @@ pub(crate) struct TextTable {
 
 impl TextTable {
     /// A list: all columns aligned to the left, and none left out.
-    pub(crate) fn list(titles: &[&str], rows: Vec<Vec<String>>) -> Self {
+    pub fn list(titles: &[&str], rows: Vec<Vec<String>>) -> Self {
         let columns = titles.iter().map(|title| ((*title).to_owned(), Align::Left)).collect();
         Self { columns, rows, drops_empty: false }
     }
 
     /// A report: columns that have nothing to show are left out.
-    pub(crate) fn report(columns: impl IntoIterator<Item = (&'static str, Align)>) -> Self {
+    pub fn report(columns: impl IntoIterator<Item = (&'static str, Align)>) -> Self {
         let columns = columns.into_iter().map(|(title, align)| (title.to_owned(), align)).collect();
         Self { columns, rows: Vec::new(), drops_empty: true }
     }
 
-    pub(crate) fn column(&mut self, title: impl Into<String>, align: Align) {
+    pub fn column(&mut self, title: impl Into<String>, align: Align) {
         self.columns.push((title.into(), align));
     }
 
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
+    pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
     /// The titles and the rows, aligned.
-    fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let widths: Vec<usize> = (0..self.columns.len()).map(|column| self.width_of(column)).collect();
         let laid_out = |cells: &[&str]| {
             let mut text = String::new();
@@ -68,12 +66,6 @@ impl TextTable {
         let widest = cells.max().unwrap_or(0);
         let title = self.columns.get(column).map_or(0, |(title, _)| title.chars().count());
         if widest == 0 && self.drops_empty { 0 } else { widest.max(title) }
-    }
-
-    pub(crate) fn print(&self) {
-        for (index, text) in self.lines().iter().enumerate() {
-            line(if index == 0 { styled(BOLD, text) } else { text.clone() });
-        }
     }
 }
 

@@ -1,0 +1,54 @@
+//! A stand-in for Azure with its semantics, clock and bill, for tests; never part of the program.
+//!
+//! [`StandIn`] serves the APIs that a deployment uses over TLS on loopback. Its time is virtual: each request advances it by
+//! some seconds, so that polling ends, and tests advance it further. Everything that happens later (a VM that starts, a
+//! role that takes effect, a Logic App that fires) is a timer of that clock. A [`Schedule`] makes requests fail, and kills the client,
+//! at chosen requests.
+//!
+//! What is not implemented is refused loudly: an unknown resource type, template function, query or workflow action is an
+//! error, never a success.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    clippy::new_without_default,
+    reason = "callers are tests, which fail by panicking"
+)]
+
+mod activity;
+mod answer;
+mod authorization;
+mod batch;
+mod catalog;
+mod cloud;
+mod compute;
+mod container_apps;
+mod container_instances;
+mod cost;
+mod delete;
+mod deployments;
+mod expression;
+mod graph;
+mod groups;
+mod logic;
+mod machine_learning;
+mod operation;
+mod provider;
+mod random;
+mod resource;
+mod route;
+mod schedule;
+mod server;
+mod settings;
+mod sign_in;
+mod stand_in;
+mod target;
+mod template;
+mod time;
+
+pub use schedule::{Fault, Schedule};
+pub use settings::CloudSettings;
+pub use sign_in::{CLIENT_ID, TENANT};
+pub use stand_in::{ClientRun, StandIn};
+pub use target::SUBSCRIPTION;

@@ -1,0 +1,72 @@
+//! Judges answers and facts. Pure: the same answers give the same report.
+
+mod account;
+mod offer;
+mod quota;
+mod sku;
+mod usage;
+
+use cudock_facts::Facts;
+
+use super::answers::{Answers, Gap};
+use super::codes;
+use super::report::{CandidateReport, PreflightReport, PreflightRow, PreflightVerdict, Question};
+use super::request::{Candidate, PreflightRequest};
+
+/// Everything that a row is judged by.
+struct Case<'a> {
+    request: &'a PreflightRequest,
+    answers: &'a Answers,
+    facts: &'a Facts,
+}
+
+/// A candidate with what all cases have in common.
+struct CandidateCase<'a> {
+    case: &'a Case<'a>,
+    candidate: &'a Candidate,
+}
+
+/// Whether the deployment will succeed, for each candidate.
+pub fn judge(request: &PreflightRequest, answers: &Answers, facts: &Facts) -> PreflightReport {
+    let case = Case { request, answers, facts };
+    let candidates = request.candidates.iter().map(|candidate| {
+        let rows = CandidateCase { case: &case, candidate }.rows();
+        CandidateReport {
+            target: candidate.target,
+            size: candidate.size.clone(),
+            region: candidate.region.clone(),
+            is_spot: candidate.is_spot,
+            price_per_hour: candidate.price.map(|price| price.per_hour),
+            verdict: rows.iter().map(|row| row.verdict).max().unwrap_or(PreflightVerdict::Unknown),
+            rows,
+        }
+    });
+    PreflightReport { account: case.account_rows(), candidates: candidates.collect() }
+}
+
+impl CandidateCase<'_> {
+    fn rows(&self) -> Vec<PreflightRow> {
+        let mut rows = vec![self.rights(), self.providers(), self.offered()];
+        rows.extend(self.quotas());
+        rows.extend(self.retirement());
+        rows.extend([self.image_runs(), self.price()]);
+        rows
+    }
+}
+
+/// The row of a question that Azure did not answer.
+fn unanswered(question: Question, gap: &Gap) -> PreflightRow {
+    let reason = gap.describe();
+    let fix = match gap {
+        Gap::NotSignedIn => "az login",
+        Gap::Denied => "ask for the role Reader on the subscription, or check it in the portal",
+        Gap::NotFound | Gap::Failed(_) => "run it again",
+    };
+    let message = format!("Azure did not answer the question about {}: {reason}", question.name());
+    PreflightRow::new(question, PreflightVerdict::Unknown, reason).because(codes::NO_ANSWER, message, fix)
+}
+
+/// A region as names are compared: `West Europe` and `westeurope` are the same.
+fn bare_region(name: &str) -> String {
+    name.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
+}

@@ -1,0 +1,85 @@
+//! Whether the signed-in account may pull an image, by doing what a pull begins with.
+
+use cudock_base::{Secret, percent};
+use cudock_http::{Client, HttpError, HttpErrorKind, Method, Request};
+use serde::Deserialize;
+
+/// Bytes of a token response, at most.
+const MAX_TOKEN: u64 = 64 << 10;
+
+const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
+                         application/vnd.docker.distribution.manifest.list.v2+json, \
+                         application/vnd.docker.distribution.manifest.v2+json";
+
+/// An image in a registry of Azure.
+#[derive(Debug, Clone)]
+pub struct PullQuestion {
+    /// The registry's URL: `https://team.azurecr.io`.
+    pub registry: String,
+    pub repository: String,
+    /// The tag or digest.
+    pub reference: String,
+    pub tenant: String,
+    /// A token for Resource Manager, which the registry exchanges for its own.
+    pub token: Secret,
+}
+
+/// Whether an image can be pulled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PullResult {
+    Allowed,
+    Denied,
+    /// The registry has no such image.
+    NotFound,
+    Unreachable(String),
+}
+
+#[derive(Deserialize)]
+struct Exchanged {
+    refresh_token: Secret,
+}
+
+#[derive(Deserialize)]
+struct Granted {
+    access_token: Secret,
+}
+
+/// Exchanges the token, asks for the right to pull, and asks for the manifest without reading it.
+pub fn pull_right(client: &Client, question: &PullQuestion) -> PullResult {
+    let registry = question.registry.trim_end_matches('/');
+    let service = registry.split_once("://").map_or(registry, |(_, host)| host);
+    let post = |path: &str, fields: &[(&str, &str)]| {
+        Request::new(Method::POST, format!("{registry}{path}")).form(fields)
+    };
+    let exchange = post(
+        "/oauth2/exchange",
+        &[
+            ("grant_type", "access_token"),
+            ("service", service),
+            ("tenant", question.tenant.as_str()),
+            ("access_token", question.token.expose().as_str()),
+        ],
+    );
+    let granted = client.send_for_json(&exchange, MAX_TOKEN).and_then(|exchanged: Exchanged| {
+        let scope = format!("repository:{}:pull", question.repository);
+        let fields = [
+            ("grant_type", "refresh_token"),
+            ("service", service),
+            ("scope", scope.as_str()),
+            ("refresh_token", exchanged.refresh_token.expose().as_str()),
+        ];
+        client.send_for_json(&post("/oauth2/token", &fields), MAX_TOKEN)
+    });
+    let asked = granted.and_then(|granted: Granted| {
+        let repository: Vec<String> = question.repository.split('/').map(percent::encode).collect();
+        let url = format!("{registry}/v2/{}/manifests/{}", repository.join("/"), question.reference);
+        let bearer = Secret::new(format!("Bearer {}", granted.access_token.expose()));
+        client.send(&Request::new(Method::HEAD, url).accept(MANIFESTS).authorization(Some(bearer)))
+    });
+    match asked.and_then(cudock_http::Response::error_for_status) {
+        Ok(_) => PullResult::Allowed,
+        Err(HttpError { kind: HttpErrorKind::Status(401 | 403), .. }) => PullResult::Denied,
+        Err(HttpError { kind: HttpErrorKind::Status(404), .. }) => PullResult::NotFound,
+        Err(error) => PullResult::Unreachable(error.to_string()),
+    }
+}

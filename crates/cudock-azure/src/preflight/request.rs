@@ -1,0 +1,132 @@
+//! What is to be deployed, as far as preflight asks about it.
+
+use cudock_base::{Date, Usd};
+use cudock_facts::finding::Finding;
+
+use super::registry::PullResult;
+use super::report::PreflightVerdict;
+use crate::spec::{DeploymentSpec, ExistingResources, RegistryAccess, Target, WorkKind};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct PreflightRequest {
+    pub subscription: String,
+    /// The sign-in in words: `az as user@example.com`.
+    pub signed_in_as: String,
+    pub today: Date,
+    /// When everything is deleted. A size must not retire before.
+    pub expires: Date,
+    pub existing: ExistingResources,
+    /// The identity that pulls the image, by its resource id.
+    pub pull_identity: Option<String>,
+    /// Whether the image can be pulled; none if its registry is public or has a password.
+    pub pull: Option<PullResult>,
+    /// The placements of a plan, the best first.
+    pub candidates: Vec<Candidate>,
+}
+
+/// A placement that may be tried.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    pub target: Target,
+    /// The size or workload profile; none for CPU work on services that need none.
+    pub size: Option<String>,
+    pub region: String,
+    pub zone: Option<String>,
+    pub instances: u32,
+    /// Of an instance.
+    pub gpus: u32,
+    pub cpus: f64,
+    pub is_spot: bool,
+    /// Whether it serves requests: endpoints of Machine Learning reserve quota for upgrades.
+    pub serves: bool,
+    pub price: Option<PriceQuote>,
+    pub image: Option<ImageCheck>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PriceQuote {
+    /// Of all instances.
+    pub per_hour: Usd,
+    pub as_of: Option<Date>,
+}
+
+/// What `check` says about the image on a size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageCheck {
+    pub verdict: PreflightVerdict,
+    pub detail: String,
+    pub finding: Option<Finding>,
+}
+
+impl Candidate {
+    /// The placement that a specification names.
+    pub fn of(spec: &DeploymentSpec) -> Self {
+        Self {
+            target: spec.target,
+            size: spec.size.clone(),
+            region: spec.region.clone(),
+            zone: None,
+            instances: spec.instances,
+            gpus: spec.gpus,
+            cpus: spec.cpus,
+            is_spot: spec.is_spot,
+            serves: matches!(spec.work, WorkKind::Serve { .. }),
+            price: Some(PriceQuote { per_hour: spec.price_per_hour, as_of: None }),
+            image: None,
+        }
+    }
+
+    /// Whether it runs on a size of virtual machines.
+    pub(super) fn has_vm_size(&self) -> bool {
+        self.size.is_some() && matches!(self.target, Target::Vm | Target::Batch | Target::Ml)
+    }
+}
+
+impl PreflightRequest {
+    /// The request for one specification.
+    pub fn of(spec: &DeploymentSpec, signed_in_as: impl Into<String>, today: Date) -> Self {
+        let pull_identity = match &spec.registry {
+            Some(RegistryAccess::Identity { identity, .. }) => Some(identity.clone()),
+            _ => None,
+        };
+        Self {
+            subscription: spec.subscription.clone(),
+            signed_in_as: signed_in_as.into(),
+            today,
+            expires: spec.expires.day(),
+            existing: spec.existing.clone(),
+            pull_identity,
+            pull: None,
+            candidates: vec![Candidate::of(spec)],
+        }
+    }
+
+    pub(super) fn uses(&self, target: Target) -> bool {
+        self.candidates.iter().any(|candidate| candidate.target == target)
+    }
+
+    /// The regions of the candidates that a condition holds for, without repetition.
+    pub(super) fn regions(&self, of: impl Fn(&Candidate) -> bool) -> Vec<&str> {
+        let mut regions: Vec<&str> =
+            self.candidates.iter().filter(|candidate| of(candidate)).map(|one| one.region.as_str()).collect();
+        regions.sort_unstable();
+        regions.dedup();
+        regions
+    }
+}
+
+/// What the fact tables call a service.
+pub(super) const fn service_of(target: Target) -> &'static str {
+    match target {
+        Target::Vm => "vm",
+        Target::Batch => "batch",
+        Target::Ml => "ml",
+        Target::ContainerApps => "container-apps",
+        Target::Aci => "aci",
+    }
+}
+
+/// The parts of `GROUP/NAME`.
+pub(super) fn group_and_name(resource: &str) -> Option<(&str, &str)> {
+    resource.split_once('/').filter(|(group, name)| !group.is_empty() && !name.is_empty())
+}

@@ -1,0 +1,206 @@
+//! Sends queries, several at once.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use cudock_base::lock;
+use cudock_facts::Facts;
+use serde_json::{Value, json};
+
+use super::answers::{Answers, QueryResult};
+use super::cache::AnswerCache;
+use super::query::{Query, Topic, follow_ups, next_page, queries};
+use super::request::PreflightRequest;
+use crate::call::Call;
+
+/// Requests in flight at most. All services of 52 regions are 213 queries: 11 rounds, 2.2 s at 200 ms each. Azure allows
+/// 250 reads at once and 25 more each second.
+pub const CONCURRENT: usize = 20;
+
+/// Pages of an answer that are read, at most.
+const MAX_PAGES: usize = 40;
+
+/// Asks everything about a request: first what is known in advance, then what the answers lead to. Answers that `cache`
+/// has are not asked for again; without one, everything is asked, as decisions to spend need it.
+pub fn gather<E: Display>(
+    request: &PreflightRequest,
+    facts: &Facts,
+    cache: Option<&AnswerCache>,
+    send: impl Fn(&Call) -> Result<(u16, Option<Value>), E> + Sync,
+) -> Answers {
+    let round = |queries: Vec<Query>| {
+        let Some(cache) = cache else { return ask(&queries, &send) };
+        let (mut known, missing) = cache.split(queries);
+        let fresh = ask(&missing, &send);
+        cache.store(&missing, &fresh);
+        known.extend(fresh);
+        known
+    };
+    let mut answers = round(queries(request, facts));
+    answers.extend(round(follow_ups(request, &answers)));
+    answers
+}
+
+/// Sends queries over [`CONCURRENT`] threads at most. A provider that answers 429, after the client's own retries, is asked
+/// no more: each further request would prolong the wait.
+pub fn ask<E: Display>(
+    queries: &[Query],
+    send: impl Fn(&Call) -> Result<(u16, Option<Value>), E> + Sync,
+) -> Answers {
+    let next = AtomicUsize::new(0);
+    let throttled: Mutex<BTreeSet<&str>> = Mutex::default();
+    let answers: Mutex<Answers> = Mutex::default();
+    let work = || {
+        while let Some(query) = queries.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let provider = query.topic.provider();
+            let result = if lock(&throttled).contains(provider) {
+                QueryResult::Failed(format!("{provider} is throttled"))
+            } else {
+                all_pages(query, &send)
+            };
+            if matches!(result, QueryResult::Response { status: 429, .. }) {
+                lock(&throttled).insert(provider);
+            }
+            lock(&answers).insert(query.topic.clone(), result);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..CONCURRENT.min(queries.len()) {
+            scope.spawn(work);
+        }
+    });
+    answers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The answer with its further pages. An answer that is cut short counts as none: what it lacks would look like "no".
+fn all_pages<E: Display>(
+    query: &Query,
+    send: &(impl Fn(&Call) -> Result<(u16, Option<Value>), E> + Sync),
+) -> QueryResult {
+    let mut call = query.call.clone();
+    let mut whole: Option<Value> = None;
+    for _ in 0..MAX_PAGES {
+        let (status, body) = match send(&call) {
+            Ok((status, body)) => (status, body.unwrap_or(Value::Null)),
+            Err(error) => return QueryResult::Failed(error.to_string()),
+        };
+        if !(200..=299).contains(&status) {
+            return QueryResult::Response { status, body };
+        }
+        let next = next_page(&call, &body);
+        let page = relevant(&query.topic, body);
+        match &mut whole {
+            None => whole = Some(page),
+            Some(whole) => append(whole, page),
+        }
+        match next {
+            Some(next) => call = next,
+            None => return QueryResult::Response { status, body: whole.unwrap_or_default() },
+        }
+    }
+    QueryResult::Failed(format!("the answer has more than {MAX_PAGES} pages"))
+}
+
+/// Adds the elements of a further page.
+fn append(whole: &mut Value, mut page: Value) {
+    for list in ["value", "data"] {
+        let more = page.get_mut(list).and_then(Value::as_array_mut);
+        if let (Some(all), Some(more)) = (whole.get_mut(list).and_then(Value::as_array_mut), more) {
+            all.append(more);
+        }
+    }
+}
+
+/// The part of a page that is judged. The list of sizes in all regions is tens of megabytes, most of which is not.
+fn relevant(topic: &Topic, page: Value) -> Value {
+    const KEPT: [&str; 5] = ["name", "family", "locations", "locationInfo", "restrictions"];
+    const CAPABILITIES: [&str; 2] = ["vCPUs", "LowPriorityCapable"];
+    if !matches!(topic, Topic::Skus(_)) {
+        return page;
+    }
+    let Some(sizes) = page.get("value").and_then(Value::as_array) else { return page };
+    let is_size = |one: &&Value| {
+        let kind = one.get("resourceType").and_then(Value::as_str);
+        kind.is_none_or(|kind| kind.eq_ignore_ascii_case("virtualMachines"))
+    };
+    let kept = sizes.iter().filter(is_size).map(|one| {
+        let mut size: serde_json::Map<String, Value> =
+            KEPT.iter().filter_map(|key| Some(((*key).to_owned(), one.get(*key)?.clone()))).collect();
+        let capabilities = one.get("capabilities").and_then(Value::as_array).into_iter().flatten();
+        let is_kept = |capability: &&Value| {
+            capability.get("name").and_then(Value::as_str).is_some_and(|name| CAPABILITIES.contains(&name))
+        };
+        size.insert("capabilities".to_owned(), capabilities.filter(is_kept).cloned().collect());
+        Value::Object(size)
+    });
+    json!({ "value": kept.collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use cudock_http::Method;
+
+    use super::*;
+    use crate::call::Plane;
+
+    fn query(topic: Topic, path: &str) -> Query {
+        let call =
+            Call { method: Method::GET, plane: Plane::ResourceManager, path: path.to_owned(), body: None };
+        Query { topic, call }
+    }
+
+    #[test]
+    fn pages_are_joined_and_sizes_are_reduced() {
+        let answers = ask(&[query(Topic::Skus(None), "/first")], |call: &Call| -> Result<_, String> {
+            let size = |name: &str| {
+                json!({"name": name, "resourceType": "virtualMachines", "tier": "Standard",
+                "capabilities": [{"name": "vCPUs", "value": "4"}, {"name": "ACUs", "value": "1"}]})
+            };
+            Ok((
+                200,
+                Some(match call.path.as_str() {
+                    "/first" => {
+                        json!({"value": [size("a"), {"name": "d", "resourceType": "disks"}], "nextLink": "https://h/second"})
+                    }
+                    _ => json!({"value": [size("b")], "unknown": true}),
+                }),
+            ))
+        });
+        let size = |name: &str| json!({"name": name, "capabilities": [{"name": "vCPUs", "value": "4"}]});
+        assert_eq!(answers.body(&Topic::Skus(None)), Ok(&json!({"value": [size("a"), size("b")]})));
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_short_is_no_answer() {
+        for broken in [Err("connection reset".to_owned()), Ok((500, None))] {
+            let answers = ask(&[query(Topic::Providers, "/first")], |call: &Call| match call.path.as_str() {
+                "/first" => Ok((200, Some(json!({"value": [1], "nextLink": "https://h/second"})))),
+                _ => broken.clone(),
+            });
+            assert!(answers.body(&Topic::Providers).is_err(), "{broken:?}");
+        }
+        let endless = |_: &Call| -> Result<_, String> {
+            Ok((200, Some(json!({"value": [], "nextLink": "https://h/x"}))))
+        };
+        assert!(ask(&[query(Topic::Providers, "/x")], endless).body(&Topic::Providers).is_err());
+    }
+
+    #[test]
+    fn a_provider_that_is_throttled_is_not_asked_again() {
+        let regions: Vec<Query> =
+            (0..100).map(|index| query(Topic::VmUsages(format!("r{index:03}")), "/usages")).collect();
+        let sent = AtomicU32::new(0);
+        let answers = ask(&regions, |_: &Call| -> Result<_, String> {
+            sent.fetch_add(1, Ordering::Relaxed);
+            Ok((429, None))
+        });
+        let sent = sent.into_inner();
+        assert!(usize::try_from(sent).unwrap() <= CONCURRENT, "{sent}");
+        assert_eq!(answers.results().count(), 100);
+    }
+}

@@ -1,0 +1,191 @@
+//! Accounts, jobs with automatic pools, and tasks of Batch.
+
+use serde::Serialize;
+
+use crate::services::names::Tags;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AccountProperties {
+    pub(super) pool_allocation_mode: &'static str,
+    pub(super) allowed_authentication_modes: [&'static str; 1],
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Job {
+    pub(super) id: String,
+    pub(super) display_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_parallel_tasks: Option<u32>,
+    pub(super) constraints: JobConstraints,
+    pub(super) pool_info: PoolInfo,
+    pub(super) metadata: Vec<Metadata>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct JobConstraints {
+    pub(super) max_wall_clock_time: String,
+    pub(super) max_task_retry_count: u32,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PoolInfo {
+    pub(super) auto_pool_specification: AutoPool,
+}
+
+/// A pool that Batch creates with the job and deletes with it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AutoPool {
+    pub(super) auto_pool_id_prefix: String,
+    pub(super) pool_lifetime_option: &'static str,
+    pub(super) keep_alive: bool,
+    pub(super) pool: Pool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Pool {
+    pub(super) vm_size: String,
+    pub(super) virtual_machine_configuration: VirtualMachineConfiguration,
+    pub(super) target_dedicated_nodes: u32,
+    pub(super) target_low_priority_nodes: u32,
+    pub(super) resize_timeout: String,
+    pub(super) enable_inter_node_communication: bool,
+    pub(super) task_slots_per_node: u32,
+    pub(super) metadata: Vec<Metadata>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct VirtualMachineConfiguration {
+    pub(super) image_reference: ImageReference,
+    #[serde(rename = "nodeAgentSKUId")]
+    pub(super) node_agent_sku_id: &'static str,
+    pub(super) container_configuration: ContainerConfiguration,
+    pub(super) os_disk: OsDisk,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ImageReference {
+    pub(super) publisher: &'static str,
+    pub(super) offer: &'static str,
+    pub(super) sku: &'static str,
+    pub(super) version: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ContainerConfiguration {
+    /// The management API spells it `DockerCompatible`.
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) container_image_names: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) container_registries: Vec<Registry>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct OsDisk {
+    #[serde(rename = "diskSizeGB")]
+    pub(super) disk_size_gb: u32,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Registry {
+    pub(super) registry_server: String,
+    pub(super) username: String,
+    /// Replaced by the secret when the request is sent.
+    pub(super) password: &'static str,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Metadata {
+    name: &'static str,
+    value: String,
+}
+
+impl Metadata {
+    /// Jobs and pools have no tags.
+    pub(super) fn of(tags: &Tags) -> Vec<Self> {
+        let pairs = [
+            ("cudock-run", &tags.run),
+            ("cudock-name", &tags.name),
+            ("cudock-owner", &tags.owner),
+            ("cudock-delete-after", &tags.delete_after),
+        ];
+        pairs.into_iter().map(|(name, value)| Self { name, value: value.clone() }).collect()
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct TaskCollection {
+    pub(super) value: Vec<Task>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Task {
+    pub(super) id: String,
+    pub(super) command_line: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) container_settings: Option<ContainerSettings>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) environment_settings: Vec<Variable>,
+    pub(super) constraints: TaskConstraints,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) user_identity: Option<UserIdentity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) multi_instance_settings: Option<MultiInstance>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ContainerSettings {
+    pub(super) image_name: String,
+    pub(super) container_run_options: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Variable {
+    pub(super) name: String,
+    /// Empty for a secret, which is put in when the request is sent.
+    pub(super) value: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TaskConstraints {
+    pub(super) max_wall_clock_time: String,
+    pub(super) max_task_retry_count: u32,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UserIdentity {
+    pub(super) auto_user: AutoUser,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AutoUser {
+    pub(super) scope: &'static str,
+    pub(super) elevation_level: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct MultiInstance {
+    pub(super) number_of_instances: u32,
+    pub(super) coordination_command_line: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct JobPatch {
+    pub(super) on_all_tasks_complete: &'static str,
+}

@@ -1,0 +1,352 @@
+//! Batch: a job with an automatic pool, and a task for each item.
+//!
+//! Batch creates the pool with the job and deletes it when the job ends, and the job ends with its last task or at its
+//! time limit. The order matters: a job that may end with its last task would end before the first one is added.
+
+mod body;
+mod multi_node;
+mod status;
+
+use std::time::Duration;
+
+use cudock_base::shell::quote;
+use cudock_facts::finding::{Finding, Severity};
+use cudock_http::Method;
+
+use crate::call::{Body, Call, Plane};
+use crate::codes;
+use crate::deployment::{DeploymentIdentity, Phase, Step, Wait};
+use crate::services::batch::body::{
+    AccountProperties, AutoPool, ContainerConfiguration, ContainerSettings, ImageReference, Job,
+    JobConstraints, JobPatch, Metadata, OsDisk, Pool, PoolInfo, Registry, Task, TaskCollection,
+    TaskConstraints, Variable, VirtualMachineConfiguration,
+};
+use crate::services::checks::{Machine, machine};
+use crate::services::names::{Existing, Names, Tags};
+use crate::services::reaper::{Address, Outside, OutsideAction};
+use crate::services::request::{ResourceBody, body, iso_8601, put};
+use crate::services::{Translation, TranslationError, losses};
+use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
+
+pub(super) use status::{follow_up_calls, log_calls, log_parts, status, status_calls};
+
+const ACCOUNT_VERSION: &str = "2024-07-01";
+const VERSION: &str = "2024-07-01.20.0";
+const ACCOUNTS: &str = "Microsoft.Batch/batchAccounts";
+const TASKS_PER_REQUEST: usize = 100;
+/// To allocate nodes and pull the image, on top of the time that tasks take.
+const START_ALLOWANCE: Duration = Duration::from_secs(3600);
+/// Images with a framework take tens of gigabytes, and Docker keeps them on the system's disk.
+const DISK_GB: u32 = 256;
+
+/// The data plane of an account.
+#[derive(Debug, Clone)]
+struct Account {
+    name: String,
+    region: String,
+}
+
+impl Account {
+    fn of(existing: Option<Existing<'_>>, names: Names<'_>, region: &str) -> Self {
+        let name = existing.map_or_else(|| names.unique_letters(), |existing| existing.name.to_owned());
+        Self { name, region: region.to_owned() }
+    }
+
+    fn of_identity(identity: &DeploymentIdentity) -> Self {
+        let existing = DeploymentIdentity::existing(identity.batch_account.as_ref());
+        Self::of(existing, identity.names(), &identity.region)
+    }
+
+    fn call(&self, method: Method, path: &str, query: &str, body: Option<Body>) -> Call {
+        let plane = Plane::Batch { account: self.name.clone(), region: self.region.clone() };
+        Call { method, plane, path: format!("{path}?api-version={VERSION}{query}"), body }
+    }
+
+    fn get(&self, path: &str, query: &str) -> Call {
+        self.call(Method::GET, path, query, None)
+    }
+}
+
+fn job_path(names: Names<'_>) -> String {
+    format!("/jobs/{}", names.unique())
+}
+
+pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, TranslationError> {
+    let machine = check(spec)?;
+    let names = Names::of_spec(spec);
+    let existing = match &spec.existing.batch_account {
+        Some(text) => Some(Existing::required(text, "a Batch account")?),
+        None => None,
+    };
+    let account = Account::of(existing, names, &spec.region);
+    let path = job_path(names);
+    let mut steps = Vec::new();
+    if existing.is_none() {
+        let resource = ResourceBody {
+            location: spec.region.clone(),
+            tags: Tags::new(spec),
+            identity: None,
+            properties: AccountProperties {
+                pool_allocation_mode: "BatchService",
+                allowed_authentication_modes: ["AAD"],
+            },
+        };
+        let id = names.resource(&format!("{ACCOUNTS}/{}", account.name));
+        steps.push(Step::new("account", Phase::Create, put(&id, ACCOUNT_VERSION, body(&resource)?)));
+    }
+    let created = account.call(Method::POST, "/jobs", "", Some(job(spec, &machine)?));
+    let step = Step::new("job", Phase::Create, created).waiting(Wait::Response).billed();
+    steps.push(Step { resource: Some(path.clone()), ..step });
+    let tasks = tasks(spec)?;
+    let is_one = tasks.len() == 1;
+    for (index, request) in tasks.into_iter().enumerate() {
+        let call = account.call(Method::POST, &format!("{path}/addtaskcollection"), "", Some(request));
+        let id = if is_one { "tasks".to_owned() } else { format!("tasks-{index}") };
+        steps.push(Step::new(id, Phase::Start, call).waiting(Wait::Response));
+    }
+    let end = body(&JobPatch { on_all_tasks_complete: "terminatejob" })?;
+    let call = account.call(Method::PATCH, &path, "", Some(end));
+    steps.push(Step::new("end", Phase::Start, call).waiting(Wait::Response));
+    let outside = match existing {
+        None => Outside::default(),
+        Some(existing) => Outside {
+            scope: Some((existing, ACCOUNTS)),
+            actions: vec![OutsideAction {
+                name: "Delete_the_job".to_owned(),
+                method: "DELETE",
+                address: Address::Batch {
+                    account: account.name.clone(),
+                    region: account.region.clone(),
+                    path: format!("{path}?api-version={VERSION}"),
+                },
+                is_awaited: true,
+            }],
+        },
+    };
+    Ok(Translation { steps, outside, losses: lost(spec, existing.is_some()) })
+}
+
+fn job(spec: &DeploymentSpec, machine: &Machine) -> Result<Body, TranslationError> {
+    let names = Names::of_spec(spec);
+    let metadata = Metadata::of(&Tags::new(spec));
+    let (nodes, retries) = match &spec.work {
+        WorkKind::MultiNode { nodes, .. } => (*nodes, 0),
+        WorkKind::Job { retries, .. } => (spec.instances, *retries),
+        WorkKind::Serve { .. } => (spec.instances, 0),
+    };
+    let pool = Pool {
+        vm_size: machine.size.clone(),
+        virtual_machine_configuration: VirtualMachineConfiguration {
+            image_reference: ImageReference {
+                publisher: "microsoft-dsvm",
+                offer: "ubuntu-hpc",
+                sku: "2204",
+                version: "latest",
+            },
+            node_agent_sku_id: "batch.node.ubuntu 22.04",
+            container_configuration: ContainerConfiguration {
+                kind: "dockerCompatible",
+                container_image_names: vec![spec.image.clone()],
+                container_registries: registries(spec),
+            },
+            os_disk: OsDisk { disk_size_gb: DISK_GB },
+        },
+        target_dedicated_nodes: if spec.is_spot { 0 } else { nodes },
+        target_low_priority_nodes: if spec.is_spot { nodes } else { 0 },
+        resize_timeout: iso_8601(Duration::from_secs(15 * 60)),
+        enable_inter_node_communication: matches!(spec.work, WorkKind::MultiNode { .. }),
+        task_slots_per_node: 1,
+        metadata: metadata.clone(),
+    };
+    let job = Job {
+        id: names.unique(),
+        display_name: spec.name.clone(),
+        max_parallel_tasks: match &spec.work {
+            WorkKind::Job { concurrent, .. } => Some(*concurrent),
+            _ => None,
+        },
+        constraints: JobConstraints {
+            max_wall_clock_time: iso_8601(job_limit(spec)),
+            max_task_retry_count: retries,
+        },
+        pool_info: PoolInfo {
+            auto_pool_specification: AutoPool {
+                auto_pool_id_prefix: "cudock".to_owned(),
+                pool_lifetime_option: "job",
+                keep_alive: false,
+                pool,
+            },
+        },
+        metadata,
+    };
+    let request = body(&job)?;
+    Ok(match &spec.registry {
+        Some(RegistryAccess::Password { password, .. }) => request.secret(
+            "/poolInfo/autoPoolSpecification/pool/virtualMachineConfiguration/containerConfiguration/containerRegistries/0/password",
+            password.clone(),
+        ),
+        _ => request,
+    })
+}
+
+fn registries(spec: &DeploymentSpec) -> Vec<Registry> {
+    let registry = |access: &RegistryAccess| match access {
+        RegistryAccess::Password { server, username, .. } => {
+            Some(Registry { registry_server: server.clone(), username: username.clone(), password: "" })
+        }
+        RegistryAccess::Identity { .. } => None,
+    };
+    spec.registry.iter().filter_map(registry).collect()
+}
+
+/// The longest time that all tasks can take, with their retries.
+fn job_limit(spec: &DeploymentSpec) -> Duration {
+    let work = match &spec.work {
+        WorkKind::Job { items, concurrent, time_limit, retries } => {
+            let tasks = u32::try_from(items.len().max(1)).unwrap_or(u32::MAX);
+            let rounds = tasks.div_ceil((*concurrent).min(spec.instances).max(1));
+            time_limit.saturating_mul(rounds).saturating_mul(retries.saturating_add(1))
+        }
+        WorkKind::MultiNode { time_limit, .. } => *time_limit,
+        WorkKind::Serve { .. } => Duration::ZERO,
+    };
+    work.saturating_add(START_ALLOWANCE)
+}
+
+/// The requests that add all tasks.
+fn tasks(spec: &DeploymentSpec) -> Result<Vec<Body>, TranslationError> {
+    let tasks: Vec<Task> = match &spec.work {
+        WorkKind::MultiNode { nodes, processes_per_node, time_limit } => {
+            vec![multi_node::task(spec, *nodes, *processes_per_node, *time_limit)]
+        }
+        WorkKind::Job { items, time_limit, retries, .. } if !items.is_empty() => {
+            let task = |(index, item): (usize, &Vec<String>)| {
+                task(spec, format!("item-{index}"), item, *time_limit, *retries)
+            };
+            items.iter().enumerate().map(task).collect()
+        }
+        WorkKind::Job { time_limit, retries, .. } => {
+            vec![task(spec, "main".to_owned(), &[], *time_limit, *retries)]
+        }
+        WorkKind::Serve { .. } => Vec::new(),
+    };
+    let mut requests = Vec::new();
+    let mut tasks = tasks.into_iter();
+    loop {
+        let value: Vec<Task> = tasks.by_ref().take(TASKS_PER_REQUEST).collect();
+        if value.is_empty() {
+            return Ok(requests);
+        }
+        let count = value.len();
+        requests.push(with_secrets(body(&TaskCollection { value })?, spec, count));
+    }
+}
+
+fn with_secrets(mut request: Body, spec: &DeploymentSpec, tasks: usize) -> Body {
+    for task in 0..tasks {
+        for (index, variable) in spec.variables.iter().enumerate() {
+            if let SpecVariable::Secret { value, .. } = variable {
+                let pointer = format!("/value/{task}/environmentSettings/{index}/value");
+                request = request.secret(pointer, value.clone());
+            }
+        }
+    }
+    request
+}
+
+fn task(spec: &DeploymentSpec, id: String, item: &[String], time_limit: Duration, retries: u32) -> Task {
+    let (program, arguments) = spec.command.split_at(spec.command.len().min(1));
+    let mut options = "--rm --shm-size=8g".to_owned();
+    if let [program] = program {
+        options.push_str(" --entrypoint ");
+        options.push_str(&quote(program));
+    }
+    let words: Vec<_> = arguments.iter().chain(item).map(|word| quote(word)).collect();
+    Task {
+        id,
+        command_line: words.join(" "),
+        container_settings: Some(ContainerSettings {
+            image_name: spec.image.clone(),
+            container_run_options: options,
+        }),
+        environment_settings: variables(spec),
+        constraints: TaskConstraints {
+            max_wall_clock_time: iso_8601(time_limit),
+            max_task_retry_count: retries,
+        },
+        user_identity: None,
+        multi_instance_settings: None,
+    }
+}
+
+fn variables(spec: &DeploymentSpec) -> Vec<Variable> {
+    let variable = |variable: &SpecVariable| match variable {
+        SpecVariable::Plain { name, value } => Variable { name: name.clone(), value: value.clone() },
+        SpecVariable::Secret { name, .. } => Variable { name: name.clone(), value: String::new() },
+    };
+    spec.variables.iter().map(variable).collect()
+}
+
+fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
+    if matches!(spec.work, WorkKind::Serve { .. }) {
+        return Err(TranslationError::new("Batch runs jobs, not services")
+            .hint("deploy services to container-apps, ml or vm"));
+    }
+    let machine = machine(spec)?;
+    if machine.needs_grid() {
+        return Err(TranslationError::new(format!(
+            "{} takes the GRID driver (CD0802), and the node image of Batch has NVIDIA's data-center driver",
+            machine.size
+        ))
+        .hint("deploy it to vm, or choose another size"));
+    }
+    if spec.is_spot && spec.existing.batch_account.is_none() {
+        return Err(TranslationError::new(
+            "Spot nodes need a Batch account that allocates pools in your subscription",
+        )
+        .hint("name one with --batch-account GROUP/NAME, or deploy without Spot"));
+    }
+    if let WorkKind::MultiNode { nodes, .. } = &spec.work {
+        if *nodes != spec.instances {
+            return Err(TranslationError::new(format!(
+                "a job of {nodes} nodes needs {nodes} instances, not {}",
+                spec.instances
+            )));
+        }
+        if spec.command.is_empty() {
+            return Err(TranslationError::new("a multi-node job needs a command"));
+        }
+    }
+    if matches!(spec.registry, Some(RegistryAccess::Identity { .. })) {
+        return Err(TranslationError::new("an automatic pool has no identity that could pull the image")
+            .hint("give a user name and password for the registry"));
+    }
+    if matches!(&spec.work, WorkKind::Job { items, .. } if !items.is_empty()) && spec.command.is_empty() {
+        return Err(TranslationError::new("items are arguments of a command, and there is none"));
+    }
+    Ok(machine)
+}
+
+fn lost(spec: &DeploymentSpec, has_account: bool) -> Vec<Finding> {
+    let mut lost = vec![Finding::new(
+        codes::LOGS_LOST,
+        Severity::Warning,
+        "logs are on the nodes, which Batch deletes when the last task ends; exit codes stay",
+        "follow them with `cudock logs -f`, or write results to a storage account from the program",
+    )];
+    if spec.is_spot && has_account {
+        lost.push(Finding::new(
+            codes::SPOT_ACCOUNT,
+            Severity::Note,
+            "Spot nodes exist only if the account's pool allocation mode is UserSubscription",
+            "check it: az batch account show --query poolAllocationMode",
+        ));
+    }
+    if has_account {
+        lost.push(losses::rights_remain("the Batch account"));
+    }
+    lost.extend(losses::secrets_readable(spec, "whoever may read the Batch job"));
+    lost.extend(losses::idle_not_watched(spec, "Batch"));
+    lost.extend(losses::checkpoints_not_kept(spec));
+    lost
+}

@@ -1,0 +1,132 @@
+//! The state of a job, its tasks and nodes.
+
+use cudock_base::Timestamp;
+use serde_json::Value;
+
+use crate::call::Call;
+use crate::deployment::{DeploymentIdentity, Phase, WorkShape};
+use crate::services::batch::{Account, job_path};
+use crate::services::logs::LogPart;
+use crate::services::names::is_name;
+use crate::services::read::{answer, ended, integer, is, list, text, time};
+use crate::status::{DeploymentState, Status};
+
+/// More logs than these are not asked for.
+const MOST_LOGS: u32 = 20;
+
+pub(in crate::services) fn status_calls(identity: &DeploymentIdentity) -> Vec<Call> {
+    let account = Account::of_identity(identity);
+    let job = job_path(identity.names());
+    vec![account.get(&job, ""), account.get(&format!("{job}/tasks"), "&$select=id,state,executionInfo")]
+}
+
+/// The pool and its nodes, once Batch has named the pool.
+pub(in crate::services) fn follow_up_calls(
+    identity: &DeploymentIdentity,
+    answers: &[Option<Value>],
+) -> Vec<Call> {
+    let pool = answer(answers, 0).and_then(|job| text(job, "/executionInfo/poolId"));
+    let Some(pool) = pool.filter(|pool| is_name(pool)) else { return Vec::new() };
+    let account = Account::of_identity(identity);
+    vec![account.get(&format!("/pools/{pool}"), ""), account.get(&format!("/pools/{pool}/nodes"), "")]
+}
+
+pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
+    let Some(job) = answer(answers, 0) else { return Status::starting(Phase::Create) };
+    let tasks = answer(answers, 1).map_or(&[][..], |tasks| list(tasks, "/value"));
+    let nodes = answer(answers, 3).map_or(&[][..], |nodes| list(nodes, "/value"));
+    let allocated = nodes.iter().filter_map(|node| time(node, "/allocationTime")).min();
+    let started = tasks.iter().filter_map(|task| time(task, "/executionInfo/startTime")).min();
+    let from = allocated.or(started);
+    let state = text(job, "/state");
+    if is(state, "deleting") {
+        return Status::new(DeploymentState::Deleting, Phase::Delete).billed(from, None);
+    }
+    if let Some(error) = job.pointer("/executionInfo/schedulingError") {
+        let words = text(error, "/message").or_else(|| text(error, "/code"));
+        return Status::new(DeploymentState::Failed, Phase::Create).detail(words).billed(from, None);
+    }
+    let until = time(job, "/executionInfo/endTime");
+    let reason = text(job, "/executionInfo/terminateReason");
+    let are_done = !tasks.is_empty() && tasks.iter().all(|task| is(text(task, "/state"), "completed"));
+    let expected = match identity.work {
+        WorkShape::Job { tasks } => tasks,
+        WorkShape::Serve { .. } | WorkShape::MultiNode { .. } => 1,
+    };
+    // Tasks come in pages: with many of them, only the end of the job tells that all are done.
+    let is_whole = usize::try_from(expected).is_ok_and(|expected| tasks.len() >= expected);
+    if is(state, "completed") || (are_done && is_whole) {
+        return result(tasks, reason, is(state, "completed")).billed(from, until);
+    }
+    let pool = answer(answers, 2);
+    if let Some(error) = pool.and_then(|pool| list(pool, "/resizeErrors").first()) {
+        let words = text(error, "/message").or_else(|| text(error, "/code"));
+        return Status::new(DeploymentState::Failed, Phase::Create).detail(words).billed(from, None);
+    }
+    in_progress(tasks, nodes, from)
+}
+
+/// Of all tasks. A job that ended without them reached its time limit, or was ended.
+fn result(tasks: &[Value], reason: Option<&str>, has_job_ended: bool) -> Status {
+    let failed = tasks.iter().find(|task| is(text(task, "/executionInfo/result"), "failure"));
+    let unfinished = tasks.iter().any(|task| !is(text(task, "/state"), "completed"));
+    let code = match failed {
+        Some(task) => integer(task, "/executionInfo/exitCode"),
+        None if unfinished || tasks.is_empty() => None,
+        None => Some(0),
+    };
+    let words = failed.and_then(|task| {
+        let info = task.get("executionInfo")?;
+        text(info, "/containerInfo/error")
+            .or_else(|| text(info, "/failureInfo/message"))
+            .or_else(|| text(info, "/failureInfo/code"))
+    });
+    let is_cut = has_job_ended && (unfinished || tasks.is_empty());
+    ended(code, failed.is_some() || is_cut).detail(words.or(reason))
+}
+
+fn in_progress(tasks: &[Value], nodes: &[Value], from: Option<Timestamp>) -> Status {
+    let has_node = |name: &str| nodes.iter().any(|node| is(text(node, "/state"), name));
+    // They are billed and never recover.
+    if !nodes.is_empty() && (has_node("unusable") || has_node("starttaskfailed")) {
+        let words =
+            nodes.iter().flat_map(|node| list(node, "/errors")).find_map(|error| text(error, "/message"));
+        return Status::new(DeploymentState::Failed, Phase::Pull).detail(words).billed(from, None);
+    }
+    if tasks.iter().any(|task| is(text(task, "/state"), "running")) {
+        return Status::new(DeploymentState::Running, Phase::Work).billed(from, None);
+    }
+    if has_node("preempted") {
+        return Status::new(DeploymentState::Evicted, Phase::Create)
+            .detail(Some("preempted"))
+            .billed(from, None);
+    }
+    let phase = if tasks.iter().any(|task| is(text(task, "/state"), "preparing")) || has_node("idle") {
+        Phase::Start
+    } else if nodes.is_empty() || has_node("creating") {
+        Phase::Create
+    } else {
+        Phase::Pull
+    };
+    let words = nodes.first().and_then(|node| text(node, "/state"));
+    Status::starting(phase).detail(words).billed(from, None)
+}
+
+pub(in crate::services) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
+    let account = Account::of_identity(identity);
+    let job = job_path(identity.names());
+    let tasks: Vec<String> = match identity.work {
+        WorkShape::Job { tasks } if tasks > 1 => {
+            (0..tasks.min(MOST_LOGS)).map(|index| format!("item-{index}")).collect()
+        }
+        _ => vec!["main".to_owned()],
+    };
+    let files =
+        |task: String| ["stdout.txt", "stderr.txt"].map(|file| format!("{job}/tasks/{task}/files/{file}"));
+    tasks.into_iter().flat_map(files).map(|path| account.get(&path, "")).collect()
+}
+
+/// The files are plain text.
+pub(in crate::services) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
+    answers.iter().flatten().filter_map(|answer| LogPart::text(answer, "")).collect()
+}

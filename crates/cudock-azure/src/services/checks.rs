@@ -1,0 +1,191 @@
+//! What is wrong with a workload whatever the service, and the facts about its machine.
+
+use std::sync::LazyLock;
+
+use cudock_facts::Facts;
+use cudock_facts::lookup::NameMatch;
+use cudock_facts::tables::{Lifecycle, SizeDriver};
+
+use crate::services::error::TranslationError;
+use crate::services::names::is_name;
+use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
+
+/// Azure's limit for the value of a tag.
+const LONGEST_TAG: usize = 256;
+
+/// The embedded tables, parsed once.
+pub(crate) fn facts() -> &'static Facts {
+    static FACTS: LazyLock<Facts> = LazyLock::new(Facts::embedded);
+    &FACTS
+}
+
+/// A virtual machine size.
+#[derive(Debug, Clone)]
+pub(super) struct Machine {
+    pub(super) size: String,
+    /// The driver of its GPUs; none for sizes without.
+    pub(super) driver: Option<SizeDriver>,
+}
+
+impl Machine {
+    /// Whether its GPUs take the GRID driver instead of NVIDIA's data-center driver.
+    pub(super) fn needs_grid(&self) -> bool {
+        matches!(self.driver, Some(SizeDriver::Grid | SizeDriver::GridV20))
+    }
+}
+
+/// Everything that becomes a part of a path, a tag or a template.
+pub(super) fn names(spec: &DeploymentSpec) -> Result<(), TranslationError> {
+    let is_run_id =
+        spec.run_id.len() == 12 && spec.run_id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let fault = if !is_run_id {
+        Some(format!("`{}` is not a run id of 12 hexadecimal digits", spec.run_id))
+    } else if !is_name(&spec.subscription) {
+        Some(format!("`{}` is not the id of a subscription", spec.subscription))
+    } else if spec.region.is_empty() || !spec.region.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        Some(format!("`{}` is not the name of a region, such as westeurope", spec.region))
+    } else if spec.image.is_empty() || spec.image.contains(char::is_whitespace) {
+        Some(format!("`{}` is not the reference of an image", spec.image))
+    } else if !(spec.cpus.is_finite()
+        && spec.cpus > 0.0
+        && spec.memory_gib.is_finite()
+        && spec.memory_gib > 0.0)
+    {
+        Some("the number of processors and the memory must be greater than 0".to_owned())
+    } else if spec.instances == 0 {
+        Some("the number of instances must be greater than 0".to_owned())
+    } else {
+        [&spec.name, &spec.owner].into_iter().find_map(|value| tag_fault(value))
+    };
+    if let Some(fault) = fault {
+        return Err(TranslationError::new(fault));
+    }
+    variables(spec)?;
+    registry(spec)?;
+    match &spec.work {
+        WorkKind::Serve { port: 0, .. } => Err(TranslationError::new("port 0 cannot be served")),
+        WorkKind::Serve { ready_path: Some(path), .. } if !path.starts_with('/') => {
+            Err(TranslationError::new(format!("the readiness path `{path}` does not begin with `/`")))
+        }
+        WorkKind::MultiNode { nodes, processes_per_node, .. } if *nodes == 0 || *processes_per_node == 0 => {
+            Err(TranslationError::new("a multi-node job needs at least one node and one process"))
+        }
+        WorkKind::Job { concurrent: 0, .. } => {
+            Err(TranslationError::new("a job must run at least one task at a time"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A text in brackets would be an expression in a template.
+fn tag_fault(value: &str) -> Option<String> {
+    let is_fine = !value.is_empty()
+        && value.chars().count() <= LONGEST_TAG
+        && !value.starts_with('[')
+        && !value.chars().any(char::is_control);
+    (!is_fine).then(|| format!("`{}` cannot be the value of a tag", cudock_base::text::truncate(value, 40)))
+}
+
+fn variables(spec: &DeploymentSpec) -> Result<(), TranslationError> {
+    let mut seen = std::collections::BTreeSet::new();
+    for variable in &spec.variables {
+        let name = variable.name();
+        let is_valid = !name.is_empty()
+            && !name.starts_with(|letter: char| letter.is_ascii_digit())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
+        if !is_valid {
+            return Err(TranslationError::new(format!("`{name}` is not the name of a variable")));
+        }
+        if !seen.insert(name) {
+            return Err(TranslationError::new(format!("the variable `{name}` is given twice")));
+        }
+    }
+    Ok(())
+}
+
+fn registry(spec: &DeploymentSpec) -> Result<(), TranslationError> {
+    let Some(registry) = &spec.registry else { return Ok(()) };
+    let server = match registry {
+        RegistryAccess::Identity { server, .. } | RegistryAccess::Password { server, .. } => server,
+    };
+    let is_server = !server.is_empty()
+        && server.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:".contains(&byte));
+    if !is_server {
+        return Err(TranslationError::new(format!("`{server}` is not the host of a registry")));
+    }
+    if let RegistryAccess::Identity { identity, .. } = registry
+        && !is_resource_id(identity)
+    {
+        return Err(TranslationError::new(format!("`{identity}` is not the resource id of an identity")));
+    }
+    Ok(())
+}
+
+fn is_resource_id(text: &str) -> bool {
+    text.strip_prefix("/subscriptions/").is_some_and(|rest| rest.split('/').all(is_name))
+}
+
+impl SpecVariable {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Plain { name, .. } | Self::Secret { name, .. } => name,
+        }
+    }
+}
+
+/// The virtual machine size of a workload, if it exists, is on sale and fits.
+pub(super) fn machine(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
+    let Some(name) = spec.size.as_deref() else {
+        return Err(TranslationError::new("this service needs a virtual machine size")
+            .hint("name one, such as Standard_NC4as_T4_v3, or let `cudock plan` choose"));
+    };
+    let row = match facts().sizes().find(name) {
+        NameMatch::One(row) => row,
+        // The tables hold GPU sizes only.
+        _ if spec.gpus == 0 && is_size(name) => {
+            return Ok(Machine { size: name.to_owned(), driver: None });
+        }
+        other => {
+            let near = match other {
+                NameMatch::NotFound(near) => near,
+                _ => Vec::new(),
+            };
+            let error = TranslationError::new(format!("`{name}` is not a GPU size of Azure"));
+            return Err(match cudock_base::did_you_mean(&near) {
+                Some(hint) => error.hint(hint),
+                None => error.hint("list the sizes: cudock facts size"),
+            });
+        }
+    };
+    if row.lifecycle == Lifecycle::Retired {
+        let error = TranslationError::new(format!("Azure has retired {}", row.name));
+        return Err(match &row.replacement {
+            Some(size) => error.hint(format!("use {size} instead")),
+            None => error,
+        });
+    }
+    if row.cpu_arch != "x86_64" {
+        return Err(TranslationError::new(format!(
+            "{} is an arm64 size: amd64 images do not run there, and no node image is known for it",
+            row.name
+        )));
+    }
+    let driver = row.driver;
+    if spec.gpus > 0 && !matches!(driver, Some(SizeDriver::Cuda | SizeDriver::Grid | SizeDriver::GridV20)) {
+        return Err(TranslationError::new(format!("{} has no NVIDIA GPU", row.name)));
+    }
+    if let Some(count) = row.gpu_count
+        && f64::from(spec.gpus) > count.max(1.0)
+    {
+        return Err(TranslationError::new(format!("{} has {count} GPUs, not {}", row.name, spec.gpus)).hint(
+            format!("sizes with more: cudock facts size --gpu {}", row.gpu.as_deref().unwrap_or("NAME")),
+        ));
+    }
+    Ok(Machine { size: row.name.clone(), driver })
+}
+
+fn is_size(name: &str) -> bool {
+    name.strip_prefix("Standard_").is_some_and(|rest| {
+        !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+    })
+}

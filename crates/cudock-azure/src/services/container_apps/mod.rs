@@ -1,0 +1,266 @@
+//! Container Apps: an environment with a GPU profile, and in it an app or a job.
+
+mod body;
+mod status;
+
+use std::time::Duration;
+
+use cudock_facts::finding::{Finding, Severity};
+use cudock_http::Method;
+
+use crate::call::Body;
+use crate::codes;
+use crate::deployment::{Phase, Step, Wait};
+use crate::services::checks::facts;
+use crate::services::container_apps::body::{
+    AppConfiguration, AppProperties, AppTemplate, Container, EnvironmentProperties, Ingress,
+    JobConfiguration, JobProperties, JobTemplate, ManualTrigger, Registry, Scale, WorkloadProfile, secrets,
+};
+use crate::services::names::{Existing, Names, Tags};
+use crate::services::request::{Identity, ResourceBody, body, call, put};
+use crate::services::{Translation, TranslationError, losses};
+use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
+
+pub(super) use status::{follow_up_calls, log_calls, log_parts, status, status_calls};
+
+const VERSION: &str = "2025-07-01";
+const ENVIRONMENTS: &str = "Microsoft.App/managedEnvironments";
+const APP: &str = "Microsoft.App/containerApps/main";
+const JOB: &str = "Microsoft.App/jobs/main";
+const PROFILE: &str = "gpu";
+const CONSUMPTION: &str = "Consumption";
+
+/// The workload profile of a deployment.
+#[derive(Debug)]
+struct ChosenProfile {
+    kind: String,
+    /// Whether its machines are billed from the creation of the environment.
+    is_dedicated: bool,
+}
+
+pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationError> {
+    let profile = check(spec)?;
+    let names = Names::of_spec(spec);
+    let mut steps = Vec::new();
+    let environment_id = if let Some(text) = &spec.existing.container_apps_environment {
+        names.existing(Existing::required(text, "a Container Apps environment")?, ENVIRONMENTS)
+    } else {
+        let id = names.resource(&format!("{ENVIRONMENTS}/main"));
+        let resource = resource(spec, environment(spec, profile.as_ref()));
+        // Up to 20 minutes were recorded for one with a dedicated profile.
+        let step =
+            Step::new("environment", Phase::Create, put(&id, VERSION, body(&resource)?)).within_minutes(40);
+        let is_dedicated = profile.as_ref().is_some_and(|profile| profile.is_dedicated);
+        steps.push(if is_dedicated { step.billed() } else { step });
+        id
+    };
+    let profile_name = if profile.is_some() { PROFILE } else { CONSUMPTION };
+    match &spec.work {
+        WorkKind::Serve { port, is_public, .. } => {
+            let request = app(spec, environment_id, profile_name, *port, *is_public)?;
+            let step = Step::new("app", Phase::Create, put(&names.resource(APP), VERSION, request));
+            steps.push(step.billed().within_minutes(30));
+        }
+        WorkKind::Job { items, time_limit, retries, .. } => {
+            let request = job(spec, environment_id, profile_name, *time_limit, *retries)?;
+            let id = names.resource(JOB);
+            steps.push(Step::new("job", Phase::Create, put(&id, VERSION, request)));
+            steps.extend(starts(spec, &id, items)?);
+        }
+        WorkKind::MultiNode { .. } => {
+            return Err(TranslationError::new("replicas of Container Apps cannot address each other")
+                .hint("deploy multi-node jobs to batch or ml"));
+        }
+    }
+    Ok(Translation { steps, losses: lost(spec, profile.is_some()), ..Translation::default() })
+}
+
+fn resource<P>(spec: &DeploymentSpec, properties: P) -> ResourceBody<P> {
+    ResourceBody { location: spec.region.clone(), tags: Tags::new(spec), identity: None, properties }
+}
+
+fn environment(spec: &DeploymentSpec, profile: Option<&ChosenProfile>) -> EnvironmentProperties {
+    let consumption = WorkloadProfile {
+        name: CONSUMPTION,
+        workload_profile_type: CONSUMPTION.to_owned(),
+        minimum_count: None,
+        maximum_count: None,
+    };
+    let gpu = profile.map(|profile| WorkloadProfile {
+        name: PROFILE,
+        workload_profile_type: profile.kind.clone(),
+        minimum_count: profile.is_dedicated.then_some(1),
+        maximum_count: profile.is_dedicated.then_some(spec.instances),
+    });
+    EnvironmentProperties { workload_profiles: std::iter::once(consumption).chain(gpu).collect() }
+}
+
+fn app(
+    spec: &DeploymentSpec,
+    environment_id: String,
+    workload_profile_name: &'static str,
+    port: u16,
+    is_public: bool,
+) -> Result<Body, TranslationError> {
+    let (secrets, values) = secrets(spec);
+    let properties = AppProperties {
+        environment_id,
+        workload_profile_name,
+        configuration: AppConfiguration {
+            active_revisions_mode: "Single",
+            ingress: Ingress {
+                external: is_public,
+                target_port: port,
+                transport: "auto",
+                allow_insecure: false,
+            },
+            secrets,
+            registries: spec.registry.iter().map(Registry::new).collect(),
+        },
+        template: AppTemplate {
+            containers: vec![Container::new(spec, &[])],
+            scale: Scale {
+                min_replicas: if spec.idle.is_some() { 0 } else { spec.instances },
+                max_replicas: spec.instances,
+                cooldown_period: spec.idle.map(|idle| idle.as_secs()),
+            },
+        },
+    };
+    with_secrets(&ResourceBody { identity: identity(spec), ..resource(spec, properties) }, values)
+}
+
+fn job(
+    spec: &DeploymentSpec,
+    environment_id: String,
+    workload_profile_name: &'static str,
+    time_limit: Duration,
+    retries: u32,
+) -> Result<Body, TranslationError> {
+    let (secrets, values) = secrets(spec);
+    let properties = JobProperties {
+        environment_id,
+        workload_profile_name,
+        configuration: JobConfiguration {
+            trigger_type: "Manual",
+            replica_timeout: time_limit.as_secs().max(1),
+            replica_retry_limit: retries,
+            manual_trigger_config: ManualTrigger { parallelism: 1, replica_completion_count: 1 },
+            secrets,
+            registries: spec.registry.iter().map(Registry::new).collect(),
+        },
+        template: JobTemplate { containers: vec![Container::new(spec, &[])] },
+    };
+    with_secrets(&ResourceBody { identity: identity(spec), ..resource(spec, properties) }, values)
+}
+
+fn with_secrets<P: serde::Serialize>(
+    resource: &ResourceBody<P>,
+    values: Vec<cudock_base::Secret>,
+) -> Result<Body, TranslationError> {
+    let pointer = |index: usize| format!("/properties/configuration/secrets/{index}/value");
+    let request = body(resource)?;
+    Ok(values
+        .into_iter()
+        .enumerate()
+        .fold(request, |request, (index, secret)| request.secret(pointer(index), secret)))
+}
+
+fn identity(spec: &DeploymentSpec) -> Option<Identity> {
+    match &spec.registry {
+        Some(RegistryAccess::Identity { identity, .. }) => Some(Identity::user(identity)),
+        _ => None,
+    }
+}
+
+/// One execution for each item. A repeated start is another execution: before it is sent again, the executions have to
+/// be counted.
+fn starts(spec: &DeploymentSpec, job: &str, items: &[Vec<String>]) -> Result<Vec<Step>, TranslationError> {
+    let start = |id: String, body: Option<Body>| {
+        let call = call(Method::POST, &format!("{job}/start"), VERSION, body);
+        Step::new(id, Phase::Start, call).billed().waiting(Wait::Response)
+    };
+    if items.is_empty() {
+        return Ok(vec![start("start".to_owned(), None)]);
+    }
+    items
+        .iter()
+        .enumerate()
+        .map(|(index, item)| {
+            let template = JobTemplate { containers: vec![Container::new(spec, item)] };
+            Ok(start(format!("start-{index}"), Some(body(&template)?)))
+        })
+        .collect()
+}
+
+fn check(spec: &DeploymentSpec) -> Result<Option<ChosenProfile>, TranslationError> {
+    if spec.is_spot {
+        return Err(TranslationError::new("Container Apps have no Spot capacity")
+            .hint("deploy Spot workloads to vm, ml, or batch with an account of your subscription"));
+    }
+    if spec.gpus > 1 {
+        return Err(TranslationError::new("a replica of Container Apps has one GPU at most")
+            .hint("deploy to vm, batch or ml, or to several instances with one GPU each"));
+    }
+    if let WorkKind::Job { items, .. } = &spec.work {
+        if spec.instances > 1 {
+            return Err(TranslationError::new("a job of Container Apps runs as one replica for each item"));
+        }
+        if !items.is_empty() && spec.command.is_empty() {
+            return Err(TranslationError::new("items are arguments of a command, and there is none"));
+        }
+    }
+    let Some(size) = spec.size.as_deref() else {
+        return if spec.gpus == 0 {
+            Ok(None)
+        } else {
+            Err(TranslationError::new("Container Apps need a workload profile for a GPU")
+                .hint("use Consumption-GPU-NC8as-T4 or Consumption-GPU-NC24-A100"))
+        };
+    };
+    let profiles = &facts().services().profile;
+    let Some(profile) = profiles.iter().find(|profile| profile.name.eq_ignore_ascii_case(size)) else {
+        let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
+        return Err(TranslationError::new(format!(
+            "`{size}` is not a GPU workload profile of Container Apps"
+        ))
+        .hint(format!("use one of {}", names.join(", "))));
+    };
+    if spec.cpus > f64::from(profile.vcpu) || spec.memory_gib > f64::from(profile.memory_gib) {
+        return Err(TranslationError::new(format!(
+            "{} has {} processors and {} GiB of memory",
+            profile.name, profile.vcpu, profile.memory_gib
+        )));
+    }
+    Ok(Some(ChosenProfile { kind: profile.name.clone(), is_dedicated: profile.plan == "dedicated" }))
+}
+
+fn lost(spec: &DeploymentSpec, has_profile: bool) -> Vec<Finding> {
+    let mut lost = Vec::new();
+    if let Some(environment) = &spec.existing.container_apps_environment
+        && has_profile
+    {
+        lost.push(Finding::new(
+            codes::PROFILE_REQUIRED,
+            Severity::Warning,
+            format!("the environment {environment} must have a workload profile named `{PROFILE}`"),
+            "add it, or let cudock create an environment",
+        ));
+    }
+    match &spec.work {
+        WorkKind::Job { items, concurrent, .. }
+            if items.len() > usize::try_from(*concurrent).unwrap_or(usize::MAX) =>
+        {
+            lost.push(Finding::new(
+                codes::LIMIT_NOT_KEPT,
+                Severity::Warning,
+                format!("all {} items start at once, not {concurrent} at a time", items.len()),
+                "deploy to batch, which runs a number of items at a time",
+            ));
+        }
+        WorkKind::Job { .. } => lost.extend(losses::idle_not_watched(spec, "a job of Container Apps")),
+        WorkKind::Serve { is_public: false, .. } => lost.push(losses::not_reachable()),
+        WorkKind::Serve { .. } | WorkKind::MultiNode { .. } => {}
+    }
+    lost.extend(losses::checkpoints_not_kept(spec));
+    lost
+}

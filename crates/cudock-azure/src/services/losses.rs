@@ -1,0 +1,60 @@
+//! What several services cannot do.
+
+use cudock_facts::finding::{Finding, Severity};
+
+use crate::codes;
+use crate::spec::{DeploymentSpec, SpecVariable};
+
+pub(super) fn not_reachable() -> Finding {
+    Finding::new(
+        codes::NOT_REACHABLE,
+        Severity::Warning,
+        "the service has no public address, and cudock creates no network that others are in",
+        "deploy it with --public, or into a network of your own by `cudock export`",
+    )
+}
+
+pub(super) fn idle_not_watched(spec: &DeploymentSpec, service: &str) -> Option<Finding> {
+    spec.idle.map(|_| {
+        Finding::new(
+            codes::IDLE_NOT_WATCHED,
+            Severity::Warning,
+            format!("{service} does not end idle work: it runs until it ends or the deadline is reached"),
+            "choose an earlier deadline with --ttl",
+        )
+    })
+}
+
+pub(super) fn checkpoints_not_kept(spec: &DeploymentSpec) -> Option<Finding> {
+    spec.checkpoints.as_ref().map(|path| {
+        Finding::new(
+            codes::CHECKPOINTS_NOT_KEPT,
+            Severity::Warning,
+            format!("{path} is on the machine's own disk and is lost with it"),
+            "write checkpoints to a storage account from the program",
+        )
+    })
+}
+
+/// The reaper may not delete role assignments, and this one is not in its groups.
+pub(super) fn rights_remain(scope: &str) -> Finding {
+    Finding::new(
+        codes::RIGHTS_REMAIN,
+        Severity::Note,
+        format!("if only the cloud deletes this deployment, the reaper's role assignment on {scope} remains"),
+        "delete it with `cudock down` or `cudock gc`",
+    )
+}
+
+/// Where variables are a visible part of the resource.
+pub(super) fn secrets_readable(spec: &DeploymentSpec, who: &str) -> Option<Finding> {
+    let secret = |variable: &&SpecVariable| matches!(variable, SpecVariable::Secret { .. });
+    spec.variables.iter().find(secret).map(|variable| {
+        Finding::new(
+            codes::SECRETS_READABLE,
+            Severity::Warning,
+            format!("{who} can read secret variables such as {}", variable.name()),
+            "give the program an identity and let it read the secret from a key vault",
+        )
+    })
+}

@@ -1,0 +1,417 @@
+//! Machine Learning: command jobs and online endpoints in an existing workspace.
+//!
+//! A single job runs on serverless compute. Several items run on a cluster, which limits how many run at a time and keeps
+//! its nodes between them; it has no nodes while it is idle. Nothing of it is in the deployment's groups, so the reaper
+//! deletes each by its id.
+
+mod body;
+mod status;
+mod sweep;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cudock_base::Secret;
+use cudock_base::shell::quote;
+use cudock_facts::finding::{Finding, Severity};
+
+use crate::call::Body;
+use crate::codes;
+use crate::deployment::{DeploymentIdentity, Phase, Step, Wait, WorkShape};
+use crate::services::checks::{Machine, machine};
+use crate::services::ml::body::{
+    Asset, Cluster, ClusterProperties, CommandJob, Distribution, Endpoint, EnvironmentVersion,
+    InferenceConfig, JobLimits, JobResources, Located, OnlineDeployment, OnlineScale, Probe, QueueSettings,
+    RequestSettings, Route, ScaleSettings, Sku,
+};
+use crate::services::names::{Existing, Names, Tags};
+use crate::services::reaper::{Address, Outside, OutsideAction};
+use crate::services::request::{Identity, body, iso_8601, put};
+use crate::services::{Translation, TranslationError, losses};
+use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
+
+pub(super) use status::{log_calls, log_parts, status, status_calls};
+pub use sweep::sweep_faults;
+
+const VERSION: &str = "2024-10-01";
+const WORKSPACES: &str = "Microsoft.MachineLearningServices/workspaces";
+const EXPERIMENT: &str = "cudock";
+/// The deployment of an endpoint.
+const DEPLOYMENT: &str = "main";
+/// The service's limit for trials of a sweep, and a sensible one for jobs.
+const MOST_AT_ONCE: u32 = 1000;
+
+/// The ids of everything in the workspace.
+#[derive(Debug)]
+struct Ids {
+    workspace: String,
+    /// The run id, for names.
+    unique: String,
+    cluster: String,
+}
+
+impl Ids {
+    fn new(names: Names<'_>, workspace: Existing<'_>) -> Self {
+        let workspace = names.existing(workspace, WORKSPACES);
+        // Names of clusters must not end in a dash and digits.
+        let cluster = format!("{workspace}/computes/{}", names.unique_letters());
+        Self { workspace, unique: names.unique(), cluster }
+    }
+
+    fn environment(&self) -> String {
+        format!("{}/environments/{}", self.workspace, self.unique)
+    }
+
+    fn environment_version(&self) -> String {
+        format!("{}/versions/1", self.environment())
+    }
+
+    fn endpoint(&self) -> String {
+        format!("{}/onlineEndpoints/{}", self.workspace, self.unique)
+    }
+
+    fn deployment(&self) -> String {
+        format!("{}/deployments/{DEPLOYMENT}", self.endpoint())
+    }
+
+    fn job(&self, name: &str) -> String {
+        format!("{}/jobs/{name}", self.workspace)
+    }
+
+    /// The names of the jobs: one for each item.
+    fn jobs(&self, work: WorkShape) -> Vec<String> {
+        match work {
+            WorkShape::Job { tasks } if tasks > 1 => {
+                (0..tasks).map(|index| format!("{}-{index}", self.unique)).collect()
+            }
+            _ => vec![self.unique.clone()],
+        }
+    }
+}
+
+fn ids(identity: &DeploymentIdentity) -> Option<Ids> {
+    let workspace = DeploymentIdentity::existing(identity.workspace.as_ref())?;
+    Some(Ids::new(identity.names(), workspace))
+}
+
+pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, TranslationError> {
+    let Some(workspace) = &spec.existing.workspace else {
+        return Err(TranslationError::new("Machine Learning needs an existing workspace")
+            .hint("name it with --workspace GROUP/NAME"));
+    };
+    let workspace = Existing::required(workspace, "a workspace")?;
+    let machine = check(spec)?;
+    let ids = Ids::new(Names::of_spec(spec), workspace);
+    let environment = Asset { properties: environment(spec)? };
+    let call = put(&ids.environment_version(), VERSION, body(&environment)?);
+    let mut steps = vec![Step::new("image", Phase::Create, call).waiting(Wait::Response)];
+    let mut actions = Vec::new();
+    match &spec.work {
+        WorkKind::Serve { is_public, .. } => {
+            serve(spec, &ids, &machine, *is_public, &mut steps)?;
+            actions.push(deletion("Delete_the_endpoint", &ids.endpoint()));
+        }
+        WorkKind::Job { items, concurrent, time_limit, .. } => {
+            let cluster = (items.len() > 1).then_some(ids.cluster.as_str());
+            if let Some(cluster) = cluster {
+                let request =
+                    put(cluster, VERSION, body(&located(spec, self::cluster(spec, &machine, *concurrent)))?);
+                steps.push(Step::new("cluster", Phase::Create, request));
+            }
+            let none = [Vec::new()];
+            let items = if items.is_empty() { none.as_slice() } else { items.as_slice() };
+            for (name, item) in ids.jobs(super::identity(spec).work).into_iter().zip(items) {
+                let job = command_job(spec, &ids, &machine, item, *time_limit, cluster);
+                steps.push(job_step(spec, &ids, &name, job)?);
+                actions.extend(job_deletions(&ids, &name));
+            }
+            actions.extend(cluster.map(|cluster| {
+                let path = format!("{cluster}?api-version={VERSION}&underlyingResourceAction=Delete");
+                OutsideAction {
+                    name: "Delete_the_cluster".to_owned(),
+                    method: "DELETE",
+                    address: Address::ResourceManager(path),
+                    is_awaited: true,
+                }
+            }));
+        }
+        WorkKind::MultiNode { nodes, processes_per_node, time_limit } => {
+            let mut job = command_job(spec, &ids, &machine, &[], *time_limit, None);
+            job.resources.instance_count = *nodes;
+            job.distribution = Some(Distribution {
+                distribution_type: "PyTorch",
+                process_count_per_instance: *processes_per_node,
+            });
+            steps.push(job_step(spec, &ids, &ids.unique, job)?);
+            actions.extend(job_deletions(&ids, &ids.unique));
+        }
+    }
+    let image = deletion("Delete_the_image", &ids.environment());
+    actions.push(OutsideAction { is_awaited: false, ..image });
+    let outside = Outside { scope: Some((workspace, WORKSPACES)), actions };
+    Ok(Translation { steps, outside, losses: lost(spec) })
+}
+
+fn deletion(name: &str, id: &str) -> OutsideAction {
+    OutsideAction {
+        name: name.to_owned(),
+        method: "DELETE",
+        address: Address::ResourceManager(format!("{id}?api-version={VERSION}")),
+        is_awaited: true,
+    }
+}
+
+/// A job that runs cannot be deleted.
+fn job_deletions(ids: &Ids, name: &str) -> [OutsideAction; 2] {
+    let suffix = name.strip_prefix(&ids.unique).unwrap_or_default().replace('-', "_");
+    let id = ids.job(name);
+    let cancel = OutsideAction {
+        name: format!("Cancel_the_job{suffix}"),
+        method: "POST",
+        address: Address::ResourceManager(format!("{id}/cancel?api-version={VERSION}")),
+        is_awaited: false,
+    };
+    [cancel, deletion(&format!("Delete_the_job{suffix}"), &id)]
+}
+
+fn environment(spec: &DeploymentSpec) -> Result<EnvironmentVersion, TranslationError> {
+    let inference_config = match &spec.work {
+        WorkKind::Serve { port, ready_path, .. } => {
+            let Some(path) = ready_path.as_ref().filter(|path| path.contains(char::is_alphanumeric)) else {
+                return Err(TranslationError::new("an online endpoint needs a path for its readiness probe")
+                    .hint("name one with --ready-path, such as /health"));
+            };
+            let ready = Route { path: path.clone(), port: *port };
+            let scoring_route = Route { path: "/score".to_owned(), port: *port };
+            Some(InferenceConfig { liveness_route: ready.clone(), readiness_route: ready, scoring_route })
+        }
+        _ => None,
+    };
+    Ok(EnvironmentVersion {
+        image: spec.image.clone(),
+        os_type: "Linux",
+        inference_config,
+        tags: Tags::new(spec),
+    })
+}
+
+fn located<P>(spec: &DeploymentSpec, properties: P) -> Located<P> {
+    let identity = match &spec.registry {
+        Some(RegistryAccess::Identity { identity, .. }) => Some(Identity::user(identity)),
+        _ => None,
+    };
+    Located { location: spec.region.clone(), tags: Tags::new(spec), identity, sku: None, properties }
+}
+
+fn cluster(spec: &DeploymentSpec, machine: &Machine, concurrent: u32) -> Cluster {
+    Cluster {
+        compute_type: "AmlCompute",
+        properties: ClusterProperties {
+            vm_size: machine.size.clone(),
+            vm_priority: if spec.is_spot { "LowPriority" } else { "Dedicated" },
+            os_type: "Linux",
+            scale_settings: ScaleSettings {
+                min_node_count: 0,
+                max_node_count: concurrent,
+                node_idle_time_before_scale_down: iso_8601(spec.idle.unwrap_or(Duration::from_secs(120))),
+            },
+            remote_login_port_public_access: "Disabled",
+        },
+    }
+}
+
+fn command_job(
+    spec: &DeploymentSpec,
+    ids: &Ids,
+    machine: &Machine,
+    item: &[String],
+    time_limit: Duration,
+    cluster: Option<&str>,
+) -> CommandJob {
+    let words: Vec<_> = spec.command.iter().chain(item).map(|word| quote(word)).collect();
+    let is_serverless = cluster.is_none();
+    CommandJob {
+        job_type: "Command",
+        display_name: spec.name.clone(),
+        experiment_name: EXPERIMENT,
+        environment_id: ids.environment_version(),
+        command: words.join(" "),
+        compute_id: cluster.map(str::to_owned),
+        environment_variables: variables(spec),
+        distribution: None,
+        limits: JobLimits { job_limits_type: "Command", timeout: iso_8601(time_limit) },
+        queue_settings: is_serverless
+            .then_some(QueueSettings { job_tier: if spec.is_spot { "Spot" } else { "Standard" } }),
+        resources: JobResources {
+            instance_count: 1,
+            instance_type: is_serverless.then(|| machine.size.clone()),
+            shm_size: "8g",
+        },
+        tags: Tags::new(spec),
+    }
+}
+
+fn job_step(spec: &DeploymentSpec, ids: &Ids, name: &str, job: CommandJob) -> Result<Step, TranslationError> {
+    let request = with_secrets(body(&Asset { properties: job })?, spec);
+    let id = match name.strip_prefix(&ids.unique) {
+        Some(suffix) => format!("job{suffix}"),
+        None => name.to_owned(),
+    };
+    Ok(Step::new(id, Phase::Create, put(&ids.job(name), VERSION, request)).billed().waiting(Wait::Response))
+}
+
+fn serve(
+    spec: &DeploymentSpec,
+    ids: &Ids,
+    machine: &Machine,
+    is_public: bool,
+    steps: &mut Vec<Step>,
+) -> Result<(), TranslationError> {
+    let endpoint = |traffic: BTreeMap<&'static str, u32>| {
+        let mut endpoint = located(
+            spec,
+            Endpoint {
+                auth_mode: "Key",
+                public_network_access: if is_public { "Enabled" } else { "Disabled" },
+                traffic,
+            },
+        );
+        endpoint.identity = endpoint.identity.or_else(|| Some(Identity::system()));
+        body(&endpoint)
+    };
+    let probe = Probe {
+        initial_delay: "PT10S",
+        period: "PT10S",
+        timeout: "PT2S",
+        failure_threshold: 180,
+        success_threshold: 1,
+    };
+    let deployment = OnlineDeployment {
+        endpoint_compute_type: "Managed",
+        instance_type: machine.size.clone(),
+        environment_id: ids.environment_version(),
+        environment_variables: variables(spec),
+        app_insights_enabled: false,
+        scale_settings: OnlineScale { scale_type: "Default" },
+        request_settings: RequestSettings {
+            request_timeout: "PT3M",
+            max_concurrent_requests_per_instance: 64,
+        },
+        liveness_probe: probe.clone(),
+        readiness_probe: probe,
+    };
+    let deployment = Located {
+        sku: Some(Sku { name: "Default", capacity: spec.instances }),
+        identity: None,
+        ..located(spec, deployment)
+    };
+    let deployment = with_secrets(body(&deployment)?, spec);
+    let id = ids.endpoint();
+    steps.push(Step::new("endpoint", Phase::Create, put(&id, VERSION, endpoint(BTreeMap::new())?)));
+    steps.push(
+        Step::new("deployment", Phase::Start, put(&ids.deployment(), VERSION, deployment))
+            .billed()
+            .within_minutes(60),
+    );
+    let traffic = endpoint(BTreeMap::from([(DEPLOYMENT, 100)]))?;
+    steps.push(Step::new("traffic", Phase::Ready, put(&id, VERSION, traffic)));
+    Ok(())
+}
+
+fn variables(spec: &DeploymentSpec) -> BTreeMap<String, String> {
+    let variable = |variable: &SpecVariable| match variable {
+        SpecVariable::Plain { name, value } => (name.clone(), value.clone()),
+        SpecVariable::Secret { name, .. } => (name.clone(), String::new()),
+    };
+    spec.variables.iter().map(variable).collect()
+}
+
+fn with_secrets(request: Body, spec: &DeploymentSpec) -> Body {
+    let secrets = spec.variables.iter().filter_map(|variable| match variable {
+        SpecVariable::Secret { name, value } => Some((name, value)),
+        SpecVariable::Plain { .. } => None,
+    });
+    secrets.fold(request, |request, (name, value): (&String, &Secret)| {
+        request.secret(format!("/properties/environmentVariables/{name}"), value.clone())
+    })
+}
+
+fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
+    let machine = machine(spec)?;
+    if matches!(spec.registry, Some(RegistryAccess::Password { .. })) {
+        return Err(TranslationError::new("Machine Learning takes no password for a registry")
+            .hint("give an identity with the right to pull, or add a connection to the workspace"));
+    }
+    let is_serve = matches!(spec.work, WorkKind::Serve { .. });
+    if is_serve && spec.is_spot {
+        return Err(TranslationError::new("online endpoints have no Spot capacity"));
+    }
+    if is_serve && !spec.command.is_empty() {
+        return Err(TranslationError::new("online endpoints run the image's own program")
+            .hint("set it in the image: ENTRYPOINT or CMD in the Dockerfile"));
+    }
+    if !is_serve && spec.command.is_empty() {
+        return Err(TranslationError::new("Machine Learning needs the command of a job")
+            .hint("it does not run the image's own program; name one after `--`"));
+    }
+    if spec.command.iter().any(|word| word.contains("${{")) {
+        return Err(TranslationError::new(
+            "the command refers to an input or search space (`${{…}}`), and the job has none",
+        ));
+    }
+    match &spec.work {
+        WorkKind::Job { concurrent, .. } if *concurrent > MOST_AT_ONCE => Err(TranslationError::new(
+            format!("Machine Learning runs at most {MOST_AT_ONCE} jobs at a time, not {concurrent}"),
+        )),
+        WorkKind::MultiNode { nodes, .. } if *nodes != spec.instances => Err(TranslationError::new(format!(
+            "a job of {nodes} nodes needs {nodes} instances, not {}",
+            spec.instances
+        ))),
+        _ => Ok(machine),
+    }
+}
+
+fn lost(spec: &DeploymentSpec) -> Vec<Finding> {
+    let mut lost = vec![losses::rights_remain("the workspace")];
+    match &spec.work {
+        WorkKind::Serve { is_public, .. } => {
+            lost.push(Finding::new(
+                codes::ENDPOINT_ROUTES,
+                Severity::Warning,
+                "an online endpoint forwards POST requests to /score only, and only with a key",
+                "send requests to the scoring address, with the header `Authorization: Bearer KEY`",
+            ));
+            lost.extend((!is_public).then(losses::not_reachable));
+            lost.extend(losses::idle_not_watched(spec, "an online endpoint"));
+        }
+        WorkKind::Job { retries, items, .. } => {
+            if *retries > 0 {
+                lost.push(Finding::new(
+                    codes::LIMIT_NOT_KEPT,
+                    Severity::Note,
+                    "Machine Learning does not repeat a job that failed",
+                    "start it again with `cudock resume`",
+                ));
+            }
+            if items.len() <= 1 {
+                lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning"));
+            }
+        }
+        WorkKind::MultiNode { .. } => {
+            lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning"));
+        }
+    }
+    if matches!(spec.registry, Some(RegistryAccess::Identity { .. }))
+        && !matches!(spec.work, WorkKind::Serve { .. })
+    {
+        lost.push(Finding::new(
+            codes::PULL_IDENTITY,
+            Severity::Note,
+            "serverless jobs pull the image with the identity of the workspace",
+            "give that identity the role AcrPull on the registry",
+        ));
+    }
+    lost.extend(losses::secrets_readable(spec, "whoever may read the workspace"));
+    lost.extend(losses::checkpoints_not_kept(spec));
+    lost
+}

@@ -1,0 +1,375 @@
+//! What makes the cloud delete a deployment by itself: both groups and a Logic App, in one request.
+//!
+//! Azure carries the request out even if nobody waits for it. The Logic App fires at the deadline and every 15 minutes
+//! after it, so a deletion that fails is repeated. It is in a group of its own, because the deletion of a group may stop
+//! half-way, and deletes that group only once everything else is gone.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cudock_http::Method;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::call::{Call, Plane};
+use crate::services::error::TranslationError;
+use crate::services::names::{Existing, Names, Tags, whole_seconds};
+use crate::services::request::{Empty, Identity, to_json};
+use crate::services::template::{
+    AUTHORIZATION, RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties,
+    TemplateResource,
+};
+use crate::spec::DeploymentSpec;
+
+pub(super) const LOGIC: &str = "2019-05-01";
+/// The Logic App and the nested deployment that creates it.
+pub(super) const NAME: &str = "reaper";
+pub(super) const TRIGGER: &str = "At_the_deadline";
+const CONTRIBUTOR: &str = "b24988ac-6180-42a0-ab88-20f7382dd24c";
+/// Virtual machines are deleted without waiting for their shutdown.
+pub(super) const FORCED: &str = "forceDeletionTypes=Microsoft.Compute%2FvirtualMachines";
+const DELETE_GROUP: &str = "Delete_the_group";
+/// Rights that are not effective this long after the deadline never will be, or are gone.
+const RIGHTS_ALLOWANCE: Duration = Duration::from_secs(3600);
+const EVERY_END: [&str; 4] = ["Succeeded", "Failed", "Skipped", "TimedOut"];
+
+/// What is outside of the deployment's own groups and deleted with it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outside<'a> {
+    /// Where the reaper needs rights: an existing resource and its type.
+    pub(super) scope: Option<(Existing<'a>, &'static str)>,
+    pub(super) actions: Vec<OutsideAction>,
+}
+
+/// A request of the reaper.
+#[derive(Debug, Clone)]
+pub(super) struct OutsideAction {
+    /// Letters and underscores.
+    pub(super) name: String,
+    pub(super) method: &'static str,
+    pub(super) address: Address,
+    /// Whether the reaper stays until this is gone: not for what is free.
+    pub(super) is_awaited: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Address {
+    /// A path and query of the resource manager.
+    ResourceManager(String),
+    Batch {
+        account: String,
+        region: String,
+        path: String,
+    },
+}
+
+impl OutsideAction {
+    /// The same request, sent by the client.
+    pub(super) fn call(&self) -> Call {
+        let method = if self.method == "DELETE" { Method::DELETE } else { Method::POST };
+        match &self.address {
+            Address::ResourceManager(path) => {
+                Call { method, plane: Plane::ResourceManager, path: path.clone(), body: None }
+            }
+            Address::Batch { account, region, path } => Call {
+                method,
+                plane: Plane::Batch { account: account.clone(), region: region.clone() },
+                path: path.clone(),
+                body: None,
+            },
+        }
+    }
+}
+
+/// The body of the first request.
+pub(super) fn deployment(
+    spec: &DeploymentSpec,
+    outside: &Outside<'_>,
+) -> Result<TemplateDeployment, TranslationError> {
+    let names = Names::of_spec(spec);
+    let tags = Tags::new(spec);
+    let group = |name: String| {
+        TemplateResource::new("Microsoft.Resources/resourceGroups", RESOURCES, name, Empty {})
+            .at(&spec.region, &tags)
+    };
+    let mut resources = vec![to_json(&group(names.group()))?, to_json(&group(names.reaper_group()))?];
+    resources.push(to_json(
+        &nested(NAME, names.reaper_group(), workflow(spec, outside)?)
+            .after([names.group_id(), names.reaper_group_id()]),
+    )?);
+    if spec.existing.reaper_identity.is_none() {
+        let principal = format!(
+            "[reference('{}/providers/Microsoft.Resources/deployments/{NAME}', '{RESOURCES}').outputs.principalId.value]",
+            names.reaper_group_id()
+        );
+        let mut rights = vec![(names.group(), rights(names, "group", None)?)];
+        if let Some((existing, resource_type)) = outside.scope {
+            let scope = format!("{resource_type}/{}", existing.name);
+            rights.push((existing.group.to_owned(), self::rights(names, "outside", Some(scope))?));
+        }
+        for (group, template) in rights {
+            let properties = TemplateProperties::nested(template).with("principalId", principal.clone());
+            let resource = deployment_resource(names.unique(), group, properties);
+            let reaper =
+                format!("{}/providers/Microsoft.Resources/deployments/{NAME}", names.reaper_group_id());
+            resources.push(to_json(&resource.after([reaper]))?);
+        }
+    }
+    Ok(TemplateDeployment {
+        location: Some(spec.region.clone()),
+        tags: Some(tags),
+        properties: TemplateProperties::new(Template::in_subscription(resources)),
+    })
+}
+
+fn nested(name: &str, group: String, template: Template) -> TemplateResource<TemplateProperties> {
+    deployment_resource(name.to_owned(), group, TemplateProperties::nested(template))
+}
+
+fn deployment_resource(
+    name: String,
+    group: String,
+    properties: TemplateProperties,
+) -> TemplateResource<TemplateProperties> {
+    TemplateResource::new("Microsoft.Resources/deployments", RESOURCES, name, properties).in_group(group)
+}
+
+/// The reaper's rights on the group that the template is deployed to, or on a resource in it.
+fn rights(names: Names<'_>, purpose: &str, scope: Option<String>) -> Result<Template, TranslationError> {
+    let assignment = RoleAssignment::new(
+        names.role_definition(CONTRIBUTOR),
+        "[parameters('principalId')]".to_owned(),
+        "cudock: lets the reaper delete an expired deployment",
+    );
+    let resource = assignment.resource(names.uuid(purpose)).scoped(scope);
+    Ok(Template::in_group(vec![to_json(&resource)?]).parameter("principalId", "string"))
+}
+
+/// The rights on an existing resource, which are not deleted with a group.
+pub(super) fn outside_rights(names: Names<'_>, scope: &str) -> String {
+    format!("{scope}/providers/Microsoft.Authorization/roleAssignments/{}", names.uuid("outside"))
+}
+
+pub(super) const RIGHTS_VERSION: &str = AUTHORIZATION;
+
+pub(super) fn workflow_id(names: Names<'_>) -> String {
+    format!("{}/providers/Microsoft.Logic/workflows/{NAME}", names.reaper_group_id())
+}
+
+/// The Logic App, and its right to delete its own group.
+fn workflow(spec: &DeploymentSpec, outside: &Outside<'_>) -> Result<Template, TranslationError> {
+    let names = Names::of_spec(spec);
+    let existing_identity = spec.existing.reaper_identity.as_deref();
+    let identity = existing_identity.map_or_else(Identity::system, Identity::user);
+    let properties = WorkflowProperties {
+        state: "Enabled",
+        definition: definition(spec, names, outside),
+        parameters: Empty {},
+    };
+    let workflow = TemplateResource::new("Microsoft.Logic/workflows", LOGIC, NAME, properties)
+        .at(&spec.region, &Tags::new(spec))
+        .identity(Some(identity));
+    let mut resources = vec![to_json(&workflow)?];
+    if existing_identity.is_some() {
+        return Ok(Template::in_group(resources));
+    }
+    let principal = format!(
+        "[reference(resourceId('Microsoft.Logic/workflows', '{NAME}'), '{LOGIC}', 'full').identity.principalId]"
+    );
+    let own = RoleAssignment::new(
+        names.role_definition(CONTRIBUTOR),
+        principal.clone(),
+        "cudock: lets the reaper delete its own group",
+    );
+    resources.push(to_json(&own.resource(names.uuid("reaper")).after([workflow_id(names)]))?);
+    Ok(Template::in_group(resources).output("principalId", principal))
+}
+
+fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outside<'_>) -> Definition {
+    let identity = spec.existing.reaper_identity.as_deref();
+    let manager =
+        |path: &str| format!("[uri(environment().resourceManager, '{}')]", path.trim_start_matches('/'));
+    let mut actions = BTreeMap::new();
+    let mut previous: Option<String> = None;
+    let mut deleted = Vec::new();
+    let group = OutsideAction {
+        name: DELETE_GROUP.to_owned(),
+        method: "DELETE",
+        address: Address::ResourceManager(format!("{}?api-version={RESOURCES}&{FORCED}", names.group_id())),
+        is_awaited: true,
+    };
+    for action in outside.actions.iter().chain([&group]) {
+        let (uri, audience) = match &action.address {
+            Address::ResourceManager(path) => (manager(path), "[environment().resourceManager]".to_owned()),
+            Address::Batch { account, region, path } => (
+                format!("https://{account}.{region}.batch.azure.com{path}"),
+                "https://batch.core.windows.net/".to_owned(),
+            ),
+        };
+        let http = Action::http(action.method, uri, audience, identity, previous.as_deref());
+        actions.insert(action.name.clone(), http);
+        if action.is_awaited {
+            deleted.push(action.name.clone());
+        }
+        previous = Some(action.name.clone());
+    }
+    // What is deleted answers 404, and some services 204. A group takes the reaper's rights on it along and then answers
+    // 403, as it does until those rights are effective: that is over long after the deadline.
+    let is_late = || {
+        let sure_from = whole_seconds(spec.expires.plus(RIGHTS_ALLOWANCE));
+        Condition::GreaterOrEquals(["@ticks(utcNow())".to_owned(), format!("@ticks('{sure_from}')")])
+    };
+    let is_gone = |name: &String| {
+        let status = |code: u16| {
+            Condition::Equals([Value::from(format!("@outputs('{name}')?['statusCode']")), Value::from(code)])
+        };
+        Condition::Or(vec![status(404), status(204), Condition::And(vec![status(403), is_late()])])
+    };
+    let own = format!("{}?api-version={RESOURCES}", names.reaper_group_id());
+    let delete_own =
+        Action::http("DELETE", manager(&own), "[environment().resourceManager]".to_owned(), identity, None);
+    actions.insert(
+        "If_everything_is_gone".to_owned(),
+        Action::If {
+            expression: Condition::And(deleted.iter().map(is_gone).collect()),
+            actions: BTreeMap::from([("Delete_this_group".to_owned(), delete_own)]),
+            run_after: run_after(Some(DELETE_GROUP)),
+        },
+    );
+    Definition {
+        schema: "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
+        content_version: "1.0.0.0",
+        parameters: Empty {},
+        triggers: BTreeMap::from([(
+            TRIGGER,
+            Trigger {
+                kind: "Recurrence",
+                recurrence: Recurrence {
+                    frequency: "Minute",
+                    interval: 15,
+                    start_time: whole_seconds(spec.expires),
+                },
+            },
+        )]),
+        actions,
+        outputs: Empty {},
+    }
+}
+
+fn run_after(previous: Option<&str>) -> BTreeMap<String, Vec<&'static str>> {
+    previous.map(|name| (name.to_owned(), EVERY_END.to_vec())).into_iter().collect()
+}
+
+#[derive(Debug, Serialize)]
+struct WorkflowProperties {
+    state: &'static str,
+    definition: Definition,
+    parameters: Empty,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Definition {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    content_version: &'static str,
+    parameters: Empty,
+    triggers: BTreeMap<&'static str, Trigger>,
+    actions: BTreeMap<String, Action>,
+    outputs: Empty,
+}
+
+#[derive(Debug, Serialize)]
+struct Trigger {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    recurrence: Recurrence,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Recurrence {
+    frequency: &'static str,
+    interval: u32,
+    /// Without it the trigger fires at once.
+    start_time: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type")]
+enum Action {
+    #[serde(rename_all = "camelCase")]
+    Http {
+        inputs: HttpInputs,
+        /// The action ends with the first response instead of following the operation.
+        operation_options: &'static str,
+        run_after: BTreeMap<String, Vec<&'static str>>,
+    },
+    #[serde(rename_all = "camelCase")]
+    If {
+        expression: Condition,
+        actions: BTreeMap<String, Action>,
+        run_after: BTreeMap<String, Vec<&'static str>>,
+    },
+}
+
+impl Action {
+    fn http(
+        method: &'static str,
+        uri: String,
+        audience: String,
+        identity: Option<&str>,
+        previous: Option<&str>,
+    ) -> Self {
+        Self::Http {
+            inputs: HttpInputs {
+                method,
+                uri,
+                authentication: Authentication {
+                    kind: "ManagedServiceIdentity",
+                    audience,
+                    identity: identity.map(str::to_owned),
+                },
+                retry_policy: RetryPolicy { kind: "fixed", interval: "PT30S", count: 4 },
+            },
+            operation_options: "DisableAsyncPattern",
+            run_after: run_after(previous),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HttpInputs {
+    method: &'static str,
+    uri: String,
+    authentication: Authentication,
+    retry_policy: RetryPolicy,
+}
+
+#[derive(Debug, Serialize)]
+struct Authentication {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    audience: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct RetryPolicy {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    interval: &'static str,
+    count: u32,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Condition {
+    And(Vec<Condition>),
+    Or(Vec<Condition>),
+    Equals([Value; 2]),
+    #[serde(rename = "greaterOrEquals")]
+    GreaterOrEquals([String; 2]),
+}

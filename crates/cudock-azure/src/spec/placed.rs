@@ -1,0 +1,58 @@
+//! Where a workload runs, as the plan or the user chose it.
+
+use cudock_base::Usd;
+use cudock_plan::{Placement, Priority, ServiceKind};
+
+use crate::services::{TranslationError, facts};
+use crate::spec::Target;
+
+/// A place for a workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpecPlacement {
+    pub target: Target,
+    pub region: String,
+    /// The size or workload profile.
+    pub size: Option<String>,
+    pub gpus: u32,
+    pub instances: u32,
+    pub is_spot: bool,
+    /// Of all instances.
+    pub price_per_hour: Usd,
+}
+
+impl TryFrom<&Placement> for SpecPlacement {
+    type Error = TranslationError;
+
+    fn try_from(placement: &Placement) -> Result<Self, TranslationError> {
+        let target = match placement.service {
+            ServiceKind::Vm => Target::Vm,
+            ServiceKind::Batch => Target::Batch,
+            ServiceKind::MlServerless | ServiceKind::MlCluster | ServiceKind::MlEndpoint => Target::Ml,
+            ServiceKind::ContainerApps | ServiceKind::ContainerAppsDedicated => Target::ContainerApps,
+            ServiceKind::Aci => Target::Aci,
+            ServiceKind::Aks => {
+                return Err(TranslationError::new("cudock does not deploy to Kubernetes Service")
+                    .hint("choose another service with --on"));
+            }
+        };
+        Ok(Self {
+            target,
+            region: placement.region.clone(),
+            size: Some(placement.size.clone()).filter(|_| target != Target::Aci),
+            gpus: placement.gpus_per_instance.div_ceil(1000),
+            instances: placement.instances,
+            is_spot: placement.priority == Priority::Spot,
+            price_per_hour: placement.price_per_hour.times(u64::from(placement.instances)),
+        })
+    }
+}
+
+/// Processors and GiB of memory of a size or workload profile, if the tables have it.
+pub(super) fn capacity(size: &str) -> Option<(f64, f64)> {
+    let profile = facts().services().profile.iter().find(|profile| profile.name.eq_ignore_ascii_case(size));
+    if let Some(profile) = profile {
+        return Some((f64::from(profile.vcpu), f64::from(profile.memory_gib)));
+    }
+    let row = facts().sizes().find(size).one()?;
+    Some((f64::from(row.vcpu?), row.ram_gib?))
+}

@@ -1,0 +1,194 @@
+//! The requests of one deployment to each target.
+
+use std::fmt::Write as _;
+use std::process::Command;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cudock_azure::{Deployment, DeploymentSpec, Plane, Step, Target, Wait, deployment};
+use cudock_http::Method;
+
+use crate::specs;
+
+fn heading(step: &Step) -> String {
+    let plane = match &step.call.plane {
+        Plane::ResourceManager => String::new(),
+        Plane::Batch { account, region } => format!(" batch {account}.{region}"),
+        Plane::MlHistory { region } => format!(" history {region}"),
+    };
+    let billed = if step.is_billed { ", billed" } else { "" };
+    format!("{}{plane}: {} {} ({:?}{billed})", step.id, step.call.method, step.call.path, step.wait)
+}
+
+fn text(deployment: &Deployment) -> String {
+    let mut text = String::new();
+    for step in &deployment.steps {
+        writeln!(text, "{}", heading(step)).unwrap();
+        if let Some(body) = &step.call.body {
+            writeln!(text, "{:#}", body.redacted()).unwrap();
+        }
+    }
+    text.push_str("--- cleanup\n");
+    for step in &deployment.cleanup {
+        writeln!(text, "{}", heading(step)).unwrap();
+    }
+    text.push_str("--- losses\n");
+    for loss in &deployment.losses {
+        writeln!(text, "{} {}: {}; {}", loss.code, loss.severity.name(), loss.message, loss.fix).unwrap();
+    }
+    text
+}
+
+fn whole(target: Target) -> DeploymentSpec {
+    let work = if target == Target::Batch { specs::job(2) } else { specs::serve() };
+    DeploymentSpec { variables: specs::variables(), ..specs::spec(target, work) }
+}
+
+#[test]
+fn a_machine_with_a_service() {
+    insta::assert_snapshot!(text(&deployment(&whole(Target::Vm)).unwrap()));
+}
+
+#[test]
+fn a_batch_job_with_two_items() {
+    insta::assert_snapshot!(text(&deployment(&whole(Target::Batch)).unwrap()));
+}
+
+#[test]
+fn an_online_endpoint() {
+    insta::assert_snapshot!(text(&deployment(&whole(Target::Ml)).unwrap()));
+}
+
+#[test]
+fn a_container_app() {
+    insta::assert_snapshot!(text(&deployment(&whole(Target::ContainerApps)).unwrap()));
+}
+
+#[test]
+fn a_container_group() {
+    insta::assert_snapshot!(text(&deployment(&whole(Target::Aci)).unwrap()));
+}
+
+/// Nothing is paid for before the cloud can delete it by itself, and everything outside of the two groups is deleted by
+/// name.
+#[test]
+fn the_reaper_comes_before_everything_that_is_billed() {
+    for spec in specs::all() {
+        let Ok(deployment) = deployment(&spec) else { continue };
+        let first = &deployment.steps[0];
+        assert_eq!((first.id.as_str(), first.is_billed, first.wait), ("reaper", false, Wait::Operation));
+        assert!(deployment.steps.iter().any(|step| step.is_billed), "{spec:?}");
+        let reaper = first.call.body.as_ref().unwrap().redacted().to_string();
+        assert!(reaper.contains("2026-11-18T02:00:00Z"), "{reaper}");
+        for step in deployment.steps.iter().skip(1) {
+            let path = step.call.path.split('?').next().unwrap();
+            let own = "/resourceGroups/cudock-0123456789ab/";
+            let is_inside = path.contains(own)
+                || (spec.existing.batch_account.is_none() && matches!(step.call.plane, Plane::Batch { .. }));
+            let is_child = |parent: &str| path.starts_with(parent);
+            let is_deleted = deployment.cleanup.iter().any(|step| {
+                step.call.method == Method::DELETE && is_child(step.call.path.split('?').next().unwrap())
+            });
+            let is_job = path == "/jobs";
+            assert!(is_inside || is_deleted || is_job, "{:?} leaves {path}", spec.target);
+        }
+    }
+}
+
+#[test]
+fn ids_of_steps_are_unique_and_cleanup_has_no_body() {
+    for spec in specs::all() {
+        let Ok(deployment) = deployment(&spec) else { continue };
+        for steps in [&deployment.steps, &deployment.cleanup] {
+            let ids: std::collections::BTreeSet<&str> = steps.iter().map(|step| step.id.as_str()).collect();
+            assert_eq!(ids.len(), steps.len(), "{ids:?}");
+        }
+        assert!(deployment.cleanup.iter().all(|step| step.call.body.is_none()));
+        let last: Vec<&str> = deployment.cleanup.iter().rev().take(2).map(|step| step.id.as_str()).collect();
+        assert_eq!(last, ["record", "reaper"]);
+    }
+}
+
+/// A repeated translation is the same, so that a request that is sent again changes nothing.
+#[test]
+fn the_same_workload_gives_the_same_requests() {
+    for spec in specs::all() {
+        assert_eq!(deployment(&spec).ok(), deployment(&spec).ok());
+    }
+}
+
+#[test]
+fn a_user_without_the_right_to_assign_roles_needs_no_role_assignment() {
+    let mut spec = specs::spec(Target::Vm, specs::serve());
+    spec.idle = Some(std::time::Duration::from_secs(900));
+    let has_roles = |spec: &DeploymentSpec| {
+        let deployment = deployment(spec).unwrap();
+        deployment.steps.iter().any(|step| {
+            step.call
+                .body
+                .as_ref()
+                .unwrap()
+                .redacted()
+                .to_string()
+                .contains("Microsoft.Authorization/roleAssignments")
+        })
+    };
+    assert!(has_roles(&spec));
+    spec.existing.reaper_identity = Some(specs::IDENTITY.to_owned());
+    assert!(!has_roles(&spec));
+}
+
+/// Whatever the user wrote, the shell reads the scripts as they were meant.
+#[test]
+fn scripts_are_valid_and_keep_the_words_of_the_user() {
+    let Some(bash) = cudock_testkit::require_program("bash") else { return };
+    let is_valid = |script: &str| {
+        let output = Command::new(&bash).args(["-n", "-c", script]).output().unwrap();
+        assert!(output.status.success(), "{}\n{script}", String::from_utf8_lossy(&output.stderr));
+    };
+    let mut scripts = 0;
+    for spec in specs::all().into_iter().filter(|spec| matches!(spec.target, Target::Vm | Target::Batch)) {
+        let Ok(deployment) = deployment(&spec) else { continue };
+        let bodies = deployment.steps.iter().filter_map(|step| Some(step.call.body.as_ref()?.expose()));
+        for body in bodies {
+            if let Some(data) = body.pointer("/properties/parameters/customData/value") {
+                let data = decode(data.as_str().unwrap());
+                assert!(data.starts_with("#cloud-config\n"), "{data}");
+                for script in data.lines().filter_map(|line| line.trim().strip_prefix("content: ")) {
+                    let script = decode(script);
+                    is_valid(&script);
+                    scripts += 1;
+                }
+            }
+            for task in body["value"].as_array().into_iter().flatten() {
+                if let Some(start) = task["multiInstanceSettings"]["coordinationCommandLine"].as_str() {
+                    is_valid(start);
+                    is_valid(task["commandLine"].as_str().unwrap());
+                    // The command line is `/bin/bash -c SCRIPT`; the script itself is one word of it.
+                    let script = Command::new(&bash)
+                        .args(["-c", &start.replacen("/bin/bash -c", "printf %s", 1)])
+                        .output()
+                        .unwrap();
+                    let script = String::from_utf8(script.stdout).unwrap();
+                    is_valid(&script);
+                    assert!(script.contains("--entrypoint python "), "{script}");
+                    scripts += 1;
+                }
+            }
+        }
+    }
+    assert!(scripts >= 20, "{scripts}");
+}
+
+fn decode(text: &str) -> String {
+    String::from_utf8(STANDARD.decode(text).unwrap()).unwrap()
+}
+
+#[test]
+fn names_of_clusters_do_not_end_in_a_dash_and_digits() {
+    let mut spec = specs::spec(Target::Ml, specs::job(2));
+    spec.run_id = "012345678901".to_owned();
+    let deployment = deployment(&spec).unwrap();
+    let cluster = deployment.steps.iter().find(|step| step.id == "cluster").unwrap();
+    assert!(cluster.call.path.contains("/computes/cudock012345678901?"), "{}", cluster.call.path);
+}

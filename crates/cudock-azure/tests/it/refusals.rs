@@ -1,0 +1,156 @@
+//! Workloads that a service cannot run, or would accept and run wrongly.
+
+use cudock_azure::{DeploymentSpec, RegistryAccess, Target, WorkKind, deployment};
+use cudock_base::{ErrorKind, Report};
+
+use crate::specs::{self, job, multi_node, serve, spec};
+
+fn change(mut spec: DeploymentSpec, change: impl FnOnce(&mut DeploymentSpec)) -> DeploymentSpec {
+    change(&mut spec);
+    spec
+}
+
+#[test]
+fn what_a_service_cannot_run_is_refused() {
+    let sized = |target, work, size: &str| {
+        let size = size.to_owned();
+        change(spec(target, work), |spec| spec.size = Some(size))
+    };
+    let cases: Vec<(DeploymentSpec, &str)> = vec![
+        (change(spec(Target::Aci, serve()), |s| s.gpus = 1), "no GPUs since 2025-07-14"),
+        (spec(Target::Aci, multi_node()), "cannot work together"),
+        (spec(Target::Aci, job(80)), "at most 60 containers"),
+        (change(spec(Target::Aci, serve()), |s| s.is_spot = true), "no public address"),
+        (change(spec(Target::ContainerApps, serve()), |s| s.gpus = 2), "one GPU at most"),
+        (change(spec(Target::ContainerApps, serve()), |s| s.is_spot = true), "no Spot capacity"),
+        (change(spec(Target::ContainerApps, serve()), |s| s.size = None), "need a workload profile"),
+        (sized(Target::ContainerApps, serve(), "Standard_NC4as_T4_v3"), "not a GPU workload profile"),
+        (change(spec(Target::ContainerApps, serve()), |s| s.memory_gib = 400.0), "56 GiB of memory"),
+        (spec(Target::ContainerApps, multi_node()), "cannot address each other"),
+        (spec(Target::Batch, serve()), "runs jobs, not services"),
+        (sized(Target::Batch, job(0), "Standard_NV36ads_A10_v5"), "takes the GRID driver"),
+        (change(spec(Target::Batch, job(0)), |s| s.is_spot = true), "Spot nodes need a Batch account"),
+        (change(spec(Target::Batch, job(0)), |s| s.registry = Some(specs::identity_access())), "no identity"),
+        (change(spec(Target::Batch, multi_node()), |s| s.instances = 3), "needs 2 instances"),
+        (change(spec(Target::Ml, job(0)), |s| s.existing.workspace = None), "needs an existing workspace"),
+        (change(spec(Target::Ml, job(0)), |s| s.existing.workspace = Some("vision".into())), "as GROUP/NAME"),
+        (change(spec(Target::Ml, job(0)), |s| s.command.clear()), "needs the command"),
+        (change(spec(Target::Ml, serve()), |s| s.command = vec!["serve".into()]), "image's own program"),
+        (change(spec(Target::Ml, serve()), |s| s.is_spot = true), "no Spot capacity"),
+        (
+            change(spec(Target::Ml, serve()), |s| {
+                s.work = WorkKind::Serve { port: 80, ready_path: None, is_public: true };
+            }),
+            "readiness probe",
+        ),
+        (change(spec(Target::Ml, job(0)), |s| s.registry = Some(specs::password_access())), "no password"),
+        (
+            change(spec(Target::Ml, job(0)), |s| s.command.push("${{search_space.nope}}".into())),
+            "search space",
+        ),
+        (
+            change(spec(Target::Ml, job(2)), |s| {
+                if let WorkKind::Job { concurrent, .. } = &mut s.work {
+                    *concurrent = 5000;
+                }
+            }),
+            "at most 1000 jobs",
+        ),
+        (sized(Target::Ml, job(0), "Standard_NC6_v3"), "not a GPU size"),
+        (sized(Target::Vm, serve(), "Standard_NC6s_v3"), "has retired"),
+        (sized(Target::Vm, serve(), "Standard_ND128isr_NDR_GB200_v6"), "arm64"),
+        (change(sized(Target::Vm, serve(), "Standard_ND96isr_MI300X_v5"), |s| s.gpus = 8), "no NVIDIA GPU"),
+        (change(spec(Target::Vm, serve()), |s| s.gpus = 2), "has 1 GPUs, not 2"),
+        (change(spec(Target::Vm, serve()), |s| s.size = None), "needs a virtual machine size"),
+        (spec(Target::Vm, multi_node()), "one machine"),
+        (change(spec(Target::Vm, job(3)), |s| s.command.clear()), "arguments of a command"),
+        (spec(Target::Vm, job(3000)), "64 KiB"),
+    ];
+    for (spec, words) in cases {
+        let error = deployment(&spec).expect_err(words);
+        assert!(error.to_string().contains(words), "{words}: {error}");
+        assert_eq!(error.kind(), ErrorKind::Input);
+    }
+}
+
+/// Nothing of the user's gets into a path, an expression or a tag unchecked.
+#[test]
+fn names_that_do_not_belong_into_a_request_are_refused() {
+    let base = || spec(Target::Aci, serve());
+    let cases: Vec<(DeploymentSpec, &str)> = vec![
+        (change(base(), |s| s.run_id = "../../x".into()), "run id"),
+        (change(base(), |s| s.run_id = "0123456789AB".into()), "run id"),
+        (change(base(), |s| s.subscription = "a/b".into()), "subscription"),
+        (change(base(), |s| s.region = "west europe".into()), "region"),
+        (change(base(), |s| s.name = "[resourceGroup().id]".into()), "tag"),
+        (change(base(), |s| s.owner = String::new()), "tag"),
+        (change(base(), |s| s.name = "x".repeat(257)), "tag"),
+        (change(base(), |s| s.image = "a b".into()), "reference"),
+        (change(base(), |s| s.cpus = f64::NAN), "processors"),
+        (change(base(), |s| s.instances = 0), "instances"),
+        (change(base(), |s| s.variables = [specs::variables(), specs::variables()].concat()), "twice"),
+        (
+            change(base(), |s| {
+                s.registry = Some(RegistryAccess::Identity { server: "a".into(), identity: "/x?y".into() });
+            }),
+            "resource id",
+        ),
+        (
+            change(base(), |s| s.work = WorkKind::Serve { port: 0, ready_path: None, is_public: true }),
+            "port 0",
+        ),
+        (
+            change(base(), |s| {
+                s.work = WorkKind::Serve { port: 1, ready_path: Some("ready".into()), is_public: true };
+            }),
+            "does not begin with",
+        ),
+    ];
+    for (spec, words) in cases {
+        let error = deployment(&spec).expect_err(words);
+        assert!(error.to_string().contains(words), "{words}: {error}");
+    }
+}
+
+#[test]
+fn what_is_lost_is_stated() {
+    let codes = |spec: &DeploymentSpec| -> Vec<&str> {
+        deployment(spec).unwrap().losses.iter().map(|loss| loss.code).collect()
+    };
+    let full = |target, work| {
+        change(spec(target, work), |s| {
+            s.idle = Some(std::time::Duration::from_secs(900));
+            s.checkpoints = Some("/checkpoints".into());
+            s.variables = specs::variables();
+        })
+    };
+    let with_account =
+        change(full(Target::Batch, job(3)), |s| s.existing.batch_account = Some("shared/gpubatch".into()));
+    let cases = [
+        (full(Target::Vm, serve()), vec!["CD0843"]),
+        (full(Target::Vm, job(3)), vec!["CD0845", "CD0843"]),
+        (full(Target::Batch, job(3)), vec!["CD0840", "CD0841", "CD0842", "CD0843"]),
+        (with_account, vec!["CD0840", "CD0848", "CD0841", "CD0842", "CD0843"]),
+        (full(Target::Ml, serve()), vec!["CD0848", "CD0846", "CD0842", "CD0841", "CD0843"]),
+        (full(Target::Ml, multi_node()), vec!["CD0848", "CD0842", "CD0841", "CD0843"]),
+        (full(Target::ContainerApps, serve()), vec!["CD0843"]),
+        (full(Target::ContainerApps, job(3)), vec!["CD0845", "CD0843"]),
+        (full(Target::Aci, job(1)), vec!["CD0845", "CD0842", "CD0843"]),
+        (
+            change(spec(Target::Ml, job(0)), |s| s.registry = Some(specs::identity_access())),
+            vec!["CD0848", "CD0845", "CD0837"],
+        ),
+        (spec(Target::ContainerApps, serve()), vec![]),
+    ];
+    for (spec, expected) in cases {
+        assert_eq!(codes(&spec), expected, "{:?} {:?}", spec.target, spec.work);
+    }
+}
+
+#[test]
+fn every_code_has_a_page() {
+    let facts = cudock_facts::Facts::embedded();
+    for code in cudock_azure::codes::ALL {
+        assert!(facts.findings().get(code).is_some(), "{code}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Workloads from `cudock.toml` and from container groups.
+
+use std::path::Path;
+use std::time::Duration;
+
+use cudock_azure::{
+    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target,
+    WorkKind, deployment,
+};
+use cudock_base::{Timestamp, Usd};
+
+fn placement(target: Target, size: Option<&str>) -> SpecPlacement {
+    SpecPlacement {
+        target,
+        region: "westeurope".to_owned(),
+        size: size.map(str::to_owned),
+        gpus: u32::from(size.is_some()),
+        instances: 1,
+        is_spot: false,
+        price_per_hour: Usd::from_cents(53),
+    }
+}
+
+fn options() -> SpecOptions {
+    SpecOptions {
+        run_id: "0123456789ab".to_owned(),
+        subscription: "11111111-2222-3333-4444-555555555555".to_owned(),
+        owner: "someone@example.com".to_owned(),
+        expires: Timestamp::parse("2026-11-18T02:00:00Z").unwrap(),
+        time_limit: Duration::from_secs(3600),
+        idle: None,
+        command: Vec::new(),
+        items: Vec::new(),
+        port: None,
+        ready_path: None,
+        is_public: true,
+        variables: Vec::new(),
+        registry: None,
+        checkpoints: None,
+        existing: ExistingResources::default(),
+    }
+}
+
+fn manifest(text: &str) -> cudock_project::Manifest {
+    cudock_project::parse(Path::new("cudock.toml"), text).unwrap()
+}
+
+#[test]
+fn a_project_becomes_a_deployment_in_the_place_of_the_plan() {
+    let text = "[workload]\nimage = \"team/digits:1\"\n[serve]\nlisten = [\"0.0.0.0:9000\"]\n";
+    let place = placement(Target::Vm, Some("Standard_NC4as_T4_v3"));
+    let spec = DeploymentSpec::from_manifest("digits", &manifest(text), place, options()).unwrap();
+    assert_eq!(spec.work, WorkKind::Serve { port: 9000, ready_path: None, is_public: true });
+    assert_eq!((spec.cpus, spec.memory_gib, spec.gpus), (4.0, 28.0, 1));
+    deployment(&spec).unwrap();
+
+    let text = "[workload]\nkind = \"job\"\nimage = \"team/digits:1\"\nduration = \"1h\"\n[needs]\nnodes = 2\ngpus = 4\n";
+    let place =
+        SpecPlacement { instances: 2, gpus: 4, ..placement(Target::Batch, Some("Standard_NC64as_T4_v3")) };
+    let more = SpecOptions { command: vec!["train".to_owned()], ..options() };
+    let spec = DeploymentSpec::from_manifest("digits", &manifest(text), place, more).unwrap();
+    let time_limit = Duration::from_secs(3600);
+    assert_eq!(spec.work, WorkKind::MultiNode { nodes: 2, processes_per_node: 4, time_limit });
+    deployment(&spec).unwrap();
+}
+
+#[test]
+fn a_project_without_an_image_that_azure_can_pull_is_refused() {
+    for (text, words) in [
+        ("", "has no image"),
+        ("[workload]\nimage = \"oci:build\"\n", "on this machine"),
+        ("[workload]\nimage = \"image.tar\"\n", "on this machine"),
+    ] {
+        let place = placement(Target::Vm, Some("Standard_NC4as_T4_v3"));
+        let error = DeploymentSpec::from_manifest("x", &manifest(text), place, options()).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+const GROUP: &str = "
+name: hello
+properties:
+  restartPolicy: Always
+  osType: Linux
+  imageRegistryCredentials: [{server: team.azurecr.io, username: puller, password: abc}]
+  ipAddress: {type: Public, ports: [{port: 80}]}
+  volumes: [{name: scratch, emptyDir: {}}]
+  containers:
+  - name: web
+    properties:
+      image: team.azurecr.io/web:1
+      command: [serve, --fast]
+      ports: [{port: 80}, {port: 90}]
+      environmentVariables: [{name: A, value: b}, {name: TOKEN, secureValue: c}]
+      volumeMounts: [{name: scratch, mountPath: /scratch}]
+      readinessProbe: {httpGet: {path: /ready, port: 80}}
+      livenessProbe: {exec: {command: [check]}}
+      resources: {requests: {cpu: 0.5, memoryInGB: 1.5}}
+";
+
+#[test]
+fn a_container_group_becomes_a_deployment_and_its_losses_are_stated() {
+    let group = cudock_group::read(GROUP).unwrap().group;
+    let (spec, losses) = DeploymentSpec::from_group(&group, placement(Target::Aci, None), options()).unwrap();
+    assert_eq!(spec.name, "hello");
+    assert_eq!(spec.command, ["serve", "--fast"]);
+    assert_eq!(
+        spec.work,
+        WorkKind::Serve { port: 80, ready_path: Some("/ready".to_owned()), is_public: true }
+    );
+    assert_eq!((spec.cpus, spec.memory_gib), (0.5, 1.5));
+    assert!(
+        matches!(&spec.registry, Some(RegistryAccess::Password { username, .. }) if username == "puller")
+    );
+    assert!(matches!(&spec.variables[1], SpecVariable::Secret { name, .. } if name == "TOKEN"));
+    let messages: Vec<&str> = losses.iter().map(|loss| loss.message.as_str()).collect();
+    assert_eq!(
+        messages,
+        [
+            "the volume `scratch` (emptyDir) at /scratch is not mounted",
+            "the liveness probe is not deployed",
+            "only the first TCP port is deployed",
+        ]
+    );
+    deployment(&spec).unwrap();
+    // The same group on a service with GPUs.
+    let place = placement(Target::ContainerApps, Some("Consumption-GPU-NC8as-T4"));
+    let (spec, _) = DeploymentSpec::from_group(&group, place, options()).unwrap();
+    deployment(&spec).unwrap();
+}
+
+#[test]
+fn a_group_that_does_not_restart_is_a_job() {
+    for (policy, expected) in [("Never", 0), ("OnFailure", 3)] {
+        let text = GROUP.replace("Always", policy);
+        let group = cudock_group::read(&text).unwrap().group;
+        let (spec, _) = DeploymentSpec::from_group(&group, placement(Target::Aci, None), options()).unwrap();
+        assert!(matches!(spec.work, WorkKind::Job { retries, .. } if retries == expected), "{:?}", spec.work);
+    }
+}
+
+#[test]
+fn a_group_that_cannot_be_deployed_is_refused() {
+    let second =
+        "  - name: sidecar\n    properties: {image: x, resources: {requests: {cpu: 1, memoryInGB: 1}}}\n";
+    let no_ports = GROUP
+        .replace("      ports: [{port: 80}, {port: 90}]\n", "")
+        .replace("  ipAddress: {type: Public, ports: [{port: 80}]}\n", "");
+    for (text, words) in [(format!("{GROUP}{second}"), "2 containers"), (no_ports, "no TCP port")] {
+        let group = cudock_group::read(&text).unwrap().group;
+        let error = DeploymentSpec::from_group(&group, placement(Target::Aci, None), options()).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}

@@ -1,0 +1,120 @@
+//! What this crate needs of a cloud.
+
+use std::time::Duration;
+
+use cudock_azure::{Answer, AzureClient, AzureError, Call, Step};
+use cudock_base::{ErrorKind, Report, Secret, Timestamp};
+use serde_json::Value;
+
+/// A cloud that carries out requests. Methods block, and several threads may call them.
+pub trait CloudApi: Sync {
+    /// Carries out a step and waits for its end. Deleting what does not exist succeeds.
+    fn run(&self, step: &Step) -> Result<ApiReply, ApiError>;
+
+    /// Sends a request.
+    fn send(&self, call: &Call) -> Result<ApiReply, ApiError>;
+
+    /// The items of all pages.
+    fn list(&self, call: &Call) -> Result<Vec<Value>, ApiError>;
+
+    /// The text at an address that an answer named, with the token that came with it, if any.
+    fn download(&self, address: &Secret, token: Option<&Secret>) -> Result<String, ApiError>;
+
+    /// The time by the cloud's clock, as far as it is known: that of this machine may be wrong.
+    fn now(&self) -> Timestamp;
+}
+
+/// What a cloud answered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ApiReply {
+    /// The JSON body; a text that is not JSON is a string.
+    pub body: Value,
+    /// How long the service wants to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+/// A request that failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    pub message: String,
+    pub hints: Vec<String>,
+    pub kind: ErrorKind,
+    pub reason: ApiErrorReason,
+}
+
+/// What a failed request means for the deployment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApiErrorReason {
+    /// The resource does not exist.
+    NotFound,
+    /// The user ended the command.
+    Interrupted,
+    /// No quota or no capacity here; another size, region or priority may have some.
+    NoCapacity,
+    /// The service does not do it in the present state.
+    Refused,
+    /// The network or the service.
+    Outside,
+}
+
+impl ApiError {
+    pub fn new(reason: ApiErrorReason, message: impl Into<String>) -> Self {
+        Self { message: message.into(), hints: Vec::new(), kind: ErrorKind::Outside, reason }
+    }
+
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.reason == ApiErrorReason::NotFound
+    }
+}
+
+impl Report for ApiError {
+    fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    fn hints(&self) -> Vec<String> {
+        self.hints.clone()
+    }
+}
+
+impl CloudApi for AzureClient {
+    fn run(&self, step: &Step) -> Result<ApiReply, ApiError> {
+        Ok(AzureClient::run(self, step)?.into())
+    }
+
+    fn send(&self, call: &Call) -> Result<ApiReply, ApiError> {
+        Ok(AzureClient::send(self, call)?.into())
+    }
+
+    fn list(&self, call: &Call) -> Result<Vec<Value>, ApiError> {
+        Ok(AzureClient::list(self, call)?)
+    }
+
+    fn download(&self, address: &Secret, token: Option<&Secret>) -> Result<String, ApiError> {
+        Ok(AzureClient::download(self, address, token)?)
+    }
+
+    fn now(&self) -> Timestamp {
+        AzureClient::now(self)
+    }
+}
+
+impl From<Answer> for ApiReply {
+    fn from(answer: Answer) -> Self {
+        Self { body: answer.body, retry_after: answer.retry_after }
+    }
+}
+
+impl From<AzureError> for ApiError {
+    fn from(error: AzureError) -> Self {
+        let reason = match &error {
+            error if error.is_not_found() => ApiErrorReason::NotFound,
+            AzureError::Canceled { .. } => ApiErrorReason::Interrupted,
+            error if error.cause().is_placement() => ApiErrorReason::NoCapacity,
+            error if matches!(error.status(), Some(400 | 409)) => ApiErrorReason::Refused,
+            _ => ApiErrorReason::Outside,
+        };
+        Self { message: error.to_string(), hints: error.hints(), kind: error.kind(), reason }
+    }
+}

@@ -1,0 +1,177 @@
+//! The state of deployments: what the services say, and the list of `ps`.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use cudock_azure::{Call, DeploymentIdentity, DeploymentState, Status};
+use cudock_base::{Timestamp, Usd};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cloud::{ApiError, CloudApi};
+use crate::journal::{DeploymentRecord, Journal, JournalError};
+use crate::names::{state_name, target_name};
+
+/// Status requests at the same time.
+const CONCURRENT: usize = 16;
+
+/// What the services say about a deployment, and how long they want to be left alone.
+pub(crate) fn status(
+    cloud: &dyn CloudApi,
+    identity: &DeploymentIdentity,
+) -> Result<(Status, Option<Duration>), ApiError> {
+    let mut retry_after = None;
+    let mut answers = Vec::new();
+    for call in identity.status_calls() {
+        answers.push(answer(cloud, &call, &mut retry_after)?);
+    }
+    for call in identity.follow_up_calls(&answers) {
+        answers.push(answer(cloud, &call, &mut retry_after)?);
+    }
+    Ok((identity.status(&answers), retry_after))
+}
+
+/// The body of a response; none for 404.
+pub(crate) fn answer(
+    cloud: &dyn CloudApi,
+    call: &Call,
+    retry_after: &mut Option<Duration>,
+) -> Result<Option<Value>, ApiError> {
+    match cloud.send(call) {
+        Ok(reply) => {
+            *retry_after = reply.retry_after.or(*retry_after);
+            Ok(Some(reply.body))
+        }
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A deployment in the report of `ps`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeploymentSummary {
+    pub name: String,
+    pub run_id: String,
+    pub target: &'static str,
+    pub region: String,
+    pub size: Option<String>,
+    pub state: &'static str,
+    /// The service's own words.
+    pub detail: Option<String>,
+    pub url: Option<String>,
+    pub exit_code: Option<i32>,
+    pub created: String,
+    /// When the cloud deletes it by itself.
+    pub expires: String,
+    /// Seconds since it was created.
+    pub age: u64,
+    /// US dollars; 0 when it is not billed anymore.
+    pub cost_per_hour: Usd,
+    pub cost_so_far: Usd,
+    /// Resource ids.
+    pub resources: Vec<String>,
+}
+
+impl DeploymentSummary {
+    fn new(record: &DeploymentRecord, resources: Vec<String>, now: Timestamp) -> Self {
+        let is_billed = record.billed.from.is_some() && record.billed.until.is_none();
+        let is_gone = record.state == DeploymentState::Gone;
+        Self {
+            name: record.name.clone(),
+            run_id: record.run_id.clone(),
+            target: target_name(record.identity.target),
+            region: record.identity.region.clone(),
+            size: record.size.clone(),
+            state: state_name(record.state),
+            detail: record.detail.clone(),
+            url: record.url.clone(),
+            exit_code: record.exit_code,
+            created: record.created.to_string(),
+            expires: record.expires.to_string(),
+            age: now.since(record.created).as_secs(),
+            cost_per_hour: if is_billed && !is_gone { record.price_per_hour } else { Usd::ZERO },
+            cost_so_far: record.billed.cost(record.price_per_hour, now),
+            resources,
+        }
+    }
+}
+
+/// The deployments that exist, or all. With a cloud, their states are read from it; problems with that are returned as
+/// notes, because the journal's knowledge is better than none.
+pub fn ps(
+    journal: &Journal,
+    cloud: Option<&dyn CloudApi>,
+    is_all: bool,
+) -> Result<(Vec<DeploymentSummary>, Vec<String>), JournalError> {
+    let mut records = if is_all { journal.all()? } else { journal.existing()? };
+    let now = cloud.map_or_else(Timestamp::now, CloudApi::now);
+    let notes = match cloud {
+        Some(cloud) => refresh(cloud, journal, &mut records)?,
+        None => Vec::new(),
+    };
+    let now = cloud.map_or(now, CloudApi::now);
+    let mut resources: BTreeMap<String, Vec<String>> = journal.resources()?;
+    let summaries = records
+        .iter()
+        .map(|record| {
+            let resources = resources.remove(&record.run_id).unwrap_or_default();
+            DeploymentSummary::new(record, resources, now)
+        })
+        .collect();
+    Ok((summaries, notes))
+}
+
+/// Reads the states of existing deployments, several at the same time, and writes them down. A deployment that the cloud
+/// no longer has is shown as gone, but the journal keeps it until its deletion was confirmed.
+pub(crate) fn refresh(
+    cloud: &dyn CloudApi,
+    journal: &Journal,
+    records: &mut [DeploymentRecord],
+) -> Result<Vec<String>, JournalError> {
+    let pending: Vec<&mut DeploymentRecord> =
+        records.iter_mut().filter(|record| record.state != DeploymentState::Gone).collect();
+    let threads = pending.len().min(CONCURRENT);
+    let pending: Vec<Mutex<&mut DeploymentRecord>> = pending.into_iter().map(Mutex::new).collect();
+    let (next, notes, failure) = (AtomicUsize::new(0), Mutex::new(Vec::new()), Mutex::new(None));
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(record) = pending.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let mut record = cudock_base::lock(record);
+                    match refresh_one(cloud, journal, &mut record) {
+                        Ok(None) => {}
+                        Ok(Some(note)) => cudock_base::lock(&notes).push(note),
+                        Err(error) => *cudock_base::lock(&failure) = Some(error),
+                    }
+                }
+            });
+        }
+    });
+    let failure = cudock_base::lock(&failure).take();
+    failure.map_or(Ok(()), Err)?;
+    Ok(std::mem::take(&mut *cudock_base::lock(&notes)))
+}
+
+fn refresh_one(
+    cloud: &dyn CloudApi,
+    journal: &Journal,
+    record: &mut DeploymentRecord,
+) -> Result<Option<String>, JournalError> {
+    let (status, _) = match status(cloud, &record.identity) {
+        Ok(status) => status,
+        Err(error) => return Ok(Some(format!("{}: state of the journal: {error}", record.name))),
+    };
+    let is_gone = status.state == DeploymentState::Gone;
+    journal.observe(&record.run_id, &status)?;
+    if let Some(known) = journal.run(&record.run_id)? {
+        *record = known;
+    }
+    if is_gone && record.state != DeploymentState::Starting {
+        record.state = DeploymentState::Gone;
+    }
+    Ok(None)
+}

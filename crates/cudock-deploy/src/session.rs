@@ -1,0 +1,99 @@
+//! A command that works on deployments: sign-in, journal, clock and Ctrl-C.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use cudock_azure::{AzureClient, AzureError, Call, ClientSettings, Plane, SignInOptions};
+use cudock_base::{Environment, UsageError};
+use cudock_http::Method;
+
+use crate::clock::SystemClock;
+use crate::error::DeployError;
+use crate::interrupt::watch_interrupts;
+use crate::journal::{Journal, journal_directory};
+use crate::run::Deployer;
+use crate::wait::{PhaseLimits, PhaseProgress};
+
+/// Who uses the cloud, and where it is written down.
+pub struct Session {
+    /// Goes on when the command is interrupted.
+    pub client: AzureClient,
+    /// Ends its requests when the command is interrupted.
+    pub interruptible: AzureClient,
+    pub journal: Journal,
+    pub clock: SystemClock,
+    pub interrupted: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("client", &self.client).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Opens the journal and prepares the client; nothing is sent yet. `prompt` shows what a device code needs.
+    pub fn open(
+        environment: &Environment,
+        prompt: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, DeployError> {
+        let journal = Journal::open(&journal_directory(environment)?)?;
+        Self::with_journal(environment, journal, prompt)
+    }
+
+    /// The same with a journal that is open.
+    pub fn with_journal(
+        environment: &Environment,
+        journal: Journal,
+        prompt: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, DeployError> {
+        let options = SignInOptions { prompt: Some(Arc::new(prompt)), ..SignInOptions::default() };
+        let client = AzureClient::from_environment(environment, &options, ClientSettings::default())
+            .map_err(cannot_use)?;
+        let interrupted = watch_interrupts().map_err(|error| {
+            DeployError::Usage(UsageError::new(format!("cannot handle signals: {error}")))
+        })?;
+        Ok(Self {
+            interruptible: client.cancelable_by(Arc::clone(&interrupted)),
+            client,
+            journal,
+            clock: SystemClock::start(),
+            interrupted,
+        })
+    }
+
+    pub fn deployer<'a>(&'a self, on_progress: &'a dyn Fn(&PhaseProgress<'_>)) -> Deployer<'a> {
+        Deployer {
+            cloud: &self.interruptible,
+            deleter: &self.client,
+            journal: &self.journal,
+            clock: &self.clock,
+            interrupted: &self.interrupted,
+            on_progress,
+            limits: PhaseLimits::default(),
+        }
+    }
+
+    /// The subscription, after a request that proves that it can be used and tells the time by the services' clock.
+    pub fn subscription(&self) -> Result<String, DeployError> {
+        let subscription = self.interruptible.subscription().map_err(cannot_use)?;
+        let path = format!("/subscriptions/{subscription}?api-version=2022-12-01");
+        let call = Call { method: Method::GET, plane: Plane::ResourceManager, path, body: None };
+        self.interruptible.send(&call).map_err(cannot_use)?;
+        Ok(subscription)
+    }
+}
+
+fn cannot_use(error: AzureError) -> DeployError {
+    DeployError::cloud("cannot use Azure", error.into())
+}
+
+/// The journal of the user, if there is one.
+pub fn existing_journal(environment: &Environment) -> Result<Option<Journal>, DeployError> {
+    match environment.state_directory() {
+        Some(directory) => Ok(Journal::open_existing(Path::new(&directory))?),
+        None => Ok(None),
+    }
+}

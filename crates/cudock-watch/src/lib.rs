@@ -1,0 +1,23 @@
+//! Deletes a deployment from the inside, when it is idle or has used up its budget.
+//!
+//! The user's machine may be off by then, so this runs beside the workload, in its virtual machine or container.
+//! [`ActivityWatch`] decides and [`Deletion`] says what to send; both are state machines to which the time is passed in.
+//! [`watch`] feeds them through [`WatchIo`], which tests replace by a simulation.
+//!
+//! What it cannot see counts as busy: work that is lost costs more than an hour of a machine, and the deadline of the
+//! deployment ends it anyway.
+
+mod activity;
+mod args;
+mod deletion;
+mod live;
+mod sensors;
+mod watch;
+
+pub use activity::{
+    ActivitySample, ActivityWatch, Budget, EndReason, GpuLoad, GpuReading, OutputState, WatchLimits,
+};
+pub use args::WatchdogArgs;
+pub use deletion::{Deletion, DeletionAction, DeletionCalls, DeletionEnd};
+pub use live::run;
+pub use watch::{WatchIo, watch};

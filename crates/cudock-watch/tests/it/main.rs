@@ -1,0 +1,6 @@
+//! The watch in simulated time.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "these are tests")]
+
+mod activity;
+mod deletion;
+mod simulation;

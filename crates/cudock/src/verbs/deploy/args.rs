@@ -1,0 +1,98 @@
+//! Arguments of the verbs for deployments.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use cudock_azure::ExportFormat;
+use cudock_deploy::DeployFlags;
+
+/// Write a deployment as files for Bicep, ARM, Terraform, az or Machine Learning
+///
+/// The files create what `cudock up --on` would create. Secrets become parameters, and `down.sh` deletes everything. Nothing
+/// is sent. See docs/azure.md.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cudock export bicep --on container-apps -o infra
+  cudock export aml . --on ml --workspace team/lab -o jobs -- python train.py")]
+pub(crate) struct ExportArgs {
+    /// Write this language: bicep, arm, terraform, az, aml
+    #[arg(value_name = "LANGUAGE")]
+    pub(crate) language: ExportFormat,
+
+    /// Deploy the group.yaml or cudock.toml of this directory
+    #[arg(value_name = "DIR", conflicts_with = "file")]
+    pub(crate) directory: Option<PathBuf>,
+
+    /// Deploy this group file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Override the name in the file
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+
+    /// Serve a project on this port
+    #[arg(long, value_name = "PORT", conflicts_with = "file")]
+    pub(crate) port: Option<u16>,
+
+    /// Write the files to this directory
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) deploy: DeployFlags,
+
+    /// The program and its arguments; those of the image if absent
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+/// Delete what was left behind in Azure
+///
+/// Deletes deployments of the journal whose command died or that have ended, and resource groups with the tag of cudock
+/// that the journal has lost, if they are yours or expired. Running deployments stay. See docs/deploy.md.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cudock gc --dry-run\n  cudock gc --format json")]
+pub(crate) struct GcArgs {
+    /// List what would be deleted, and delete nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Wait for a deployment whose command died
+///
+/// Goes on where `cudock up` was interrupted: sends the requests that are missing and waits. The output of a job is
+/// printed, it is deleted, and its exit code is that of the command.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cudock resume train")]
+pub(crate) struct ResumeArgs {
+    /// The deployment, by name or run id
+    pub(crate) name: String,
+}
+
+/// Show what deployments cost: now, this month, and until they expire
+///
+/// Billed seconds come from the clocks of the services. Taxes and discounts are not known.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  cudock cost\n  cudock cost train\n  cudock cost --offline --format json"
+)]
+pub(crate) struct CostArgs {
+    /// Show only this deployment, by name or run id, with its phases
+    pub(crate) name: Option<String>,
+
+    /// Use only what the journal knows
+    #[arg(long)]
+    pub(crate) offline: bool,
+}
+
+/// Check that a deployment sees the GPUs that are paid for
+///
+/// Compares the devices that its log lists as `nvidia-smi -L` does with those of its size. Exit code 1 means that some
+/// are missing or different, or that the log lists none.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cudock verify train")]
+pub(crate) struct VerifyArgs {
+    /// The deployment, by name or run id
+    pub(crate) name: String,
+}

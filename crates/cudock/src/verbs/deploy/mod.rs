@@ -1,0 +1,316 @@
+//! The verbs for deployments on Azure: `up --on`, `export`, `gc`, `resume`, `cost`, `verify`, and parts of `ps`, `logs` and `down`.
+
+mod args;
+
+use std::path::Path;
+
+use cudock_azure::Target;
+use cudock_azure::preflight::PreflightReport;
+use cudock_base::table::TextTable;
+use cudock_base::{Environment, Timestamp};
+use cudock_deploy::{
+    CostQuery, CostReport, DeployError, DeployFlags, DeployOutput, DeployRequest, DeploySource,
+    DeploymentRecord, DeploymentSummary, Ended, GcReport, GcScope, PhaseProgress, PlannedDeployment,
+    Preflight, Resumed, Session, VerifyReport, existing_journal, find_deployment, plan_deployments,
+    preflight, text, write_export,
+};
+use cudock_facts::Facts;
+use cudock_project::Project;
+use cudock_runtime::group::flags::{UpSource, find_source};
+
+pub(crate) use self::args::{CostArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
+use super::containers::{LogsArgs, home, reports};
+use super::groups::{self, UpArgs};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format, line, note, redraw, redraws, status, warning};
+
+/// The exit code of a command that Ctrl-C ended, as in shells.
+const INTERRUPTED: i32 = 130;
+
+/// Prints what a deployment has to tell.
+struct Printer;
+
+impl DeployOutput for Printer {
+    fn running(&self, record: &DeploymentRecord, url: Option<&str>) {
+        status(format!(
+            "{} is running{}",
+            record.name,
+            url.map_or_else(String::new, |url| format!(" at {url}"))
+        ));
+    }
+
+    fn output(&self, text: &str) {
+        line(text.trim_end());
+    }
+
+    fn next_placement(&self, error: &str) {
+        warning(format!("{error}; trying the next placement"));
+    }
+}
+
+/// Shows progress: in one line of a terminal, else when a phase begins.
+fn show(progress: &PhaseProgress<'_>) {
+    if redraws() {
+        redraw(&text::progress(progress));
+    } else if progress.elapsed.is_zero() {
+        status(text::progress(progress));
+    }
+}
+
+fn session() -> Result<Session, Failure> {
+    Ok(Session::open(&Environment::of_process(), |text| note(text))?)
+}
+
+/// What `up --on` and `export` have in common.
+struct DeployArgs<'a> {
+    directory: Option<&'a Path>,
+    file: Option<&'a Path>,
+    name: Option<&'a str>,
+    port: Option<u16>,
+    command: &'a [String],
+    flags: &'a DeployFlags,
+}
+
+impl DeployArgs<'_> {
+    /// The placements for a subscription; without one, for that of the environment.
+    fn plan(
+        &self,
+        facts: &Facts,
+        target: Target,
+        subscription: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Vec<PlannedDeployment>, Failure> {
+        let (group, project) = match find_source(self.directory, self.file)? {
+            UpSource::Project(directory) => (None, Project::open(&directory)?),
+            UpSource::Group(file) => {
+                let directory = file.parent().unwrap_or(Path::new("."));
+                (Some(groups::read(&file)?.1.group), Project::without_file(directory))
+            }
+        };
+        let source = group
+            .as_ref()
+            .map_or(DeploySource::Project(&project), |group| DeploySource::Group(group, &project));
+        let environment = Environment::of_process();
+        let of_environment = environment.get("AZURE_SUBSCRIPTION_ID").map(|id| id.to_string_lossy());
+        let request = DeployRequest {
+            source,
+            target,
+            flags: self.flags,
+            name: self.name,
+            port: self.port,
+            command: self.command,
+            subscription: subscription.or(of_environment.as_deref()).unwrap_or("SUBSCRIPTION"),
+            owner: &cudock_deploy::owner(&environment),
+            now,
+            today: output::today(),
+            environment: &environment,
+        };
+        Ok(plan_deployments(facts, &request)?)
+    }
+}
+
+/// `cudock export`.
+pub(super) fn export(facts: &Facts, args: &ExportArgs) -> Result<Outcome, Failure> {
+    let request = DeployArgs {
+        directory: args.directory.as_deref(),
+        file: args.file.as_deref(),
+        name: args.name.as_deref(),
+        port: args.port,
+        command: &args.command,
+        flags: &args.deploy,
+    };
+    let target =
+        args.deploy.on.ok_or_else(|| Failure::input("no service to export for").hint("--on SERVICE"))?;
+    let planned = request.plan(facts, target, None, Timestamp::now())?;
+    for PlannedDeployment { deployment, .. } in planned.iter().take(1) {
+        let files = cudock_azure::export(deployment, args.language).map_err(DeployError::from)?;
+        write_export(&args.output, &files)?;
+        deployment.losses.iter().for_each(|loss| note(&loss.message));
+        files.iter().for_each(|(name, _)| line(args.output.join(name).to_string_lossy()));
+    }
+    Ok(Outcome::Yes)
+}
+
+/// `cudock up --on`.
+pub(super) fn up(facts: &Facts, args: &UpArgs, target: Target) -> Result<Outcome, Failure> {
+    let request = DeployArgs {
+        directory: args.directory.as_deref(),
+        file: args.file.as_deref(),
+        name: args.name.as_deref(),
+        port: args.port,
+        command: &args.command,
+        flags: &args.deploy,
+    };
+    if args.deploy.dry_run {
+        for planned in request.plan(facts, target, None, Timestamp::now())? {
+            line(text::dry_run(&planned));
+        }
+        return Ok(Outcome::Yes);
+    }
+    let session = session()?;
+    let subscription = session.subscription()?;
+    let placements = request.plan(facts, target, Some(&subscription), session.client.now())?;
+    let Preflight { report, placements } =
+        preflight(&session.interruptible, facts, placements, output::today());
+    report.passed_over(usize::MAX).iter().for_each(warning);
+    if placements.is_empty() {
+        output::table(&TextTable::list(&PreflightReport::TITLES, report.table(report.candidates.first())));
+        let hints = report.findings(report.candidates.first()).into_iter().map(|finding| finding.fix.clone());
+        return Err(hints.fold(Failure::with_code("nothing was created: preflight failed", 1), Failure::hint));
+    }
+    if let Some(first) = placements.first() {
+        status(text::announcement(first));
+        first.deployment.losses.iter().for_each(|loss| note(&loss.message));
+    }
+    let deployer = session.deployer(&show);
+    if args.detach {
+        let record = deployer.up_detached(&placements, &Printer).map(Some).or_else(interrupted)?;
+        return Ok(record.map_or(Outcome::Program(INTERRUPTED), |record| {
+            line(record.name);
+            Outcome::Yes
+        }));
+    }
+    let ended = deployer.up_attached(&placements, &Printer).map(Some).or_else(interrupted)?;
+    Ok(ended.map_or(Outcome::Program(INTERRUPTED), |ended| report_end(&ended)))
+}
+
+/// A command that was ended on purpose and left nothing behind has not failed.
+fn interrupted<T>(error: DeployError) -> Result<Option<T>, Failure> {
+    match error {
+        DeployError::Interrupted => {
+            status("interrupted; everything was deleted");
+            Ok(None)
+        }
+        error => Err(error.into()),
+    }
+}
+
+fn report_end(ended: &Ended) -> Outcome {
+    status(text::deleted(&ended.record));
+    Outcome::Program(ended.exit_code)
+}
+
+/// The deployments of `cudock ps`, with their states from Azure unless `is_offline`.
+pub(super) fn deployments(is_all: bool, is_offline: bool) -> Result<Vec<DeploymentSummary>, Failure> {
+    let environment = Environment::of_process();
+    let Some(journal) = existing_journal(&environment)? else { return Ok(Vec::new()) };
+    if is_offline || journal.existing()?.is_empty() {
+        return Ok(cudock_deploy::ps(&journal, None, is_all)?.0);
+    }
+    let session = Session::with_journal(&environment, journal, |text| note(text))?;
+    let (deployments, notes) = cudock_deploy::ps(&session.journal, Some(&session.interruptible), is_all)?;
+    notes.iter().for_each(note);
+    Ok(deployments)
+}
+
+/// The deployment of `cudock logs` and `cudock down`, unless a container or group here has the name.
+pub(super) fn named(name: &str) -> Result<Option<DeploymentRecord>, Failure> {
+    let is_local = home().is_ok_and(|home| {
+        home.find(name).is_ok() || cudock_runtime::group::find(&home, name).is_ok_and(|group| group.is_some())
+    });
+    match existing_journal(&Environment::of_process())? {
+        Some(journal) if !is_local => Ok(journal.find(name)?),
+        _ => Ok(None),
+    }
+}
+
+/// `cudock logs` of a deployment.
+pub(super) fn logs(record: &DeploymentRecord, args: &LogsArgs) -> Result<Outcome, Failure> {
+    let session = session()?;
+    let follow = args.follow.then_some(&*session.interrupted);
+    cudock_deploy::print_logs(&session.interruptible, &session.clock, record, follow, &|text| {
+        line(text.trim_end());
+    })?;
+    Ok(Outcome::Yes)
+}
+
+/// `cudock down` of a deployment.
+pub(super) fn down(name: &str) -> Result<Outcome, Failure> {
+    let session = session()?;
+    let record = session.deployer(&show).down(name)?;
+    status(text::deleted(&record));
+    line(record.name);
+    Ok(Outcome::Yes)
+}
+
+/// `cudock down --all`.
+pub(super) fn down_all() -> Result<Outcome, Failure> {
+    let session = session()?;
+    let mut failures = Vec::new();
+    for deleted in session.deployer(&show).down_all()? {
+        match deleted {
+            Ok(name) => line(name),
+            Err(error) => failures.push(Failure::from(error)),
+        }
+    }
+    let Some(last) = failures.pop() else { return Ok(Outcome::Yes) };
+    failures.iter().for_each(Failure::print);
+    Err(last)
+}
+
+/// `cudock gc`.
+pub(super) fn gc(args: &GcArgs, format: Format) -> Result<Outcome, Failure> {
+    let session = session()?;
+    let subscription = session.subscription()?;
+    let owner = cudock_deploy::owner(&Environment::of_process());
+    let scope = GcScope { subscription: &subscription, owner: &owner, is_dry_run: args.dry_run };
+    let report: GcReport = session.deployer(&show).gc(&scope)?;
+    match format {
+        Format::Text => text::gc(&report).iter().for_each(line),
+        Format::Json => reports::print(&report),
+    }
+    Ok(if report.has_failed() { Outcome::Program(3) } else { Outcome::Yes })
+}
+
+/// `cudock resume`.
+pub(super) fn resume(args: &ResumeArgs) -> Result<Outcome, Failure> {
+    let session = session()?;
+    let resumed = session.deployer(&show).resume(&args.name, &Printer).map(Some).or_else(interrupted)?;
+    Ok(match resumed {
+        Some(Resumed::Ended(ended)) => report_end(&ended),
+        Some(Resumed::Running(record)) => {
+            line(record.name);
+            Outcome::Yes
+        }
+        Some(Resumed::Gone(record)) => {
+            status(text::deleted(&record));
+            record.exit_code.map_or(Outcome::Yes, Outcome::Program)
+        }
+        None => Outcome::Program(INTERRUPTED),
+    })
+}
+
+/// `cudock cost`.
+pub(super) fn cost(facts: &Facts, args: &CostArgs, format: Format) -> Result<Outcome, Failure> {
+    let query = CostQuery { name: args.name.as_deref(), today: output::today(), facts: Some(facts) };
+    let report: CostReport = if args.offline {
+        let journal = existing_journal(&Environment::of_process())?;
+        let journal = journal.ok_or_else(|| Failure::input("nothing was deployed yet"))?;
+        cudock_deploy::cost(&journal, None, &query)?
+    } else {
+        let session = session()?;
+        session.deployer(&show).update_costs()?.iter().for_each(note);
+        cudock_deploy::cost(&session.journal, Some(&session.client), &query)?
+    };
+    match format {
+        Format::Text => {
+            let (lines, table) = text::cost(&report);
+            lines.iter().for_each(line);
+            output::table(&table);
+        }
+        Format::Json => reports::print(&report),
+    }
+    Ok(Outcome::Yes)
+}
+
+/// `cudock verify`.
+pub(super) fn verify(facts: &Facts, args: &VerifyArgs, format: Format) -> Result<Outcome, Failure> {
+    let session = session()?;
+    let record = find_deployment(&session.journal, &args.name)?;
+    let report: VerifyReport = cudock_deploy::verify(&session.interruptible, facts, &record)?;
+    match format {
+        Format::Text => text::verify(&report).iter().for_each(line),
+        Format::Json => reports::print(&report),
+    }
+    Ok(if report.is_complete() { Outcome::Yes } else { Outcome::No })
+}

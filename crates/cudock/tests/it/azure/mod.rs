@@ -1,0 +1,3 @@
+//! Deployments with the built program against the stand-in for Azure.
+
+mod leaks;

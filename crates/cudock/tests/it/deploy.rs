@@ -1,0 +1,178 @@
+//! Deployments as a user types them, without a network.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::support::{code, cudock, json, shown};
+
+/// A command whose journal and project are in a directory, and that cannot sign in anywhere.
+fn command(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = cudock(arguments);
+    command
+        .current_dir(directory)
+        .env("CUDOCK_STATE", directory.join("state"))
+        .env("CUDOCK_DATA", directory.join("data"))
+        .env("CUDOCK_AZURE_RESOURCE_MANAGER", "http://127.0.0.1:9")
+        .env_remove("AZURE_SUBSCRIPTION_ID")
+        .env("AZURE_CONFIG_DIR", directory.join("az"));
+    command
+}
+
+fn run(directory: &Path, arguments: &[&str]) -> Output {
+    command(directory, arguments).output().unwrap()
+}
+
+fn project() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "name = \"train\"\n[workload]\nkind = \"job\"\nduration = \"1h\"\nimage = \"team.azurecr.io/train:1\"\n\
+                [needs]\ngpu = \"T4\"\n[deploy]\nregions = [\"westeurope\"]\n";
+    std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
+    directory
+}
+
+#[test]
+fn a_dry_run_prints_every_request_and_sends_none() {
+    let directory = project();
+    for target in ["vm", "batch", "container-apps"] {
+        let secret = format!("{}-{}", "word", "of-honor");
+        let arguments = [
+            "up",
+            ".",
+            "--on",
+            target,
+            "--dry-run",
+            "--env",
+            "TOKEN",
+            "--env",
+            "MODE=fast",
+            "--",
+            "python",
+            "train.py",
+        ];
+        let output = command(directory.path(), &arguments).env("TOKEN", &secret).output().unwrap();
+        let text = shown(&output);
+        assert_eq!(code(&output), 0, "{target}: {text}");
+        assert!(
+            text.contains(
+                "PUT /subscriptions/SUBSCRIPTION/providers/Microsoft.Resources/deployments/cudock-"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("DELETE /subscriptions/SUBSCRIPTION/resourceGroups/cudock-"), "{text}");
+        assert!(text.contains("billed from here on"), "{text}");
+        assert!(!text.contains(&secret), "{target}");
+        assert!(!directory.path().join("state").exists());
+    }
+}
+
+#[test]
+fn wrong_input_is_refused_before_anything_is_asked() {
+    let directory = project();
+    for (arguments, message) in [
+        (vec!["up", ".", "--on", "mars", "--dry-run"], "expected one of vm, batch, ml, container-apps, aci"),
+        (vec!["up", ".", "--on", "vm", "--dry-run", "--ttl", "1m"], "too short"),
+        (vec!["up", ".", "--on", "vm", "--dry-run", "--budget", "0.01"], "the budget is enough for"),
+        (vec!["up", ".", "--on", "vm", "--dry-run", "--env", "NOT_SET_ANYWHERE"], "is not set here"),
+        (
+            vec!["up", ".", "--on", "vm", "--dry-run", "--size", "Standard_NC24ads_A100_v4"],
+            "no size of Virtual Machine fits",
+        ),
+        (
+            vec!["up", ".", "--on", "aci", "--dry-run", "--region", "westeurope", "--image", "oci:here"],
+            "Azure cannot pull it",
+        ),
+        (vec!["up", ".", "--dry-run"], "--on"),
+        (vec!["down"], "NAME"),
+        (vec!["cost", "--offline"], "nothing was deployed yet"),
+    ] {
+        let output = run(directory.path(), &arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", shown(&output));
+        assert!(shown(&output).contains(message), "{arguments:?}: {}", shown(&output));
+    }
+}
+
+#[test]
+fn ps_lists_deployments_beside_containers() {
+    let directory = tempfile::tempdir().unwrap();
+    let report = json(&run(directory.path(), &["ps", "--format", "json"]));
+    assert_eq!(report, serde_json::json!({"schema": 1, "deployments": [], "containers": []}));
+}
+
+#[test]
+fn a_damaged_journal_starts_nothing() {
+    let directory = project();
+    let state = directory.path().join("state");
+    std::fs::create_dir_all(&state).unwrap();
+    std::fs::write(state.join("deployments.db"), "not a database".repeat(1000)).unwrap();
+    for arguments in
+        [&["up", ".", "--on", "vm"][..], &["ps"], &["gc"], &["cost"], &["down", "--all"], &["resume", "x"]]
+    {
+        let output = run(directory.path(), arguments);
+        assert_eq!(code(&output), 3, "{arguments:?}: {}", shown(&output));
+        assert!(shown(&output).contains("is damaged"), "{arguments:?}: {}", shown(&output));
+        assert!(shown(&output).contains("cudock gc"), "{arguments:?}: {}", shown(&output));
+    }
+}
+
+#[test]
+fn a_disk_that_takes_no_more_bytes_starts_nothing() {
+    let directory = project();
+    // The limit of file sizes is the full disk of everyone. Its signal is ignored, so that the write fails.
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" up . --on vm";
+    let program = env!("CARGO_BIN_EXE_cudock");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, program]).current_dir(directory.path());
+    let output = shell.env("CUDOCK_STATE", directory.path().join("state")).output().unwrap();
+    assert_eq!(code(&output), 3, "{}", shown(&output));
+    assert!(shown(&output).contains("journal"), "{}", shown(&output));
+}
+
+#[test]
+fn an_export_writes_files_without_secrets_and_sends_nothing() {
+    let directory = project();
+    let secret = format!("{}-{}", "word", "of-honor");
+    let languages =
+        [("arm", "main.json"), ("bicep", "main.bicep"), ("terraform", "main.tf"), ("az", "up.sh")];
+    for (language, first) in languages {
+        let arguments = [
+            "export",
+            language,
+            ".",
+            "--on",
+            "container-apps",
+            "--env",
+            "TOKEN",
+            "-o",
+            language,
+            "--",
+            "python",
+        ];
+        let output = command(directory.path(), &arguments).env("TOKEN", &secret).output().unwrap();
+        assert_eq!(code(&output), 0, "{language}: {}", shown(&output));
+        assert!(shown(&output).contains(&format!("{language}/{first}")), "{}", shown(&output));
+        let text = std::fs::read_to_string(directory.path().join(language).join(first)).unwrap();
+        assert!(text.contains("Generated by cudock export for `train`"), "{text}");
+        assert!(text.contains("TOKEN") && !text.contains(&secret), "{text}");
+        assert!(directory.path().join(language).join("down.sh").exists());
+    }
+}
+
+#[test]
+fn an_export_that_makes_no_sense_is_refused() {
+    let directory = project();
+    let cases: [(&[&str], &str); 4] = [
+        (&["export", "bicep", ".", "-o", "x"], "--on SERVICE"),
+        (&["export", "yaml", ".", "--on", "vm", "-o", "x"], "expected one of bicep, arm, terraform, az, aml"),
+        (&["export", "aml", ".", "--on", "batch", "-o", "x", "--", "python"], "use `--on ml`"),
+        (
+            &["export", "az", ".", "--on", "vm", "--env", "TOKEN", "-o", "x", "--", "python"],
+            "--pull-identity",
+        ),
+    ];
+    for (arguments, words) in cases {
+        let output = command(directory.path(), arguments).env("TOKEN", "word").output().unwrap();
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", shown(&output));
+        assert!(shown(&output).contains(words), "{arguments:?}: {}", shown(&output));
+        assert!(!directory.path().join("x").exists());
+    }
+}
