@@ -10,7 +10,7 @@ use cudock_base::{Timestamp, Usd, percent};
 use cudock_http::Method;
 use serde_json::Value;
 
-use crate::cloud::{CloudApi, ApiError};
+use crate::cloud::{ApiError, CloudApi};
 use crate::journal::DeploymentRecord;
 
 /// The activity log has events from before the deployment by clocks that differ.
@@ -61,7 +61,8 @@ fn activity_call(record: &DeploymentRecord) -> Call {
     let millis = record.created.millis().unwrap_or(0);
     let margin = u64::try_from(LOG_MARGIN.as_millis()).unwrap_or(u64::MAX);
     let since = Timestamp::from_millis(millis.saturating_sub(margin));
-    let filter = format!("eventTimestamp ge '{since}' and resourceGroupName eq '{}'", billed_group(&record.identity));
+    let filter =
+        format!("eventTimestamp ge '{since}' and resourceGroupName eq '{}'", billed_group(&record.identity));
     let path = format!(
         "/subscriptions/{}/providers/Microsoft.Insights/eventtypes/management/values?api-version=2015-04-01&$filter={}",
         record.identity.subscription,
@@ -125,7 +126,8 @@ fn read_events(events: &[Value], identity: &DeploymentIdentity) -> BilledTime {
     BilledTime {
         from: first(&|operation| acts(operation, "/write", created)),
         until: first(&|operation| {
-            acts(operation, "/delete", deleted) || operation == "microsoft.resources/subscriptions/resourcegroups/delete"
+            acts(operation, "/delete", deleted)
+                || operation == "microsoft.resources/subscriptions/resourcegroups/delete"
         }),
     }
 }
@@ -162,12 +164,21 @@ mod tests {
         };
         let group = "/subscriptions/s/resourceGroups/cudock-0123456789ab";
         let machine = format!("{group}/providers/Microsoft.Compute/virtualMachines/main");
-        let (create, delete) = ("Microsoft.Compute/virtualMachines/write", "Microsoft.Resources/subscriptions/resourceGroups/delete");
+        let (create, delete) = (
+            "Microsoft.Compute/virtualMachines/write",
+            "Microsoft.Resources/subscriptions/resourceGroups/delete",
+        );
         let reaper = format!("{group}-reaper");
         let events = [
             event(create, "Started", "2026-11-17T01:00:00Z", &machine, "1"),
             event(create, "Succeeded", "2026-11-17T01:01:00Z", &machine, "1"),
-            event("Microsoft.Network/publicIPAddresses/write", "Started", "2026-11-17T00:59:00Z", &machine, "0"),
+            event(
+                "Microsoft.Network/publicIPAddresses/write",
+                "Started",
+                "2026-11-17T00:59:00Z",
+                &machine,
+                "0",
+            ),
             event(create, "Started", "2026-11-17T00:00:00Z", "/subscriptions/s/resourceGroups/other", "9"),
             event(delete, "Started", "2026-11-17T02:00:00Z", group, "2"),
             event(delete, "Failed", "2026-11-17T02:01:00Z", group, "2"),
