@@ -17,11 +17,11 @@ mod services;
 mod spec;
 mod status;
 
-pub use auth::{Principal, Prompt, SignIn, SignInError, SignInMethod, SignInOptions};
+pub use auth::{Principal, Prompt, SignInError, SignInMethod, SignInOptions};
 pub use call::{Body, Call, Plane};
-pub use deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShape};
 pub use client::{Answer, AzureClient, ClientSettings, StepObserver};
 pub use cloud::{Cloud, CloudError};
+pub use deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShape};
 pub use error::{AzureError, Cause, QuotaShortage, ServiceError};
 pub use services::{LogPart, TranslationError, deployment, sweep_faults};
 pub use spec::{

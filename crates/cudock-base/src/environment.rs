@@ -65,7 +65,8 @@ impl Environment {
 
     /// cudock's state: `$CUDOCK_STATE`, else `$XDG_STATE_HOME/cudock`, else `~/.local/state/cudock`.
     pub fn state_directory(&self) -> Option<PathBuf> {
-        let state_home = || self.absolute("XDG_STATE_HOME").or_else(|| Some(self.home()?.join(".local/state")));
+        let state_home =
+            || self.absolute("XDG_STATE_HOME").or_else(|| Some(self.home()?.join(".local/state")));
         self.path(CUDOCK_STATE).or_else(|| Some(state_home()?.join("cudock")))
     }
 

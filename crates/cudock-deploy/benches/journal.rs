@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use cudock_azure::Target;
 use cudock_base::{Date, Environment, Timestamp};
 use cudock_deploy::{
-    DeployFlags, DeployRequest, DeploySource, Journal, NewDeployment, PlannedDeployment, plan_deployments, ps, text,
+    DeployFlags, DeployRequest, DeploySource, Journal, NewDeployment, PlannedDeployment, plan_deployments,
+    ps, text,
 };
 use cudock_facts::Facts;
 use cudock_project::Project;
@@ -18,8 +19,11 @@ const ENTRIES: usize = 1000;
 fn main() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("cudock.toml");
-    std::fs::write(&file, "name = \"train\"\n[workload]\nkind = \"job\"\nduration = \"1h\"\nimage = \"team/train:1\"\n")
-        .unwrap();
+    std::fs::write(
+        &file,
+        "name = \"train\"\n[workload]\nkind = \"job\"\nduration = \"1h\"\nimage = \"team/train:1\"\n",
+    )
+    .unwrap();
     let project = Project::read(&file).unwrap();
     let planned = dry_run(&project);
     let dry_run_time = time(|| {
@@ -32,7 +36,8 @@ fn main() {
         deployment.run_id = format!("{number:012x}");
         deployment.name.clone_from(&deployment.run_id);
         let (spec, created) = (&planned.spec, Timestamp::now());
-        let new = NewDeployment { deployment: &deployment, spec, is_attached: false, created, replaces: None };
+        let new =
+            NewDeployment { deployment: &deployment, spec, is_attached: false, created, replaces: None };
         journal.begin(&new).unwrap();
     }
     let ps_time = time(|| {

@@ -126,7 +126,9 @@ pub fn cost(
     let mut records = journal.all()?;
     if let Some(name) = query.name {
         let found = crate::run::find_deployment(journal, name)?;
-        records.retain(|record| record.run_id == found.run_id || (record.name == found.name && name == found.name));
+        records.retain(|record| {
+            record.run_id == found.run_id || (record.name == found.name && name == found.name)
+        });
     }
     let month = month_of(query.today);
     let mut workloads: BTreeMap<&str, WorkloadCost> = BTreeMap::new();

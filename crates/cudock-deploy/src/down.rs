@@ -35,16 +35,11 @@ impl Deployer<'_> {
         self.known(&record.run_id)
     }
 
-    /// `cudock down --all`: deletes every deployment, and returns those it deleted with the errors of the others.
-    pub fn down_all(&self) -> Result<Vec<(DeploymentRecord, Result<(), DeployError>)>, DeployError> {
+    /// `cudock down --all`: deletes every deployment, and returns the names of those it deleted and the errors of the
+    /// others.
+    pub fn down_all(&self) -> Result<Vec<Result<String, DeployError>>, DeployError> {
         let records = self.journal.existing()?;
-        Ok(records
-            .into_iter()
-            .map(|record| {
-                let deleted = self.down(&record.run_id).map(|_| ());
-                (record, deleted)
-            })
-            .collect())
+        Ok(records.into_iter().map(|record| self.down(&record.run_id).map(|record| record.name)).collect())
     }
 
     /// Deletes everything of a deployment, in whatever state it is. The journal keeps it until that is confirmed, so that
@@ -69,7 +64,13 @@ impl Deployer<'_> {
         }
         let mut written = begun.and(entered).and(observed);
         for (position, step) in cleanup.iter().enumerate() {
-            written = written.and(self.journal.intend(run_id, StepRole::Cleanup, position, step, self.deleter.now()));
+            written = written.and(self.journal.intend(
+                run_id,
+                StepRole::Cleanup,
+                position,
+                step,
+                self.deleter.now(),
+            ));
             let deleted = self.send_deletion(step);
             let failure = deleted.as_ref().err().map(ToString::to_string);
             let now = self.deleter.now();
@@ -82,7 +83,10 @@ impl Deployer<'_> {
             ));
             // What follows includes the part that makes the cloud delete the rest by itself, so an error ends it.
             deleted.map_err(|error| {
-                DeployError::cloud(format!("cannot delete `{}` of deployment `{}`", step.id, record.name), error)
+                DeployError::cloud(
+                    format!("cannot delete `{}` of deployment `{}`", step.id, record.name),
+                    error,
+                )
             })?;
         }
         written?;
@@ -113,8 +117,7 @@ impl Deployer<'_> {
         match self.deleter.send(cancel) {
             Ok(_) => {}
             // There is none, or it has ended.
-            Err(error)
-                if matches!(error.reason, ApiErrorReason::NotFound | ApiErrorReason::Refused) => {}
+            Err(error) if matches!(error.reason, ApiErrorReason::NotFound | ApiErrorReason::Refused) => {}
             Err(error) => return Err(cannot(error)),
         }
         let get = Call { method: Method::GET, body: None, ..template.clone() };

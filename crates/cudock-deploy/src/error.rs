@@ -81,20 +81,25 @@ impl Report for DeployError {
             Self::Usage(error) => error.hints(),
             Self::Workload(error) => error.hints(),
             Self::Translation(error) => error.hints(),
-            Self::Unknown { near, .. } => {
-                did_you_mean(near).into_iter().chain(["`cudock ps --all` lists deployments".to_owned()]).collect()
-            }
+            Self::Unknown { near, .. } => did_you_mean(near)
+                .into_iter()
+                .chain(["`cudock ps --all` lists deployments".to_owned()])
+                .collect(),
             Self::Busy { .. } => vec!["wait until it has ended, or end it with Ctrl-C".to_owned()],
             Self::GaveUp { name, .. } | Self::Failed { name, .. } => {
                 vec![format!("`cudock cost {name}` shows each phase and what it cost")]
             }
             Self::Evicted { .. } => vec!["--try N re-queues it in the next N placements".to_owned()],
             Self::Vanished { .. } => {
-                vec!["its time to live was over, or somebody deleted it; --ttl TIME keeps it longer".to_owned()]
+                vec![
+                    "its time to live was over, or somebody deleted it; --ttl TIME keeps it longer"
+                        .to_owned(),
+                ]
             }
             Self::Interrupted => Vec::new(),
             Self::NotDeleted { name, cleanup, .. } => {
-                let hint = format!("`cudock down {name}` or `cudock gc` tries again; it is billed until then");
+                let hint =
+                    format!("`cudock down {name}` or `cudock gc` tries again; it is billed until then");
                 cleanup.hints().into_iter().chain([hint]).collect()
             }
         }

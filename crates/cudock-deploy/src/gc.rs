@@ -65,7 +65,9 @@ fn leftover_reason(record: &DeploymentRecord, now: Timestamp) -> Option<&'static
         _ if record.expires <= now => Some("its time to live is over"),
         DeploymentState::Starting => Some("its command died while it was created"),
         DeploymentState::Deleting => Some("its deletion was not finished"),
-        DeploymentState::Succeeded | DeploymentState::Failed | DeploymentState::Evicted => Some("it has ended"),
+        DeploymentState::Succeeded | DeploymentState::Failed | DeploymentState::Evicted => {
+            Some("it has ended")
+        }
         DeploymentState::Running => record.is_attached.then_some("its command died"),
     }
 }
@@ -78,7 +80,7 @@ impl Deployer<'_> {
             let Some(reason) = leftover_reason(&record, self.cloud.now()) else { continue };
             let Some(_lock) = self.journal.lock(&record.run_id)? else { continue };
             let deleted = if scope.is_dry_run { None } else { Some(self.delete(&record)) };
-            found.push(Leftover::new(&record.run_id, Some(record.name), reason, true, deleted));
+            found.push(Leftover::new(&record.run_id, Some(record.name), reason, true, deleted.as_ref()));
         }
         for (run_id, lost) in self.lost_runs(scope)? {
             // The journal has every run before its group exists, so what it does not have now is really lost.
@@ -86,8 +88,9 @@ impl Deployer<'_> {
             if is_known || !self.has_group(scope.subscription, &run_id)? {
                 continue;
             }
-            let deleted = if scope.is_dry_run { None } else { Some(self.delete_lost(scope.subscription, &run_id)) };
-            found.push(Leftover::new(&run_id, lost.name, lost.reason, false, deleted));
+            let deleted =
+                if scope.is_dry_run { None } else { Some(self.delete_lost(scope.subscription, &run_id)) };
+            found.push(Leftover::new(&run_id, lost.name, lost.reason, false, deleted.as_ref()));
         }
         Ok(GcReport { found, dry_run: scope.is_dry_run })
     }
@@ -102,7 +105,8 @@ impl Deployer<'_> {
                 .cloud
                 .send(&call)
                 .map_err(|error| DeployError::cloud("cannot search for leftover resource groups", error))?;
-            let groups = reply.body.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let groups =
+                reply.body.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             for group in groups {
                 if let Some((run_id, run)) = lost_run(group, scope.owner, self.cloud.now()) {
                     runs.insert(run_id, run);
@@ -150,9 +154,9 @@ impl Leftover {
         name: Option<String>,
         reason: impl Into<String>,
         in_journal: bool,
-        deleted: Option<Result<(), DeployError>>,
+        deleted: Option<&Result<(), DeployError>>,
     ) -> Self {
-        let error = match &deleted {
+        let error = match deleted {
             Some(Err(error)) => Some(cudock_base::text::error_chain(error)),
             _ => None,
         };
@@ -203,7 +207,8 @@ fn reaper_group(run_id: &str) -> String {
 fn graph_call(subscription: &str, skip: Option<&str>) -> Call {
     let query = "resourcecontainers | where type =~ 'microsoft.resources/subscriptions/resourcegroups' \
                  | where isnotempty(tags['cudock-run']) | project id, name, tags | order by id asc";
-    let mut body = json!({"subscriptions": [subscription], "query": query, "options": {"resultFormat": "objectArray"}});
+    let mut body =
+        json!({"subscriptions": [subscription], "query": query, "options": {"resultFormat": "objectArray"}});
     if let (Some(skip), Some(options)) = (skip, body.get_mut("options").and_then(Value::as_object_mut)) {
         options.insert("$skipToken".to_owned(), skip.into());
     }
@@ -275,7 +280,12 @@ mod tests {
         let (id, name) = ("0123456789ab", "cudock-0123456789ab");
         let cases = [
             ("own", name, json!({"cudock-run": id, "cudock-owner": "me"}), true),
-            ("own, the reaper's", "CUDOCK-0123456789ab-reaper", json!({"Cudock-Run": id, "cudock-owner": "me"}), true),
+            (
+                "own, the reaper's",
+                "CUDOCK-0123456789ab-reaper",
+                json!({"Cudock-Run": id, "cudock-owner": "me"}),
+                true,
+            ),
             ("of somebody else", name, json!({"cudock-run": id, "cudock-owner": "you"}), false),
             ("without an owner", name, json!({"cudock-run": id}), false),
             (
@@ -290,7 +300,12 @@ mod tests {
                 json!({"cudock-run": id, "cudock-owner": "you", "cudock-delete-after": "2026-11-17T12:00:01Z"}),
                 false,
             ),
-            ("another group with the tag", "production", json!({"cudock-run": id, "cudock-owner": "me"}), false),
+            (
+                "another group with the tag",
+                "production",
+                json!({"cudock-run": id, "cudock-owner": "me"}),
+                false,
+            ),
             ("no run id", "cudock-x", json!({"cudock-run": "x", "cudock-owner": "me"}), false),
             ("no tags", name, Value::Null, false),
         ];

@@ -8,7 +8,7 @@ use cudock_base::Secret;
 use serde_json::Value;
 
 use crate::clock::{Clock, pause};
-use crate::cloud::{CloudApi, ApiError};
+use crate::cloud::{ApiError, CloudApi};
 use crate::error::DeployError;
 use crate::journal::DeploymentRecord;
 use crate::observe::{answer, status};
@@ -35,7 +35,7 @@ pub(crate) fn read_logs(cloud: &dyn CloudApi, identity: &DeploymentIdentity) -> 
         match part {
             LogPart::Text(text) => logs.push_str(&text),
             LogPart::File { name, address } => {
-                logs.push_str(&format!("==> {name} <==\n{}", cloud.download(&address, None)?));
+                logs.extend(["==> ", name.as_str(), " <==\n", cloud.download(&address, None)?.as_str()]);
             }
             LogPart::Stream { address, token } => {
                 let stream = cloud.download(&Secret::new(address), Some(&token))?;
@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn streams_are_lines_of_json() {
-        let stream = "{\"TimeStamp\":\"2026-11-17T00:00:00Z\",\"Log\":\"F loading\"}\nnot JSON\n{\"Other\":1}\n";
+        let stream =
+            "{\"TimeStamp\":\"2026-11-17T00:00:00Z\",\"Log\":\"F loading\"}\nnot JSON\n{\"Other\":1}\n";
         assert_eq!(stream_text(stream), "F loading\nnot JSON\n{\"Other\":1}\n");
     }
 }

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cloud::{CloudApi, ApiError};
+use crate::cloud::{ApiError, CloudApi};
 use crate::journal::{DeploymentRecord, Journal, JournalError};
 use crate::names::{state_name, target_name};
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_azure::{
-    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target, deployment,
+    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target,
+    deployment,
 };
 use cudock_base::format::duration;
 use cudock_base::{Date, Environment, Secret, Timestamp, UsageError, Usd};
@@ -286,7 +287,9 @@ fn variables(flags: &[String], environment: &Environment) -> Result<Vec<SpecVari
         Some((name, value)) => Ok(SpecVariable::Plain { name: name.to_owned(), value: value.to_owned() }),
         None => match environment.get(text).and_then(|value| value.to_str()) {
             Some(value) => Ok(SpecVariable::Secret { name: text.clone(), value: Secret::new(value) }),
-            None => Err(UsageError::new(format!("the variable {text} is not set here")).hint("--env NAME=VALUE")),
+            None => {
+                Err(UsageError::new(format!("the variable {text} is not set here")).hint("--env NAME=VALUE"))
+            }
         },
     };
     flags.iter().map(variable).collect()
@@ -345,7 +348,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(directory.path().join("proc/sys/kernel")).unwrap();
         std::fs::write(directory.path().join("proc/sys/kernel/hostname"), "laptop\n").unwrap();
-        let owner = |variables: &[(&str, &str)]| owner(&Environment::of(directory.path(), variables.iter().copied()));
+        let owner =
+            |variables: &[(&str, &str)]| owner(&Environment::of(directory.path(), variables.iter().copied()));
         assert_eq!(owner(&[("USER", "ada")]), "ada@laptop");
         assert_eq!(owner(&[("LOGNAME", "eve")]), "eve@laptop");
     }

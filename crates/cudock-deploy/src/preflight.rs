@@ -1,7 +1,9 @@
 //! Asks before the first paid resource which placements would fail.
 
 use cudock_azure::AzureClient;
-use cudock_azure::preflight::{Candidate, PreflightReport, PreflightRequest, PreflightVerdict, gather, judge};
+use cudock_azure::preflight::{
+    Candidate, PreflightReport, PreflightRequest, PreflightVerdict, gather, judge,
+};
 use cudock_base::Date;
 use cudock_facts::Facts;
 
@@ -35,8 +37,10 @@ pub fn preflight(
     });
     let report = judge(&request, &answers, facts);
     let is_account_fine = report.account.iter().all(|row| row.verdict != PreflightVerdict::Blocked);
-    let is_open = report.candidates.iter().map(|one| is_account_fine && one.verdict != PreflightVerdict::Blocked);
-    let placements = placements.into_iter().zip(is_open).filter(|(_, is_open)| *is_open).map(|(planned, _)| planned);
+    let is_open =
+        report.candidates.iter().map(|one| is_account_fine && one.verdict != PreflightVerdict::Blocked);
+    let placements =
+        placements.into_iter().zip(is_open).filter(|(_, is_open)| *is_open).map(|(planned, _)| planned);
     let placements = placements.collect();
     Preflight { report, placements }
 }

@@ -55,7 +55,9 @@ impl Deployer<'_> {
                 "cannot resume `{name}`: step `{}` was not sent, and the journal does not keep its secrets",
                 entry.step.id
             );
-            return Err(UsageError::new(message).hint(format!("`cudock down {name}`, then deploy it again")).into());
+            return Err(UsageError::new(message)
+                .hint(format!("`cudock down {name}`, then deploy it again"))
+                .into());
         }
         let sent = self.send_steps(record, missing().map(|(position, entry)| (position, &entry.step)));
         sent.map_err(|error| self.abandon(record, error))

@@ -79,7 +79,10 @@ impl Deployer<'_> {
                 self.cloud.now(),
             );
             result.map_err(|error| {
-                DeployError::cloud(format!("step `{}` of deployment `{}` failed", step.id, record.name), error)
+                DeployError::cloud(
+                    format!("step `{}` of deployment `{}` failed", step.id, record.name),
+                    error,
+                )
             })?;
             written?;
         }

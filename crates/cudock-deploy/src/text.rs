@@ -53,27 +53,24 @@ fn price(per_hour: Usd) -> String {
 /// Every request of a deployment, as it would be sent.
 pub fn dry_run(planned: &PlannedDeployment) -> String {
     let deployment = &planned.deployment;
-    let mut text = format!("# {}\n", announcement(planned));
-    for loss in &deployment.losses {
-        text.push_str(&format!("# {}: {} [{}]\n", loss.severity.name(), loss.message, loss.code));
-    }
-    for (number, step) in (1..).zip(&deployment.steps) {
-        text.push_str(&request(number, step));
-    }
-    text.push_str(&format!("\n# deleted by {}:\n", count(deployment.cleanup.len(), "request")));
-    for step in &deployment.cleanup {
-        text.push_str(&format!("{} {}\n", step.call.method, step.call.path));
-    }
-    text.trim_end().to_owned()
+    let losses = deployment
+        .losses
+        .iter()
+        .map(|loss| format!("# {}: {} [{}]", loss.severity.name(), loss.message, loss.code));
+    let requests = (1..).zip(&deployment.steps).map(|(number, step)| request(number, step));
+    let deleted = format!("\n# deleted by {}:", count(deployment.cleanup.len(), "request"));
+    let deletions = deployment.cleanup.iter().map(|step| format!("{} {}", step.call.method, step.call.path));
+    let lines = std::iter::once(format!("# {}", announcement(planned))).chain(losses).chain(requests);
+    lines.chain([deleted]).chain(deletions).collect::<Vec<_>>().join("\n")
 }
 
 fn request(number: usize, step: &Step) -> String {
     let billed = if step.is_billed { ", billed from here on" } else { "" };
-    let mut text = format!("\n# {number} {}{billed}\n{} {}\n", step.id, step.call.method, step.call.path);
-    if let Some(body) = &step.call.body {
-        text.push_str(&format!("{:#}\n", body.redacted()));
+    let head = format!("\n# {number} {}{billed}\n{} {}", step.id, step.call.method, step.call.path);
+    match &step.call.body {
+        Some(body) => format!("{head}\n{:#}", body.redacted()),
+        None => head,
     }
-    text
 }
 
 /// The deployments of `ps`.
@@ -169,7 +166,8 @@ pub fn cost(report: &CostReport) -> (Vec<String>, TextTable) {
         ("USD", Align::Right),
     ]);
     for workload in &report.workloads {
-        let time = |seconds: u64| if seconds == 0 { String::new() } else { duration(Duration::from_secs(seconds)) };
+        let time =
+            |seconds: u64| if seconds == 0 { String::new() } else { duration(Duration::from_secs(seconds)) };
         table.row(vec![
             workload.name.clone(),
             workload.deployments.to_string(),
@@ -182,7 +180,9 @@ pub fn cost(report: &CostReport) -> (Vec<String>, TextTable) {
 }
 
 fn deployment_line(deployment: &DeploymentCost) -> String {
-    let rest = deployment.until_expiry.map_or_else(String::new, |total| format!(", {} until it expires", dollars(total)));
+    let rest = deployment
+        .until_expiry
+        .map_or_else(String::new, |total| format!(", {} until it expires", dollars(total)));
     format!(
         "{}: {}, billed for {}, {}{rest}",
         deployment.name,

@@ -75,7 +75,10 @@ fn gpu_of_size(facts: &Facts, size: Option<&str>) -> Option<String> {
     let name = size?;
     let profile = || {
         let profiles = &facts.services().profile;
-        profiles.iter().find(|profile| profile.name.eq_ignore_ascii_case(name)).map(|profile| profile.gpu.clone())
+        profiles
+            .iter()
+            .find(|profile| profile.name.eq_ignore_ascii_case(name))
+            .map(|profile| profile.gpu.clone())
     };
     facts.sizes().find(name).one().and_then(|size| size.gpu.clone()).or_else(profile)
 }

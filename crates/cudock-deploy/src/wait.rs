@@ -100,7 +100,10 @@ impl Deployer<'_> {
                     continue;
                 }
                 Err(error) => {
-                    return Err(DeployError::cloud(format!("cannot read the state of `{}`", record.name), error));
+                    return Err(DeployError::cloud(
+                        format!("cannot read the state of `{}`", record.name),
+                        error,
+                    ));
                 }
             };
             failures = 0;

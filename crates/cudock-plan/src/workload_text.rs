@@ -30,8 +30,7 @@ fn serves(workload: &Workload) -> bool {
 }
 
 fn work(workload: &Workload) -> String {
-    let on =
-        workload.gpu.measured_on.as_ref().map_or_else(String::new, |gpu| format!(" on {gpu}"));
+    let on = workload.gpu.measured_on.as_ref().map_or_else(String::new, |gpu| format!(" on {gpu}"));
     match &workload.work {
         Work::Job { duration: length } => format!("one job of {}{on}", duration(*length)),
         Work::Items { items, each, at_once } => {
@@ -142,8 +141,6 @@ fn constraints(workload: &Workload) -> String {
     parts.extend(constraints.deadline.map(|deadline| format!("finished within {}", duration(deadline))));
     let for_what = if serves(workload) { " per month" } else { "" };
     parts.extend(constraints.budget.map(|budget| format!("at most {}{for_what}", format::dollars(budget))));
-    parts.extend(
-        (serves(workload) && !constraints.cold_starts_allowed).then(|| "no cold starts".to_owned()),
-    );
+    parts.extend((serves(workload) && !constraints.cold_starts_allowed).then(|| "no cold starts".to_owned()));
     parts.join("; ")
 }

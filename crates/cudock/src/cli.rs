@@ -10,11 +10,11 @@ use crate::env;
 use crate::failure::Failure;
 use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat};
 use crate::verbs::{
-    BenchArgs, CdiArgs, CdiHookArgs, CompletionArgs, CostArgs, CpArgs, DownArgs, ExecArgs, GatewayArgs, GcArgs, GroupsArgs,
-    ImagesArgs, InitArgs, InspectContainerArgs, JoinArgs, KillArgs, LintArgs, LogsArgs, LspArgs, ManArgs,
-    MigrateArgs, ModelsArgs, MonitorArgs, PlanArgs, PricesArgs, PruneArgs, PsArgs, PullArgs, RestartArgs, ResumeArgs,
-    RmArgs, RunArgs, RuntimeArgs, SchemaArgs, ServeArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs,
-    TopArgs, UpArgs, VerifyArgs, VolumeArgs, WaitArgs,
+    BenchArgs, CdiArgs, CdiHookArgs, CompletionArgs, CostArgs, CpArgs, DownArgs, ExecArgs, GatewayArgs,
+    GcArgs, GroupsArgs, ImagesArgs, InitArgs, InspectContainerArgs, JoinArgs, KillArgs, LintArgs, LogsArgs,
+    LspArgs, ManArgs, MigrateArgs, ModelsArgs, MonitorArgs, PlanArgs, PricesArgs, PruneArgs, PsArgs,
+    PullArgs, RestartArgs, ResumeArgs, RmArgs, RunArgs, RuntimeArgs, SchemaArgs, ServeArgs, StartArgs,
+    StatsArgs, StopArgs, SuperviseArgs, TopArgs, UpArgs, VerifyArgs, VolumeArgs, WaitArgs,
 };
 
 /// Checks, plans, runs and serves CUDA workloads in containers

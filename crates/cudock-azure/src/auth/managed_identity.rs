@@ -20,14 +20,14 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone)]
 pub(super) struct ManagedIdentity {
-    service: Service,
+    service: IdentityEndpoint,
     /// Of a user-assigned identity.
     client_id: Option<String>,
 }
 
 /// Which service hands out the tokens.
 #[derive(Debug, Clone)]
-enum Service {
+enum IdentityEndpoint {
     /// App Service, Functions and Container Apps.
     AppService {
         endpoint: String,
@@ -55,12 +55,15 @@ impl ManagedIdentity {
             return None;
         }
         if let (Some(endpoint), Some(header)) = (variable("IDENTITY_ENDPOINT"), variable("IDENTITY_HEADER")) {
-            let service = Service::AppService { endpoint, header: Secret::new(header) };
+            let service = IdentityEndpoint::AppService { endpoint, header: Secret::new(header) };
             return Some(Self { service, client_id });
         }
         let (endpoint, secret) = (variable("MSI_ENDPOINT")?, variable("MSI_SECRET")?);
         let client_id = client_id.or_else(|| variable("DEFAULT_IDENTITY_CLIENT_ID"));
-        Some(Self { service: Service::MachineLearning { endpoint, secret: Secret::new(secret) }, client_id })
+        Some(Self {
+            service: IdentityEndpoint::MachineLearning { endpoint, secret: Secret::new(secret) },
+            client_id,
+        })
     }
 
     /// The metadata service of virtual machines.
@@ -68,7 +71,10 @@ impl ManagedIdentity {
         let endpoint = environment
             .get(IMDS_HOST)
             .map_or_else(|| IMDS.to_owned(), |host| host.to_string_lossy().trim_end_matches('/').to_owned());
-        Self { service: Service::Imds { endpoint, is_probe }, client_id: client_id.map(str::to_owned) }
+        Self {
+            service: IdentityEndpoint::Imds { endpoint, is_probe },
+            client_id: client_id.map(str::to_owned),
+        }
     }
 
     pub(super) fn token(
@@ -81,7 +87,7 @@ impl ManagedIdentity {
         let host = host.ok_or_else(|| malformed(METHOD, "its endpoint is not a URL"))?;
         let http = Client::for_metadata(&host, TIMEOUT);
         let (is_imds, is_probe) = match self.service {
-            Service::Imds { is_probe, .. } => (true, is_probe),
+            IdentityEndpoint::Imds { is_probe, .. } => (true, is_probe),
             _ => (false, false),
         };
         let max_retries = if is_probe { 0 } else { request.retries.max_retries };
@@ -108,10 +114,9 @@ impl ManagedIdentity {
 
     fn secret(&self) -> Option<&Secret> {
         match &self.service {
-            Service::AppService { header: secret, .. } | Service::MachineLearning { secret, .. } => {
-                Some(secret)
-            }
-            Service::Imds { .. } => None,
+            IdentityEndpoint::AppService { header: secret, .. }
+            | IdentityEndpoint::MachineLearning { secret, .. } => Some(secret),
+            IdentityEndpoint::Imds { .. } => None,
         }
     }
 
@@ -122,15 +127,15 @@ impl ManagedIdentity {
         };
         let resource = percent::encode(audience.resource());
         match &self.service {
-            Service::AppService { endpoint, header } => {
+            IdentityEndpoint::AppService { endpoint, header } => {
                 let query = format!("api-version=2019-08-01&resource={resource}{}", client_id("client_id"));
                 Request::get(format!("{endpoint}?{query}")).header("X-IDENTITY-HEADER", header.expose())
             }
-            Service::MachineLearning { endpoint, secret } => {
+            IdentityEndpoint::MachineLearning { endpoint, secret } => {
                 let query = format!("api-version=2017-09-01&resource={resource}{}", client_id("clientid"));
                 Request::get(format!("{endpoint}?{query}")).header("secret", secret.expose())
             }
-            Service::Imds { endpoint, .. } => {
+            IdentityEndpoint::Imds { endpoint, .. } => {
                 let query = format!("api-version=2018-02-01&resource={resource}{}", client_id("client_id"));
                 let path = "metadata/identity/oauth2/token";
                 Request::get(format!("{endpoint}/{path}?{query}")).header("Metadata", "true")

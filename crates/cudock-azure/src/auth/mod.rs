@@ -66,7 +66,7 @@ impl SignInMethod {
     ];
 
     /// What users call them.
-    pub fn names() -> [&'static str; 5] {
+    fn names() -> [&'static str; 5] {
         Self::ALL.map(|(name, _)| name)
     }
 }
@@ -94,7 +94,7 @@ pub struct SignInOptions {
 
 /// Signs in when a token is needed, and keeps tokens.
 #[derive(Debug)]
-pub struct SignIn {
+pub(crate) struct SignIn {
     /// Tried in this order.
     flows: Vec<Flow>,
     subscription: Option<String>,
@@ -152,7 +152,10 @@ impl Flow {
 
 impl SignIn {
     /// Decides by options and variables how to sign in. Nothing is read or sent yet.
-    pub fn from_environment(environment: &Environment, options: &SignInOptions) -> Result<Self, SignInError> {
+    pub(crate) fn from_environment(
+        environment: &Environment,
+        options: &SignInOptions,
+    ) -> Result<Self, SignInError> {
         let settings = SignInSettings::new(environment, options)?;
         let flows = settings.flows(environment)?;
         Ok(Self { flows, subscription: settings.subscription, cache: Mutex::default() })
@@ -217,7 +220,7 @@ impl SignIn {
     }
 
     /// The way that was used; before the first token, the first that is tried.
-    pub fn method(&self) -> &'static str {
+    pub(crate) fn method(&self) -> &'static str {
         let chosen = lock(&self.cache).chosen.unwrap_or_default();
         self.flows.get(chosen).map_or("none", Flow::name)
     }

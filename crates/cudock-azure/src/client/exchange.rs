@@ -38,7 +38,8 @@ impl Outgoing {
         let url = client.state.cloud.url(call);
         let url = url.ok_or_else(|| AzureError::InvalidCall { action: action.clone() })?;
         let body = call.body.as_ref().map(|body| body.expose().to_string().into_bytes());
-        let secrets = call.body.iter().flat_map(|body| body.secrets().map(|(_, secret)| secret.clone())).collect();
+        let secrets =
+            call.body.iter().flat_map(|body| body.secrets().map(|(_, secret)| secret.clone())).collect();
         Ok(Self {
             method: call.method.clone(),
             url,

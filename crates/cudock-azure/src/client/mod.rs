@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use self::exchange::{Outgoing, Throttle};
 use crate::auth::{Principal, ServerClock, SignIn, SignInOptions, TokenRequest};
-use crate::call::{Call, Plane};
+use crate::call::{Body, Call, Plane};
 use crate::cloud::Cloud;
 use crate::error::AzureError;
 
@@ -186,7 +186,7 @@ impl AzureClient {
                 }
                 first.get(&cudock_base::percent::repair(link))
             } else if let Some(token) = text("$skipToken") {
-                let body = call.body.as_ref().map(|body| body.expose());
+                let body = call.body.as_ref().map(Body::expose);
                 first.clone().with_body(&with_skip_token(body.unwrap_or_default(), token))
             } else {
                 return Ok(entries);

@@ -44,15 +44,12 @@ fn an_azure_async_operation_ends_with_the_resource() {
 
 #[test]
 fn a_failed_operation_has_the_deepest_reason() {
-    let server = azure(|request| match request.method.as_str() {
+    let inner = json!({"code": "AllocationFailed", "message": "We do not have sufficient capacity"});
+    let details = json!([{"code": "Conflict", "message": json!({"error": inner}).to_string()}]);
+    let error = json!({"code": "DeploymentFailed", "message": "At least one failed", "details": details});
+    let server = azure(move |request| match request.method.as_str() {
         "PUT" => Reply::new(201, "{}").with("Azure-AsyncOperation", "/operations/1"),
-        _ => {
-            let inner = json!({"code": "AllocationFailed", "message": "We do not have sufficient capacity"});
-            let details = json!([{"code": "Conflict", "message": json!({"error": inner}).to_string()}]);
-            let error =
-                json!({"code": "DeploymentFailed", "message": "At least one failed", "details": details});
-            reply(200, &json!({"status": "Failed", "error": error})).with("x-ms-request-id", "r-9")
-        }
+        _ => reply(200, &json!({"status": "Failed", "error": error})).with("x-ms-request-id", "r-9"),
     });
     let error = client(&server).run(&step(Method::PUT, "/d", Wait::Operation)).unwrap_err();
     assert_eq!(error.cause(), Cause::Capacity);
@@ -89,8 +86,9 @@ fn a_resource_that_survives_its_deletion_is_deleted_again() {
     let count = AtomicUsize::new(0);
     let server =
         azure(move |request| match (request.method.as_str(), count.fetch_add(1, Ordering::SeqCst)) {
-            ("DELETE", _) => Reply::new(202, "").with("Location", "/results").with("Retry-After", "0"),
-            (_, 1) => Reply::new(202, "").with("Location", "/results").with("Retry-After", "0"),
+            ("DELETE", _) | (_, 1) => {
+                Reply::new(202, "").with("Location", "/results").with("Retry-After", "0")
+            }
             (_, 2 | 5) => Reply::new(200, ""),
             (_, 3) => reply(200, &json!({"properties": {"provisioningState": "Succeeded"}})),
             (_, 6) => reply(200, &json!({"properties": {"provisioningState": "Deleting"}})),

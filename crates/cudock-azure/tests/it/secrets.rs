@@ -29,15 +29,16 @@ impl StepObserver for Log {
 /// Everything that the request held, as an error of every form.
 fn echo(request: &Request, status: u16) -> Reply {
     let decoded = cudock_base::percent::decode(&request.text()).unwrap_or_default();
-    let text = format!("{:?} {} {decoded}", request.headers, request.path).replace('\n', " ");
-    let details = json!([{"code": "Echo", "message": request.text()}]);
+    // What is cut off at the end cannot be seen.
+    let text = format!("{} {decoded} {:?}", request.path, request.headers).replace('\n', " ");
+    let details = json!([{"code": "Echo", "message": text}]);
     reply(status, &json!({"code": "Echo", "message": text, "error_description": text, "details": details}))
 }
 
 /// All texts that a step produces.
-fn texts(client: &AzureClient, method: Method, wait: Wait, password: &str) -> String {
+fn texts(client: &AzureClient, method: &Method, wait: Wait, password: &str) -> String {
     let mut step = step(method.clone(), "/x", wait);
-    step.call.body = (method == Method::PUT)
+    step.call.body = (*method == Method::PUT)
         .then(|| Body::new(json!({"password": ""})).secret("/password", Secret::new(password)));
     let log = Log::default();
     let result = client.run_observed(&step, &log);
@@ -76,7 +77,7 @@ fn tokens_passwords_and_signatures_are_in_no_text() {
         for (method, wait) in
             [(Method::PUT, Wait::Operation), (Method::GET, Wait::Response), (Method::DELETE, Wait::Gone)]
         {
-            let texts = texts(&client, method, wait, &password);
+            let texts = texts(&client, &method, wait, &password);
             for (what, secret) in [
                 ("token", &token),
                 ("password", &password),

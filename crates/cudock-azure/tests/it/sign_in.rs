@@ -406,7 +406,7 @@ fn a_device_code_is_shown_once_and_refreshed() {
 fn a_declined_device_code_ends_the_sign_in() {
     let server = Server::start(|request| match request.path.as_str() {
         path if path.ends_with("/devicecode") => {
-            reply(200, &json!({"device_code": "d", "interval": 0, "message": "go there"}))
+            reply(200, &json!({"device_code": "device-code", "interval": 0, "message": "go there"}))
         }
         _ => {
             reply(400, &json!({"error": "authorization_declined", "error_description": "AADSTS1: declined"}))

@@ -39,7 +39,7 @@ impl JournalError {
         }
     }
 
-    pub(super) fn damaged(path: &Path, problem: impl ToString) -> Self {
+    pub(super) fn damaged(path: &Path, problem: &impl ToString) -> Self {
         Self::Damaged { path: path.to_owned(), problem: problem.to_string() }
     }
 }

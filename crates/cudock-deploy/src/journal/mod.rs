@@ -1,4 +1,4 @@
-//! The journal of deployments: a SQLite database that is written before the outside is changed.
+//! The journal of deployments: a `SQLite` database that is written before the outside is changed.
 //!
 //! Each change is one transaction that is on disk when the method returns, so a command can be killed at any time: the
 //! journal then has everything that deletes what exists. Several commands may use it at the same time. A command that
@@ -98,7 +98,7 @@ impl Journal {
     fn check(&self) -> Result<(), JournalError> {
         let result: String =
             self.read(|connection| connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)))?;
-        if result == "ok" { Ok(()) } else { Err(JournalError::damaged(&self.path, result)) }
+        if result == "ok" { Ok(()) } else { Err(JournalError::damaged(&self.path, &result)) }
     }
 
     /// The right to work on a deployment; none if another command has it.

@@ -13,7 +13,8 @@ use super::{DeploymentRecord, Journal, JournalError, PhaseRecord, StepRecord, St
 use crate::billing::BilledTime;
 use crate::names::{phase_named, state_named};
 
-const COLUMNS: &str = "run_id, name, identity, size, gpus, instances, price_per_hour, is_attached, created, expires,
+const COLUMNS: &str =
+    "run_id, name, identity, size, gpus, instances, price_per_hour, is_attached, created, expires,
     state, detail, url, exit_code, billed_from, billed_until, lost_seconds, replaces";
 
 impl Journal {
@@ -110,7 +111,7 @@ impl Journal {
             JournalError::Database {
                 path,
                 source: source @ rusqlite::Error::FromSqlConversionFailure(..),
-            } => JournalError::damaged(&path, source),
+            } => JournalError::damaged(&path, &source),
             other => other,
         })
     }

@@ -1,6 +1,6 @@
 //! The tables of the journal.
 
-/// The version of the tables, in SQLite's `user_version`.
+/// The version of the tables, in the database's `user_version`.
 pub(super) const VERSION: i64 = 1;
 
 /// Times are milliseconds since 1970, and prices are decimal text so that no digit is lost. A name is free again when its

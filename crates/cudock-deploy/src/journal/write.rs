@@ -175,7 +175,7 @@ impl Journal {
     }
 
     fn json(&self, value: &impl serde::Serialize) -> Result<String, JournalError> {
-        serde_json::to_string(value).map_err(|error| JournalError::damaged(&self.path, error))
+        serde_json::to_string(value).map_err(|error| JournalError::damaged(&self.path, &error))
     }
 }
 

@@ -34,7 +34,8 @@ fn every_request_is_in_the_journal_before_it_is_sent() {
         let entry = checked.steps(RUN, role).unwrap().into_iter().find(|entry| entry.step.id == step.id);
         assert_eq!(entry.unwrap().state, StepState::Intended, "{}", step.id);
     }));
-    let ended = deployer(&cloud, &journal).up_attached(&[planned("train", RUN)], &Recorder::default()).unwrap();
+    let ended =
+        deployer(&cloud, &journal).up_attached(&[planned("train", RUN)], &Recorder::default()).unwrap();
     assert_eq!(ended.exit_code, 0);
     assert_eq!(cloud.changes(), requests());
 }
@@ -47,7 +48,9 @@ fn after_a_crash_at_any_request_gc_leaves_nothing_behind() {
             let cloud = ScriptedCloud::with_fault(request, fault);
             let died = catch_unwind(AssertUnwindSafe(|| {
                 let journal = Journal::open(directory.path()).unwrap();
-                deployer(&cloud, &journal).up_attached(&[planned("train", RUN)], &Recorder::default()).map(|_| ())
+                deployer(&cloud, &journal)
+                    .up_attached(&[planned("train", RUN)], &Recorder::default())
+                    .map(|_| ())
             }));
             assert!(died.is_err(), "{fault:?} {request}");
             let journal = Journal::open(directory.path()).unwrap();
@@ -70,7 +73,9 @@ fn a_request_that_fails_deletes_what_was_created() {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::open(directory.path()).unwrap();
         let cloud = ScriptedCloud::with_fault(request, Fault::Refused);
-        let error = deployer(&cloud, &journal).up_attached(&[planned.clone()], &Recorder::default()).unwrap_err();
+        let error = deployer(&cloud, &journal)
+            .up_attached(std::slice::from_ref(&planned), &Recorder::default())
+            .unwrap_err();
         assert!(matches!(error, DeployError::Cloud { .. }), "{error}");
         assert_eq!(cloud.resources(), Vec::<String>::new(), "{request}");
         assert_eq!(journal.run(RUN).unwrap().unwrap().state, DeploymentState::Gone);
@@ -84,7 +89,9 @@ fn an_interrupt_deletes_what_was_created() {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::open(directory.path()).unwrap();
         let cloud = ScriptedCloud::with_fault(request, Fault::Interrupted);
-        let error = deployer(&cloud, &journal).up_attached(&[planned.clone()], &Recorder::default()).unwrap_err();
+        let error = deployer(&cloud, &journal)
+            .up_attached(std::slice::from_ref(&planned), &Recorder::default())
+            .unwrap_err();
         assert!(matches!(error, DeployError::Interrupted), "{error}");
         assert_eq!(cloud.resources(), Vec::<String>::new(), "{request}");
         assert_eq!(journal.run(RUN).unwrap().unwrap().state, DeploymentState::Gone);

@@ -6,7 +6,9 @@ use std::time::Duration;
 use cudock_azure::{DeploymentState, Phase};
 use cudock_deploy::{DeployError, Deployer, Journal, PhaseLimits, Resumed};
 
-use crate::support::{Fault, Recorder, Script, ScriptedCloud, deployer, planned, planned_service, planned_spot};
+use crate::support::{
+    Fault, Recorder, Script, ScriptedCloud, deployer, planned, planned_service, planned_spot,
+};
 
 const RUN: &str = "0123456789ab";
 
@@ -54,7 +56,10 @@ fn a_phase_that_takes_too_long_is_given_up_and_deleted() {
     let limits = PhaseLimits { pull: limit, start: Duration::from_secs(1200) };
     let impatient = Deployer { limits, ..deployer(&cloud, &journal) };
     let error = impatient.up_attached(&[planned("train", RUN)], &Recorder::default()).unwrap_err();
-    assert!(matches!(&error, DeployError::GaveUp { phase: Phase::Pull, limit: after, .. } if *after == limit), "{error}");
+    assert!(
+        matches!(&error, DeployError::GaveUp { phase: Phase::Pull, limit: after, .. } if *after == limit),
+        "{error}"
+    );
     assert_eq!(cloud.resources(), Vec::<String>::new());
 }
 
@@ -72,7 +77,8 @@ fn a_placement_without_capacity_is_followed_by_the_next() {
     assert_eq!(cloud.resources(), Vec::<String>::new());
     // Without another placement, the error is that of the cloud.
     let cloud = ScriptedCloud::with_fault(1, Fault::NoCapacity);
-    let error = deployer(&cloud, &journal).up_attached(&[planned("other", "bbbbbbbbbbbb")], &recorder).unwrap_err();
+    let error =
+        deployer(&cloud, &journal).up_attached(&[planned("other", "bbbbbbbbbbbb")], &recorder).unwrap_err();
     assert!(matches!(error, DeployError::Cloud { .. }), "{error}");
 }
 
@@ -94,7 +100,9 @@ fn an_evicted_job_begins_again_in_the_next_placement_and_its_lost_work_is_counte
     // Without another placement, the eviction is an error, and nothing stays.
     let cloud = ScriptedCloud::default();
     cloud.evict("bbbbbbbbbbbb", 300);
-    let error = deployer(&cloud, &journal).up_attached(&[planned_spot("other", "bbbbbbbbbbbb")], &recorder).unwrap_err();
+    let error = deployer(&cloud, &journal)
+        .up_attached(&[planned_spot("other", "bbbbbbbbbbbb")], &recorder)
+        .unwrap_err();
     assert!(matches!(error, DeployError::Evicted { .. }), "{error}");
     assert_eq!(cloud.resources(), Vec::<String>::new());
 }

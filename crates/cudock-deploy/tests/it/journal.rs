@@ -34,7 +34,12 @@ fn of_two_commands_with_the_same_name_one_succeeds() {
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
-    assert!(results.iter().flat_map(|result| result.as_ref().err()).all(|error| matches!(error, JournalError::NameTaken { .. })));
+    assert!(
+        results
+            .iter()
+            .filter_map(|result| result.as_ref().err())
+            .all(|error| matches!(error, JournalError::NameTaken { .. }))
+    );
 }
 
 #[test]
@@ -80,7 +85,10 @@ fn a_journal_that_was_cut_off_starts_nothing() {
     let bytes = std::fs::read(&file).unwrap();
     let _ = std::fs::remove_file(directory.path().join("deployments.db-wal"));
     for (case, damaged) in [
-        ("overwritten", bytes.iter().enumerate().map(|(at, byte)| if at < 4096 { *byte } else { 0x55 }).collect()),
+        (
+            "overwritten",
+            bytes.iter().enumerate().map(|(at, byte)| if at < 4096 { *byte } else { 0x55 }).collect(),
+        ),
         ("no header", vec![0x55; bytes.len()]),
     ] {
         let damaged: Vec<u8> = damaged;

@@ -38,7 +38,9 @@ fn state_and_cost_come_from_the_cloud() {
     let cloud = ScriptedCloud::default();
     cloud.set_script(Script { pull: 10, work: 1_000_000, exit_code: 0 });
     for (name, run_id) in [("a", "aaaaaaaaaaaa"), ("b", "bbbbbbbbbbbb")] {
-        deployer(&cloud, &journal).up_detached(&[planned_service(name, run_id)], &Recorder::default()).unwrap();
+        deployer(&cloud, &journal)
+            .up_detached(&[planned_service(name, run_id)], &Recorder::default())
+            .unwrap();
     }
     cloud.advance(3600);
     let (deployments, notes) = ps(&journal, Some(&cloud), false).unwrap();

@@ -5,9 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use cudock_azure::{
-    Call, DeploymentSpec, ExistingResources, Step, Target, WorkKind, deployment,
-};
+use cudock_azure::{Call, DeploymentSpec, ExistingResources, Step, Target, WorkKind, deployment};
 use cudock_base::{Secret, Timestamp, Usd};
 use cudock_deploy::{
     ApiError, ApiErrorReason, ApiReply, Clock, CloudApi, DeployOutput, Deployer, DeploymentRecord, Journal,
@@ -37,6 +35,9 @@ pub(crate) enum Fault {
     Interrupted,
 }
 
+/// Looks at a step before it is carried out.
+type StepCheck = Box<dyn Fn(&Step) + Send>;
+
 /// What the job does.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Script {
@@ -57,7 +58,7 @@ pub(crate) struct ScriptedCloud {
     changes: AtomicU64,
     pub(crate) interrupted: AtomicBool,
     /// Called with each request that changes something, before it is carried out.
-    pub(crate) before: Mutex<Option<Box<dyn Fn(&Step) + Send>>>,
+    pub(crate) before: Mutex<Option<StepCheck>>,
     events: Mutex<Vec<Value>>,
     tags: Mutex<BTreeMap<String, Value>>,
     /// When machines are taken away, in seconds after their creation, by run.
@@ -123,7 +124,7 @@ impl ScriptedCloud {
         self.seconds.load(Ordering::SeqCst)
     }
 
-    fn stamp(&self, seconds: u64) -> String {
+    fn stamp(seconds: u64) -> String {
         beginning().plus(Duration::from_secs(seconds)).to_string()
     }
 
@@ -132,7 +133,7 @@ impl ScriptedCloud {
     }
 
     fn event_at(&self, operation: &str, id: &str, seconds: u64) {
-        let time = self.stamp(seconds);
+        let time = Self::stamp(seconds);
         self.events.lock().unwrap().push(json!({
             "operationName": {"value": operation}, "status": {"value": "Accepted"},
             "eventTimestamp": time, "resourceId": id,
@@ -144,7 +145,10 @@ impl ScriptedCloud {
         let key = path.to_ascii_lowercase();
         let mut resources = self.resources.lock().unwrap();
         if step.call.method == "DELETE" {
-            if resources.contains_key(&key) && key.contains("/resourcegroups/") && !key.contains("/providers/") {
+            if resources.contains_key(&key)
+                && key.contains("/resourcegroups/")
+                && !key.contains("/providers/")
+            {
                 self.event("Microsoft.Resources/subscriptions/resourceGroups/delete", &path);
             }
             resources.retain(|id, _| *id != key && !id.starts_with(&format!("{key}/")));
@@ -160,7 +164,9 @@ impl ScriptedCloud {
             && group.contains("/resourcegroups/")
         {
             let machine = format!("{group}/providers/microsoft.compute/virtualmachines/{name}");
-            if let Some((_, after)) = self.evictions.lock().unwrap().iter().find(|(run, _)| key.contains(run.as_str())) {
+            if let Some((_, after)) =
+                self.evictions.lock().unwrap().iter().find(|(run, _)| key.contains(run.as_str()))
+            {
                 self.event_at("Microsoft.Compute/virtualMachines/delete", &machine, time + after);
             }
             resources.insert(machine, time);
@@ -186,11 +192,11 @@ impl ScriptedCloud {
         let (state, events) = if now < started {
             (json!({"state": "Waiting"}), json!([{"name": "Pulling"}]))
         } else if now < ended {
-            (json!({"state": "Running", "startTime": self.stamp(started)}), json!([{"name": "Pulled"}]))
+            (json!({"state": "Running", "startTime": Self::stamp(started)}), json!([{"name": "Pulled"}]))
         } else {
             let state = json!({
                 "state": "Terminated", "exitCode": script.exit_code,
-                "startTime": self.stamp(started), "finishTime": self.stamp(ended),
+                "startTime": Self::stamp(started), "finishTime": Self::stamp(ended),
             });
             (state, json!([]))
         };
@@ -203,11 +209,12 @@ impl ScriptedCloud {
     /// The machine of a run, unless it was taken away.
     fn machine(&self, path: &str, created: u64) -> Option<Value> {
         let evictions = self.evictions.lock().unwrap();
-        let eviction = evictions.iter().find(|(run, _)| path.contains(run.as_str())).map(|(_, after)| created + after);
+        let eviction =
+            evictions.iter().find(|(run, _)| path.contains(run.as_str())).map(|(_, after)| created + after);
         let is_there = eviction.is_none_or(|end| self.time() < end);
         is_there.then(|| {
             json!({"properties": {
-                "provisioningState": "Succeeded", "timeCreated": self.stamp(created),
+                "provisioningState": "Succeeded", "timeCreated": Self::stamp(created),
                 "instanceView": {"statuses": [{"code": "PowerState/running"}]},
             }})
         })
@@ -245,7 +252,8 @@ impl CloudApi for ScriptedCloud {
         }
         self.advance(1);
         let number = usize::try_from(self.changes.fetch_add(1, Ordering::SeqCst)).unwrap();
-        let fault = self.fault.lock().unwrap().filter(|(request, _)| *request == number).map(|(_, fault)| fault);
+        let fault =
+            self.fault.lock().unwrap().filter(|(request, _)| *request == number).map(|(_, fault)| fault);
         match fault {
             Some(Fault::Refused) => return Err(ApiError::new(ApiErrorReason::Refused, "the cloud says no")),
             Some(Fault::NoCapacity) => return Err(ApiError::new(ApiErrorReason::NoCapacity, "no capacity")),
@@ -267,7 +275,10 @@ impl CloudApi for ScriptedCloud {
         }
         let path = call.path.split('?').next().unwrap().to_ascii_lowercase();
         if path.ends_with("/logs") {
-            return Ok(ApiReply { body: json!({"content": "GPU 0: Tesla T4 (UUID: GPU-1)\nloss 0.1\n"}), retry_after: None });
+            return Ok(ApiReply {
+                body: json!({"content": "GPU 0: Tesla T4 (UUID: GPU-1)\nloss 0.1\n"}),
+                retry_after: None,
+            });
         }
         let not_found = || ApiError::new(ApiErrorReason::NotFound, format!("{path} was not found"));
         let created = self.resources.lock().unwrap().get(&path).copied();
@@ -283,7 +294,10 @@ impl CloudApi for ScriptedCloud {
             Some(created) if path.contains("containergroups") => {
                 Ok(ApiReply { body: self.container_group(created), retry_after: None })
             }
-            Some(_) => Ok(ApiReply { body: json!({"properties": {"provisioningState": "Succeeded"}}), retry_after: None }),
+            Some(_) => Ok(ApiReply {
+                body: json!({"properties": {"provisioningState": "Succeeded"}}),
+                retry_after: None,
+            }),
             None => Err(not_found()),
         }
     }
@@ -348,12 +362,8 @@ pub(crate) fn deployer<'a>(cloud: &'a ScriptedCloud, journal: &'a Journal) -> De
 
 /// A job of this name and run. It expires after two hours by the cloud's clock.
 pub(crate) fn planned(name: &str, run_id: &str) -> PlannedDeployment {
-    let work = WorkKind::Job {
-        items: Vec::new(),
-        concurrent: 1,
-        time_limit: Duration::from_secs(3600),
-        retries: 0,
-    };
+    let work =
+        WorkKind::Job { items: Vec::new(), concurrent: 1, time_limit: Duration::from_secs(3600), retries: 0 };
     planned_work(name, run_id, work)
 }
 
@@ -366,7 +376,15 @@ pub(crate) fn planned_service(name: &str, run_id: &str) -> PlannedDeployment {
 pub(crate) fn planned_spot(name: &str, run_id: &str) -> PlannedDeployment {
     let job = planned(name, run_id).spec;
     let size = Some("Standard_NC4as_T4_v3".to_owned());
-    with_deployment(DeploymentSpec { target: Target::Vm, size, gpus: 1, cpus: 4.0, memory_gib: 28.0, is_spot: true, ..job })
+    with_deployment(DeploymentSpec {
+        target: Target::Vm,
+        size,
+        gpus: 1,
+        cpus: 4.0,
+        memory_gib: 28.0,
+        is_spot: true,
+        ..job
+    })
 }
 
 fn planned_work(name: &str, run_id: &str, work: WorkKind) -> PlannedDeployment {

@@ -43,12 +43,12 @@ fn polling(
 }
 
 /// Sends a request with this method to `/resource` and waits for its end.
-fn run(client: &Client, server: &Server, method: Method) -> Outcome {
+fn run(client: &Client, server: &Server, method: &Method) -> Outcome {
     let url = url(server, "/resource");
     let request =
         Request::new(method.clone(), url.as_str()).json(&json!({"location": "westeurope"})).unwrap();
     let response = read(client.send(&request).unwrap()).unwrap();
-    polling(client, Duration::from_secs(20), |polling| polling.wait(&method, &url, response)).0
+    polling(client, Duration::from_secs(20), |polling| polling.wait(method, &url, response)).0
 }
 
 fn reply(status: u16, body: &Value) -> Reply {
@@ -72,7 +72,7 @@ fn an_azure_operation_is_polled_and_its_resource_returned() {
         ("GET", "/resource") => reply(200, &json!({"id": 7})),
         _ => Reply::new(404, ""),
     });
-    assert_eq!(run(&client(), &server, Method::PUT).unwrap(), Some(json!({"id": 7})));
+    assert_eq!(run(&client(), &server, &Method::PUT).unwrap(), Some(json!({"id": 7})));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_failed_operation_says_why() {
             _ => reply(200, &body),
         });
         let expected = OperationError::Failed { status: status.to_owned(), error: Some(json!(error)) };
-        assert_eq!(run(&client(), &server, Method::DELETE), Err(expected));
+        assert_eq!(run(&client(), &server, &Method::DELETE), Err(expected));
     }
 }
 
@@ -99,13 +99,13 @@ fn a_location_is_polled_until_it_is_not_202() {
         }
         _ => reply(200, &json!({"value": [1]})),
     });
-    assert_eq!(run(&client(), &server, Method::POST).unwrap(), Some(json!({"value": [1]})));
+    assert_eq!(run(&client(), &server, &Method::POST).unwrap(), Some(json!({"value": [1]})));
     assert_eq!(server.count("/results/1"), 3);
     let server = Server::start(|request| match request.path.as_str() {
         "/resource" => Reply::new(202, "").with("Location", "/gone"),
         _ => Reply::new(204, ""),
     });
-    assert_eq!(run(&client(), &server, Method::DELETE).unwrap(), None);
+    assert_eq!(run(&client(), &server, &Method::DELETE).unwrap(), None);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn the_result_of_a_post_is_at_its_location() {
         "/operations/1" => reply(200, &json!({"status": "Succeeded"})),
         _ => reply(200, &json!({"key": "value"})),
     });
-    assert_eq!(run(&client(), &server, Method::POST).unwrap(), Some(json!({"key": "value"})));
+    assert_eq!(run(&client(), &server, &Method::POST).unwrap(), Some(json!({"key": "value"})));
 }
 
 #[test]
@@ -130,13 +130,13 @@ fn a_resource_without_an_operation_is_polled_by_its_own_state() {
         };
         reply(200, &json!({"properties": {"provisioningState": state}}))
     });
-    let resource = run(&client(), &server, Method::PATCH).unwrap().unwrap();
+    let resource = run(&client(), &server, &Method::PATCH).unwrap().unwrap();
     assert_eq!(
         (&resource["properties"]["provisioningState"], server.requests().len()),
         (&json!("Succeeded"), 4)
     );
     let server = Server::start(|_| reply(200, &json!({"id": 1})));
-    assert_eq!(run(&client(), &server, Method::PUT).unwrap(), Some(json!({"id": 1})));
+    assert_eq!(run(&client(), &server, &Method::PUT).unwrap(), Some(json!({"id": 1})));
     assert_eq!(server.requests().len(), 1, "done at once");
 }
 
@@ -147,7 +147,7 @@ fn an_operation_that_never_ends_times_out() {
         _ => reply(200, &json!({"status": "InProgress"})).with("Retry-After", u64::MAX.to_string()),
     });
     assert_eq!(
-        run(&client(), &server, Method::PUT).unwrap_err(),
+        run(&client(), &server, &Method::PUT).unwrap_err(),
         OperationError::TimedOut(Duration::from_secs(20))
     );
 }
@@ -157,7 +157,7 @@ fn an_operation_is_not_followed_to_another_host() {
     let elsewhere = Server::start(|_| reply(200, &json!({"status": "Succeeded"})));
     let operation = url(&elsewhere, "/operations/1");
     let server = Server::start(move |_| Reply::new(202, "").with("Azure-AsyncOperation", operation.clone()));
-    let error = run(&client(), &server, Method::PUT).unwrap_err();
+    let error = run(&client(), &server, &Method::PUT).unwrap_err();
     assert!(matches!(error, OperationError::Protocol(error) if error.kind == HttpErrorKind::Refused));
     assert!(elsewhere.requests().is_empty());
 }
@@ -175,7 +175,7 @@ fn the_newest_of_4_kib_urls_is_polled() {
             _ => reply(200, &json!({"id": 1})),
         }
     });
-    assert_eq!(run(&client(), &server, Method::PUT).unwrap(), Some(json!({"id": 1})));
+    assert_eq!(run(&client(), &server, &Method::PUT).unwrap(), Some(json!({"id": 1})));
     assert_eq!(server.requests().len(), 5);
 }
 
@@ -218,17 +218,17 @@ fn a_forgotten_operation_is_known_by_its_resource() {
         _ => reply(200, &json!({"properties": {"provisioningState": "Succeeded"}})),
     });
     let resource = json!({"properties": {"provisioningState": "Succeeded"}});
-    assert_eq!(run(&client(), &server, Method::PUT).unwrap(), Some(resource.clone()));
-    assert_eq!(run(&client(), &server, Method::DELETE).unwrap(), Some(resource), "it was not deleted");
-    let error = run(&client(), &server, Method::POST).unwrap_err();
+    assert_eq!(run(&client(), &server, &Method::PUT).unwrap(), Some(resource.clone()));
+    assert_eq!(run(&client(), &server, &Method::DELETE).unwrap(), Some(resource), "it was not deleted");
+    let error = run(&client(), &server, &Method::POST).unwrap_err();
     assert!(matches!(error, OperationError::Request(error) if error.kind == HttpErrorKind::Status(404)));
 }
 
 #[test]
 fn a_failed_resource_can_be_deleted() {
     let server = Server::start(|_| reply(200, &json!({"properties": {"provisioningState": "Failed"}})));
-    assert!(run(&client(), &server, Method::DELETE).is_ok());
-    assert!(matches!(run(&client(), &server, Method::PUT), Err(OperationError::Failed { .. })));
+    assert!(run(&client(), &server, &Method::DELETE).is_ok());
+    assert!(matches!(run(&client(), &server, &Method::PUT), Err(OperationError::Failed { .. })));
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn an_action_without_a_result_succeeds() {
         "/operations/1" => reply(200, &json!({"status": "Succeeded"})),
         _ => Reply::new(404, ""),
     });
-    assert_eq!(run(&client(), &server, Method::POST).unwrap(), None);
+    assert_eq!(run(&client(), &server, &Method::POST).unwrap(), None);
 }
 
 #[test]

@@ -35,12 +35,29 @@ fn a_dry_run_prints_every_request_and_sends_none() {
     let directory = project();
     for target in ["vm", "batch", "container-apps"] {
         let secret = format!("{}-{}", "word", "of-honor");
-        let arguments =
-            ["up", ".", "--on", target, "--dry-run", "--env", "TOKEN", "--env", "MODE=fast", "--", "python", "train.py"];
+        let arguments = [
+            "up",
+            ".",
+            "--on",
+            target,
+            "--dry-run",
+            "--env",
+            "TOKEN",
+            "--env",
+            "MODE=fast",
+            "--",
+            "python",
+            "train.py",
+        ];
         let output = command(directory.path(), &arguments).env("TOKEN", &secret).output().unwrap();
         let text = shown(&output);
         assert_eq!(code(&output), 0, "{target}: {text}");
-        assert!(text.contains("PUT /subscriptions/SUBSCRIPTION/providers/Microsoft.Resources/deployments/cudock-"), "{text}");
+        assert!(
+            text.contains(
+                "PUT /subscriptions/SUBSCRIPTION/providers/Microsoft.Resources/deployments/cudock-"
+            ),
+            "{text}"
+        );
         assert!(text.contains("DELETE /subscriptions/SUBSCRIPTION/resourceGroups/cudock-"), "{text}");
         assert!(text.contains("billed from here on"), "{text}");
         assert!(!text.contains(&secret), "{target}");
@@ -56,8 +73,14 @@ fn wrong_input_is_refused_before_anything_is_asked() {
         (vec!["up", ".", "--on", "vm", "--dry-run", "--ttl", "1m"], "too short"),
         (vec!["up", ".", "--on", "vm", "--dry-run", "--budget", "0.01"], "the budget is enough for"),
         (vec!["up", ".", "--on", "vm", "--dry-run", "--env", "NOT_SET_ANYWHERE"], "is not set here"),
-        (vec!["up", ".", "--on", "vm", "--dry-run", "--size", "Standard_NC24ads_A100_v4"], "no size of Virtual Machine fits"),
-        (vec!["up", ".", "--on", "aci", "--dry-run", "--region", "westeurope", "--image", "oci:here"], "Azure cannot pull it"),
+        (
+            vec!["up", ".", "--on", "vm", "--dry-run", "--size", "Standard_NC24ads_A100_v4"],
+            "no size of Virtual Machine fits",
+        ),
+        (
+            vec!["up", ".", "--on", "aci", "--dry-run", "--region", "westeurope", "--image", "oci:here"],
+            "Azure cannot pull it",
+        ),
         (vec!["up", ".", "--dry-run"], "--on"),
         (vec!["down"], "NAME"),
         (vec!["cost", "--offline"], "nothing was deployed yet"),
@@ -81,7 +104,9 @@ fn a_damaged_journal_starts_nothing() {
     let state = directory.path().join("state");
     std::fs::create_dir_all(&state).unwrap();
     std::fs::write(state.join("deployments.db"), "not a database".repeat(1000)).unwrap();
-    for arguments in [&["up", ".", "--on", "vm"][..], &["ps"], &["gc"], &["cost"], &["down", "--all"], &["resume", "x"]] {
+    for arguments in
+        [&["up", ".", "--on", "vm"][..], &["ps"], &["gc"], &["cost"], &["down", "--all"], &["resume", "x"]]
+    {
         let output = run(directory.path(), arguments);
         assert_eq!(code(&output), 3, "{arguments:?}: {}", shown(&output));
         assert!(shown(&output).contains("is damaged"), "{arguments:?}: {}", shown(&output));

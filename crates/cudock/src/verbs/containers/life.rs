@@ -1,11 +1,10 @@
 //! The verbs `kill`, `start`, `restart`, `cp`, `top`, `images` and `pull`.
 
-use cudock_base::table::TextTable;
 use cudock_base::Environment;
+use cudock_base::table::TextTable;
 use cudock_image::{Access, Pull, cached_images};
 use cudock_runtime::copy::{CopyRequest, Direction};
 use cudock_runtime::flags::{self, path_in_container};
-use cudock_runtime::status::now;
 
 use super::image::{platform, progress};
 use super::life_args::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};

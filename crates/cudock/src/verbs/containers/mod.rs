@@ -26,8 +26,8 @@ use cudock_runtime::group::GroupDir;
 use cudock_runtime::{cgroup_warmup, rootless};
 
 pub(crate) use self::args::{
-    ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs,
-    PruneArgs, PsArgs, RmArgs, RunArgs, StopArgs, WaitArgs,
+    ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, PruneArgs, PsArgs,
+    RmArgs, RunArgs, StopArgs, WaitArgs,
 };
 pub(crate) use self::hidden::{EnterCli, JoinArgs, MonitorArgs, MonitorCli, enter, forward, join, monitor};
 pub(crate) use self::home::home;
@@ -112,7 +112,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
 pub(crate) fn ps(args: &PsArgs, format: Format) -> Result<Outcome, Failure> {
     let containers = plain_engine(&args.engine)?.list(args.all)?;
     if args.quiet && format == Format::Text {
-        containers.iter().for_each(|container| line(&container.id));
+        for container in &containers {
+            line(&container.id);
+        }
         return Ok(Outcome::Yes);
     }
     let deployments = deploy::deployments(args.all, args.offline)?;

@@ -2,7 +2,6 @@
 
 use cudock_base::table::TextTable;
 use cudock_runtime::rootless;
-use cudock_runtime::status::now;
 
 use super::home;
 use super::life_args::{VolumeArgs, VolumeVerb};

@@ -29,7 +29,9 @@ pub(crate) struct ResumeArgs {
 ///
 /// Billed seconds come from the clocks of the services. Taxes and discounts are not known.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  cudock cost\n  cudock cost train\n  cudock cost --offline --format json")]
+#[command(
+    after_help = "Examples:\n  cudock cost\n  cudock cost train\n  cudock cost --offline --format json"
+)]
 pub(crate) struct CostArgs {
     /// Show only this deployment, by name or run id, with its phases
     pub(crate) name: Option<String>,

@@ -9,9 +9,9 @@ use cudock_azure::preflight::PreflightReport;
 use cudock_base::table::TextTable;
 use cudock_base::{Environment, Timestamp};
 use cudock_deploy::{
-    CostQuery, CostReport, DeployError, DeployOutput, DeployRequest, DeploySource, DeploymentRecord, DeploymentSummary, Ended,
-    GcReport, GcScope, PhaseProgress, Preflight, Resumed, Session, VerifyReport, existing_journal, find_deployment,
-    plan_deployments, preflight, text,
+    CostQuery, CostReport, DeployError, DeployOutput, DeployRequest, DeploySource, DeploymentRecord,
+    DeploymentSummary, Ended, GcReport, GcScope, PhaseProgress, Preflight, Resumed, Session, VerifyReport,
+    existing_journal, find_deployment, plan_deployments, preflight, text,
 };
 use cudock_facts::Facts;
 use cudock_project::Project;
@@ -31,7 +31,11 @@ struct Printer;
 
 impl DeployOutput for Printer {
     fn running(&self, record: &DeploymentRecord, url: Option<&str>) {
-        status(format!("{} is running{}", record.name, url.map_or_else(String::new, |url| format!(" at {url}"))));
+        status(format!(
+            "{} is running{}",
+            record.name,
+            url.map_or_else(String::new, |url| format!(" at {url}"))
+        ));
     }
 
     fn output(&self, text: &str) {
@@ -65,7 +69,8 @@ pub(super) fn up(facts: &Facts, args: &UpArgs, target: Target) -> Result<Outcome
             (Some(groups::read(&file)?.1.group), Project::without_file(directory))
         }
     };
-    let source = group.as_ref().map_or(DeploySource::Project(&project), |group| DeploySource::Group(group, &project));
+    let source =
+        group.as_ref().map_or(DeploySource::Project(&project), |group| DeploySource::Group(group, &project));
     let environment = Environment::of_process();
     let owner = cudock_deploy::owner(&environment);
     let request = |subscription: &str, now: Timestamp| {
@@ -87,7 +92,8 @@ pub(super) fn up(facts: &Facts, args: &UpArgs, target: Target) -> Result<Outcome
         )
     };
     if args.deploy.dry_run {
-        let subscription = environment.get("AZURE_SUBSCRIPTION_ID").map(|id| id.to_string_lossy().into_owned());
+        let subscription =
+            environment.get("AZURE_SUBSCRIPTION_ID").map(|id| id.to_string_lossy().into_owned());
         let subscription = subscription.unwrap_or_else(|| "SUBSCRIPTION".to_owned());
         for planned in request(&subscription, Timestamp::now())? {
             line(text::dry_run(&planned));
@@ -97,7 +103,8 @@ pub(super) fn up(facts: &Facts, args: &UpArgs, target: Target) -> Result<Outcome
     let session = session()?;
     let subscription = session.subscription()?;
     let placements = request(&subscription, session.client.now())?;
-    let Preflight { report, placements } = preflight(&session.interruptible, facts, placements, output::today());
+    let Preflight { report, placements } =
+        preflight(&session.interruptible, facts, placements, output::today());
     report.passed_over(usize::MAX).iter().for_each(warning);
     if placements.is_empty() {
         output::table(&TextTable::list(&PreflightReport::TITLES, report.table(report.candidates.first())));
@@ -164,7 +171,9 @@ pub(super) fn named(name: &str) -> Result<Option<DeploymentRecord>, Failure> {
 pub(super) fn logs(record: &DeploymentRecord, args: &LogsArgs) -> Result<Outcome, Failure> {
     let session = session()?;
     let follow = args.follow.then_some(&*session.interrupted);
-    cudock_deploy::print_logs(&session.interruptible, &session.clock, record, follow, &|text| line(text.trim_end()))?;
+    cudock_deploy::print_logs(&session.interruptible, &session.clock, record, follow, &|text| {
+        line(text.trim_end());
+    })?;
     Ok(Outcome::Yes)
 }
 
@@ -181,9 +190,9 @@ pub(super) fn down(name: &str) -> Result<Outcome, Failure> {
 pub(super) fn down_all() -> Result<Outcome, Failure> {
     let session = session()?;
     let mut failures = Vec::new();
-    for (record, deleted) in session.deployer(&show).down_all()? {
+    for deleted in session.deployer(&show).down_all()? {
         match deleted {
-            Ok(()) => line(record.name),
+            Ok(name) => line(name),
             Err(error) => failures.push(Failure::from(error)),
         }
     }

@@ -6,7 +6,6 @@ use clap::{Args, ValueEnum};
 use cudock_deploy::DeployFlags;
 use cudock_runtime::flags::arguments::NetworkChoice;
 
-
 /// Run a group of containers that share a network, a localhost and volumes
 ///
 /// The file has the format of `az container create --file`. Without -f, runs the group.yaml of DIR, or serves the model of

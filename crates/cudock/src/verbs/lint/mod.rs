@@ -4,9 +4,9 @@ mod text;
 
 use std::path::PathBuf;
 
-use cudock_base::table::TextTable;
 use clap::Args;
 use cudock_base::Environment;
+use cudock_base::table::TextTable;
 use cudock_facts::Facts;
 use cudock_facts::version::DriverVersion;
 use cudock_lint::{

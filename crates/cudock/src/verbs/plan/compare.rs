@@ -1,8 +1,8 @@
 //! Compares placements part by part, and finds where the cheaper one changes.
 
-use cudock_base::table::{Align, TextTable};
 use cudock_base::Usd;
 use cudock_base::format::duration;
+use cudock_base::table::{Align, TextTable};
 use cudock_plan::compare::{Candidate, label};
 use cudock_plan::{Breakpoint, PartKind, Placement, Plan, Scan, format};
 use schemars::JsonSchema;

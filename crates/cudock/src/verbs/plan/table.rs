@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anstyle::Style;
-use cudock_base::Usd;
 use cudock_base::format::{count, duration, thousands};
 use cudock_facts::finding::Finding;
 use cudock_plan::{Listed, Placement, Priority, Rejection, ServiceKind, codes, format};
