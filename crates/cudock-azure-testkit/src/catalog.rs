@@ -151,16 +151,25 @@ impl Cloud {
     }
 
     fn ml_usages(&self) -> Vec<Value> {
-        let row = |kind: &str, name: &str| {
-            let kind = format!("Microsoft.MachineLearningServices/{kind}/usages");
+        let row = |kind: &str, name: &str, limit: u64| {
             json!({
-                "id": format!("/subscriptions/{SUBSCRIPTION}/providers/Microsoft.MachineLearningServices/locations/eastus/usages"),
-                "type": kind, "unit": "Count", "currentValue": 0, "limit": self.settings.quota_of(name),
+                "id": format!("/subscriptions/{SUBSCRIPTION}/usages"),
+                "type": format!("Microsoft.MachineLearningServices/{kind}/usages"),
+                "unit": "Count", "currentValue": 0, "limit": limit,
                 "name": {"value": name, "localizedValue": name},
             })
         };
-        let families = families().into_iter().map(|name| row("vmFamily", name));
-        families.chain([row("totalCores", "cores"), row("lowPriorityCores", "lowPriorityCores")]).collect()
+        let of_families = families().into_iter().map(|family| {
+            row("vmFamily", &format!("{family} Cluster Dedicated vCPUs"), self.settings.quota_of(family))
+        });
+        let dedicated =
+            row("totalCores", "Total Cluster Dedicated Regional vCPUs", self.settings.quota_of("cores"));
+        let spot = row(
+            "lowPriorityCores",
+            "Total Cluster LowPriority Regional vCPUs",
+            self.settings.quota_of("lowPriorityCores"),
+        );
+        of_families.chain([dedicated, spot]).collect()
     }
 }
 
