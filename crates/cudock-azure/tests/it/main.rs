@@ -11,6 +11,7 @@ mod bodies;
 mod dry_run;
 mod refusals;
 mod schema;
+mod scripts;
 mod source;
 mod specs;
 mod status;
