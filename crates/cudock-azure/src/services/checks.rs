@@ -73,6 +73,13 @@ pub(super) fn names(spec: &DeploymentSpec) -> Result<(), TranslationError> {
         WorkKind::Job { concurrent: 0, .. } => {
             Err(TranslationError::new("a job must run at least one task at a time"))
         }
+        WorkKind::Job { items, .. } if !items.is_empty() && spec.command.is_empty() => {
+            Err(TranslationError::new("items are arguments of a command, and there is none"))
+        }
+        WorkKind::MultiNode { nodes, .. } if *nodes != spec.instances => Err(TranslationError::new(format!(
+            "a job of {nodes} nodes needs {nodes} instances, not {}",
+            spec.instances
+        ))),
         _ => Ok(()),
     }
 }

@@ -28,7 +28,7 @@ use crate::deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkS
 use crate::services::names::{Existing, Names};
 use crate::services::reaper::Outside;
 use crate::services::request::{body, delete, put};
-use crate::services::template::RESOURCES;
+use crate::services::template::{AUTHORIZATION, RESOURCES};
 use crate::spec::{DeploymentSpec, Target, WorkKind};
 use crate::status::Status;
 
@@ -89,10 +89,8 @@ fn cleanup(names: Names<'_>, outside: &Outside<'_>) -> Vec<Step> {
     if let Some((existing, resource_type)) = outside.scope {
         let scope = names.existing(existing, resource_type);
         let rights = reaper::outside_rights(names, &scope);
-        steps.push(
-            Step::new("rights", Phase::Delete, delete(&rights, reaper::RIGHTS_VERSION))
-                .waiting(Wait::Response),
-        );
+        steps
+            .push(Step::new("rights", Phase::Delete, delete(&rights, AUTHORIZATION)).waiting(Wait::Response));
         let record = format!(
             "{}/providers/Microsoft.Resources/deployments/{}",
             names.id_of_group(existing.group),

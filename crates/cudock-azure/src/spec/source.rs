@@ -129,7 +129,7 @@ impl DeploymentSpec {
                 "the group has {} containers, and a deployment runs one",
                 group.containers.len()
             ))
-            .hint("run it here with `cudock run`, or deploy it with `az container create --file`"));
+            .hint("run it here with `cudock up -f FILE`, or deploy it with `az container create --file`"));
         };
         if group.os == Os::Windows {
             return Err(TranslationError::new(

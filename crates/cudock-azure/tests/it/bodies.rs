@@ -1,5 +1,7 @@
 //! Every request body against the official schemas.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use cudock_azure::{Call, Plane, Target, deployment};
 use cudock_http::Method;
 use serde_json::{Value, json};
@@ -186,7 +188,8 @@ fn faults(documents: &Documents, call: &Call, body: &Value) -> Vec<String> {
 fn every_body_validates_against_the_official_schema() {
     let Some(root) = specs::specifications() else { return };
     let documents = Documents::new(root);
-    let mut count = std::collections::BTreeMap::<Target, usize>::new();
+    let mut count = BTreeMap::<Target, usize>::new();
+    let mut wrong = BTreeSet::new();
     for spec in specs::all() {
         let Ok(deployment) = deployment(&spec) else { continue };
         *count.entry(spec.target).or_default() += 1;
@@ -195,9 +198,10 @@ fn every_body_validates_against_the_official_schema() {
         for call in calls {
             let Some(body) = &call.body else { continue };
             let faults = faults(&documents, call, &body.expose());
-            assert!(faults.is_empty(), "{:?} {}: {faults:#?}\n{:#}", spec.target, call.path, body.redacted());
+            wrong.extend(faults.into_iter().map(|fault| format!("{:?} {}: {fault}", spec.target, call.path)));
         }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(count.values().sum::<usize>() >= 60, "{count:?}");
     assert!(
         specs::TARGETS.iter().all(|target| count.get(target).is_some_and(|count| *count >= 6)),

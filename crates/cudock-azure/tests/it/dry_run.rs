@@ -1,10 +1,7 @@
 //! The requests of one deployment to each target.
 
 use std::fmt::Write as _;
-use std::process::Command;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use cudock_azure::{Deployment, DeploymentSpec, Plane, Step, Target, Wait, deployment};
 use cudock_http::Method;
 
@@ -136,52 +133,6 @@ fn a_user_without_the_right_to_assign_roles_needs_no_role_assignment() {
     assert!(has_roles(&spec));
     spec.existing.reaper_identity = Some(specs::IDENTITY.to_owned());
     assert!(!has_roles(&spec));
-}
-
-/// Whatever the user wrote, the shell reads the scripts as they were meant.
-#[test]
-fn scripts_are_valid_and_keep_the_words_of_the_user() {
-    let Some(bash) = cudock_testkit::require_program("bash") else { return };
-    let is_valid = |script: &str| {
-        let output = Command::new(&bash).args(["-n", "-c", script]).output().unwrap();
-        assert!(output.status.success(), "{}\n{script}", String::from_utf8_lossy(&output.stderr));
-    };
-    let mut scripts = 0;
-    for spec in specs::all().into_iter().filter(|spec| matches!(spec.target, Target::Vm | Target::Batch)) {
-        let Ok(deployment) = deployment(&spec) else { continue };
-        let bodies = deployment.steps.iter().filter_map(|step| Some(step.call.body.as_ref()?.expose()));
-        for body in bodies {
-            if let Some(data) = body.pointer("/properties/parameters/customData/value") {
-                let data = decode(data.as_str().unwrap());
-                assert!(data.starts_with("#cloud-config\n"), "{data}");
-                for script in data.lines().filter_map(|line| line.trim().strip_prefix("content: ")) {
-                    let script = decode(script);
-                    is_valid(&script);
-                    scripts += 1;
-                }
-            }
-            for task in body["value"].as_array().into_iter().flatten() {
-                if let Some(start) = task["multiInstanceSettings"]["coordinationCommandLine"].as_str() {
-                    is_valid(start);
-                    is_valid(task["commandLine"].as_str().unwrap());
-                    // The command line is `/bin/bash -c SCRIPT`; the script itself is one word of it.
-                    let script = Command::new(&bash)
-                        .args(["-c", &start.replacen("/bin/bash -c", "printf %s", 1)])
-                        .output()
-                        .unwrap();
-                    let script = String::from_utf8(script.stdout).unwrap();
-                    is_valid(&script);
-                    assert!(script.contains("--entrypoint python "), "{script}");
-                    scripts += 1;
-                }
-            }
-        }
-    }
-    assert!(scripts >= 20, "{scripts}");
-}
-
-fn decode(text: &str) -> String {
-    String::from_utf8(STANDARD.decode(text).unwrap()).unwrap()
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod recordings;
 mod refusals;
 mod retries;
 mod schema;
+mod scripts;
 mod secrets;
 mod sign_in;
 mod source;

@@ -142,7 +142,7 @@ impl Documents {
             if choices.is_empty() {
                 continue;
             }
-            let mut best: Option<Vec<String>> = None;
+            let mut best: Vec<Vec<String>> = Vec::new();
             let mut is_valid = false;
             for choice in choices {
                 let mut own = Vec::new();
@@ -150,12 +150,15 @@ impl Documents {
                 if own.is_empty() {
                     is_valid = true;
                     known.join(keys);
-                } else if best.as_ref().is_none_or(|best| own.len() < best.len()) {
-                    best = Some(own);
+                } else {
+                    best.push(own);
                 }
             }
             if !is_valid {
-                faults.extend(best.into_iter().flatten());
+                // What is meant is of the right type, unlike the expression that may stand for anything.
+                let of_type = format!("{at} is not of type");
+                best.sort_by_key(|own| (own.iter().any(|fault| fault.starts_with(&of_type)), own.len()));
+                faults.extend(best.into_iter().next().unwrap_or_default());
             }
         }
         known
@@ -205,10 +208,18 @@ fn scalar_faults(rules: &Value, value: &Value, at: &str, is_template: bool, faul
             faults.push(format!("{at} is not of type {kind}"));
         }
     }
-    if let Some(values) = rules["enum"].as_array()
-        && !values.contains(value)
-    {
-        faults.push(format!("{at} is none of {values:?}"));
+    if let Some(values) = rules["enum"].as_array() {
+        // The list of sizes is open and ends before all current GPU sizes. The resource manager's documentation writes
+        // the scope of expressions in lower case, as it is read in any.
+        let is_open = at.ends_with("/vmSize");
+        let folds_case = at.ends_with("/expressionEvaluationOptions/scope");
+        let is_same = |known: &Value| match (known.as_str(), value.as_str()) {
+            (Some(known), Some(value)) if folds_case => known.eq_ignore_ascii_case(value),
+            _ => known == value,
+        };
+        if !is_open && !values.iter().any(is_same) {
+            faults.push(format!("{at} is none of {values:?}"));
+        }
     }
     if rules.get("const").is_some_and(|only| only != value) {
         faults.push(format!("{at} is not {}", rules["const"]));

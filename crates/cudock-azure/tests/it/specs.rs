@@ -108,7 +108,7 @@ pub(crate) const IDENTITY: &str = "/subscriptions/11111111-2222-3333-4444-555555
 pub(crate) fn all() -> Vec<DeploymentSpec> {
     let mut specs = Vec::new();
     for target in TARGETS {
-        for work in [serve(), job(0), job(3), job(250), multi_node()] {
+        for work in [serve(), job(0), job(3), multi_node()] {
             for is_spot in [false, true] {
                 for access in [None, Some(password_access()), Some(identity_access())] {
                     for has_more in [false, true] {
@@ -126,6 +126,7 @@ pub(crate) fn all() -> Vec<DeploymentSpec> {
             }
         }
     }
+    specs.push(DeploymentSpec { variables: variables(), ..spec(Target::Batch, job(250)) });
     specs.extend(sizes());
     specs.extend(existing());
     specs

@@ -146,9 +146,6 @@ fn check(spec: &DeploymentSpec) -> Result<Vec<Finding>, TranslationError> {
         return Err(TranslationError::new("a container group is one instance")
             .hint("deploy several instances to container-apps"));
     }
-    if items > 1 && spec.command.is_empty() {
-        return Err(TranslationError::new("items are arguments of a command, and there is none"));
-    }
     let containers = f64::from(u32::try_from(items).unwrap_or(u32::MAX));
     if items > MOST_CONTAINERS
         || spec.cpus * containers > MOST_CPUS

@@ -5,27 +5,26 @@
 
 mod body;
 mod multi_node;
+mod rules;
 mod status;
 
 use std::time::Duration;
 
 use cudock_base::shell::quote;
-use cudock_facts::finding::{Finding, Severity};
 use cudock_http::Method;
 
 use crate::call::{Body, Call, Plane};
-use crate::codes;
 use crate::deployment::{DeploymentIdentity, Phase, Step, Wait};
 use crate::services::batch::body::{
     AccountProperties, AutoPool, ContainerConfiguration, ContainerSettings, ImageReference, Job,
     JobConstraints, JobPatch, Metadata, OsDisk, Pool, PoolInfo, Registry, Task, TaskCollection,
     TaskConstraints, Variable, VirtualMachineConfiguration,
 };
-use crate::services::checks::{Machine, machine};
+use crate::services::checks::Machine;
 use crate::services::names::{Existing, Names, Tags};
 use crate::services::reaper::{Address, Outside, OutsideAction};
 use crate::services::request::{ResourceBody, body, iso_8601, put};
-use crate::services::{Translation, TranslationError, losses};
+use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 pub(super) use status::{follow_up_calls, log_calls, log_parts, status, status_calls};
@@ -72,7 +71,7 @@ fn job_path(names: Names<'_>) -> String {
 }
 
 pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, TranslationError> {
-    let machine = check(spec)?;
+    let machine = rules::check(spec)?;
     let names = Names::of_spec(spec);
     let existing = match &spec.existing.batch_account {
         Some(text) => Some(Existing::required(text, "a Batch account")?),
@@ -123,7 +122,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
             }],
         },
     };
-    Ok(Translation { steps, outside, losses: lost(spec, existing.is_some()) })
+    Ok(Translation { steps, outside, losses: rules::lost(spec, existing.is_some()) })
 }
 
 fn job(spec: &DeploymentSpec, machine: &Machine) -> Result<Body, TranslationError> {
@@ -285,68 +284,4 @@ fn variables(spec: &DeploymentSpec) -> Vec<Variable> {
         SpecVariable::Secret { name, .. } => Variable { name: name.clone(), value: String::new() },
     };
     spec.variables.iter().map(variable).collect()
-}
-
-fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
-    if matches!(spec.work, WorkKind::Serve { .. }) {
-        return Err(TranslationError::new("Batch runs jobs, not services")
-            .hint("deploy services to container-apps, ml or vm"));
-    }
-    let machine = machine(spec)?;
-    if machine.needs_grid() {
-        return Err(TranslationError::new(format!(
-            "{} takes the GRID driver (CD0802), and the node image of Batch has NVIDIA's data-center driver",
-            machine.size
-        ))
-        .hint("deploy it to vm, or choose another size"));
-    }
-    if spec.is_spot && spec.existing.batch_account.is_none() {
-        return Err(TranslationError::new(
-            "Spot nodes need a Batch account that allocates pools in your subscription",
-        )
-        .hint("name one with --batch-account GROUP/NAME, or deploy without Spot"));
-    }
-    if let WorkKind::MultiNode { nodes, .. } = &spec.work {
-        if *nodes != spec.instances {
-            return Err(TranslationError::new(format!(
-                "a job of {nodes} nodes needs {nodes} instances, not {}",
-                spec.instances
-            )));
-        }
-        if spec.command.is_empty() {
-            return Err(TranslationError::new("a multi-node job needs a command"));
-        }
-    }
-    if matches!(spec.registry, Some(RegistryAccess::Identity { .. })) {
-        return Err(TranslationError::new("an automatic pool has no identity that could pull the image")
-            .hint("give a user name and password for the registry"));
-    }
-    if matches!(&spec.work, WorkKind::Job { items, .. } if !items.is_empty()) && spec.command.is_empty() {
-        return Err(TranslationError::new("items are arguments of a command, and there is none"));
-    }
-    Ok(machine)
-}
-
-fn lost(spec: &DeploymentSpec, has_account: bool) -> Vec<Finding> {
-    let mut lost = vec![Finding::new(
-        codes::LOGS_LOST,
-        Severity::Warning,
-        "logs are on the nodes, which Batch deletes when the last task ends; exit codes stay",
-        "follow them with `cudock logs -f`, or write results to a storage account from the program",
-    )];
-    if spec.is_spot && has_account {
-        lost.push(Finding::new(
-            codes::SPOT_ACCOUNT,
-            Severity::Note,
-            "Spot nodes exist only if the account's pool allocation mode is UserSubscription",
-            "check it: az batch account show --query poolAllocationMode",
-        ));
-    }
-    if has_account {
-        lost.push(losses::rights_remain("the Batch account"));
-    }
-    lost.extend(losses::secrets_readable(spec, "whoever may read the Batch job"));
-    lost.extend(losses::idle_not_watched(spec, "Batch"));
-    lost.extend(losses::checkpoints_not_kept(spec));
-    lost
 }

@@ -201,13 +201,8 @@ fn check(spec: &DeploymentSpec) -> Result<Option<ChosenProfile>, TranslationErro
         return Err(TranslationError::new("a replica of Container Apps has one GPU at most")
             .hint("deploy to vm, batch or ml, or to several instances with one GPU each"));
     }
-    if let WorkKind::Job { items, .. } = &spec.work {
-        if spec.instances > 1 {
-            return Err(TranslationError::new("a job of Container Apps runs as one replica for each item"));
-        }
-        if !items.is_empty() && spec.command.is_empty() {
-            return Err(TranslationError::new("items are arguments of a command, and there is none"));
-        }
+    if matches!(spec.work, WorkKind::Job { .. }) && spec.instances > 1 {
+        return Err(TranslationError::new("a job of Container Apps runs as one replica for each item"));
     }
     let Some(size) = spec.size.as_deref() else {
         return if spec.gpus == 0 {

@@ -5,6 +5,7 @@
 //! deletes each by its id.
 
 mod body;
+mod rules;
 mod status;
 mod sweep;
 
@@ -13,12 +14,10 @@ use std::time::Duration;
 
 use cudock_base::Secret;
 use cudock_base::shell::quote;
-use cudock_facts::finding::{Finding, Severity};
 
 use crate::call::Body;
-use crate::codes;
 use crate::deployment::{DeploymentIdentity, Phase, Step, Wait, WorkShape};
-use crate::services::checks::{Machine, machine};
+use crate::services::checks::Machine;
 use crate::services::ml::body::{
     Asset, Cluster, ClusterProperties, CommandJob, Distribution, Endpoint, EnvironmentVersion,
     InferenceConfig, JobLimits, JobResources, Located, OnlineDeployment, OnlineScale, Probe, QueueSettings,
@@ -27,7 +26,7 @@ use crate::services::ml::body::{
 use crate::services::names::{Existing, Names, Tags};
 use crate::services::reaper::{Address, Outside, OutsideAction};
 use crate::services::request::{Identity, body, iso_8601, put};
-use crate::services::{Translation, TranslationError, losses};
+use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 pub(super) use status::{log_calls, log_parts, status, status_calls};
@@ -38,8 +37,6 @@ const WORKSPACES: &str = "Microsoft.MachineLearningServices/workspaces";
 const EXPERIMENT: &str = "cudock";
 /// The deployment of an endpoint.
 const DEPLOYMENT: &str = "main";
-/// The service's limit for trials of a sweep, and a sensible one for jobs.
-const MOST_AT_ONCE: u32 = 1000;
 
 /// The ids of everything in the workspace.
 #[derive(Debug)]
@@ -100,7 +97,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
             .hint("name it with --workspace GROUP/NAME"));
     };
     let workspace = Existing::required(workspace, "a workspace")?;
-    let machine = check(spec)?;
+    let machine = rules::check(spec)?;
     let ids = Ids::new(Names::of_spec(spec), workspace);
     let environment = Asset { properties: environment(spec)? };
     let call = put(&ids.environment_version(), VERSION, body(&environment)?);
@@ -149,7 +146,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
     let image = deletion("Delete_the_image", &ids.environment());
     actions.push(OutsideAction { is_awaited: false, ..image });
     let outside = Outside { scope: Some((workspace, WORKSPACES)), actions };
-    Ok(Translation { steps, outside, losses: lost(spec) })
+    Ok(Translation { steps, outside, losses: rules::lost(spec) })
 }
 
 fn deletion(name: &str, id: &str) -> OutsideAction {
@@ -334,84 +331,4 @@ fn with_secrets(request: Body, spec: &DeploymentSpec) -> Body {
     secrets.fold(request, |request, (name, value): (&String, &Secret)| {
         request.secret(format!("/properties/environmentVariables/{name}"), value.clone())
     })
-}
-
-fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
-    let machine = machine(spec)?;
-    if matches!(spec.registry, Some(RegistryAccess::Password { .. })) {
-        return Err(TranslationError::new("Machine Learning takes no password for a registry")
-            .hint("give an identity with the right to pull, or add a connection to the workspace"));
-    }
-    let is_serve = matches!(spec.work, WorkKind::Serve { .. });
-    if is_serve && spec.is_spot {
-        return Err(TranslationError::new("online endpoints have no Spot capacity"));
-    }
-    if is_serve && !spec.command.is_empty() {
-        return Err(TranslationError::new("online endpoints run the image's own program")
-            .hint("set it in the image: ENTRYPOINT or CMD in the Dockerfile"));
-    }
-    if !is_serve && spec.command.is_empty() {
-        return Err(TranslationError::new("Machine Learning needs the command of a job")
-            .hint("it does not run the image's own program; name one after `--`"));
-    }
-    if spec.command.iter().any(|word| word.contains("${{")) {
-        return Err(TranslationError::new(
-            "the command refers to an input or search space (`${{…}}`), and the job has none",
-        ));
-    }
-    match &spec.work {
-        WorkKind::Job { concurrent, .. } if *concurrent > MOST_AT_ONCE => Err(TranslationError::new(
-            format!("Machine Learning runs at most {MOST_AT_ONCE} jobs at a time, not {concurrent}"),
-        )),
-        WorkKind::MultiNode { nodes, .. } if *nodes != spec.instances => Err(TranslationError::new(format!(
-            "a job of {nodes} nodes needs {nodes} instances, not {}",
-            spec.instances
-        ))),
-        _ => Ok(machine),
-    }
-}
-
-fn lost(spec: &DeploymentSpec) -> Vec<Finding> {
-    let mut lost = vec![losses::rights_remain("the workspace")];
-    match &spec.work {
-        WorkKind::Serve { is_public, .. } => {
-            lost.push(Finding::new(
-                codes::ENDPOINT_ROUTES,
-                Severity::Warning,
-                "an online endpoint forwards POST requests to /score only, and only with a key",
-                "send requests to the scoring address, with the header `Authorization: Bearer KEY`",
-            ));
-            lost.extend((!is_public).then(losses::not_reachable));
-            lost.extend(losses::idle_not_watched(spec, "an online endpoint"));
-        }
-        WorkKind::Job { retries, items, .. } => {
-            if *retries > 0 {
-                lost.push(Finding::new(
-                    codes::LIMIT_NOT_KEPT,
-                    Severity::Note,
-                    "Machine Learning does not repeat a job that failed",
-                    "start it again with `cudock resume`",
-                ));
-            }
-            if items.len() <= 1 {
-                lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning"));
-            }
-        }
-        WorkKind::MultiNode { .. } => {
-            lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning"));
-        }
-    }
-    if matches!(spec.registry, Some(RegistryAccess::Identity { .. }))
-        && !matches!(spec.work, WorkKind::Serve { .. })
-    {
-        lost.push(Finding::new(
-            codes::PULL_IDENTITY,
-            Severity::Note,
-            "serverless jobs pull the image with the identity of the workspace",
-            "give that identity the role AcrPull on the registry",
-        ));
-    }
-    lost.extend(losses::secrets_readable(spec, "whoever may read the workspace"));
-    lost.extend(losses::checkpoints_not_kept(spec));
-    lost
 }

@@ -3,6 +3,7 @@
 
 mod body;
 mod cloud_init;
+mod rules;
 mod status;
 
 use std::time::Duration;
@@ -10,15 +11,13 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cudock_base::Digest;
-use cudock_facts::finding::{Finding, Severity};
 use cudock_facts::tables::SizeDriver;
 use cudock_http::Method;
 use serde_json::Value;
 
 use crate::call::{Body, Call};
-use crate::codes;
 use crate::deployment::{Phase, Step};
-use crate::services::checks::{Machine, machine};
+use crate::services::checks::Machine;
 use crate::services::names::{Names, Tags};
 use crate::services::reaper;
 use crate::services::request::{Identity, body, call, put, to_json};
@@ -31,7 +30,7 @@ use crate::services::vm::body::{
     NetworkProfile, OsDisk, OsProfile, PublicAddress, PublicKey, Reference, RunCommand, ScriptSource,
     SecurityGroup, SecurityRule, Ssh, StorageProfile, Subnet, VirtualMachine, VirtualNetwork,
 };
-use crate::services::{Translation, TranslationError, losses};
+use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 
 pub(super) use status::{log_call, log_parts, status, status_calls};
@@ -67,7 +66,7 @@ const UBUNTU: ImageReference = ImageReference {
 };
 
 pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationError> {
-    let machine = check(spec)?;
+    let machine = rules::check(spec)?;
     let names = Names::of_spec(spec);
     let has_idle_watch = has_idle_watch(spec, &machine);
     let data = cloud_init::custom_data(spec, &machine, has_idle_watch);
@@ -92,7 +91,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, T
     let id = names.resource(&format!("Microsoft.Resources/deployments/{NAME}"));
     // The driver extension alone may take 20 minutes.
     let step = Step::new("vm", Phase::Create, put(&id, RESOURCES, request)).billed().within_minutes(45);
-    Ok(Translation { steps: vec![step], losses: lost(spec, has_idle_watch), ..Translation::default() })
+    Ok(Translation { steps: vec![step], losses: rules::lost(spec, has_idle_watch), ..Translation::default() })
 }
 
 fn resources(
@@ -294,39 +293,6 @@ fn idle_rights(names: Names<'_>, machine: String) -> Result<Value, TranslationEr
     let properties = TemplateProperties::nested(template).with("principalId", principal);
     let resource = TemplateResource::new("Microsoft.Resources/deployments", RESOURCES, "idle", properties);
     to_json(&resource.in_group(names.reaper_group()).after([machine]))
-}
-
-fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
-    if matches!(spec.work, WorkKind::MultiNode { .. }) || spec.instances > 1 {
-        return Err(TranslationError::new("a deployment to vm is one machine").hint(
-            "deploy several machines to batch or ml, and several instances of a service to container-apps",
-        ));
-    }
-    if matches!(&spec.work, WorkKind::Job { items, .. } if !items.is_empty()) && spec.command.is_empty() {
-        return Err(TranslationError::new("items are arguments of a command, and there is none"));
-    }
-    machine(spec)
-}
-
-fn lost(spec: &DeploymentSpec, has_idle_watch: bool) -> Vec<Finding> {
-    let mut lost = Vec::new();
-    match &spec.work {
-        WorkKind::Job { items, concurrent, .. } if items.len() > 1 && *concurrent > 1 => {
-            lost.push(Finding::new(
-                codes::LIMIT_NOT_KEPT,
-                Severity::Warning,
-                format!("items run one after another on the one machine, not {concurrent} at a time"),
-                "deploy to batch, which runs a number of items at a time",
-            ));
-        }
-        WorkKind::Serve { is_public: false, .. } => lost.push(losses::not_reachable()),
-        _ => {}
-    }
-    if !has_idle_watch {
-        lost.extend(losses::idle_not_watched(spec, "this machine"));
-    }
-    lost.extend(losses::checkpoints_not_kept(spec));
-    lost
 }
 
 /// A command on the machine whose answer is what it prints.

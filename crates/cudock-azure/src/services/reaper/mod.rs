@@ -4,20 +4,17 @@
 //! after it, so a deletion that fails is repeated. It is in a group of its own, because the deletion of a group may stop
 //! half-way, and deletes that group only once everything else is gone.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+mod workflow;
 
 use cudock_http::Method;
-use serde::Serialize;
-use serde_json::Value;
 
 use crate::call::{Call, Plane};
 use crate::services::error::TranslationError;
-use crate::services::names::{Existing, Names, Tags, whole_seconds};
+use crate::services::names::{Existing, Names, Tags};
+use crate::services::reaper::workflow::{WorkflowProperties, definition};
 use crate::services::request::{Empty, Identity, to_json};
 use crate::services::template::{
-    AUTHORIZATION, RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties,
-    TemplateResource,
+    RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties, TemplateResource,
 };
 use crate::spec::DeploymentSpec;
 
@@ -28,10 +25,6 @@ pub(super) const TRIGGER: &str = "At_the_deadline";
 const CONTRIBUTOR: &str = "b24988ac-6180-42a0-ab88-20f7382dd24c";
 /// Virtual machines are deleted without waiting for their shutdown.
 pub(super) const FORCED: &str = "forceDeletionTypes=Microsoft.Compute%2FvirtualMachines";
-const DELETE_GROUP: &str = "Delete_the_group";
-/// Rights that are not effective this long after the deadline never will be, or are gone.
-const RIGHTS_ALLOWANCE: Duration = Duration::from_secs(3600);
-const EVERY_END: [&str; 4] = ["Succeeded", "Failed", "Skipped", "TimedOut"];
 
 /// What is outside of the deployment's own groups and deleted with it.
 #[derive(Debug, Clone, Default)]
@@ -150,8 +143,6 @@ pub(super) fn outside_rights(names: Names<'_>, scope: &str) -> String {
     format!("{scope}/providers/Microsoft.Authorization/roleAssignments/{}", names.uuid("outside"))
 }
 
-pub(super) const RIGHTS_VERSION: &str = AUTHORIZATION;
-
 pub(super) fn workflow_id(names: Names<'_>) -> String {
     format!("{}/providers/Microsoft.Logic/workflows/{NAME}", names.reaper_group_id())
 }
@@ -183,193 +174,4 @@ fn workflow(spec: &DeploymentSpec, outside: &Outside<'_>) -> Result<Template, Tr
     );
     resources.push(to_json(&own.resource(names.uuid("reaper")).after([workflow_id(names)]))?);
     Ok(Template::in_group(resources).output("principalId", principal))
-}
-
-fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outside<'_>) -> Definition {
-    let identity = spec.existing.reaper_identity.as_deref();
-    let manager =
-        |path: &str| format!("[uri(environment().resourceManager, '{}')]", path.trim_start_matches('/'));
-    let mut actions = BTreeMap::new();
-    let mut previous: Option<String> = None;
-    let mut deleted = Vec::new();
-    let group = OutsideAction {
-        name: DELETE_GROUP.to_owned(),
-        method: "DELETE",
-        address: Address::ResourceManager(format!("{}?api-version={RESOURCES}&{FORCED}", names.group_id())),
-        is_awaited: true,
-    };
-    for action in outside.actions.iter().chain([&group]) {
-        let (uri, audience) = match &action.address {
-            Address::ResourceManager(path) => (manager(path), "[environment().resourceManager]".to_owned()),
-            Address::Batch { account, region, path } => (
-                format!("https://{account}.{region}.batch.azure.com{path}"),
-                "https://batch.core.windows.net/".to_owned(),
-            ),
-        };
-        let http = Action::http(action.method, uri, audience, identity, previous.as_deref());
-        actions.insert(action.name.clone(), http);
-        if action.is_awaited {
-            deleted.push(action.name.clone());
-        }
-        previous = Some(action.name.clone());
-    }
-    // What is deleted answers 404, and some services 204. A group takes the reaper's rights on it along and then answers
-    // 403, as it does until those rights are effective: that is over long after the deadline.
-    let is_late = || {
-        let sure_from = whole_seconds(spec.expires.plus(RIGHTS_ALLOWANCE));
-        Condition::GreaterOrEquals(["@ticks(utcNow())".to_owned(), format!("@ticks('{sure_from}')")])
-    };
-    let is_gone = |name: &String| {
-        let status = |code: u16| {
-            Condition::Equals([Value::from(format!("@outputs('{name}')?['statusCode']")), Value::from(code)])
-        };
-        Condition::Or(vec![status(404), status(204), Condition::And(vec![status(403), is_late()])])
-    };
-    let own = format!("{}?api-version={RESOURCES}", names.reaper_group_id());
-    let delete_own =
-        Action::http("DELETE", manager(&own), "[environment().resourceManager]".to_owned(), identity, None);
-    actions.insert(
-        "If_everything_is_gone".to_owned(),
-        Action::If {
-            expression: Condition::And(deleted.iter().map(is_gone).collect()),
-            actions: BTreeMap::from([("Delete_this_group".to_owned(), delete_own)]),
-            run_after: run_after(Some(DELETE_GROUP)),
-        },
-    );
-    Definition {
-        schema: "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
-        content_version: "1.0.0.0",
-        parameters: Empty {},
-        triggers: BTreeMap::from([(
-            TRIGGER,
-            Trigger {
-                kind: "Recurrence",
-                recurrence: Recurrence {
-                    frequency: "Minute",
-                    interval: 15,
-                    start_time: whole_seconds(spec.expires),
-                },
-            },
-        )]),
-        actions,
-        outputs: Empty {},
-    }
-}
-
-fn run_after(previous: Option<&str>) -> BTreeMap<String, Vec<&'static str>> {
-    previous.map(|name| (name.to_owned(), EVERY_END.to_vec())).into_iter().collect()
-}
-
-#[derive(Debug, Serialize)]
-struct WorkflowProperties {
-    state: &'static str,
-    definition: Definition,
-    parameters: Empty,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Definition {
-    #[serde(rename = "$schema")]
-    schema: &'static str,
-    content_version: &'static str,
-    parameters: Empty,
-    triggers: BTreeMap<&'static str, Trigger>,
-    actions: BTreeMap<String, Action>,
-    outputs: Empty,
-}
-
-#[derive(Debug, Serialize)]
-struct Trigger {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    recurrence: Recurrence,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Recurrence {
-    frequency: &'static str,
-    interval: u32,
-    /// Without it the trigger fires at once.
-    start_time: String,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(tag = "type")]
-enum Action {
-    #[serde(rename_all = "camelCase")]
-    Http {
-        inputs: HttpInputs,
-        /// The action ends with the first response instead of following the operation.
-        operation_options: &'static str,
-        run_after: BTreeMap<String, Vec<&'static str>>,
-    },
-    #[serde(rename_all = "camelCase")]
-    If {
-        expression: Condition,
-        actions: BTreeMap<String, Action>,
-        run_after: BTreeMap<String, Vec<&'static str>>,
-    },
-}
-
-impl Action {
-    fn http(
-        method: &'static str,
-        uri: String,
-        audience: String,
-        identity: Option<&str>,
-        previous: Option<&str>,
-    ) -> Self {
-        Self::Http {
-            inputs: HttpInputs {
-                method,
-                uri,
-                authentication: Authentication {
-                    kind: "ManagedServiceIdentity",
-                    audience,
-                    identity: identity.map(str::to_owned),
-                },
-                retry_policy: RetryPolicy { kind: "fixed", interval: "PT30S", count: 4 },
-            },
-            operation_options: "DisableAsyncPattern",
-            run_after: run_after(previous),
-        }
-    }
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct HttpInputs {
-    method: &'static str,
-    uri: String,
-    authentication: Authentication,
-    retry_policy: RetryPolicy,
-}
-
-#[derive(Debug, Serialize)]
-struct Authentication {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    audience: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    identity: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct RetryPolicy {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    interval: &'static str,
-    count: u32,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Condition {
-    And(Vec<Condition>),
-    Or(Vec<Condition>),
-    Equals([Value; 2]),
-    #[serde(rename = "greaterOrEquals")]
-    GreaterOrEquals([String; 2]),
 }

@@ -1,0 +1,61 @@
+//! What Batch cannot run, and what it cannot do.
+
+use cudock_facts::finding::{Finding, Severity};
+
+use crate::codes;
+use crate::services::checks::{Machine, machine};
+use crate::services::{TranslationError, losses};
+use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
+
+pub(super) fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
+    if matches!(spec.work, WorkKind::Serve { .. }) {
+        return Err(TranslationError::new("Batch runs jobs, not services")
+            .hint("deploy services to container-apps, ml or vm"));
+    }
+    let machine = machine(spec)?;
+    if machine.needs_grid() {
+        return Err(TranslationError::new(format!(
+            "{} takes the GRID driver (CD0802), and the node image of Batch has NVIDIA's data-center driver",
+            machine.size
+        ))
+        .hint("deploy it to vm, or choose another size"));
+    }
+    if spec.is_spot && spec.existing.batch_account.is_none() {
+        return Err(TranslationError::new(
+            "Spot nodes need a Batch account that allocates pools in your subscription",
+        )
+        .hint("name one with --batch-account GROUP/NAME, or deploy without Spot"));
+    }
+    if matches!(spec.work, WorkKind::MultiNode { .. }) && spec.command.is_empty() {
+        return Err(TranslationError::new("a multi-node job needs a command"));
+    }
+    if matches!(spec.registry, Some(RegistryAccess::Identity { .. })) {
+        return Err(TranslationError::new("an automatic pool has no identity that could pull the image")
+            .hint("give a user name and password for the registry"));
+    }
+    Ok(machine)
+}
+
+pub(super) fn lost(spec: &DeploymentSpec, has_account: bool) -> Vec<Finding> {
+    let mut lost = vec![Finding::new(
+        codes::LOGS_LOST,
+        Severity::Warning,
+        "logs are on the nodes, which Batch deletes when the last task ends; exit codes stay",
+        "follow them with `cudock logs -f`, or write results to a storage account from the program",
+    )];
+    if spec.is_spot && has_account {
+        lost.push(Finding::new(
+            codes::SPOT_ACCOUNT,
+            Severity::Note,
+            "Spot nodes exist only if the account's pool allocation mode is UserSubscription",
+            "check it: az batch account show --query poolAllocationMode",
+        ));
+    }
+    if has_account {
+        lost.push(losses::rights_remain("the Batch account"));
+    }
+    lost.extend(losses::secrets_readable(spec, "whoever may read the Batch job"));
+    lost.extend(losses::idle_not_watched(spec, "Batch"));
+    lost.extend(losses::checkpoints_not_kept(spec));
+    lost
+}

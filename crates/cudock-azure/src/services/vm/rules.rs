@@ -1,0 +1,38 @@
+//! What a machine cannot run, and what it cannot do.
+
+use cudock_facts::finding::{Finding, Severity};
+
+use crate::codes;
+use crate::services::checks::{Machine, machine};
+use crate::services::{TranslationError, losses};
+use crate::spec::{DeploymentSpec, WorkKind};
+
+pub(super) fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
+    if matches!(spec.work, WorkKind::MultiNode { .. }) || spec.instances > 1 {
+        return Err(TranslationError::new("a deployment to vm is one machine").hint(
+            "deploy several machines to batch or ml, and several instances of a service to container-apps",
+        ));
+    }
+    machine(spec)
+}
+
+pub(super) fn lost(spec: &DeploymentSpec, has_idle_watch: bool) -> Vec<Finding> {
+    let mut lost = Vec::new();
+    match &spec.work {
+        WorkKind::Job { items, concurrent, .. } if items.len() > 1 && *concurrent > 1 => {
+            lost.push(Finding::new(
+                codes::LIMIT_NOT_KEPT,
+                Severity::Warning,
+                format!("items run one after another on the one machine, not {concurrent} at a time"),
+                "deploy to batch, which runs a number of items at a time",
+            ));
+        }
+        WorkKind::Serve { is_public: false, .. } => lost.push(losses::not_reachable()),
+        _ => {}
+    }
+    if !has_idle_watch {
+        lost.extend(losses::idle_not_watched(spec, "this machine"));
+    }
+    lost.extend(losses::checkpoints_not_kept(spec));
+    lost
+}

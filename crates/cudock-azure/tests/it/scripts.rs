@@ -1,0 +1,157 @@
+//! What machines and nodes run, by a real shell with a stand-in for Docker.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cudock_azure::{DeploymentSpec, Target, deployment};
+use serde_json::Value;
+
+use crate::specs;
+
+fn decode(text: &str) -> String {
+    String::from_utf8(STANDARD.decode(text).unwrap()).unwrap()
+}
+
+/// The bodies of all requests, as they are sent.
+fn bodies(spec: &DeploymentSpec) -> Vec<Value> {
+    let steps = deployment(spec).map(|deployment| deployment.steps).unwrap_or_default();
+    steps.iter().filter_map(|step| Some(step.call.body.as_ref()?.expose())).collect()
+}
+
+/// The scripts of a machine.
+fn machine_scripts(spec: &DeploymentSpec) -> Vec<String> {
+    let bodies = bodies(spec);
+    let data = bodies.iter().find_map(|body| body.pointer("/properties/parameters/customData/value"));
+    let Some(data) = data.map(|data| decode(data.as_str().unwrap())) else { return Vec::new() };
+    assert!(data.starts_with("#cloud-config\n"), "{data}");
+    data.lines().filter_map(|line| line.trim().strip_prefix("content: ")).map(decode).collect()
+}
+
+/// The command on all nodes and that on the first, as scripts.
+fn node_scripts(spec: &DeploymentSpec, bash: &Path) -> Vec<String> {
+    let bodies = bodies(spec);
+    let task = bodies
+        .iter()
+        .find_map(|body| body.pointer("/value/0").filter(|task| task.get("multiInstanceSettings").is_some()));
+    let Some(task) = task else { return Vec::new() };
+    // The command line is `/bin/bash -c SCRIPT`, and the script is one word of it.
+    let script = |line: &Value| {
+        let line = line.as_str().unwrap().replacen("/bin/bash -c", "printf %s", 1);
+        String::from_utf8(Command::new(bash).args(["-c", &line]).output().unwrap().stdout).unwrap()
+    };
+    vec![script(&task["multiInstanceSettings"]["coordinationCommandLine"]), script(&task["commandLine"])]
+}
+
+#[test]
+fn all_scripts_are_valid() {
+    let Some(bash) = cudock_testkit::require_program("bash") else { return };
+    let mut count = 0;
+    for spec in specs::all() {
+        let scripts = match spec.target {
+            Target::Vm => machine_scripts(&spec),
+            Target::Batch => node_scripts(&spec, &bash),
+            Target::Ml | Target::ContainerApps | Target::Aci => Vec::new(),
+        };
+        for script in scripts {
+            let output = Command::new(&bash).args(["-n", "-c", &script]).output().unwrap();
+            assert!(output.status.success(), "{}\n{script}", String::from_utf8_lossy(&output.stderr));
+            count += 1;
+        }
+    }
+    assert!(count >= 20, "{count}");
+}
+
+/// Puts a program of this name before all others.
+fn stub(directory: &Path, name: &str, script: &str) {
+    let path = directory.join(name);
+    fs::write(&path, format!("#!/bin/bash\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn run(bash: &Path, script: &str, programs: &Path, variables: &[(&str, &str)]) -> Output {
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new(bash);
+    command.args(["-c", script]).env("PATH", path).env("CALLS", programs.join("calls"));
+    command.envs(variables.iter().copied()).output().unwrap()
+}
+
+/// The arguments of each `docker run`, with `|` between them.
+fn calls(programs: &Path) -> Vec<String> {
+    let calls = fs::read_to_string(programs.join("calls")).unwrap_or_default();
+    calls.lines().filter(|line| line.starts_with("run|")).map(str::to_owned).collect()
+}
+
+const RECORD: &str = r#"printf '%s|' "$@" >> "$CALLS"; echo >> "$CALLS""#;
+
+#[test]
+fn a_machine_runs_every_item_with_its_retries_and_keeps_the_first_failure() {
+    let Some(bash) = cudock_testkit::require_program("bash") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    stub(
+        root,
+        "docker",
+        &format!("{RECORD}\ncase \"$*\" in run*\"it's 1\") exit 4;; run*\"it's 2\") exit 5;; esac"),
+    );
+    let mut spec = specs::spec(Target::Vm, specs::job(4));
+    (spec.size, spec.gpus) = (Some("Standard_D4s_v5".to_owned()), 0);
+    spec.variables = specs::variables();
+    let [script] = &machine_scripts(&spec)[..] else { panic!("one script") };
+    let state = root.join("state");
+    let script = script
+        .replace("/var/lib/cudock", state.to_str().unwrap())
+        .replace("/dev/ttyS0", root.join("console").to_str().unwrap());
+    let output = run(&bash, &script, root, &[]);
+    assert_eq!(output.status.code(), Some(4));
+    assert_eq!(fs::read_to_string(state.join("result")).unwrap(), "4\n");
+
+    let calls = calls(root);
+    let items: Vec<&str> = calls.iter().map(|call| call.rsplit('|').nth(1).unwrap()).collect();
+    assert_eq!(items, ["it's 0", "it's 1", "it's 1", "it's 2", "it's 2", "it's 3"]);
+    let first = &calls[0];
+    for words in [
+        "|--entrypoint|python|",
+        "|--env|EPOCHS=3 or 4|",
+        &format!("|--env|HF_TOKEN={}|", specs::password()),
+        "|registry.example.com/team/digits:1.0|run.py|--name|a b|--item|",
+    ] {
+        assert!(first.contains(words), "{words} is not in {first}");
+    }
+}
+
+#[test]
+fn processes_of_several_nodes_know_their_rank() {
+    let Some(bash) = cudock_testkit::require_program("bash") else { return };
+    let mut spec = specs::spec(Target::Batch, specs::multi_node());
+    spec.variables = specs::variables();
+    for (own, node) in [("10.0.0.5", 0), ("10.0.0.4", 1)] {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let variables = r#"echo "env|$MASTER_ADDR|$WORLD_SIZE|$NODE_RANK|$LOCAL_WORLD_SIZE" >> "$CALLS""#;
+        stub(root, "docker", &format!("{RECORD}\n{variables}\n[ $1 != wait ] || echo 3"));
+        stub(root, "hostname", &format!("echo '172.17.0.1 {own} '"));
+        let [start, wait] = &node_scripts(&spec, &bash)[..] else { panic!("two scripts") };
+        let batch = [("AZ_BATCH_MASTER_NODE", "10.0.0.5:6000"), ("AZ_BATCH_HOST_LIST", "10.0.0.4,10.0.0.5")];
+        let output = run(&bash, start, root, &batch);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let calls = calls(root);
+        assert_eq!(calls.len(), 4);
+        for (local, call) in calls.iter().enumerate() {
+            let rank = format!("|--env|LOCAL_RANK={local}|--env|RANK={}|", node * 4 + local);
+            assert!(call.contains(&rank) && call.contains("|--env|HF_TOKEN|"), "{rank}: {call}");
+            assert!(
+                call.ends_with(
+                    "|--entrypoint|python|registry.example.com/team/digits:1.0|run.py|--name|a b|"
+                ),
+                "{call}"
+            );
+        }
+        let all = fs::read_to_string(root.join("calls")).unwrap();
+        assert!(all.contains(&format!("env|10.0.0.5|8|{node}|4\n")), "{all}");
+        assert_eq!(run(&bash, wait, root, &batch).status.code(), Some(3));
+    }
+}
