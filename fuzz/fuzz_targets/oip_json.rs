@@ -59,12 +59,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn signature(choice: u8) -> Signature {
-    let spec = |name: &str, dtype, shape: &[Option<usize>]| TensorSpec {
-        name: name.to_owned(),
-        dtype,
-        shape: shape.to_vec(),
-        any_rank: false,
-    };
+    let spec = |name: &str, dtype, shape: &[Option<usize>]| TensorSpec::new(name, dtype, shape);
     let dtype = DType::ALL[usize::from(choice) % DType::ALL.len()];
     let inputs = match choice / 32 {
         0 => vec![spec("x", dtype, &[None, Some(2)])],

@@ -7,6 +7,7 @@
 mod availability;
 mod batch;
 mod body;
+mod command;
 mod error;
 mod forward;
 mod handler;
@@ -38,6 +39,7 @@ use crate::state::GatewayState;
 use crate::upstream::Upstream;
 use crate::upstreams::Upstreams;
 
+pub use command::{GatewayArgs, GatewayCommandError, run};
 pub use settings::{GatewaySettings, GatewaySettingsError};
 pub use tls::UpstreamTlsError;
 pub use url::UrlError;

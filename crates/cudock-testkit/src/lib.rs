@@ -16,6 +16,7 @@ pub mod client;
 pub mod driver_tree;
 pub mod host_tree;
 pub mod http;
+pub mod otlp;
 pub mod process;
 pub mod tar;
 mod tree;

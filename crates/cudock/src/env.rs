@@ -13,6 +13,3 @@ pub(crate) const DATA: &str = "CUDOCK_DATA";
 
 /// The container engine, like `--engine`.
 pub(crate) const ENGINE: &str = "CUDOCK_ENGINE";
-
-/// The port that a platform expects a container to listen on.
-pub(crate) const PORT: &str = "PORT";

@@ -5,56 +5,15 @@ use std::sync::{Arc, Mutex};
 
 use cudock_base::Environment;
 use cudock_server::{ApiKeys, Log, LogFormat, RateLimiter};
-use cudock_testkit::http::{Reply, Request, Server};
+use cudock_testkit::http::{Reply, Server};
+use cudock_testkit::otlp::spans;
 use cudock_trace::ExportSettings;
-use prost::Message;
 use serde_json::{Value, json};
 
 use crate::support::{TestServer, eventually};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n";
-
-/// The fields of OTLP that the tests look at.
-#[derive(Clone, PartialEq, Message)]
-struct Traces {
-    #[prost(message, repeated, tag = "1")]
-    resources: Vec<Scopes>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Scopes {
-    #[prost(message, repeated, tag = "2")]
-    scopes: Vec<Spans>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Spans {
-    #[prost(message, repeated, tag = "2")]
-    spans: Vec<SentSpan>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct SentSpan {
-    #[prost(bytes = "vec", tag = "1")]
-    trace: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    id: Vec<u8>,
-    #[prost(bytes = "vec", tag = "4")]
-    parent: Vec<u8>,
-    #[prost(string, tag = "5")]
-    name: String,
-    #[prost(fixed64, tag = "7")]
-    start: u64,
-    #[prost(fixed64, tag = "8")]
-    end: u64,
-}
-
-fn spans(requests: &[Request]) -> Vec<SentSpan> {
-    let bodies = requests.iter().filter(|request| request.path == "/v1/traces");
-    let traces = bodies.flat_map(|request| Traces::decode(&request.body[..]).unwrap().resources);
-    traces.flat_map(|resource| resource.scopes).flat_map(|scope| scope.spans).collect()
-}
 
 #[test]
 fn a_request_continues_the_trace_of_its_client() {
@@ -65,11 +24,7 @@ fn a_request_continues_the_trace_of_its_client() {
     let telemetry = ExportSettings::new(Some(&endpoint), "tests", &environment).unwrap();
     let server = TestServer::start(|settings| settings.telemetry = telemetry);
     assert_eq!(server.send("POST", "/predict", PARENT, r#"{"input": [1, 2]}"#).status, 200);
-    let in_trace = || -> Vec<SentSpan> {
-        let all = spans(&collector.requests());
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        all.into_iter().filter(|span| hex(&span.trace) == TRACE).collect()
-    };
+    let in_trace = || spans(&collector.requests(), TRACE);
     eventually("the trace is sent", || in_trace().len() == 5);
     let sent = in_trace();
     let [root, stages @ ..] = sent.as_slice() else { panic!("no span") };

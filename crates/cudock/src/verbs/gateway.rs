@@ -1,60 +1,12 @@
-//! `cudock gateway`: arguments and `cudock.toml` in, a gateway out.
+//! `cudock gateway`.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
-
-use clap::Args;
-use cudock_base::Environment;
-use cudock_gateway::{Gateway, GatewaySettings};
-use cudock_project::GatewayOptions;
-use cudock_server::ServerArgs;
-use cudock_trace::ExportSettings;
-
-use crate::env;
 use crate::failure::{Failure, Outcome};
 use crate::output::{DIM, status, styled};
-
-/// Batch requests to any HTTP model server, balance and hold them
-///
-/// Single POST requests to /predict are collected into lists, sent as one request, and the answer is split again; all
-/// other requests and streamed answers are passed on as they are. Reads `[gateway]` of the cudock.toml in this directory.
-/// See docs/gateway.md.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "Examples:
-  cudock gateway --to http://localhost:5000
-  cudock gateway --to http://a:8000 --to http://b:8000 --max-batch 64 --latency-target 100ms
-  cudock gateway --to http://localhost:5000 --row-rank 3 --output-key scores --output-key labels
-  cudock gateway --to http://localhost:8000 --hold 2m --wake 'docker start model'
-  curl localhost:8080/predict -H 'content-type: application/json' -d '{\"input\": [0.5, 1, 2]}'")]
-pub(crate) struct GatewayArgs {
-    /// Listen on this port of the loopback interface only; 0 takes a free one
-    #[arg(long, value_name = "PORT")]
-    port: Option<u16>,
-
-    #[command(flatten)]
-    options: GatewayOptions,
-
-    #[command(flatten)]
-    server: ServerArgs,
-}
+use crate::verbs::GatewayArgs;
 
 pub(super) fn run(args: &GatewayArgs) -> Result<Outcome, Failure> {
-    let mut flags = args.options.clone();
-    if let Some(port) = args.port {
-        flags.listen = Some(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))]);
-    }
-    let options = flags.or(GatewayOptions::in_directory(Path::new("."))?);
-    let mut settings = GatewaySettings::new(&options, std::env::var(env::PORT).ok().as_deref())?;
-    let environment = Environment::of_process();
-    settings.telemetry =
-        ExportSettings::new(options.otlp_endpoint.as_deref(), "cudock-gateway", &environment)?;
-    args.server.apply(&mut settings.server)?;
-    let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
-    let gateway = Gateway::bind(settings)?;
-    let upstreams = gateway.upstreams().join(", ");
-    for address in gateway.addresses() {
-        status(format!("{} {scheme}://{address}, forwarding to {upstreams}", styled(DIM, "listening on")));
-    }
-    gateway.run()?;
+    cudock_gateway::run(args, |url, upstreams| {
+        status(format!("{} {url}, forwarding to {upstreams}", styled(DIM, "listening on")));
+    })?;
     Ok(Outcome::Yes)
 }

@@ -27,6 +27,8 @@ mod schema;
 mod serve;
 mod slim;
 
+pub(crate) use cudock_gateway::GatewayArgs;
+
 pub(crate) use self::bench::BenchArgs;
 pub(crate) use self::cdi::{CdiArgs, CdiHookArgs};
 pub(crate) use self::completion::CompletionArgs;
@@ -35,7 +37,6 @@ pub(crate) use self::containers::{
     MonitorCli, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, StartArgs, StatsArgs, StopArgs,
     TopArgs, VolumeArgs, WaitArgs,
 };
-pub(crate) use self::gateway::GatewayArgs;
 pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 pub(crate) use self::init::InitArgs;
 pub(crate) use self::lint::LintArgs;

@@ -3,10 +3,13 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use cudock_testkit::client::{TestClient, get, post};
+use cudock_testkit::client::{TestClient, eventually, get, post};
 use cudock_testkit::http::{Reply, Request, Server};
+use cudock_testkit::otlp::spans;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::serve_support::made::times;
+use crate::serve_support::server::Stage;
 use crate::support::{cudock, run, shown};
 
 fn echo(request: &Request) -> Reply {
@@ -74,4 +77,38 @@ fn mistakes_are_reported_with_a_hint() {
     let output = run(&["gateway", "--to", "localhost:1", "--listen", &taken.host()]);
     assert_eq!(output.status.code(), Some(3), "{}", shown(&output));
     assert!(shown(&output).contains("--port 0"), "{}", shown(&output));
+}
+
+#[test]
+fn the_spans_of_one_request_through_gateway_and_server_are_one_trace() {
+    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+    let Some(stage) = Stage::new() else { return };
+    stage.write("double.onnx", &times(2.0));
+    let collector = Server::start(|_| Reply::new(200, ""));
+    let endpoint = format!("http://{}", collector.host());
+    let export = ["--otlp-endpoint", &endpoint];
+    let server = stage.serve_as("double.onnx", &export, |mut command| {
+        command.env("OTEL_BSP_SCHEDULE_DELAY", "10");
+        command
+    });
+    let upstream = server.address.to_string();
+    let (child, address) =
+        start(gateway(stage.path("").as_path(), &["--to", &upstream, "--port", "0"]).args(export));
+    let mut client = TestClient::connect(address.parse().unwrap());
+    let headers =
+        format!("content-type: application/json\r\ntraceparent: 00-{TRACE}-b7ad6b7169203331-01\r\n");
+    client.write(&post("/predict", &headers, b"{\"input\": [1, 2, 3, 4]}"));
+    assert_eq!(client.receive().status, 200);
+    end(child);
+    let sent = || spans(&collector.requests(), TRACE);
+    // That of the gateway, that of the server and its four stages.
+    eventually("all spans are sent", || sent().len() == 6);
+    let sent = sent();
+    let child_of = |parent: &[u8]| sent.iter().filter(|span| span.parent == parent).collect::<Vec<_>>();
+    let from_client = child_of(&[0xb7, 0xad, 0x6b, 0x71, 0x69, 0x20, 0x33, 0x31]);
+    let [gateway] = from_client.as_slice() else { panic!("{sent:?}") };
+    let from_gateway = child_of(&gateway.id);
+    let [server] = from_gateway.as_slice() else { panic!("{sent:?}") };
+    assert!(gateway.start <= server.start && server.end <= gateway.end, "{sent:?}");
+    assert_eq!(child_of(&server.id).len(), 4);
 }
