@@ -168,7 +168,7 @@ impl PreflightReport {
     }
 
     /// The findings about the account and about a placement, the worst first.
-    pub fn findings(&self, candidate: Option<&CandidateReport>) -> Vec<&Finding> {
+    pub fn findings<'r>(&'r self, candidate: Option<&'r CandidateReport>) -> Vec<&'r Finding> {
         let rows = candidate.map(|candidate| candidate.rows.as_slice()).unwrap_or_default();
         let mut findings: Vec<&Finding> =
             self.account.iter().chain(rows).filter_map(|row| row.finding.as_ref()).collect();

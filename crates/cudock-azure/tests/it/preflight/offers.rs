@@ -5,7 +5,7 @@ use cudock_azure::{ExistingResources, Target};
 use cudock_facts::finding::{Finding, Severity};
 use serde_json::{Value, json};
 
-use super::support::{A100, T4, candidate, day, error, ok, report, request, rows, sku, verdict};
+use super::support::{A100, T4, candidate, day, error, fix, ok, report, request, rows, sku, verdict};
 
 use PreflightVerdict::{Blocked, Ok as Fine, Unknown, Warning};
 
@@ -48,7 +48,7 @@ fn a_size_that_is_not_listed_is_not_offered() {
     let asked = request(vec![candidate(Target::Vm, T4, REGION)]);
     let found = report(&asked, vec![skus(json!([]))]);
     assert_eq!(verdict(&found, Question::Offered), (Blocked, Some("CD0856")));
-    let fix = &rows(&found, Question::Offered)[0].finding.as_ref().unwrap().fix;
+    let fix = fix(&found, Question::Offered);
     assert_eq!(fix, "az vm list-skus --size Standard_NC4as_T4_v3 --all --output table");
     let elsewhere = sku(T4, "f", "4", "eastus", json!([]));
     let topic = Topic::Skus(Some(REGION.to_owned()));

@@ -4,7 +4,9 @@ use cudock_azure::preflight::{Candidate, PreflightVerdict, QueryResult, Question
 use cudock_azure::{ExistingResources, Target};
 use serde_json::{Value, json};
 
-use super::support::{A100, SUBSCRIPTION, T4, candidate, error, ok, report, request, rows, usage, verdict};
+use super::support::{
+    A100, SUBSCRIPTION, T4, candidate, error, fix, ok, report, request, rows, usage, verdict,
+};
 
 use PreflightVerdict::{Blocked, Ok as Fine, Unknown, Warning};
 
@@ -70,7 +72,7 @@ fn spot_needs_its_own_quota_and_no_other() {
         assert!(rows(&found, Question::FamilyQuota).is_empty());
     }
     let found = report(&asked, vec![usages(0)]);
-    let fix = &rows(&found, Question::SpotQuota)[0].finding.as_ref().unwrap().fix;
+    let fix = fix(&found, Question::SpotQuota);
     assert!(fix.ends_with("--resource-type lowPriority"), "{fix}");
 }
 

@@ -163,3 +163,8 @@ pub(crate) fn verdict(
     assert_eq!(rows.len(), 1, "{question:?}: {rows:?}");
     (rows[0].verdict, rows[0].finding.as_ref().map(|finding| finding.code))
 }
+
+/// What the first row about a question advises.
+pub(crate) fn fix(report: &PreflightReport, question: Question) -> String {
+    rows(report, question)[0].finding.as_ref().unwrap().fix.clone()
+}
