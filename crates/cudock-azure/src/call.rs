@@ -19,6 +19,47 @@ pub struct Call {
     pub body: Option<Body>,
 }
 
+/// Actions that have the same effect twice, by the last part of their path in lower case. Others may not: each start of a
+/// job in Container Apps is a new execution, and a command runs again. Batch refuses to create the same id twice.
+const REPEATABLE_ACTIONS: [&str; 21] = [
+    "addtaskcollection",
+    "cancel",
+    "deallocate",
+    "disable",
+    "evaluateautoscale",
+    "generate",
+    "getauthtoken",
+    "getlogs",
+    "jobs",
+    "listcredentials",
+    "listkeys",
+    "listsecrets",
+    "pools",
+    "query",
+    "register",
+    "resources",
+    "stop",
+    "tasks",
+    "terminate",
+    "validate",
+    "whatif",
+];
+
+impl Call {
+    /// Whether it may be sent again if its answer was lost.
+    pub fn is_repeatable(&self) -> bool {
+        match self.method {
+            Method::GET | Method::HEAD | Method::PUT | Method::DELETE => true,
+            Method::POST => {
+                let path = self.path.split('?').next().unwrap_or_default();
+                let action = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+                REPEATABLE_ACTIONS.contains(&action.to_ascii_lowercase().as_str())
+            }
+            _ => false,
+        }
+    }
+}
+
 /// Which API a request goes to. Each has its own host and audience.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -58,6 +99,11 @@ impl Body {
             self.secrets.push((pointer, secret));
         }
         self
+    }
+
+    /// What must not appear in messages.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        self.secrets.iter().map(|(_, secret)| secret)
     }
 
     /// The body without its secrets.
@@ -109,6 +155,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn only_what_has_the_same_effect_twice_is_repeated() {
+        for (method, path, is_repeatable) in [
+            (Method::GET, "/x", true),
+            (Method::PUT, "/x", true),
+            (Method::DELETE, "/x", true),
+            (Method::PATCH, "/x", false),
+            (Method::POST, "/vm/deallocate?api-version=1", true),
+            (Method::POST, "/providers/Microsoft.Batch/batchAccounts/a/listKeys?api-version=1", true),
+            (Method::POST, "/providers/Microsoft.ResourceGraph/resources?api-version=1", true),
+            (Method::POST, "/pools?api-version=1", true),
+            (Method::POST, "/providers/Microsoft.App/jobs/j/start?api-version=1", false),
+            (Method::POST, "/vm/runCommand?api-version=1", false),
+        ] {
+            let call = Call { method, plane: Plane::ResourceManager, path: path.to_owned(), body: None };
+            assert_eq!(call.is_repeatable(), is_repeatable, "{} {path}", call.method);
+        }
+        assert!(REPEATABLE_ACTIONS.is_sorted());
+    }
 
     #[test]
     fn secrets_are_sent_and_never_printed() {

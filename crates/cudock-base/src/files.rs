@@ -128,6 +128,12 @@ pub fn read_some<'b>(from: &mut impl Read, buffer: &'b mut [u8]) -> io::Result<&
     }
 }
 
+/// Whether a path is a file that somebody may execute.
+pub fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
 /// Removes a file that may not exist.
 pub fn remove_optional(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {

@@ -7,6 +7,8 @@ use crate::Date;
 use crate::text::is_digits;
 
 const MILLIS_PER_DAY: i64 = 86_400_000;
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// A point in time in UTC, to the millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,6 +72,20 @@ impl Timestamp {
         let fraction: i64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
         let millis = ((hour * 60 + minute - offset) * 60 + second) * 1000 + fraction;
         Some(Self { millis: Self::start_of(day).millis.checked_add(millis)? })
+    }
+
+    /// Parses the date of an HTTP header, such as `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7). Its obsolete
+    /// forms are not read.
+    pub fn parse_http(text: &str) -> Option<Self> {
+        let mut fields = text.trim().split(' ').skip(1);
+        let (day, month, year) = (fields.next()?, fields.next()?, fields.next()?);
+        let (clock, zone) = (fields.next()?, fields.next()?);
+        if zone != "GMT" || fields.next().is_some() || clock.len() != 8 || year.len() != 4 {
+            return None;
+        }
+        let month = MONTHS.iter().zip(1..).find(|(name, _)| **name == month)?.1;
+        let day = i32::try_from(two_digits(day, 31)?).ok()?;
+        Self::parse(&format!("{}T{clock}Z", Date::new(year.parse().ok()?, month, day)?))
     }
 }
 
@@ -145,6 +161,24 @@ mod tests {
     }
 
     #[test]
+    fn dates_of_http_headers_are_parsed() {
+        let parse = |text| Timestamp::parse_http(text).map(|time| time.to_string());
+        assert_eq!(parse("Fri, 10 May 2024 07:51:58 GMT").as_deref(), Some("2024-05-10T07:51:58.000Z"));
+        for text in [
+            "",
+            "Fri, 10 May 2024 07:51:58",
+            "Fri, 10 May 2024 07:51:58 CET",
+            "Fri, 31 Feb 2024 07:51:58 GMT",
+            "Fri, 10 Mai 2024 07:51:58 GMT",
+            "Friday, 10-May-24 07:51:58 GMT",
+            "Fri, 10 May 2024 7:51:58 GMT",
+            "Fri, 10 May 2024 07:51+01 GMT",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn timestamps_print_as_rfc_3339() {
         assert_eq!(Timestamp::from_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
         assert_eq!(Timestamp::from_millis(951_782_400_123).to_string(), "2000-02-29T00:00:00.123Z");
@@ -155,6 +189,7 @@ mod tests {
         #[test]
         fn no_text_makes_it_panic(text in ".{0,40}|[0-9TZ:. +-]{0,30}") {
             let _ = Timestamp::parse(&text);
+            let _ = Timestamp::parse_http(&text);
         }
 
         #[test]

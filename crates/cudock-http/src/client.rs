@@ -18,10 +18,11 @@ use crate::connect;
 use crate::error::{HttpError, HttpErrorKind};
 use crate::request::Request;
 use crate::response::Response;
-use crate::url::{self, is_loopback, is_same_origin};
+use crate::url::{self, is_link_local, is_loopback, is_same_origin};
 
 const MAX_REDIRECTS: usize = 6;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+const METADATA_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
@@ -99,6 +100,17 @@ impl Client {
     /// first enter a network namespace.
     pub fn for_probes() -> Self {
         Self::with_agent(connect::probe_agent(base_config(CONNECT_TIMEOUT)))
+    }
+
+    /// A client for the metadata service of a cloud: no proxy is used, plain http is allowed if the host is a link-local
+    /// address, and where the service does not exist that is known within a second.
+    pub fn for_metadata(host: &str, timeout: Duration) -> Self {
+        let config = base_config(timeout)
+            .proxy(None)
+            .timeout_connect(Some(METADATA_CONNECT_TIMEOUT))
+            .timeout_recv_response(Some(timeout));
+        let client = Self::with_agent(config.build().new_agent());
+        Self { trusted_hosts: is_link_local(host).then(|| host.to_owned()).into_iter().collect(), ..client }
     }
 
     fn with_agent(agent: Agent) -> Self {
@@ -281,6 +293,17 @@ mod tests {
         for url in ["http://b.com/", "http://b.com:82/", "http://x.a.com/", "http://c.com/"] {
             assert!(!may(url), "{url}");
         }
+    }
+
+    #[test]
+    fn only_a_link_local_metadata_service_may_speak_plain_http() {
+        for (host, allowed) in [("169.254.169.254", true), ("10.0.0.1", false), ("example.com", false)] {
+            let client = Client::for_metadata(host, CONNECT_TIMEOUT);
+            let url = format!("http://{host}/").parse().unwrap();
+            assert_eq!(client.check(&url, false).is_ok(), allowed, "{host}");
+        }
+        let other = "http://169.254.1.1/".parse().unwrap();
+        assert!(Client::for_metadata("169.254.169.254", CONNECT_TIMEOUT).check(&other, false).is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::time::Duration;
 
-use cudock_base::{Secret, text};
+use cudock_base::{Secret, Timestamp, text};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use ureq::Body;
@@ -15,6 +15,8 @@ use crate::url;
 
 /// No more of an error's body is read.
 const MAX_ERROR_BODY: u64 = 64 << 10;
+/// No server is taken at its word for longer.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
 /// No more of a server's message is shown, in characters.
 const MAX_MESSAGE: usize = 200;
 
@@ -101,7 +103,13 @@ impl Response {
 
     /// How long the server asks to wait. Dates are ignored: clocks differ, and the usual delay serves.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.header("retry-after")?.trim().parse().ok().map(Duration::from_secs)
+        let requested = self.header("retry-after")?.trim().parse().ok().map(Duration::from_secs)?;
+        Some(requested.min(MAX_RETRY_AFTER))
+    }
+
+    /// When the server sent it, by the server's clock.
+    pub fn date(&self) -> Option<Timestamp> {
+        Timestamp::parse_http(self.header("date")?)
     }
 
     /// The URL in a header such as `Location`, made absolute.

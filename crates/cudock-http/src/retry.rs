@@ -2,8 +2,9 @@
 
 use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::progress::Progress;
 
@@ -42,7 +43,7 @@ pub trait Retryable: Display {
 impl RetryPolicy {
     /// The delay before retry `attempt`, counted from 0: what the server asks for, else twice as long each time, less up
     /// to half of it at random, so that many clients do not come back at once.
-    pub(crate) fn delay(&self, attempt: u32, requested: Option<Duration>) -> Duration {
+    pub fn delay(&self, attempt: u32, requested: Option<Duration>) -> Duration {
         if let Some(requested) = requested {
             return requested.min(self.max_delay);
         }
@@ -96,6 +97,22 @@ impl RetryPolicy {
     }
 }
 
+/// How long a canceled wait goes on at most.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// Waits for a time; false if it was canceled before or meanwhile.
+pub fn sleep_unless(canceled: &AtomicBool, time: Duration) -> bool {
+    let end = Instant::now() + time;
+    while !canceled.load(Ordering::Relaxed) {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        thread::sleep(left.min(SLICE));
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +138,12 @@ mod tests {
     fn a_server_s_delay_is_kept_within_the_maximum() {
         assert_eq!(POLICY.delay(0, Some(Duration::from_secs(3))), Duration::from_secs(3));
         assert_eq!(POLICY.delay(0, Some(Duration::from_secs(86400))), Duration::from_secs(8));
+    }
+
+    #[test]
+    fn a_canceled_wait_ends_at_once() {
+        assert!(sleep_unless(&AtomicBool::new(false), Duration::from_millis(1)));
+        assert!(!sleep_unless(&AtomicBool::new(true), Duration::from_secs(3600)));
     }
 
     #[test]

@@ -17,6 +17,11 @@ pub fn is_loopback(host_and_port: &str) -> bool {
         || host.parse::<Ipv6Addr>().is_ok_and(|ip| ip.is_loopback())
 }
 
+/// Whether a host is an address that no router forwards, as those of clouds' metadata services are.
+pub(crate) fn is_link_local(host: &str) -> bool {
+    host.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_link_local())
+}
+
 /// Whether two URLs have the same scheme, host and port.
 pub fn is_same_origin(a: &Uri, b: &Uri) -> bool {
     fn origin(url: &Uri) -> (Option<&str>, Option<String>, u16) {

@@ -2,8 +2,9 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use cudock_base::files::is_executable;
 
 use crate::{NetnsError, Result};
 
@@ -45,19 +46,16 @@ impl OutboundTool {
     fn search_in(directories: &[PathBuf]) -> Result<Self> {
         let of = |tool: Tool| {
             let candidates = directories.iter().map(|directory| directory.join(tool.to_string()));
-            candidates.into_iter().find(|path| is_program(path)).map(|path| Self { tool, path })
+            candidates.into_iter().find(|path| is_executable(path)).map(|path| Self { tool, path })
         };
         of(Tool::Pasta).or_else(|| of(Tool::Slirp4netns)).ok_or(NetnsError::NoOutbound)
     }
 }
 
-fn is_program(path: &Path) -> bool {
-    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 

@@ -1,0 +1,77 @@
+//! What a service answered.
+
+use std::fmt;
+
+use cudock_base::Timestamp;
+use cudock_http::{HttpError, HttpErrorKind, OperationResponse, Response};
+use serde_json::Value;
+
+/// The list of all sizes of all regions is some tens of MB.
+const MAX_BODY: u64 = 128 << 20;
+
+/// The answer to a request that succeeded.
+#[derive(Clone, Default, PartialEq)]
+pub struct Answer {
+    pub status: u16,
+    /// JSON; a text if it is not JSON, such as the output of a task; null if there is none.
+    pub body: Value,
+    /// When it was sent, by the service's clock.
+    pub date: Option<Timestamp>,
+    /// By which Azure's support finds the request.
+    pub request_id: Option<String>,
+}
+
+impl Answer {
+    /// What is known beside the body.
+    pub(super) fn without_body(&self) -> Self {
+        let Self { status, date, request_id, .. } = self;
+        Self { status: *status, body: Value::Null, date: *date, request_id: request_id.clone() }
+    }
+}
+
+/// Without the body, which may hold keys.
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer")
+            .field("status", &self.status)
+            .field("date", &self.date)
+            .field("request_id", &self.request_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An answer with what its headers say about an operation.
+pub(super) struct Received {
+    pub(super) answer: Answer,
+    /// Its body is in `answer`.
+    pub(super) operation: OperationResponse,
+}
+
+impl Received {
+    pub(super) fn read(mut response: Response) -> Result<Self, HttpError> {
+        let bytes = response.bytes(MAX_BODY)?;
+        let body = match serde_json::from_slice(&bytes) {
+            Ok(body) => body,
+            Err(_) if bytes.iter().all(u8::is_ascii_whitespace) => Value::Null,
+            Err(error) if error.is_eof() && is_json(&response) => {
+                return Err(HttpError::new(HttpErrorKind::Transient, "the response ends early"));
+            }
+            Err(_) => Value::String(String::from_utf8_lossy(&bytes).into_owned()),
+        };
+        let request_id = ["x-ms-request-id", "x-ms-correlation-request-id", "request-id"]
+            .iter()
+            .find_map(|name| response.header(name))
+            .map(|id| cudock_base::text::truncate(id, 80));
+        let answer = Answer { status: response.status(), body, date: response.date(), request_id };
+        Ok(Self { answer, operation: OperationResponse::new(&response, None) })
+    }
+
+    pub(super) fn into_operation(self) -> OperationResponse {
+        let body = Some(self.answer.body).filter(|body| !body.is_null());
+        OperationResponse { body, ..self.operation }
+    }
+}
+
+fn is_json(response: &Response) -> bool {
+    response.media_type().is_some_and(|media_type| media_type.ends_with("json"))
+}
