@@ -12,7 +12,7 @@ use PreflightVerdict::{Blocked, Ok as Fine, Unknown, Warning};
 
 const REGION: &str = "westeurope";
 
-fn vm(usages: Value) -> (Topic, QueryResult) {
+fn vm(usages: &Value) -> (Topic, QueryResult) {
     (Topic::VmUsages(REGION.to_owned()), ok(json!({ "value": usages })))
 }
 
@@ -35,7 +35,7 @@ fn a_machine_needs_quota_of_its_family_and_of_the_region() {
         ),
     ] {
         let asked = request(vec![Candidate { instances, ..candidate(Target::Vm, A100, REGION) }]);
-        let found = report(&asked, vec![vm(usages.clone())]);
+        let found = report(&asked, vec![vm(&usages)]);
         let verdicts =
             [Question::FamilyQuota, Question::RegionalQuota].map(|question| verdict(&found, question).0);
         assert_eq!(verdicts, expected, "{instances} {usages}");
@@ -46,7 +46,7 @@ fn a_machine_needs_quota_of_its_family_and_of_the_region() {
 fn a_shortage_says_how_to_request_more() {
     let asked = request(vec![candidate(Target::Vm, A100, REGION)]);
     let found =
-        report(&asked, vec![vm(json!([usage("StandardNCADSA100v4Family", 8, 24), usage("cores", 0, 100)]))]);
+        report(&asked, vec![vm(&json!([usage("StandardNCADSA100v4Family", 8, 24), usage("cores", 0, 100)]))]);
     let row = &rows(&found, Question::FamilyQuota)[0];
     assert_eq!(row.detail, "needs 24 vCPUs, 16 of 24 free");
     let finding = row.finding.as_ref().unwrap();
@@ -64,7 +64,7 @@ fn a_shortage_says_how_to_request_more() {
 
 #[test]
 fn spot_needs_its_own_quota_and_no_other() {
-    let usages = |spot: i64| vm(json!([usage("lowPriorityCores", 0, spot), usage("cores", 100, 100)]));
+    let usages = |spot: i64| vm(&json!([usage("lowPriorityCores", 0, spot), usage("cores", 100, 100)]));
     let asked = request(vec![Candidate { is_spot: true, ..candidate(Target::Vm, A100, REGION) }]);
     for (limit, expected) in [(24, (Fine, None)), (23, (Blocked, Some("CD0861")))] {
         let found = report(&asked, vec![usages(limit)]);
@@ -98,7 +98,7 @@ fn the_quota_of_many_regions_comes_from_one_answer() {
 }
 
 /// A Batch account with some quotas.
-fn account(properties: Value) -> (Topic, QueryResult) {
+fn account(properties: &Value) -> (Topic, QueryResult) {
     let id = format!(
         "/subscriptions/{SUBSCRIPTION}/resourcegroups/TEAM/providers/Microsoft.Batch/batchAccounts/shared"
     );
@@ -108,7 +108,7 @@ fn account(properties: Value) -> (Topic, QueryResult) {
 #[test]
 fn a_batch_account_has_its_own_quotas() {
     let quotas = |total: i64, family: i64, enforced: Value| {
-        account(json!({
+        account(&json!({
             "poolAllocationMode": "BatchService", "dedicatedCoreQuota": total, "lowPriorityCoreQuota": 4,
             "dedicatedCoreQuotaPerVMFamilyEnforced": enforced,
             "dedicatedCoreQuotaPerVMFamily": [{"name": "Standard NCASv3_T4 Family", "coreQuota": family}],
@@ -124,7 +124,7 @@ fn a_batch_account_has_its_own_quotas() {
         (quotas(3, 8, json!(true)), Blocked, Some(Fine)),
         (quotas(500, 0, json!(false)), Fine, None),
         (quotas(500, 0, json!(null)), Fine, Some(Blocked)),
-        (account(json!({"poolAllocationMode": "UserSubscription"})), Unknown, None),
+        (account(&json!({"poolAllocationMode": "UserSubscription"})), Unknown, None),
         ((Topic::BatchAccounts, ok(json!({"value": []}))), Blocked, None),
     ] {
         let found = report(&asked, vec![answer.clone()]);
@@ -142,7 +142,7 @@ fn a_new_batch_account_may_be_one_too_many_and_has_no_known_quota() {
     let asked = request(vec![candidate(Target::Batch, T4, REGION)]);
     let quota = |limit: i64| (Topic::BatchQuotas(REGION.to_owned()), ok(json!({"accountQuota": limit})));
     for (limit, expected) in [(2, (Fine, None)), (1, (Blocked, Some("CD0862")))] {
-        let found = report(&asked, vec![quota(limit), account(json!({}))]);
+        let found = report(&asked, vec![quota(limit), account(&json!({}))]);
         assert_eq!(verdict(&found, Question::ServiceQuota), expected);
         assert_eq!(verdict(&found, Question::FamilyQuota), (Warning, Some("CD0868")));
     }

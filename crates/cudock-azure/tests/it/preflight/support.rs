@@ -58,7 +58,7 @@ pub(crate) fn usage(name: &str, used: i64, limit: i64) -> Value {
     json!({"unit": "Count", "currentValue": used, "limit": limit, "name": {"value": name, "localizedValue": name}})
 }
 
-pub(crate) fn sku(name: &str, family: &str, vcpus: &str, region: &str, restrictions: Value) -> Value {
+pub(crate) fn sku(name: &str, family: &str, vcpus: &str, region: &str, restrictions: &Value) -> Value {
     json!({
         "resourceType": "virtualMachines", "name": name, "family": family, "locations": [region],
         "locationInfo": [{"location": region, "zones": ["1", "3"], "zoneDetails": []}],
@@ -107,8 +107,8 @@ fn fine(request: &PreflightRequest, topic: &Topic) -> Value {
         Topic::Skus(_) => {
             let both = |region: &&str| {
                 [
-                    sku(T4, "Standard NCASv3_T4 Family", "4", region, json!([])),
-                    sku(A100, "StandardNCADSA100v4Family", "24", region, json!([])),
+                    sku(T4, "Standard NCASv3_T4 Family", "4", region, &json!([])),
+                    sku(A100, "StandardNCADSA100v4Family", "24", region, &json!([])),
                 ]
             };
             json!({"value": regions.iter().flat_map(both).collect::<Vec<_>>()})
