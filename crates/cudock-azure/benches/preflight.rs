@@ -50,7 +50,6 @@ fn candidate(target: Target, size: &str, region: &str) -> Candidate {
         region: region.to_owned(),
         zone: None,
         instances: 1,
-        gpus: 1,
         cpus: 4.0,
         is_spot: false,
         serves: false,

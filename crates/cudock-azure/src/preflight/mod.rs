@@ -18,7 +18,7 @@ mod runner;
 pub use answers::{Answers, QueryResult};
 pub use cache::AnswerCache;
 pub use judge::judge;
-pub use query::{Query, Topic, follow_ups, queries};
+pub use query::{Query, Topic, queries};
 pub use registry::{PullQuestion, PullResult};
 pub use report::{CandidateReport, PreflightReport, PreflightRow, PreflightVerdict, Question};
 pub use request::{Candidate, ImageCheck, PreflightRequest, PriceQuote};

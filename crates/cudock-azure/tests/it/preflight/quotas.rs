@@ -249,7 +249,6 @@ fn container_apps_limit_gpus_by_environment_or_subscription() {
 fn container_instances_count_groups_and_cores() {
     let asked = request(vec![Candidate {
         size: None,
-        gpus: 0,
         cpus: 3.5,
         instances: 2,
         ..candidate(Target::Aci, "", REGION)
