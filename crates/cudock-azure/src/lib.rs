@@ -15,7 +15,7 @@ pub mod preflight;
 mod spec;
 mod status;
 
-pub use auth::{Principal, Prompt, SignIn, SignInError, SignInMethod, SignInOptions};
+pub use auth::{Principal, Prompt, SignInError, SignInMethod, SignInOptions};
 pub use call::{Body, Call, Plane};
 pub use client::{Answer, AzureClient, ClientSettings, StepObserver};
 pub use cloud::{Cloud, CloudError};

@@ -29,8 +29,9 @@ impl StepObserver for Log {
 /// Everything that the request held, as an error of every form.
 fn echo(request: &Request, status: u16) -> Reply {
     let decoded = cudock_base::percent::decode(&request.text()).unwrap_or_default();
-    let text = format!("{:?} {} {decoded}", request.headers, request.path).replace('\n', " ");
-    let details = json!([{"code": "Echo", "message": request.text()}]);
+    // What is cut off at the end cannot be seen.
+    let text = format!("{} {decoded} {:?}", request.path, request.headers).replace('\n', " ");
+    let details = json!([{"code": "Echo", "message": text}]);
     reply(status, &json!({"code": "Echo", "message": text, "error_description": text, "details": details}))
 }
 
