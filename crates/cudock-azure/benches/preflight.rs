@@ -50,7 +50,6 @@ fn candidate(target: Target, size: &str, region: &str) -> Candidate {
         region: region.to_owned(),
         zone: None,
         instances: 1,
-        gpus: 1,
         cpus: 4.0,
         is_spot: false,
         serves: false,
@@ -76,8 +75,9 @@ fn measure(what: &str, request: &PreflightRequest, facts: &Facts) {
     let started = Instant::now();
     let answers = gather(request, facts, None, send);
     let asked = started.elapsed();
+    let judging = Instant::now();
     let report = judge(request, &answers, facts);
-    let judged = started.elapsed() - asked;
+    let judged = judging.elapsed();
     println!(
         "{what} in 52 regions: {} calls of {} ms in {:.2} s (limit {} s); {} placements judged in {:.1} ms",
         queries(request, facts).len(),

@@ -90,15 +90,13 @@ impl fmt::Display for EndReason {
 
 impl GpuLoad {
     fn is_quiet(&self, threshold_percent: u32) -> bool {
-        match self.utilization_percent {
-            Some(percent) => percent < threshold_percent,
-            // In a container, processes may be hidden; their memory is not.
-            None => {
-                let in_use = u128::from(self.memory_used) * 100
-                    >= u128::from(self.memory_total) * u128::from(MEMORY_IN_USE_PERCENT);
-                self.processes == Some(0) && !(in_use && self.memory_total > 0)
-            }
+        if let Some(percent) = self.utilization_percent {
+            return percent < threshold_percent;
         }
+        // In a container, processes may be hidden; their memory is not.
+        let is_memory_in_use = u128::from(self.memory_used) * 100
+            >= u128::from(self.memory_total) * u128::from(MEMORY_IN_USE_PERCENT);
+        self.processes == Some(0) && !is_memory_in_use
     }
 }
 

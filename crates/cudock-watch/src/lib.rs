@@ -19,5 +19,5 @@ pub use activity::{
 };
 pub use args::WatchdogArgs;
 pub use deletion::{Deletion, DeletionAction, DeletionCalls, DeletionEnd};
-pub use live::run;
+pub use live::{WatchError, run};
 pub use watch::{WatchIo, watch};

@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cudock_azure::Call;
-use cudock_base::Timestamp;
+use cudock_azure::{AzureClient, AzureError, Call, ClientSettings, SignInMethod, SignInOptions};
+use cudock_base::{Environment, ErrorKind, Report, Timestamp};
 
 use crate::activity::{ActivitySample, EndReason};
 use crate::args::WatchdogArgs;
@@ -12,14 +12,17 @@ use crate::deletion::DeletionEnd;
 use crate::sensors::Sensors;
 use crate::watch::{WatchIo, watch};
 
-struct LiveIo<S, L> {
+/// How long the client retries a request. The deletion has retries of its own.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct LiveIo<L> {
     started: Instant,
     sensors: Sensors,
-    send: S,
+    client: AzureClient,
     log: L,
 }
 
-impl<S: FnMut(&Call) -> Option<u16>, L: FnMut(&str)> WatchIo for LiveIo<S, L> {
+impl<L: FnMut(&str)> WatchIo for LiveIo<L> {
     fn now(&self) -> Duration {
         self.started.elapsed()
     }
@@ -33,7 +36,13 @@ impl<S: FnMut(&Call) -> Option<u16>, L: FnMut(&str)> WatchIo for LiveIo<S, L> {
     }
 
     fn send(&mut self, call: &Call) -> Option<u16> {
-        (self.send)(call)
+        match self.client.send(call) {
+            Ok(answer) => Some(answer.status),
+            Err(error) => {
+                (self.log)(&error.to_string());
+                error.status()
+            }
+        }
     }
 
     fn log(&mut self, line: &str) {
@@ -41,13 +50,51 @@ impl<S: FnMut(&Call) -> Option<u16>, L: FnMut(&str)> WatchIo for LiveIo<S, L> {
     }
 }
 
-/// Watches this machine and deletes its deployment. `send` returns the status of a response, and none without one.
-pub fn run(
-    args: &WatchdogArgs,
-    send: impl FnMut(&Call) -> Option<u16>,
-    log: impl FnMut(&str),
-) -> (EndReason, DeletionEnd) {
+/// Why a deployment was not deleted.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    #[error(transparent)]
+    Azure(#[from] AzureError),
+    #[error("cannot delete the deployment ({reason}): Azure refused every request")]
+    NotDeleted { reason: EndReason },
+}
+
+impl Report for WatchError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Azure(error) => error.kind(),
+            Self::NotDeleted { .. } => ErrorKind::Outside,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Azure(error) => error.hints(),
+            Self::NotDeleted { .. } => {
+                vec![
+                    "give the identity of the deployment the role Contributor on its resource group"
+                        .to_owned(),
+                ]
+            }
+        }
+    }
+}
+
+/// Watches this machine, and deletes its deployment by its managed identity.
+pub fn run(args: &WatchdogArgs, environment: &Environment, log: impl FnMut(&str)) -> Result<(), WatchError> {
+    let sign_in = SignInOptions { method: Some(SignInMethod::ManagedIdentity), ..SignInOptions::default() };
+    let settings = ClientSettings { patience: PATIENCE, ..ClientSettings::default() };
+    let client = AzureClient::from_environment(environment, &sign_in, settings)?;
     let sensors = Sensors::start(args.interval.0, args.port, args.output.clone());
     let limits = args.limits(Timestamp::now());
-    watch(&limits, &args.calls(), &mut LiveIo { started: Instant::now(), sensors, send, log })
+    let mut io = LiveIo { started: Instant::now(), sensors, client, log };
+    let (reason, end) = watch(&limits, &args.calls(), &mut io);
+    match end {
+        DeletionEnd::Deleted => Ok(()),
+        DeletionEnd::Deallocated => {
+            io.log("deallocated the machine; its disk and address still cost");
+            Ok(())
+        }
+        DeletionEnd::Failed => Err(WatchError::NotDeleted { reason }),
+    }
 }

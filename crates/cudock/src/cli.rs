@@ -210,6 +210,9 @@ pub(crate) enum Verb {
     /// A process that joins a container.
     #[command(hide = true)]
     Join(JoinArgs),
+    /// What deletes a deployment from the inside.
+    #[command(hide = true)]
+    Watchdog(cudock_watch::WatchdogArgs),
     /// Published ports of a container.
     #[command(hide = true)]
     Forward {

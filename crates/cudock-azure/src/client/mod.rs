@@ -209,7 +209,11 @@ impl AzureClient {
         }
     }
 
-    fn token(&self, plane: &Plane) -> Result<Secret, AzureError> {
+    pub(crate) fn http(&self) -> &Client {
+        &self.state.http
+    }
+
+    pub(crate) fn token(&self, plane: &Plane) -> Result<Secret, AzureError> {
         Ok(self.state.sign_in.token(&self.token_request(), &self.state.cloud.audience(plane))?)
     }
 }

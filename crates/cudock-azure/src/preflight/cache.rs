@@ -140,7 +140,7 @@ mod tests {
     fn errors_and_damaged_files_are_not_answers() {
         let directory = tempfile::tempdir().unwrap();
         let cache = AnswerCache::new(directory.path(), Timestamp::from_millis(START));
-        let queries = [query(Topic::Providers), query(Topic::Locations)];
+        let queries = vec![query(Topic::Providers), query(Topic::Locations)];
         let mut answers = Answers::default();
         answers.insert(Topic::Providers, QueryResult::Response { status: 403, body: json!({}) });
         answers.insert(Topic::Locations, QueryResult::Response { status: 200, body: json!({}) });
@@ -149,6 +149,6 @@ mod tests {
             fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(files.len(), 1);
         fs::write(&files[0], "{\"stored\": 1").unwrap();
-        assert_eq!(cache.split(queries.to_vec()).1.len(), 2);
+        assert_eq!(cache.split(queries).1.len(), 2);
     }
 }

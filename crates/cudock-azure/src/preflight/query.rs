@@ -178,7 +178,7 @@ pub fn queries(request: &PreflightRequest, facts: &Facts) -> Vec<Query> {
 }
 
 /// Queries that the first answers lead to.
-pub fn follow_ups(request: &PreflightRequest, answers: &Answers) -> Vec<Query> {
+pub(super) fn follow_ups(request: &PreflightRequest, answers: &Answers) -> Vec<Query> {
     let identity = answers.body(&Topic::PullIdentity).ok();
     let principal = identity.and_then(|body| body.pointer("/properties/principalId")?.as_str());
     let roles = principal.map(|principal| {

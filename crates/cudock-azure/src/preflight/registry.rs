@@ -4,6 +4,10 @@ use cudock_base::{Secret, percent};
 use cudock_http::{Client, HttpError, HttpErrorKind, Method, Request};
 use serde::Deserialize;
 
+use crate::call::Plane;
+use crate::client::AzureClient;
+use crate::error::AzureError;
+
 /// Bytes of a token response, at most.
 const MAX_TOKEN: u64 = 64 << 10;
 
@@ -19,9 +23,6 @@ pub struct PullQuestion {
     pub repository: String,
     /// The tag or digest.
     pub reference: String,
-    pub tenant: String,
-    /// A token for Resource Manager, which the registry exchanges for its own.
-    pub token: Secret,
 }
 
 /// Whether an image can be pulled.
@@ -44,8 +45,23 @@ struct Granted {
     access_token: Secret,
 }
 
-/// Exchanges the token, asks for the right to pull, and asks for the manifest without reading it.
-pub fn pull_right(client: &Client, question: &PullQuestion) -> PullResult {
+impl AzureClient {
+    /// Whether the account that is signed in may pull an image.
+    pub fn pull_right(&self, question: &PullQuestion) -> PullResult {
+        let sign_in = self.principal().and_then(|principal| {
+            let token = self.token(&Plane::ResourceManager)?;
+            Ok::<_, AzureError>((principal.tenant.unwrap_or_default(), token))
+        });
+        match sign_in {
+            Ok((tenant, token)) => pull_right(self.http(), question, &tenant, &token),
+            Err(error) => PullResult::Unreachable(error.to_string()),
+        }
+    }
+}
+
+/// Exchanges a token for Resource Manager for one of the registry, asks for the right to pull, and asks for the manifest
+/// without reading it.
+fn pull_right(client: &Client, question: &PullQuestion, tenant: &str, token: &Secret) -> PullResult {
     let registry = question.registry.trim_end_matches('/');
     let service = registry.split_once("://").map_or(registry, |(_, host)| host);
     let post = |path: &str, fields: &[(&str, &str)]| {
@@ -56,8 +72,8 @@ pub fn pull_right(client: &Client, question: &PullQuestion) -> PullResult {
         &[
             ("grant_type", "access_token"),
             ("service", service),
-            ("tenant", question.tenant.as_str()),
-            ("access_token", question.token.expose().as_str()),
+            ("tenant", tenant),
+            ("access_token", token.expose().as_str()),
         ],
     );
     let granted = client.send_for_json(&exchange, MAX_TOKEN).and_then(|exchanged: Exchanged| {

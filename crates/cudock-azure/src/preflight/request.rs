@@ -34,7 +34,6 @@ pub struct Candidate {
     pub zone: Option<String>,
     pub instances: u32,
     /// Of an instance.
-    pub gpus: u32,
     pub cpus: f64,
     pub is_spot: bool,
     /// Whether it serves requests: endpoints of Machine Learning reserve quota for upgrades.
@@ -67,7 +66,6 @@ impl Candidate {
             region: spec.region.clone(),
             zone: None,
             instances: spec.instances,
-            gpus: spec.gpus,
             cpus: spec.cpus,
             is_spot: spec.is_spot,
             serves: matches!(spec.work, WorkKind::Serve { .. }),

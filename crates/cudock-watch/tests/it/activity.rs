@@ -11,6 +11,9 @@ use crate::simulation::{INTERVAL, dollars, gpu, limits, load, sample, seconds, w
 const IDLE: u64 = 900;
 const WARM_UP: u64 = 600;
 
+/// A sample for each index.
+type Samples = Box<dyn Fn(u64) -> ActivitySample>;
+
 /// When a watch of samples ten seconds apart ends, in seconds.
 fn end(samples: impl IntoIterator<Item = ActivitySample>) -> Option<u64> {
     let mut watch = ActivityWatch::new(limits(Some(IDLE), None));
@@ -36,7 +39,7 @@ fn a_workload_is_idle_when_all_is_quiet_after_the_warm_up() {
     let mig = |processes, memory| GpuReading::Gpus(vec![load(None, Some(processes), memory)]);
     let two =
         |first, second| GpuReading::Gpus(vec![load(Some(first), Some(1), 1), load(Some(second), Some(1), 1)]);
-    let cases: Vec<(&str, Option<u64>, Box<dyn Fn(u64) -> ActivitySample>)> = vec![
+    let cases: Vec<(&str, Option<u64>, Samples)> = vec![
         ("never busy", Some(WARM_UP + IDLE), Box::new(quiet_from(0))),
         ("busy in the warm-up only", Some(WARM_UP + IDLE), Box::new(quiet_from(30))),
         ("busy for two hours", Some(7200 + IDLE), Box::new(quiet_from(720))),
@@ -140,7 +143,7 @@ proptest! {
             if ended.is_some() {
                 prop_assert!(!is_busy);
                 prop_assert!(now >= seconds(WARM_UP + IDLE));
-                prop_assert!(last_busy.is_none_or(|last| now - last >= seconds(IDLE)));
+                prop_assert!(last_busy.is_none_or(|last| now >= last + seconds(IDLE)));
                 break;
             }
             now += INTERVAL;

@@ -3,4 +3,5 @@
 
 mod activity;
 mod deletion;
+mod live;
 mod simulation;

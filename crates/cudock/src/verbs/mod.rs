@@ -127,6 +127,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Supervise(args) => groups::supervise(&args),
         Verb::Join(args) => Ok(Outcome::Program(containers::join(&args)?)),
         Verb::Forward { handover } => Ok(Outcome::Program(containers::forward(&handover)?)),
+        Verb::Watchdog(args) => watchdog(&args),
         Verb::Engine => Ok(serve::run_engine()),
         Verb::Nvml { library, processes } => Ok(nvml::run(library.as_deref(), processes)),
     }
@@ -135,6 +136,12 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
 /// Enters a container on behalf of the process that joins it.
 pub(crate) fn enter(args: &JoinArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Program(containers::enter(args)?))
+}
+
+/// Watches the deployment that this runs in, and deletes it.
+fn watchdog(args: &cudock_watch::WatchdogArgs) -> Result<Outcome, Failure> {
+    cudock_watch::run(args, &cudock_base::Environment::of_process(), |line| output::status(line))?;
+    Ok(Outcome::Yes)
 }
 
 /// Watches a container.

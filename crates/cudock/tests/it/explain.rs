@@ -173,6 +173,7 @@ fn every_code_that_is_reported_has_a_page_and_every_page_a_code() {
         cudock_plan::codes::ALL,
         cudock_migrate::codes::ALL,
         cudock_lint::codes::ALL,
+        cudock_azure::preflight::codes::ALL,
     ]
     .concat()
     .into_iter()

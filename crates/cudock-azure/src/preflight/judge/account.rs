@@ -127,7 +127,7 @@ impl Case<'_> {
             Ok(locks) => locks,
             Err(gap) => return unanswered(question, &gap),
         };
-        let lock = locks.iter().filter_map(|lock| self.relevant_lock(lock)).next();
+        let lock = locks.iter().find_map(|lock| self.relevant_lock(lock));
         let Some((name, scope)) = lock else { return PreflightRow::ok(question, "none") };
         PreflightRow::new(question, PreflightVerdict::Blocked, name).because(
             codes::LOCKED,

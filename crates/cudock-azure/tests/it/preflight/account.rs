@@ -5,7 +5,9 @@ use cudock_azure::{ExistingResources, Target};
 use cudock_facts::Facts;
 use serde_json::{Value, json};
 
-use super::support::{SUBSCRIPTION, T4, candidate, error, fine_answers, ok, report, request, rows, verdict};
+use super::support::{
+    SUBSCRIPTION, T4, candidate, error, fine_answers, fix, ok, report, request, rows, verdict,
+};
 
 use PreflightVerdict::{Blocked, Ok as Fine, Unknown, Warning};
 
@@ -189,7 +191,7 @@ fn every_provider_of_the_service_must_be_registered() {
         assert_eq!((row.verdict, row.detail.as_str()), (expected, detail));
     }
     let found = report(&asked, vec![(Topic::Providers, states("Registered", "Unregistered"))]);
-    let fix = &rows(&found, Question::Providers)[0].finding.as_ref().unwrap().fix;
+    let fix = fix(&found, Question::Providers);
     assert_eq!(fix, "az provider register --namespace Microsoft.Compute --wait");
 }
 

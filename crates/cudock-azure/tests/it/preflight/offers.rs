@@ -5,13 +5,13 @@ use cudock_azure::{ExistingResources, Target};
 use cudock_facts::finding::{Finding, Severity};
 use serde_json::{Value, json};
 
-use super::support::{A100, T4, candidate, day, error, ok, report, request, rows, sku, verdict};
+use super::support::{A100, T4, candidate, day, error, fix, ok, report, request, rows, sku, verdict};
 
 use PreflightVerdict::{Blocked, Ok as Fine, Unknown, Warning};
 
 const REGION: &str = "westeurope";
 
-fn skus(restrictions: Value) -> (Topic, QueryResult) {
+fn skus(restrictions: &Value) -> (Topic, QueryResult) {
     let size = sku(A100, "StandardNCADSA100v4Family", "24", REGION, restrictions);
     (Topic::Skus(Some(REGION.to_owned())), ok(json!({ "value": [size] })))
 }
@@ -38,7 +38,7 @@ fn restrictions_close_regions_and_zones() {
     ] {
         let zone = zone.map(str::to_owned);
         let asked = request(vec![Candidate { zone: zone.clone(), ..candidate(Target::Vm, A100, REGION) }]);
-        let found = report(&asked, vec![skus(restrictions.clone())]);
+        let found = report(&asked, vec![skus(&restrictions)]);
         assert_eq!(verdict(&found, Question::Offered), expected, "{zone:?} {restrictions}");
     }
 }
@@ -46,11 +46,11 @@ fn restrictions_close_regions_and_zones() {
 #[test]
 fn a_size_that_is_not_listed_is_not_offered() {
     let asked = request(vec![candidate(Target::Vm, T4, REGION)]);
-    let found = report(&asked, vec![skus(json!([]))]);
+    let found = report(&asked, vec![skus(&json!([]))]);
     assert_eq!(verdict(&found, Question::Offered), (Blocked, Some("CD0856")));
-    let fix = &rows(&found, Question::Offered)[0].finding.as_ref().unwrap().fix;
+    let fix = fix(&found, Question::Offered);
     assert_eq!(fix, "az vm list-skus --size Standard_NC4as_T4_v3 --all --output table");
-    let elsewhere = sku(T4, "f", "4", "eastus", json!([]));
+    let elsewhere = sku(T4, "f", "4", "eastus", &json!([]));
     let topic = Topic::Skus(Some(REGION.to_owned()));
     let found = report(&asked, vec![(topic, ok(json!({"value": [elsewhere]})))]);
     assert_eq!(verdict(&found, Question::Offered), (Blocked, Some("CD0856")));
@@ -58,7 +58,7 @@ fn a_size_that_is_not_listed_is_not_offered() {
 
 #[test]
 fn spot_must_be_offered() {
-    let mut size = sku(A100, "f", "24", REGION, json!([]));
+    let mut size = sku(A100, "f", "24", REGION, &json!([]));
     size["capabilities"] =
         json!([{"name": "LowPriorityCapable", "value": "False"}, {"name": "vCPUs", "value": "24"}]);
     let topic = Topic::Skus(Some(REGION.to_owned()));

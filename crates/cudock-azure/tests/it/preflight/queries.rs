@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use cudock_azure::preflight::{AnswerCache, CONCURRENT, Topic, ask, gather, queries};
+use cudock_azure::preflight::{
+    AnswerCache, CONCURRENT, PreflightVerdict, Question, Topic, ask, ask_azure, gather, judge, queries,
+};
 use cudock_azure::{Call, ExistingResources, Target};
 use cudock_base::Timestamp;
 use cudock_facts::Facts;
 use serde_json::{Value, json};
 
-use super::support::{T4, candidate, request};
+use super::support::{T4, candidate, request, verdict};
+use crate::support::{azure, client, refusal, reply};
 
 /// How long each call of the acceptance criterion takes, and all of them together may.
 const CALL_MILLIS: usize = 200;
@@ -178,6 +181,26 @@ fn the_roles_of_an_identity_are_asked_for_once_it_is_known() {
         roles.contains("/roleAssignments?api-version=2022-04-01&$filter=principalId%20eq%20%27p-1%27"),
         "{roles}"
     );
+}
+
+#[test]
+fn a_client_passes_on_what_services_refuse() {
+    let server = azure(|request| match request.path.as_str() {
+        path if path.contains("/locks") => refusal(403, "AuthorizationFailed"),
+        path if path.contains("/usages") => refusal(400, "NoRegisteredProviderFound"),
+        _ => reply(200, &json!({"value": []})),
+    });
+    let asked = request(vec![candidate(Target::Ml, T4, "westeurope")]);
+    let facts = Facts::embedded();
+    let answers = ask_azure(&client(&server), &asked, &facts, None);
+    let found = judge(&asked, &answers, &facts);
+    assert_eq!(verdict(&found, Question::Locks), (PreflightVerdict::Unknown, Some("CD0867")));
+    assert_eq!(verdict(&found, Question::FamilyQuota), (PreflightVerdict::Blocked, Some("CD0856")));
+
+    let server = azure(|_| refusal(401, "ExpiredAuthenticationToken"));
+    let answers = ask_azure(&client(&server), &asked, &facts, None);
+    let found = judge(&asked, &answers, &facts);
+    assert_eq!(verdict(&found, Question::SignIn), (PreflightVerdict::Blocked, Some("CD0850")));
 }
 
 #[test]

@@ -4,13 +4,15 @@ use cudock_azure::preflight::{Candidate, PreflightVerdict, QueryResult, Question
 use cudock_azure::{ExistingResources, Target};
 use serde_json::{Value, json};
 
-use super::support::{A100, SUBSCRIPTION, T4, candidate, error, ok, report, request, rows, usage, verdict};
+use super::support::{
+    A100, SUBSCRIPTION, T4, candidate, error, fix, ok, report, request, rows, usage, verdict,
+};
 
 use PreflightVerdict::{Blocked, Ok as Fine, Unknown, Warning};
 
 const REGION: &str = "westeurope";
 
-fn vm(usages: Value) -> (Topic, QueryResult) {
+fn vm(usages: &Value) -> (Topic, QueryResult) {
     (Topic::VmUsages(REGION.to_owned()), ok(json!({ "value": usages })))
 }
 
@@ -33,7 +35,7 @@ fn a_machine_needs_quota_of_its_family_and_of_the_region() {
         ),
     ] {
         let asked = request(vec![Candidate { instances, ..candidate(Target::Vm, A100, REGION) }]);
-        let found = report(&asked, vec![vm(usages.clone())]);
+        let found = report(&asked, vec![vm(&usages)]);
         let verdicts =
             [Question::FamilyQuota, Question::RegionalQuota].map(|question| verdict(&found, question).0);
         assert_eq!(verdicts, expected, "{instances} {usages}");
@@ -44,7 +46,7 @@ fn a_machine_needs_quota_of_its_family_and_of_the_region() {
 fn a_shortage_says_how_to_request_more() {
     let asked = request(vec![candidate(Target::Vm, A100, REGION)]);
     let found =
-        report(&asked, vec![vm(json!([usage("StandardNCADSA100v4Family", 8, 24), usage("cores", 0, 100)]))]);
+        report(&asked, vec![vm(&json!([usage("StandardNCADSA100v4Family", 8, 24), usage("cores", 0, 100)]))]);
     let row = &rows(&found, Question::FamilyQuota)[0];
     assert_eq!(row.detail, "needs 24 vCPUs, 16 of 24 free");
     let finding = row.finding.as_ref().unwrap();
@@ -62,7 +64,7 @@ fn a_shortage_says_how_to_request_more() {
 
 #[test]
 fn spot_needs_its_own_quota_and_no_other() {
-    let usages = |spot: i64| vm(json!([usage("lowPriorityCores", 0, spot), usage("cores", 100, 100)]));
+    let usages = |spot: i64| vm(&json!([usage("lowPriorityCores", 0, spot), usage("cores", 100, 100)]));
     let asked = request(vec![Candidate { is_spot: true, ..candidate(Target::Vm, A100, REGION) }]);
     for (limit, expected) in [(24, (Fine, None)), (23, (Blocked, Some("CD0861")))] {
         let found = report(&asked, vec![usages(limit)]);
@@ -70,7 +72,7 @@ fn spot_needs_its_own_quota_and_no_other() {
         assert!(rows(&found, Question::FamilyQuota).is_empty());
     }
     let found = report(&asked, vec![usages(0)]);
-    let fix = &rows(&found, Question::SpotQuota)[0].finding.as_ref().unwrap().fix;
+    let fix = fix(&found, Question::SpotQuota);
     assert!(fix.ends_with("--resource-type lowPriority"), "{fix}");
 }
 
@@ -96,7 +98,7 @@ fn the_quota_of_many_regions_comes_from_one_answer() {
 }
 
 /// A Batch account with some quotas.
-fn account(properties: Value) -> (Topic, QueryResult) {
+fn account(properties: &Value) -> (Topic, QueryResult) {
     let id = format!(
         "/subscriptions/{SUBSCRIPTION}/resourcegroups/TEAM/providers/Microsoft.Batch/batchAccounts/shared"
     );
@@ -106,7 +108,7 @@ fn account(properties: Value) -> (Topic, QueryResult) {
 #[test]
 fn a_batch_account_has_its_own_quotas() {
     let quotas = |total: i64, family: i64, enforced: Value| {
-        account(json!({
+        account(&json!({
             "poolAllocationMode": "BatchService", "dedicatedCoreQuota": total, "lowPriorityCoreQuota": 4,
             "dedicatedCoreQuotaPerVMFamilyEnforced": enforced,
             "dedicatedCoreQuotaPerVMFamily": [{"name": "Standard NCASv3_T4 Family", "coreQuota": family}],
@@ -122,7 +124,7 @@ fn a_batch_account_has_its_own_quotas() {
         (quotas(3, 8, json!(true)), Blocked, Some(Fine)),
         (quotas(500, 0, json!(false)), Fine, None),
         (quotas(500, 0, json!(null)), Fine, Some(Blocked)),
-        (account(json!({"poolAllocationMode": "UserSubscription"})), Unknown, None),
+        (account(&json!({"poolAllocationMode": "UserSubscription"})), Unknown, None),
         ((Topic::BatchAccounts, ok(json!({"value": []}))), Blocked, None),
     ] {
         let found = report(&asked, vec![answer.clone()]);
@@ -140,7 +142,7 @@ fn a_new_batch_account_may_be_one_too_many_and_has_no_known_quota() {
     let asked = request(vec![candidate(Target::Batch, T4, REGION)]);
     let quota = |limit: i64| (Topic::BatchQuotas(REGION.to_owned()), ok(json!({"accountQuota": limit})));
     for (limit, expected) in [(2, (Fine, None)), (1, (Blocked, Some("CD0862")))] {
-        let found = report(&asked, vec![quota(limit), account(json!({}))]);
+        let found = report(&asked, vec![quota(limit), account(&json!({}))]);
         assert_eq!(verdict(&found, Question::ServiceQuota), expected);
         assert_eq!(verdict(&found, Question::FamilyQuota), (Warning, Some("CD0868")));
     }
@@ -247,7 +249,6 @@ fn container_apps_limit_gpus_by_environment_or_subscription() {
 fn container_instances_count_groups_and_cores() {
     let asked = request(vec![Candidate {
         size: None,
-        gpus: 0,
         cpus: 3.5,
         instances: 2,
         ..candidate(Target::Aci, "", REGION)

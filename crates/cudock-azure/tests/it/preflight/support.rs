@@ -24,7 +24,6 @@ pub(crate) fn candidate(target: Target, size: &str, region: &str) -> Candidate {
         region: region.to_owned(),
         zone: None,
         instances: 1,
-        gpus: 1,
         cpus: 4.0,
         is_spot: false,
         serves: false,
@@ -58,7 +57,7 @@ pub(crate) fn usage(name: &str, used: i64, limit: i64) -> Value {
     json!({"unit": "Count", "currentValue": used, "limit": limit, "name": {"value": name, "localizedValue": name}})
 }
 
-pub(crate) fn sku(name: &str, family: &str, vcpus: &str, region: &str, restrictions: Value) -> Value {
+pub(crate) fn sku(name: &str, family: &str, vcpus: &str, region: &str, restrictions: &Value) -> Value {
     json!({
         "resourceType": "virtualMachines", "name": name, "family": family, "locations": [region],
         "locationInfo": [{"location": region, "zones": ["1", "3"], "zoneDetails": []}],
@@ -107,8 +106,8 @@ fn fine(request: &PreflightRequest, topic: &Topic) -> Value {
         Topic::Skus(_) => {
             let both = |region: &&str| {
                 [
-                    sku(T4, "Standard NCASv3_T4 Family", "4", region, json!([])),
-                    sku(A100, "StandardNCADSA100v4Family", "24", region, json!([])),
+                    sku(T4, "Standard NCASv3_T4 Family", "4", region, &json!([])),
+                    sku(A100, "StandardNCADSA100v4Family", "24", region, &json!([])),
                 ]
             };
             json!({"value": regions.iter().flat_map(both).collect::<Vec<_>>()})
@@ -162,4 +161,9 @@ pub(crate) fn verdict(
     let rows = rows(report, question);
     assert_eq!(rows.len(), 1, "{question:?}: {rows:?}");
     (rows[0].verdict, rows[0].finding.as_ref().map(|finding| finding.code))
+}
+
+/// What the first row about a question advises.
+pub(crate) fn fix(report: &PreflightReport, question: Question) -> String {
+    rows(report, question)[0].finding.as_ref().unwrap().fix.clone()
 }
