@@ -74,7 +74,7 @@ enum Means {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum DeletionState {
     Next { means: Means, at: Duration },
     Ended(DeletionEnd),
 }
@@ -84,13 +84,13 @@ enum State {
 pub struct Deletion {
     calls: DeletionCalls,
     started: Duration,
-    state: State,
+    state: DeletionState,
 }
 
 impl Deletion {
     /// Begins at a time since the start of the watch.
     pub fn new(calls: DeletionCalls, now: Duration) -> Self {
-        let mut deletion = Self { calls, started: now, state: State::Ended(DeletionEnd::Failed) };
+        let mut deletion = Self { calls, started: now, state: DeletionState::Ended(DeletionEnd::Failed) };
         deletion.state = deletion.first(now);
         deletion
     }
@@ -98,9 +98,9 @@ impl Deletion {
     /// What to do at this time.
     pub fn next(&self, now: Duration) -> DeletionAction {
         match self.state {
-            State::Ended(end) => DeletionAction::End(end),
-            State::Next { at, .. } if now < at => DeletionAction::WaitUntil(at),
-            State::Next { means, .. } => match self.call(means) {
+            DeletionState::Ended(end) => DeletionAction::End(end),
+            DeletionState::Next { at, .. } if now < at => DeletionAction::WaitUntil(at),
+            DeletionState::Next { means, .. } => match self.call(means) {
                 Some(call) => DeletionAction::Send(call.clone()),
                 None => DeletionAction::End(DeletionEnd::Failed),
             },
@@ -109,7 +109,7 @@ impl Deletion {
 
     /// Takes the status of the response to what was sent; none if there was no response.
     pub fn on_response(&mut self, now: Duration, status: Option<u16>) {
-        let State::Next { means, .. } = self.state else { return };
+        let DeletionState::Next { means, .. } = self.state else { return };
         let is_accepted = matches!(status, Some(200..=299));
         // Who asks is inside of what it asks for, but another deletion may be further on.
         let is_gone = status == Some(404);
@@ -120,14 +120,16 @@ impl Deletion {
                 Some(_) => self.direct(now),
                 None => self.again(now),
             },
-            Means::Group if is_accepted || is_gone => State::Ended(DeletionEnd::Deleted),
+            Means::Group if is_accepted || is_gone => DeletionState::Ended(DeletionEnd::Deleted),
             Means::Group => self.again(now),
-            Means::Deallocate { .. } if is_accepted || is_gone => State::Ended(DeletionEnd::Deallocated),
-            Means::Deallocate { attempt } if attempt < DEALLOCATE_ATTEMPTS => State::Next {
+            Means::Deallocate { .. } if is_accepted || is_gone => {
+                DeletionState::Ended(DeletionEnd::Deallocated)
+            }
+            Means::Deallocate { attempt } if attempt < DEALLOCATE_ATTEMPTS => DeletionState::Next {
                 means: Means::Deallocate { attempt: attempt + 1 },
                 at: now.saturating_add(RETRY_AFTER),
             },
-            Means::Deallocate { .. } => State::Ended(DeletionEnd::Failed),
+            Means::Deallocate { .. } => DeletionState::Ended(DeletionEnd::Failed),
         };
     }
 
@@ -139,24 +141,24 @@ impl Deletion {
         }
     }
 
-    fn first(&self, at: Duration) -> State {
+    fn first(&self, at: Duration) -> DeletionState {
         match (&self.calls.reaper, &self.calls.group) {
-            (Some(_), _) => State::Next { means: Means::Reaper, at },
-            (None, Some(_)) => State::Next { means: Means::Group, at },
+            (Some(_), _) => DeletionState::Next { means: Means::Reaper, at },
+            (None, Some(_)) => DeletionState::Next { means: Means::Group, at },
             (None, None) => self.deallocate(at),
         }
     }
 
     /// Deletes the group directly; asks the reaper again if that is not possible at all.
-    fn direct(&self, at: Duration) -> State {
+    fn direct(&self, at: Duration) -> DeletionState {
         match self.calls.group {
-            Some(_) => State::Next { means: Means::Group, at },
+            Some(_) => DeletionState::Next { means: Means::Group, at },
             None => self.again(at),
         }
     }
 
     /// Starts over after a pause, until it is time to give up.
-    fn again(&self, now: Duration) -> State {
+    fn again(&self, now: Duration) -> DeletionState {
         if now.saturating_sub(self.started) >= GIVE_UP_AFTER {
             self.deallocate(now)
         } else {
@@ -164,10 +166,10 @@ impl Deletion {
         }
     }
 
-    fn deallocate(&self, at: Duration) -> State {
+    fn deallocate(&self, at: Duration) -> DeletionState {
         match self.calls.deallocate {
-            Some(_) => State::Next { means: Means::Deallocate { attempt: 1 }, at },
-            None => State::Ended(DeletionEnd::Failed),
+            Some(_) => DeletionState::Next { means: Means::Deallocate { attempt: 1 }, at },
+            None => DeletionState::Ended(DeletionEnd::Failed),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{CandidateCase, Case, unanswered};
+use super::{CandidateContext, JudgeContext, unanswered};
 use crate::preflight::answers::{Gap, string};
 use crate::preflight::codes;
 use crate::preflight::query::Topic;
@@ -21,7 +21,7 @@ const PULL_ROLES: [&str; 5] = [
     "8e3af657-a8ff-443c-a75c-2fe8c4bcb635",
 ];
 
-impl Case<'_> {
+impl JudgeContext<'_> {
     pub(super) fn account_rows(&self) -> Vec<PreflightRow> {
         let mut rows = vec![self.sign_in(), self.subscription(), self.self_destruction(), self.locks()];
         rows.extend(self.image_pull());
@@ -223,10 +223,10 @@ impl Case<'_> {
     }
 }
 
-impl CandidateCase<'_> {
+impl CandidateContext<'_> {
     pub(super) fn rights(&self) -> PreflightRow {
         let question = Question::Rights;
-        let rights = match self.case.rights() {
+        let rights = match self.context.rights() {
             Ok(rights) => rights,
             Err(gap) => return unanswered(question, &gap),
         };
@@ -242,14 +242,14 @@ impl CandidateCase<'_> {
             format!("the account may not do what the deployment does: {}", missing.join(", ")),
             format!(
                 "az role assignment create --assignee YOU --role Contributor --scope /subscriptions/{}",
-                self.case.request.subscription
+                self.context.request.subscription
             ),
         )
     }
 
     pub(super) fn providers(&self) -> PreflightRow {
         let question = Question::Providers;
-        let providers = match self.case.answers.list(&Topic::Providers) {
+        let providers = match self.context.answers.list(&Topic::Providers) {
             Ok(providers) => providers,
             Err(gap) => return unanswered(question, &gap),
         };
@@ -297,7 +297,7 @@ impl CandidateCase<'_> {
         let is_field = |value: &Value, pointer: &str, name: &str| {
             string(value, pointer).is_some_and(|text| text.eq_ignore_ascii_case(name))
         };
-        let providers = self.case.answers.list(&Topic::Providers).ok()?;
+        let providers = self.context.answers.list(&Topic::Providers).ok()?;
         let provider = providers.iter().find(|one| is_field(one, "/namespace", namespace))?;
         let kinds = provider.get("resourceTypes")?.as_array()?;
         let kind = kinds.iter().find(|one| is_field(one, "/resourceType", kind))?;

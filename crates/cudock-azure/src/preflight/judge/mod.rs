@@ -14,23 +14,23 @@ use super::report::{CandidateReport, PreflightReport, PreflightRow, PreflightVer
 use super::request::{Candidate, PreflightRequest};
 
 /// Everything that a row is judged by.
-struct Case<'a> {
+struct JudgeContext<'a> {
     request: &'a PreflightRequest,
     answers: &'a Answers,
     facts: &'a Facts,
 }
 
-/// A candidate with what all cases have in common.
-struct CandidateCase<'a> {
-    case: &'a Case<'a>,
+/// A candidate with what all of them have in common.
+struct CandidateContext<'a> {
+    context: &'a JudgeContext<'a>,
     candidate: &'a Candidate,
 }
 
 /// Whether the deployment will succeed, for each candidate.
 pub fn judge(request: &PreflightRequest, answers: &Answers, facts: &Facts) -> PreflightReport {
-    let case = Case { request, answers, facts };
+    let context = JudgeContext { request, answers, facts };
     let candidates = request.candidates.iter().map(|candidate| {
-        let rows = CandidateCase { case: &case, candidate }.rows();
+        let rows = CandidateContext { context: &context, candidate }.rows();
         CandidateReport {
             target: candidate.target,
             size: candidate.size.clone(),
@@ -41,10 +41,10 @@ pub fn judge(request: &PreflightRequest, answers: &Answers, facts: &Facts) -> Pr
             rows,
         }
     });
-    PreflightReport { account: case.account_rows(), candidates: candidates.collect() }
+    PreflightReport { account: context.account_rows(), candidates: candidates.collect() }
 }
 
-impl CandidateCase<'_> {
+impl CandidateContext<'_> {
     fn rows(&self) -> Vec<PreflightRow> {
         let mut rows = vec![self.rights(), self.providers(), self.offered()];
         rows.extend(self.quotas());

@@ -5,7 +5,7 @@ use cudock_facts::tables::{Lifecycle, Size};
 use serde_json::Value;
 
 use super::sku::{Restriction, Sku};
-use super::{CandidateCase, bare_region, unanswered};
+use super::{CandidateContext, bare_region, unanswered};
 use crate::preflight::answers::{Gap, string};
 use crate::preflight::codes;
 use crate::preflight::query::Topic;
@@ -15,7 +15,7 @@ use crate::spec::Target;
 /// A size that retires within this time is worth a warning.
 const SOON_DAYS: i32 = 180;
 
-impl CandidateCase<'_> {
+impl CandidateContext<'_> {
     pub(super) fn offered(&self) -> PreflightRow {
         let region = &self.candidate.region;
         if self.is_known_region() == Some(false) {
@@ -28,7 +28,7 @@ impl CandidateCase<'_> {
         }
         match (self.candidate.target, self.candidate.size.as_deref()) {
             (Target::Vm, Some(size)) => self.size_offered(size),
-            (Target::Batch, Some(size)) if self.case.request.existing.batch_account.is_some() => {
+            (Target::Batch, Some(size)) if self.context.request.existing.batch_account.is_some() => {
                 self.batch_size_offered(size)
             }
             (Target::ContainerApps, Some(profile)) => self.profile_offered(profile),
@@ -43,14 +43,14 @@ impl CandidateCase<'_> {
     }
 
     fn is_known_region(&self) -> Option<bool> {
-        let regions = self.case.answers.list(&Topic::Locations).ok()?;
+        let regions = self.context.answers.list(&Topic::Locations).ok()?;
         let wanted = bare_region(&self.candidate.region);
         Some(regions.iter().filter_map(|one| string(one, "/name")).any(|name| bare_region(name) == wanted))
     }
 
     fn service_name(&self) -> String {
         let service = self.service();
-        let row = self.case.facts.services().service.iter().find(|row| row.id == service);
+        let row = self.context.facts.services().service.iter().find(|row| row.id == service);
         row.map_or_else(|| service.to_owned(), |row| row.name.clone())
     }
 
@@ -70,7 +70,7 @@ impl CandidateCase<'_> {
 
     fn size_offered(&self, size: &str) -> PreflightRow {
         let (question, region) = (Question::Offered, &self.candidate.region);
-        let sku = match Sku::find(self.case.answers, size, region) {
+        let sku = match Sku::find(self.context.answers, size, region) {
             Ok(Some(sku)) => sku,
             Ok(None) => {
                 return self.not_offered("not in the region", format!("{region} does not have {size}"));
@@ -137,7 +137,7 @@ impl CandidateCase<'_> {
 
     fn batch_size_offered(&self, size: &str) -> PreflightRow {
         let (question, region) = (Question::Offered, &self.candidate.region);
-        let sizes = match self.case.answers.list(&Topic::BatchSizes(region.clone())) {
+        let sizes = match self.context.answers.list(&Topic::BatchSizes(region.clone())) {
             Ok(sizes) => sizes,
             Err(Gap::NotFound) => {
                 return self
@@ -153,7 +153,7 @@ impl CandidateCase<'_> {
         let end: Option<Date> =
             string(entry, "/batchSupportEndOfLife").and_then(|end| end.get(..10)?.parse().ok());
         match end {
-            Some(end) if end <= self.case.request.expires => {
+            Some(end) if end <= self.context.request.expires => {
                 PreflightRow::new(question, PreflightVerdict::Blocked, format!("until {end}")).because(
                     codes::SIZE_RETIRES,
                     format!("Batch supports {size} until {end}"),
@@ -167,7 +167,7 @@ impl CandidateCase<'_> {
 
     fn profile_offered(&self, profile: &str) -> PreflightRow {
         let (question, region) = (Question::Offered, &self.candidate.region);
-        let profiles = match self.case.answers.list(&Topic::AppProfiles(region.clone())) {
+        let profiles = match self.context.answers.list(&Topic::AppProfiles(region.clone())) {
             Ok(profiles) => profiles,
             Err(Gap::NotFound) => {
                 let message = format!("Container Apps is not available in {region}");
@@ -182,7 +182,7 @@ impl CandidateCase<'_> {
         }
         // The list has been seen without serverless GPU profiles in regions that have them.
         let known =
-            self.case.facts.services().profile.iter().find(|row| row.name.eq_ignore_ascii_case(profile));
+            self.context.facts.services().profile.iter().find(|row| row.name.eq_ignore_ascii_case(profile));
         if known.is_some_and(|row| row.plan == "consumption" && row.regions.iter().any(|one| one == region)) {
             return PreflightRow::new(question, PreflightVerdict::Warning, "documented, not listed").because(
                 codes::NOT_IN_REGION,
@@ -199,7 +199,7 @@ impl CandidateCase<'_> {
     pub(super) fn retirement(&self) -> Option<PreflightRow> {
         let question = Question::Retirement;
         let name = self.candidate.size.as_deref().filter(|_| self.candidate.has_vm_size())?;
-        let Some(size) = self.case.facts.sizes().find(name).one() else {
+        let Some(size) = self.context.facts.sizes().find(name).one() else {
             return Some(PreflightRow::new(question, PreflightVerdict::Unknown, "not in the table of sizes"));
         };
         let end = end_of(size, &self.candidate.region);
@@ -214,7 +214,7 @@ impl CandidateCase<'_> {
                 fix,
             )
         };
-        let request = self.case.request;
+        let request = self.context.request;
         Some(match end {
             Some(end) if end <= request.today => blocked(format!("retired since {end}")),
             Some(end) if end <= request.expires => {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::sku::Sku;
 use super::usage::QuotaUsage;
-use super::{CandidateCase, bare_region, unanswered};
+use super::{CandidateContext, bare_region, unanswered};
 use crate::preflight::answers::{Gap, number, string};
 use crate::preflight::codes;
 use crate::preflight::query::Topic;
@@ -23,7 +23,7 @@ struct Need<'n> {
     amount: i64,
 }
 
-impl CandidateCase<'_> {
+impl CandidateContext<'_> {
     pub(super) fn quotas(&self) -> Vec<PreflightRow> {
         match self.candidate.target {
             Target::Vm => self.vm_quotas(),
@@ -37,8 +37,8 @@ impl CandidateCase<'_> {
     /// The family and the vCPUs of all instances: from the list of sizes, else from the tables.
     fn family_and_vcpus(&self) -> Option<(String, i64)> {
         let size = self.candidate.size.as_deref()?;
-        let sku = Sku::find(self.case.answers, size, &self.candidate.region).ok().flatten();
-        let row = self.case.facts.sizes().find(size).one();
+        let sku = Sku::find(self.context.answers, size, &self.candidate.region).ok().flatten();
+        let row = self.context.facts.sizes().find(size).one();
         let family = sku.as_ref().and_then(Sku::family).or(row.and_then(|row| row.quota_family.as_deref()))?;
         let vcpus = sku.as_ref().and_then(Sku::vcpus).or(row.and_then(|row| row.vcpu).map(i64::from))?;
         Some((family.to_owned(), vcpus.checked_mul(self.candidate.instances.into())?))
@@ -53,7 +53,7 @@ impl CandidateCase<'_> {
                 "the family of the size is unknown",
             )];
         };
-        let quotas = match QuotaUsage::of_vms(self.case.answers, &self.candidate.region) {
+        let quotas = match QuotaUsage::of_vms(self.context.answers, &self.candidate.region) {
             Ok(quotas) => quotas,
             Err(gap) => return vec![unanswered(main, &gap)],
         };
@@ -62,7 +62,7 @@ impl CandidateCase<'_> {
             return vec![self.compare(&spot("lowPriorityCores", vcpus), named("lowPriorityCores"))];
         }
         let of_family =
-            quotas.iter().find(|quota| self.case.facts.quotas().limits("vm", quota.name, &family));
+            quotas.iter().find(|quota| self.context.facts.quotas().limits("vm", quota.name, &family));
         vec![
             self.compare(&of_size_family(&family, vcpus), of_family),
             self.compare(
@@ -80,11 +80,11 @@ impl CandidateCase<'_> {
 
     fn batch_quotas(&self) -> Vec<PreflightRow> {
         let question = Question::ServiceQuota;
-        let accounts = match self.case.answers.list(&Topic::BatchAccounts) {
+        let accounts = match self.context.answers.list(&Topic::BatchAccounts) {
             Ok(accounts) => accounts,
             Err(gap) => return vec![unanswered(question, &gap)],
         };
-        match self.case.request.existing.batch_account.as_deref() {
+        match self.context.request.existing.batch_account.as_deref() {
             Some(wanted) => self.quotas_of_batch_account(wanted, accounts),
             None => self.quotas_of_new_batch_account(accounts),
         }
@@ -93,7 +93,7 @@ impl CandidateCase<'_> {
     fn quotas_of_new_batch_account(&self, accounts: &[Value]) -> Vec<PreflightRow> {
         let region = &self.candidate.region;
         let (question, wanted) = (Question::ServiceQuota, bare_region(region));
-        let row = match self.case.answers.body(&Topic::BatchQuotas(region.clone())) {
+        let row = match self.context.answers.body(&Topic::BatchQuotas(region.clone())) {
             Ok(body) => {
                 let is_here =
                     |one: &&Value| string(one, "/location").is_some_and(|name| bare_region(name) == wanted);
@@ -176,7 +176,7 @@ impl CandidateCase<'_> {
                 account.pointer("/properties/dedicatedCoreQuotaPerVMFamily").and_then(Value::as_array);
             let own = families.into_iter().flatten().find_map(|row| {
                 let name = string(row, "/name")
-                    .filter(|name| self.case.facts.quotas().limits("batch", name, &family))?;
+                    .filter(|name| self.context.facts.quotas().limits("batch", name, &family))?;
                 Some(QuotaUsage { name, used: None, limit: number(row.get("coreQuota"))? })
             });
             rows.push(self.compare(&of_size_family(&family, vcpus), own.as_ref()));
@@ -193,8 +193,8 @@ impl CandidateCase<'_> {
                 "the family of the size is unknown",
             )];
         };
-        let (region, subscription) = (&self.candidate.region, &self.case.request.subscription);
-        let quotas = match QuotaUsage::of_ml(self.case.answers, region, subscription) {
+        let (region, subscription) = (&self.candidate.region, &self.context.request.subscription);
+        let quotas = match QuotaUsage::of_ml(self.context.answers, region, subscription) {
             Ok(quotas) => quotas,
             Err(Gap::NotFound) => return vec![self.no_service(main)],
             Err(gap) => return vec![unanswered(main, &gap)],
@@ -212,7 +212,7 @@ impl CandidateCase<'_> {
         let of_family = quotas.iter().find(|(kind, quota)| {
             let name = quota.name.strip_suffix("Cluster Dedicated vCPUs");
             kind.eq_ignore_ascii_case("vmFamily")
-                && name.is_some_and(|name| self.case.facts.quotas().limits("ml", name, &family))
+                && name.is_some_and(|name| self.context.facts.quotas().limits("ml", name, &family))
         });
         let total = Need {
             question: Question::RegionalQuota,
@@ -229,9 +229,9 @@ impl CandidateCase<'_> {
     fn app_quotas(&self) -> Vec<PreflightRow> {
         let question = Question::ServiceQuota;
         let region = &self.candidate.region;
-        let subscription = QuotaUsage::list(self.case.answers, &Topic::AppUsages(region.clone()));
+        let subscription = QuotaUsage::list(self.context.answers, &Topic::AppUsages(region.clone()));
         let mut rows = Vec::new();
-        let has_environment = self.case.request.existing.container_apps_environment.is_some();
+        let has_environment = self.context.request.existing.container_apps_environment.is_some();
         match &subscription {
             Ok(quotas) if !has_environment => {
                 let count = quotas.iter().find(|quota| quota.name == "ManagedEnvironmentCount");
@@ -250,7 +250,7 @@ impl CandidateCase<'_> {
     }
 
     fn gpu_profile(&self, name: &str) -> Option<&Profile> {
-        self.case.facts.services().profile.iter().find(|row| row.name.eq_ignore_ascii_case(name))
+        self.context.facts.services().profile.iter().find(|row| row.name.eq_ignore_ascii_case(name))
     }
 
     /// The quota of GPUs: serverless ones are limited by the environment, dedicated ones by the subscription.
@@ -259,7 +259,7 @@ impl CandidateCase<'_> {
         let amount = i64::from(profile.gpu_count).saturating_mul(self.candidate.instances.into());
         let need = Need { question, code: codes::FAMILY_QUOTA, what: &profile.name, unit: "GPU", amount };
         let is_own = |quota: &&QuotaUsage<'_>| {
-            self.case.facts.quotas().limits("container-apps", quota.name, &profile.name)
+            self.context.facts.quotas().limits("container-apps", quota.name, &profile.name)
         };
         if profile.plan != "consumption" {
             return match subscription {
@@ -267,13 +267,13 @@ impl CandidateCase<'_> {
                 Err(gap) => unanswered(question, gap),
             };
         }
-        if self.case.request.existing.container_apps_environment.is_none() {
+        if self.context.request.existing.container_apps_environment.is_none() {
             let row = PreflightRow::new(question, PreflightVerdict::Warning, "known after creation");
             let message = "the GPU quota of Container Apps can be read only after the environment exists";
             let fix = "name an environment that has quota: az containerapp env list --output table";
             return row.because(codes::QUOTA_UNKNOWN, message, fix);
         }
-        match QuotaUsage::list(self.case.answers, &Topic::EnvironmentUsages) {
+        match QuotaUsage::list(self.context.answers, &Topic::EnvironmentUsages) {
             Ok(quotas) => self.compare(&need, quotas.iter().find(is_own)),
             Err(Gap::NotFound) => {
                 let row = PreflightRow::new(question, PreflightVerdict::Blocked, "no such environment");
@@ -287,7 +287,7 @@ impl CandidateCase<'_> {
     fn aci_quotas(&self) -> Vec<PreflightRow> {
         let question = Question::ServiceQuota;
         let quotas =
-            match QuotaUsage::list(self.case.answers, &Topic::AciUsages(self.candidate.region.clone())) {
+            match QuotaUsage::list(self.context.answers, &Topic::AciUsages(self.candidate.region.clone())) {
                 Ok(quotas) => quotas,
                 Err(Gap::NotFound) => return vec![self.no_service(question)],
                 Err(gap) => return vec![unanswered(question, &gap)],
@@ -341,7 +341,7 @@ impl CandidateCase<'_> {
 
     /// The command that requests more of a quota.
     fn raise(&self, name: &str, limit: i64) -> String {
-        let (subscription, region) = (&self.case.request.subscription, &self.candidate.region);
+        let (subscription, region) = (&self.context.request.subscription, &self.candidate.region);
         let provider = match self.candidate.target {
             Target::Vm => "Microsoft.Compute",
             Target::Ml => "Microsoft.MachineLearningServices",
