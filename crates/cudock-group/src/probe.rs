@@ -46,7 +46,7 @@ pub enum Purpose {
 pub struct ProbeAttempt(u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ProbeStep {
     /// Run the command or send the request, and call [`Prober::finished`] before the deadline: after it the attempt has failed.
     Run { attempt: ProbeAttempt, deadline: Moment },
     /// Nothing, until then or until a result arrives.
@@ -72,7 +72,7 @@ pub struct Prober {
     failures: u32,
     ready: bool,
     /// A change that was not returned yet.
-    change: Option<Step>,
+    change: Option<ProbeStep>,
     over: bool,
 }
 
@@ -97,8 +97,8 @@ impl Prober {
         self.ready
     }
 
-    /// What to do now. Call it again after each step until it returns [`Step::Wait`].
-    pub fn step(&mut self, now: Moment) -> Step {
+    /// What to do now. Call it again after each step until it returns [`ProbeStep::Wait`].
+    pub fn step(&mut self, now: Moment) -> ProbeStep {
         if let Some((_, deadline)) = self.pending
             && now >= deadline
         {
@@ -109,23 +109,23 @@ impl Prober {
             return change;
         }
         if self.over {
-            return Step::Wait(FOREVER);
+            return ProbeStep::Wait(FOREVER);
         }
         match self.pending {
-            Some((_, deadline)) => Step::Wait(deadline),
-            None if now < self.due => Step::Wait(self.due),
+            Some((_, deadline)) => ProbeStep::Wait(deadline),
+            None if now < self.due => ProbeStep::Wait(self.due),
             None => self.start_attempt(now),
         }
     }
 
-    fn start_attempt(&mut self, now: Moment) -> Step {
+    fn start_attempt(&mut self, now: Moment) -> ProbeStep {
         let attempt = ProbeAttempt(self.attempts);
         let deadline = now.saturating_add(self.timing.timeout.max(Duration::from_millis(1)));
         self.attempts += 1;
         self.pending = Some((attempt, deadline));
         // Attempts keep their period; one that takes longer is followed by the next at once.
         self.due = now.saturating_add(self.timing.period.max(Duration::from_millis(1)));
-        Step::Run { attempt, deadline }
+        ProbeStep::Run { attempt, deadline }
     }
 
     /// Takes the result of an attempt. One that timed out is ignored.
@@ -149,7 +149,7 @@ impl Prober {
         match self.purpose {
             Purpose::Liveness if self.failures >= self.timing.failure_threshold.max(1) && !self.over => {
                 self.over = true;
-                self.change = Some(Step::Restart);
+                self.change = Some(ProbeStep::Restart);
             }
             Purpose::Liveness => {}
             Purpose::Readiness => self.update_readiness(),
@@ -164,7 +164,7 @@ impl Prober {
         };
         if ready != self.ready {
             self.ready = ready;
-            self.change = Some(Step::Ready(ready));
+            self.change = Some(ProbeStep::Ready(ready));
         }
     }
 }
@@ -179,7 +179,7 @@ mod tests {
 
     fn run(prober: &mut Prober, now: u64) -> ProbeAttempt {
         match prober.step(secs(now)) {
-            Step::Run { attempt, .. } => attempt,
+            ProbeStep::Run { attempt, .. } => attempt,
             other => panic!("{other:?} at {now}"),
         }
     }
@@ -193,11 +193,11 @@ mod tests {
     fn the_first_attempt_comes_after_the_delay_and_the_others_each_period() {
         let timing = Timing { initial_delay: secs(5), period: secs(7), ..Timing::default() };
         let mut prober = Prober::new(Purpose::Liveness, timing, secs(100));
-        assert_eq!(prober.step(secs(100)), Step::Wait(secs(105)));
+        assert_eq!(prober.step(secs(100)), ProbeStep::Wait(secs(105)));
         finish(&mut prober, 105, true);
-        assert_eq!(prober.step(secs(105)), Step::Wait(secs(112)));
+        assert_eq!(prober.step(secs(105)), ProbeStep::Wait(secs(112)));
         finish(&mut prober, 112, true);
-        assert_eq!(prober.step(secs(113)), Step::Wait(secs(119)));
+        assert_eq!(prober.step(secs(113)), ProbeStep::Wait(secs(119)));
     }
 
     #[test]
@@ -206,9 +206,9 @@ mod tests {
         for (now, healthy) in [(0, false), (10, false), (20, true), (30, false), (40, false), (50, false)] {
             finish(&mut prober, now, healthy);
         }
-        assert_eq!(prober.step(secs(50)), Step::Restart);
-        assert_eq!(prober.step(secs(50)), Step::Wait(FOREVER));
-        assert_eq!(prober.step(secs(500)), Step::Wait(FOREVER));
+        assert_eq!(prober.step(secs(50)), ProbeStep::Restart);
+        assert_eq!(prober.step(secs(50)), ProbeStep::Wait(FOREVER));
+        assert_eq!(prober.step(secs(500)), ProbeStep::Wait(FOREVER));
     }
 
     #[test]
@@ -222,8 +222,8 @@ mod tests {
             let now = u64::try_from(round).unwrap() * 10;
             finish(&mut prober, now, healthy);
             match prober.step(secs(now)) {
-                Step::Ready(ready) => changes.push((round, ready)),
-                Step::Wait(_) => {}
+                ProbeStep::Ready(ready) => changes.push((round, ready)),
+                ProbeStep::Wait(_) => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -236,13 +236,13 @@ mod tests {
         let timing = Timing { timeout: secs(2), failure_threshold: 2, ..Timing::default() };
         let mut prober = Prober::new(Purpose::Liveness, timing, secs(0));
         let late = run(&mut prober, 0);
-        assert_eq!(prober.step(secs(1)), Step::Wait(secs(2)));
-        assert_eq!(prober.step(secs(2)), Step::Wait(secs(10)));
+        assert_eq!(prober.step(secs(1)), ProbeStep::Wait(secs(2)));
+        assert_eq!(prober.step(secs(2)), ProbeStep::Wait(secs(10)));
         prober.finished(late, true, secs(3));
         let second = run(&mut prober, 10);
         prober.finished(late, true, secs(11));
         prober.finished(second, true, secs(12));
-        assert_eq!(prober.step(secs(12)), Step::Restart, "a result at the deadline is too late");
+        assert_eq!(prober.step(secs(12)), ProbeStep::Restart, "a result at the deadline is too late");
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
         let timing = Timing { period: secs(1), timeout: secs(5), ..Timing::default() };
         let mut prober = Prober::new(Purpose::Liveness, timing, secs(0));
         let attempt = run(&mut prober, 0);
-        assert_eq!(prober.step(secs(3)), Step::Wait(secs(5)), "never two attempts at once");
+        assert_eq!(prober.step(secs(3)), ProbeStep::Wait(secs(5)), "never two attempts at once");
         prober.finished(attempt, true, secs(4));
         run(&mut prober, 4);
     }

@@ -4,7 +4,7 @@
 use std::env;
 use std::error::Error;
 
-use cudock_inject::cdi::hook::{self, Call, Stage};
+use cudock_inject::cdi::hook::{self, HookCall, Stage};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // The first argument is the subcommand of `cudock`.
@@ -12,14 +12,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let values = || arguments.iter().filter(|argument| argument.contains("::"));
     let call = match arguments.first().map(String::as_str) {
         Some("create-symlinks") => {
-            Call::CreateSymlinks(values().map(|value| hook::parse_link(value)).collect::<Result<_, _>>()?)
+            HookCall::CreateSymlinks(values().map(|value| hook::parse_link(value)).collect::<Result<_, _>>()?)
         }
-        Some("update-ldcache") => Call::UpdateLdcache(
+        Some("update-ldcache") => HookCall::UpdateLdcache(
             values().map(|value| hook::parse_library(value)).collect::<Result<_, _>>()?,
             None,
         ),
-        Some("disable-device-node-modification") => Call::DisableDeviceNodeModification,
-        Some("update-application-profile") => Call::UpdateApplicationProfile,
+        Some("disable-device-node-modification") => HookCall::DisableDeviceNodeModification,
+        Some("update-application-profile") => HookCall::UpdateApplicationProfile,
         other => return Err(format!("unknown hook {other:?}").into()),
     };
     if arguments.last().is_none_or(|argument| argument != "--join") {

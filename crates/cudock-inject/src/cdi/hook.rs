@@ -25,7 +25,7 @@ const PARAMS: &str = "/proc/driver/nvidia/params";
 
 /// What a hook does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Call {
+pub enum HookCall {
     CreateSymlinks(Vec<Link>),
     /// Add libraries to the loader's cache, and the image's own compat libraries if they are newer than this driver.
     UpdateLdcache(Vec<Library>, Option<DriverVersion>),
@@ -99,7 +99,7 @@ struct ConfigDevice {
 /// Does what a hook is called for, in the container whose state is read from `state`.
 ///
 /// At [`Stage::Runtime`] this process stays in the container's mount namespace, and must have one thread.
-pub fn run(call: &Call, called_at: Stage, state: impl Read) -> Result<(), InjectError> {
+pub fn run(call: &HookCall, called_at: Stage, state: impl Read) -> Result<(), InjectError> {
     let state: State = document(state, MAX_STATE, "the container's state on standard input")?;
     let path = state.bundle.join("config.json");
     let file = fs::File::open(&path).map_err(InjectError::file("read", &path))?;
@@ -109,16 +109,16 @@ pub fn run(call: &Call, called_at: Stage, state: impl Read) -> Result<(), Inject
     }
     let inside = Inside::open(&state.bundle.join(&config.root.path))?;
     match call {
-        Call::CreateSymlinks(links) => make_links(&inside, links.iter()),
-        Call::UpdateLdcache(libraries, driver) => teach_loader(&inside, libraries, *driver),
-        Call::DisableDeviceNodeModification => {
+        HookCall::CreateSymlinks(links) => make_links(&inside, links.iter()),
+        HookCall::UpdateLdcache(libraries, driver) => teach_loader(&inside, libraries, *driver),
+        HookCall::DisableDeviceNodeModification => {
             let params = fs::read_to_string(PARAMS).unwrap_or_default();
             match closed_params(&params) {
                 Some(text) => cover(&inside, &state.bundle, Path::new(PARAMS), &text.contents),
                 None => Ok(()),
             }
         }
-        Call::UpdateApplicationProfile => {
+        HookCall::UpdateApplicationProfile => {
             let text = application_profile(config.linux.devices.iter().filter_map(minor));
             write_texts(&inside, std::iter::once(&text))
         }

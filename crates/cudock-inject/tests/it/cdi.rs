@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cudock_host::Root;
 use cudock_host::ld_cache::Cache;
-use cudock_inject::cdi::hook::{self, Call, Stage};
+use cudock_inject::cdi::hook::{self, HookCall, Stage};
 use cudock_inject::cdi::{
     CdiOptions, CheckTarget, Finding, Level, Specification, check, check_directories, specification,
 };
@@ -337,13 +337,15 @@ fn hooks_work_on_the_root_of_the_bundle() {
         let tree = tree.file("/config.json", "");
         fs::write(tree.at("/config.json"), config.replace("ABSOLUTE", tree.at("/rootfs").to_str().unwrap()))
             .unwrap();
-        let run = |call: &Call| hook::run(call, Stage::Container, state(&tree).as_bytes()).unwrap();
-        run(&Call::CreateSymlinks(vec![hook::parse_link("libcuda.so.1::/usr/lib64/libcuda.so").unwrap()]));
-        run(&Call::UpdateLdcache(
+        let run = |call: &HookCall| hook::run(call, Stage::Container, state(&tree).as_bytes()).unwrap();
+        run(&HookCall::CreateSymlinks(vec![
+            hook::parse_link("libcuda.so.1::/usr/lib64/libcuda.so").unwrap(),
+        ]));
+        run(&HookCall::UpdateLdcache(
             vec![hook::parse_library("64::libcuda.so.1::/usr/lib64/libcuda.so.1").unwrap()],
             None,
         ));
-        run(&Call::UpdateApplicationProfile);
+        run(&HookCall::UpdateApplicationProfile);
         assert_eq!(
             fs::read_link(tree.at("/rootfs/usr/lib64/libcuda.so")).unwrap(),
             Path::new("libcuda.so.1")
@@ -360,7 +362,7 @@ fn a_hook_refuses_what_is_no_state() {
     let tree = DriverTree::new();
     for text in ["", "{}", "[]", &state(&tree)] {
         let error =
-            hook::run(&Call::UpdateApplicationProfile, Stage::Container, text.as_bytes()).unwrap_err();
+            hook::run(&HookCall::UpdateApplicationProfile, Stage::Container, text.as_bytes()).unwrap_err();
         assert!(!error.to_string().is_empty());
     }
     for text in ["x", "::/a", "a::b", ""] {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use cudock_group::Probe;
-use cudock_group::probe::{ProbeAttempt, Prober, Purpose, Step};
+use cudock_group::probe::{ProbeAttempt, ProbeStep, Prober, Purpose};
 use cudock_group::restart::Moment;
 use cudock_group::{HttpGet, ProbeAction};
 
@@ -79,10 +79,10 @@ impl ProbeRunner {
         self.reap(now);
         loop {
             match self.prober.step(now) {
-                Step::Wait(until) => return ProbeEvent::Wait(until),
-                Step::Ready(ready) => return ProbeEvent::Ready(ready),
-                Step::Restart => return ProbeEvent::Unhealthy(self.failure.clone()),
-                Step::Run { attempt, deadline } => {
+                ProbeStep::Wait(until) => return ProbeEvent::Wait(until),
+                ProbeStep::Ready(ready) => return ProbeEvent::Ready(ready),
+                ProbeStep::Restart => return ProbeEvent::Unhealthy(self.failure.clone()),
+                ProbeStep::Run { attempt, deadline } => {
                     if let Err(reason) = self.start(context, index, attempt, deadline) {
                         self.finished(attempt, Err(reason), now);
                     }

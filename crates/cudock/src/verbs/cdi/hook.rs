@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use cudock_facts::version::DriverVersion;
-use cudock_inject::cdi::hook::{self, Call, Stage};
+use cudock_inject::cdi::hook::{self, HookCall, Stage};
 
 use crate::failure::{Failure, Outcome};
 
@@ -48,16 +48,16 @@ pub(super) fn run(args: &CdiHookArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
-fn call(what: &HookVerb) -> Result<Call, cudock_inject::InjectError> {
+fn call(what: &HookVerb) -> Result<HookCall, cudock_inject::InjectError> {
     Ok(match what {
-        HookVerb::CreateSymlinks { links } => {
-            Call::CreateSymlinks(links.iter().map(|text| hook::parse_link(text)).collect::<Result<_, _>>()?)
-        }
-        HookVerb::UpdateLdcache { libraries, driver } => Call::UpdateLdcache(
+        HookVerb::CreateSymlinks { links } => HookCall::CreateSymlinks(
+            links.iter().map(|text| hook::parse_link(text)).collect::<Result<_, _>>()?,
+        ),
+        HookVerb::UpdateLdcache { libraries, driver } => HookCall::UpdateLdcache(
             libraries.iter().map(|text| hook::parse_library(text)).collect::<Result<_, _>>()?,
             *driver,
         ),
-        HookVerb::DisableDeviceNodeModification => Call::DisableDeviceNodeModification,
-        HookVerb::UpdateApplicationProfile => Call::UpdateApplicationProfile,
+        HookVerb::DisableDeviceNodeModification => HookCall::DisableDeviceNodeModification,
+        HookVerb::UpdateApplicationProfile => HookCall::UpdateApplicationProfile,
     })
 }
