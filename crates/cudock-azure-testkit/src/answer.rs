@@ -1,6 +1,6 @@
 //! What the cloud answers.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A response before it is on the wire.
 #[derive(Debug, Clone)]
@@ -31,8 +31,8 @@ impl Answer {
         Self::json(status, json!({"error": {"code": code, "message": message.into()}}))
     }
 
-    pub(crate) fn list(value: Vec<Value>) -> Self {
-        Self::json(200, json!({"value": value}))
+    pub(crate) fn list(items: Vec<Value>) -> Self {
+        Self::json(200, Value::Object(Map::from_iter([("value".to_owned(), Value::Array(items))])))
     }
 
     pub(crate) fn with(mut self, name: &str, value: impl Into<String>) -> Self {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::cloud::Cloud;
+use crate::groups;
 use crate::target::{SUBSCRIPTION, Target};
 
 /// Sizes with vCPUs, GPUs and family.
@@ -68,7 +69,7 @@ impl Cloud {
     ) -> Option<Answer> {
         let kind = target.kind.as_str();
         Some(match (method, kind, target.tail.as_deref()) {
-            ("GET", "subscriptions", None) => Answer::json(200, self.subscription()),
+            ("GET", "subscriptions", None) => Answer::json(200, groups::subscription()),
             ("GET", "subscriptions", Some("locations")) => Answer::list(REGIONS.iter().map(|name| json!({
                 "id": format!("/subscriptions/{SUBSCRIPTION}/locations/{name}"), "name": name, "displayName": name,
                 "metadata": {"regionType": "Physical"},
@@ -117,7 +118,6 @@ impl Cloud {
                     .map(|(name, cores, gpus, family)| json!({"name": name, "family": family, "vCPUs": cores, "gpus": gpus}))
                     .collect(),
             ),
-            ("GET", "microsoft.authorization", Some("roleassignments" | "locks")) => return None,
             ("GET", "microsoft.insights/eventtypes", _) => {
                 let filter = query.split('&').find_map(|field| field.strip_prefix("$filter="));
                 self.activity_log(&filter.unwrap_or_default().replace('+', " "))
@@ -151,16 +151,25 @@ impl Cloud {
     }
 
     fn ml_usages(&self) -> Vec<Value> {
-        let row = |kind: &str, name: &str| {
-            let kind = format!("Microsoft.MachineLearningServices/{kind}/usages");
+        let row = |kind: &str, name: &str, limit: u64| {
             json!({
-                "id": format!("/subscriptions/{SUBSCRIPTION}/providers/Microsoft.MachineLearningServices/locations/eastus/usages"),
-                "type": kind, "unit": "Count", "currentValue": 0, "limit": self.settings.quota_of(name),
+                "id": format!("/subscriptions/{SUBSCRIPTION}/usages"),
+                "type": format!("Microsoft.MachineLearningServices/{kind}/usages"),
+                "unit": "Count", "currentValue": 0, "limit": limit,
                 "name": {"value": name, "localizedValue": name},
             })
         };
-        let families = families().into_iter().map(|name| row("vmFamily", name));
-        families.chain([row("totalCores", "cores"), row("lowPriorityCores", "lowPriorityCores")]).collect()
+        let of_families = families().into_iter().map(|family| {
+            row("vmFamily", &format!("{family} Cluster Dedicated vCPUs"), self.settings.quota_of(family))
+        });
+        let dedicated =
+            row("totalCores", "Total Cluster Dedicated Regional vCPUs", self.settings.quota_of("cores"));
+        let spot = row(
+            "lowPriorityCores",
+            "Total Cluster LowPriority Regional vCPUs",
+            self.settings.quota_of("lowPriorityCores"),
+        );
+        of_families.chain([dedicated, spot]).collect()
     }
 }
 

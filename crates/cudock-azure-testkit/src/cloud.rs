@@ -56,7 +56,10 @@ pub(crate) struct Cloud {
 
 impl fmt::Debug for Cloud {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cloud").field("now", &self.now).field("resources", &self.resources.keys()).finish()
+        f.debug_struct("Cloud")
+            .field("now", &self.now)
+            .field("resources", &self.resources.keys())
+            .finish_non_exhaustive()
     }
 }
 

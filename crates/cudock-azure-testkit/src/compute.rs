@@ -116,7 +116,7 @@ impl Cloud {
             self.remove_machine(key);
         } else {
             self.record(&target, "deallocate/action", "Succeeded");
-            self.update(key, |machine| machine.body["properties"]["power"] = json!("deallocated"));
+            self.update(key, |machine| machine.set("power", json!("deallocated")));
         }
     }
 
@@ -216,17 +216,13 @@ impl Cloud {
             "deallocate" => {
                 self.record(target, "deallocate/action", "Started");
                 self.stop_charging(&target.key);
-                self.update(&target.key, |machine| {
-                    machine.body["properties"]["power"] = json!("deallocated")
-                });
+                self.update(&target.key, |machine| machine.set("power", json!("deallocated")));
             }
             // Billed as before.
-            "poweroff" => {
-                self.update(&target.key, |machine| machine.body["properties"]["power"] = json!("stopped"))
-            }
+            "poweroff" => self.update(&target.key, |machine| machine.set("power", json!("stopped"))),
             "start" => {
                 self.charge(&target.key);
-                self.update(&target.key, |machine| machine.body["properties"]["power"] = json!("running"));
+                self.update(&target.key, |machine| machine.set("power", json!("running")));
             }
             "runcommand" if machine.started.is_none() => {
                 let message = "The operation requires the VM to be running (or set to run).";

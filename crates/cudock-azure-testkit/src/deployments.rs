@@ -162,9 +162,7 @@ impl Cloud {
     pub(crate) fn step_deployments(&mut self) {
         loop {
             let keys: Vec<String> = self.runs.active.keys().cloned().collect();
-            let has_progressed =
-                keys.iter().map(|key| self.step_deployment(key)).fold(false, |any, one| any || one);
-            if !has_progressed {
+            if !keys.iter().any(|key| self.step_deployment(key)) {
                 return;
             }
         }

@@ -59,18 +59,6 @@ impl Cloud {
         });
     }
 
-    /// `GET` of the subscription or all of them.
-    pub(crate) fn subscription(&self) -> Value {
-        json!({
-            "id": format!("/subscriptions/{SUBSCRIPTION}"), "subscriptionId": SUBSCRIPTION,
-            "tenantId": crate::sign_in::TENANT, "displayName": "Stand-in", "state": "Enabled",
-            "subscriptionPolicies": {
-                "locationPlacementId": "Public_2014-09-01", "quotaId": "PayAsYouGo_2014-09-01", "spendingLimit": "Off",
-            },
-            "authorizationSource": "RoleBased",
-        })
-    }
-
     /// `PATCH` of a group: its tags.
     pub(crate) fn patch(&mut self, target: &Target, body: &Value) -> Answer {
         if self.find(&target.key).is_none_or(|resource| resource.is_deleting) {
@@ -82,4 +70,16 @@ impl Cloud {
         }
         Answer::json(200, self.render_key(&target.key))
     }
+}
+
+/// The subscription.
+pub(crate) fn subscription() -> Value {
+    json!({
+        "id": format!("/subscriptions/{SUBSCRIPTION}"), "subscriptionId": SUBSCRIPTION,
+        "tenantId": crate::sign_in::TENANT, "displayName": "Stand-in", "state": "Enabled",
+        "subscriptionPolicies": {
+            "locationPlacementId": "Public_2014-09-01", "quotaId": "PayAsYouGo_2014-09-01", "spendingLimit": "Off",
+        },
+        "authorizationSource": "RoleBased",
+    })
 }

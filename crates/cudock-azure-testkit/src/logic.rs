@@ -114,16 +114,16 @@ impl Cloud {
             }
         });
         let triggers = self.resources[key].property("definition")["triggers"].clone();
-        for (name, trigger) in triggers.as_object().unwrap_or(&Map::new()) {
+        for trigger in triggers.as_object().into_iter().flat_map(Map::values) {
             let every = interval(&trigger["recurrence"]).unwrap_or(1);
             // Without a start time it fires at once. Runs of the past are dropped.
             let first = trigger["recurrence"]["startTime"].as_str().and_then(parse).unwrap_or(now);
             let first = if first >= now { first } else { first + (now - first).div_ceil(every) * every };
-            self.set_trigger(key, name.clone(), first, every, version.clone());
+            self.set_trigger(key, first, every, version.clone());
         }
     }
 
-    fn set_trigger(&mut self, key: &str, name: String, at: Seconds, every: Seconds, version: String) {
+    fn set_trigger(&mut self, key: &str, at: Seconds, every: Seconds, version: String) {
         let delay = at.saturating_sub(self.now);
         self.after_for(key, delay, move |cloud, key| {
             let workflow = &cloud.resources[key];
@@ -133,7 +133,7 @@ impl Cloud {
             }
             cloud.run_workflow(key);
             if cloud.find(key).is_some() {
-                cloud.set_trigger(key, name, at + every, every, version);
+                cloud.set_trigger(key, at + every, every, version);
             }
         });
     }

@@ -57,9 +57,8 @@ impl Cloud {
         }
         self.work_for(&target.key, STARTING[2].0 + self.settings.job_seconds);
         if let Some(limit) = body["properties"]["limits"]["timeout"].as_str().and_then(duration) {
-            self.after_for(&target.key, STARTING[2].0 + limit, |cloud, key| {
-                cloud.end_ml_job(key, "Canceled")
-            });
+            let ends = STARTING[2].0 + limit;
+            self.after_for(&target.key, ends, |cloud, key| cloud.end_ml_job(key, "Canceled"));
         }
     }
 
@@ -127,10 +126,10 @@ impl Cloud {
     /// `GET …/experiments/{experiment}/runs/{job}/details` of the run history.
     pub(crate) fn run_history(&self, path: &str) -> Answer {
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        let (workspace, job) = match segments.as_slice() {
-            [.., "workspaces", workspace, "experiments", _, "runs", job, "details"] => (workspace, job),
-            [.., "workspaces", workspace, "runs", job, "details"] => (workspace, job),
-            _ => return Answer::error(404, "NotFound", format!("{path} is not supported")),
+        let ([.., "workspaces", workspace, "experiments", _, "runs", job, "details"]
+        | [.., "workspaces", workspace, "runs", job, "details"]) = segments.as_slice()
+        else {
+            return Answer::error(404, "NotFound", format!("{path} is not supported"));
         };
         let group = segments.iter().position(|segment| segment.eq_ignore_ascii_case("resourceGroups"));
         let group = group.and_then(|at| segments.get(at + 1)).copied().unwrap_or_default();

@@ -47,7 +47,7 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    fn document(&self, events: Value, resource: &str) -> Value {
+    fn document(&self, events: &Value, resource: &str) -> Value {
         let status = match (&self.progress, self.style) {
             (Progress::Running, OperationStyle::Deployment) => "Running",
             (Progress::Running, OperationStyle::ContainerGroup) => "Pending",
@@ -162,7 +162,7 @@ impl Cloud {
             let events =
                 resource.as_ref().map_or_else(|| json!([]), |resource| self.container_events(resource));
             let id = resource.map_or_else(String::new, |resource| resource.target.id);
-            return Some(Answer::json(200, operation.document(events, &id)));
+            return Some(Answer::json(200, operation.document(&events, &id)));
         }
         Some(match operation.progress {
             Progress::Running => {

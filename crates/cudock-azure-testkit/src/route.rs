@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::cloud::Cloud;
+use crate::groups;
 use crate::sign_in::Caller;
 use crate::target::Target;
 
@@ -74,7 +75,7 @@ impl Cloud {
             return answer;
         }
         if path.trim_end_matches('/') == "/subscriptions" {
-            return Answer::list(vec![self.subscription()]);
+            return Answer::list(vec![groups::subscription()]);
         }
         if !query.contains("api-version=") {
             let message = "The api-version query parameter (?api-version=) is required for all requests.";

@@ -33,12 +33,15 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Schedule number `index` of a seed, for a run that makes about this many requests without faults. Consecutive numbers
-    /// go through all requests in turn; half of the clients do not come back.
+    /// Schedule number `index` of a seed, for a run that makes about this many requests without faults. Some in a row hit
+    /// requests everywhere, and many hit all; half of the clients do not come back.
     pub fn generate(seed: u64, index: u64, requests: u64) -> Self {
         let mut random = Random::new(seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(index));
         let requests = requests.max(1);
-        let step = (index + seed) % requests;
+        // A Weyl sequence: any number of schedules in a row is spread evenly over all requests.
+        let even =
+            index.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed.wrapping_mul(0xd134_2543_de82_ef95));
+        let step = u64::try_from((u128::from(even) * u128::from(requests)) >> 64).unwrap();
         let comes_back = random.below(2) == 0;
         let mut faults = vec![(step, fault(&mut random))];
         // Trouble before the one that matters.

@@ -44,7 +44,7 @@ impl Target {
                 "providers" if !after.is_empty() => {
                     let (namespace, mut names) = after.split_first()?;
                     target.push("providers", namespace);
-                    target.type_name = (*namespace).to_owned();
+                    (*namespace).clone_into(&mut target.type_name);
                     while let [kind, name, more @ ..] = names {
                         if kind.eq_ignore_ascii_case("providers") {
                             break;

@@ -106,13 +106,11 @@ impl Scope {
                 let group = found.ok_or_else(|| EvaluationError::NotYet(group.clone()))?;
                 Ok(json!({"id": id, "name": group.target.name, "location": group.location()}))
             }
-            "resourceid" => self.resource_id(&self.id(), arguments),
-            "subscriptionresourceid" => {
-                self.resource_id(&format!("/subscriptions/{SUBSCRIPTION}"), arguments)
-            }
+            "resourceid" => resource_id_of(&self.id(), arguments),
+            "subscriptionresourceid" => resource_id_of(&format!("/subscriptions/{SUBSCRIPTION}"), arguments),
             "extensionresourceid" => {
                 let (scope, rest) = arguments.split_first().ok_or_else(|| invalid("no scope"))?;
-                self.resource_id(&plain(scope), rest)
+                resource_id_of(&plain(scope), rest)
             }
             "reference" => {
                 let id = text(0)?;
@@ -141,19 +139,18 @@ impl Scope {
             _ => Err(invalid(format!("the template function '{function}' is not supported"))),
         }
     }
+}
 
-    /// `resourceId([subscription], [group], type, name, …)`.
-    fn resource_id(&self, scope: &str, arguments: &[Value]) -> Evaluated {
-        let texts: Vec<String> = arguments.iter().map(plain).collect();
-        let at =
-            texts.iter().position(|text| text.contains('/')).ok_or_else(|| invalid("no resource type"))?;
-        let scope = match &texts[..at] {
-            [] => scope.to_owned(),
-            [group] => format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/{group}"),
-            [subscription, group, ..] => format!("/subscriptions/{subscription}/resourceGroups/{group}"),
-        };
-        Ok(json!(resource_id(&scope, &texts[at], &texts[at + 1..])))
-    }
+/// `resourceId([subscription], [group], type, name, …)`.
+fn resource_id_of(scope: &str, arguments: &[Value]) -> Evaluated {
+    let texts: Vec<String> = arguments.iter().map(plain).collect();
+    let at = texts.iter().position(|text| text.contains('/')).ok_or_else(|| invalid("no resource type"))?;
+    let scope = match &texts[..at] {
+        [] => scope.to_owned(),
+        [group] => format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/{group}"),
+        [subscription, group, ..] => format!("/subscriptions/{subscription}/resourceGroups/{group}"),
+    };
+    Ok(json!(resource_id(&scope, &texts[at], &texts[at + 1..])))
 }
 
 /// The id of a resource by its type and the names of itself and its parents.

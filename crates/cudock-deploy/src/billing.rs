@@ -87,15 +87,17 @@ pub(crate) fn group_name(run_id: &str) -> String {
 /// of a container or a node begins it, the activity log does not know when that was.
 const fn billed_types(target: Target) -> (&'static [&'static str], &'static [&'static str]) {
     const MACHINES: &[&str] = &["microsoft.compute/virtualmachines"];
+    const CONTAINERS: &[&str] = &["microsoft.containerinstance/containergroups"];
     const APPS: &str = "microsoft.app/containerapps";
+    const JOBS: &str = "microsoft.machinelearningservices/workspaces/jobs";
     const ENDPOINTS: &str = "microsoft.machinelearningservices/workspaces/onlineendpoints";
     const MODELS: &str = "microsoft.machinelearningservices/workspaces/onlineendpoints/deployments";
     match target {
         Target::Vm => (MACHINES, MACHINES),
-        Target::Aci => (&[], &["microsoft.containerinstance/containergroups"]),
+        Target::Aci => (CONTAINERS, CONTAINERS),
         Target::ContainerApps => (&[APPS], &[APPS, "microsoft.app/jobs"]),
         Target::Batch => (&[], &["microsoft.batch/batchaccounts"]),
-        Target::Ml => (&[MODELS], &[MODELS, ENDPOINTS]),
+        Target::Ml => (&[MODELS], &[MODELS, ENDPOINTS, JOBS]),
     }
 }
 
@@ -108,10 +110,10 @@ fn read_events(events: &[Value], identity: &DeploymentIdentity) -> BilledTime {
         .map(|event| text(event, "/correlationId"))
         .filter(|id| !id.is_empty())
         .collect();
-    let first = |is_relevant: &dyn Fn(&str) -> bool| {
+    let first = |statuses: &[&str], is_relevant: &dyn Fn(&str) -> bool| {
         events
             .iter()
-            .filter(|event| matches!(text(event, "/status/value"), "Accepted" | "Started" | "Succeeded"))
+            .filter(|event| statuses.contains(&text(event, "/status/value")))
             .filter(|event| !failed.contains(&text(event, "/correlationId")))
             // A group of the user's may have resources of others; all of ours have the run's id in their names.
             .filter(|event| text(event, "/resourceId").to_ascii_lowercase().contains(&identity.run_id))
@@ -123,10 +125,16 @@ fn read_events(events: &[Value], identity: &DeploymentIdentity) -> BilledTime {
     let acts = |operation: &str, verb: &str, types: &[&str]| {
         operation.strip_suffix(verb).is_some_and(|resource_type| types.contains(&resource_type))
     };
+    let accepted = ["Accepted", "Started", "Succeeded"];
+    // A container group is billed from the start of its containers on, which ends its creation.
+    let created_with: &[&str] = if identity.target == Target::Aci { &["Succeeded"] } else { &accepted };
     BilledTime {
-        from: first(&|operation| acts(operation, "/write", created)),
-        until: first(&|operation| {
+        from: first(created_with, &|operation| {
+            acts(operation, "/write", created) || operation == "microsoft.app/jobs/start/action"
+        }),
+        until: first(&accepted, &|operation| {
             acts(operation, "/delete", deleted)
+                || acts(operation, "/cancel/action", deleted)
                 || operation == "microsoft.resources/subscriptions/resourcegroups/delete"
         }),
     }

@@ -147,7 +147,7 @@ fn every_start_of_a_container_apps_job_is_an_execution_that_is_billed() {
     let environment = "/resourceGroups/g/providers/Microsoft.App/managedEnvironments/main";
     let job = "/resourceGroups/g/providers/Microsoft.App/jobs/main";
     let body = json!({"location": "eastus", "properties": {
-        "environmentId": azure.url(environment).split("?").next().unwrap().replace(&azure.stand_in.url(), ""),
+        "environmentId": azure.url(environment).split('?').next().unwrap().replace(&azure.stand_in.url(), ""),
         "configuration": {"replicaTimeout": 600}, "template": {"containers": []},
     }});
     assert_eq!(azure.put(job, &body).status, 400, "without an environment");

@@ -186,7 +186,7 @@ pub(crate) struct PsArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// Print the log of a container
+/// Print the log of a container or deployment
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  cudock logs -f api\n  cudock logs --tail 20 --timestamps 3f2a\n  cudock logs --since 10m classifier/model"

@@ -6,12 +6,13 @@ use clap::{Args, ValueEnum};
 use cudock_deploy::DeployFlags;
 use cudock_runtime::flags::arguments::NetworkChoice;
 
-/// Run a group of containers that share a network, a localhost and volumes
+/// Run a group of containers or a project here, or deploy it to Azure with --on
 ///
+/// The containers of a group share a network, a localhost and volumes.
 /// The file has the format of `az container create --file`. Without -f, runs the group.yaml of DIR, or serves the model of
 /// its cudock.toml, as `cudock serve` does. Paths in the file are relative to its directory. In the foreground, Ctrl-C stops
 /// the group, and a second one kills it. Exit code 1 means that the group failed or did not become ready. See
-/// docs/groups.md.
+/// docs/groups.md, and docs/deploy.md for Azure.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock up -f group.yaml

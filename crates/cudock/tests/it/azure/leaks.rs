@@ -150,8 +150,18 @@ impl World {
     }
 }
 
+/// How a schedule ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Survived,
+    /// It was killed, and came back.
+    CameBack,
+    /// It was killed, and the cloud cleaned up.
+    StayedAway,
+}
+
 /// Runs one schedule. An error tells what is wrong and everything that led to it.
-fn check_schedule(seed: u64, index: u64, requests: &[[u64; 2]]) -> Option<Result<(), String>> {
+fn check_schedule(seed: u64, index: u64, requests: &[[u64; 2]]) -> Option<Result<Ending, String>> {
     let mut world = World::new(seed.wrapping_add(index))?;
     let target = usize::try_from(index).unwrap() % TARGETS.len();
     let turn = index / TARGETS.len() as u64;
@@ -159,13 +169,15 @@ fn check_schedule(seed: u64, index: u64, requests: &[[u64; 2]]) -> Option<Result
     let schedule = Schedule::generate(seed, turn / 2, requests[target][scenario as usize]);
     world.stand_in.set_schedule(schedule.clone());
     let was_killed = world.play(target, scenario);
-    let result = if schedule.comes_back || !was_killed {
-        world.return_and_clean()
-    } else {
-        world.stand_in.advance(TTL + REAPER_ALLOWANCE);
-        world.check_gone()
+    let (ending, result) = match (was_killed, schedule.comes_back) {
+        (false, _) => (Ending::Survived, world.return_and_clean()),
+        (true, true) => (Ending::CameBack, world.return_and_clean()),
+        (true, false) => {
+            world.stand_in.advance(TTL + REAPER_ALLOWANCE);
+            (Ending::StayedAway, world.check_gone())
+        }
     };
-    Some(result.map_err(|reason| {
+    Some(result.map(|()| ending).map_err(|reason| {
         let (name, _) = TARGETS[target];
         let requests = world.stand_in.requests();
         format!(
@@ -214,7 +226,7 @@ fn nothing_is_left_and_every_billed_second_is_known_whatever_fails() {
     println!("{schedules} schedules of seed {seed}: {SCHEDULES} and {SEED} select others");
     let Some(requests) = requests_without_faults(seed) else { return };
     println!("requests without faults, attached and detached: {requests:?}");
-    let (next, failures) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    let (next, endings, failures) = (AtomicU64::new(0), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     let threads = thread::available_parallelism().map_or(2, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
@@ -224,14 +236,20 @@ fn nothing_is_left_and_every_billed_second_is_known_whatever_fails() {
                     if index >= schedules {
                         return;
                     }
-                    if let Some(Err(failure)) = check_schedule(seed, index, &requests) {
-                        failures.lock().unwrap().push(failure);
+                    match check_schedule(seed, index, &requests) {
+                        Some(Ok(ending)) => endings.lock().unwrap().push(ending),
+                        Some(Err(failure)) => failures.lock().unwrap().push(failure),
+                        None => return,
                     }
                 }
             });
         }
     });
-    let failures = failures.into_inner().unwrap();
+    let (endings, failures) = (endings.into_inner().unwrap(), failures.into_inner().unwrap());
+    let count = |ending: Ending| endings.iter().filter(|other| **other == ending).count() as u64;
+    let [survived, came_back, stayed_away] =
+        [Ending::Survived, Ending::CameBack, Ending::StayedAway].map(count);
+    println!("{survived} survived, {came_back} were killed and came back, {stayed_away} never came back");
     let first: Vec<&str> = failures.iter().take(5).map(String::as_str).collect();
     assert!(
         failures.is_empty(),
@@ -239,4 +257,5 @@ fn nothing_is_left_and_every_billed_second_is_known_whatever_fails() {
         failures.len(),
         first.join("\n\n")
     );
+    assert!(came_back * 10 >= schedules && stayed_away * 4 >= schedules, "too few clients were killed");
 }
