@@ -18,6 +18,7 @@ PLAIN = ("EPOCHS", "3")
 SECRET = ("HF_TOKEN", 'hf "token" it\'s')
 REGISTRY = ("registry.example.com", "puller", "pass-word")
 SIZE = "Standard_NC4as_T4_v3"
+USER = "cudock"
 TIME_LIMIT = datetime.timedelta(hours=1)
 TAGS = {
     "cudock-run": RUN,
@@ -311,13 +312,13 @@ def vm(recorder):
         ),
         os_profile=compute.OSProfile(
             computer_name="main",
-            admin_username="cudock",
+            admin_username=USER,
             custom_data="I2Nsb3VkLWNvbmZpZwo=",
             linux_configuration=compute.LinuxConfiguration(
                 disable_password_authentication=True,
                 ssh=compute.SshConfiguration(
                     public_keys=[
-                        compute.SshPublicKey(path="/home/cudock/.ssh/authorized_keys", key_data="ssh-ed25519 AAAA ada")
+                        compute.SshPublicKey(path=f"/home/{USER}/.ssh/authorized_keys", key_data="ssh-ed25519 AAAA ada")
                     ]
                 ),
             ),

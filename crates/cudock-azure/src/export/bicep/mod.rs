@@ -23,7 +23,7 @@ pub(super) fn files(
     let header = comment("//", &header(deployment, about, DELETE_BY_SCRIPT));
     let template = arm::template(deployment, outline);
     let mut modules = Modules { header, names: vec!["main".to_owned()], files: Vec::new() };
-    modules.add("main", &template, Scope::Subscription)?;
+    modules.add("main", &template, TemplateScope::Subscription)?;
     let mut files = modules.files;
     // The file to deploy comes first.
     files.reverse();
@@ -32,7 +32,7 @@ pub(super) fn files(
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
+enum TemplateScope {
     Subscription,
     Group,
 }
@@ -46,9 +46,9 @@ struct Modules {
 
 impl Modules {
     /// Adds the file of a template after those of its nested deployments.
-    fn add(&mut self, name: &str, template: &Value, scope: Scope) -> Result<(), ExportError> {
+    fn add(&mut self, name: &str, template: &Value, scope: TemplateScope) -> Result<(), ExportError> {
         let mut text = self.header.clone();
-        if scope == Scope::Subscription {
+        if scope == TemplateScope::Subscription {
             text.push_str("\ntargetScope = 'subscription'\n");
         }
         declarations(&mut text, template)?;
@@ -78,7 +78,7 @@ impl Modules {
         symbol: &str,
         resource: &Map<String, Value>,
         template: &Value,
-        scope: Scope,
+        scope: TemplateScope,
         dependencies: &[&str],
     ) -> Result<(), ExportError> {
         let name = text_of(resource, "name");
@@ -108,7 +108,7 @@ impl Modules {
         }
         print_dependencies(text, dependencies);
         text.push_str("}\n");
-        self.add(&file, template, if group.is_some() { Scope::Group } else { scope })
+        self.add(&file, template, if group.is_some() { TemplateScope::Group } else { scope })
     }
 }
 
@@ -149,13 +149,13 @@ fn print_resource(
     if let Some((kind, name)) = text_of(resource, "scope").rsplit_once('/') {
         // Only its id is used, which is the same in all versions.
         let (kind, name) = (string(&format!("{kind}@{version}")), string(name));
-        let _ = write!(text, "\nresource {symbol}Scope {kind} existing = {{\n  name: {name}\n}}\n");
+        let _ = write!(text, "\nresource {symbol}TemplateScope {kind} existing = {{\n  name: {name}\n}}\n");
     }
     let kind = format!("{}@{version}", text_of(resource, "type"));
     let _ = write!(text, "\nresource {symbol} {} = {{\n", string(&kind));
     for (name, member) in resource {
         if name == "scope" {
-            let _ = writeln!(text, "  scope: {symbol}Scope");
+            let _ = writeln!(text, "  scope: {symbol}TemplateScope");
         } else if !["type", "apiVersion", "dependsOn"].contains(&name.as_str()) {
             let _ = writeln!(text, "  {}: {}", key(name), value(member, 1)?);
         }

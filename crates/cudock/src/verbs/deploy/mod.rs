@@ -126,7 +126,9 @@ pub(super) fn export(facts: &Facts, args: &ExportArgs) -> Result<Outcome, Failur
         let files = cudock_azure::export(deployment, args.language).map_err(DeployError::from)?;
         write_export(&args.output, &files)?;
         deployment.losses.iter().for_each(|loss| note(&loss.message));
-        files.iter().for_each(|(name, _)| line(args.output.join(name).to_string_lossy()));
+        for (name, _) in &files {
+            line(args.output.join(name).to_string_lossy());
+        }
     }
     Ok(Outcome::Yes)
 }
