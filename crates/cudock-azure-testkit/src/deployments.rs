@@ -20,7 +20,7 @@ const START_SECONDS: Seconds = 2;
 
 /// A template that is being carried out.
 #[derive(Debug, Clone)]
-struct Run {
+struct TemplateRun {
     scope: Scope,
     /// Entries of the template that have not begun.
     pending: Vec<Value>,
@@ -31,8 +31,8 @@ struct Run {
 
 /// All templates that are being carried out, by the key of their deployment.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Runs {
-    active: BTreeMap<String, Run>,
+pub(crate) struct TemplateRuns {
+    active: BTreeMap<String, TemplateRun>,
     /// The operations that end with them.
     operations: BTreeMap<String, String>,
 }
@@ -81,7 +81,10 @@ impl Cloud {
                 return;
             }
             cloud.update(key, |deployment| deployment.set_state("Running"));
-            cloud.runs.active.insert(key.to_owned(), Run { scope, pending, outputs, begun: Vec::new() });
+            cloud
+                .runs
+                .active
+                .insert(key.to_owned(), TemplateRun { scope, pending, outputs, begun: Vec::new() });
         });
         let address = self.signed(&operation);
         Answer::json(201, self.render_key(&target.key)).with("Azure-AsyncOperation", address)
@@ -232,7 +235,7 @@ impl Cloud {
     }
 
     /// Whether everything that an entry depends on is done.
-    fn is_ready(&self, entry: &Value, run: &Run) -> bool {
+    fn is_ready(&self, entry: &Value, run: &TemplateRun) -> bool {
         let needs = entry["dependsOn"].as_array().cloned().unwrap_or_default();
         needs.iter().filter_map(Value::as_str).all(|need| {
             let need = need.to_ascii_lowercase();
@@ -254,7 +257,7 @@ impl Cloud {
         })
     }
 
-    fn succeed_deployment(&mut self, key: &str, run: &Run) {
+    fn succeed_deployment(&mut self, key: &str, run: &TemplateRun) {
         let mut outputs = Map::new();
         for (name, output) in run.outputs.as_object().unwrap_or(&Map::new()) {
             match run.scope.evaluate(&output["value"], self) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::render::{list, select};
-use super::{Job, Node, Task, error};
+use super::{Job, PoolNode, Task, error};
 use crate::answer::Answer;
 use crate::cloud::Cloud;
 use crate::container_instances::OUTPUT;
@@ -286,7 +286,7 @@ impl Cloud {
             return false;
         };
         let slots = pool.body["taskSlotsPerNode"].as_u64().unwrap_or(1);
-        let load = |node: &Node| {
+        let load = |node: &PoolNode| {
             job.tasks
                 .values()
                 .filter(|task| task.state == "running" && task.node.as_ref() == Some(&node.id))

@@ -28,12 +28,12 @@ pub(crate) struct Pool {
     created: Seconds,
     state: &'static str,
     resize_errors: Vec<Value>,
-    nodes: Vec<Node>,
+    nodes: Vec<PoolNode>,
     is_resizing: bool,
 }
 
 #[derive(Debug, Clone)]
-struct Node {
+struct PoolNode {
     id: String,
     state: &'static str,
     allocated: Seconds,

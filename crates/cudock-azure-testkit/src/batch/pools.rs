@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Node, Pool, error};
+use super::{Pool, PoolNode, error};
 use crate::answer::Answer;
 use crate::catalog;
 use crate::cloud::Cloud;
@@ -84,7 +84,7 @@ impl Cloud {
             for number in 0..wanted {
                 let suffix = if is_dedicated { "d" } else { "p" };
                 let id = format!("tvmps_{serial:08x}{number:04x}_{suffix}");
-                pool.nodes.push(Node { id, state: "creating", allocated: now, is_dedicated });
+                pool.nodes.push(PoolNode { id, state: "creating", allocated: now, is_dedicated });
             }
         }
         let account = pool.account.clone();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Job, Node, Pool, Task};
+use super::{Job, Pool, PoolNode, Task};
 use crate::answer::Answer;
 use crate::cloud::Cloud;
 use crate::provider::remove;
@@ -45,7 +45,7 @@ impl Cloud {
         body
     }
 
-    pub(super) fn render_node(&self, pool: &Pool, node: &Node) -> Value {
+    pub(super) fn render_node(&self, pool: &Pool, node: &PoolNode) -> Value {
         json!({
             "id": node.id, "url": format!("{}/pools/{}/nodes/{}", self.base, pool.id, node.id), "state": node.state,
             "schedulingState": "enabled", "stateTransitionTime": utc(node.allocated),
