@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::activity::LogEntry;
 use crate::answer::Answer;
 use crate::batch::BatchData;
-use crate::deployments::Runs;
+use crate::deployments::TemplateRuns;
 use crate::operation::Operation;
 use crate::random::Random;
 use crate::resource::Resource;
@@ -47,7 +47,7 @@ pub(crate) struct Cloud {
     pub(crate) tokens: BTreeMap<String, Token>,
     pub(crate) client_secret: String,
     pub(crate) batch: BatchData,
-    pub(crate) runs: Runs,
+    pub(crate) runs: TemplateRuns,
     pub(crate) random: Random,
     /// The runs of workflows, by key.
     pub(crate) workflow_runs: BTreeMap<String, Vec<Value>>,
@@ -80,7 +80,7 @@ impl Cloud {
             tokens: BTreeMap::new(),
             client_secret,
             batch: BatchData::default(),
-            runs: Runs::default(),
+            runs: TemplateRuns::default(),
             workflow_runs: BTreeMap::new(),
             failed_group_deletions: 0,
         }

@@ -31,7 +31,7 @@ struct TemplateRun {
 
 /// All templates that are being carried out, by the key of their deployment.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Runs {
+pub(crate) struct TemplateRuns {
     active: BTreeMap<String, TemplateRun>,
     /// The operations that end with them.
     operations: BTreeMap<String, String>,

@@ -47,7 +47,7 @@ fn unsupported_action(actions: &Value) -> Option<String> {
 }
 
 /// How an action ended.
-struct ActionResult {
+struct ActionOutcome {
     name: String,
     status: &'static str,
     /// Of the HTTP response.
@@ -55,7 +55,7 @@ struct ActionResult {
 }
 
 /// Whether a condition holds; none if it is made of anything but `and`, `or`, `equals` and `greaterOrEquals`.
-fn holds(condition: &Value, outcomes: &[ActionResult], now: Seconds) -> Option<bool> {
+fn holds(condition: &Value, outcomes: &[ActionOutcome], now: Seconds) -> Option<bool> {
     let (operator, operands) = condition.as_object()?.iter().next()?;
     let operands = operands.as_array()?;
     let mut conditions = operands.iter().map(|condition| holds(condition, outcomes, now));
@@ -72,7 +72,7 @@ fn holds(condition: &Value, outcomes: &[ActionResult], now: Seconds) -> Option<b
 }
 
 /// A constant, `@outputs('Action')?['statusCode']`, `@ticks(utcNow())` or `@ticks('time')`.
-fn operand(value: &Value, outcomes: &[ActionResult], now: Seconds) -> Option<Value> {
+fn operand(value: &Value, outcomes: &[ActionOutcome], now: Seconds) -> Option<Value> {
     let Some(expression) = value.as_str().and_then(|text| text.strip_prefix('@')) else {
         return Some(value.clone());
     };
@@ -154,7 +154,7 @@ impl Cloud {
     }
 
     /// Runs actions, each after those that it names. One that gets an error has failed.
-    fn run_actions(&mut self, workflow: &Value, actions: &Value, outcomes: &mut Vec<ActionResult>) {
+    fn run_actions(&mut self, workflow: &Value, actions: &Value, outcomes: &mut Vec<ActionOutcome>) {
         let actions = actions.as_object().cloned().unwrap_or_default();
         loop {
             let is_done = |name: &String| outcomes.iter().any(|outcome| outcome.name == *name);
@@ -170,7 +170,7 @@ impl Cloud {
                     .map_or("", |outcome| outcome.status);
                 wanted.as_array().is_some_and(|wanted| wanted.iter().any(|wanted| wanted == status))
             });
-            let mut outcome = ActionResult { name: name.clone(), status: "Skipped", code: None };
+            let mut outcome = ActionOutcome { name: name.clone(), status: "Skipped", code: None };
             if is_wanted && action["type"] == "If" {
                 if holds(&action["expression"], outcomes, self.now) == Some(true) {
                     self.run_actions(workflow, &action["actions"], outcomes);

@@ -43,13 +43,13 @@ pub(crate) struct Wire {
 }
 
 /// What is sent back.
-enum Delivery {
+enum WireOutcome {
     Reply(Answer),
     Close,
 }
 
 impl Shared {
-    fn handle(&self, request: &Request) -> Delivery {
+    fn handle(&self, request: &Request) -> WireOutcome {
         // One request at a time: the clock is shared.
         let mut cloud = self.cloud.lock().unwrap();
         let fault = {
@@ -83,13 +83,13 @@ impl Shared {
         match fault {
             Some(Fault::Kill { .. }) => {
                 self.kill_client();
-                Delivery::Close
+                WireOutcome::Close
             }
-            Some(Fault::DropAnswer | Fault::CloseBefore) => Delivery::Close,
+            Some(Fault::DropAnswer | Fault::CloseBefore) => WireOutcome::Close,
             Some(Fault::ServerError { .. }) => {
-                Delivery::Reply(Answer::error(500, "InternalServerError", "fault"))
+                WireOutcome::Reply(Answer::error(500, "InternalServerError", "fault"))
             }
-            Some(Fault::Throttle { .. }) => Delivery::Reply(
+            Some(Fault::Throttle { .. }) => WireOutcome::Reply(
                 Answer::error(
                     429,
                     "TooManyRequests",
@@ -97,12 +97,12 @@ impl Shared {
                 )
                 .with("x-ms-ratelimit-remaining-subscription-writes", "0"),
             ),
-            Some(Fault::Conflict) => Delivery::Reply(Answer::error(
+            Some(Fault::Conflict) => WireOutcome::Reply(Answer::error(
                 409,
                 "AnotherOperationInProgress",
                 "Another operation is in progress.",
             )),
-            Some(Fault::Delay(_) | Fault::ExpireTokens) | None => Delivery::Reply(answer),
+            Some(Fault::Delay(_) | Fault::ExpireTokens) | None => WireOutcome::Reply(answer),
         }
     }
 
@@ -142,7 +142,7 @@ impl Shared {
 
     fn serve(&self, mut stream: impl Read + Write, socket: &TcpStream) {
         while let Some(request) = read_request(&mut stream) {
-            let Delivery::Reply(answer) = self.handle(&request) else { break };
+            let WireOutcome::Reply(answer) = self.handle(&request) else { break };
             if self.reply(&request, answer).send(&mut stream).is_err() {
                 break;
             }
