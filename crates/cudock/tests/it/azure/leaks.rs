@@ -115,7 +115,7 @@ impl World {
         }
         let billed = self.stand_in.billed_seconds();
         let cost = self.run(&["cost", NAME, "--format", "json"]).output;
-        let known = self.journal_entry(&cost)?;
+        let known = Self::journal_entry(&cost)?;
         match known {
             // It was killed before it knew what it was going to do.
             None if billed == 0 => Ok(()),
@@ -129,7 +129,7 @@ impl World {
     }
 
     /// State and billed seconds by `cudock cost`; none if it does not know the deployment.
-    fn journal_entry(&self, cost: &Output) -> Result<Option<(String, u64)>, String> {
+    fn journal_entry(cost: &Output) -> Result<Option<(String, u64)>, String> {
         let Ok(report) = serde_json::from_slice::<Value>(&cost.stdout) else {
             let is_unknown = cost.status.code() == Some(2);
             return if is_unknown { Ok(None) } else { Err(format!("cost failed: {}", shown(cost))) };
