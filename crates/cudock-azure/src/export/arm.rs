@@ -55,7 +55,7 @@ fn skeleton<'n>(
     resources: Vec<Value>,
     secrets: impl Iterator<Item = &'n str>,
 ) -> Map<String, Value> {
-    let parameter = |name: &str| (name.to_owned(), json!({"type": "secureString"}));
+    let parameter = |name: &str| (name.to_owned(), json!({"type": "securestring"}));
     let parameters: Map<String, Value> = secrets.map(parameter).collect();
     let mut template = Map::new();
     template.insert("$schema".to_owned(), schema.into());

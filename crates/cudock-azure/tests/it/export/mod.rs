@@ -140,7 +140,7 @@ fn the_secrets_are_inputs() {
         let template: Value = serde_json::from_str(file(&arm, "main.json")).unwrap();
         let parameters = template["parameters"].as_object().unwrap();
         assert_eq!(parameters.keys().collect::<Vec<_>>(), ["HF_TOKEN", password]);
-        assert!(parameters.values().all(|parameter| parameter["type"] == "secureString"));
+        assert!(parameters.values().all(|parameter| parameter["type"] == "securestring"));
     }
     let deployment = named("aci");
     let bicep = exported(&deployment, ExportFormat::Bicep);
