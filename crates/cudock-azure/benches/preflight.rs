@@ -73,7 +73,7 @@ fn measure(what: &str, request: &PreflightRequest, facts: &Facts) {
         response.json::<Value>(MAX_ANSWER).map(|body| (status, Some(body)))
     };
     let started = Instant::now();
-    let answers = gather(request, facts, None, send);
+    let answers = gather(request, facts, send);
     let asked = started.elapsed();
     let judging = Instant::now();
     let report = judge(request, &answers, facts);

@@ -2,7 +2,7 @@
 
 use cudock_azure::AzureClient;
 use cudock_azure::preflight::{
-    Candidate, PreflightReport, PreflightRequest, PreflightVerdict, gather, judge,
+    Candidate, PreflightReport, PreflightRequest, PreflightVerdict, ask_azure, judge,
 };
 use cudock_base::Date;
 use cudock_facts::Facts;
@@ -30,12 +30,7 @@ pub fn preflight(
     };
     let mut request = PreflightRequest::of(&first.spec, client.sign_in_method(), today);
     request.candidates = placements.iter().map(|planned| Candidate::of(&planned.spec)).collect();
-    let answers = gather(&request, facts, None, |call| match client.send(call) {
-        Ok(answer) => Ok((answer.status, Some(answer.body))),
-        // What a service refuses is an answer, too.
-        Err(error) => error.status().map(|status| (status, None)).ok_or(error),
-    });
-    let report = judge(&request, &answers, facts);
+    let report = judge(&request, &ask_azure(client, &request, facts), facts);
     let is_account_fine = report.account.iter().all(|row| row.verdict != PreflightVerdict::Blocked);
     let is_open =
         report.candidates.iter().map(|one| is_account_fine && one.verdict != PreflightVerdict::Blocked);

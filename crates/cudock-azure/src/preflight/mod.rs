@@ -5,7 +5,6 @@
 //! never `ok`.
 
 mod answers;
-mod cache;
 pub mod codes;
 mod judge;
 mod query;
@@ -16,7 +15,6 @@ mod rights;
 mod runner;
 
 pub use answers::{Answers, QueryResult};
-pub use cache::AnswerCache;
 pub use judge::judge;
 pub use query::{Query, Topic, queries};
 pub use registry::{PullQuestion, PullResult};

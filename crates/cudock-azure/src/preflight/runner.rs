@@ -11,7 +11,6 @@ use cudock_facts::Facts;
 use serde_json::{Value, json};
 
 use super::answers::{Answers, QueryResult};
-use super::cache::AnswerCache;
 use super::query::{Query, Topic, follow_ups, next_page, queries};
 use super::request::PreflightRequest;
 use crate::call::Call;
@@ -26,13 +25,8 @@ pub const CONCURRENT: usize = 20;
 const MAX_PAGES: usize = 40;
 
 /// Asks Azure everything about a request, as [`gather`] does.
-pub fn ask_azure(
-    client: &AzureClient,
-    request: &PreflightRequest,
-    facts: &Facts,
-    cache: Option<&AnswerCache>,
-) -> Answers {
-    gather(request, facts, cache, |call| match client.send(call) {
+pub fn ask_azure(client: &AzureClient, request: &PreflightRequest, facts: &Facts) -> Answers {
+    gather(request, facts, |call| match client.send(call) {
         Ok(answer) => Ok((answer.status, Some(answer.body))),
         // What a service refuses is an answer, too.
         Err(AzureError::Service(error)) => {
@@ -46,24 +40,15 @@ pub fn ask_azure(
     })
 }
 
-/// Asks everything about a request: first what is known in advance, then what the answers lead to. Answers that `cache`
-/// has are not asked for again; without one, everything is asked, as decisions to spend need it.
+/// Asks everything about a request: first what is known in advance, then what the answers lead to. Nothing is cached:
+/// these answers decide what is spent.
 pub fn gather<E: Display>(
     request: &PreflightRequest,
     facts: &Facts,
-    cache: Option<&AnswerCache>,
     send: impl Fn(&Call) -> Result<(u16, Option<Value>), E> + Sync,
 ) -> Answers {
-    let round = |queries: Vec<Query>| {
-        let Some(cache) = cache else { return ask(&queries, &send) };
-        let (mut known, missing) = cache.split(queries);
-        let fresh = ask(&missing, &send);
-        cache.store(&missing, &fresh);
-        known.extend(fresh);
-        known
-    };
-    let mut answers = round(queries(request, facts));
-    answers.extend(round(follow_ups(request, &answers)));
+    let mut answers = ask(&queries(request, facts), &send);
+    answers.extend(ask(&follow_ups(request, &answers), &send));
     answers
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use cudock_azure::preflight::{
-    AnswerCache, CONCURRENT, PreflightVerdict, Question, Topic, ask, ask_azure, gather, judge, queries,
+    CONCURRENT, PreflightVerdict, Question, Topic, ask, ask_azure, gather, judge, queries,
 };
 use cudock_azure::{Call, ExistingResources, Target};
 use cudock_base::Timestamp;
@@ -171,7 +171,7 @@ fn the_roles_of_an_identity_are_asked_for_once_it_is_known() {
     let mut asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
     asked.pull_identity = Some("/subscriptions/s/x/puller".into());
     let sent: Mutex<Vec<String>> = Mutex::default();
-    gather(&asked, &Facts::embedded(), None, |call: &Call| -> Result<(u16, Option<Value>), String> {
+    gather(&asked, &Facts::embedded(), |call: &Call| -> Result<(u16, Option<Value>), String> {
         sent.lock().unwrap().push(call.path.clone());
         Ok((200, Some(json!({"value": [], "properties": {"principalId": "p-1"}}))))
     });
@@ -192,31 +192,13 @@ fn a_client_passes_on_what_services_refuse() {
     });
     let asked = request(vec![candidate(Target::Ml, T4, "westeurope")]);
     let facts = Facts::embedded();
-    let answers = ask_azure(&client(&server), &asked, &facts, None);
+    let answers = ask_azure(&client(&server), &asked, &facts);
     let found = judge(&asked, &answers, &facts);
     assert_eq!(verdict(&found, Question::Locks), (PreflightVerdict::Unknown, Some("CD0867")));
     assert_eq!(verdict(&found, Question::FamilyQuota), (PreflightVerdict::Blocked, Some("CD0856")));
 
     let server = azure(|_| refusal(401, "ExpiredAuthenticationToken"));
-    let answers = ask_azure(&client(&server), &asked, &facts, None);
+    let answers = ask_azure(&client(&server), &asked, &facts);
     let found = judge(&asked, &answers, &facts);
     assert_eq!(verdict(&found, Question::SignIn), (PreflightVerdict::Blocked, Some("CD0850")));
-}
-
-#[test]
-fn cached_answers_are_not_asked_for_again_and_decisions_ask_everything() {
-    let directory = tempfile::tempdir().unwrap();
-    let asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
-    let run = |cache: Option<&AnswerCache>| {
-        let sent: Mutex<Vec<String>> = Mutex::default();
-        gather(&asked, &Facts::embedded(), cache, |call: &Call| -> Result<(u16, Option<Value>), String> {
-            sent.lock().unwrap().push(call.path.clone());
-            Ok((200, Some(json!({"value": []}))))
-        });
-        sent.into_inner().unwrap().len()
-    };
-    let cache = AnswerCache::new(directory.path(), Timestamp::from_millis(1_794_745_805_000));
-    assert_eq!(run(Some(&cache)), 6);
-    assert_eq!(run(Some(&cache)), 3, "subscription, rights and locks are always asked for");
-    assert_eq!(run(None), 6);
 }

@@ -33,7 +33,7 @@ fn a_list_for_programs() {
     let Some(machine) = machine() else { return };
     assert_eq!(
         support::json(&machine.call(&["ps", "--format", "json"])),
-        json!({"schema": 1, "containers": []})
+        json!({"schema": 1, "deployments": [], "containers": []})
     );
     let id = machine.start("one", &["--label", "team=vision"], "exit 5");
     machine.good(&["wait", "one"]);
