@@ -1,7 +1,5 @@
 //! The read-only calls that preflight needs.
 
-use std::time::Duration;
-
 use cudock_base::percent;
 use cudock_facts::Facts;
 use cudock_http::Method;
@@ -53,28 +51,6 @@ pub enum Topic {
 }
 
 impl Topic {
-    /// How long an answer may be shown again; none if never. Decisions to spend are never made on an old answer.
-    pub(super) const fn lifetime(&self) -> Option<Duration> {
-        const HOUR: u64 = 3600;
-        match self {
-            Self::Locations => Some(Duration::from_secs(7 * 24 * HOUR)),
-            Self::Providers | Self::Skus(_) | Self::BatchSizes(_) | Self::AppProfiles(_) => {
-                Some(Duration::from_secs(24 * HOUR))
-            }
-            Self::VmUsages(_)
-            | Self::VmQuotas
-            | Self::BatchAccounts
-            | Self::BatchQuotas(_)
-            | Self::MlUsages(_)
-            | Self::AppUsages(_)
-            | Self::EnvironmentUsages
-            | Self::AciUsages(_) => Some(Duration::from_secs(300)),
-            Self::Subscription | Self::Permissions | Self::Locks | Self::PullIdentity | Self::PullRoles => {
-                None
-            }
-        }
-    }
-
     /// The provider that limits how many requests it answers.
     pub(super) const fn provider(&self) -> &'static str {
         match self {
