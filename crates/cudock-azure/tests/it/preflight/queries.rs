@@ -8,7 +8,6 @@ use cudock_azure::preflight::{
     CONCURRENT, PreflightVerdict, Question, Topic, ask, ask_azure, gather, judge, queries,
 };
 use cudock_azure::{Call, ExistingResources, Target};
-use cudock_base::Timestamp;
 use cudock_facts::Facts;
 use serde_json::{Value, json};
 
