@@ -123,7 +123,7 @@ impl Cloud {
             })
     }
 
-    /// `GET …/permissions`: what whoever is signed in may do.
+    /// `GET …/permissions`: the permissions of the signed-in user.
     pub(crate) fn permissions(&self) -> Answer {
         let denied = if self.settings.may_assign_roles {
             json!([])

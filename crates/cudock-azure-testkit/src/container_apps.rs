@@ -224,7 +224,7 @@ impl Cloud {
         body
     }
 
-    /// The lines of a container, for whoever has the token of [`Self::container_app_action`].
+    /// The lines of a container, for requests with the token of [`Self::container_app_action`].
     pub(crate) fn log_stream(&self) -> Answer {
         let line = |text: &str| format!("{}\n", json!({"TimeStamp": utc(self.now), "Log": text}));
         Answer::text(line("Connecting to the container 'main'...") + &line(OUTPUT.trim_end()))

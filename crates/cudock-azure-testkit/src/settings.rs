@@ -25,7 +25,7 @@ pub struct CloudSettings {
     pub job_exit_code: i32,
     /// Spot capacity is taken away after it has run for this long.
     pub evict_after: Option<u64>,
-    /// Whether whoever is signed in may assign roles: Owner, or only Contributor.
+    /// Whether the signed-in user may assign roles: Owner, or only Contributor.
     pub may_assign_roles: bool,
     /// The quota of cores: `cores`, `lowPriorityCores`, or a family. 1,000 for others.
     pub quota: BTreeMap<String, u64>,

@@ -14,6 +14,7 @@ mod error;
 mod export;
 mod guid;
 pub mod preflight;
+mod run_names;
 mod services;
 mod spec;
 mod status;
@@ -25,7 +26,8 @@ pub use cloud::{Cloud, CloudError};
 pub use deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShape};
 pub use error::{AzureError, Cause, QuotaShortage, ServiceError};
 pub use export::{ExportError, ExportFormat, export, is_exported};
-pub use services::{LogPart, TranslationError, deployment, sweep_faults};
+pub use run_names::{group_name, is_run_id, reaper_group_name};
+pub use services::{LogPart, TranslationError, deployment, reaper_run_path, sweep_faults};
 pub use spec::{
     DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target,
     WorkKind,

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use cudock_azure::{Call, DeploymentIdentity, Plane, Target};
+use cudock_azure::{Call, DeploymentIdentity, Plane, Target, group_name};
 use cudock_base::{Timestamp, Usd, percent};
 use cudock_http::Method;
 use serde_json::Value;
@@ -76,11 +76,6 @@ fn billed_group(identity: &DeploymentIdentity) -> String {
     let existing = identity.workspace.as_ref().or(identity.batch_account.as_ref());
     let group = existing.and_then(|name| name.split_once('/')).map(|(group, _)| group.to_owned());
     group.unwrap_or_else(|| group_name(&identity.run_id))
-}
-
-/// The resource group of a run.
-pub(crate) fn group_name(run_id: &str) -> String {
-    format!("cudock-{run_id}")
 }
 
 /// The types of resources, in lower case, whose creation begins the bill and whose deletion ends it. Where only the start

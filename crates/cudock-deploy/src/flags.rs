@@ -66,10 +66,6 @@ pub struct DeployFlags {
     #[arg(long, value_name = "PATH", help_heading = AZURE, requires = "on")]
     pub ready_path: Option<String>,
 
-    /// Keep this directory of the container over evictions
-    #[arg(long, value_name = "DIR", help_heading = AZURE, requires = "on")]
-    pub checkpoints: Option<String>,
-
     /// Use this many processors, where the service sells them singly
     #[arg(long, value_name = "N", help_heading = AZURE, requires = "on")]
     pub cpus: Option<f64>,

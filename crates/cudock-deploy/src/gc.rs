@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cudock_azure::{Body, Call, DeploymentState, Phase, Plane, Step, Wait};
+use cudock_azure::{
+    Body, Call, DeploymentState, Phase, Plane, Step, Wait, group_name, is_run_id, reaper_group_name,
+};
 use cudock_base::Timestamp;
 use cudock_http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::billing::group_name;
 use crate::down::cancel_call;
 use crate::error::DeployError;
 use crate::journal::DeploymentRecord;
@@ -122,7 +123,7 @@ impl Deployer<'_> {
 
     /// Whether a group of a run exists: the Resource Graph lags behind.
     fn has_group(&self, subscription: &str, run_id: &str) -> Result<bool, DeployError> {
-        for name in [group_name(run_id), reaper_group(run_id)] {
+        for name in [group_name(run_id), reaper_group_name(run_id)] {
             let call = Call { method: Method::GET, ..group_call(subscription, &name, "") };
             match self.cloud.send(&call) {
                 Ok(_) => return Ok(true),
@@ -183,7 +184,7 @@ fn lost_run(group: &Value, owner: &str, now: Timestamp) -> Option<(String, LostR
     let run_id = tag("cudock-run").filter(|id| is_run_id(id))?;
     let group_of_run = group_name(run_id);
     let name = group.get("name").and_then(Value::as_str)?;
-    if !name.eq_ignore_ascii_case(&group_of_run) && !name.eq_ignore_ascii_case(&reaper_group(run_id)) {
+    if !name.eq_ignore_ascii_case(&group_of_run) && !name.eq_ignore_ascii_case(&reaper_group_name(run_id)) {
         return None;
     }
     let is_expired = tag("cudock-delete-after").and_then(Timestamp::parse).is_some_and(|end| end <= now);
@@ -193,15 +194,6 @@ fn lost_run(group: &Value, owner: &str, now: Timestamp) -> Option<(String, LostR
         _ => return None,
     };
     Some((run_id.to_owned(), LostRun { name: tag("cudock-name").map(str::to_owned), reason }))
-}
-
-/// Whether a text is the id of a run: 12 lower-case hexadecimal digits.
-fn is_run_id(text: &str) -> bool {
-    text.len() == 12 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-}
-
-fn reaper_group(run_id: &str) -> String {
-    format!("{}-reaper", group_name(run_id))
 }
 
 fn graph_call(subscription: &str, skip: Option<&str>) -> Call {
@@ -243,7 +235,7 @@ fn lost_cleanup(subscription: &str, run_id: &str, template: Call) -> [Step; 3] {
     let record = Call { method: Method::DELETE, ..template };
     [
         group("group", &group_name(run_id), force),
-        group("reaper", &reaper_group(run_id), ""),
+        group("reaper", &reaper_group_name(run_id), ""),
         delete_step("deployment", record, None, Wait::Operation),
     ]
 }

@@ -222,7 +222,8 @@ fn options(request: &DeployRequest<'_>, choice: &PlacedWork) -> Result<SpecOptio
         is_public: flags.public,
         variables: variables(&flags.env, request.environment)?,
         registry: registry(request),
-        checkpoints: flags.checkpoints.clone(),
+        // No service keeps a directory over evictions by itself.
+        checkpoints: None,
         existing: ExistingResources {
             workspace: flags.workspace.clone(),
             batch_account: flags.batch_account.clone(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_azure::{Call, Plane};
+use cudock_azure::{Call, Plane, group_name, reaper_run_path};
 use cudock_base::percent;
 use cudock_http::Method;
 
@@ -28,18 +28,18 @@ impl DeletionCalls {
     pub fn of_run(subscription: &str, run_id: &str, vm: Option<&str>) -> Self {
         let (subscription, run) = (percent::encode(subscription), percent::encode(run_id));
         let call = |method: Method, path: String| {
-            let path = format!("/subscriptions/{subscription}/resourceGroups/cudock-{run}{path}");
             Some(Call { method, plane: Plane::ResourceManager, path, body: None })
         };
-        let reaper = "-reaper/providers/Microsoft.Logic/workflows/reaper/triggers/At_the_deadline/run?api-version=2019-05-01";
-        let group = "?api-version=2021-04-01&forceDeletionTypes=Microsoft.Compute%2FvirtualMachines";
+        let group = format!("/subscriptions/{subscription}/resourceGroups/{}", group_name(&run));
+        let delete =
+            format!("{group}?api-version=2021-04-01&forceDeletionTypes=Microsoft.Compute%2FvirtualMachines");
         Self {
-            reaper: call(Method::POST, reaper.to_owned()),
-            group: call(Method::DELETE, group.to_owned()),
+            reaper: call(Method::POST, reaper_run_path(&subscription, &run)),
+            group: call(Method::DELETE, delete),
             deallocate: vm.and_then(|vm| {
                 let vm = percent::encode(vm);
                 let path = format!(
-                    "/providers/Microsoft.Compute/virtualMachines/{vm}/deallocate?api-version=2024-07-01"
+                    "{group}/providers/Microsoft.Compute/virtualMachines/{vm}/deallocate?api-version=2024-07-01"
                 );
                 call(Method::POST, path)
             }),

@@ -6,6 +6,7 @@ use cudock_facts::Facts;
 use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::{Lifecycle, SizeDriver};
 
+use crate::run_names::is_run_id;
 use crate::services::error::TranslationError;
 use crate::services::names::is_name;
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
@@ -36,9 +37,7 @@ impl Machine {
 
 /// Everything that becomes a part of a path, a tag or a template.
 pub(super) fn names(spec: &DeploymentSpec) -> Result<(), TranslationError> {
-    let is_run_id =
-        spec.run_id.len() == 12 && spec.run_id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    let fault = if !is_run_id {
+    let fault = if !is_run_id(&spec.run_id) {
         Some(format!("`{}` is not a run id of 12 hexadecimal digits", spec.run_id))
     } else if !is_name(&spec.subscription) {
         Some(format!("`{}` is not the id of a subscription", spec.subscription))

@@ -19,6 +19,7 @@ pub(crate) use checks::facts;
 pub use error::TranslationError;
 pub use logs::LogPart;
 pub use ml::sweep_faults;
+pub use reaper::reaper_run_path;
 
 use cudock_facts::finding::Finding;
 use serde_json::Value;

@@ -6,14 +6,15 @@ use cudock_base::{Digest, Timestamp};
 use serde::Serialize;
 
 use crate::deployment::DeploymentIdentity;
+use crate::run_names::{group_name, reaper_group_name};
 use crate::services::error::TranslationError;
 use crate::spec::DeploymentSpec;
 
 /// Names and ids within a subscription.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Names<'a> {
-    subscription: &'a str,
-    run_id: &'a str,
+    pub(super) subscription: &'a str,
+    pub(super) run_id: &'a str,
 }
 
 impl<'a> Names<'a> {
@@ -27,7 +28,7 @@ impl<'a> Names<'a> {
 
     /// A name for what must be unique in a region or workspace: `cudock-0123456789ab`.
     pub(super) fn unique(self) -> String {
-        format!("cudock-{}", self.run_id)
+        group_name(self.run_id)
     }
 
     /// The same without a dash, for names of letters and digits only.
@@ -40,7 +41,7 @@ impl<'a> Names<'a> {
     }
 
     pub(super) fn reaper_group(self) -> String {
-        format!("cudock-{}-reaper", self.run_id)
+        reaper_group_name(self.run_id)
     }
 
     pub(super) fn subscription_id(self) -> String {

@@ -54,7 +54,7 @@ pub(super) fn lost(spec: &DeploymentSpec, has_account: bool) -> Vec<Finding> {
     if has_account {
         lost.push(losses::rights_remain("the Batch account"));
     }
-    lost.extend(losses::secrets_readable(spec, "whoever may read the Batch job"));
+    lost.extend(losses::secrets_readable(spec, "everybody who may read the Batch job"));
     lost.extend(losses::idle_not_watched(spec, "Batch"));
     lost.extend(losses::checkpoints_not_kept(spec));
     lost

@@ -81,7 +81,7 @@ pub(super) fn lost(spec: &DeploymentSpec) -> Vec<Finding> {
             "give that identity the role AcrPull on the registry",
         ));
     }
-    lost.extend(losses::secrets_readable(spec, "whoever may read the workspace"));
+    lost.extend(losses::secrets_readable(spec, "everybody who may read the workspace"));
     lost.extend(losses::checkpoints_not_kept(spec));
     lost
 }

@@ -143,6 +143,12 @@ pub(super) fn outside_rights(names: Names<'_>, scope: &str) -> String {
     format!("{scope}/providers/Microsoft.Authorization/roleAssignments/{}", names.uuid("outside"))
 }
 
+/// The path that makes the reaper delete a run before its deadline.
+pub fn reaper_run_path(subscription: &str, run_id: &str) -> String {
+    let workflow = workflow_id(Names { subscription, run_id });
+    format!("{workflow}/triggers/{TRIGGER}/run?api-version={LOGIC}")
+}
+
 pub(super) fn workflow_id(names: Names<'_>) -> String {
     format!("{}/providers/Microsoft.Logic/workflows/{NAME}", names.reaper_group_id())
 }
