@@ -17,6 +17,7 @@ mod error;
 mod export;
 mod flags;
 mod gc;
+mod image;
 mod interrupt;
 mod journal;
 mod logs;

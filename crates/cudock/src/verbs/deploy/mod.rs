@@ -153,7 +153,7 @@ pub(super) fn up(facts: &Facts, args: &UpArgs, target: Target) -> Result<Outcome
     let subscription = session.subscription()?;
     let placements = request.plan(facts, target, Some(&subscription), session.client.now())?;
     let Preflight { report, placements } =
-        preflight(&session.interruptible, facts, placements, output::today());
+        preflight(&session.interruptible, facts, &Environment::of_process(), placements, output::today());
     report.passed_over(usize::MAX).iter().for_each(warning);
     if placements.is_empty() {
         output::table(&TextTable::list(&PreflightReport::TITLES, report.table(report.candidates.first())));
@@ -162,7 +162,8 @@ pub(super) fn up(facts: &Facts, args: &UpArgs, target: Target) -> Result<Outcome
     }
     if let Some(first) = placements.first() {
         status(text::announcement(first));
-        first.deployment.losses.iter().for_each(|loss| note(&loss.message));
+        first.deployment.losses.iter().chain(report.findings(report.choice(usize::MAX)))
+            .for_each(|loss| note(&loss.message));
     }
     let deployer = session.deployer(&show);
     if args.detach {

@@ -1,3 +1,5 @@
 //! Deployments with the built program against the stand-in for Azure.
 
 mod leaks;
+mod preflight;
+mod world;
