@@ -26,7 +26,7 @@ pub struct DeployFlags {
     #[arg(long, value_name = "TIME", help_heading = AZURE, requires = "on")]
     pub ttl: Option<TimeSpan>,
 
-    /// Delete it when its GPUs were idle for this time
+    /// End it from the inside when its GPUs were idle for this time
     #[arg(long, value_name = "TIME", help_heading = AZURE, requires = "on")]
     pub idle: Option<TimeSpan>,
 

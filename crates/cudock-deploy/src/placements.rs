@@ -254,6 +254,9 @@ fn time_to_live(
 ) -> Result<Duration, UsageError> {
     let given = request.flags.ttl.or(request.project().manifest.deploy.ttl).map(|TimeSpan(time)| time);
     let ttl = given.unwrap_or_else(|| DEFAULT_TTL.max(planned.saturating_mul(2)));
+    if request.flags.budget.is_some() && price_per_hour == Usd::ZERO {
+        return Err(UsageError::new("a budget cannot be kept: the price is unknown").hint("--price USD, or --ttl"));
+    }
     let affordable = request.flags.budget.map(|budget| affordable_time(budget, price_per_hour));
     if let Some(time) = affordable.filter(|time| *time < SHORTEST_TTL) {
         let message = format!("the budget is enough for {} only", duration(time));

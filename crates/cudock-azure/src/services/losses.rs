@@ -14,17 +14,6 @@ pub(super) fn not_reachable() -> Finding {
     )
 }
 
-pub(super) fn idle_not_watched(spec: &DeploymentSpec, service: &str) -> Option<Finding> {
-    spec.idle.map(|_| {
-        Finding::new(
-            codes::IDLE_NOT_WATCHED,
-            Severity::Warning,
-            format!("{service} does not end idle work: it runs until it ends or the deadline is reached"),
-            "choose an earlier deadline with --ttl",
-        )
-    })
-}
-
 pub(super) fn checkpoints_not_kept(spec: &DeploymentSpec) -> Option<Finding> {
     spec.checkpoints.as_ref().map(|path| {
         Finding::new(

@@ -5,6 +5,7 @@ mod batch;
 mod checks;
 mod container_apps;
 mod error;
+mod idle;
 mod logs;
 mod losses;
 mod ml;
@@ -45,6 +46,8 @@ struct Translation<'s> {
 /// All requests that create a workload, and those that delete it.
 pub fn deployment(spec: &DeploymentSpec) -> Result<Deployment, TranslationError> {
     checks::names(spec)?;
+    let watched = idle::watched(spec)?;
+    let spec = watched.as_ref();
     let translation = match spec.target {
         Target::Vm => vm::translate(spec)?,
         Target::Batch => batch::translate(spec)?,

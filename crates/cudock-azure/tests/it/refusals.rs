@@ -10,6 +10,10 @@ fn change(mut spec: DeploymentSpec, change: impl FnOnce(&mut DeploymentSpec)) ->
     spec
 }
 
+fn idle(spec: DeploymentSpec) -> DeploymentSpec {
+    change(spec, |spec| spec.idle = Some(std::time::Duration::from_secs(900)))
+}
+
 #[test]
 fn what_a_service_cannot_run_is_refused() {
     let sized = |target, work, size: &str| {
@@ -65,6 +69,15 @@ fn what_a_service_cannot_run_is_refused() {
         (spec(Target::Vm, multi_node()), "one machine"),
         (change(spec(Target::Vm, job(3)), |s| s.command.clear()), "arguments of a command"),
         (spec(Target::Vm, job(3000)), "64 KiB"),
+        (idle(spec(Target::Aci, job(1))), "have no GPUs"),
+        (idle(spec(Target::Ml, serve())), "cannot end by itself"),
+        (idle(spec(Target::Ml, multi_node())), "work together"),
+        (idle(change(spec(Target::Batch, job(0)), |s| s.command.clear())), "the program that it ends"),
+        (idle(change(sized(Target::Vm, job(0), "Standard_D4s_v5"), |s| s.gpus = 0)), "uses no GPU"),
+        (
+            idle(change(spec(Target::Vm, job(0)), |s| s.existing.reaper_identity = Some(specs::IDENTITY.into()))),
+            "--reaper-identity",
+        ),
     ];
     for (spec, words) in cases {
         let error = deployment(&spec).expect_err(words);
@@ -119,7 +132,6 @@ fn what_is_lost_is_stated() {
     };
     let full = |target, work| {
         change(spec(target, work), |s| {
-            s.idle = Some(std::time::Duration::from_secs(900));
             s.checkpoints = Some("/checkpoints".into());
             s.variables = specs::variables();
         })
@@ -129,13 +141,13 @@ fn what_is_lost_is_stated() {
     let cases = [
         (full(Target::Vm, serve()), vec!["CD0843"]),
         (full(Target::Vm, job(3)), vec!["CD0845", "CD0843"]),
-        (full(Target::Batch, job(3)), vec!["CD0840", "CD0841", "CD0842", "CD0843"]),
-        (with_account, vec!["CD0840", "CD0848", "CD0841", "CD0842", "CD0843"]),
-        (full(Target::Ml, serve()), vec!["CD0848", "CD0846", "CD0842", "CD0841", "CD0843"]),
-        (full(Target::Ml, multi_node()), vec!["CD0848", "CD0842", "CD0841", "CD0843"]),
+        (full(Target::Batch, job(3)), vec!["CD0840", "CD0841", "CD0843"]),
+        (with_account, vec!["CD0840", "CD0848", "CD0841", "CD0843"]),
+        (full(Target::Ml, serve()), vec!["CD0848", "CD0846", "CD0841", "CD0843"]),
+        (full(Target::Ml, multi_node()), vec!["CD0848", "CD0841", "CD0843"]),
         (full(Target::ContainerApps, serve()), vec!["CD0843"]),
         (full(Target::ContainerApps, job(3)), vec!["CD0845", "CD0843"]),
-        (full(Target::Aci, job(1)), vec!["CD0845", "CD0842", "CD0843"]),
+        (full(Target::Aci, job(1)), vec!["CD0845", "CD0843"]),
         (
             change(spec(Target::Ml, job(0)), |s| s.registry = Some(specs::identity_access())),
             vec!["CD0848", "CD0845", "CD0837"],

@@ -72,6 +72,11 @@ fn wrong_input_is_refused_before_anything_is_asked() {
         (vec!["up", ".", "--on", "mars", "--dry-run"], "expected one of vm, batch, ml, container-apps, aci"),
         (vec!["up", ".", "--on", "vm", "--dry-run", "--ttl", "1m"], "too short"),
         (vec!["up", ".", "--on", "vm", "--dry-run", "--budget", "0.01"], "the budget is enough for"),
+        (
+            vec!["up", ".", "--on", "aci", "--dry-run", "--region", "westeurope", "--budget", "5"],
+            "the price is unknown",
+        ),
+        (vec!["up", ".", "--on", "batch", "--dry-run", "--idle", "15m"], "the program that it ends"),
         (vec!["up", ".", "--on", "vm", "--dry-run", "--env", "NOT_SET_ANYWHERE"], "is not set here"),
         (
             vec!["up", ".", "--on", "vm", "--dry-run", "--size", "Standard_NC24ads_A100_v4"],

@@ -55,7 +55,6 @@ pub(super) fn lost(spec: &DeploymentSpec, has_account: bool) -> Vec<Finding> {
         lost.push(losses::rights_remain("the Batch account"));
     }
     lost.extend(losses::secrets_readable(spec, "everybody who may read the Batch job"));
-    lost.extend(losses::idle_not_watched(spec, "Batch"));
     lost.extend(losses::checkpoints_not_kept(spec));
     lost
 }

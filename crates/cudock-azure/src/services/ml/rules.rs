@@ -52,24 +52,14 @@ pub(super) fn lost(spec: &DeploymentSpec) -> Vec<Finding> {
                 "send requests to the scoring address, with the header `Authorization: Bearer KEY`",
             ));
             lost.extend((!is_public).then(losses::not_reachable));
-            lost.extend(losses::idle_not_watched(spec, "an online endpoint"));
         }
-        WorkKind::Job { retries, items, .. } => {
-            if *retries > 0 {
-                lost.push(Finding::new(
-                    codes::LIMIT_NOT_KEPT,
-                    Severity::Note,
-                    "Machine Learning does not repeat a job that failed",
-                    "start it again with `cudock resume`",
-                ));
-            }
-            if items.len() <= 1 {
-                lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning"));
-            }
-        }
-        WorkKind::MultiNode { .. } => {
-            lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning"));
-        }
+        WorkKind::Job { retries, .. } if *retries > 0 => lost.push(Finding::new(
+            codes::LIMIT_NOT_KEPT,
+            Severity::Note,
+            "Machine Learning does not repeat a job that failed",
+            "deploy it again",
+        )),
+        WorkKind::Job { .. } | WorkKind::MultiNode { .. } => {}
     }
     if matches!(spec.registry, Some(RegistryAccess::Identity { .. }))
         && !matches!(spec.work, WorkKind::Serve { .. })

@@ -13,6 +13,7 @@ use cudock_base::Secret;
 use cudock_base::shell::quote;
 
 use crate::services::checks::Machine;
+use crate::services::idle::wait_until_idle;
 use crate::services::names::Names;
 use crate::services::reaper;
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
@@ -26,11 +27,9 @@ exit \"$(cat /var/lib/cudock/result)\"\n";
 pub(super) const LOG: &str = "docker logs --tail 200 cudock 2>&1 || tail -n 200 /var/lib/cudock/log";
 
 /// The cloud-init data in base64. It holds the secrets of the workload.
-pub(super) fn custom_data(spec: &DeploymentSpec, machine: &Machine, has_idle_watch: bool) -> Secret {
+pub(super) fn custom_data(spec: &DeploymentSpec, machine: &Machine) -> Secret {
     let mut files = vec![("/opt/cudock/start.sh", start_script(spec, machine))];
-    if let (true, Some(idle)) = (has_idle_watch, spec.idle) {
-        files.push(("/opt/cudock/idle.sh", idle_script(Names::of_spec(spec), idle)));
-    }
+    files.extend(spec.idle.map(|idle| ("/opt/cudock/watchdog.sh", watchdog_script(spec, idle))));
     let mut text = "#cloud-config\nwrite_files:\n".to_owned();
     for (path, script) in &files {
         // Writing to a String cannot fail.
@@ -181,30 +180,44 @@ fn run(spec: &DeploymentSpec, has_gpu: bool) -> String {
     script
 }
 
-/// Runs the reaper once the GPUs have been idle for a time. The machine's identity may do nothing else.
-fn idle_script(names: Names<'_>, idle: Duration) -> String {
+/// Runs the reaper once the machine has been idle for a time. The machine's identity may do nothing else.
+///
+/// `cudock watchdog` also sees requests, output and MIG. Where it cannot be installed, the utilization of the GPUs decides.
+fn watchdog_script(spec: &DeploymentSpec, idle: Duration) -> String {
+    let names = Names::of_spec(spec);
+    let port = match spec.work {
+        WorkKind::Serve { port, .. } => format!(" --port {port}"),
+        _ => String::new(),
+    };
     format!(
         "#!/bin/bash\n\
-         idle=0\n\
-         while [ $idle -lt {seconds} ]; do\n\
-         sleep 10\n\
-         docker inspect cudock > /dev/null 2>&1 || continue\n\
-         busy=$(nvidia-smi --query-gpu=utilization.gpu --format=csv,noheader,nounits | sort -n | tail -n 1)\n\
-         if [ \"${{busy:-0}}\" -lt 5 ]; then idle=$((idle + 10)); else idle=0; fi\n\
-         done\n\
+         mkdir -p /var/lib/cudock\n\
+         exec >> /var/lib/cudock/watchdog.log 2>&1\n\
+         until docker inspect cudock > /dev/null; do sleep 10; done\n\
          imds() {{ curl -fsS --noproxy '*' -H Metadata:true \"http://169.254.169.254/metadata/$1\"; }}\n\
          case \"$(imds 'instance/compute/azEnvironment?api-version=2021-02-01&format=text')\" in\n\
-         AzureUSGovernmentCloud) manager=https://management.usgovcloudapi.net ;;\n\
-         AzureChinaCloud) manager=https://management.chinacloudapi.cn ;;\n\
-         *) manager=https://management.azure.com ;;\n\
+         AzureUSGovernmentCloud) manager=https://management.usgovcloudapi.net CUDOCK_AZURE_CLOUD=AzureUSGovernment ;;\n\
+         AzureChinaCloud) manager=https://management.chinacloudapi.cn CUDOCK_AZURE_CLOUD=AzureChinaCloud ;;\n\
+         *) manager=https://management.azure.com CUDOCK_AZURE_CLOUD=AzureCloud ;;\n\
          esac\n\
+         export CUDOCK_AZURE_CLOUD\n\
+         environment=/opt/cudock/environment\n\
+         apt-get install -y python3-venv && python3 -m venv $environment && $environment/bin/pip install --quiet cudock=={version} &&\n\
+         $environment/bin/cudock watchdog --subscription {subscription} --run {run} --vm {machine} --idle {seconds}s{port} --output /var/lib/docker/containers && exit\n\
+         echo 'without cudock watchdog, the utilization of the GPUs decides'\n\
+         {wait}\n\
          until token=$(imds \"identity/oauth2/token?api-version=2018-02-01&resource=$manager/\" | python3 -c \"import json,sys; print(json.load(sys.stdin)['access_token'])\") &&\n\
-         curl -fsS -X POST -H \"Authorization: Bearer $token\" -d '' \"$manager{workflow}/triggers/{trigger}/run?api-version={version}\"; do\n\
+         curl -fsS -X POST -H \"Authorization: Bearer $token\" -d '' \"$manager{workflow}/triggers/{trigger}/run?api-version={logic}\"; do\n\
          sleep 60\n\
          done\n",
+        version = env!("CARGO_PKG_VERSION"),
+        subscription = names.subscription,
+        run = names.run_id,
+        machine = super::NAME,
         seconds = idle.as_secs(),
+        wait = wait_until_idle(idle),
         workflow = reaper::workflow_id(names),
         trigger = reaper::TRIGGER,
-        version = reaper::LOGIC,
+        logic = reaper::LOGIC,
     )
 }
