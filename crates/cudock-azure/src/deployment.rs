@@ -85,6 +85,11 @@ impl Step {
         }
     }
 
+    /// An action on what exists, whose answer may come with the end of an operation.
+    pub fn action(id: impl Into<String>, call: Call) -> Self {
+        Self::new(id, Phase::Work, call)
+    }
+
     #[must_use]
     pub(crate) fn billed(mut self) -> Self {
         self.is_billed = true;

@@ -5,6 +5,7 @@ mod batch;
 mod checks;
 mod container_apps;
 mod error;
+mod exec;
 mod idle;
 mod logs;
 mod losses;
@@ -18,6 +19,7 @@ mod vm;
 
 pub(crate) use checks::facts;
 pub use error::TranslationError;
+pub use exec::ExecOutput;
 pub use logs::LogPart;
 pub use ml::sweep_faults;
 pub use reaper::reaper_run_path;

@@ -286,7 +286,7 @@ fn idle_rights(names: Names<'_>, machine: String) -> Result<Value, TranslationEr
 }
 
 /// A command on the machine whose answer is what it prints.
-fn script_call(names: Names<'_>, script: &'static str) -> Call {
+pub(super) fn script_call(names: Names<'_>, script: &str) -> Call {
     let id = names.resource(&format!("{MACHINES}/{NAME}"));
     let request = Body::new(serde_json::json!({"commandId": "RunShellScript", "script": [script]}));
     call(Method::POST, &format!("{id}/runCommand"), COMPUTE, Some(request))

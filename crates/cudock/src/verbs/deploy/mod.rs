@@ -19,7 +19,7 @@ use cudock_project::Project;
 use cudock_runtime::group::flags::{UpSource, find_source};
 
 pub(crate) use self::args::{CostArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
-use super::containers::{LogsArgs, home, reports};
+use super::containers::{ExecArgs, LogsArgs, home, reports};
 use super::groups::{self, UpArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, line, note, redraw, redraws, status, warning};
@@ -206,15 +206,28 @@ pub(super) fn deployments(is_all: bool, is_offline: bool) -> Result<Vec<Deployme
     Ok(deployments)
 }
 
-/// The deployment of `cudock logs` and `cudock down`, unless a container or group here has the name.
+/// The deployment of `cudock exec`, `logs` and `down`, unless a container or group here has the name.
 pub(super) fn named(name: &str) -> Result<Option<DeploymentRecord>, Failure> {
     let is_local = home().is_ok_and(|home| {
         home.find(name).is_ok() || cudock_runtime::group::find(&home, name).is_ok_and(|group| group.is_some())
     });
-    match existing_journal(&Environment::of_process())? {
-        Some(journal) if !is_local => Ok(journal.find(name)?),
-        _ => Ok(None),
+    if is_local {
+        return Ok(None);
     }
+    let journal = existing_journal(&Environment::of_process())?;
+    Ok(journal.map(|journal| journal.find(name)).transpose()?.flatten())
+}
+
+/// `cudock exec` in a deployment.
+pub(super) fn exec(record: &DeploymentRecord, args: &ExecArgs) -> Result<Outcome, Failure> {
+    let has_flags = args.interactive || args.tty || args.user.is_some() || args.workdir.is_some();
+    if has_flags || !args.env.is_empty() {
+        return Err(Failure::input("-i, -t, -e, -u and -w are not supported in a deployment"));
+    }
+    let output = cudock_deploy::exec(&session()?.interruptible, record, &args.command)?;
+    output.stderr.lines().for_each(status);
+    line(output.stdout.trim_end());
+    Ok(Outcome::Program(output.exit_code))
 }
 
 /// `cudock logs` of a deployment.

@@ -1,5 +1,6 @@
 //! Deployments with the built program against the stand-in for Azure.
 
+mod exec;
 mod leaks;
 mod preflight;
 mod world;
