@@ -48,7 +48,7 @@ pub use journal::{
     StepState, journal_directory,
 };
 pub use logs::print_logs;
-pub use observe::{DeploymentSummary, ps};
+pub use observe::{DeploymentName, DeploymentSummary, ps};
 pub use placements::{DeployRequest, DeploySource, owner, plan_deployments};
 pub use preflight::{Preflight, preflight};
 pub use resume::Resumed;
