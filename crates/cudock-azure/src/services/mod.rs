@@ -170,6 +170,11 @@ impl DeploymentIdentity {
         read::with_group(status, group, answers)
     }
 
+    /// The request that ends the work without deleting it, where only what is left tells when that was.
+    pub fn ending_call(&self) -> Option<Call> {
+        self.batch_account.as_ref().filter(|_| self.target == Target::Batch).map(|_| batch::ending_call(self))
+    }
+
     /// The requests whose responses hold the log, or tell where it is.
     pub fn log_calls(&self) -> Vec<Call> {
         let names = Names::of_identity(self);

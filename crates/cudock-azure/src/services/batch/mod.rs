@@ -27,7 +27,7 @@ use crate::services::request::{ResourceBody, body, iso_8601, put};
 use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
-pub(super) use status::{follow_up_calls, log_calls, log_parts, status, status_calls};
+pub(super) use status::{ending_call, follow_up_calls, log_calls, log_parts, status, status_calls};
 
 const ACCOUNT_VERSION: &str = "2024-07-01";
 const VERSION: &str = "2024-07-01.20.0";

@@ -1,6 +1,7 @@
 //! The state of a job, its tasks and nodes.
 
 use cudock_base::Timestamp;
+use cudock_http::Method;
 use serde_json::Value;
 
 use crate::call::Call;
@@ -18,6 +19,12 @@ pub(in crate::services) fn status_calls(identity: &DeploymentIdentity) -> Vec<Ca
     let account = Account::of_identity(identity);
     let job = job_path(identity.names());
     vec![account.get(&job, ""), account.get(&format!("{job}/tasks"), "&$select=id,state,executionInfo")]
+}
+
+/// Ends the job and its pool. The activity log knows nothing of jobs, so that the job has to be asked for its end.
+pub(in crate::services) fn ending_call(identity: &DeploymentIdentity) -> Call {
+    let path = format!("{}/terminate", job_path(identity.names()));
+    Account::of_identity(identity).call(Method::POST, &path, "", None)
 }
 
 /// The pool and its nodes, once Batch has named the pool.

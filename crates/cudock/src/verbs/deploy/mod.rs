@@ -15,6 +15,7 @@ use cudock_deploy::{
     preflight, text, write_export,
 };
 use cudock_facts::Facts;
+use cudock_facts::finding::Severity;
 use cudock_project::Project;
 use cudock_runtime::group::flags::{UpSource, find_source};
 
@@ -157,7 +158,9 @@ pub(super) fn up(facts: &Facts, args: &UpArgs, target: Target) -> Result<Outcome
     report.passed_over(usize::MAX).iter().for_each(warning);
     if placements.is_empty() {
         output::table(&TextTable::list(&PreflightReport::TITLES, report.table(report.candidates.first())));
-        let hints = report.findings(report.candidates.first()).into_iter().map(|finding| finding.fix.clone());
+        let findings = report.findings(report.candidates.first()).into_iter();
+        let hints =
+            findings.filter(|finding| finding.severity == Severity::Error).map(|finding| finding.fix.clone());
         return Err(hints.fold(Failure::with_code("nothing was created: preflight failed", 1), Failure::hint));
     }
     if let Some(first) = placements.first() {

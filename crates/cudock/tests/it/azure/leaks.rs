@@ -31,6 +31,12 @@ enum Scenario {
     Attached,
     /// `up --detach`, then `down`.
     DetachedThenDown,
+    /// `up` of a job; whoever comes back resumes it.
+    Resumed,
+    /// `up --detach` of a service, then `down`.
+    Service,
+    /// `up` of a job on Spot machines, all of which are evicted.
+    Evicted,
 }
 
 /// A service, the flags that it needs besides those of all, and what is done with it.
@@ -45,10 +51,12 @@ const fn case(target: &'static str, flags: &'static [&'static str], scenario: Sc
     Case { target, flags, scenario }
 }
 
+const REAPER: &str = "/subscriptions/11111111-2222-4333-8444-555555555555/resourceGroups/shared/providers/Microsoft.ManagedIdentity/userAssignedIdentities/reaper";
+const ENDPOINT: &[&str] = &["--workspace", "shared/workspace", "--ready-path", "/health"];
 const WORKSPACE: &[&str] = &["--workspace", "shared/workspace"];
 const PRICE: &[&str] = &["--price", "0.10"];
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 20] = [
     case("vm", &[], Scenario::Attached),
     case("batch", &[], Scenario::Attached),
     case("ml", WORKSPACE, Scenario::Attached),
@@ -59,11 +67,26 @@ const CASES: [Case; 10] = [
     case("ml", WORKSPACE, Scenario::DetachedThenDown),
     case("container-apps", &[], Scenario::DetachedThenDown),
     case("aci", PRICE, Scenario::DetachedThenDown),
+    case("vm", &[], Scenario::Resumed),
+    case("batch", &[], Scenario::Resumed),
+    case("container-apps", &[], Scenario::Resumed),
+    case("vm", &[], Scenario::Service),
+    case("ml", ENDPOINT, Scenario::Service),
+    case("container-apps", &["--public"], Scenario::Service),
+    case("vm", &["--spot", "--try", "2"], Scenario::Evicted),
+    case("batch", &["--batch-account", "shared/sharedbatch"], Scenario::Attached),
+    case("container-apps", &["--environment", "shared/environment"], Scenario::DetachedThenDown),
+    case("vm", &["--reaper-identity", REAPER], Scenario::Attached),
 ];
 
 impl Case {
     fn world(&self, seed: u64) -> Option<World> {
-        World::new(CloudSettings { seed, ..CloudSettings::default() })
+        let evict_after = (self.scenario == Scenario::Evicted).then_some(60);
+        let world = World::new(CloudSettings { seed, evict_after, ..CloudSettings::default() })?;
+        if self.scenario == Scenario::Service {
+            world.write("cudock.toml", "[workload]\nkind = \"serve\"\nrate = 1\n\n[needs]\ngpu = [\"T4\"]\n");
+        }
+        Some(world)
     }
 
     /// Runs it until its end or death; whether it was killed.
@@ -71,12 +94,15 @@ impl Case {
         let image = world.image();
         let mut up = vec!["up", ".", "--on", self.target, "--name", NAME, "--image", &image, "--ttl", "1h"];
         up.extend(["--region", "eastus"].iter().chain(self.flags));
-        if self.scenario == Scenario::DetachedThenDown {
+        let is_detached = matches!(self.scenario, Scenario::DetachedThenDown | Scenario::Service);
+        if is_detached {
             up.push("--detach");
         }
-        up.extend(["--", "python", "train.py"]);
+        if self.scenario != Scenario::Service {
+            up.extend(["--", "python", "train.py"]);
+        }
         let first = world.run(&up);
-        if first.was_killed || self.scenario == Scenario::Attached || !first.output.status.success() {
+        if first.was_killed || !is_detached || !first.output.status.success() {
             return first.was_killed;
         }
         world.run(&["down", NAME]).was_killed
@@ -134,7 +160,12 @@ fn check_schedule(seed: u64, index: u64, requests: &[u64]) -> Option<Result<Endi
     let was_killed = case.play(&mut world);
     let (ending, result) = match (was_killed, schedule.comes_back) {
         (false, _) => (Ending::Survived, return_and_clean(&mut world)),
-        (true, true) => (Ending::CameBack, return_and_clean(&mut world)),
+        (true, true) => {
+            if case.scenario == Scenario::Resumed {
+                world.run(&["resume", NAME]);
+            }
+            (Ending::CameBack, return_and_clean(&mut world))
+        }
         (true, false) => {
             world.stand_in.advance(TTL + REAPER_ALLOWANCE);
             (Ending::StayedAway, world.check_gone())
@@ -155,8 +186,10 @@ fn requests_without_faults(seed: u64) -> Option<Vec<u64>> {
         let mut world = case.world(seed)?;
         case.play(&mut world);
         let requests = world.stand_in.requests().len() as u64;
+        let is_evicted = world.transcript.contains("was evicted, and no other placement is left");
+        assert_eq!(is_evicted, case.scenario == Scenario::Evicted, "{case:?}\n{}", world.transcript);
         assert!(
-            !world.transcript.contains("exit code 2") && !world.transcript.contains("exit code 3"),
+            is_evicted || !world.transcript.contains("exit code 2") && !world.transcript.contains("exit code 3"),
             "{case:?}\n{}",
             world.transcript
         );
