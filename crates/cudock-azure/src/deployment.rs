@@ -43,6 +43,9 @@ pub struct DeploymentIdentity {
     /// The Batch account as `GROUP/NAME`, if it was not created for this deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_account: Option<String>,
+    /// The Batch pool, if it was not created for this deployment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
 }
 
 /// The kind of work without its content.

@@ -226,7 +226,9 @@ fn options(request: &DeployRequest<'_>, choice: &PlacedWork) -> Result<SpecOptio
         checkpoints: None,
         existing: ExistingResources {
             workspace: flags.workspace.clone(),
+            cluster: flags.cluster.clone(),
             batch_account: flags.batch_account.clone(),
+            pool: flags.pool.clone(),
             container_apps_environment: flags.environment.clone(),
             reaper_identity: flags.reaper_identity.clone(),
         },

@@ -126,6 +126,7 @@ fn identity(spec: &DeploymentSpec) -> DeploymentIdentity {
         is_spot: spec.is_spot,
         workspace: spec.existing.workspace.clone().filter(|_| spec.target == Target::Ml),
         batch_account: spec.existing.batch_account.clone().filter(|_| spec.target == Target::Batch),
+        pool: spec.existing.pool.clone().filter(|_| spec.target == Target::Batch),
     }
 }
 

@@ -97,6 +97,10 @@ pub struct ExistingResources {
     pub workspace: Option<String>,
     /// A Batch account as `GROUP/NAME`; created if absent.
     pub batch_account: Option<String>,
+    /// A cluster in the workspace, for jobs; serverless compute or an own cluster if absent.
+    pub cluster: Option<String>,
+    /// A pool in the Batch account; created with the job if absent.
+    pub pool: Option<String>,
     /// A Container Apps environment as `GROUP/NAME`; created if absent.
     pub container_apps_environment: Option<String>,
     /// An identity that may delete resources, by its resource id, where the user may not assign roles.

@@ -163,6 +163,14 @@ fn sizes() -> Vec<DeploymentSpec> {
 
 fn existing() -> Vec<DeploymentSpec> {
     let mut specs = Vec::new();
+    for work in [job(0), job(3), multi_node()] {
+        let mut cluster = spec(Target::Ml, work.clone());
+        cluster.existing.cluster = Some("gpus".to_owned());
+        let mut pool = spec(Target::Batch, work);
+        pool.existing.batch_account = Some("shared/gpubatch".to_owned());
+        pool.existing.pool = Some("always-on".to_owned());
+        specs.extend([cluster, pool]);
+    }
     for target in TARGETS {
         for work in [serve(), job(3), multi_node()] {
             for is_spot in [false, true] {

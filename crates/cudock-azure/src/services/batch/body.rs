@@ -32,8 +32,9 @@ pub(super) struct JobConstraints {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct PoolInfo {
-    pub(super) auto_pool_specification: AutoPool,
+pub(super) enum PoolInfo {
+    PoolId(String),
+    AutoPoolSpecification(Box<AutoPool>),
 }
 
 /// A pool that Batch creates with the job and deletes with it.

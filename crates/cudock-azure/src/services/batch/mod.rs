@@ -168,13 +168,14 @@ fn job(spec: &DeploymentSpec, machine: &Machine) -> Result<Body, TranslationErro
             max_wall_clock_time: iso_8601(job_limit(spec)),
             max_task_retry_count: retries,
         },
-        pool_info: PoolInfo {
-            auto_pool_specification: AutoPool {
+        pool_info: match &spec.existing.pool {
+            Some(pool) => PoolInfo::PoolId(pool.clone()),
+            None => PoolInfo::AutoPoolSpecification(Box::new(AutoPool {
                 auto_pool_id_prefix: "cudock".to_owned(),
                 pool_lifetime_option: "job",
                 keep_alive: false,
                 pool,
-            },
+            })),
         },
         metadata,
     };

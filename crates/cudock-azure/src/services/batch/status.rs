@@ -44,7 +44,8 @@ pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Opti
     let nodes = answer(answers, 3).map_or(&[][..], |nodes| list(nodes, "/value"));
     let allocated = nodes.iter().filter_map(|node| time(node, "/allocationTime")).min();
     let started = tasks.iter().filter_map(|task| time(task, "/executionInfo/startTime")).min();
-    let from = allocated.or(started);
+    // Nodes of an own pool exist for the job only.
+    let from = allocated.filter(|_| identity.pool.is_none()).or(started);
     let state = text(job, "/state");
     if is(state, "deleting") {
         return Status::new(DeploymentState::Deleting, Phase::Delete).billed(from, None);

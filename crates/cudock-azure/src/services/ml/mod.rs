@@ -55,6 +55,10 @@ impl Ids {
         Self { workspace, unique: names.unique(), cluster }
     }
 
+    fn compute(&self, name: &str) -> String {
+        format!("{}/computes/{name}", self.workspace)
+    }
+
     fn environment(&self) -> String {
         format!("{}/environments/{}", self.workspace, self.unique)
     }
@@ -109,8 +113,10 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
             actions.push(deletion("Delete_the_endpoint", &ids.endpoint()));
         }
         WorkKind::Job { items, concurrent, time_limit, .. } => {
-            let cluster = (items.len() > 1).then_some(ids.cluster.as_str());
-            if let Some(cluster) = cluster {
+            let own = (items.len() > 1 && spec.existing.cluster.is_none()).then_some(ids.cluster.as_str());
+            let existing = spec.existing.cluster.as_ref().map(|name| ids.compute(name));
+            let cluster = own.or(existing.as_deref());
+            if let Some(cluster) = own {
                 let request =
                     put(cluster, VERSION, body(&located(spec, self::cluster(spec, &machine, *concurrent)))?);
                 steps.push(Step::new("cluster", Phase::Create, request));
@@ -122,7 +128,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
                 steps.push(job_step(spec, &ids, &name, job)?);
                 actions.extend(job_deletions(&ids, &name));
             }
-            actions.extend(cluster.map(|cluster| {
+            actions.extend(own.map(|cluster| {
                 let path = format!("{cluster}?api-version={VERSION}&underlyingResourceAction=Delete");
                 OutsideAction {
                     name: "Delete_the_cluster".to_owned(),
@@ -133,7 +139,8 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
             }));
         }
         WorkKind::MultiNode { nodes, processes_per_node, time_limit } => {
-            let mut job = command_job(spec, &ids, &machine, &[], *time_limit, None);
+            let existing = spec.existing.cluster.as_ref().map(|name| ids.compute(name));
+            let mut job = command_job(spec, &ids, &machine, &[], *time_limit, existing.as_deref());
             job.resources.instance_count = *nodes;
             job.distribution = Some(Distribution {
                 distribution_type: "PyTorch",

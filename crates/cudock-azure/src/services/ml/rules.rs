@@ -4,6 +4,7 @@ use cudock_facts::finding::{Finding, Severity};
 
 use crate::codes;
 use crate::services::checks::{Machine, machine};
+use crate::services::names::is_name;
 use crate::services::{TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 
@@ -17,6 +18,15 @@ pub(super) fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> 
             .hint("give an identity with the right to pull, or add a connection to the workspace"));
     }
     let is_serve = matches!(spec.work, WorkKind::Serve { .. });
+    match &spec.existing.cluster {
+        Some(_) if is_serve => {
+            return Err(TranslationError::new("online endpoints do not run on a cluster"));
+        }
+        Some(name) if !is_name(name) => {
+            return Err(TranslationError::new(format!("`{name}` is not the name of a cluster")));
+        }
+        _ => {}
+    }
     if is_serve && spec.is_spot {
         return Err(TranslationError::new("online endpoints have no Spot capacity"));
     }

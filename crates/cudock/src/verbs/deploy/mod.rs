@@ -4,7 +4,6 @@ mod args;
 
 use std::path::Path;
 
-use cudock_azure::Target;
 use cudock_azure::preflight::PreflightReport;
 use cudock_base::table::TextTable;
 use cudock_base::{Environment, Timestamp};
@@ -77,7 +76,6 @@ impl DeployArgs<'_> {
     fn plan(
         &self,
         facts: &Facts,
-        target: Target,
         subscription: Option<&str>,
         now: Timestamp,
     ) -> Result<Vec<PlannedDeployment>, Failure> {
@@ -88,6 +86,7 @@ impl DeployArgs<'_> {
                 (Some(groups::read(&file)?.1.group), Project::without_file(directory))
             }
         };
+        let (target, flags) = self.flags.resolve(&project.manifest).map_err(DeployError::from)?;
         let source = group
             .as_ref()
             .map_or(DeploySource::Project(&project), |group| DeploySource::Group(group, &project));
@@ -96,7 +95,7 @@ impl DeployArgs<'_> {
         let request = DeployRequest {
             source,
             target,
-            flags: self.flags,
+            flags: &flags,
             name: self.name,
             port: self.port,
             command: self.command,
@@ -120,9 +119,10 @@ pub(super) fn export(facts: &Facts, args: &ExportArgs) -> Result<Outcome, Failur
         command: &args.command,
         flags: &args.deploy,
     };
-    let target =
-        args.deploy.on.ok_or_else(|| Failure::input("no service to export for").hint("--on SERVICE"))?;
-    let planned = request.plan(facts, target, None, Timestamp::now())?;
+    if args.deploy.on.is_none() {
+        return Err(Failure::input("no service to export for").hint("--on SERVICE"));
+    }
+    let planned = request.plan(facts, None, Timestamp::now())?;
     for PlannedDeployment { deployment, .. } in planned.iter().take(1) {
         let files = cudock_azure::export(deployment, args.language).map_err(DeployError::from)?;
         write_export(&args.output, &files)?;
@@ -135,7 +135,7 @@ pub(super) fn export(facts: &Facts, args: &ExportArgs) -> Result<Outcome, Failur
 }
 
 /// `cudock up --on`.
-pub(super) fn up(facts: &Facts, args: &UpArgs, target: Target) -> Result<Outcome, Failure> {
+pub(super) fn up(facts: &Facts, args: &UpArgs) -> Result<Outcome, Failure> {
     let request = DeployArgs {
         directory: args.directory.as_deref(),
         file: args.file.as_deref(),
@@ -145,14 +145,14 @@ pub(super) fn up(facts: &Facts, args: &UpArgs, target: Target) -> Result<Outcome
         flags: &args.deploy,
     };
     if args.deploy.dry_run {
-        for planned in request.plan(facts, target, None, Timestamp::now())? {
+        for planned in request.plan(facts, None, Timestamp::now())? {
             line(text::dry_run(&planned));
         }
         return Ok(Outcome::Yes);
     }
     let session = session()?;
     let subscription = session.subscription()?;
-    let placements = request.plan(facts, target, Some(&subscription), session.client.now())?;
+    let placements = request.plan(facts, Some(&subscription), session.client.now())?;
     let Preflight { report, placements } =
         preflight(&session.interruptible, facts, &Environment::of_process(), placements, output::today());
     report.passed_over(usize::MAX).iter().for_each(warning);

@@ -3,4 +3,5 @@
 mod exec;
 mod leaks;
 mod preflight;
+mod trouble;
 mod world;
