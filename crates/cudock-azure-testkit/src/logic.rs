@@ -86,7 +86,9 @@ fn operand(value: &Value, outcomes: &[ActionOutcome], now: Seconds) -> Option<Va
         };
     }
     let outcome_of = |name: &str| outcomes.iter().find(|outcome| outcome.name == name);
-    if let Some(name) = expression.strip_prefix("body('").and_then(|rest| rest.strip_suffix("')?['error']?['code']")) {
+    if let Some(name) =
+        expression.strip_prefix("body('").and_then(|rest| rest.strip_suffix("')?['error']?['code']"))
+    {
         return Some(outcome_of(name).map_or(Value::Null, |outcome| outcome.body["error"]["code"].clone()));
     }
     let outcome = outcome_of(expression.strip_prefix("outputs('")?.strip_suffix("')?['statusCode']")?);
@@ -175,7 +177,8 @@ impl Cloud {
                     .map_or("", |outcome| outcome.status);
                 wanted.as_array().is_some_and(|wanted| wanted.iter().any(|wanted| wanted == status))
             });
-            let mut outcome = ActionOutcome { name: name.clone(), status: "Skipped", code: None, body: Value::Null };
+            let mut outcome =
+                ActionOutcome { name: name.clone(), status: "Skipped", code: None, body: Value::Null };
             if is_wanted && action["type"] == "If" {
                 if holds(&action["expression"], outcomes, self.now) == Some(true) {
                     self.run_actions(workflow, &action["actions"], outcomes);
@@ -217,9 +220,11 @@ impl Cloud {
             .find(|key| key.ends_with(&format!("/{account}")))?;
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let denied = self.deny(&caller, &account, "action");
-        Some(denied.unwrap_or_else(|| {
-            self.batch_service(method, &format!("/{path}"), query, &inputs["body"], None)
-        }))
+        Some(
+            denied.unwrap_or_else(|| {
+                self.batch_service(method, &format!("/{path}"), query, &inputs["body"], None)
+            }),
+        )
     }
 
     /// The path of a URL of Resource Manager: of this one, or of the public cloud's.

@@ -31,10 +31,8 @@ fn main() {
             let ids = |deployment: &Deployment| -> Value {
                 deployment.steps.iter().map(|step| step.id.as_str()).collect()
             };
-            let all: serde_json::Map<String, Value> = deployments
-                .iter()
-                .map(|(name, deployment)| ((*name).to_owned(), ids(deployment)))
-                .collect();
+            let all: serde_json::Map<String, Value> =
+                deployments.iter().map(|(name, deployment)| ((*name).to_owned(), ids(deployment))).collect();
             println!("{:#}", Value::Object(all));
         }
         Some(word) if word == "send" => {

@@ -67,6 +67,10 @@ pub struct DeployFlags {
     #[arg(long, value_name = "PATH", help_heading = AZURE, requires = "on")]
     pub ready_path: Option<String>,
 
+    /// Keep this directory of the container over evictions, in the blob container of CUDOCK_CHECKPOINTS
+    #[arg(long, value_name = "DIR", help_heading = AZURE, requires = "on")]
+    pub checkpoints: Option<String>,
+
     /// Use this many processors, where the service sells them singly
     #[arg(long, value_name = "N", help_heading = AZURE, requires = "on")]
     pub cpus: Option<f64>,
@@ -118,7 +122,8 @@ impl DeployFlags {
         let Some(named) = manifest.targets.get(name) else {
             let known = TARGET_NAMES.into_iter().chain(manifest.targets.keys().map(String::as_str));
             let near = did_you_mean(&nearest(name, known.clone()));
-            let message = format!("unknown target `{name}`: expected one of {}", known.collect::<Vec<_>>().join(", "));
+            let message =
+                format!("unknown target `{name}`: expected one of {}", known.collect::<Vec<_>>().join(", "));
             let error = UsageError::new(message);
             return Err(near.into_iter().fold(error, UsageError::hint));
         };
@@ -133,7 +138,8 @@ impl DeployFlags {
                     .hint("`cudock up` without --on runs it here"));
             }
         };
-        let list = |flag: &[String], other: &[String]| if flag.is_empty() { other.to_vec() } else { flag.to_vec() };
+        let list =
+            |flag: &[String], other: &[String]| if flag.is_empty() { other.to_vec() } else { flag.to_vec() };
         let one = |flag: &Option<String>, other: &Option<String>| flag.clone().or_else(|| other.clone());
         let flags = Self {
             region: list(&self.region, &named.regions),
@@ -166,9 +172,13 @@ mod tests {
         let (target, resolved) = flags("lab").resolve(&manifest).unwrap();
         assert_eq!((target, resolved.workspace.as_deref()), (Target::Ml, Some("team/lab")));
         assert_eq!((resolved.cluster.as_deref(), resolved.region), (Some("gpus"), vec!["eastus".to_owned()]));
-        let other = DeployFlags { workspace: Some("a/b".into()), region: vec!["westeurope".into()], ..flags("lab") };
+        let other =
+            DeployFlags { workspace: Some("a/b".into()), region: vec!["westeurope".into()], ..flags("lab") };
         let (_, resolved) = other.resolve(&manifest).unwrap();
-        assert_eq!((resolved.workspace.as_deref(), resolved.region), (Some("a/b"), vec!["westeurope".to_owned()]));
+        assert_eq!(
+            (resolved.workspace.as_deref(), resolved.region),
+            (Some("a/b"), vec!["westeurope".to_owned()])
+        );
         assert_eq!(flags("vm").resolve(&manifest).unwrap().0, Target::Vm);
         for (name, words) in [("lap", "unknown target"), ("here", "this machine")] {
             let error = flags(name).resolve(&manifest).unwrap_err();

@@ -77,7 +77,8 @@ fn pull_right(client: &AzureClient, spec: &DeploymentSpec, environment: &Environ
     let exists = || {
         let store = user_store(environment)?;
         let certificates = cudock_http::trusted_certificates(environment);
-        let options = Options { credentials, certificates, retries: RETRIES, timeout: TIMEOUT, ..Options::new(store) };
+        let options =
+            Options { credentials, certificates, retries: RETRIES, timeout: TIMEOUT, ..Options::new(store) };
         Client::new(options)?.exists(&reference)
     };
     match exists() {
@@ -96,12 +97,10 @@ fn check_image(
     pull: &PullResult,
     today: Date,
 ) -> Vec<ImageCheck> {
-    let Some(image) = placements.iter().find(|planned| planned.spec.gpus > 0).map(|one| &one.spec.image) else {
-        let without = ImageCheck {
-            verdict: PreflightVerdict::Ok,
-            detail: "needs no GPU".to_owned(),
-            finding: None,
-        };
+    let Some(image) = placements.iter().find(|planned| planned.spec.gpus > 0).map(|one| &one.spec.image)
+    else {
+        let without =
+            ImageCheck { verdict: PreflightVerdict::Ok, detail: "needs no GPU".to_owned(), finding: None };
         return vec![without; placements.len()];
     };
     let environment = BTreeMap::new();
@@ -137,13 +136,15 @@ fn judge_on(
     today: Date,
 ) -> Result<ImageCheck, String> {
     let size = spec.size.as_deref().unwrap_or_default();
-    let target = match facts.services().profile.iter().find(|profile| profile.name.eq_ignore_ascii_case(size)) {
+    let target = match facts.services().profile.iter().find(|profile| profile.name.eq_ignore_ascii_case(size))
+    {
         Some(profile) => Target::of_profile(facts, profile),
         None => Target::of_size(facts, &format!("{}/{size}", target_name(spec.target)), None, today),
     };
     let target = target.map_err(|error| error_chain(&error))?;
     let missing = images.first().map_or(0, |(image, _)| image.bytes_to_fetch());
-    let judged = images.judge(vec![target], facts, missing > MOST_FETCHED).map_err(|error| error_chain(&error))?;
+    let judged =
+        images.judge(vec![target], facts, missing > MOST_FETCHED).map_err(|error| error_chain(&error))?;
     match judged.into_iter().next() {
         Some((_, Some(judgement))) => Ok(of_judgement(judgement)),
         _ => Err(format!("{} of layers are not on this machine", format::bytes(missing))),

@@ -105,7 +105,9 @@ fn pull_right(client: &Client, question: &PullQuestion, tenant: &str, token: &Se
     });
     match asked.and_then(cudock_http::Response::error_for_status) {
         Ok(_) => PullResult::Allowed,
-        Err(HttpError { kind: HttpErrorKind::Status(401 | 403), .. }) => PullResult::Denied(PullCredentials::Account),
+        Err(HttpError { kind: HttpErrorKind::Status(401 | 403), .. }) => {
+            PullResult::Denied(PullCredentials::Account)
+        }
         Err(HttpError { kind: HttpErrorKind::Status(404), .. }) => PullResult::NotFound,
         Err(error) => PullResult::Unreachable(error.to_string()),
     }

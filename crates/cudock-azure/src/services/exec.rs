@@ -35,14 +35,17 @@ impl DeploymentIdentity {
                 Ok(Step::action("exec", vm::script_call(self.names(), &script)))
             }
             (Target::Batch, _) => no_exec("Batch does not run commands in a task that runs", print()),
-            (Target::Ml, _) => no_exec("Machine Learning does not run commands in a job or endpoint", print()),
+            (Target::Ml, _) => {
+                no_exec("Machine Learning does not run commands in a job or endpoint", print())
+            }
             (Target::ContainerApps, WorkShape::Serve { .. }) => no_exec(
                 "commands in Container Apps need a terminal, which cudock does not connect to",
                 format!("az containerapp exec --resource-group {group} --name main --command COMMAND"),
             ),
-            (Target::ContainerApps, _) => {
-                no_exec("commands in jobs of Container Apps need a terminal, which cudock does not connect to", print())
-            }
+            (Target::ContainerApps, _) => no_exec(
+                "commands in jobs of Container Apps need a terminal, which cudock does not connect to",
+                print(),
+            ),
             (Target::Aci, _) => no_exec(
                 "commands in Container Instances need a terminal, which cudock does not connect to",
                 format!("az container exec --resource-group {group} --name main --exec-command COMMAND"),
@@ -81,8 +84,13 @@ mod tests {
         let output = read("Enable succeeded: \n[stdout]\na\nb\n\ncudock exit code 3\n\n[stderr]\nwarning\n");
         let expected = ExecOutput { stdout: "a\nb\n".into(), stderr: "warning\n".into(), exit_code: 3 };
         assert_eq!(output, Some(expected));
-        assert_eq!(read("Enable succeeded: \n[stdout]\n\ncudock exit code 0\n\n[stderr]\n").unwrap().stdout, "");
-        for cut in ["", "Enable failed", "[stdout]\nno code\n[stderr]\n", "[stdout]\ncudock exit code x\n[stderr]\n"] {
+        assert_eq!(
+            read("Enable succeeded: \n[stdout]\n\ncudock exit code 0\n\n[stderr]\n").unwrap().stdout,
+            ""
+        );
+        for cut in
+            ["", "Enable failed", "[stdout]\nno code\n[stderr]\n", "[stdout]\ncudock exit code x\n[stderr]\n"]
+        {
             assert_eq!(read(cut), None, "{cut}");
         }
         assert_eq!(ExecOutput::read(&json!([])), None);

@@ -14,17 +14,6 @@ pub(super) fn not_reachable() -> Finding {
     )
 }
 
-pub(super) fn checkpoints_not_kept(spec: &DeploymentSpec) -> Option<Finding> {
-    spec.checkpoints.as_ref().map(|path| {
-        Finding::new(
-            codes::CHECKPOINTS_NOT_KEPT,
-            Severity::Warning,
-            format!("{path} is on the machine's own disk and is lost with it"),
-            "write checkpoints to a storage account from the program",
-        )
-    })
-}
-
 /// The reaper may not delete role assignments, and this one is not in its groups.
 pub(super) fn rights_remain(scope: &str) -> Finding {
     Finding::new(

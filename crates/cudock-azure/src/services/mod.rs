@@ -48,6 +48,7 @@ struct Translation<'s> {
 /// All requests that create a workload, and those that delete it.
 pub fn deployment(spec: &DeploymentSpec) -> Result<Deployment, TranslationError> {
     checks::names(spec)?;
+    checks::checkpoints(spec)?;
     let watched = idle::watched(spec)?;
     let spec = watched.as_ref();
     let translation = match spec.target {

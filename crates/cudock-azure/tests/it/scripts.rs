@@ -24,7 +24,7 @@ fn bodies(spec: &DeploymentSpec) -> Vec<Value> {
 }
 
 /// The scripts of a machine.
-fn machine_scripts(spec: &DeploymentSpec) -> Vec<String> {
+pub(crate) fn machine_scripts(spec: &DeploymentSpec) -> Vec<String> {
     let bodies = bodies(spec);
     let data = bodies.iter().find_map(|body| body.pointer("/properties/parameters/customData/value"));
     let Some(data) = data.map(|data| decode(data.as_str().unwrap())) else { return Vec::new() };
@@ -67,13 +67,13 @@ fn all_scripts_are_valid() {
 }
 
 /// Puts a program of this name before all others.
-fn stub(directory: &Path, name: &str, script: &str) {
+pub(crate) fn stub(directory: &Path, name: &str, script: &str) {
     let path = directory.join(name);
     fs::write(&path, format!("#!/bin/bash\n{script}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn run(bash: &Path, script: &str, programs: &Path, variables: &[(&str, &str)]) -> Output {
+pub(crate) fn run(bash: &Path, script: &str, programs: &Path, variables: &[(&str, &str)]) -> Output {
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new(bash);
     command.args(["-c", script]).env("PATH", path).env("CALLS", programs.join("calls"));
@@ -86,7 +86,7 @@ fn calls(programs: &Path) -> Vec<String> {
     calls.lines().filter(|line| line.starts_with("run|")).map(str::to_owned).collect()
 }
 
-const RECORD: &str = r#"printf '%s|' "$@" >> "$CALLS"; echo >> "$CALLS""#;
+pub(crate) const RECORD: &str = r#"printf '%s|' "$@" >> "$CALLS"; echo >> "$CALLS""#;
 
 #[test]
 fn a_machine_runs_every_item_with_its_retries_and_keeps_the_first_failure() {

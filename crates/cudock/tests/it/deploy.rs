@@ -80,7 +80,10 @@ fn a_named_target_is_a_service_and_what_exists_there() {
 fn wrong_input_is_refused_before_anything_is_asked() {
     let directory = project();
     for (arguments, message) in [
-        (vec!["up", ".", "--on", "mars", "--dry-run"], "expected one of vm, batch, ml, container-apps, aci, lab"),
+        (
+            vec!["up", ".", "--on", "mars", "--dry-run"],
+            "expected one of vm, batch, ml, container-apps, aci, lab",
+        ),
         (vec!["up", ".", "--on", "vm", "--dry-run", "--ttl", "1m"], "too short"),
         (vec!["up", ".", "--on", "vm", "--dry-run", "--budget", "0.01"], "the budget is enough for"),
         (

@@ -65,6 +65,5 @@ pub(super) fn lost(spec: &DeploymentSpec, has_account: bool) -> Vec<Finding> {
         lost.push(losses::rights_remain("the Batch account"));
     }
     lost.extend(losses::secrets_readable(spec, "everybody who may read the Batch job"));
-    lost.extend(losses::checkpoints_not_kept(spec));
     lost
 }

@@ -255,6 +255,5 @@ fn lost(spec: &DeploymentSpec, has_profile: bool) -> Vec<Finding> {
         WorkKind::Serve { is_public: false, .. } => lost.push(losses::not_reachable()),
         WorkKind::Job { .. } | WorkKind::Serve { .. } | WorkKind::MultiNode { .. } => {}
     }
-    lost.extend(losses::checkpoints_not_kept(spec));
     lost
 }

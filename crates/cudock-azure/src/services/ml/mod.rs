@@ -20,8 +20,8 @@ use crate::deployment::{DeploymentIdentity, Phase, Step, Wait, WorkShape};
 use crate::services::checks::Machine;
 use crate::services::ml::body::{
     Asset, Cluster, ClusterProperties, CommandJob, Distribution, Endpoint, EnvironmentVersion,
-    InferenceConfig, JobLimits, JobResources, Located, OnlineDeployment, OnlineScale, Probe, QueueSettings,
-    RequestSettings, Route, ScaleSettings, Sku,
+    InferenceConfig, JobLimits, JobOutput, JobResources, Located, OnlineDeployment, OnlineScale, Probe,
+    QueueSettings, RequestSettings, Route, ScaleSettings, Sku,
 };
 use crate::services::names::{Existing, Names, Tags};
 use crate::services::reaper::{Address, Outside, OutsideAction};
@@ -35,6 +35,8 @@ pub use sweep::sweep_faults;
 const VERSION: &str = "2024-10-01";
 const WORKSPACES: &str = "Microsoft.MachineLearningServices/workspaces";
 const EXPERIMENT: &str = "cudock";
+/// The output of a job that keeps its checkpoints.
+const CHECKPOINTS: &str = "checkpoints";
 /// The deployment of an endpoint.
 const DEPLOYMENT: &str = "main";
 
@@ -239,7 +241,11 @@ fn command_job(
         display_name: spec.name.clone(),
         experiment_name: EXPERIMENT,
         environment_id: ids.environment_version(),
-        command: words.join(" "),
+        command: match &spec.checkpoints {
+            Some(checkpoints) => kept(&checkpoints.directory, &words.join(" ")),
+            None => words.join(" "),
+        },
+        outputs: spec.checkpoints.iter().map(|_| (CHECKPOINTS, output(spec))).collect(),
         compute_id: cluster.map(str::to_owned),
         environment_variables: variables(spec),
         distribution: None,
@@ -252,6 +258,24 @@ fn command_job(
             shm_size: "8g",
         },
         tags: Tags::new(spec),
+    }
+}
+
+/// Commands with the mounted output in the place of a directory.
+fn kept(directory: &str, command: &str) -> String {
+    let directory = quote(directory);
+    format!(
+        "mkdir -p \"$(dirname {directory})\" && rm -rf {directory} && ln -s \"${{{{outputs.{CHECKPOINTS}}}}}\" {directory} && {command}"
+    )
+}
+
+/// The same directory for all runs of a name.
+fn output(spec: &DeploymentSpec) -> JobOutput {
+    let name: String = spec.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    JobOutput {
+        job_output_type: "uri_folder",
+        mode: "ReadWriteMount",
+        uri: format!("azureml://datastores/workspaceblobstore/paths/cudock/{name}/"),
     }
 }
 

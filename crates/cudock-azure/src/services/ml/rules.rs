@@ -82,6 +82,5 @@ pub(super) fn lost(spec: &DeploymentSpec) -> Vec<Finding> {
         ));
     }
     lost.extend(losses::secrets_readable(spec, "everybody who may read the workspace"));
-    lost.extend(losses::checkpoints_not_kept(spec));
     lost
 }

@@ -16,7 +16,7 @@ use crate::services::checks::Machine;
 use crate::services::idle::wait_until_idle;
 use crate::services::names::Names;
 use crate::services::reaper;
-use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
+use crate::spec::{Checkpoints, DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 /// Waits for the result of the script below, and ends with its code.
 pub(super) const WAIT: &str = "until [ -e /var/lib/cudock/result ]; do sleep 2; done\n\
@@ -49,7 +49,8 @@ pub(super) fn custom_data(spec: &DeploymentSpec, machine: &Machine) -> Secret {
 
 /// Whether the data would show a secret.
 pub(super) fn has_secrets(spec: &DeploymentSpec) -> bool {
-    matches!(spec.registry, Some(RegistryAccess::Password { .. }))
+    spec.checkpoints.is_some()
+        || matches!(spec.registry, Some(RegistryAccess::Password { .. }))
         || spec.variables.iter().any(|variable| matches!(variable, SpecVariable::Secret { .. }))
 }
 
@@ -60,7 +61,8 @@ fn start_script(spec: &DeploymentSpec, machine: &Machine) -> String {
         mkdir -p /var/lib/cudock\n\
         exec > >(tee -a /var/lib/cudock/log > /dev/ttyS0) 2>&1\n\
         say() { echo \"cudock: $1\"; }\n\
-        end() { echo \"$1\" > /var/lib/cudock/result.new && mv /var/lib/cudock/result.new /var/lib/cudock/result; exit \"$1\"; }\n\
+        saver=\n\
+        end() { [ -z \"$saver\" ] || kill $saver; echo \"$1\" > /var/lib/cudock/result.new && mv /var/lib/cudock/result.new /var/lib/cudock/result; exit \"$1\"; }\n\
         fail() { say \"$1\"; end 125; }\n\
         say install\n\
         command -v docker > /dev/null || { apt-get update && apt-get install -y docker.io; } || fail 'cannot install docker'\n"
@@ -74,8 +76,39 @@ fn start_script(spec: &DeploymentSpec, machine: &Machine) -> String {
         "say pull\ndocker pull {image} || fail 'cannot pull the image'\nsay start\n",
         image = quote(&spec.image)
     );
+    script.push_str(&keep_checkpoints(spec));
     script.push_str(&run(spec, has_gpu));
     script
+}
+
+/// Fetches the checkpoints of an earlier run, and saves them every five minutes and when the machine is evicted: Azure
+/// tells that 30 seconds before.
+fn keep_checkpoints(spec: &DeploymentSpec) -> String {
+    let Some(storage) = spec.checkpoints.as_ref().and_then(|checkpoints| checkpoints.storage.as_ref()) else {
+        return String::new();
+    };
+    format!(
+        "blob={blob}\n\
+         kept=/var/lib/cudock/checkpoints\n\
+         mkdir -p $kept\n\
+         case \"$(curl -sS --retry 3 -o $kept.tar -w '%{{http_code}}' -H 'x-ms-version: 2021-12-02' \"$blob\")\" in\n\
+         200) tar -xf $kept.tar -C $kept || fail 'the checkpoints are damaged' ;;\n\
+         404) ;;\n\
+         *) fail 'cannot read the checkpoints' ;;\n\
+         esac\n\
+         save() {{\n\
+         touch $kept.next\n\
+         [ ! -e $kept.saved ] || [ -n \"$(find $kept -newer $kept.saved -print -quit)\" ] || return 0\n\
+         tar -cf $kept.tar -C $kept . && curl -fsS --retry 2 -X PUT -H 'x-ms-version: 2021-12-02' -H 'x-ms-blob-type: BlockBlob' --upload-file $kept.tar \"$blob\" && mv $kept.next $kept.saved && say 'checkpoints saved'\n\
+         }}\n\
+         is_evicted() {{ curl -fsS --noproxy '*' -m 2 -H Metadata:true 'http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01' | grep -q Preempt; }}\n\
+         ( next=300; while sleep 2; do\n\
+         if is_evicted; then touch $kept.evicted; say evicted; docker stop --time 10 cudock; save; exit; fi\n\
+         next=$((next - 2)); [ $next -gt 0 ] || {{ save; next=300; }}\n\
+         done ) &\n\
+         saver=$!\n",
+        blob = quote(storage.blob(&Checkpoints::archive(&spec.name)).expose()),
+    )
 }
 
 /// Waits for the driver, which the image has or an extension installs, and for Docker to pass GPUs on.
@@ -114,6 +147,9 @@ fn run(spec: &DeploymentSpec, has_gpu: bool) -> String {
     let mut options = "--name cudock --shm-size 8g".to_owned();
     if has_gpu {
         options.push_str(" --gpus all");
+    }
+    if let Some(checkpoints) = &spec.checkpoints {
+        let _ = write!(options, " --volume /var/lib/cudock/checkpoints:{}", quote(&checkpoints.directory));
     }
     for variable in &spec.variables {
         let value = match variable {
@@ -157,6 +193,7 @@ fn run(spec: &DeploymentSpec, has_gpu: bool) -> String {
                  docker rm -f cudock > /dev/null 2>&1\n\
                  timeout --kill-after 30 {limit} docker run {options} {image} {arguments} \"$@\"\n\
                  code=$?\n\
+                 [ ! -e /var/lib/cudock/checkpoints.evicted ] || sleep 300\n\
                  [ $code -ne 0 ] || return 0\n\
                  done\n\
                  return $code\n\
@@ -172,6 +209,9 @@ fn run(spec: &DeploymentSpec, has_gpu: bool) -> String {
                     "run {} || {{ code=$?; [ $result -ne 0 ] || result=$code; }}",
                     words.join(" ")
                 );
+            }
+            if spec.checkpoints.is_some() {
+                script.push_str("save\n");
             }
             script.push_str("say \"exit code $result\"\nend \"$result\"\n");
         }

@@ -30,6 +30,5 @@ pub(super) fn lost(spec: &DeploymentSpec) -> Vec<Finding> {
         WorkKind::Serve { is_public: false, .. } => lost.push(losses::not_reachable()),
         _ => {}
     }
-    lost.extend(losses::checkpoints_not_kept(spec));
     lost
 }

@@ -1,6 +1,8 @@
 //! Rows about the account.
 
-use cudock_azure::preflight::{PreflightVerdict, PullCredentials, PullResult, QueryResult, Question, Topic, judge};
+use cudock_azure::preflight::{
+    PreflightVerdict, PullCredentials, PullResult, QueryResult, Question, Topic, judge,
+};
 use cudock_azure::{ExistingResources, Target};
 use cudock_facts::Facts;
 use serde_json::{Value, json};

@@ -165,7 +165,11 @@ pub(super) fn up(facts: &Facts, args: &UpArgs) -> Result<Outcome, Failure> {
     }
     if let Some(first) = placements.first() {
         status(text::announcement(first));
-        first.deployment.losses.iter().chain(report.findings(report.choice(usize::MAX)))
+        first
+            .deployment
+            .losses
+            .iter()
+            .chain(report.findings(report.choice(usize::MAX)))
             .for_each(|loss| note(&loss.message));
     }
     let deployer = session.deployer(&show);

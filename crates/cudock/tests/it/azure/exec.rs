@@ -10,8 +10,8 @@ fn running(target: &str) -> Option<World> {
     let mut world = World::new(CloudSettings { job_seconds: 100_000, ..CloudSettings::default() })?;
     let image = world.image();
     let arguments = [
-        "up", ".", "--on", target, "--name", "train", "--image", &image, "--region", "eastus", "--detach", "--",
-        "python", "train.py",
+        "up", ".", "--on", target, "--name", "train", "--image", &image, "--region", "eastus", "--detach",
+        "--", "python", "train.py",
     ];
     let output = world.run(&arguments).output;
     assert_eq!(code(&output), 0, "{}", shown(&output));
@@ -22,7 +22,12 @@ fn running(target: &str) -> Option<World> {
 fn a_machine_runs_commands_shows_its_log_and_its_gpus() {
     let Some(mut world) = running("vm") else { return };
     let output = world.run(&["exec", "train", "--", "nvidia-smi", "-L"]).output;
-    assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"GPU 0: Tesla T4 (UUID: GPU-1)\n"[..]), "{}", shown(&output));
+    assert_eq!(
+        (code(&output), output.stdout.as_slice()),
+        (0, &b"GPU 0: Tesla T4 (UUID: GPU-1)\n"[..]),
+        "{}",
+        shown(&output)
+    );
     let verified = world.run(&["verify", "train"]).output;
     assert_eq!(code(&verified), 0, "{}", shown(&verified));
     let logs = world.run(&["logs", "train"]).output;

@@ -189,7 +189,8 @@ fn requests_without_faults(seed: u64) -> Option<Vec<u64>> {
         let is_evicted = world.transcript.contains("was evicted, and no other placement is left");
         assert_eq!(is_evicted, case.scenario == Scenario::Evicted, "{case:?}\n{}", world.transcript);
         assert!(
-            is_evicted || !world.transcript.contains("exit code 2") && !world.transcript.contains("exit code 3"),
+            is_evicted
+                || !world.transcript.contains("exit code 2") && !world.transcript.contains("exit code 3"),
             "{case:?}\n{}",
             world.transcript
         );

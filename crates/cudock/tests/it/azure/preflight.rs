@@ -28,7 +28,8 @@ fn an_image_that_the_registry_does_not_give_out_is_not_deployed() {
 
 #[test]
 fn an_image_that_fails_on_the_size_is_not_deployed() {
-    let newer = json!({"Env": ["NVIDIA_REQUIRE_CUDA=cuda>=99.0", "NVIDIA_VISIBLE_DEVICES=all", "CUDA_VERSION=99.0"]});
+    let newer =
+        json!({"Env": ["NVIDIA_REQUIRE_CUDA=cuda>=99.0", "NVIDIA_VISIBLE_DEVICES=all", "CUDA_VERSION=99.0"]});
     let Some((world, code, text)) = up(move |request| image(request, &newer)) else { return };
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("image runs") && text.contains("blocked"), "{text}");

@@ -34,7 +34,10 @@ impl World {
         let stand_in = StandIn::start(settings)?;
         let home = tempfile::tempdir().unwrap();
         let world = Self { stand_in, registry: Server::start(registry), home, transcript: String::new() };
-        world.write("cudock.toml", "[workload]\nkind = \"job\"\nduration = \"5m\"\n\n[needs]\ngpu = [\"T4\"]\n");
+        world.write(
+            "cudock.toml",
+            "[workload]\nkind = \"job\"\nduration = \"5m\"\n\n[needs]\ngpu = [\"T4\"]\n",
+        );
         Some(world)
     }
 
