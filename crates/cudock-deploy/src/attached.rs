@@ -191,8 +191,8 @@ impl Deployer<'_> {
         let billed = self.known(&record.run_id)?.billed;
         let is_mounted = record.identity.target == Target::Batch;
         let question = checkpoints.and_then(|checkpoints| checkpoints.question(&record.name, is_mounted));
-        let list = question.and_then(|question| self.cloud.download(&question, None).ok());
-        let kept = list.as_deref().and_then(Checkpoints::last_written);
+        let blobs = question.and_then(|question| self.cloud.download(&question, None).ok());
+        let kept = blobs.as_deref().and_then(Checkpoints::last_written);
         let now = self.cloud.now();
         let lost = match (kept, billed.from) {
             (Some(kept), Some(from)) if kept >= from => billed.until.unwrap_or(now).since(kept),

@@ -67,7 +67,7 @@ pub struct DeployFlags {
     #[arg(long, value_name = "PATH", help_heading = AZURE, requires = "on")]
     pub ready_path: Option<String>,
 
-    /// Keep this directory of the container over evictions, in the blob container of CUDOCK_CHECKPOINTS
+    /// Keep this directory of the container over evictions, in the blob container that `CUDOCK_CHECKPOINTS` names
     #[arg(long, value_name = "DIR", help_heading = AZURE, requires = "on")]
     pub checkpoints: Option<String>,
 

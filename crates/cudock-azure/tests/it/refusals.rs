@@ -89,7 +89,7 @@ fn what_a_service_cannot_run_is_refused() {
         (idle(change(sized(Target::Vm, job(0), "Standard_D4s_v5"), |s| s.gpus = 0)), "uses no GPU"),
         (
             idle(change(spec(Target::Vm, job(0)), |s| {
-                s.existing.reaper_identity = Some(specs::IDENTITY.into())
+                s.existing.reaper_identity = Some(specs::IDENTITY.into());
             })),
             "--reaper-identity",
         ),

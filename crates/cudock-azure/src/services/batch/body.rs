@@ -58,13 +58,13 @@ pub(super) struct Pool {
     pub(super) enable_inter_node_communication: bool,
     pub(super) task_slots_per_node: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) mount_configuration: Vec<Mount>,
+    pub(super) mount_configuration: Vec<PoolMount>,
     pub(super) metadata: Vec<Metadata>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Mount {
+pub(super) struct PoolMount {
     pub(super) azure_blob_file_system_configuration: BlobMount,
 }
 

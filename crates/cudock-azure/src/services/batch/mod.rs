@@ -18,7 +18,7 @@ use crate::call::{Body, Call, Plane};
 use crate::deployment::{DeploymentIdentity, Phase, Step, Wait};
 use crate::services::batch::body::{
     AccountProperties, AutoPool, BlobMount, ContainerConfiguration, ContainerSettings, ImageReference, Job,
-    JobConstraints, JobPatch, Metadata, Mount, OsDisk, Pool, PoolInfo, Registry, Task, TaskCollection,
+    JobConstraints, JobPatch, Metadata, OsDisk, Pool, PoolInfo, PoolMount, Registry, Task, TaskCollection,
     TaskConstraints, Variable, VirtualMachineConfiguration,
 };
 use crate::services::checks::Machine;
@@ -204,8 +204,8 @@ fn storage(spec: &DeploymentSpec) -> Option<&BlobContainer> {
     spec.checkpoints.as_ref()?.storage.as_ref()
 }
 
-fn mount(storage: &BlobContainer) -> Mount {
-    Mount {
+fn mount(storage: &BlobContainer) -> PoolMount {
+    PoolMount {
         azure_blob_file_system_configuration: BlobMount {
             account_name: storage.account().to_owned(),
             container_name: storage.name().to_owned(),
