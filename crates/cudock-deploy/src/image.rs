@@ -89,8 +89,7 @@ fn pull_right(client: &AzureClient, spec: &DeploymentSpec, environment: &Environ
     }
 }
 
-/// The verdict of `cudock check` for each placement. What needs no GPU is not inspected, and what the registry does not
-/// give out cannot be.
+/// The verdict of `cudock check` for each placement. What needs no GPU is not inspected.
 fn check_image(
     facts: &Facts,
     placements: &[PlannedDeployment],
@@ -105,10 +104,9 @@ fn check_image(
     };
     let environment = BTreeMap::new();
     let mut images = match pull {
-        PullResult::Allowed => open(image, &environment),
-        PullResult::Denied(_) | PullResult::NotFound | PullResult::Unreachable(_) => {
-            Err("the image cannot be read".to_owned())
-        }
+        // Who may not pull it there may be signed in here.
+        PullResult::Allowed | PullResult::Denied(_) => open(image, &environment),
+        PullResult::NotFound | PullResult::Unreachable(_) => Err("the image cannot be read".to_owned()),
     };
     let mut check = |planned: &PlannedDeployment| match &mut images {
         Ok(images) => judge_on(images, facts, &planned.spec, today).unwrap_or_else(|error| unknown(&error)),
