@@ -129,7 +129,7 @@ def recorder():
     """A recorder that runs until the end of the block."""
     with tempfile.TemporaryDirectory() as directory:
         certificate, key = (str(pathlib.Path(directory, name)) for name in ("certificate.pem", "key.pem"))
-        command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext"
+        command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext basicConstraints=critical,CA:FALSE -addext"
         names = ["subjectAltName=DNS:localhost,IP:127.0.0.1", "-out", certificate, "-keyout", key]
         subprocess.run([*command.split(), *names], check=True, stderr=subprocess.DEVNULL)
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -201,7 +201,7 @@ impl Cloud {
     }
 
     /// An action of a machine: `deallocate`, `start`, `simulateEviction`, `runCommand`.
-    pub(crate) fn machine_action(&mut self, target: &Target, action: &str) -> Answer {
+    pub(crate) fn machine_action(&mut self, target: &Target, action: &str, body: &Value) -> Answer {
         let Some(machine) = self.find(&target.key).cloned() else { return Self::not_found(target) };
         let location = machine.location();
         match action {
@@ -234,8 +234,11 @@ impl Cloud {
         let style = if action == "runcommand" { OperationStyle::Location } else { OperationStyle::Compute };
         let operation = self.begin(style, &target.key, &location);
         if action == "runcommand" {
-            // Whatever the script is, it prints the log.
-            let message = format!("Enable succeeded: \n[stdout]\n{OUTPUT}\n[stderr]\n");
+            // Whatever the script is, it prints the log. A command in the container lists its GPU and ends like a job.
+            let (code, is_exec) = (self.settings.job_exit_code, body.to_string().contains("docker exec "));
+            let devices = format!("GPU 0: Tesla T4 (UUID: GPU-1)\n\ncudock exit code {code}\n");
+            let printed = if is_exec { &devices } else { OUTPUT };
+            let message = format!("Enable succeeded: \n[stdout]\n{printed}\n[stderr]\n");
             let status = json!({
                 "code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Provisioning succeeded",
                 "message": message,

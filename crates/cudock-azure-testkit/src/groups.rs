@@ -50,6 +50,9 @@ impl Cloud {
         let target = Target::parse(id).unwrap();
         body["location"] = json!("eastus");
         self.store(&target, &body);
+        if target.kind == "microsoft.batch/batchaccounts" {
+            self.batch_account_created(&target);
+        }
         let now = self.now;
         self.update(&target.key, |resource| {
             resource.set_state("Succeeded");

@@ -52,6 +52,7 @@ struct ActionOutcome {
     status: &'static str,
     /// Of the HTTP response.
     code: Option<u16>,
+    body: Value,
 }
 
 /// Whether a condition holds; none if it is made of anything but `and`, `or`, `equals` and `greaterOrEquals`.
@@ -71,7 +72,8 @@ fn holds(condition: &Value, outcomes: &[ActionOutcome], now: Seconds) -> Option<
     }
 }
 
-/// A constant, `@outputs('Action')?['statusCode']`, `@ticks(utcNow())` or `@ticks('time')`.
+/// A constant, `@outputs('Action')?['statusCode']`, `@body('Action')?['error']?['code']`, `@ticks(utcNow())` or
+/// `@ticks('time')`.
 fn operand(value: &Value, outcomes: &[ActionOutcome], now: Seconds) -> Option<Value> {
     let Some(expression) = value.as_str().and_then(|text| text.strip_prefix('@')) else {
         return Some(value.clone());
@@ -83,8 +85,13 @@ fn operand(value: &Value, outcomes: &[ActionOutcome], now: Seconds) -> Option<Va
             None => (time == "utcNow()").then(|| Value::from(now)),
         };
     }
-    let name = expression.strip_prefix("outputs('")?.strip_suffix("')?['statusCode']")?;
-    let outcome = outcomes.iter().find(|outcome| outcome.name == name);
+    let outcome_of = |name: &str| outcomes.iter().find(|outcome| outcome.name == name);
+    if let Some(name) =
+        expression.strip_prefix("body('").and_then(|rest| rest.strip_suffix("')?['error']?['code']"))
+    {
+        return Some(outcome_of(name).map_or(Value::Null, |outcome| outcome.body["error"]["code"].clone()));
+    }
+    let outcome = outcome_of(expression.strip_prefix("outputs('")?.strip_suffix("')?['statusCode']")?);
     Some(outcome.and_then(|outcome| outcome.code).map_or(Value::Null, Value::from))
 }
 
@@ -170,14 +177,17 @@ impl Cloud {
                     .map_or("", |outcome| outcome.status);
                 wanted.as_array().is_some_and(|wanted| wanted.iter().any(|wanted| wanted == status))
             });
-            let mut outcome = ActionOutcome { name: name.clone(), status: "Skipped", code: None };
+            let mut outcome =
+                ActionOutcome { name: name.clone(), status: "Skipped", code: None, body: Value::Null };
             if is_wanted && action["type"] == "If" {
                 if holds(&action["expression"], outcomes, self.now) == Some(true) {
                     self.run_actions(workflow, &action["actions"], outcomes);
                 }
                 outcome.status = "Succeeded";
             } else if is_wanted {
-                outcome.code = self.run_http(workflow, action);
+                if let Some(answer) = self.run_http(workflow, action) {
+                    (outcome.code, outcome.body) = (Some(answer.status), answer.body.unwrap_or_default());
+                }
                 let is_success = outcome.code.is_some_and(|code| (200..300).contains(&code));
                 outcome.status = if is_success { "Succeeded" } else { "Failed" };
             }
@@ -185,8 +195,8 @@ impl Cloud {
         }
     }
 
-    /// The status of the response; none if the action has no identity or leads elsewhere.
-    fn run_http(&mut self, workflow: &Value, action: &Value) -> Option<u16> {
+    /// The response; none if the action has no identity or leads elsewhere.
+    fn run_http(&mut self, workflow: &Value, action: &Value) -> Option<Answer> {
         let inputs = &action["inputs"];
         let principal = match inputs["authentication"]["identity"].as_str() {
             None => workflow["identity"]["principalId"].as_str()?.to_owned(),
@@ -199,7 +209,7 @@ impl Cloud {
         let (method, uri) = (inputs["method"].as_str()?, inputs["uri"].as_str()?);
         let caller = Caller::Identity(principal);
         if let Some(path) = self.own_path(uri) {
-            return Some(self.resource_manager(method, &path, &inputs["body"], &caller).status);
+            return Some(self.resource_manager(method, &path, &inputs["body"], &caller));
         }
         // The data plane of a Batch account: https://ACCOUNT.REGION.batch.azure.com/PATH.
         let (host, path) = uri.strip_prefix("https://")?.split_once('/')?;
@@ -209,10 +219,12 @@ impl Cloud {
             .into_iter()
             .find(|key| key.ends_with(&format!("/{account}")))?;
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        if self.deny(&caller, &account, "action").is_some() {
-            return Some(403);
-        }
-        Some(self.batch_service(method, &format!("/{path}"), query, &inputs["body"], None).status)
+        let denied = self.deny(&caller, &account, "action");
+        Some(
+            denied.unwrap_or_else(|| {
+                self.batch_service(method, &format!("/{path}"), query, &inputs["body"], None)
+            }),
+        )
     }
 
     /// The path of a URL of Resource Manager: of this one, or of the public cloud's.

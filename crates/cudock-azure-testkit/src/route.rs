@@ -119,7 +119,7 @@ impl Cloud {
             }
             ("microsoft.logic/workflows", _, Some(tail)) => self.workflow_action(&target.key, method, tail),
             ("microsoft.compute/virtualmachines", "POST", Some(action)) => {
-                self.machine_action(target, action)
+                self.machine_action(target, action, body)
             }
             ("microsoft.compute/virtualmachines", "GET", Some("instanceview")) => {
                 let answer = self.get(&Target { tail: None, ..target.clone() }, "instanceView");

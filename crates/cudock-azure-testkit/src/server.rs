@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::cloud::Cloud;
@@ -118,9 +119,17 @@ impl Shared {
     }
 
     fn reply(&self, request: &Request, answer: Answer) -> Reply {
-        let now = self.cloud.lock().unwrap().now;
-        let body = match (&answer.body, answer.text) {
-            (Some(body), _) => body.to_string(),
+        let (now, has_newer_fields) = {
+            let cloud = self.cloud.lock().unwrap();
+            (cloud.now, cloud.settings.has_newer_fields)
+        };
+        let body = match (answer.body, answer.text) {
+            (Some(mut body), _) => {
+                if has_newer_fields {
+                    add_newer_fields(&mut body);
+                }
+                body.to_string()
+            }
             (None, text) => text.unwrap_or_default(),
         };
         let mut reply = Reply::new(answer.status, body).keep_alive().with("Date", http_date(now));
@@ -148,6 +157,18 @@ impl Shared {
             }
         }
         let _ = socket.shutdown(Shutdown::Both);
+    }
+}
+
+/// Adds what a newer version of an API may answer.
+fn add_newer_fields(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.values_mut().for_each(add_newer_fields);
+            fields.insert("fieldOfTomorrow".to_owned(), json!({"value": [1, null, "x"]}));
+        }
+        Value::Array(items) => items.iter_mut().for_each(add_newer_fields),
+        _ => {}
     }
 }
 

@@ -35,6 +35,8 @@ pub struct CloudSettings {
     pub failing: BTreeMap<String, (String, String)>,
     /// How often the deletion of a group fails at its end before it succeeds.
     pub failing_group_deletions: u32,
+    /// Whether every object in every answer has fields of a newer version.
+    pub has_newer_fields: bool,
 }
 
 impl Default for CloudSettings {
@@ -55,6 +57,7 @@ impl Default for CloudSettings {
             unregistered: Vec::new(),
             failing: BTreeMap::new(),
             failing_group_deletions: 0,
+            has_newer_fields: false,
         }
     }
 }

@@ -94,7 +94,10 @@ impl Scope {
                 let (base, path) = (text(0)?, text(1)?);
                 Ok(json!(format!("{}/{}", base.trim_end_matches('/'), path.trim_start_matches('/'))))
             }
-            "environment" => Ok(json!({"name": "AzureCloud", "resourceManager": format!("{}/", cloud.base)})),
+            "environment" => Ok(json!({
+                "name": "AzureCloud", "resourceManager": format!("{}/", cloud.base),
+                "batch": "https://batch.core.windows.net/",
+            })),
             "subscription" => Ok(json!({
                 "id": format!("/subscriptions/{SUBSCRIPTION}"), "subscriptionId": SUBSCRIPTION,
                 "tenantId": crate::sign_in::TENANT,

@@ -1,7 +1,8 @@
 //! The requests of one deployment to each service, for comparison with other clients.
 //!
-//! `deployments` prints them as JSON, secrets included: they are made up. `deployments DIRECTORY` writes every deployment
-//! in every format that can express it, to `DIRECTORY/NAME/FORMAT`.
+//! `deployments` prints the names of the jobs and the ids of their requests as JSON. `deployments send JOB` sends the requests
+//! to the cloud of the environment; their secrets are made up. `deployments DIRECTORY` writes every deployment in every format
+//! that can express it, to `DIRECTORY/NAME/FORMAT`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -15,8 +16,11 @@ mod jobs;
 use std::path::Path;
 use std::{env, fs};
 
-use cudock_azure::{Deployment, ExportError, ExportFormat, Plane, deployment, export};
-use serde_json::{Value, json};
+use cudock_azure::{
+    AzureClient, ClientSettings, Deployment, ExportError, ExportFormat, SignInOptions, deployment, export,
+};
+use cudock_base::Environment;
+use serde_json::Value;
 
 use self::jobs::jobs;
 
@@ -24,11 +28,17 @@ fn main() {
     let deployments = jobs().map(|(name, spec)| (name, deployment(&spec).unwrap()));
     match env::args_os().nth(1) {
         None => {
-            let all: serde_json::Map<String, Value> = deployments
-                .iter()
-                .map(|(name, deployment)| ((*name).to_owned(), requests(deployment)))
-                .collect();
+            let ids = |deployment: &Deployment| -> Value {
+                deployment.steps.iter().map(|step| step.id.as_str()).collect()
+            };
+            let all: serde_json::Map<String, Value> =
+                deployments.iter().map(|(name, deployment)| ((*name).to_owned(), ids(deployment))).collect();
             println!("{:#}", Value::Object(all));
+        }
+        Some(word) if word == "send" => {
+            let wanted = env::args().nth(2).unwrap();
+            let (_, deployment) = deployments.iter().find(|(name, _)| *name == wanted).unwrap();
+            send(deployment);
         }
         Some(directory) => {
             for (name, deployment) in &deployments {
@@ -52,20 +62,13 @@ fn write(directory: &Path, deployment: &Deployment) {
     }
 }
 
-fn requests(deployment: &Deployment) -> Value {
-    let step = |step: &cudock_azure::Step| {
-        let plane = match &step.call.plane {
-            Plane::ResourceManager => "resource-manager",
-            Plane::Batch { .. } => "batch",
-            Plane::MlHistory { .. } => "ml-history",
-        };
-        json!({
-            "id": step.id,
-            "method": step.call.method.as_str(),
-            "plane": plane,
-            "path": step.call.path,
-            "body": step.call.body.as_ref().map(cudock_azure::Body::expose),
-        })
-    };
-    deployment.steps.iter().map(step).collect()
+/// Sends every request as `cudock up` does.
+fn send(deployment: &Deployment) {
+    let environment = Environment::of_process();
+    let client =
+        AzureClient::from_environment(&environment, &SignInOptions::default(), ClientSettings::default());
+    let client = client.unwrap();
+    for step in &deployment.steps {
+        client.run(step).unwrap_or_else(|error| panic!("{}: {error}", step.id));
+    }
 }

@@ -11,9 +11,6 @@ cudock_facts::codes! {
     LOGS_LOST = "CD0840";
     /// Whoever may read the resource can read the secret variables.
     SECRETS_READABLE = "CD0841";
-    /// The service does not end idle work.
-    IDLE_NOT_WATCHED = "CD0842";
-    CHECKPOINTS_NOT_KEPT = "CD0843";
     /// Nothing outside of Azure's network reaches it.
     NOT_REACHABLE = "CD0844";
     /// A time limit, a number of retries or of items at a time is not kept by the service.

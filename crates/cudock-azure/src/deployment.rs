@@ -43,6 +43,9 @@ pub struct DeploymentIdentity {
     /// The Batch account as `GROUP/NAME`, if it was not created for this deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_account: Option<String>,
+    /// The Batch pool, if it was not created for this deployment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
 }
 
 /// The kind of work without its content.
@@ -83,6 +86,11 @@ impl Step {
             wait: Wait::Operation,
             timeout: Duration::from_secs(10 * 60),
         }
+    }
+
+    /// An action on what exists, whose answer may come with the end of an operation.
+    pub fn action(id: impl Into<String>, call: Call) -> Self {
+        Self::new(id, Phase::Work, call)
     }
 
     #[must_use]

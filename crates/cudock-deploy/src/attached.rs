@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cudock_azure::{DeploymentState, Status, WorkShape};
+use cudock_azure::{Checkpoints, DeploymentState, Status, Target, WorkShape};
 
 use crate::clock::pause;
 use crate::error::DeployError;
@@ -76,7 +76,9 @@ impl Deployer<'_> {
             let status = self.follow(&record, output).map_err(|error| self.abandon(&record, error))?;
             let is_evicted = status.state == DeploymentState::Evicted;
             if is_evicted {
-                lost += self.lost_work(&record)?;
+                let checkpoints = used.checked_sub(1).and_then(|index| rest.get(index));
+                let checkpoints = checkpoints.and_then(|planned| planned.spec.checkpoints.as_ref());
+                lost += self.lost_work(&record, checkpoints)?;
             }
             let ended = self.finish(&record, &status, lost, output)?;
             drop(lock);
@@ -101,7 +103,8 @@ impl Deployer<'_> {
     ) -> Result<Ended, DeployError> {
         let status = self.follow(record, output).map_err(|error| self.abandon(record, error))?;
         if status.state == DeploymentState::Evicted {
-            let lost = self.lost_work(record)?;
+            // Their storage is known to the command that died only.
+            let lost = self.lost_work(record, None)?;
             self.finish(record, &status, lost, output)?;
             return Err(DeployError::Evicted { name: record.name.clone() });
         }
@@ -178,10 +181,23 @@ impl Deployer<'_> {
         Ok(Ended { record: self.known(&record.run_id)?, exit_code, lost })
     }
 
-    /// The work that an eviction has cost: all of it, because only the workload knows its checkpoints.
-    fn lost_work(&self, record: &DeploymentRecord) -> Result<Duration, DeployError> {
+    /// The work that an eviction has cost: what was done since the last checkpoint, or all of it if none is known.
+    fn lost_work(
+        &self,
+        record: &DeploymentRecord,
+        checkpoints: Option<&Checkpoints>,
+    ) -> Result<Duration, DeployError> {
         self.bill_deleted(&self.known(&record.run_id)?)?;
-        let lost = self.known(&record.run_id)?.billed.length(self.cloud.now());
+        let billed = self.known(&record.run_id)?.billed;
+        let is_mounted = record.identity.target == Target::Batch;
+        let question = checkpoints.and_then(|checkpoints| checkpoints.question(&record.name, is_mounted));
+        let blobs = question.and_then(|question| self.cloud.download(&question, None).ok());
+        let kept = blobs.as_deref().and_then(Checkpoints::last_written);
+        let now = self.cloud.now();
+        let lost = match (kept, billed.from) {
+            (Some(kept), Some(from)) if kept >= from => billed.until.unwrap_or(now).since(kept),
+            _ => billed.length(now),
+        };
         self.journal.add_lost(&record.run_id, lost)?;
         Ok(lost)
     }

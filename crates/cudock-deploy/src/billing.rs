@@ -164,6 +164,7 @@ mod tests {
             is_spot: false,
             workspace: None,
             batch_account: None,
+            pool: None,
         };
         let group = "/subscriptions/s/resourceGroups/cudock-0123456789ab";
         let machine = format!("{group}/providers/Microsoft.Compute/virtualMachines/main");

@@ -15,8 +15,8 @@ use serde::Serialize;
 use crate::cloud::CloudApi;
 use crate::error::DeployError;
 use crate::journal::{DeploymentRecord, Journal};
-use crate::names::{phase_name, state_name, target_name};
-use crate::observe::refresh;
+use crate::names::{phase_name, target_name};
+use crate::observe::{DeploymentName, refresh};
 use crate::run::Deployer;
 
 /// The report of `cudock cost`.
@@ -51,12 +51,8 @@ pub struct WorkloadCost {
 /// One deployment.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeploymentCost {
-    pub name: String,
-    pub run_id: String,
-    pub target: &'static str,
-    pub region: String,
-    pub size: Option<String>,
-    pub state: &'static str,
+    #[serde(flatten)]
+    pub deployment: DeploymentName,
     pub price_per_hour: Usd,
     pub billed_from: Option<String>,
     /// None while it is billed.
@@ -182,12 +178,7 @@ fn cost_until_expiry(record: &DeploymentRecord, now: Timestamp) -> Usd {
 impl DeploymentCost {
     fn new(record: &DeploymentRecord, now: Timestamp) -> Self {
         Self {
-            name: record.name.clone(),
-            run_id: record.run_id.clone(),
-            target: target_name(record.identity.target),
-            region: record.identity.region.clone(),
-            size: record.size.clone(),
-            state: state_name(record.state),
+            deployment: DeploymentName::of(record),
             price_per_hour: record.price_per_hour,
             billed_from: record.billed.from.map(|time| time.to_string()),
             billed_until: record.billed.until.map(|time| time.to_string()),

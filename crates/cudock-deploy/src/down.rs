@@ -54,10 +54,14 @@ impl Deployer<'_> {
         let begun = self.journal.set_state(run_id, DeploymentState::Deleting, None);
         let entered = self.journal.enter_phase(run_id, Some((Phase::Delete, true)), self.deleter.now());
         // Afterwards nobody can tell anymore when billing began and how a job ended. It is deleted even if this fails.
-        let observed = match status(self.deleter, &record.identity) {
+        let observe = || match status(self.deleter, &record.identity) {
             Ok((status, _)) => self.journal.observe(run_id, &status),
             Err(_) => Ok(()),
         };
+        let mut observed = observe();
+        if record.identity.ending_call().is_some_and(|call| self.deleter.send(&call).is_ok()) {
+            observed = observed.and(observe());
+        }
         (self.on_progress)(&PhaseProgress::beginning(Phase::Delete, None));
         for entry in self.journal.steps(run_id, StepRole::Create)? {
             self.cancel(&entry)?;

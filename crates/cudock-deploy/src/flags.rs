@@ -2,8 +2,9 @@
 
 use clap::Args;
 use cudock_azure::Target;
-use cudock_base::Usd;
-use cudock_project::{ByteSize, TimeSpan};
+use cudock_base::suggest::nearest;
+use cudock_base::{UsageError, Usd, did_you_mean};
+use cudock_project::{ByteSize, DeployTarget, Manifest, TimeSpan};
 
 use crate::names::{TARGET_NAMES, target_named};
 
@@ -14,9 +15,9 @@ const AZURE: &str = "Azure (with --on)";
 // Where and how a workload is deployed. Each flag overrides the key with the same meaning in `cudock.toml`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DeployFlags {
-    /// Deploy to this service of Azure: vm, batch, ml, container-apps, aci
-    #[arg(long, value_name = "SERVICE", help_heading = AZURE, value_parser = parse_target)]
-    pub on: Option<Target>,
+    /// Deploy to this service of Azure, vm, batch, ml, container-apps or aci, or to NAME under [targets] in cudock.toml
+    #[arg(long, value_name = "SERVICE|NAME", help_heading = AZURE)]
+    pub on: Option<String>,
 
     /// Print all requests, and send none
     #[arg(long, help_heading = AZURE, requires = "on")]
@@ -26,7 +27,7 @@ pub struct DeployFlags {
     #[arg(long, value_name = "TIME", help_heading = AZURE, requires = "on")]
     pub ttl: Option<TimeSpan>,
 
-    /// Delete it when its GPUs were idle for this time
+    /// End it from the inside when its GPUs were idle for this time
     #[arg(long, value_name = "TIME", help_heading = AZURE, requires = "on")]
     pub idle: Option<TimeSpan>,
 
@@ -66,6 +67,10 @@ pub struct DeployFlags {
     #[arg(long, value_name = "PATH", help_heading = AZURE, requires = "on")]
     pub ready_path: Option<String>,
 
+    /// Keep this directory of the container over evictions, in the blob container that `CUDOCK_CHECKPOINTS` names
+    #[arg(long, value_name = "DIR", help_heading = AZURE, requires = "on")]
+    pub checkpoints: Option<String>,
+
     /// Use this many processors, where the service sells them singly
     #[arg(long, value_name = "N", help_heading = AZURE, requires = "on")]
     pub cpus: Option<f64>,
@@ -97,8 +102,87 @@ pub struct DeployFlags {
     /// Let this identity delete it, where you may not assign roles
     #[arg(long, value_name = "RESOURCE-ID", help_heading = AZURE, requires = "on")]
     pub reaper_identity: Option<String>,
+
+    /// The cluster of a named target.
+    #[arg(skip)]
+    pub cluster: Option<String>,
+
+    /// The pool of a named target.
+    #[arg(skip)]
+    pub pool: Option<String>,
 }
 
-fn parse_target(text: &str) -> Result<Target, String> {
-    target_named(text).ok_or_else(|| format!("expected one of {}", TARGET_NAMES.join(", ")))
+impl DeployFlags {
+    /// The service that `--on` means, and the flags with what the project's file says about it. Flags win.
+    pub fn resolve(&self, manifest: &Manifest) -> Result<(Target, Self), UsageError> {
+        let name = self.on.as_deref().unwrap_or_default();
+        if let Some(target) = target_named(name) {
+            return Ok((target, self.clone()));
+        }
+        let Some(named) = manifest.targets.get(name) else {
+            let known = TARGET_NAMES.into_iter().chain(manifest.targets.keys().map(String::as_str));
+            let near = did_you_mean(&nearest(name, known.clone()));
+            let message =
+                format!("unknown target `{name}`: expected one of {}", known.collect::<Vec<_>>().join(", "));
+            let error = UsageError::new(message);
+            return Err(near.into_iter().fold(error, UsageError::hint));
+        };
+        let target = match named.service {
+            DeployTarget::Vm => Target::Vm,
+            DeployTarget::Batch => Target::Batch,
+            DeployTarget::Ml => Target::Ml,
+            DeployTarget::ContainerApps => Target::ContainerApps,
+            DeployTarget::Aci => Target::Aci,
+            DeployTarget::Local => {
+                return Err(UsageError::new(format!("the target `{name}` is this machine"))
+                    .hint("`cudock up` without --on runs it here"));
+            }
+        };
+        let list =
+            |flag: &[String], other: &[String]| if flag.is_empty() { other.to_vec() } else { flag.to_vec() };
+        let one = |flag: &Option<String>, other: &Option<String>| flag.clone().or_else(|| other.clone());
+        let flags = Self {
+            region: list(&self.region, &named.regions),
+            size: list(&self.size, &named.sizes),
+            workspace: one(&self.workspace, &named.workspace),
+            batch_account: one(&self.batch_account, &named.batch_account),
+            environment: one(&self.environment, &named.environment),
+            pull_identity: one(&self.pull_identity, &named.pull_identity),
+            reaper_identity: one(&self.reaper_identity, &named.reaper_identity),
+            cluster: named.cluster.clone(),
+            pool: named.pool.clone(),
+            ..self.clone()
+        };
+        Ok((target, flags))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_target_is_a_service_with_what_exists_there_and_flags_win() {
+        let text = "[targets.lab]\nservice = \"ml\"\nworkspace = \"team/lab\"\ncluster = \"gpus\"\nregions = [\"eastus\"]\n\
+                    [targets.here]\nservice = \"local\"\n";
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
+        let manifest = cudock_project::Project::open(directory.path()).unwrap().manifest;
+        let flags = |on: &str| DeployFlags { on: Some(on.to_owned()), ..DeployFlags::default() };
+        let (target, resolved) = flags("lab").resolve(&manifest).unwrap();
+        assert_eq!((target, resolved.workspace.as_deref()), (Target::Ml, Some("team/lab")));
+        assert_eq!((resolved.cluster.as_deref(), resolved.region), (Some("gpus"), vec!["eastus".to_owned()]));
+        let other =
+            DeployFlags { workspace: Some("a/b".into()), region: vec!["westeurope".into()], ..flags("lab") };
+        let (_, resolved) = other.resolve(&manifest).unwrap();
+        assert_eq!(
+            (resolved.workspace.as_deref(), resolved.region),
+            (Some("a/b"), vec!["westeurope".to_owned()])
+        );
+        assert_eq!(flags("vm").resolve(&manifest).unwrap().0, Target::Vm);
+        for (name, words) in [("lap", "unknown target"), ("here", "this machine")] {
+            let error = flags(name).resolve(&manifest).unwrap_err();
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    }
 }

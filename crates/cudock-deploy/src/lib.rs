@@ -14,9 +14,11 @@ mod cloud;
 mod cost;
 mod down;
 mod error;
+mod exec;
 mod export;
 mod flags;
 mod gc;
+mod image;
 mod interrupt;
 mod journal;
 mod logs;
@@ -37,6 +39,7 @@ pub use clock::{Clock, SystemClock};
 pub use cloud::{ApiError, ApiErrorReason, ApiReply, CloudApi};
 pub use cost::{Alternative, CostQuery, CostReport, DeploymentCost, PhaseCost, WorkloadCost, cost};
 pub use error::DeployError;
+pub use exec::exec;
 pub use export::write_export;
 pub use flags::DeployFlags;
 pub use gc::{GcReport, GcScope, Leftover};
@@ -45,7 +48,7 @@ pub use journal::{
     StepState, journal_directory,
 };
 pub use logs::print_logs;
-pub use observe::{DeploymentSummary, ps};
+pub use observe::{DeploymentName, DeploymentSummary, ps};
 pub use placements::{DeployRequest, DeploySource, owner, plan_deployments};
 pub use preflight::{Preflight, preflight};
 pub use resume::Resumed;

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cudock_azure::{DeploymentIdentity, DeploymentState, LogPart};
+use cudock_azure::{Call, DeploymentIdentity, DeploymentState, LogPart, Step};
 use cudock_base::Secret;
+use cudock_http::Method;
 use serde_json::Value;
 
 use crate::clock::{Clock, pause};
@@ -25,7 +26,11 @@ pub(crate) fn read_logs(cloud: &dyn CloudApi, identity: &DeploymentIdentity) -> 
     let mut delay = None;
     // A container that has not started has no log.
     for call in identity.log_calls() {
-        answers.push(answer(cloud, &call, &mut delay)?);
+        answers.push(match call.method {
+            // A script on a machine ends later than its request.
+            Method::POST => action(cloud, call)?,
+            _ => answer(cloud, &call, &mut delay)?,
+        });
     }
     for call in identity.log_follow_up_calls(&answers) {
         answers.push(answer(cloud, &call, &mut delay)?);
@@ -47,6 +52,15 @@ pub(crate) fn read_logs(cloud: &dyn CloudApi, identity: &DeploymentIdentity) -> 
         }
     }
     Ok(logs)
+}
+
+/// The answer at the end of an action; none for 404.
+fn action(cloud: &dyn CloudApi, call: Call) -> Result<Option<Value>, ApiError> {
+    match cloud.run(&Step::action("log", call)) {
+        Ok(reply) => Ok(Some(reply.body)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The lines of a stream of JSON objects with `Log`; other lines are kept as they are.

@@ -51,15 +51,35 @@ pub(crate) fn answer(
     }
 }
 
-/// A deployment in the report of `ps`.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct DeploymentSummary {
+/// What every report says about a deployment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DeploymentName {
     pub name: String,
     pub run_id: String,
     pub target: &'static str,
     pub region: String,
     pub size: Option<String>,
     pub state: &'static str,
+}
+
+impl DeploymentName {
+    pub(crate) fn of(record: &DeploymentRecord) -> Self {
+        Self {
+            name: record.name.clone(),
+            run_id: record.run_id.clone(),
+            target: target_name(record.identity.target),
+            region: record.identity.region.clone(),
+            size: record.size.clone(),
+            state: state_name(record.state),
+        }
+    }
+}
+
+/// A deployment in the report of `ps`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeploymentSummary {
+    #[serde(flatten)]
+    pub deployment: DeploymentName,
     /// The service's own words.
     pub detail: Option<String>,
     pub url: Option<String>,
@@ -81,12 +101,7 @@ impl DeploymentSummary {
         let is_billed = record.billed.from.is_some() && record.billed.until.is_none();
         let is_gone = record.state == DeploymentState::Gone;
         Self {
-            name: record.name.clone(),
-            run_id: record.run_id.clone(),
-            target: target_name(record.identity.target),
-            region: record.identity.region.clone(),
-            size: record.size.clone(),
-            state: state_name(record.state),
+            deployment: DeploymentName::of(record),
             detail: record.detail.clone(),
             url: record.url.clone(),
             exit_code: record.exit_code,

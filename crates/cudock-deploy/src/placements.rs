@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_azure::{
-    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target,
-    deployment,
+    BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions,
+    SpecPlacement, SpecVariable, Target, deployment,
 };
 use cudock_base::format::duration;
 use cudock_base::{Date, Environment, Secret, Timestamp, UsageError, Usd};
@@ -32,6 +32,9 @@ const SHORTEST_TTL: Duration = Duration::from_secs(15 * 60);
 
 /// One task for each item; more are a program's own matter.
 const MOST_ITEMS: u64 = 100_000;
+
+/// The blob container of checkpoints, with its signature.
+const STORAGE: &str = "CUDOCK_CHECKPOINTS";
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -222,15 +225,23 @@ fn options(request: &DeployRequest<'_>, choice: &PlacedWork) -> Result<SpecOptio
         is_public: flags.public,
         variables: variables(&flags.env, request.environment)?,
         registry: registry(request),
-        // No service keeps a directory over evictions by itself.
-        checkpoints: None,
+        checkpoints: checkpoints(request)?,
         existing: ExistingResources {
             workspace: flags.workspace.clone(),
+            cluster: flags.cluster.clone(),
             batch_account: flags.batch_account.clone(),
+            pool: flags.pool.clone(),
             container_apps_environment: flags.environment.clone(),
             reaper_identity: flags.reaper_identity.clone(),
         },
     })
+}
+
+/// The directory of `--checkpoints`, and the storage that the environment names. Its signature is a secret.
+fn checkpoints(request: &DeployRequest<'_>) -> Result<Option<Checkpoints>, UsageError> {
+    let Some(directory) = request.flags.checkpoints.clone() else { return Ok(None) };
+    let storage = request.environment.get(STORAGE).map(|url| BlobContainer::parse(&url.to_string_lossy()));
+    Ok(Some(Checkpoints { directory, storage: storage.transpose()? }))
 }
 
 /// How the image is pulled, if an identity is given for that.
@@ -254,6 +265,11 @@ fn time_to_live(
 ) -> Result<Duration, UsageError> {
     let given = request.flags.ttl.or(request.project().manifest.deploy.ttl).map(|TimeSpan(time)| time);
     let ttl = given.unwrap_or_else(|| DEFAULT_TTL.max(planned.saturating_mul(2)));
+    if request.flags.budget.is_some() && price_per_hour == Usd::ZERO {
+        return Err(
+            UsageError::new("a budget cannot be kept: the price is unknown").hint("--price USD, or --ttl")
+        );
+    }
     let affordable = request.flags.budget.map(|budget| affordable_time(budget, price_per_hour));
     if let Some(time) = affordable.filter(|time| *time < SHORTEST_TTL) {
         let message = format!("the budget is enough for {} only", duration(time));

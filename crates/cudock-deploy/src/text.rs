@@ -87,15 +87,16 @@ pub fn ps(deployments: &[DeploymentSummary]) -> TextTable {
         ("URL", Align::Left),
     ]);
     for deployment in deployments {
+        let name = &deployment.deployment;
         let state = match deployment.exit_code {
-            Some(code) => format!("{} ({code})", deployment.state),
-            None => deployment.state.to_owned(),
+            Some(code) => format!("{} ({code})", name.state),
+            None => name.state.to_owned(),
         };
         table.row(vec![
-            deployment.name.clone(),
-            deployment.target.to_owned(),
-            deployment.size.clone().unwrap_or_default(),
-            deployment.region.clone(),
+            name.name.clone(),
+            name.target.to_owned(),
+            name.size.clone().unwrap_or_default(),
+            name.region.clone(),
             state,
             age(Duration::from_secs(deployment.age)),
             hourly(deployment.cost_per_hour),
@@ -185,8 +186,8 @@ fn deployment_line(deployment: &DeploymentCost) -> String {
         .map_or_else(String::new, |total| format!(", {} until it expires", dollars(total)));
     format!(
         "{}: {}, billed for {}, {}{rest}",
-        deployment.name,
-        deployment.state,
+        deployment.deployment.name,
+        deployment.deployment.state,
         duration(Duration::from_secs(deployment.billed_seconds)),
         dollars(deployment.cost),
     )

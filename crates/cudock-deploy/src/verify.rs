@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::cloud::CloudApi;
 use crate::error::DeployError;
+use crate::exec::exec;
 use crate::journal::DeploymentRecord;
 use crate::logs::read_logs;
 
@@ -47,15 +48,23 @@ pub enum DeviceVerdict {
     Unknown,
 }
 
-/// Compares the devices that a deployment lists in its log with what is paid for.
+/// Compares the devices in a deployment with what is paid for: those that a command in it lists, or where none can be run,
+/// those that its log lists.
 pub fn verify(
     cloud: &dyn CloudApi,
     facts: &Facts,
     record: &DeploymentRecord,
 ) -> Result<VerifyReport, DeployError> {
-    let logs = read_logs(cloud, &record.identity)
-        .map_err(|error| DeployError::cloud(format!("cannot read the log of `{}`", record.name), error))?;
-    let found = listed_devices(&logs);
+    let query = ["nvidia-smi", "-L"].map(str::to_owned);
+    let found = match exec(cloud, record, &query) {
+        Ok(output) if output.exit_code == 0 => listed_devices(&output.stdout),
+        _ => {
+            let logs = read_logs(cloud, &record.identity);
+            listed_devices(&logs.map_err(|error| {
+                DeployError::cloud(format!("cannot read the log of `{}`", record.name), error)
+            })?)
+        }
+    };
     let paid_gpu = gpu_of_size(facts, record.size.as_deref());
     let verdict = judge(facts, record.gpus, paid_gpu.as_deref(), &found);
     Ok(VerifyReport {

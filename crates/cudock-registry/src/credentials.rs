@@ -41,6 +41,8 @@ pub(crate) struct Lookup {
 pub struct Credentials {
     files: Vec<PathBuf>,
     helpers: Helpers,
+    /// Decides before any file.
+    fixed: Option<Credential>,
 }
 
 #[derive(Deserialize)]
@@ -81,7 +83,14 @@ impl Credentials {
                 directories: environment.program_directories(),
                 timeout: Duration::from_secs(30),
             },
+            fixed: None,
         }
+    }
+
+    /// A user name and a password for every registry that wants a sign-in; no file is read.
+    pub fn of_password(user: &str, password: Secret) -> Self {
+        let fixed = Credential::Password { user: user.to_owned(), password };
+        Self { fixed: Some(fixed), ..Self::default() }
     }
 
     /// How long a credential helper may take, 30 seconds by default. Some ask the user.
@@ -93,6 +102,9 @@ impl Credentials {
 
     /// The first credential that any file has for this repository.
     pub(crate) fn find(&self, registry: &str, repository: &str) -> Result<Lookup, Error> {
+        if let Some(credential) = &self.fixed {
+            return Ok(Lookup { credential: Some(credential.clone()), problem: None });
+        }
         let registry = host_of_key(registry);
         let mut problem = None;
         for file in &self.files {

@@ -28,6 +28,7 @@ fn workflow(start: Option<&str>, sure_from: &str) -> Value {
         {"equals": ["@outputs('Delete')?['statusCode']", 404]},
         {"and": [
             {"equals": ["@outputs('Delete')?['statusCode']", 403]},
+            {"equals": ["@body('Delete')?['error']?['code']", "AuthorizationFailed"]},
             {"greaterOrEquals": ["@ticks(utcNow())", format!("@ticks('{sure_from}')")]},
         ]},
     ]});

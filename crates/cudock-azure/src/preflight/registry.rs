@@ -25,11 +25,22 @@ pub struct PullQuestion {
     pub reference: String,
 }
 
+/// Who asks a registry for an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PullCredentials {
+    /// The deployment has none.
+    Anonymous,
+    /// The user name and password of the deployment.
+    Password,
+    /// The account that is signed in; the deployment pulls with an identity, which cannot be used from here.
+    Account,
+}
+
 /// Whether an image can be pulled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PullResult {
     Allowed,
-    Denied,
+    Denied(PullCredentials),
     /// The registry has no such image.
     NotFound,
     Unreachable(String),
@@ -94,7 +105,9 @@ fn pull_right(client: &Client, question: &PullQuestion, tenant: &str, token: &Se
     });
     match asked.and_then(cudock_http::Response::error_for_status) {
         Ok(_) => PullResult::Allowed,
-        Err(HttpError { kind: HttpErrorKind::Status(401 | 403), .. }) => PullResult::Denied,
+        Err(HttpError { kind: HttpErrorKind::Status(401 | 403), .. }) => {
+            PullResult::Denied(PullCredentials::Account)
+        }
         Err(HttpError { kind: HttpErrorKind::Status(404), .. }) => PullResult::NotFound,
         Err(error) => PullResult::Unreachable(error.to_string()),
     }

@@ -176,16 +176,17 @@ impl PreflightReport {
         findings
     }
 
-    /// One line for each placement that was passed over, with its reasons.
+    /// One line for each obstacle of the account, and for each placement that was passed over, with its reasons.
     pub fn passed_over(&self, attempts: usize) -> Vec<String> {
+        let account = self.account.iter().filter(|row| row.verdict == PreflightVerdict::Blocked);
+        let account = account.filter_map(|row| Some(row.finding.as_ref()?.message.clone()));
         let failed = self.candidates.iter().take(attempts.max(1));
         let failed = failed.take_while(|candidate| candidate.verdict == PreflightVerdict::Blocked);
-        failed
-            .map(|candidate| {
-                let reasons: Vec<&str> =
-                    candidate.obstacles().into_iter().map(|finding| finding.message.as_str()).collect();
-                format!("{}: {}", candidate.name(), reasons.join("; "))
-            })
-            .collect()
+        let failed = failed.map(|candidate| {
+            let reasons: Vec<&str> =
+                candidate.obstacles().into_iter().map(|finding| finding.message.as_str()).collect();
+            format!("{}: {}", candidate.name(), reasons.join("; "))
+        });
+        account.chain(failed).collect()
     }
 }

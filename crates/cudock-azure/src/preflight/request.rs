@@ -18,7 +18,7 @@ pub struct PreflightRequest {
     pub existing: ExistingResources,
     /// The identity that pulls the image, by its resource id.
     pub pull_identity: Option<String>,
-    /// Whether the image can be pulled; none if its registry is public or has a password.
+    /// Whether the image can be pulled; none if nobody asked.
     pub pull: Option<PullResult>,
     /// The placements of a plan, the best first.
     pub candidates: Vec<Candidate>,

@@ -9,7 +9,7 @@ use cudock_facts::tables::{Lifecycle, SizeDriver};
 use crate::run_names::is_run_id;
 use crate::services::error::TranslationError;
 use crate::services::names::is_name;
-use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
+use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, Target, WorkKind};
 
 /// Azure's limit for the value of a tag.
 const LONGEST_TAG: usize = 256;
@@ -33,6 +33,35 @@ impl Machine {
     pub(super) fn needs_grid(&self) -> bool {
         matches!(self.driver, Some(SizeDriver::Grid | SizeDriver::GridV20))
     }
+}
+
+/// Where checkpoints can be kept.
+pub(super) fn checkpoints(spec: &DeploymentSpec) -> Result<(), TranslationError> {
+    let Some(checkpoints) = &spec.checkpoints else { return Ok(()) };
+    let directory = &checkpoints.directory;
+    let is_path = |c: char| c.is_ascii_alphanumeric() || "/-_.".contains(c);
+    if directory.len() < 2
+        || !directory.starts_with('/')
+        || directory.contains("..")
+        || !directory.chars().all(is_path)
+    {
+        return Err(TranslationError::new(format!(
+            "`{directory}` is not the path of a directory, such as /checkpoints"
+        )));
+    }
+    let is_serve = matches!(spec.work, WorkKind::Serve { .. });
+    let reason = match spec.target {
+        Target::ContainerApps | Target::Aci => "this service keeps no directory",
+        Target::Ml if is_serve => "an online endpoint is not evicted",
+        Target::Batch if spec.existing.pool.is_some() => "a pool that exists has mounts of its own",
+        Target::Batch if spec.command.is_empty() => "the program has to be named after `--`",
+        Target::Vm | Target::Batch if checkpoints.storage.is_none() => {
+            return Err(TranslationError::new("checkpoints need a place in blob storage")
+                .hint("set CUDOCK_CHECKPOINTS to the URL of a blob container with its signature"));
+        }
+        Target::Vm | Target::Batch | Target::Ml => return Ok(()),
+    };
+    Err(TranslationError::new(format!("--checkpoints cannot be kept here: {reason}")))
 }
 
 /// Everything that becomes a part of a path, a tag or a template.

@@ -14,28 +14,6 @@ pub(super) fn not_reachable() -> Finding {
     )
 }
 
-pub(super) fn idle_not_watched(spec: &DeploymentSpec, service: &str) -> Option<Finding> {
-    spec.idle.map(|_| {
-        Finding::new(
-            codes::IDLE_NOT_WATCHED,
-            Severity::Warning,
-            format!("{service} does not end idle work: it runs until it ends or the deadline is reached"),
-            "choose an earlier deadline with --ttl",
-        )
-    })
-}
-
-pub(super) fn checkpoints_not_kept(spec: &DeploymentSpec) -> Option<Finding> {
-    spec.checkpoints.as_ref().map(|path| {
-        Finding::new(
-            codes::CHECKPOINTS_NOT_KEPT,
-            Severity::Warning,
-            format!("{path} is on the machine's own disk and is lost with it"),
-            "write checkpoints to a storage account from the program",
-        )
-    })
-}
-
 /// The reaper may not delete role assignments, and this one is not in its groups.
 pub(super) fn rights_remain(scope: &str) -> Finding {
     Finding::new(

@@ -5,6 +5,8 @@ mod batch;
 mod checks;
 mod container_apps;
 mod error;
+mod exec;
+mod idle;
 mod logs;
 mod losses;
 mod ml;
@@ -17,6 +19,7 @@ mod vm;
 
 pub(crate) use checks::facts;
 pub use error::TranslationError;
+pub use exec::ExecOutput;
 pub use logs::LogPart;
 pub use ml::sweep_faults;
 pub use reaper::reaper_run_path;
@@ -45,6 +48,9 @@ struct Translation<'s> {
 /// All requests that create a workload, and those that delete it.
 pub fn deployment(spec: &DeploymentSpec) -> Result<Deployment, TranslationError> {
     checks::names(spec)?;
+    checks::checkpoints(spec)?;
+    let watched = idle::watched(spec)?;
+    let spec = watched.as_ref();
     let translation = match spec.target {
         Target::Vm => vm::translate(spec)?,
         Target::Batch => batch::translate(spec)?,
@@ -121,6 +127,7 @@ fn identity(spec: &DeploymentSpec) -> DeploymentIdentity {
         is_spot: spec.is_spot,
         workspace: spec.existing.workspace.clone().filter(|_| spec.target == Target::Ml),
         batch_account: spec.existing.batch_account.clone().filter(|_| spec.target == Target::Batch),
+        pool: spec.existing.pool.clone().filter(|_| spec.target == Target::Batch),
     }
 }
 
@@ -163,6 +170,11 @@ impl DeploymentIdentity {
             Target::Aci => aci::status(self, answers),
         };
         read::with_group(status, group, answers)
+    }
+
+    /// The request that ends the work without deleting it, where only what is left tells when that was.
+    pub fn ending_call(&self) -> Option<Call> {
+        self.batch_account.as_ref().filter(|_| self.target == Target::Batch).map(|_| batch::ending_call(self))
     }
 
     /// The requests whose responses hold the log, or tell where it is.

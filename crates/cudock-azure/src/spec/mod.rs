@@ -1,5 +1,6 @@
 //! What to run, independent of the service that runs it.
 
+mod checkpoints;
 mod placed;
 mod source;
 
@@ -8,6 +9,7 @@ use std::time::Duration;
 use cudock_base::{Secret, Timestamp, Usd};
 use serde::{Deserialize, Serialize};
 
+pub use checkpoints::{BlobContainer, Checkpoints};
 pub use placed::SpecPlacement;
 pub use source::SpecOptions;
 
@@ -51,8 +53,7 @@ pub struct DeploymentSpec {
     pub expires: Timestamp,
     /// The GPUs may be idle this long.
     pub idle: Option<Duration>,
-    /// A directory in the container that outlives evictions.
-    pub checkpoints: Option<String>,
+    pub checkpoints: Option<Checkpoints>,
     pub existing: ExistingResources,
     /// Who deploys, as in the `cudock-owner` tag.
     pub owner: String,
@@ -97,6 +98,10 @@ pub struct ExistingResources {
     pub workspace: Option<String>,
     /// A Batch account as `GROUP/NAME`; created if absent.
     pub batch_account: Option<String>,
+    /// A cluster in the workspace, for jobs; serverless compute or an own cluster if absent.
+    pub cluster: Option<String>,
+    /// A pool in the Batch account; created with the job if absent.
+    pub pool: Option<String>,
     /// A Container Apps environment as `GROUP/NAME`; created if absent.
     pub container_apps_environment: Option<String>,
     /// An identity that may delete resources, by its resource id, where the user may not assign roles.

@@ -12,7 +12,7 @@ use cudock_project::{Manifest, WorkloadKind};
 use crate::codes;
 use crate::services::TranslationError;
 use crate::spec::placed::{SpecPlacement, capacity};
-use crate::spec::{DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, WorkKind};
+use crate::spec::{Checkpoints, DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, WorkKind};
 
 /// The port of `cudock serve`.
 const DEFAULT_PORT: u16 = 8000;
@@ -40,7 +40,7 @@ pub struct SpecOptions {
     pub is_public: bool,
     pub variables: Vec<SpecVariable>,
     pub registry: Option<RegistryAccess>,
-    pub checkpoints: Option<String>,
+    pub checkpoints: Option<Checkpoints>,
     pub existing: ExistingResources,
 }
 

@@ -117,7 +117,6 @@ fn the_same_workload_gives_the_same_requests() {
 #[test]
 fn a_user_without_the_right_to_assign_roles_needs_no_role_assignment() {
     let mut spec = specs::spec(Target::Vm, specs::serve());
-    spec.idle = Some(std::time::Duration::from_secs(900));
     let has_roles = |spec: &DeploymentSpec| {
         let deployment = deployment(spec).unwrap();
         deployment.steps.iter().any(|step| {

@@ -25,4 +25,5 @@ mod sign_in;
 mod source;
 mod specs;
 mod status;
+mod storage;
 mod support;

@@ -10,6 +10,14 @@ fn change(mut spec: DeploymentSpec, change: impl FnOnce(&mut DeploymentSpec)) ->
     spec
 }
 
+fn idle(spec: DeploymentSpec) -> DeploymentSpec {
+    change(spec, |spec| spec.idle = Some(std::time::Duration::from_secs(900)))
+}
+
+fn kept(spec: DeploymentSpec, directory: &str) -> DeploymentSpec {
+    change(spec, |spec| spec.checkpoints = Some(specs::checkpoints(directory)))
+}
+
 #[test]
 fn what_a_service_cannot_run_is_refused() {
     let sized = |target, work, size: &str| {
@@ -65,6 +73,26 @@ fn what_a_service_cannot_run_is_refused() {
         (spec(Target::Vm, multi_node()), "one machine"),
         (change(spec(Target::Vm, job(3)), |s| s.command.clear()), "arguments of a command"),
         (spec(Target::Vm, job(3000)), "64 KiB"),
+        (kept(spec(Target::Aci, job(1)), "/c"), "keeps no directory"),
+        (kept(spec(Target::ContainerApps, job(1)), "/c"), "keeps no directory"),
+        (kept(spec(Target::Ml, serve()), "/c"), "is not evicted"),
+        (kept(spec(Target::Vm, job(1)), "relative"), "not the path of a directory"),
+        (kept(spec(Target::Vm, job(1)), "/a/../etc"), "not the path of a directory"),
+        (
+            change(kept(spec(Target::Vm, job(1)), "/c"), |s| s.checkpoints.as_mut().unwrap().storage = None),
+            "blob storage",
+        ),
+        (idle(spec(Target::Aci, job(1))), "have no GPUs"),
+        (idle(spec(Target::Ml, serve())), "cannot end by itself"),
+        (idle(spec(Target::Ml, multi_node())), "work together"),
+        (idle(change(spec(Target::Batch, job(0)), |s| s.command.clear())), "the program that it ends"),
+        (idle(change(sized(Target::Vm, job(0), "Standard_D4s_v5"), |s| s.gpus = 0)), "uses no GPU"),
+        (
+            idle(change(spec(Target::Vm, job(0)), |s| {
+                s.existing.reaper_identity = Some(specs::IDENTITY.into());
+            })),
+            "--reaper-identity",
+        ),
     ];
     for (spec, words) in cases {
         let error = deployment(&spec).expect_err(words);
@@ -119,23 +147,21 @@ fn what_is_lost_is_stated() {
     };
     let full = |target, work| {
         change(spec(target, work), |s| {
-            s.idle = Some(std::time::Duration::from_secs(900));
-            s.checkpoints = Some("/checkpoints".into());
             s.variables = specs::variables();
         })
     };
     let with_account =
         change(full(Target::Batch, job(3)), |s| s.existing.batch_account = Some("shared/gpubatch".into()));
     let cases = [
-        (full(Target::Vm, serve()), vec!["CD0843"]),
-        (full(Target::Vm, job(3)), vec!["CD0845", "CD0843"]),
-        (full(Target::Batch, job(3)), vec!["CD0840", "CD0841", "CD0842", "CD0843"]),
-        (with_account, vec!["CD0840", "CD0848", "CD0841", "CD0842", "CD0843"]),
-        (full(Target::Ml, serve()), vec!["CD0848", "CD0846", "CD0842", "CD0841", "CD0843"]),
-        (full(Target::Ml, multi_node()), vec!["CD0848", "CD0842", "CD0841", "CD0843"]),
-        (full(Target::ContainerApps, serve()), vec!["CD0843"]),
-        (full(Target::ContainerApps, job(3)), vec!["CD0845", "CD0843"]),
-        (full(Target::Aci, job(1)), vec!["CD0845", "CD0842", "CD0843"]),
+        (full(Target::Vm, serve()), vec![]),
+        (full(Target::Vm, job(3)), vec!["CD0845"]),
+        (full(Target::Batch, job(3)), vec!["CD0840", "CD0841"]),
+        (with_account, vec!["CD0840", "CD0848", "CD0841"]),
+        (full(Target::Ml, serve()), vec!["CD0848", "CD0846", "CD0841"]),
+        (full(Target::Ml, multi_node()), vec!["CD0848", "CD0841"]),
+        (full(Target::ContainerApps, serve()), vec![]),
+        (full(Target::ContainerApps, job(3)), vec!["CD0845"]),
+        (full(Target::Aci, job(1)), vec!["CD0845"]),
         (
             change(spec(Target::Ml, job(0)), |s| s.registry = Some(specs::identity_access())),
             vec!["CD0848", "CD0845", "CD0837"],

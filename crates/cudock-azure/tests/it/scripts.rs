@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,7 +24,7 @@ fn bodies(spec: &DeploymentSpec) -> Vec<Value> {
 }
 
 /// The scripts of a machine.
-fn machine_scripts(spec: &DeploymentSpec) -> Vec<String> {
+pub(crate) fn machine_scripts(spec: &DeploymentSpec) -> Vec<String> {
     let bodies = bodies(spec);
     let data = bodies.iter().find_map(|body| body.pointer("/properties/parameters/customData/value"));
     let Some(data) = data.map(|data| decode(data.as_str().unwrap())) else { return Vec::new() };
@@ -66,13 +67,13 @@ fn all_scripts_are_valid() {
 }
 
 /// Puts a program of this name before all others.
-fn stub(directory: &Path, name: &str, script: &str) {
+pub(crate) fn stub(directory: &Path, name: &str, script: &str) {
     let path = directory.join(name);
     fs::write(&path, format!("#!/bin/bash\n{script}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn run(bash: &Path, script: &str, programs: &Path, variables: &[(&str, &str)]) -> Output {
+pub(crate) fn run(bash: &Path, script: &str, programs: &Path, variables: &[(&str, &str)]) -> Output {
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new(bash);
     command.args(["-c", script]).env("PATH", path).env("CALLS", programs.join("calls"));
@@ -85,7 +86,7 @@ fn calls(programs: &Path) -> Vec<String> {
     calls.lines().filter(|line| line.starts_with("run|")).map(str::to_owned).collect()
 }
 
-const RECORD: &str = r#"printf '%s|' "$@" >> "$CALLS"; echo >> "$CALLS""#;
+pub(crate) const RECORD: &str = r#"printf '%s|' "$@" >> "$CALLS"; echo >> "$CALLS""#;
 
 #[test]
 fn a_machine_runs_every_item_with_its_retries_and_keeps_the_first_failure() {
@@ -153,5 +154,71 @@ fn processes_of_several_nodes_know_their_rank() {
         let all = fs::read_to_string(root.join("calls")).unwrap();
         assert!(all.contains(&format!("env|10.0.0.5|8|{node}|4\n")), "{all}");
         assert_eq!(run(&bash, wait, root, &batch).status.code(), Some(3));
+    }
+}
+
+/// The command of a job that is ended when its GPUs are idle, as Container Apps start it.
+fn watched_command(program: &[&str]) -> Vec<String> {
+    let mut spec = specs::spec(Target::ContainerApps, specs::job(0));
+    spec.idle = Some(Duration::from_secs(20));
+    spec.command = program.iter().map(|word| (*word).to_owned()).collect();
+    let bodies = bodies(&spec);
+    let container = bodies.iter().find_map(|body| body.pointer("/properties/template/containers/0")).unwrap();
+    let words = |name: &str| container[name].as_array().unwrap().clone();
+    words("command").iter().chain(&words("args")).map(|word| word.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_program_whose_gpus_are_idle_is_ended_and_others_keep_their_exit_code() {
+    // Ten seconds pass at once, but not the thirty that a program has to end.
+    const SLEEP: &str = "[ $1 != 30 ] || exec /bin/sleep 30";
+    for (gpus, program, code, is_ended) in [
+        ("echo 0; echo 3", "trap 'exit 9' TERM; while :; do /bin/sleep 0.05; done", 9, true),
+        ("echo 0; echo 90", "/bin/sleep 1; exit 4", 4, false),
+        ("exit 1", "/bin/sleep 1; exit 4", 4, false),
+        ("echo '[N/A]'", "/bin/sleep 1; exit 4", 4, false),
+        ("echo 0", "[ \"$*\" = \"a b it's\" ] && exit 7", 7, false),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        stub(root, "nvidia-smi", gpus);
+        stub(root, "sleep", SLEEP);
+        stub(root, "work", program);
+        let [shell, arguments @ ..] = &watched_command(&["work", "a b", "it's"])[..] else { panic!("empty") };
+        let path = format!("{}:{}", root.display(), std::env::var("PATH").unwrap());
+        let output = Command::new(shell).args(arguments).env("PATH", path).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{gpus}: {text}");
+        assert_eq!(text.contains("the GPUs were idle for 20 s"), is_ended, "{gpus}: {text}");
+    }
+}
+
+#[test]
+fn an_idle_machine_starts_the_watchdog_or_watches_its_gpus_and_runs_the_reaper() {
+    let Some(bash) = cudock_testkit::require_program("bash") else { return };
+    let mut spec = specs::spec(Target::Vm, specs::serve());
+    spec.idle = Some(Duration::from_secs(20));
+    let scripts = machine_scripts(&spec);
+    for is_installed in [true, false] {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let script = scripts[1].replace("/var/lib/cudock", root.to_str().unwrap());
+        let script = script.replace("/opt/cudock/environment", root.join("environment").to_str().unwrap());
+        fs::create_dir_all(root.join("environment/bin")).unwrap();
+        for name in ["docker", "apt-get", "sleep"] {
+            stub(root, name, "");
+        }
+        stub(root, "nvidia-smi", "echo 0");
+        stub(root, "curl", &format!("{RECORD}\necho '{{\"access_token\": \"t\"}}'"));
+        stub(&root.join("environment/bin"), "pip", if is_installed { "" } else { "exit 1" });
+        stub(&root.join("environment/bin"), "cudock", &format!("printf 'run|' >> \"$CALLS\"; {RECORD}"));
+        stub(root, "python3", "case $1 in -m) exit 0;; esac; cat > /dev/null; echo token");
+        let output = run(&bash, &script, root, &[]);
+        let calls = fs::read_to_string(root.join("calls")).unwrap();
+        assert!(output.status.success(), "{calls}");
+        let watchdog = "run|watchdog|--subscription|11111111-2222-3333-4444-555555555555|--run|0123456789ab|--vm|main|--idle|20s|--port|8000|";
+        assert_eq!(calls.contains(watchdog), is_installed, "{calls}");
+        let reaper = "/workflows/reaper/triggers/At_the_deadline/run?api-version=";
+        assert_eq!(calls.contains(reaper), !is_installed, "{calls}");
     }
 }

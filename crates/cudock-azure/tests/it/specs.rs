@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cudock_azure::{DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, Target, WorkKind};
+use cudock_azure::{
+    BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, Target,
+    WorkKind,
+};
 use cudock_base::{Secret, Timestamp, Usd};
 
 pub(crate) const TARGETS: [Target; 5] =
@@ -90,6 +93,16 @@ pub(crate) fn variables() -> Vec<SpecVariable> {
     ]
 }
 
+/// A directory that is kept in blob storage, whose signature is a secret.
+pub(crate) fn checkpoints(directory: &str) -> Checkpoints {
+    let url = format!("https://lab.blob.core.windows.net/runs?sv=1&sig={}", password());
+    Checkpoints { directory: directory.to_owned(), storage: Some(BlobContainer::parse(&url).unwrap()) }
+}
+
+fn can_keep(target: Target, work: &WorkKind) -> bool {
+    matches!(target, Target::Vm | Target::Batch | Target::Ml) && !matches!(work, WorkKind::Serve { .. })
+}
+
 pub(crate) fn password_access() -> RegistryAccess {
     RegistryAccess::Password {
         server: "registry.example.com".to_owned(),
@@ -118,7 +131,8 @@ pub(crate) fn all() -> Vec<DeploymentSpec> {
                             registry: access.clone(),
                             variables: if has_more { variables() } else { Vec::new() },
                             idle: has_more.then_some(Duration::from_secs(900)),
-                            checkpoints: has_more.then(|| "/checkpoints".to_owned()),
+                            checkpoints: (has_more && can_keep(target, &work))
+                                .then(|| checkpoints("/checkpoints")),
                             ..base
                         });
                     }
@@ -163,6 +177,14 @@ fn sizes() -> Vec<DeploymentSpec> {
 
 fn existing() -> Vec<DeploymentSpec> {
     let mut specs = Vec::new();
+    for work in [job(0), job(3), multi_node()] {
+        let mut cluster = spec(Target::Ml, work.clone());
+        cluster.existing.cluster = Some("gpus".to_owned());
+        let mut pool = spec(Target::Batch, work);
+        pool.existing.batch_account = Some("shared/gpubatch".to_owned());
+        pool.existing.pool = Some("always-on".to_owned());
+        specs.extend([cluster, pool]);
+    }
     for target in TARGETS {
         for work in [serve(), job(3), multi_node()] {
             for is_spot in [false, true] {

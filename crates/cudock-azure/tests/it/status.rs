@@ -19,6 +19,7 @@ fn identity(target: Target, work: WorkShape) -> DeploymentIdentity {
         is_spot: true,
         workspace: Some("research/vision".to_owned()),
         batch_account: None,
+        pool: None,
     }
 }
 

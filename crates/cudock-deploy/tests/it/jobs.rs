@@ -3,7 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use cudock_azure::{DeploymentState, Phase};
+use cudock_azure::{BlobContainer, Checkpoints, DeploymentState, Phase};
+use cudock_base::Timestamp;
 use cudock_deploy::{DeployError, Deployer, Journal, PhaseLimits, Resumed};
 
 use crate::support::{
@@ -105,6 +106,35 @@ fn an_evicted_job_begins_again_in_the_next_placement_and_its_lost_work_is_counte
         .unwrap_err();
     assert!(matches!(error, DeployError::Evicted { .. }), "{error}");
     assert_eq!(cloud.resources(), Vec::<String>::new());
+}
+
+#[test]
+fn only_the_work_after_the_last_checkpoint_is_lost() {
+    let url = format!("https://lab.blob.core.windows.net/runs?{}=x", "sig");
+    let storage = Some(BlobContainer::parse(&url).unwrap());
+    let checkpoints = Some(Checkpoints { directory: "/checkpoints".to_owned(), storage });
+    let spot = |run| {
+        let mut planned = planned_spot("train", run);
+        planned.spec.checkpoints.clone_from(&checkpoints);
+        planned
+    };
+    let kept = "<Last-Modified>Thu, 01 May 2031 12:03:20 GMT</Last-Modified>";
+    let earlier = "<Last-Modified>Wed, 30 Apr 2031 12:03:20 GMT</Last-Modified>";
+    for (blobs, has_kept) in
+        [(Some(kept), true), (Some(earlier), false), (Some("<Blobs/>"), false), (None, false)]
+    {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = Journal::open(directory.path()).unwrap();
+        let cloud = ScriptedCloud::default();
+        cloud.evict(RUN, 300);
+        *cloud.blobs.lock().unwrap() = blobs.map(str::to_owned);
+        let placements = [spot(RUN), spot("aaaaaaaaaaaa")];
+        let ended = deployer(&cloud, &journal).up_attached(&placements, &Recorder::default()).unwrap();
+        let billed = journal.run(RUN).unwrap().unwrap().billed;
+        let since = if has_kept { Timestamp::parse("2031-05-01T12:03:20Z") } else { billed.from };
+        assert_eq!(ended.lost, billed.until.unwrap().since(since.unwrap()), "{blobs:?}");
+        assert_eq!(ended.lost < Duration::from_secs(300), has_kept, "{blobs:?}");
+    }
 }
 
 #[test]

@@ -63,6 +63,8 @@ pub(crate) struct ScriptedCloud {
     tags: Mutex<BTreeMap<String, Value>>,
     /// When machines are taken away, in seconds after their creation, by run.
     evictions: Mutex<BTreeMap<String, u64>>,
+    /// The list of blobs in the storage of checkpoints.
+    pub(crate) blobs: Mutex<Option<String>>,
 }
 
 impl Default for ScriptedCloud {
@@ -78,6 +80,7 @@ impl Default for ScriptedCloud {
             events: Mutex::default(),
             tags: Mutex::default(),
             evictions: Mutex::default(),
+            blobs: Mutex::default(),
         }
     }
 }
@@ -306,8 +309,10 @@ impl CloudApi for ScriptedCloud {
         Ok(self.events.lock().unwrap().clone())
     }
 
-    fn download(&self, _: &Secret, _: Option<&Secret>) -> Result<String, ApiError> {
-        Err(ApiError::new(ApiErrorReason::NotFound, "there are no files"))
+    fn download(&self, address: &Secret, _: Option<&Secret>) -> Result<String, ApiError> {
+        let is_list = address.expose().contains("comp=list");
+        let list = self.blobs.lock().unwrap().clone().filter(|_| is_list);
+        list.ok_or_else(|| ApiError::new(ApiErrorReason::NotFound, "there are no files"))
     }
 
     fn now(&self) -> Timestamp {

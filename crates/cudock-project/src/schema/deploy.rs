@@ -37,6 +37,33 @@ pub struct Deploy {
     pub management: Option<ManagementWanted>,
 }
 
+/// A place that `cudock up --on NAME` deploys to: a service, and what exists there.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NamedTarget {
+    pub service: DeployTarget,
+    /// Allowed regions; those of `[deploy]` if absent.
+    #[serde(default)]
+    pub regions: Vec<String>,
+    /// Allowed sizes; those of `[deploy]` if absent.
+    #[serde(default)]
+    pub sizes: Vec<String>,
+    /// Machine Learning workspace as `GROUP/NAME`.
+    pub workspace: Option<String>,
+    /// Cluster in the workspace, for jobs.
+    pub cluster: Option<String>,
+    /// Batch account as `GROUP/NAME`.
+    pub batch_account: Option<String>,
+    /// Pool in the account.
+    pub pool: Option<String>,
+    /// Container Apps environment as `GROUP/NAME`.
+    pub environment: Option<String>,
+    /// Resource id of the identity that pulls the image.
+    pub pull_identity: Option<String>,
+    /// Resource id of the identity that deletes deployments.
+    pub reaper_identity: Option<String>,
+}
+
 /// Deployment targets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

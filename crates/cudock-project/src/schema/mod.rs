@@ -22,11 +22,13 @@ mod start;
 mod tensor;
 mod workload;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use data::{Data, DataAccess};
-pub use deploy::{Deploy, DeployTarget, ManagementWanted};
+pub use deploy::{Deploy, DeployTarget, ManagementWanted, NamedTarget};
 pub use gateway::GatewayOptions;
 pub use inputs::{ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize, ScoreFunction, TextOptions};
 pub use lint::{FailLevel, Lint};
@@ -53,6 +55,8 @@ pub struct Manifest {
     pub start: Start,
     /// Where it may run.
     pub deploy: Deploy,
+    /// Places that `cudock up --on NAME` deploys to, by name.
+    pub targets: BTreeMap<String, NamedTarget>,
     /// How a model is served.
     pub serve: ServeOptions,
     /// What stands in front of a model server.

@@ -25,7 +25,8 @@ fn run(directory: &Path, arguments: &[&str]) -> Output {
 fn project() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let text = "name = \"train\"\n[workload]\nkind = \"job\"\nduration = \"1h\"\nimage = \"team.azurecr.io/train:1\"\n\
-                [needs]\ngpu = \"T4\"\n[deploy]\nregions = [\"westeurope\"]\n";
+                [needs]\ngpu = \"T4\"\n[deploy]\nregions = [\"westeurope\"]\n\
+                [targets.lab]\nservice = \"batch\"\nbatch_account = \"shared/gpubatch\"\npool = \"always-on\"\n";
     std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
     directory
 }
@@ -66,12 +67,30 @@ fn a_dry_run_prints_every_request_and_sends_none() {
 }
 
 #[test]
+fn a_named_target_is_a_service_and_what_exists_there() {
+    let directory = project();
+    let output = run(directory.path(), &["up", ".", "--on", "lab", "--dry-run", "--", "python"]);
+    let text = shown(&output);
+    assert_eq!(code(&output), 0, "{text}");
+    assert!(text.contains("\"poolId\": \"always-on\"") && text.contains("on Batch in westeurope"), "{text}");
+    assert!(!text.contains("autoPoolSpecification"), "{text}");
+}
+
+#[test]
 fn wrong_input_is_refused_before_anything_is_asked() {
     let directory = project();
     for (arguments, message) in [
-        (vec!["up", ".", "--on", "mars", "--dry-run"], "expected one of vm, batch, ml, container-apps, aci"),
+        (
+            vec!["up", ".", "--on", "mars", "--dry-run"],
+            "expected one of vm, batch, ml, container-apps, aci, lab",
+        ),
         (vec!["up", ".", "--on", "vm", "--dry-run", "--ttl", "1m"], "too short"),
         (vec!["up", ".", "--on", "vm", "--dry-run", "--budget", "0.01"], "the budget is enough for"),
+        (
+            vec!["up", ".", "--on", "aci", "--dry-run", "--region", "westeurope", "--budget", "5"],
+            "the price is unknown",
+        ),
+        (vec!["up", ".", "--on", "batch", "--dry-run", "--idle", "15m"], "the program that it ends"),
         (vec!["up", ".", "--on", "vm", "--dry-run", "--env", "NOT_SET_ANYWHERE"], "is not set here"),
         (
             vec!["up", ".", "--on", "vm", "--dry-run", "--size", "Standard_NC24ads_A100_v4"],

@@ -103,9 +103,21 @@ pub(super) struct JobProperties {
     tags: Texts,
     compute_id: Option<String>,
     resources: Option<JobResources>,
+    #[serde(default)]
+    outputs: BTreeMap<String, JobOutput>,
     distribution: Option<Distribution>,
     limits: Option<JobLimits>,
     queue_settings: Option<QueueSettings>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct JobOutput {
+    #[serde(rename(deserialize = "jobOutputType", serialize = "type"))]
+    kind: String,
+    mode: String,
+    #[serde(rename(deserialize = "uri", serialize = "path"))]
+    address: String,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -163,6 +175,8 @@ pub(super) struct JobFile {
     environment_variables: Texts,
     #[serde(skip_serializing_if = "Option::is_none")]
     compute: Option<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    outputs: BTreeMap<String, JobOutput>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resources: Option<JobResources>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,6 +191,14 @@ pub(super) struct JobFile {
 #[derive(Serialize)]
 struct TimeLimit {
     timeout: u64,
+}
+
+impl JobOutput {
+    /// Modes have shorter names in files.
+    fn into_file(self) -> Self {
+        let mode = if self.mode == "ReadWriteMount" { "rw_mount".to_owned() } else { self.mode };
+        Self { mode, ..self }
+    }
 }
 
 impl JobRequest {
@@ -199,6 +221,7 @@ impl JobRequest {
             environment: environment(&job.environment_id)?,
             environment_variables: job.environment_variables,
             compute: job.compute_id.as_deref().map(compute),
+            outputs: job.outputs.into_iter().map(|(name, output)| (name, output.into_file())).collect(),
             resources: job.resources,
             distribution: job.distribution.map(|distribution| Distribution {
                 kind: distribution.kind.to_lowercase(),

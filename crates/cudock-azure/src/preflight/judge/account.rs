@@ -6,7 +6,7 @@ use super::{CandidateContext, JudgeContext, unanswered};
 use crate::preflight::answers::{Gap, string};
 use crate::preflight::codes;
 use crate::preflight::query::Topic;
-use crate::preflight::registry::PullResult;
+use crate::preflight::registry::{PullCredentials, PullResult};
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
 use crate::preflight::request::{group_and_name, service_of};
 use crate::preflight::rights::{ASSIGN_ROLES, Rights, actions_of};
@@ -155,22 +155,40 @@ impl JudgeContext<'_> {
 
     fn image_pull(&self) -> Option<PreflightRow> {
         let question = Question::ImagePull;
-        let blocked = |detail: &str, code, message: &str, fix: &str| {
-            PreflightRow::new(question, PreflightVerdict::Blocked, detail).because(code, message, fix)
+        let row = |verdict, detail: &str, code, message: &str, fix: &str| {
+            PreflightRow::new(question, verdict, detail).because(code, message, fix)
         };
+        let denied =
+            |verdict, message: &str, fix: &str| row(verdict, "denied", codes::PULL_DENIED, message, fix);
         let own = self.request.pull.as_ref().map(|result| match result {
             PullResult::Allowed => PreflightRow::ok(question, "allowed"),
-            PullResult::Denied => blocked(
-                "denied",
-                codes::PULL_DENIED,
+            // Jobs and endpoints pull with the workspace's identity, whose roles nobody else can try out.
+            PullResult::Denied(PullCredentials::Anonymous) if self.request.uses(Target::Ml) => denied(
+                PreflightVerdict::Warning,
+                "the image is not public: the identity of the workspace has to be allowed to pull it",
+                "az role assignment create --assignee WORKSPACE_IDENTITY --role AcrPull --scope REGISTRY_ID",
+            ),
+            PullResult::Denied(PullCredentials::Anonymous) => denied(
+                PreflightVerdict::Blocked,
+                "the image is not public, and the deployment has neither an identity nor a password to pull it",
+                "name an identity with the role AcrPull: --pull-identity RESOURCE-ID",
+            ),
+            PullResult::Denied(PullCredentials::Password) => denied(
+                PreflightVerdict::Blocked,
+                "the registry does not accept the user name and password of the group",
+                "correct `imageRegistryCredentials` in the group's file",
+            ),
+            PullResult::Denied(PullCredentials::Account) => denied(
+                PreflightVerdict::Blocked,
                 "the registry does not let the account pull the image",
                 "az role assignment create --assignee YOU --role AcrPull --scope $(az acr show --name REGISTRY --query id --output tsv)",
             ),
-            PullResult::NotFound => blocked(
+            PullResult::NotFound => row(
+                PreflightVerdict::Blocked,
                 "not found",
                 codes::IMAGE_NOT_FOUND,
                 "the registry has no such image",
-                "az acr repository show-tags --name REGISTRY --repository REPOSITORY",
+                "check its name and tag, or push it",
             ),
             PullResult::Unreachable(reason) => unanswered(question, &Gap::Failed(reason.clone())),
         });

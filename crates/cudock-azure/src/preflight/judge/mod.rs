@@ -62,7 +62,7 @@ fn unanswered(question: Question, gap: &Gap) -> PreflightRow {
         Gap::Denied => "ask for the role Reader on the subscription, or check it in the portal",
         Gap::NotFound | Gap::Failed(_) => "run it again",
     };
-    let message = format!("Azure did not answer the question about {}: {reason}", question.name());
+    let message = format!("the question about {} got no answer: {reason}", question.name());
     PreflightRow::new(question, PreflightVerdict::Unknown, reason).because(codes::NO_ANSWER, message, fix)
 }
 

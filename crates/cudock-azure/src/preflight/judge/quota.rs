@@ -25,7 +25,11 @@ struct Need<'n> {
 
 impl CandidateContext<'_> {
     pub(super) fn quotas(&self) -> Vec<PreflightRow> {
+        let existing = &self.context.request.existing;
         match self.candidate.target {
+            // Nodes that exist, or that their owner has set aside, need no more quota.
+            Target::Batch if existing.pool.is_some() => Vec::new(),
+            Target::Ml if existing.cluster.is_some() => Vec::new(),
             Target::Vm => self.vm_quotas(),
             Target::Batch => self.batch_quotas(),
             Target::Ml => self.ml_quotas(),

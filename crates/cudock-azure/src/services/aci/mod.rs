@@ -180,7 +180,5 @@ fn lost(spec: &DeploymentSpec, items: usize) -> Vec<Finding> {
     if matches!(spec.work, WorkKind::Serve { is_public: false, .. }) {
         losses.push(losses::not_reachable());
     }
-    losses.extend(losses::idle_not_watched(spec, "Container Instances"));
-    losses.extend(losses::checkpoints_not_kept(spec));
     losses
 }

@@ -32,8 +32,9 @@ pub(super) struct JobConstraints {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct PoolInfo {
-    pub(super) auto_pool_specification: AutoPool,
+pub(super) enum PoolInfo {
+    PoolId(String),
+    AutoPoolSpecification(Box<AutoPool>),
 }
 
 /// A pool that Batch creates with the job and deletes with it.
@@ -56,7 +57,27 @@ pub(super) struct Pool {
     pub(super) resize_timeout: String,
     pub(super) enable_inter_node_communication: bool,
     pub(super) task_slots_per_node: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) mount_configuration: Vec<PoolMount>,
     pub(super) metadata: Vec<Metadata>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PoolMount {
+    pub(super) azure_blob_file_system_configuration: BlobMount,
+}
+
+/// A container of blobs as a directory of each node.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BlobMount {
+    pub(super) account_name: String,
+    pub(super) container_name: String,
+    /// Replaced by the secret when the request is sent.
+    pub(super) sas_key: &'static str,
+    pub(super) relative_mount_path: &'static str,
+    pub(super) blobfuse_options: &'static str,
 }
 
 #[derive(Debug, Serialize)]

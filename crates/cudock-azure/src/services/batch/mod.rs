@@ -8,6 +8,7 @@ mod multi_node;
 mod rules;
 mod status;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use cudock_base::shell::quote;
@@ -16,8 +17,8 @@ use cudock_http::Method;
 use crate::call::{Body, Call, Plane};
 use crate::deployment::{DeploymentIdentity, Phase, Step, Wait};
 use crate::services::batch::body::{
-    AccountProperties, AutoPool, ContainerConfiguration, ContainerSettings, ImageReference, Job,
-    JobConstraints, JobPatch, Metadata, OsDisk, Pool, PoolInfo, Registry, Task, TaskCollection,
+    AccountProperties, AutoPool, BlobMount, ContainerConfiguration, ContainerSettings, ImageReference, Job,
+    JobConstraints, JobPatch, Metadata, OsDisk, Pool, PoolInfo, PoolMount, Registry, Task, TaskCollection,
     TaskConstraints, Variable, VirtualMachineConfiguration,
 };
 use crate::services::checks::Machine;
@@ -25,13 +26,15 @@ use crate::services::names::{Existing, Names, Tags};
 use crate::services::reaper::{Address, Outside, OutsideAction};
 use crate::services::request::{ResourceBody, body, iso_8601, put};
 use crate::services::{Translation, TranslationError};
-use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
+use crate::spec::{BlobContainer, DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
-pub(super) use status::{follow_up_calls, log_calls, log_parts, status, status_calls};
+pub(super) use status::{ending_call, follow_up_calls, log_calls, log_parts, status, status_calls};
 
 const ACCOUNT_VERSION: &str = "2024-07-01";
 const VERSION: &str = "2024-07-01.20.0";
 const ACCOUNTS: &str = "Microsoft.Batch/batchAccounts";
+/// Where the storage of checkpoints is mounted, below the directory of all mounts.
+const CHECKPOINTS: &str = "checkpoints";
 const TASKS_PER_REQUEST: usize = 100;
 /// To allocate nodes and pull the image, on top of the time that tasks take.
 const START_ALLOWANCE: Duration = Duration::from_secs(3600);
@@ -155,6 +158,7 @@ fn job(spec: &DeploymentSpec, machine: &Machine) -> Result<Body, TranslationErro
         resize_timeout: iso_8601(Duration::from_secs(15 * 60)),
         enable_inter_node_communication: matches!(spec.work, WorkKind::MultiNode { .. }),
         task_slots_per_node: 1,
+        mount_configuration: storage(spec).map(mount).into_iter().collect(),
         metadata: metadata.clone(),
     };
     let job = Job {
@@ -168,17 +172,25 @@ fn job(spec: &DeploymentSpec, machine: &Machine) -> Result<Body, TranslationErro
             max_wall_clock_time: iso_8601(job_limit(spec)),
             max_task_retry_count: retries,
         },
-        pool_info: PoolInfo {
-            auto_pool_specification: AutoPool {
+        pool_info: match &spec.existing.pool {
+            Some(pool) => PoolInfo::PoolId(pool.clone()),
+            None => PoolInfo::AutoPoolSpecification(Box::new(AutoPool {
                 auto_pool_id_prefix: "cudock".to_owned(),
                 pool_lifetime_option: "job",
                 keep_alive: false,
                 pool,
-            },
+            })),
         },
         metadata,
     };
     let request = body(&job)?;
+    let request = match storage(spec) {
+        Some(storage) => request.secret(
+            "/poolInfo/autoPoolSpecification/pool/mountConfiguration/0/azureBlobFileSystemConfiguration/sasKey",
+            storage.signature(),
+        ),
+        None => request,
+    };
     Ok(match &spec.registry {
         Some(RegistryAccess::Password { password, .. }) => request.secret(
             "/poolInfo/autoPoolSpecification/pool/virtualMachineConfiguration/containerConfiguration/containerRegistries/0/password",
@@ -186,6 +198,23 @@ fn job(spec: &DeploymentSpec, machine: &Machine) -> Result<Body, TranslationErro
         ),
         _ => request,
     })
+}
+
+fn storage(spec: &DeploymentSpec) -> Option<&BlobContainer> {
+    spec.checkpoints.as_ref()?.storage.as_ref()
+}
+
+fn mount(storage: &BlobContainer) -> PoolMount {
+    PoolMount {
+        azure_blob_file_system_configuration: BlobMount {
+            account_name: storage.account().to_owned(),
+            container_name: storage.name().to_owned(),
+            sas_key: "",
+            relative_mount_path: CHECKPOINTS,
+            // Containers run as other users than the one that mounts.
+            blobfuse_options: "-o allow_other",
+        },
+    }
 }
 
 fn registries(spec: &DeploymentSpec) -> Vec<Registry> {
@@ -254,7 +283,8 @@ fn with_secrets(mut request: Body, spec: &DeploymentSpec, tasks: usize) -> Body 
 }
 
 fn task(spec: &DeploymentSpec, id: String, item: &[String], time_limit: Duration, retries: u32) -> Task {
-    let (program, arguments) = spec.command.split_at(spec.command.len().min(1));
+    let command = linked(spec);
+    let (program, arguments) = command.split_at(command.len().min(1));
     let mut options = "--rm --shm-size=8g".to_owned();
     if let [program] = program {
         options.push_str(" --entrypoint ");
@@ -276,6 +306,16 @@ fn task(spec: &DeploymentSpec, id: String, item: &[String], time_limit: Duration
         user_identity: None,
         multi_instance_settings: None,
     }
+}
+
+/// The command, after the mounted container was put in the place of the directory. Batch passes its directories on.
+fn linked(spec: &DeploymentSpec) -> Cow<'_, [String]> {
+    let Some(checkpoints) = &spec.checkpoints else { return Cow::Borrowed(&spec.command) };
+    let script = format!(
+        "mkdir -p \"$(dirname \"$0\")\" && rm -rf \"$0\" && ln -s \"$AZ_BATCH_NODE_MOUNTS_DIR/{CHECKPOINTS}\" \"$0\" && exec \"$@\""
+    );
+    let shell = ["/bin/sh".to_owned(), "-c".to_owned(), script, checkpoints.directory.clone()];
+    Cow::Owned(shell.into_iter().chain(spec.command.iter().cloned()).collect())
 }
 
 fn variables(spec: &DeploymentSpec) -> Vec<Variable> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use cudock_base::shell::quote;
 
 use crate::services::batch::body::{AutoUser, MultiInstance, Task, TaskConstraints, UserIdentity};
-use crate::services::batch::variables;
+use crate::services::batch::{CHECKPOINTS, variables};
 use crate::services::request::iso_8601;
 use crate::spec::DeploymentSpec;
 
@@ -42,6 +42,10 @@ fn start(spec: &DeploymentSpec, nodes: u32, processes_per_node: u32) -> String {
     let mut options = "--network host --ipc host --ulimit memlock=-1 --gpus all".to_owned();
     for name in ["MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"] {
         let _ = write!(options, " --env {name}");
+    }
+    if let Some(checkpoints) = &spec.checkpoints {
+        let target = quote(&checkpoints.directory);
+        let _ = write!(options, " --volume \"$AZ_BATCH_NODE_MOUNTS_DIR/{CHECKPOINTS}\":{target}");
     }
     for variable in &spec.variables {
         let _ = write!(options, " --env {}", quote(variable.name()));

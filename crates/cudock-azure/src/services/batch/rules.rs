@@ -4,6 +4,7 @@ use cudock_facts::finding::{Finding, Severity};
 
 use crate::codes;
 use crate::services::checks::{Machine, machine};
+use crate::services::names::is_name;
 use crate::services::{TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 
@@ -19,6 +20,15 @@ pub(super) fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> 
             machine.size
         ))
         .hint("deploy it to vm, or choose another size"));
+    }
+    if let Some(pool) = &spec.existing.pool {
+        if spec.existing.batch_account.is_none() || !is_name(pool) {
+            return Err(TranslationError::new(format!("the pool `{pool}` needs its Batch account"))
+                .hint("`batch_account = \"GROUP/NAME\"` beside `pool` in cudock.toml"));
+        }
+        if matches!(spec.registry, Some(RegistryAccess::Password { .. })) {
+            return Err(TranslationError::new("a pool that exists has its own sign-in to the registry"));
+        }
     }
     if spec.is_spot && spec.existing.batch_account.is_none() {
         return Err(TranslationError::new(
@@ -55,7 +65,5 @@ pub(super) fn lost(spec: &DeploymentSpec, has_account: bool) -> Vec<Finding> {
         lost.push(losses::rights_remain("the Batch account"));
     }
     lost.extend(losses::secrets_readable(spec, "everybody who may read the Batch job"));
-    lost.extend(losses::idle_not_watched(spec, "Batch"));
-    lost.extend(losses::checkpoints_not_kept(spec));
     lost
 }

@@ -1,6 +1,7 @@
 //! The state of a job, its tasks and nodes.
 
 use cudock_base::Timestamp;
+use cudock_http::Method;
 use serde_json::Value;
 
 use crate::call::Call;
@@ -20,6 +21,12 @@ pub(in crate::services) fn status_calls(identity: &DeploymentIdentity) -> Vec<Ca
     vec![account.get(&job, ""), account.get(&format!("{job}/tasks"), "&$select=id,state,executionInfo")]
 }
 
+/// Ends the job and its pool. The activity log knows nothing of jobs, so that the job has to be asked for its end.
+pub(in crate::services) fn ending_call(identity: &DeploymentIdentity) -> Call {
+    let path = format!("{}/terminate", job_path(identity.names()));
+    Account::of_identity(identity).call(Method::POST, &path, "", None)
+}
+
 /// The pool and its nodes, once Batch has named the pool.
 pub(in crate::services) fn follow_up_calls(
     identity: &DeploymentIdentity,
@@ -37,7 +44,8 @@ pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Opti
     let nodes = answer(answers, 3).map_or(&[][..], |nodes| list(nodes, "/value"));
     let allocated = nodes.iter().filter_map(|node| time(node, "/allocationTime")).min();
     let started = tasks.iter().filter_map(|task| time(task, "/executionInfo/startTime")).min();
-    let from = allocated.or(started);
+    // Nodes of an own pool exist for the job only.
+    let from = allocated.filter(|_| identity.pool.is_none()).or(started);
     let state = text(job, "/state");
     if is(state, "deleting") {
         return Status::new(DeploymentState::Deleting, Phase::Delete).billed(from, None);

@@ -252,10 +252,8 @@ fn lost(spec: &DeploymentSpec, has_profile: bool) -> Vec<Finding> {
                 "deploy to batch, which runs a number of items at a time",
             ));
         }
-        WorkKind::Job { .. } => lost.extend(losses::idle_not_watched(spec, "a job of Container Apps")),
         WorkKind::Serve { is_public: false, .. } => lost.push(losses::not_reachable()),
-        WorkKind::Serve { .. } | WorkKind::MultiNode { .. } => {}
+        WorkKind::Job { .. } | WorkKind::Serve { .. } | WorkKind::MultiNode { .. } => {}
     }
-    lost.extend(losses::checkpoints_not_kept(spec));
     lost
 }

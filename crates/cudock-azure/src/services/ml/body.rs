@@ -74,6 +74,8 @@ pub(super) struct CommandJob {
     pub(super) compute_id: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) environment_variables: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) outputs: BTreeMap<&'static str, JobOutput>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) distribution: Option<Distribution>,
     pub(super) limits: JobLimits,
@@ -81,6 +83,15 @@ pub(super) struct CommandJob {
     pub(super) queue_settings: Option<QueueSettings>,
     pub(super) resources: JobResources,
     pub(super) tags: Tags,
+}
+
+/// A directory in the workspace's storage.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct JobOutput {
+    pub(super) job_output_type: &'static str,
+    pub(super) mode: &'static str,
+    pub(super) uri: String,
 }
 
 #[derive(Debug, Serialize)]

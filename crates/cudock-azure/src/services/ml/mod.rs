@@ -20,8 +20,8 @@ use crate::deployment::{DeploymentIdentity, Phase, Step, Wait, WorkShape};
 use crate::services::checks::Machine;
 use crate::services::ml::body::{
     Asset, Cluster, ClusterProperties, CommandJob, Distribution, Endpoint, EnvironmentVersion,
-    InferenceConfig, JobLimits, JobResources, Located, OnlineDeployment, OnlineScale, Probe, QueueSettings,
-    RequestSettings, Route, ScaleSettings, Sku,
+    InferenceConfig, JobLimits, JobOutput, JobResources, Located, OnlineDeployment, OnlineScale, Probe,
+    QueueSettings, RequestSettings, Route, ScaleSettings, Sku,
 };
 use crate::services::names::{Existing, Names, Tags};
 use crate::services::reaper::{Address, Outside, OutsideAction};
@@ -35,6 +35,8 @@ pub use sweep::sweep_faults;
 const VERSION: &str = "2024-10-01";
 const WORKSPACES: &str = "Microsoft.MachineLearningServices/workspaces";
 const EXPERIMENT: &str = "cudock";
+/// The output of a job that keeps its checkpoints.
+const CHECKPOINTS: &str = "checkpoints";
 /// The deployment of an endpoint.
 const DEPLOYMENT: &str = "main";
 
@@ -53,6 +55,10 @@ impl Ids {
         // Names of clusters must not end in a dash and digits.
         let cluster = format!("{workspace}/computes/{}", names.unique_letters());
         Self { workspace, unique: names.unique(), cluster }
+    }
+
+    fn compute(&self, name: &str) -> String {
+        format!("{}/computes/{name}", self.workspace)
     }
 
     fn environment(&self) -> String {
@@ -109,8 +115,10 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
             actions.push(deletion("Delete_the_endpoint", &ids.endpoint()));
         }
         WorkKind::Job { items, concurrent, time_limit, .. } => {
-            let cluster = (items.len() > 1).then_some(ids.cluster.as_str());
-            if let Some(cluster) = cluster {
+            let own = (items.len() > 1 && spec.existing.cluster.is_none()).then_some(ids.cluster.as_str());
+            let existing = spec.existing.cluster.as_ref().map(|name| ids.compute(name));
+            let cluster = own.or(existing.as_deref());
+            if let Some(cluster) = own {
                 let request =
                     put(cluster, VERSION, body(&located(spec, self::cluster(spec, &machine, *concurrent)))?);
                 steps.push(Step::new("cluster", Phase::Create, request));
@@ -122,7 +130,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
                 steps.push(job_step(spec, &ids, &name, job)?);
                 actions.extend(job_deletions(&ids, &name));
             }
-            actions.extend(cluster.map(|cluster| {
+            actions.extend(own.map(|cluster| {
                 let path = format!("{cluster}?api-version={VERSION}&underlyingResourceAction=Delete");
                 OutsideAction {
                     name: "Delete_the_cluster".to_owned(),
@@ -133,7 +141,8 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
             }));
         }
         WorkKind::MultiNode { nodes, processes_per_node, time_limit } => {
-            let mut job = command_job(spec, &ids, &machine, &[], *time_limit, None);
+            let existing = spec.existing.cluster.as_ref().map(|name| ids.compute(name));
+            let mut job = command_job(spec, &ids, &machine, &[], *time_limit, existing.as_deref());
             job.resources.instance_count = *nodes;
             job.distribution = Some(Distribution {
                 distribution_type: "PyTorch",
@@ -232,7 +241,11 @@ fn command_job(
         display_name: spec.name.clone(),
         experiment_name: EXPERIMENT,
         environment_id: ids.environment_version(),
-        command: words.join(" "),
+        command: match &spec.checkpoints {
+            Some(checkpoints) => kept(&checkpoints.directory, &words.join(" ")),
+            None => words.join(" "),
+        },
+        outputs: spec.checkpoints.iter().map(|_| (CHECKPOINTS, output(spec))).collect(),
         compute_id: cluster.map(str::to_owned),
         environment_variables: variables(spec),
         distribution: None,
@@ -245,6 +258,24 @@ fn command_job(
             shm_size: "8g",
         },
         tags: Tags::new(spec),
+    }
+}
+
+/// Commands with the mounted output in the place of a directory.
+fn kept(directory: &str, command: &str) -> String {
+    let directory = quote(directory);
+    format!(
+        "mkdir -p \"$(dirname {directory})\" && rm -rf {directory} && ln -s \"${{{{outputs.{CHECKPOINTS}}}}}\" {directory} && {command}"
+    )
+}
+
+/// The same directory for all runs of a name.
+fn output(spec: &DeploymentSpec) -> JobOutput {
+    let name: String = spec.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    JobOutput {
+        job_output_type: "uri_folder",
+        mode: "ReadWriteMount",
+        uri: format!("azureml://datastores/workspaceblobstore/paths/cudock/{name}/"),
     }
 }
 

@@ -4,6 +4,7 @@ use cudock_facts::finding::{Finding, Severity};
 
 use crate::codes;
 use crate::services::checks::{Machine, machine};
+use crate::services::names::is_name;
 use crate::services::{TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 
@@ -17,6 +18,15 @@ pub(super) fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> 
             .hint("give an identity with the right to pull, or add a connection to the workspace"));
     }
     let is_serve = matches!(spec.work, WorkKind::Serve { .. });
+    match &spec.existing.cluster {
+        Some(_) if is_serve => {
+            return Err(TranslationError::new("online endpoints do not run on a cluster"));
+        }
+        Some(name) if !is_name(name) => {
+            return Err(TranslationError::new(format!("`{name}` is not the name of a cluster")));
+        }
+        _ => {}
+    }
     if is_serve && spec.is_spot {
         return Err(TranslationError::new("online endpoints have no Spot capacity"));
     }
@@ -52,24 +62,14 @@ pub(super) fn lost(spec: &DeploymentSpec) -> Vec<Finding> {
                 "send requests to the scoring address, with the header `Authorization: Bearer KEY`",
             ));
             lost.extend((!is_public).then(losses::not_reachable));
-            lost.extend(losses::idle_not_watched(spec, "an online endpoint"));
         }
-        WorkKind::Job { retries, items, .. } => {
-            if *retries > 0 {
-                lost.push(Finding::new(
-                    codes::LIMIT_NOT_KEPT,
-                    Severity::Note,
-                    "Machine Learning does not repeat a job that failed",
-                    "start it again with `cudock resume`",
-                ));
-            }
-            if items.len() <= 1 {
-                lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning"));
-            }
-        }
-        WorkKind::MultiNode { .. } => {
-            lost.extend(losses::idle_not_watched(spec, "a job of Machine Learning"));
-        }
+        WorkKind::Job { retries, .. } if *retries > 0 => lost.push(Finding::new(
+            codes::LIMIT_NOT_KEPT,
+            Severity::Note,
+            "Machine Learning does not repeat a job that failed",
+            "deploy it again",
+        )),
+        WorkKind::Job { .. } | WorkKind::MultiNode { .. } => {}
     }
     if matches!(spec.registry, Some(RegistryAccess::Identity { .. }))
         && !matches!(spec.work, WorkKind::Serve { .. })
@@ -82,6 +82,5 @@ pub(super) fn lost(spec: &DeploymentSpec) -> Vec<Finding> {
         ));
     }
     lost.extend(losses::secrets_readable(spec, "everybody who may read the workspace"));
-    lost.extend(losses::checkpoints_not_kept(spec));
     lost
 }

@@ -12,8 +12,11 @@ use crate::services::request::Empty;
 use crate::services::template::RESOURCES;
 use crate::spec::DeploymentSpec;
 
+/// The api-version of Batch accounts.
+const BATCH: &str = "2024-07-01";
 const DELETE_GROUP: &str = "Delete_the_group";
-/// Rights that are not effective this long after the deadline never will be, or are gone.
+/// Roles take up to ten minutes to take effect, and the deadline is at least 15 minutes after the assignment. Rights that are
+/// missing this long after the deadline are gone.
 const RIGHTS_ALLOWANCE: Duration = Duration::from_secs(3600);
 const EVERY_END: [&str; 4] = ["Succeeded", "Failed", "Skipped", "TimedOut"];
 
@@ -21,6 +24,7 @@ pub(super) fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outs
     let identity = spec.existing.reaper_identity.as_deref();
     let manager =
         |path: &str| format!("[uri(environment().resourceManager, '{}')]", path.trim_start_matches('/'));
+    let scope = outside.scope.map(|(existing, kind)| names.existing(existing, kind)).unwrap_or_default();
     let mut actions = BTreeMap::new();
     let mut previous: Option<String> = None;
     let mut deleted = Vec::new();
@@ -33,29 +37,38 @@ pub(super) fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outs
     for action in outside.actions.iter().chain([&group]) {
         let (uri, audience) = match &action.address {
             Address::ResourceManager(path) => (manager(path), "[environment().resourceManager]".to_owned()),
-            Address::Batch { account, region, path } => (
-                format!("https://{account}.{region}.batch.azure.com{path}"),
-                "https://batch.core.windows.net/".to_owned(),
+            // The account itself tells its host, which differs between clouds.
+            Address::Batch { path, .. } => (
+                format!("[concat('https://', reference('{scope}', '{BATCH}').accountEndpoint, '{path}')]"),
+                "[environment().batch]".to_owned(),
             ),
         };
         let http = Action::http(action.method, uri, audience, identity, previous.as_deref());
         actions.insert(action.name.clone(), http);
         if action.is_awaited {
-            deleted.push(action.name.clone());
+            deleted.push(action);
         }
         previous = Some(action.name.clone());
     }
-    // What is deleted answers 404, and some services 204. A group takes the reaper's rights on it along and then answers
-    // 403, as it does until those rights are effective: that is over long after the deadline.
+    // What is deleted answers 404, and some services 204. Who has no rights on a scope gets 403 `AuthorizationFailed` from the
+    // resource manager, whether or not the scope exists (Azure/azure-powershell#12115), and a group takes the reaper's rights
+    // on it along. So that answer means gone, once the rights must have been effective. Policies and deny assignments, which
+    // keep a group alive, have other codes.
     let is_late = || {
         let sure_from = whole_seconds(spec.expires.plus(RIGHTS_ALLOWANCE));
         Condition::GreaterOrEquals(["@ticks(utcNow())".to_owned(), format!("@ticks('{sure_from}')")])
     };
-    let is_gone = |name: &String| {
+    let is_gone = |action: &&OutsideAction| {
+        let name = &action.name;
         let status = |code: u16| {
             Condition::Equals([Value::from(format!("@outputs('{name}')?['statusCode']")), Value::from(code)])
         };
-        Condition::Or(vec![status(404), status(204), Condition::And(vec![status(403), is_late()])])
+        let mut lost_rights = vec![status(403), is_late()];
+        if matches!(action.address, Address::ResourceManager(_)) {
+            let code = Value::from(format!("@body('{name}')?['error']?['code']"));
+            lost_rights.push(Condition::Equals([code, Value::from("AuthorizationFailed")]));
+        }
+        Condition::Or(vec![status(404), status(204), Condition::And(lost_rights)])
     };
     let own = format!("{}?api-version={RESOURCES}", names.reaper_group_id());
     let delete_own =

@@ -13,9 +13,10 @@ use cudock_base::Secret;
 use cudock_base::shell::quote;
 
 use crate::services::checks::Machine;
+use crate::services::idle::wait_until_idle;
 use crate::services::names::Names;
 use crate::services::reaper;
-use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
+use crate::spec::{Checkpoints, DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 /// Waits for the result of the script below, and ends with its code.
 pub(super) const WAIT: &str = "until [ -e /var/lib/cudock/result ]; do sleep 2; done\n\
@@ -26,11 +27,9 @@ exit \"$(cat /var/lib/cudock/result)\"\n";
 pub(super) const LOG: &str = "docker logs --tail 200 cudock 2>&1 || tail -n 200 /var/lib/cudock/log";
 
 /// The cloud-init data in base64. It holds the secrets of the workload.
-pub(super) fn custom_data(spec: &DeploymentSpec, machine: &Machine, has_idle_watch: bool) -> Secret {
+pub(super) fn custom_data(spec: &DeploymentSpec, machine: &Machine) -> Secret {
     let mut files = vec![("/opt/cudock/start.sh", start_script(spec, machine))];
-    if let (true, Some(idle)) = (has_idle_watch, spec.idle) {
-        files.push(("/opt/cudock/idle.sh", idle_script(Names::of_spec(spec), idle)));
-    }
+    files.extend(spec.idle.map(|idle| ("/opt/cudock/watchdog.sh", watchdog_script(spec, idle))));
     let mut text = "#cloud-config\nwrite_files:\n".to_owned();
     for (path, script) in &files {
         // Writing to a String cannot fail.
@@ -50,7 +49,8 @@ pub(super) fn custom_data(spec: &DeploymentSpec, machine: &Machine, has_idle_wat
 
 /// Whether the data would show a secret.
 pub(super) fn has_secrets(spec: &DeploymentSpec) -> bool {
-    matches!(spec.registry, Some(RegistryAccess::Password { .. }))
+    spec.checkpoints.is_some()
+        || matches!(spec.registry, Some(RegistryAccess::Password { .. }))
         || spec.variables.iter().any(|variable| matches!(variable, SpecVariable::Secret { .. }))
 }
 
@@ -61,7 +61,8 @@ fn start_script(spec: &DeploymentSpec, machine: &Machine) -> String {
         mkdir -p /var/lib/cudock\n\
         exec > >(tee -a /var/lib/cudock/log > /dev/ttyS0) 2>&1\n\
         say() { echo \"cudock: $1\"; }\n\
-        end() { echo \"$1\" > /var/lib/cudock/result.new && mv /var/lib/cudock/result.new /var/lib/cudock/result; exit \"$1\"; }\n\
+        saver=\n\
+        end() { [ -z \"$saver\" ] || kill $saver; echo \"$1\" > /var/lib/cudock/result.new && mv /var/lib/cudock/result.new /var/lib/cudock/result; exit \"$1\"; }\n\
         fail() { say \"$1\"; end 125; }\n\
         say install\n\
         command -v docker > /dev/null || { apt-get update && apt-get install -y docker.io; } || fail 'cannot install docker'\n"
@@ -75,8 +76,39 @@ fn start_script(spec: &DeploymentSpec, machine: &Machine) -> String {
         "say pull\ndocker pull {image} || fail 'cannot pull the image'\nsay start\n",
         image = quote(&spec.image)
     );
+    script.push_str(&keep_checkpoints(spec));
     script.push_str(&run(spec, has_gpu));
     script
+}
+
+/// Fetches the checkpoints of an earlier run, and saves them every five minutes and when the machine is evicted: Azure
+/// tells that 30 seconds before.
+fn keep_checkpoints(spec: &DeploymentSpec) -> String {
+    let Some(storage) = spec.checkpoints.as_ref().and_then(|checkpoints| checkpoints.storage.as_ref()) else {
+        return String::new();
+    };
+    format!(
+        "blob={blob}\n\
+         kept=/var/lib/cudock/checkpoints\n\
+         mkdir -p $kept\n\
+         case \"$(curl -sS --retry 3 -o $kept.tar -w '%{{http_code}}' -H 'x-ms-version: 2021-12-02' \"$blob\")\" in\n\
+         200) tar -xf $kept.tar -C $kept || fail 'the checkpoints are damaged' ;;\n\
+         404) ;;\n\
+         *) fail 'cannot read the checkpoints' ;;\n\
+         esac\n\
+         save() {{\n\
+         touch $kept.next\n\
+         [ ! -e $kept.saved ] || [ -n \"$(find $kept -newer $kept.saved -print -quit)\" ] || return 0\n\
+         tar -cf $kept.tar -C $kept . && curl -fsS --retry 2 -X PUT -H 'x-ms-version: 2021-12-02' -H 'x-ms-blob-type: BlockBlob' --upload-file $kept.tar \"$blob\" && mv $kept.next $kept.saved && say 'checkpoints saved'\n\
+         }}\n\
+         is_evicted() {{ curl -fsS --noproxy '*' -m 2 -H Metadata:true 'http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01' | grep -q Preempt; }}\n\
+         ( next=300; while sleep 2; do\n\
+         if is_evicted; then touch $kept.evicted; say evicted; docker stop --time 10 cudock; save; exit; fi\n\
+         next=$((next - 2)); [ $next -gt 0 ] || {{ save; next=300; }}\n\
+         done ) &\n\
+         saver=$!\n",
+        blob = quote(storage.blob(&Checkpoints::archive(&spec.name)).expose()),
+    )
 }
 
 /// Waits for the driver, which the image has or an extension installs, and for Docker to pass GPUs on.
@@ -115,6 +147,9 @@ fn run(spec: &DeploymentSpec, has_gpu: bool) -> String {
     let mut options = "--name cudock --shm-size 8g".to_owned();
     if has_gpu {
         options.push_str(" --gpus all");
+    }
+    if let Some(checkpoints) = &spec.checkpoints {
+        let _ = write!(options, " --volume /var/lib/cudock/checkpoints:{}", quote(&checkpoints.directory));
     }
     for variable in &spec.variables {
         let value = match variable {
@@ -158,6 +193,7 @@ fn run(spec: &DeploymentSpec, has_gpu: bool) -> String {
                  docker rm -f cudock > /dev/null 2>&1\n\
                  timeout --kill-after 30 {limit} docker run {options} {image} {arguments} \"$@\"\n\
                  code=$?\n\
+                 [ ! -e /var/lib/cudock/checkpoints.evicted ] || sleep 300\n\
                  [ $code -ne 0 ] || return 0\n\
                  done\n\
                  return $code\n\
@@ -174,6 +210,9 @@ fn run(spec: &DeploymentSpec, has_gpu: bool) -> String {
                     words.join(" ")
                 );
             }
+            if spec.checkpoints.is_some() {
+                script.push_str("save\n");
+            }
             script.push_str("say \"exit code $result\"\nend \"$result\"\n");
         }
         WorkKind::MultiNode { .. } => {}
@@ -181,30 +220,44 @@ fn run(spec: &DeploymentSpec, has_gpu: bool) -> String {
     script
 }
 
-/// Runs the reaper once the GPUs have been idle for a time. The machine's identity may do nothing else.
-fn idle_script(names: Names<'_>, idle: Duration) -> String {
+/// Runs the reaper once the machine has been idle for a time. The machine's identity may do nothing else.
+///
+/// `cudock watchdog` also sees requests, output and MIG. Where it cannot be installed, the utilization of the GPUs decides.
+fn watchdog_script(spec: &DeploymentSpec, idle: Duration) -> String {
+    let names = Names::of_spec(spec);
+    let port = match spec.work {
+        WorkKind::Serve { port, .. } => format!(" --port {port}"),
+        _ => String::new(),
+    };
     format!(
         "#!/bin/bash\n\
-         idle=0\n\
-         while [ $idle -lt {seconds} ]; do\n\
-         sleep 10\n\
-         docker inspect cudock > /dev/null 2>&1 || continue\n\
-         busy=$(nvidia-smi --query-gpu=utilization.gpu --format=csv,noheader,nounits | sort -n | tail -n 1)\n\
-         if [ \"${{busy:-0}}\" -lt 5 ]; then idle=$((idle + 10)); else idle=0; fi\n\
-         done\n\
+         mkdir -p /var/lib/cudock\n\
+         exec >> /var/lib/cudock/watchdog.log 2>&1\n\
+         until docker inspect cudock > /dev/null; do sleep 10; done\n\
          imds() {{ curl -fsS --noproxy '*' -H Metadata:true \"http://169.254.169.254/metadata/$1\"; }}\n\
          case \"$(imds 'instance/compute/azEnvironment?api-version=2021-02-01&format=text')\" in\n\
-         AzureUSGovernmentCloud) manager=https://management.usgovcloudapi.net ;;\n\
-         AzureChinaCloud) manager=https://management.chinacloudapi.cn ;;\n\
-         *) manager=https://management.azure.com ;;\n\
+         AzureUSGovernmentCloud) manager=https://management.usgovcloudapi.net CUDOCK_AZURE_CLOUD=AzureUSGovernment ;;\n\
+         AzureChinaCloud) manager=https://management.chinacloudapi.cn CUDOCK_AZURE_CLOUD=AzureChinaCloud ;;\n\
+         *) manager=https://management.azure.com CUDOCK_AZURE_CLOUD=AzureCloud ;;\n\
          esac\n\
+         export CUDOCK_AZURE_CLOUD\n\
+         environment=/opt/cudock/environment\n\
+         apt-get install -y python3-venv && python3 -m venv $environment && $environment/bin/pip install --quiet cudock=={version} &&\n\
+         $environment/bin/cudock watchdog --subscription {subscription} --run {run} --vm {machine} --idle {seconds}s{port} --output /var/lib/docker/containers && exit\n\
+         echo 'without cudock watchdog, the utilization of the GPUs decides'\n\
+         {wait}\n\
          until token=$(imds \"identity/oauth2/token?api-version=2018-02-01&resource=$manager/\" | python3 -c \"import json,sys; print(json.load(sys.stdin)['access_token'])\") &&\n\
-         curl -fsS -X POST -H \"Authorization: Bearer $token\" -d '' \"$manager{workflow}/triggers/{trigger}/run?api-version={version}\"; do\n\
+         curl -fsS -X POST -H \"Authorization: Bearer $token\" -d '' \"$manager{workflow}/triggers/{trigger}/run?api-version={logic}\"; do\n\
          sleep 60\n\
          done\n",
+        version = env!("CARGO_PKG_VERSION"),
+        subscription = names.subscription,
+        run = names.run_id,
+        machine = super::NAME,
         seconds = idle.as_secs(),
+        wait = wait_until_idle(idle),
         workflow = reaper::workflow_id(names),
         trigger = reaper::TRIGGER,
-        version = reaper::LOGIC,
+        logic = reaper::LOGIC,
     )
 }

@@ -68,16 +68,14 @@ const UBUNTU: ImageReference = ImageReference {
 pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationError> {
     let machine = rules::check(spec)?;
     let names = Names::of_spec(spec);
-    let has_idle_watch = has_idle_watch(spec, &machine);
-    let data = cloud_init::custom_data(spec, &machine, has_idle_watch);
+    let data = cloud_init::custom_data(spec, &machine);
     if data.expose().len() > LONGEST_DATA {
         return Err(TranslationError::new("the start script is larger than the 64 KiB that Azure passes on")
             .hint("deploy many items to batch"));
     }
     let is_secret = cloud_init::has_secrets(spec);
     let kind = if is_secret { "securestring" } else { "string" };
-    let template =
-        Template::in_group(resources(spec, &machine, has_idle_watch)?).parameter("customData", kind);
+    let template = Template::in_group(resources(spec, &machine)?).parameter("customData", kind);
     let shown = if is_secret { String::new() } else { data.expose().clone() };
     let deployment = TemplateDeployment {
         location: None,
@@ -91,14 +89,10 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, T
     let id = names.resource(&format!("Microsoft.Resources/deployments/{NAME}"));
     // The driver extension alone may take 20 minutes.
     let step = Step::new("vm", Phase::Create, put(&id, RESOURCES, request)).billed().within_minutes(45);
-    Ok(Translation { steps: vec![step], losses: rules::lost(spec, has_idle_watch), ..Translation::default() })
+    Ok(Translation { steps: vec![step], losses: rules::lost(spec), ..Translation::default() })
 }
 
-fn resources(
-    spec: &DeploymentSpec,
-    machine: &Machine,
-    has_idle_watch: bool,
-) -> Result<Vec<Value>, TranslationError> {
+fn resources(spec: &DeploymentSpec, machine: &Machine) -> Result<Vec<Value>, TranslationError> {
     let names = Names::of_spec(spec);
     let tags = Tags::new(spec);
     let id = |kind: &str| names.resource(&format!("{kind}/{NAME}"));
@@ -128,7 +122,7 @@ fn resources(
     };
     let vm = TemplateResource::new(MACHINES, COMPUTE, NAME, virtual_machine(spec, machine, id(INTERFACES)))
         .at(&spec.region, &tags)
-        .identity(identity(spec, has_idle_watch))
+        .identity(identity(spec))
         .after([id(INTERFACES)]);
     let mut resources = vec![
         to_json(&security_group.at(&spec.region, &tags))?,
@@ -158,7 +152,7 @@ fn resources(
     };
     let command = TemplateResource::new(COMMANDS, COMPUTE, format!("{NAME}/{STATE}"), command);
     resources.push(to_json(&command.at(&spec.region, &tags).after([id(MACHINES)]))?);
-    if has_idle_watch {
+    if spec.idle.is_some() {
         resources.push(idle_rights(names, id(MACHINES))?);
     }
     Ok(resources)
@@ -247,8 +241,8 @@ fn unusable_key(run_id: &str) -> String {
     format!("ssh-ed25519 {} cudock", STANDARD.encode(blob))
 }
 
-fn identity(spec: &DeploymentSpec, has_idle_watch: bool) -> Option<Identity> {
-    match (&spec.registry, has_idle_watch) {
+fn identity(spec: &DeploymentSpec) -> Option<Identity> {
+    match (&spec.registry, spec.idle.is_some()) {
         (Some(RegistryAccess::Identity { identity, .. }), true) => Some(Identity::system_and_user(identity)),
         (Some(RegistryAccess::Identity { identity, .. }), false) => Some(Identity::user(identity)),
         (_, true) => Some(Identity::system()),
@@ -275,11 +269,7 @@ fn driver(machine: &Machine) -> Option<Extension> {
     }
 }
 
-/// The machine's own identity runs the reaper. Where the user may not assign roles, it cannot.
-fn has_idle_watch(spec: &DeploymentSpec, machine: &Machine) -> bool {
-    spec.idle.is_some() && machine.driver.is_some() && spec.existing.reaper_identity.is_none()
-}
-
+/// The machine's own identity may run the reaper, and nothing else.
 fn idle_rights(names: Names<'_>, machine: String) -> Result<Value, TranslationError> {
     let assignment = RoleAssignment::new(
         names.role_definition(LOGIC_APP_CONTRIBUTOR),
@@ -296,7 +286,7 @@ fn idle_rights(names: Names<'_>, machine: String) -> Result<Value, TranslationEr
 }
 
 /// A command on the machine whose answer is what it prints.
-fn script_call(names: Names<'_>, script: &'static str) -> Call {
+pub(super) fn script_call(names: Names<'_>, script: &str) -> Call {
     let id = names.resource(&format!("{MACHINES}/{NAME}"));
     let request = Body::new(serde_json::json!({"commandId": "RunShellScript", "script": [script]}));
     call(Method::POST, &format!("{id}/runCommand"), COMPUTE, Some(request))

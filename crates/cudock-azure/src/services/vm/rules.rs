@@ -16,7 +16,7 @@ pub(super) fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> 
     machine(spec)
 }
 
-pub(super) fn lost(spec: &DeploymentSpec, has_idle_watch: bool) -> Vec<Finding> {
+pub(super) fn lost(spec: &DeploymentSpec) -> Vec<Finding> {
     let mut lost = Vec::new();
     match &spec.work {
         WorkKind::Job { items, concurrent, .. } if items.len() > 1 && *concurrent > 1 => {
@@ -30,9 +30,5 @@ pub(super) fn lost(spec: &DeploymentSpec, has_idle_watch: bool) -> Vec<Finding> 
         WorkKind::Serve { is_public: false, .. } => lost.push(losses::not_reachable()),
         _ => {}
     }
-    if !has_idle_watch {
-        lost.extend(losses::idle_not_watched(spec, "this machine"));
-    }
-    lost.extend(losses::checkpoints_not_kept(spec));
     lost
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::call::Call;
 use crate::deployment::{DeploymentIdentity, Phase, WorkShape};
+use crate::services::exec::script_output;
 use crate::services::logs::LogPart;
 use crate::services::names::Names;
 use crate::services::read::{answer, deepest_error, ended, integer, is, list, text, time};
@@ -107,10 +108,6 @@ pub(in crate::services) fn log_call(names: Names<'_>) -> Call {
 }
 
 pub(in crate::services) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
-    answers
-        .iter()
-        .flatten()
-        .flat_map(|answer| list(answer, "/value"))
-        .filter_map(|entry| LogPart::text(entry, "/message"))
-        .collect()
+    let printed = answers.iter().flatten().filter_map(script_output);
+    printed.map(|(stdout, stderr)| LogPart::Text(format!("{stdout}{stderr}"))).collect()
 }

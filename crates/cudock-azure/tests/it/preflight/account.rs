@@ -1,6 +1,8 @@
 //! Rows about the account.
 
-use cudock_azure::preflight::{PreflightVerdict, PullResult, QueryResult, Question, Topic, judge};
+use cudock_azure::preflight::{
+    PreflightVerdict, PullCredentials, PullResult, QueryResult, Question, Topic, judge,
+};
 use cudock_azure::{ExistingResources, Target};
 use cudock_facts::Facts;
 use serde_json::{Value, json};
@@ -197,16 +199,19 @@ fn every_provider_of_the_service_must_be_registered() {
 
 #[test]
 fn the_registry_says_who_may_pull() {
-    let mut asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
-    assert!(rows(&report(&asked, vec![]), Question::ImagePull).is_empty(), "a public image needs no row");
-    for (result, expected) in [
-        (PullResult::Allowed, (Fine, None)),
-        (PullResult::Denied, (Blocked, Some("CD0864"))),
-        (PullResult::NotFound, (Blocked, Some("CD0865"))),
-        (PullResult::Unreachable("timed out".into()), (Unknown, Some("CD0867"))),
+    let denied = PullResult::Denied;
+    for (target, result, expected) in [
+        (Target::Vm, PullResult::Allowed, (Fine, None)),
+        (Target::Vm, denied(PullCredentials::Account), (Blocked, Some("CD0864"))),
+        (Target::Vm, denied(PullCredentials::Password), (Blocked, Some("CD0864"))),
+        (Target::Vm, denied(PullCredentials::Anonymous), (Blocked, Some("CD0864"))),
+        (Target::Ml, denied(PullCredentials::Anonymous), (Warning, Some("CD0864"))),
+        (Target::Vm, PullResult::NotFound, (Blocked, Some("CD0865"))),
+        (Target::Vm, PullResult::Unreachable("timed out".into()), (Unknown, Some("CD0867"))),
     ] {
+        let mut asked = request(vec![candidate(target, T4, "westeurope")]);
         asked.pull = Some(result.clone());
-        assert_eq!(verdict(&report(&asked, vec![]), Question::ImagePull), expected, "{result:?}");
+        assert_eq!(verdict(&report(&asked, vec![]), Question::ImagePull), expected, "{target:?} {result:?}");
     }
 }
 

@@ -92,6 +92,7 @@ proptest! {
             container_apps_environment: Some("a/b".into()),
             workspace: Some("a/b".into()),
             reaper_identity: None,
+            ..ExistingResources::default()
         };
         asked.pull_identity = Some("/x".into());
         let facts = Facts::embedded();

@@ -267,3 +267,14 @@ fn container_instances_count_groups_and_cores() {
     let found = report(&asked, vec![(topic(), error(404, "NotFound"))]);
     assert_eq!(verdict(&found, Question::ServiceQuota), (Blocked, Some("CD0856")));
 }
+
+#[test]
+fn nodes_that_exist_need_no_quota() {
+    for target in [Target::Batch, Target::Ml] {
+        let mut asked = request(vec![candidate(target, T4, "westeurope")]);
+        let none = rows(&report(&asked, vec![]), Question::FamilyQuota).len();
+        assert_eq!(none, 1, "{target:?}");
+        (asked.existing.pool, asked.existing.cluster) = (Some("p".into()), Some("c".into()));
+        assert!(rows(&report(&asked, vec![]), Question::FamilyQuota).is_empty(), "{target:?}");
+    }
+}

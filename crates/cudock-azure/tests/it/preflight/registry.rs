@@ -1,6 +1,6 @@
 //! The first requests of a pull.
 
-use cudock_azure::preflight::{PullQuestion, PullResult};
+use cudock_azure::preflight::{PullCredentials, PullQuestion, PullResult};
 use cudock_testkit::http::{Reply, Request};
 use serde_json::json;
 
@@ -30,11 +30,12 @@ fn ask(exchange: u16, grant: u16, manifest: u16) -> (PullResult, Vec<Request>) {
 
 #[test]
 fn the_answers_decide() {
+    let denied = PullResult::Denied(PullCredentials::Account);
     for (exchange, grant, manifest, expected) in [
         (200, 200, 200, PullResult::Allowed),
-        (401, 200, 200, PullResult::Denied),
-        (200, 401, 200, PullResult::Denied),
-        (200, 200, 403, PullResult::Denied),
+        (401, 200, 200, denied.clone()),
+        (200, 401, 200, denied.clone()),
+        (200, 200, 403, denied.clone()),
         (200, 200, 404, PullResult::NotFound),
     ] {
         assert_eq!(ask(exchange, grant, manifest).0, expected, "{exchange} {grant} {manifest}");

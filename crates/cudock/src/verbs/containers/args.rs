@@ -248,7 +248,7 @@ pub(crate) struct ExecArgs {
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
 
-    /// A container, GROUP/NAME, or a group with one container
+    /// A container, GROUP/NAME, a group with one container, or a deployment on a virtual machine
     pub(crate) container: String,
 
     /// The command

@@ -165,6 +165,9 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<Outcome, Failure> {
 
 /// `cudock exec`.
 pub(crate) fn exec(args: &ExecArgs) -> Result<Outcome, Failure> {
+    if let Some(record) = deploy::named(&args.container)? {
+        return deploy::exec(&record, args);
+    }
     let request = ExecRequest {
         args: args.command.clone(),
         environment: flags::variables(&args.env, &[])?,

@@ -4,7 +4,6 @@ mod args;
 
 use std::path::Path;
 
-use cudock_azure::Target;
 use cudock_azure::preflight::PreflightReport;
 use cudock_base::table::TextTable;
 use cudock_base::{Environment, Timestamp};
@@ -15,11 +14,12 @@ use cudock_deploy::{
     preflight, text, write_export,
 };
 use cudock_facts::Facts;
+use cudock_facts::finding::Severity;
 use cudock_project::Project;
 use cudock_runtime::group::flags::{UpSource, find_source};
 
 pub(crate) use self::args::{CostArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
-use super::containers::{LogsArgs, home, reports};
+use super::containers::{ExecArgs, LogsArgs, home, reports};
 use super::groups::{self, UpArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, line, note, redraw, redraws, status, warning};
@@ -76,7 +76,6 @@ impl DeployArgs<'_> {
     fn plan(
         &self,
         facts: &Facts,
-        target: Target,
         subscription: Option<&str>,
         now: Timestamp,
     ) -> Result<Vec<PlannedDeployment>, Failure> {
@@ -87,6 +86,7 @@ impl DeployArgs<'_> {
                 (Some(groups::read(&file)?.1.group), Project::without_file(directory))
             }
         };
+        let (target, flags) = self.flags.resolve(&project.manifest).map_err(DeployError::from)?;
         let source = group
             .as_ref()
             .map_or(DeploySource::Project(&project), |group| DeploySource::Group(group, &project));
@@ -95,7 +95,7 @@ impl DeployArgs<'_> {
         let request = DeployRequest {
             source,
             target,
-            flags: self.flags,
+            flags: &flags,
             name: self.name,
             port: self.port,
             command: self.command,
@@ -119,9 +119,10 @@ pub(super) fn export(facts: &Facts, args: &ExportArgs) -> Result<Outcome, Failur
         command: &args.command,
         flags: &args.deploy,
     };
-    let target =
-        args.deploy.on.ok_or_else(|| Failure::input("no service to export for").hint("--on SERVICE"))?;
-    let planned = request.plan(facts, target, None, Timestamp::now())?;
+    if args.deploy.on.is_none() {
+        return Err(Failure::input("no service to export for").hint("--on SERVICE"));
+    }
+    let planned = request.plan(facts, None, Timestamp::now())?;
     for PlannedDeployment { deployment, .. } in planned.iter().take(1) {
         let files = cudock_azure::export(deployment, args.language).map_err(DeployError::from)?;
         write_export(&args.output, &files)?;
@@ -134,7 +135,7 @@ pub(super) fn export(facts: &Facts, args: &ExportArgs) -> Result<Outcome, Failur
 }
 
 /// `cudock up --on`.
-pub(super) fn up(facts: &Facts, args: &UpArgs, target: Target) -> Result<Outcome, Failure> {
+pub(super) fn up(facts: &Facts, args: &UpArgs) -> Result<Outcome, Failure> {
     let request = DeployArgs {
         directory: args.directory.as_deref(),
         file: args.file.as_deref(),
@@ -144,25 +145,32 @@ pub(super) fn up(facts: &Facts, args: &UpArgs, target: Target) -> Result<Outcome
         flags: &args.deploy,
     };
     if args.deploy.dry_run {
-        for planned in request.plan(facts, target, None, Timestamp::now())? {
+        for planned in request.plan(facts, None, Timestamp::now())? {
             line(text::dry_run(&planned));
         }
         return Ok(Outcome::Yes);
     }
     let session = session()?;
     let subscription = session.subscription()?;
-    let placements = request.plan(facts, target, Some(&subscription), session.client.now())?;
+    let placements = request.plan(facts, Some(&subscription), session.client.now())?;
     let Preflight { report, placements } =
-        preflight(&session.interruptible, facts, placements, output::today());
+        preflight(&session.interruptible, facts, &Environment::of_process(), placements, output::today());
     report.passed_over(usize::MAX).iter().for_each(warning);
     if placements.is_empty() {
         output::table(&TextTable::list(&PreflightReport::TITLES, report.table(report.candidates.first())));
-        let hints = report.findings(report.candidates.first()).into_iter().map(|finding| finding.fix.clone());
+        let findings = report.findings(report.candidates.first()).into_iter();
+        let hints =
+            findings.filter(|finding| finding.severity == Severity::Error).map(|finding| finding.fix.clone());
         return Err(hints.fold(Failure::with_code("nothing was created: preflight failed", 1), Failure::hint));
     }
     if let Some(first) = placements.first() {
         status(text::announcement(first));
-        first.deployment.losses.iter().for_each(|loss| note(&loss.message));
+        first
+            .deployment
+            .losses
+            .iter()
+            .chain(report.findings(report.choice(usize::MAX)))
+            .for_each(|loss| note(&loss.message));
     }
     let deployer = session.deployer(&show);
     if args.detach {
@@ -205,15 +213,28 @@ pub(super) fn deployments(is_all: bool, is_offline: bool) -> Result<Vec<Deployme
     Ok(deployments)
 }
 
-/// The deployment of `cudock logs` and `cudock down`, unless a container or group here has the name.
+/// The deployment of `cudock exec`, `logs` and `down`, unless a container or group here has the name.
 pub(super) fn named(name: &str) -> Result<Option<DeploymentRecord>, Failure> {
     let is_local = home().is_ok_and(|home| {
         home.find(name).is_ok() || cudock_runtime::group::find(&home, name).is_ok_and(|group| group.is_some())
     });
-    match existing_journal(&Environment::of_process())? {
-        Some(journal) if !is_local => Ok(journal.find(name)?),
-        _ => Ok(None),
+    if is_local {
+        return Ok(None);
     }
+    let journal = existing_journal(&Environment::of_process())?;
+    Ok(journal.map(|journal| journal.find(name)).transpose()?.flatten())
+}
+
+/// `cudock exec` in a deployment.
+pub(super) fn exec(record: &DeploymentRecord, args: &ExecArgs) -> Result<Outcome, Failure> {
+    let has_flags = args.interactive || args.tty || args.user.is_some() || args.workdir.is_some();
+    if has_flags || !args.env.is_empty() {
+        return Err(Failure::input("-i, -t, -e, -u and -w are not supported in a deployment"));
+    }
+    let output = cudock_deploy::exec(&session()?.interruptible, record, &args.command)?;
+    output.stderr.lines().for_each(status);
+    line(output.stdout.trim_end());
+    Ok(Outcome::Program(output.exit_code))
 }
 
 /// `cudock logs` of a deployment.

@@ -31,8 +31,8 @@ const LAST_LINES: usize = 5;
 
 /// `cudock up`.
 pub(crate) fn up(args: &UpArgs, facts: impl FnOnce() -> Result<Facts, Failure>) -> Result<Outcome, Failure> {
-    if let Some(target) = args.deploy.on {
-        return deploy::up(&facts()?, args, target);
+    if args.deploy.on.is_some() {
+        return deploy::up(&facts()?, args);
     }
     match group::flags::find_source(args.directory.as_deref(), args.file.as_deref())? {
         UpSource::Project(directory) => serve_project(&directory, args),

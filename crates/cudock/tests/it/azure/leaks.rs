@@ -1,36 +1,22 @@
 //! Nothing leaks: requests fail and the program is killed at every step, and in half of the schedules it never comes back.
 //!
-//! Each schedule is one run of `up`, alone or followed by `down`, with its own journal. If the client comes back, it runs
-//! `gc`; then nothing is left and its bill is that of the cloud, to the second. If it does not, the cloud has deleted
-//! everything after the time to live.
+//! Each schedule is one case with its own cloud and journal. If the client comes back, it runs `gc`; then nothing is left
+//! and its bill is that of the cloud, to the second. If it does not, the cloud has deleted everything after the time to live.
 
 use std::env;
-use std::fmt::Write as _;
-use std::path::Path;
-use std::process::Output;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use cudock_azure_testkit::{ClientRun, CloudSettings, Schedule, StandIn};
-use serde_json::Value;
-use tempfile::TempDir;
+use cudock_azure_testkit::{CloudSettings, Schedule};
 
-use crate::support::{cudock, shown};
+use super::world::World;
 
 /// How many schedules run, and the seed that they are made from.
 const SCHEDULES: &str = "CUDOCK_TEST_SCHEDULES";
 const SEED: &str = "CUDOCK_TEST_SEED";
 
-/// Each service, and the flags that it needs besides those of all.
-const TARGETS: [(&str, &[&str]); 5] = [
-    ("vm", &[]),
-    ("batch", &[]),
-    ("ml", &["--workspace", "shared/workspace"]),
-    ("container-apps", &[]),
-    ("aci", &["--price", "0.10"]),
-];
 const TTL: Duration = Duration::from_secs(3600);
 /// The reaper fires every 15 minutes, and takes itself away when it is sure that everything else is gone.
 const REAPER_ALLOWANCE: Duration = Duration::from_secs(2 * 3600);
@@ -45,108 +31,112 @@ enum Scenario {
     Attached,
     /// `up --detach`, then `down`.
     DetachedThenDown,
+    /// `up` of a job; whoever comes back resumes it.
+    Resumed,
+    /// `up --detach` of a service, then `down`.
+    Service,
+    /// `up` of a job on Spot machines, all of which are evicted.
+    Evicted,
 }
 
-/// A cloud and a user's machine.
-struct World {
-    stand_in: StandIn,
-    home: TempDir,
-    /// What was run and what it printed.
-    transcript: String,
+/// A service, the flags that it needs besides those of all, and what is done with it.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    target: &'static str,
+    flags: &'static [&'static str],
+    scenario: Scenario,
 }
 
-impl World {
-    fn new(seed: u64) -> Option<Self> {
-        let stand_in = StandIn::start(CloudSettings { seed, ..CloudSettings::default() })?;
-        let home = tempfile::tempdir().unwrap();
-        let manifest = "[workload]\nkind = \"job\"\nduration = \"5m\"\n\n[needs]\ngpu = [\"T4\"]\n";
-        std::fs::write(home.path().join("cudock.toml"), manifest).unwrap();
-        Some(Self { stand_in, home, transcript: String::new() })
+const fn case(target: &'static str, flags: &'static [&'static str], scenario: Scenario) -> Case {
+    Case { target, flags, scenario }
+}
+
+const REAPER: &str = "/subscriptions/11111111-2222-4333-8444-555555555555/resourceGroups/shared/providers/Microsoft.ManagedIdentity/userAssignedIdentities/reaper";
+const ENDPOINT: &[&str] = &["--workspace", "shared/workspace", "--ready-path", "/health"];
+const WORKSPACE: &[&str] = &["--workspace", "shared/workspace"];
+const PRICE: &[&str] = &["--price", "0.10"];
+
+const CASES: [Case; 20] = [
+    case("vm", &[], Scenario::Attached),
+    case("batch", &[], Scenario::Attached),
+    case("ml", WORKSPACE, Scenario::Attached),
+    case("container-apps", &[], Scenario::Attached),
+    case("aci", PRICE, Scenario::Attached),
+    case("vm", &[], Scenario::DetachedThenDown),
+    case("batch", &[], Scenario::DetachedThenDown),
+    case("ml", WORKSPACE, Scenario::DetachedThenDown),
+    case("container-apps", &[], Scenario::DetachedThenDown),
+    case("aci", PRICE, Scenario::DetachedThenDown),
+    case("vm", &[], Scenario::Resumed),
+    case("batch", &[], Scenario::Resumed),
+    case("container-apps", &[], Scenario::Resumed),
+    case("vm", &[], Scenario::Service),
+    case("ml", ENDPOINT, Scenario::Service),
+    case("container-apps", &["--public"], Scenario::Service),
+    case("vm", &["--spot", "--try", "2"], Scenario::Evicted),
+    case("batch", &["--batch-account", "shared/sharedbatch"], Scenario::Attached),
+    case("container-apps", &["--environment", "shared/environment"], Scenario::DetachedThenDown),
+    case("vm", &["--reaper-identity", REAPER], Scenario::Attached),
+];
+
+impl Case {
+    fn world(&self, seed: u64) -> Option<World> {
+        let evict_after = (self.scenario == Scenario::Evicted).then_some(60);
+        let world = World::new(CloudSettings { seed, evict_after, ..CloudSettings::default() })?;
+        if self.scenario == Scenario::Service {
+            world.write("cudock.toml", "[workload]\nkind = \"serve\"\nrate = 1\n\n[needs]\ngpu = [\"T4\"]\n");
+        }
+        Some(world)
     }
 
-    fn run(&mut self, arguments: &[&str]) -> ClientRun {
-        let home: &Path = self.home.path();
-        let mut command = cudock(arguments);
-        command
-            .current_dir(home)
-            .env("HOME", home)
-            .env("CUDOCK_STATE", home.join("state"))
-            .env("CUDOCK_CACHE", home.join("cache"))
-            .env("USER", "ada");
-        let run = self.stand_in.run(&mut command);
-        let end = if run.was_killed { "killed".to_owned() } else { shown(&run.output) };
-        let _ = writeln!(self.transcript, "$ cudock {}\n{end}", arguments.join(" "));
-        run
-    }
-
-    /// Runs a scenario until its end or death; whether it was killed.
-    fn play(&mut self, target: usize, scenario: Scenario) -> bool {
-        let (name, flags) = TARGETS[target];
-        let mut up = vec!["up", ".", "--on", name, "--name", NAME, "--image", "team/app:1", "--ttl", "1h"];
-        up.extend(["--region", "eastus"].iter().chain(flags));
-        if scenario == Scenario::DetachedThenDown {
+    /// Runs it until its end or death; whether it was killed.
+    fn play(&self, world: &mut World) -> bool {
+        let image = world.image();
+        let mut up = vec!["up", ".", "--on", self.target, "--name", NAME, "--image", &image, "--ttl", "1h"];
+        up.extend(["--region", "eastus"].iter().chain(self.flags));
+        let is_detached = matches!(self.scenario, Scenario::DetachedThenDown | Scenario::Service);
+        if is_detached {
             up.push("--detach");
         }
-        up.extend(["--", "python", "train.py"]);
-        let first = self.run(&up);
-        if first.was_killed || scenario == Scenario::Attached || !first.output.status.success() {
+        if self.scenario != Scenario::Service {
+            up.extend(["--", "python", "train.py"]);
+        }
+        let first = world.run(&up);
+        if first.was_killed || !is_detached || !first.output.status.success() {
             return first.was_killed;
         }
-        self.run(&["down", NAME]).was_killed
+        world.run(&["down", NAME]).was_killed
     }
+}
 
-    /// The client comes back and cleans up.
-    fn return_and_clean(&mut self) -> Result<(), String> {
-        for _ in 0..MOST_RETURNS {
-            let run = self.run(&["gc"]);
-            if run.output.status.success() {
-                return self.check_clean();
-            }
-        }
-        Err("gc does not succeed".to_owned())
-    }
-
-    /// Nothing is left, and the journal says so.
-    fn check_clean(&mut self) -> Result<(), String> {
-        self.check_gone()?;
-        let records = self.stand_in.records();
-        if !records.is_empty() {
-            return Err(format!("records are left: {records:?}"));
-        }
-        let billed = self.stand_in.billed_seconds();
-        let cost = self.run(&["cost", NAME, "--format", "json"]).output;
-        let known = Self::journal_entry(&cost)?;
-        match known {
-            // It was killed before it knew what it was going to do.
-            None if billed == 0 => Ok(()),
-            None => Err(format!("{billed} s were billed, and the journal does not know of it")),
-            Some((state, _)) if state != "gone" => Err(format!("the journal says {state}")),
-            Some((_, seconds)) if seconds != billed => {
-                Err(format!("cost says {seconds} s, and {billed} s were billed"))
-            }
-            Some(_) => Ok(()),
+/// The client comes back and cleans up.
+fn return_and_clean(world: &mut World) -> Result<(), String> {
+    for _ in 0..MOST_RETURNS {
+        if world.run(&["gc"]).output.status.success() {
+            return check_clean(world);
         }
     }
+    Err("gc does not succeed".to_owned())
+}
 
-    /// State and billed seconds by `cudock cost`; none if it does not know the deployment.
-    fn journal_entry(cost: &Output) -> Result<Option<(String, u64)>, String> {
-        let Ok(report) = serde_json::from_slice::<Value>(&cost.stdout) else {
-            let is_unknown = cost.status.code() == Some(2);
-            return if is_unknown { Ok(None) } else { Err(format!("cost failed: {}", shown(cost))) };
-        };
-        let entry = &report["deployments"][0];
-        match (entry["state"].as_str(), entry["billed_seconds"].as_u64()) {
-            (Some(state), Some(seconds)) => Ok(Some((state.to_owned(), seconds))),
-            _ => Err(format!("cost has no deployment: {report}")),
-        }
+/// Nothing is left, and the journal says so.
+fn check_clean(world: &mut World) -> Result<(), String> {
+    world.check_gone()?;
+    let records = world.stand_in.records();
+    if !records.is_empty() {
+        return Err(format!("records are left: {records:?}"));
     }
-
-    fn check_gone(&self) -> Result<(), String> {
-        let (left, billed) = (self.stand_in.leftovers(), self.stand_in.billed());
-        if left.is_empty() && billed.is_empty() {
-            return Ok(());
+    let billed = world.stand_in.billed_seconds();
+    let cost = world.run(&["cost", NAME, "--format", "json"]).output;
+    match World::journal_entries(&cost)? {
+        // It was killed before it knew what it was going to do.
+        None if billed == 0 => Ok(()),
+        None => Err(format!("{billed} s were billed, and the journal does not know of it")),
+        Some((state, _)) if state != "gone" => Err(format!("the journal says {state}")),
+        Some((_, seconds)) if seconds != billed => {
+            Err(format!("cost says {seconds} s, and {billed} s were billed"))
         }
-        Err(format!("left: {left:#?}\nbilled: {billed:?}\nreaper: {:?}", self.stand_in.workflow_runs()))
+        Some(_) => Ok(()),
     }
 }
 
@@ -161,58 +151,57 @@ enum Ending {
 }
 
 /// Runs one schedule. An error tells what is wrong and everything that led to it.
-fn check_schedule(seed: u64, index: u64, requests: &[[u64; 2]]) -> Option<Result<Ending, String>> {
-    let mut world = World::new(seed.wrapping_add(index))?;
-    let target = usize::try_from(index).unwrap() % TARGETS.len();
-    let turn = index / TARGETS.len() as u64;
-    let scenario = if turn.is_multiple_of(2) { Scenario::Attached } else { Scenario::DetachedThenDown };
-    let schedule = Schedule::generate(seed, turn / 2, requests[target][scenario as usize]);
+fn check_schedule(seed: u64, index: u64, requests: &[u64]) -> Option<Result<Ending, String>> {
+    let number = usize::try_from(index).unwrap() % CASES.len();
+    let case = CASES[number];
+    let mut world = case.world(seed.wrapping_add(index))?;
+    let schedule = Schedule::generate(seed, index / CASES.len() as u64, requests[number]);
     world.stand_in.set_schedule(schedule.clone());
-    let was_killed = world.play(target, scenario);
+    let was_killed = case.play(&mut world);
     let (ending, result) = match (was_killed, schedule.comes_back) {
-        (false, _) => (Ending::Survived, world.return_and_clean()),
-        (true, true) => (Ending::CameBack, world.return_and_clean()),
+        (false, _) => (Ending::Survived, return_and_clean(&mut world)),
+        (true, true) => {
+            if case.scenario == Scenario::Resumed {
+                world.run(&["resume", NAME]);
+            }
+            (Ending::CameBack, return_and_clean(&mut world))
+        }
         (true, false) => {
             world.stand_in.advance(TTL + REAPER_ALLOWANCE);
             (Ending::StayedAway, world.check_gone())
         }
     };
     Some(result.map(|()| ending).map_err(|reason| {
-        let (name, _) = TARGETS[target];
-        let requests = world.stand_in.requests();
         format!(
-            "seed {seed}, schedule {index}: {name}, {scenario:?}, {schedule:?}\n{reason}\n{}\nrequests:\n  {}",
+            "seed {seed}, schedule {index}: {case:?}, {schedule:?}\n{reason}\n{}\nrequests:\n  {}",
             world.transcript,
-            requests.join("\n  ")
+            world.stand_in.requests().join("\n  ")
         )
     }))
 }
 
 /// Runs without faults, which succeed and leave nothing; returns how many requests each makes.
-fn requests_without_faults(seed: u64) -> Option<Vec<[u64; 2]>> {
-    let count = |target: usize, scenario: Scenario| {
-        let mut world = World::new(seed)?;
-        world.play(target, scenario);
+fn requests_without_faults(seed: u64) -> Option<Vec<u64>> {
+    let count = |case: &Case| {
+        let mut world = case.world(seed)?;
+        case.play(&mut world);
         let requests = world.stand_in.requests().len() as u64;
-        let (name, _) = TARGETS[target];
+        let is_evicted = world.transcript.contains("was evicted, and no other placement is left");
+        assert_eq!(is_evicted, case.scenario == Scenario::Evicted, "{case:?}\n{}", world.transcript);
         assert!(
-            !world.transcript.contains("exit code 2") && !world.transcript.contains("exit code 3"),
-            "{}",
+            is_evicted
+                || !world.transcript.contains("exit code 2") && !world.transcript.contains("exit code 3"),
+            "{case:?}\n{}",
             world.transcript
         );
-        if let Err(reason) = world.check_clean() {
-            panic!(
-                "{name}, {scenario:?}, without faults: {reason}\n{}\n{:#?}",
-                world.transcript,
-                world.stand_in.requests()
-            );
+        if let Err(reason) = check_clean(&mut world) {
+            let requests = world.stand_in.requests();
+            panic!("{case:?}, without faults: {reason}\n{}\n{requests:#?}", world.transcript);
         }
-        assert!(world.stand_in.billed_seconds() > 0, "{name} was never billed\n{}", world.transcript);
+        assert!(world.stand_in.billed_seconds() > 0, "{case:?} was never billed\n{}", world.transcript);
         Some(requests)
     };
-    (0..TARGETS.len())
-        .map(|target| Some([count(target, Scenario::Attached)?, count(target, Scenario::DetachedThenDown)?]))
-        .collect()
+    CASES.iter().map(count).collect()
 }
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -225,7 +214,7 @@ fn nothing_is_left_and_every_billed_second_is_known_whatever_fails() {
     let (schedules, seed) = (setting(SCHEDULES, 60), setting(SEED, 1));
     println!("{schedules} schedules of seed {seed}: {SCHEDULES} and {SEED} select others");
     let Some(requests) = requests_without_faults(seed) else { return };
-    println!("requests without faults, attached and detached: {requests:?}");
+    println!("requests of each case without faults: {requests:?}");
     let (next, endings, failures) = (AtomicU64::new(0), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     let threads = thread::available_parallelism().map_or(2, usize::from);
     thread::scope(|scope| {

@@ -1,3 +1,7 @@
 //! Deployments with the built program against the stand-in for Azure.
 
+mod exec;
 mod leaks;
+mod preflight;
+mod trouble;
+mod world;

@@ -1,0 +1,69 @@
+//! `--idle`: what ends a workload from the inside when its GPUs have nothing to do.
+//!
+//! A virtual machine makes the reaper delete everything. Where a service bills for work and not for machines, it is enough
+//! to end the program, which needs no rights: a shell starts it and watches the GPUs beside it.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use crate::services::error::TranslationError;
+use crate::spec::{DeploymentSpec, Target, WorkKind};
+
+/// Nothing counts as idle for this long after the start: programs load data and models first.
+const WARM_UP: Duration = Duration::from_secs(600);
+const INTERVAL: u64 = 10;
+/// A GPU below this utilization in percent is idle.
+const THRESHOLD: u32 = 5;
+
+/// The workload with what watches it, or an error where nothing can.
+pub(super) fn watched(spec: &DeploymentSpec) -> Result<Cow<'_, DeploymentSpec>, TranslationError> {
+    let Some(idle) = spec.idle else { return Ok(Cow::Borrowed(spec)) };
+    let reason = match (spec.target, &spec.work) {
+        // The service itself ends the last replica.
+        (Target::ContainerApps, WorkKind::Serve { .. }) => return Ok(Cow::Borrowed(spec)),
+        (Target::Aci, _) => "Container Instances have no GPUs",
+        (Target::Ml, WorkKind::Serve { .. }) => "an online endpoint cannot end by itself",
+        (_, WorkKind::MultiNode { .. }) => "nodes that work together are not watched",
+        _ if spec.gpus == 0 => "the workload uses no GPU",
+        (Target::Vm, _) if spec.existing.reaper_identity.is_some() => {
+            "the machine needs a role to run the reaper, and with --reaper-identity none is assigned"
+        }
+        (Target::Vm, _) => return Ok(Cow::Borrowed(spec)),
+        (Target::Batch | Target::Ml | Target::ContainerApps, _) if spec.command.is_empty() => {
+            return Err(TranslationError::new("--idle needs to know the program that it ends")
+                .hint("name the program and its arguments after `--`"));
+        }
+        (Target::Batch | Target::Ml | Target::ContainerApps, _) => {
+            let shell = ["/bin/sh".to_owned(), "-c".to_owned(), wrapper(idle), "cudock".to_owned()];
+            let command = shell.into_iter().chain(spec.command.iter().cloned()).collect();
+            return Ok(Cow::Owned(DeploymentSpec { command, ..spec.clone() }));
+        }
+    };
+    Err(TranslationError::new(format!("--idle cannot be kept here: {reason}"))
+        .hint("choose an earlier deadline with --ttl"))
+}
+
+/// Shell commands that take until the GPUs were idle for a time. What cannot be read is busy.
+pub(super) fn wait_until_idle(idle: Duration) -> String {
+    format!(
+        "idle=-{warm_up}; while [ $idle -lt {limit} ]; do sleep {INTERVAL}; \
+         busy=$(nvidia-smi --query-gpu=utilization.gpu --format=csv,noheader,nounits 2> /dev/null | sort -n | tail -n 1); \
+         if [ \"${{busy:-100}}\" -lt {THRESHOLD} ] 2> /dev/null; then idle=$((idle + {INTERVAL})); \
+         elif [ $idle -gt 0 ]; then idle=0; fi; done",
+        warm_up = WARM_UP.as_secs(),
+        limit = idle.as_secs(),
+    )
+}
+
+/// Runs its arguments, passes signals on, and ends the program when the GPUs were idle. One line: not every service keeps
+/// line breaks in commands.
+fn wrapper(idle: Duration) -> String {
+    format!(
+        "\"$@\" & work=$!; trap 'kill -TERM $work' TERM INT; \
+         ( {wait}; echo \"cudock: ends because the GPUs were idle for {limit} s\" >&2; kill -TERM $work; sleep 30; kill -KILL $work ) & watch=$!; \
+         wait $work; code=$?; while kill -0 $work 2> /dev/null; do wait $work; code=$?; done; \
+         kill $watch 2> /dev/null; exit $code",
+        wait = wait_until_idle(idle),
+        limit = idle.as_secs(),
+    )
+}

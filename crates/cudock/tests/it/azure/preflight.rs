@@ -1,0 +1,50 @@
+//! What the registry says before anything is created.
+
+use cudock_azure_testkit::CloudSettings;
+use cudock_testkit::http::{Reply, Request};
+use serde_json::json;
+
+use super::world::{World, image};
+use crate::support::{code, shown};
+
+/// `up` of a job on a virtual machine, with this registry.
+fn up(registry: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Option<(World, i32, String)> {
+    let mut world = World::with_registry(CloudSettings::default(), registry)?;
+    let image = world.image();
+    let output = world.run(&["up", ".", "--on", "vm", "--region", "eastus", "--image", &image]).output;
+    let text = shown(&output);
+    Some((world, code(&output), text))
+}
+
+#[test]
+fn an_image_that_the_registry_does_not_give_out_is_not_deployed() {
+    for (status, words) in [(404, "the registry has no such image"), (403, "--pull-identity")] {
+        let Some((world, code, text)) = up(move |_| Reply::new(status, "")) else { return };
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains("image pull") && text.contains(words), "{status}: {text}");
+        assert!(!world.stand_in.requests().iter().any(|request| request.starts_with("PUT")), "{text}");
+    }
+}
+
+#[test]
+fn an_image_that_fails_on_the_size_is_not_deployed() {
+    let newer =
+        json!({"Env": ["NVIDIA_REQUIRE_CUDA=cuda>=99.0", "NVIDIA_VISIBLE_DEVICES=all", "CUDA_VERSION=99.0"]});
+    let Some((world, code, text)) = up(move |request| image(request, &newer)) else { return };
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("image runs") && text.contains("blocked"), "{text}");
+    assert!(!world.stand_in.requests().iter().any(|request| request.starts_with("PUT")), "{text}");
+    let heads: Vec<Request> =
+        world.registry.requests().into_iter().filter(|request| request.method == "HEAD").collect();
+    assert_eq!(heads.len(), 1);
+    assert_eq!(heads[0].header("authorization"), None, "Azure has no sign-in of this machine");
+}
+
+#[test]
+fn a_registry_that_does_not_answer_is_told_and_does_not_block() {
+    let Some((world, code, text)) = up(|_| Reply::new(503, "")) else { return };
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("whether the image runs there is not known"), "{text}");
+    assert!(text.contains("got no answer"), "{text}");
+    assert_eq!(world.check_gone(), Ok(()));
+}

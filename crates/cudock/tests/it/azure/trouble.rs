@@ -1,0 +1,118 @@
+//! What goes wrong in practice: clocks, throttling, conflicts, tokens, rights, newer services, and two commands at once.
+
+use std::process::Output;
+use std::thread;
+use std::time::Duration;
+
+use cudock_azure_testkit::{CloudSettings, Fault, Schedule};
+
+use super::world::World;
+use crate::support::{code, shown};
+
+/// Each service, and the flags that it needs.
+const TARGETS: [(&str, &[&str]); 5] = [
+    ("vm", &[]),
+    ("batch", &[]),
+    ("ml", &["--workspace", "shared/workspace"]),
+    ("container-apps", &[]),
+    ("aci", &["--price", "0.10"]),
+];
+
+fn up(world: &mut World, target: &str, flags: &[&str]) -> Output {
+    let image = world.image();
+    let mut arguments =
+        vec!["up", ".", "--on", target, "--name", "train", "--image", &image, "--region", "eastus"];
+    arguments.extend(flags);
+    arguments.extend(["--", "python", "train.py"]);
+    world.run(&arguments).output
+}
+
+/// Nothing is left, and the journal has every billed second.
+fn assert_clean(world: &mut World) {
+    world.check_gone().unwrap_or_else(|left| panic!("{left}\n{}", world.transcript));
+    let billed = world.stand_in.billed_seconds();
+    let cost = world.run(&["cost", "train", "--format", "json"]).output;
+    assert_eq!(World::journal_entries(&cost), Ok(Some(("gone".to_owned(), billed))), "{}", world.transcript);
+}
+
+/// A job on every service in a cloud like this, with these faults at some requests. It succeeds and leaves nothing.
+fn survives(settings: &CloudSettings, ahead: Duration, faults: &[(u64, Fault)]) {
+    for (target, flags) in TARGETS {
+        let Some(mut world) = World::new(settings.clone()) else { return };
+        world.stand_in.advance(ahead);
+        world.stand_in.set_schedule(Schedule { faults: faults.to_vec(), comes_back: true });
+        let output = up(&mut world, target, flags);
+        assert_eq!(code(&output), 0, "{target}: {}", shown(&output));
+        assert_clean(&mut world);
+    }
+}
+
+#[test]
+fn a_clock_that_is_days_behind_does_no_harm() {
+    survives(&CloudSettings::default(), Duration::from_secs(3 * 86_400), &[]);
+}
+
+#[test]
+fn storms_of_429_and_conflicts_are_waited_out() {
+    let storm = |at| (at, Fault::Throttle { requests: 12 });
+    let faults = [storm(8), (24, Fault::Conflict), storm(28), (45, Fault::Conflict), storm(50)];
+    survives(&CloudSettings::default(), Duration::ZERO, &faults);
+}
+
+#[test]
+fn tokens_that_expire_after_a_minute_are_replaced() {
+    let settings = CloudSettings { token_lifetime: 60, ..CloudSettings::default() };
+    survives(&settings, Duration::ZERO, &[(15, Fault::ExpireTokens), (40, Fault::ExpireTokens)]);
+}
+
+#[test]
+fn fields_of_newer_versions_are_ignored() {
+    survives(&CloudSettings { has_newer_fields: true, ..CloudSettings::default() }, Duration::ZERO, &[]);
+}
+
+#[test]
+fn without_the_right_to_assign_roles_nothing_is_created_and_the_way_out_is_told() {
+    let settings = CloudSettings { may_assign_roles: false, ..CloudSettings::default() };
+    let Some(mut world) = World::new(settings) else { return };
+    let output = up(&mut world, "vm", &[]);
+    assert_eq!(code(&output), 1, "{}", shown(&output));
+    assert!(shown(&output).contains("Role Based Access Control Administrator"), "{}", shown(&output));
+    assert!(!world.stand_in.requests().iter().any(|request| request.starts_with("PUT")));
+}
+
+#[test]
+fn a_creation_that_azure_forbids_deletes_what_was_created() {
+    let forbidden = ("AuthorizationFailed".to_owned(), "not allowed".to_owned());
+    let failing = [("microsoft.compute/virtualmachines".to_owned(), forbidden)].into();
+    let Some(mut world) = World::new(CloudSettings { failing, ..CloudSettings::default() }) else { return };
+    let output = up(&mut world, "vm", &[]);
+    assert_ne!(code(&output), 0, "{}", shown(&output));
+    assert!(shown(&output).contains("step `vm` of deployment `train` failed"), "{}", shown(&output));
+    assert_eq!(world.check_gone(), Ok(()));
+}
+
+#[test]
+fn two_commands_at_once_share_the_journal_and_one_name_is_deployed_once() {
+    let Some(mut world) = World::new(CloudSettings::default()) else { return };
+    let image = world.image();
+    let outputs: Vec<Output> = thread::scope(|scope| {
+        let names = ["one", "two", "same", "same"];
+        let commands = names.map(|name| {
+            let arguments = [
+                "up", ".", "--on", "aci", "--name", name, "--image", &image, "--region", "eastus", "--detach",
+            ];
+            let mut command = world.command(&arguments);
+            command.envs(world.stand_in.environment());
+            scope.spawn(move || command.output().unwrap())
+        });
+        commands.into_iter().map(|command| command.join().unwrap()).collect()
+    });
+    let codes: Vec<i32> = outputs.iter().map(code).collect();
+    let texts = || outputs.iter().map(shown).collect::<Vec<_>>().join("\n");
+    assert_eq!(codes[..2], [0, 0], "{}", texts());
+    assert_eq!(codes[2..].iter().filter(|code| **code == 0).count(), 1, "{}", texts());
+    assert!(texts().contains("same"), "{}", texts());
+    let down = world.run(&["down", "--all"]).output;
+    assert_eq!(code(&down), 0, "{}", shown(&down));
+    assert_eq!(world.check_gone(), Ok(()));
+}
