@@ -8,7 +8,7 @@ use cudock_base::{ErrorKind, FileError, Report, Timestamp, UsageError};
 use cudock_project::{Project, ProjectError};
 
 use super::drive::{DriveEnd, DriveError, Driver, SweepObserver};
-use super::flags::SweepFlags;
+use super::flags::{SweepFlags, assign_gpus};
 use super::gpus::{local_gpus, slots};
 use super::layout::SweepDir;
 use super::local_runner::{LocalError, LocalOptions, LocalRunner};
@@ -150,7 +150,7 @@ impl ProjectSweep {
             flags.apply(&mut plan);
             let stated = self.project.manifest.sweep.as_ref().and_then(|sweep| sweep.gpus_per_trial);
             if stated.or(flags.gpus_per_trial).is_none() && local_gpus().is_empty() {
-                plan.gpus_per_trial = 0;
+                assign_gpus(&mut plan, 0);
             }
             plan.check()?;
             self.directory.create()?;

@@ -71,7 +71,7 @@ fn every_failure_has_its_reason() {
         ("exit 3", "trial 0 failed: exit code 3"),
         ("echo done", "trial 0 failed: metric `score` was never reported"),
         ("echo score=nan", "trial 0 failed: metric `score` has no finite value"),
-        ("kill -9 $$", "trial 0 failed: signal 9"),
+        ("kill -9 $$", "trial 0 failed: killed by signal 9"),
     ] {
         let sweep = TestSweep::new(script, &one_trial(""));
         assert!(sweep.run(&[]).status.success(), "{script}");
@@ -134,7 +134,7 @@ fn other_commands_pause_stop_and_extend_a_running_sweep() {
     assert!(process.wait().unwrap().success());
     let paused = sweep.sweep();
     assert!(paused.is_paused() && paused.end().is_none());
-    assert_eq!(sweep.endings(), ["trial 0 stopped: by the user", "trial 1 succeeded"]);
+    assert_eq!(sweep.endings(), ["trial 0 stopped: stopped by the user", "trial 1 succeeded"]);
 
     // Without a process that runs it, a request changes the journal.
     assert!(command.ask(SweepRequest::Cancel).unwrap());
