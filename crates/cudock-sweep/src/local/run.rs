@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use cudock_base::text::error_chain;
 use cudock_base::{ErrorKind, FileError, Report, Timestamp, UsageError};
@@ -16,6 +17,10 @@ use super::requests::{SweepRequest, ask};
 use crate::config::{SweepPlan, resolve};
 use crate::journal::{Event, Journal, JournalError, SweepLog};
 use crate::state::Sweep;
+
+/// How long a lock may outlive the process that took it.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Why a sweep cannot be run or asked.
 #[derive(Debug, thiserror::Error)]
@@ -158,7 +163,7 @@ impl ProjectSweep {
             let log = SweepLog::create(&journal, Timestamp::now(), plan, slots, flags.slot_price(slots))?;
             return Ok(Driver::new(log, runner, &self.directory, observer, interrupted).run()?);
         }
-        let mut log = SweepLog::open(&journal)?;
+        let mut log = open_journal(&journal)?;
         let mut plan = log.sweep().plan().clone();
         self.check_unchanged(&plan, observer);
         flags.check_resumed(&plan)?;
@@ -207,6 +212,18 @@ impl ProjectSweep {
                 "cudock.toml has changed since the sweep `{}` began, which goes on as it began; --name NAME starts another",
                 plan.name
             ));
+        }
+    }
+}
+
+/// Opens a journal that no other process uses. A process that was killed while it started another may have left its lock
+/// to that one, for the moment until it is another program.
+fn open_journal(path: &Path) -> Result<SweepLog, JournalError> {
+    let deadline = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        match SweepLog::open(path) {
+            Err(JournalError::Locked { .. }) if Instant::now() < deadline => std::thread::sleep(LOCK_PAUSE),
+            opened => return opened,
         }
     }
 }
