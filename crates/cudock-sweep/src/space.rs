@@ -116,8 +116,9 @@ impl Distribution {
     /// The value below which a share `unit` of all draws lies: maps the unit interval to values of this distribution.
     pub(crate) fn quantile(&self, unit: f64) -> Option<ParameterValue> {
         let unit = unit.clamp(0.0, 1.0);
-        let between = |min: f64, max: f64| (min + unit * (max - min)).clamp(min, max);
-        let log_between = |min: f64, max: f64| between(min.ln(), max.ln()).exp().clamp(min, max);
+        // Not `clamp`, which panics if a journal has the bounds the wrong way round.
+        let between = |min: f64, max: f64| (min + unit * (max - min)).max(min).min(max);
+        let log_between = |min: f64, max: f64| between(min.ln(), max.ln()).exp().max(min).min(max);
         Some(match *self {
             Self::Choice(ref values) => values.get(index(unit, values.len()))?.clone(),
             Self::Uniform { min, max } => ParameterValue::Float(between(min, max)),
@@ -223,7 +224,7 @@ pub(crate) fn multiples(min: f64, max: f64, step: f64) -> (f64, f64) {
 
 fn within(x: f64, min: f64, max: f64, step: f64) -> ParameterValue {
     let (first, last) = multiples(min, max, step);
-    multiple((x / step).clamp(first, last.max(first)), step)
+    multiple((x / step).min(last).max(first), step)
 }
 
 /// The multiple of a step that is nearest to `count` times the step.
