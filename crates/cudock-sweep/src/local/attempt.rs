@@ -174,7 +174,9 @@ impl<'a> Attempt<'a> {
         if let Some(output) = &self.output {
             fds.push(PollFd::new(output, PollFlags::IN));
         }
-        let until = self.deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
+        let until = self
+            .deadline
+            .map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
         if poll(&mut fds, Some(&timespec(until))).is_err() {
             return;
         }
@@ -279,7 +281,10 @@ impl<'a> Attempt<'a> {
     fn result(mut self, ran: Duration) -> AttemptResult {
         if self.log.dropped() > 0 {
             let dropped = bytes(self.log.dropped());
-            self.notes.push(format!("{dropped} of its output were dropped: the log keeps the last {}", bytes(MAX_LOG)));
+            self.notes.push(format!(
+                "{dropped} of its output were dropped: the log keeps the last {}",
+                bytes(MAX_LOG)
+            ));
         }
         self.notes.extend(self.reader.note());
         let (gpu_memory, note) = self.memory.finish(self.start.has_own_gpus);

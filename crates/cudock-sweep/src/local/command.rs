@@ -89,7 +89,8 @@ fn variables(input: &CommandInput<'_>, directory: &TrialDir) -> Vec<(String, Str
         variables.push(("MLFLOW_TRACKING_URI".to_owned(), format!("file:{}", store.display())));
     }
     for (name, value) in input.parameters {
-        let upper: String = name.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+        let upper: String =
+            name.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
         variables.push((format!("CUDOCK_PARAM_{upper}"), value.to_string()));
         if input.plan.pass == PassMode::Environment {
             variables.push((name.clone(), value.to_string()));

@@ -61,7 +61,7 @@ impl<E> From<JournalError> for DriveError<E> {
 }
 
 /// A sweep that runs.
-pub struct Driver<'a, R: Runner> {
+pub struct SweepDriver<'a, R: Runner> {
     log: SweepLog,
     runner: R,
     directory: &'a SweepDir,
@@ -70,7 +70,7 @@ pub struct Driver<'a, R: Runner> {
     asked: Instant,
 }
 
-impl<'a, R: Runner> Driver<'a, R> {
+impl<'a, R: Runner> SweepDriver<'a, R> {
     pub fn new(
         log: SweepLog,
         runner: R,
@@ -150,12 +150,9 @@ impl<'a, R: Runner> Driver<'a, R> {
             self.record(actions.iter().flat_map(Action::events).collect())?;
             for action in &actions {
                 match action {
-                    Action::Start { trial, attempt, slot, parameters, .. } => self.runner.start(&AttemptToStart {
-                        trial: *trial,
-                        attempt: *attempt,
-                        slot: *slot,
-                        parameters,
-                    }),
+                    Action::Start { trial, attempt, slot, parameters, .. } => self
+                        .runner
+                        .start(&AttemptToStart { trial: *trial, attempt: *attempt, slot: *slot, parameters }),
                     Action::Stop { trial, attempt, .. } => self.runner.stop(*trial, *attempt),
                     Action::Finish { .. } => {}
                 }

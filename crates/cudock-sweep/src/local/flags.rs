@@ -76,8 +76,10 @@ impl SweepFlags {
             ("--seed", self.seed.is_some_and(|seed| seed != plan.seed)),
         ];
         match changed.iter().find(|(_, is_changed)| *is_changed) {
-            Some((flag, _)) => Err(UsageError::new(format!("{flag} cannot be changed: the sweep `{}` has begun", plan.name))
-                .hint("leave the flag out to resume it, or start a new one with --name NAME")),
+            Some((flag, _)) => {
+                Err(UsageError::new(format!("{flag} cannot be changed: the sweep `{}` has begun", plan.name))
+                    .hint("leave the flag out to resume it, or start a new one with --name NAME"))
+            }
             None => Ok(()),
         }
     }

@@ -118,13 +118,21 @@ impl MemoryWatch {
             return None;
         }
         self.checked = Instant::now();
-        let all = processes_in_child(this_program(), &[OsStr::new("nvml"), OsStr::new("--processes")]).ok()?;
+        let all =
+            processes_in_child(this_program(), &[OsStr::new("nvml"), OsStr::new("--processes")]).ok()?;
         let own: BTreeSet<u32> =
             descendants(&[]).iter().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()).collect();
-        let used: u64 =
-            all.iter().filter(|process| own.contains(&process.pid)).filter_map(|process| process.memory_bytes).sum();
+        let used: u64 = all
+            .iter()
+            .filter(|process| own.contains(&process.pid))
+            .filter_map(|process| process.memory_bytes)
+            .sum();
         (used > limit).then(|| {
-            format!("it used {} of GPU memory, more than its limit of {}", binary_bytes(used), binary_bytes(limit))
+            format!(
+                "it used {} of GPU memory, more than its limit of {}",
+                binary_bytes(used),
+                binary_bytes(limit)
+            )
         })
     }
 
@@ -163,7 +171,9 @@ mod tests {
     use super::*;
 
     fn gpus(count: usize) -> Vec<LocalGpu> {
-        (0..count).map(|index| LocalGpu { id: format!("GPU-{index}"), memory: Some(16 << 30), used: 0 }).collect()
+        (0..count)
+            .map(|index| LocalGpu { id: format!("GPU-{index}"), memory: Some(16 << 30), used: 0 })
+            .collect()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use cudock_base::text::error_chain;
 use cudock_base::{ErrorKind, FileError, Report, Timestamp, UsageError};
 use cudock_project::{Project, ProjectError};
 
-use super::drive::{DriveEnd, DriveError, Driver, SweepObserver};
+use super::drive::{DriveEnd, DriveError, SweepDriver, SweepObserver};
 use super::flags::{SweepFlags, assign_gpus};
 use super::gpus::{local_gpus, slots};
 use super::layout::SweepDir;
@@ -52,7 +52,9 @@ impl Report for SweepError {
         match self {
             Self::Project(error) => error.hints(),
             Self::Usage(error) => error.hints(),
-            Self::Journal(JournalError::NoPrice) => vec!["--price USD is the price of this machine for an hour".to_owned()],
+            Self::Journal(JournalError::NoPrice) => {
+                vec!["--price USD is the price of this machine for an hour".to_owned()]
+            }
             Self::Journal(error) => error.hints(),
             Self::Local(_) | Self::File(_) => Vec::new(),
         }
@@ -161,7 +163,7 @@ impl ProjectSweep {
             self.directory.create()?;
             let (runner, slots) = self.runner(plan.clone(), flags, program)?;
             let log = SweepLog::create(&journal, Timestamp::now(), plan, slots, flags.slot_price(slots))?;
-            return Ok(Driver::new(log, runner, &self.directory, observer, interrupted).run()?);
+            return Ok(SweepDriver::new(log, runner, &self.directory, observer, interrupted).run()?);
         }
         let mut log = open_journal(&journal)?;
         let mut plan = log.sweep().plan().clone();
@@ -177,12 +179,17 @@ impl ProjectSweep {
         flags.apply_resources(&mut plan);
         let (runner, slots) = self.runner(plan, flags, program)?;
         let price_per_hour = flags.slot_price(slots).or(log.sweep().price_per_hour());
-        let mut driver = Driver::new(log, runner, &self.directory, observer, interrupted);
+        let mut driver = SweepDriver::new(log, runner, &self.directory, observer, interrupted);
         driver.resume(Event::Resumed { slots, price_per_hour })?;
         Ok(driver.run()?)
     }
 
-    fn runner(&self, plan: SweepPlan, flags: &SweepFlags, program: PathBuf) -> Result<(LocalRunner, u32), SweepError> {
+    fn runner(
+        &self,
+        plan: SweepPlan,
+        flags: &SweepFlags,
+        program: PathBuf,
+    ) -> Result<(LocalRunner, u32), SweepError> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let gpus = slots(&plan, &local_gpus(), cores)?;
         let count = u32::try_from(gpus.len()).unwrap_or(u32::MAX);
@@ -201,7 +208,9 @@ impl ProjectSweep {
     /// Says so if `cudock.toml` now describes another sweep than the one that is resumed.
     fn check_unchanged(&self, plan: &SweepPlan, observer: &dyn SweepObserver) {
         let is_same = match resolve(&self.project) {
-            Ok(now) => now.space == plan.space && now.command == plan.command && now.objectives == plan.objectives,
+            Ok(now) => {
+                now.space == plan.space && now.command == plan.command && now.objectives == plan.objectives
+            }
             Err(error) => {
                 observer.warning(&error_chain(&error));
                 false

@@ -41,7 +41,10 @@ pub fn run_worker(lock: &Path) -> io::Result<()> {
         if let WorkerRequest::Start(start) = request {
             let result = run(&start, &mut channel);
             if let Err(error) = write_result(&start, &result) {
-                return Err(io::Error::other(format!("cannot write the result of trial {}: {error}", start.trial)));
+                return Err(io::Error::other(format!(
+                    "cannot write the result of trial {}: {error}",
+                    start.trial
+                )));
             }
             channel.send(&WorkerEvent::Ended(result));
         }

@@ -30,6 +30,7 @@ mod slim;
 mod sweep;
 
 pub(crate) use cudock_gateway::GatewayArgs;
+pub(crate) use cudock_sweep::local::SweepArgs;
 
 pub(crate) use self::bench::BenchArgs;
 pub(crate) use self::cdi::{CdiArgs, CdiHookArgs};
@@ -54,7 +55,6 @@ use self::prices::tables;
 pub(crate) use self::runtime::RuntimeArgs;
 pub(crate) use self::schema::SchemaArgs;
 pub(crate) use self::serve::ServeArgs;
-pub(crate) use self::sweep::SweepArgs;
 use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
 use crate::output;

@@ -46,7 +46,11 @@ fn a_sweep_without_any_result_answers_no() {
     let project = project(&GRID.replace("loss={lr}", "nothing"));
     let output = run(&["sweep", text(project.path())]);
     assert_eq!(code(&output), 1, "{}", shown(&output));
-    assert!(shown(&output).contains("trial 2 failed: metric `loss` was never reported"), "{}", shown(&output));
+    assert!(
+        shown(&output).contains("trial 2 failed: metric `loss` was never reported"),
+        "{}",
+        shown(&output)
+    );
 }
 
 #[test]
@@ -59,7 +63,9 @@ fn what_is_wrong_is_said_before_anything_runs() {
     let name = run(&["sweep", text(directory.path()), "--name", "../x"]);
     assert!(shown(&name).contains("invalid name of a sweep"), "{}", shown(&name));
 
-    let space = project("command = [\"true\"]\nparameters = { lr = { uniform = [2.0, 1.0] } }\nobjectives = [{ metric = \"a\", goal = \"minimize\" }]");
+    let space = project(
+        "command = [\"true\"]\nparameters = { lr = { uniform = [2.0, 1.0] } }\nobjectives = [{ metric = \"a\", goal = \"minimize\" }]",
+    );
     let output = run(&["sweep", text(space.path())]);
     assert_eq!(code(&output), 2, "{}", shown(&output));
     assert!(!space.path().join(".cudock").exists());

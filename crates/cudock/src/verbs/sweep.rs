@@ -1,17 +1,13 @@
 //! `cudock sweep`: hyperparameter sweeps on this machine.
 
-mod args;
-
 use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cudock_base::{Timestamp, files};
-use cudock_sweep::local::{DriveEnd, ProjectSweep, SweepObserver, SweepRequest};
-use cudock_sweep::{Event, Sweep, TrialId, view};
+use cudock_sweep::local::{DriveEnd, SweepArgs, SweepCommand, SweepObserver};
+use cudock_sweep::{Event, Sweep, view};
 
-pub(crate) use self::args::SweepArgs;
-use self::args::{SweepCommand, SweepName};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, PlanFormat, line, note, redraws, status, warning, width};
 
@@ -22,29 +18,21 @@ const LIVE_ROWS: usize = 20;
 const REDRAW: Duration = Duration::from_millis(200);
 
 pub(super) fn run(args: &SweepArgs, format: PlanFormat, is_verbose: bool) -> Result<Outcome, Failure> {
-    let (name, request) = match &args.command {
-        None => return start(args, format, is_verbose),
+    match &args.command {
+        None => start(args, format, is_verbose),
         Some(SweepCommand::Show { sweep, html, optuna }) => {
-            let sweep = open(sweep)?.read()?;
+            let sweep = sweep.open()?.read()?;
             write(html.as_deref(), || view::html(&sweep, shown_at(&sweep)))?;
             write(optuna.as_deref(), || view::optuna_journal(&sweep, shown_at(&sweep)))?;
-            return Ok(print(&sweep, format, is_verbose));
+            Ok(print(&sweep, format, is_verbose))
         }
-        Some(SweepCommand::Add { sweep, count }) => {
-            let is_answered = open(sweep)?.add(*count)?;
-            return Ok(answered(is_answered));
+        Some(command) => {
+            if !command.ask()? {
+                warning("the running sweep has not answered yet; it will");
+            }
+            Ok(Outcome::Yes)
         }
-        Some(SweepCommand::Pause { sweep }) => (sweep, SweepRequest::Pause),
-        Some(SweepCommand::Stop { sweep, trial: None }) => (sweep, SweepRequest::Cancel),
-        Some(SweepCommand::Stop { sweep, trial: Some(trial) }) => {
-            (sweep, SweepRequest::Stop { trial: TrialId(*trial) })
-        }
-    };
-    Ok(answered(open(name)?.ask(request)?))
-}
-
-fn open(name: &SweepName) -> Result<ProjectSweep, Failure> {
-    Ok(ProjectSweep::open(&name.directory, name.name.as_deref())?)
+    }
 }
 
 /// The process of a worker.
@@ -54,7 +42,7 @@ pub(super) fn run_worker(lock: &Path) -> Result<Outcome, Failure> {
 }
 
 fn start(args: &SweepArgs, format: PlanFormat, is_verbose: bool) -> Result<Outcome, Failure> {
-    let sweep = open(&args.sweep)?;
+    let sweep = args.sweep.open()?;
     let setup = |error: std::io::Error| Failure::outside(format!("cannot set up the sweep: {error}"));
     let program = std::env::current_exe().map_err(setup)?;
     let interrupted = cudock_sweep::local::watch_interrupts().map_err(setup)?;
@@ -94,13 +82,6 @@ fn print(sweep: &Sweep, format: PlanFormat, is_verbose: bool) -> Outcome {
     if sweep.end().is_some() && sweep.front().is_empty() { Outcome::No } else { Outcome::Yes }
 }
 
-fn answered(is_answered: bool) -> Outcome {
-    if !is_answered {
-        warning("the running sweep has not answered yet; it will");
-    }
-    Outcome::Yes
-}
-
 /// Shows a running sweep: as a table that is drawn again, or a line for each trial that ends.
 struct Printer {
     /// When the table was drawn, and its lines.
@@ -132,7 +113,8 @@ impl SweepObserver for Printer {
         }
         for event in events {
             if let Event::Ended { trial, .. } = event
-                && let Some(ending) = sweep.trial(*trial).and_then(|trial| trial.ending(&sweep.plan().objectives))
+                && let Some(ending) =
+                    sweep.trial(*trial).and_then(|trial| trial.ending(&sweep.plan().objectives))
             {
                 status(ending);
             }
