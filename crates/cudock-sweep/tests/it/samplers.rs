@@ -1,8 +1,8 @@
 //! Samplers: they are determined by the seed, stay within bounds, and find what they are for.
 
 use cudock_sweep::{
-    Action, Assignment, Condition, Distribution, Event, Goal, Parameter, ParameterValue, SOBOL_DIMENSIONS, SamplerKind,
-    Space, Sweep, SweepPlan, TrialId,
+    Action, Assignment, Condition, Distribution, Event, Goal, Parameter, ParameterValue, SOBOL_DIMENSIONS,
+    SamplerKind, Space, Sweep, SweepPlan, TrialId,
 };
 use proptest::prelude::*;
 
@@ -51,11 +51,13 @@ fn the_seed_determines_every_trial() {
 fn a_grid_tries_every_combination_once_and_ends() {
     let choice = Distribution::Choice(vec![text("a"), text("b"), text("c")]);
     let randint = Distribution::RandInt { start: 0, end: 9 };
-    let parameter = |name: &str, distribution| Parameter { name: name.to_owned(), distribution, conditions: vec![] };
+    let parameter =
+        |name: &str, distribution| Parameter { name: name.to_owned(), distribution, conditions: vec![] };
     let space = Space { parameters: vec![parameter("kind", choice), parameter("size", randint)] };
     let mut grid = SweepPlan { sampler: SamplerKind::Grid, space, ..plan(1) };
     grid.limits.trials = None;
-    let mut seen: Vec<String> = run(grid.clone(), |_| 0.0).iter().map(|(one, _)| format!("{one:?}")).collect();
+    let mut seen: Vec<String> =
+        run(grid.clone(), |_| 0.0).iter().map(|(one, _)| format!("{one:?}")).collect();
     assert_eq!(seen.len(), 27);
     seen.sort();
     seen.dedup();
@@ -162,9 +164,14 @@ fn distribution() -> impl Strategy<Value = Distribution> {
     prop_oneof![
         range.clone().prop_map(|(min, max)| Distribution::Uniform { min, max }),
         positive.clone().prop_map(|(min, max)| Distribution::LogUniform { min, max }),
-        (range, 1.0..3.0).prop_map(|((min, max), step)| Distribution::QUniform { min, max: max + step, step }),
+        (range, 1.0..3.0).prop_map(|((min, max), step)| Distribution::QUniform {
+            min,
+            max: max + step,
+            step
+        }),
         positive.prop_map(|(min, max)| Distribution::QLogUniform { min, max: max + 1.0, step: 1.0 }),
-        (-1000_i64..1000, 1_i64..50).prop_map(|(start, count)| Distribution::RandInt { start, end: start + count }),
+        (-1000_i64..1000, 1_i64..50)
+            .prop_map(|(start, count)| Distribution::RandInt { start, end: start + count }),
     ]
 }
 
@@ -201,5 +208,7 @@ fn proposals_are_journaled_so_a_sampler_is_asked_once() {
     sweep.apply(&record(1, events[0].clone())).unwrap();
     // Killed before it was started: the same parameters, and no second proposal.
     let again = sweep.next(at(2));
-    assert!(matches!(&again[0], Action::Start { parameters, is_new: false, attempt: 1, .. } if parameters == first));
+    assert!(
+        matches!(&again[0], Action::Start { parameters, is_new: false, attempt: 1, .. } if parameters == first)
+    );
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use cudock_base::Timestamp;
 use cudock_sweep::{
-    AttemptEnd, Distribution, Event, Goal, MetricFormat, MetricSource, Objective, Parameter, ParameterValue, PassMode,
-    Record, SamplerKind, Space, SweepLimits, SweepPlan, TrialHandle, TrialId,
+    AttemptEnd, Distribution, Event, Goal, MetricFormat, MetricSource, Objective, Parameter, ParameterValue,
+    PassMode, Record, SamplerKind, Space, SweepLimits, SweepPlan, TrialHandle, TrialId,
 };
 
 /// A plan with one parameter `x` in 0..1 and one objective `score` to maximize.
