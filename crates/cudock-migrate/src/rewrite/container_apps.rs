@@ -20,8 +20,7 @@ const RETRIES: u32 = 10;
 /// The most that a container of the consumption profile has.
 const MOST_CPUS: f64 = 4.0;
 
-const ENVIRONMENT: &str =
-    "/subscriptions/SUBSCRIPTION/resourceGroups/GROUP/providers/Microsoft.App/managedEnvironments/ENVIRONMENT";
+const ENVIRONMENT: &str = "/subscriptions/SUBSCRIPTION/resourceGroups/GROUP/providers/Microsoft.App/managedEnvironments/ENVIRONMENT";
 
 pub(super) fn translate(source: Source<'_>, writer: &mut Writer<'_>) {
     let group = match cudock_group::read(source.text) {
@@ -39,7 +38,8 @@ pub(super) fn translate(source: Source<'_>, writer: &mut Writer<'_>) {
         return;
     }
     let profile = profile(source, &group, writer);
-    let mut app = AppWriter { group: &group, writer, secrets: BTreeMap::new(), has_profile: profile.is_some() };
+    let mut app =
+        AppWriter { group: &group, writer, secrets: BTreeMap::new(), has_profile: profile.is_some() };
     let resource = app.resource(profile.map(|profile| profile.name.as_str()));
     let is_job = group.restart_policy != RestartPolicy::Always;
     let location = location(source.text);
@@ -55,16 +55,14 @@ pub(super) fn translate(source: Source<'_>, writer: &mut Writer<'_>) {
     let header = header(source.path, &group.name, is_job, location.as_deref(), profile);
     let name = if is_job { "containerapp-job.yaml" } else { "containerapp.yaml" };
     writer.file(name, format!("{header}{yaml}"));
-    writer.note(0..0, format!("{name} needs an environment"), "replace its `environmentId`; the commands are at its beginning");
+    writer.note(
+        0..0,
+        format!("{name} needs an environment"),
+        "replace its `environmentId`; the commands are at its beginning",
+    );
 }
 
-fn header(
-    path: &str,
-    name: &str,
-    is_job: bool,
-    location: Option<&str>,
-    profile: Option<&Profile>,
-) -> String {
+fn header(path: &str, name: &str, is_job: bool, location: Option<&str>, profile: Option<&Profile>) -> String {
     let location = location.unwrap_or("LOCATION");
     let add = profile.map_or_else(String::new, |profile| {
         format!(
@@ -75,7 +73,8 @@ fn header(
     });
     let command = if is_job { "containerapp job" } else { "containerapp" };
     let file = if is_job { "containerapp-job.yaml" } else { "containerapp.yaml" };
-    let start = if is_job { format!("#   az containerapp job start -n {name} -g GROUP\n") } else { String::new() };
+    let start =
+        if is_job { format!("#   az containerapp job start -n {name} -g GROUP\n") } else { String::new() };
     format!(
         "# Translated by `cudock migrate` from {path}\n# Create:\n\
          #   az containerapp env create -n ENVIRONMENT -g GROUP -l {location} --enable-workload-profiles\n{add}\
@@ -107,12 +106,14 @@ fn profile<'f>(source: Source<'f>, group: &Group, writer: &mut Writer<'_>) -> Op
     let mut replacements = findings.iter().flat_map(|finding| &finding.replacements);
     let found = replacements.find_map(|one| named_profile(source.facts, &one.name));
     let Some(profile) = found else {
-        let message = format!("no profile of Container Apps replaces {} x {}", requested.count, requested.sku);
+        let message =
+            format!("no profile of Container Apps replaces {} x {}", requested.count, requested.sku);
         writer.lost(container.span.bytes(), message, "`cudock migrate FILE` lists sizes that do");
         return None;
     };
     if profile.gpu_count < requested.count {
-        let message = format!("{} has {} GPU, the group {}", profile.name, profile.gpu_count, requested.count);
+        let message =
+            format!("{} has {} GPU, the group {}", profile.name, profile.gpu_count, requested.count);
         writer.lost(container.span.bytes(), message, "check that one GPU is enough");
     }
     Some(profile)
@@ -160,15 +161,15 @@ impl AppWriter<'_, '_, '_> {
             template.insert("scale".to_owned(), json!({"minReplicas": 1, "maxReplicas": 1}));
         } else {
             let is_repeated = group.restart_policy == RestartPolicy::OnFailure;
-            let retries = if is_repeated { RETRIES } else { 0 };
+            let limit = if is_repeated { RETRIES } else { 0 };
             configuration.extend(object(json!({
                 "triggerType": "Manual",
                 "manualTriggerConfig": {"parallelism": 1, "replicaCompletionCount": 1},
                 "replicaTimeout": JOB_SECONDS,
-                "replicaRetryLimit": retries,
+                "replicaRetryLimit": limit,
             })));
-            let retried = if is_repeated { format!(" and {RETRIES} retries") } else { String::new() };
-            let message = format!("a job has limits, a group has none: 24 hours{retried} are written");
+            let also = if is_repeated { format!(" and {RETRIES} retries") } else { String::new() };
+            let message = format!("a job has limits, a group has none: 24 hours{also} are written");
             self.writer.note(0..0, message, "change `replicaTimeout` and `replicaRetryLimit`");
         }
         self.registries(&mut configuration);
@@ -346,12 +347,19 @@ impl AppWriter<'_, '_, '_> {
         let (tcp, other): (Vec<&Port>, Vec<&Port>) =
             address.ports.iter().partition(|port| port.protocol == PortProtocol::Tcp);
         for port in other {
-            let message = format!("UDP port {} is not translated: Container Apps has TCP and HTTP", port.port);
+            let message =
+                format!("UDP port {} is not translated: Container Apps has TCP and HTTP", port.port);
             self.writer.lost(0..0, message, "use TCP, or another service");
         }
         if let Some(label) = &address.dns_name_label {
-            let message = format!("the name `{label}` changes: an app is reached at APP.ENVIRONMENT.LOCATION.azurecontainerapps.io");
-            self.writer.note(0..0, message, "point clients to the new name; ports 80 and 443 are used from outside");
+            let message = format!(
+                "the name `{label}` changes: an app is reached at APP.ENVIRONMENT.LOCATION.azurecontainerapps.io"
+            );
+            self.writer.note(
+                0..0,
+                message,
+                "point clients to the new name; ports 80 and 443 are used from outside",
+            );
         }
         let (first, more) = tcp.split_first()?;
         let mut ingress = object(json!({

@@ -53,11 +53,7 @@ const DISTRIBUTIONS: [(&str, &[&str]); 9] = [
 
 /// Policies, what they are called now, and their arguments in the order of the first library.
 const POLICIES: [(&str, &str, &[&str]); 3] = [
-    (
-        "BanditPolicy",
-        "bandit",
-        &["evaluation_interval", "slack_factor", "slack_amount", "delay_evaluation"],
-    ),
+    ("BanditPolicy", "bandit", &["evaluation_interval", "slack_factor", "slack_amount", "delay_evaluation"]),
     ("MedianStoppingPolicy", "median_stopping", &["evaluation_interval", "delay_evaluation"]),
     (
         "TruncationSelectionPolicy",
@@ -131,9 +127,8 @@ pub(super) fn is_found(text: &str) -> bool {
 
 pub(super) fn translate(source: Source<'_>, writer: &mut Writer<'_>) {
     let program = Program::read(source.text, &FUNCTIONS);
-    let is_config = |value: &&Value<'_>| {
-        value.call().is_some_and(|call| CONFIGS.iter().any(|name| call.is(name)))
-    };
+    let is_config =
+        |value: &&Value<'_>| value.call().is_some_and(|call| CONFIGS.iter().any(|name| call.is(name)));
     let mut configs = program.calls.iter().filter(is_config);
     let Some(config) = configs.next() else {
         let at = source.text.find(CONFIGS[0]).or_else(|| source.text.find(CONFIGS[1])).unwrap_or(0);
@@ -199,12 +194,11 @@ impl<'t> SweepReader<'t, '_, '_> {
             let message = "bayesian sampling does not work with early termination, so the policy is left out";
             self.writer.lost(range(policy), message, "sample at random to keep it");
         }
-        match argument("run_config").or_else(|| argument("estimator")) {
-            Some(run) => self.run(run, &mut sweep),
-            None => {
-                let message = "the sweep has neither run_config nor estimator";
-                self.writer.lost(range(config), message, "set the command in both files");
-            }
+        if let Some(run) = argument("run_config").or_else(|| argument("estimator")) {
+            self.run(run, &mut sweep);
+        } else {
+            let message = "the sweep has neither run_config nor estimator";
+            self.writer.lost(range(config), message, "set the command in both files");
         }
         if sweep.command.is_empty() {
             sweep.command = ["python", "train.py"].map(|word| CommandPart::Text(word.to_owned())).into();
@@ -239,15 +233,13 @@ impl<'t> SweepReader<'t, '_, '_> {
                     distribution: described_distribution(distribution)?,
                 })
             });
-            match parameter {
-                Some(parameter) => parameters.push(parameter),
-                None => {
-                    let name = key.text().unwrap_or("?");
-                    let message = format!("the values of parameter `{name}` cannot be read");
-                    let fix = "add the parameter to both files, or use choice, uniform and the like with numbers";
-                    self.writer.lost(range(distribution), message, fix);
-                }
+            if let Some(parameter) = parameter {
+                parameters.push(parameter);
+                continue;
             }
+            let message = format!("the values of parameter `{}` cannot be read", key.text().unwrap_or("?"));
+            let fix = "add the parameter to both files, or use choice, uniform and the like with numbers";
+            self.writer.lost(range(distribution), message, fix);
         }
         if parameters.is_empty() {
             self.writer.failed(range(space), "no parameter can be read", "write their values as literals");
@@ -339,11 +331,14 @@ impl<'t> SweepReader<'t, '_, '_> {
         let argument = |name: &str| call.argument(order, name);
         sweep.source_directory = match argument("source_directory") {
             None => ".".to_owned(),
-            Some(value) => value.text().map(str::to_owned).unwrap_or_else(|| {
-                let message = "source_directory cannot be read: `.` is written";
-                self.writer.lost(range(value), message, "set `code` in sweep.yml");
-                ".".to_owned()
-            }),
+            Some(value) => value.text().map_or_else(
+                || {
+                    let message = "source_directory cannot be read: `.` is written";
+                    self.writer.lost(range(value), message, "set `code` in sweep.yml");
+                    ".".to_owned()
+                },
+                str::to_owned,
+            ),
         };
         if let Some(command) = argument("command") {
             self.words(command, sweep);
@@ -360,14 +355,17 @@ impl<'t> SweepReader<'t, '_, '_> {
                 self.words(value, sweep);
             }
         }
-        let attribute = |name: &str| run.name.and_then(|run| self.program.variable(&format!("{run}.run_config.{name}")));
+        let attribute =
+            |name: &str| run.name.and_then(|run| self.program.variable(&format!("{run}.run_config.{name}")));
         let compute = argument("compute_target").or_else(|| attribute("target"));
         sweep.compute = compute.and_then(|value| self.compute(value));
         let environment = argument("environment").or_else(|| attribute("environment"));
         if let Some(environment) = environment {
             sweep.environment = self.environment(environment);
         }
-        if let Some(distributed) = argument("distributed_job_config").or_else(|| argument("distributed_training")) {
+        if let Some(distributed) =
+            argument("distributed_job_config").or_else(|| argument("distributed_training"))
+        {
             let message = "distributed training within a trial is not translated";
             self.writer.lost(range(distributed), message, "add `trial.distribution` to sweep.yml");
         }
@@ -500,10 +498,14 @@ fn identifier(flag: &str) -> String {
     let name = flag.trim_start_matches('-');
     let name: String =
         name.chars().map(|ch| if ch.is_ascii_alphanumeric() || ch == '_' { ch } else { '_' }).collect();
-    if name.starts_with(|ch: char| ch.is_ascii_digit()) || name.is_empty() { format!("p_{name}") } else { name }
+    if name.starts_with(|ch: char| ch.is_ascii_digit()) || name.is_empty() {
+        format!("p_{name}")
+    } else {
+        name
+    }
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked")]
 fn whole(number: f64) -> Option<u64> {
-    (number >= 0.0 && number < 1e15).then(|| number.round() as u64)
+    (0.0..1e15).contains(&number).then(|| number.round() as u64)
 }

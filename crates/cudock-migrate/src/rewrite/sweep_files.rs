@@ -24,8 +24,10 @@ pub(super) fn write(source: Source<'_>, sweep: &SweepDescription, writer: &mut W
         }
     };
     let header = format!("# Translated by `cudock migrate` from {}\n", source.path);
-    let create = "# Create: az ml job create --file sweep.yml --resource-group GROUP --workspace-name WORKSPACE\n";
-    writer.file("cudock.toml", format!("{header}# Run: cudock sweep\n\n{}", manifest(sweep, size.as_deref())));
+    let create =
+        "# Create: az ml job create --file sweep.yml --resource-group GROUP --workspace-name WORKSPACE\n";
+    writer
+        .file("cudock.toml", format!("{header}# Run: cudock sweep\n\n{}", manifest(sweep, size.as_deref())));
     writer.file("sweep.yml", format!("{header}{create}{job}"));
     notes(source, sweep, writer);
 }
@@ -71,10 +73,13 @@ fn manifest(sweep: &SweepDescription, size: Option<&str>) -> String {
     line(&mut toml, "command", &json!(own_command(sweep)));
     match &sweep.environment {
         TrialEnvironment::Image(image) => line(&mut toml, "image", &json!(image)),
-        _ => toml.push_str("# image = \"registry/name:tag\"    without it, trials run as processes of this machine\n"),
+        _ => toml.push_str(
+            "# image = \"registry/name:tag\"    without it, trials run as processes of this machine\n",
+        ),
     }
     line(&mut toml, "sampler", &json!(if sweep.sampler == "bayesian" { "tpe" } else { sweep.sampler }));
-    let _ = writeln!(toml, "objectives = [{{ metric = {}, goal = \"{}\" }}]", json!(sweep.metric), sweep.goal);
+    let _ =
+        writeln!(toml, "objectives = [{{ metric = {}, goal = \"{}\" }}]", json!(sweep.metric), sweep.goal);
     toml.push_str("\n[sweep.metrics]\nfrom = \"mlflow\"\n\n[sweep.parameters]\n");
     for parameter in &sweep.parameters {
         let (kind, values) = own_distribution(&parameter.distribution);
@@ -122,8 +127,7 @@ fn command(
 
 /// The command where cudock runs it: in the project's directory, from which the script is found by its path.
 fn own_command(sweep: &SweepDescription) -> Vec<String> {
-    let mut words =
-        command(sweep, &str::to_owned, &str::to_owned, &|name| format!("{{{name}}}"));
+    let mut words = command(sweep, &str::to_owned, &str::to_owned, &|name| format!("{{{name}}}"));
     let directory = code(&sweep.source_directory);
     let directory = directory.trim_start_matches("./").trim_end_matches('/');
     if let [python, script, ..] = words.as_mut_slice()

@@ -35,6 +35,8 @@ pub(super) struct Imports<'t> {
 #[derive(Debug)]
 struct Import<'t> {
     bytes: Range<usize>,
+    /// With the end of the line.
+    line_end: usize,
     indent: &'t str,
     /// What is written instead, line by line.
     lines: BTreeSet<String>,
@@ -62,6 +64,7 @@ impl<'t> Imports<'t> {
                 let line = text.get(..first.start).and_then(|before| before.rsplit('\n').next());
                 let import = Import {
                     bytes: first.start..end.map_or(first.end, |token| token.end),
+                    line_end: statement.last().map_or(first.end, |token| token.end),
                     indent: line.filter(|line| line.trim().is_empty()).unwrap_or_default(),
                     lines,
                 };
@@ -148,8 +151,8 @@ impl<'t> Imports<'t> {
     }
 
     pub(super) fn is_models(&self, qualifier: &str) -> bool {
-        let of_package = |package: &&str| qualifier.strip_suffix(".models") == Some(**package);
-        self.models.contains(qualifier) || self.packages.iter().any(|package| of_package(&package))
+        let package = qualifier.strip_suffix(".models");
+        self.models.contains(qualifier) || package.is_some_and(|package| self.packages.contains(package))
     }
 
     pub(super) fn is_package(&self, qualifier: &str) -> bool {
@@ -167,8 +170,12 @@ impl<'t> Imports<'t> {
         for import in self.statements.values() {
             let lines: Vec<String> =
                 import.lines.iter().cloned().chain(std::mem::take(&mut needed)).collect();
-            let lines = if lines.is_empty() { vec!["pass".to_owned()] } else { lines };
-            edits.push((import.bytes.clone(), lines.join(&format!("\n{}", import.indent))));
+            edits.push(match (lines.is_empty(), import.indent) {
+                (true, "") => (import.bytes.start..import.line_end, String::new()),
+                // A block must not be empty.
+                (true, _) => (import.bytes.clone(), "pass".to_owned()),
+                (false, indent) => (import.bytes.clone(), lines.join(&format!("\n{indent}"))),
+            });
         }
         if !needed.is_empty() {
             let lines: Vec<String> = needed.into_iter().collect();

@@ -5,6 +5,7 @@ mod names;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::path::Path;
 
 use super::python::{is_named, slice, statement_end};
 use super::{Source, Writer};
@@ -13,7 +14,8 @@ use imports::Imports;
 use names::{CLIENT_ARGUMENTS, ENUMERATIONS, KEYWORDS, MODELS, MOVED, OPERATIONS, UNCHANGED};
 
 /// Names that only old programs have.
-const MARKERS: [&str; 5] = ["BatchServiceClient", "batch_auth", "PoolAddParameter", "TaskAddParameter", "JobAddParameter"];
+const MARKERS: [&str; 5] =
+    ["BatchServiceClient", "batch_auth", "PoolAddParameter", "TaskAddParameter", "JobAddParameter"];
 
 pub(super) fn is_found(text: &str) -> bool {
     text.contains("azure.batch") && MARKERS.iter().any(|marker| text.contains(marker))
@@ -22,7 +24,14 @@ pub(super) fn is_found(text: &str) -> bool {
 pub(super) fn translate(source: Source<'_>, writer: &mut Writer<'_>) {
     let tokens = python_tokens(source.text);
     let imports = Imports::read(source.text, &tokens);
-    let mut editor = Editor { text: source.text, tokens: &tokens, imports: &imports, writer, edits: Vec::new(), needed: BTreeSet::new() };
+    let mut editor = Editor {
+        text: source.text,
+        tokens: &tokens,
+        imports: &imports,
+        writer,
+        edits: Vec::new(),
+        needed: BTreeSet::new(),
+    };
     let mut at = 0;
     while at < tokens.len() {
         let end = statement_end(&tokens, at).max(at + 1);
@@ -33,8 +42,9 @@ pub(super) fn translate(source: Source<'_>, writer: &mut Writer<'_>) {
     }
     let Editor { mut edits, needed, .. } = editor;
     edits.extend(imports.rewritten(needed));
-    let name = source.path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("batch.py");
-    let name = if name.ends_with(".py") { name } else { "batch.py" };
+    let path = Path::new(source.path);
+    let is_program = path.extension().is_some_and(|extension| extension == "py");
+    let name = path.file_name().and_then(|name| name.to_str()).filter(|_| is_program).unwrap_or("batch.py");
     let text = applied(source.text, edits);
     writer.file(name, text);
     let at = source.text.find("azure.batch").unwrap_or(0);
@@ -76,7 +86,8 @@ struct Editor<'t, 'w, 'a> {
 
 impl Editor<'_, '_, '_> {
     fn token(&mut self, index: usize) {
-        let Some(token) = self.tokens.get(index).copied().filter(|token| token.kind == TokenKind::Word) else {
+        let Some(token) = self.tokens.get(index).copied().filter(|token| token.kind == TokenKind::Word)
+        else {
             return;
         };
         let word = slice(self.text, token);
@@ -96,7 +107,9 @@ impl Editor<'_, '_, '_> {
         let (Some(operation), Some(group), Some(client)) = (parts.next(), parts.next(), parts.next()) else {
             return false;
         };
-        if group == "certificate" && matches!(operation, "add" | "get" | "list" | "delete" | "cancel_deletion") {
+        if group == "certificate"
+            && matches!(operation, "add" | "get" | "list" | "delete" | "cancel_deletion")
+        {
             let message = "certificates of Batch were retired on 2024-02-29";
             self.writer.lost(token.start..token.end, message, "keep them in a key vault");
             return true;
@@ -110,11 +123,15 @@ impl Editor<'_, '_, '_> {
 
     /// A name of another module.
     fn moved(&mut self, token: Token, word: &str, index: usize) -> bool {
-        let Some((old, module, new)) = MOVED.iter().find(|(old, ..)| is_named(word, old)) else { return false };
+        let Some((old, module, new)) = MOVED.iter().find(|(old, ..)| is_named(word, old)) else {
+            return false;
+        };
         let qualifier = word.strip_suffix(old).unwrap_or_default().trim_end_matches('.');
-        if *module == "azure.batch.models" && self.imports.is_models(qualifier) {
-            self.edits.push((token.end - old.len()..token.end, (*new).to_owned()));
-        } else if *old == "BatchServiceClient" && self.imports.is_package(qualifier) {
+        let is_kept = match *old {
+            "BatchServiceClient" => self.imports.is_package(qualifier),
+            _ => *module == "azure.batch.models" && self.imports.is_models(qualifier),
+        };
+        if is_kept {
             self.edits.push((token.end - old.len()..token.end, (*new).to_owned()));
         } else {
             self.edits.push((token.start..token.end, (*new).to_owned()));
@@ -152,7 +169,11 @@ impl Editor<'_, '_, '_> {
             }
             None if name.ends_with("Options") => {
                 let message = format!("`{name}` is gone: its fields are keyword arguments of the operation");
-                self.writer.lost(token.start..token.end, message, "pass them to the operation, such as filter=…");
+                self.writer.lost(
+                    token.start..token.end,
+                    message,
+                    "pass them to the operation, such as filter=…",
+                );
             }
             None => {
                 let message = format!("what replaces `{name}` is not known");

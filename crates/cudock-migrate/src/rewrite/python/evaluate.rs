@@ -59,7 +59,8 @@ pub(super) fn negative<'t>(value: &Value<'t>) -> Expr<'t> {
 
 /// The result of a function of Python, `math` or `numpy`; none for other functions.
 pub(super) fn function<'t>(callee: &str, arguments: &[Argument<'t>]) -> Option<Expr<'t>> {
-    let name = ["math.", "np.", "numpy."].iter().find_map(|module| callee.strip_prefix(module)).unwrap_or(callee);
+    let name =
+        ["math.", "np.", "numpy."].iter().find_map(|module| callee.strip_prefix(module)).unwrap_or(callee);
     if name == "range" || name == "arange" {
         return Some(range(arguments));
     }

@@ -49,7 +49,9 @@ impl<'t, 'p> Parser<'t, 'p> {
         loop {
             let token = *self.tokens.get(self.at)?;
             let is_continued = token.kind == TokenKind::Mark(b'\\');
-            if is_continued || token.kind == TokenKind::Newline && (self.brackets > 0 || self.is_after_backslash()) {
+            if is_continued
+                || token.kind == TokenKind::Newline && (self.brackets > 0 || self.is_after_backslash())
+            {
                 self.at += 1;
             } else {
                 return Some(token);
@@ -104,7 +106,7 @@ impl<'t, 'p> Parser<'t, 'p> {
 
     /// A value after its sign. `-2 ** 2` is the negative of a power.
     fn signed(&mut self) -> Value<'t> {
-        let Some(token) = self.peek() else { return self.unknown(self.text.len()) };
+        let Some(token) = self.peek() else { return unknown(self.text.len()) };
         match token.kind {
             TokenKind::Mark(sign @ (b'-' | b'+')) => {
                 self.at += 1;
@@ -159,7 +161,7 @@ impl<'t, 'p> Parser<'t, 'p> {
     }
 
     fn atom(&mut self) -> Value<'t> {
-        let Some(token) = self.peek() else { return self.unknown(self.text.len()) };
+        let Some(token) = self.peek() else { return unknown(self.text.len()) };
         match token.kind {
             TokenKind::Text => self.string(token),
             TokenKind::Word => {
@@ -176,7 +178,7 @@ impl<'t, 'p> Parser<'t, 'p> {
                 };
                 Value { expr: expr.into(), name: None, start: token.start, end: self.last_end() }
             }
-            _ => self.unknown(token.start),
+            _ => unknown(token.start),
         }
     }
 
@@ -342,15 +344,15 @@ impl<'t, 'p> Parser<'t, 'p> {
     fn skipped(&mut self) -> Value<'t> {
         let start = self.peek().map_or(self.text.len(), |token| token.start);
         self.at = self.tokens.len();
-        self.unknown(start)
-    }
-
-    fn unknown(&self, start: usize) -> Value<'t> {
-        Value { expr: Expr::Unknown.into(), name: None, start, end: start }
+        unknown(start)
     }
 
     fn last_end(&self) -> usize {
         let last = self.at.checked_sub(1).and_then(|last| self.tokens.get(last));
         last.map_or(self.text.len(), |token| token.end)
     }
+}
+
+fn unknown<'t>(start: usize) -> Value<'t> {
+    Value { expr: Expr::Unknown.into(), name: None, start, end: start }
 }

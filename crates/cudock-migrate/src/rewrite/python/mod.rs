@@ -169,7 +169,8 @@ impl<'t> Program<'t> {
         if name.kind != TokenKind::Word {
             return;
         }
-        let is_equals = |token: Option<&Token>| token.is_some_and(|token| token.kind == TokenKind::Mark(b'='));
+        let is_equals =
+            |token: Option<&Token>| token.is_some_and(|token| token.kind == TokenKind::Mark(b'='));
         let name = slice(text, *name);
         match mark.kind {
             TokenKind::Mark(b'=') if !is_equals(rest.first()) => {
@@ -183,8 +184,7 @@ impl<'t> Program<'t> {
                 self.variables.remove(name);
             }
             TokenKind::Mark(b':') if is_equals(rest.get(1)) => {
-                let value =
-                    Parser::new(text, rest.get(2..).unwrap_or_default(), &self.variables).whole();
+                let value = Parser::new(text, rest.get(2..).unwrap_or_default(), &self.variables).whole();
                 self.variables.insert(name, value);
             }
             _ => {}
@@ -315,7 +315,8 @@ mod tests {
 
     #[test]
     fn calls_are_found_wherever_they_stand() {
-        let text = "def make():\n  return hd.HyperDriveConfig(a=LIMIT)\nrun = e.submit(HyperDriveConfig(b=1))\n";
+        let text =
+            "def make():\n  return hd.HyperDriveConfig(a=LIMIT)\nrun = e.submit(HyperDriveConfig(b=1))\n";
         let program = Program::read(text, &["HyperDriveConfig"]);
         let calls: Vec<String> = program.calls.iter().map(shown).collect();
         assert_eq!(calls, ["hd.HyperDriveConfig(a=<LIMIT>)", "HyperDriveConfig(b=1)"]);
