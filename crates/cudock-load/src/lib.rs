@@ -22,7 +22,6 @@ mod report;
 mod repository;
 mod request;
 mod response;
-mod rng;
 mod run;
 mod schedule;
 mod search;

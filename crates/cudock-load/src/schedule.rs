@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::rng::Rng;
+use cudock_base::Rng;
 
 /// The distribution of arrivals in an open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]

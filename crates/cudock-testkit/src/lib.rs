@@ -85,6 +85,32 @@ pub fn require_numpy() -> Option<PathBuf> {
     require_python("numpy", "numpy")
 }
 
+/// A Python with Optuna and its dashboard.
+#[track_caller]
+pub fn require_optuna() -> Option<PathBuf> {
+    require_python("optuna", "optuna_dashboard")
+}
+
+/// A Python with playwright (`CUDOCK_BROWSER_PYTHON`), and Chromium on the path or at `CUDOCK_BROWSER`.
+#[track_caller]
+pub fn require_browser() -> Option<(PathBuf, PathBuf)> {
+    let Some(python) = env::var_os("CUDOCK_BROWSER_PYTHON") else {
+        missing("playwright", "CUDOCK_BROWSER_PYTHON does not name a Python with playwright");
+        return None;
+    };
+    let chromium = env::var_os("CUDOCK_BROWSER").map(PathBuf::from).or_else(|| {
+        let path = env::var_os("PATH")?;
+        let names = ["chromium", "chromium-browser", "google-chrome"];
+        env::split_paths(&path)
+            .flat_map(|directory| names.map(|name| directory.join(name)))
+            .find(|file| file.is_file())
+    });
+    if chromium.is_none() {
+        missing("chromium", "no Chromium in PATH, and CUDOCK_BROWSER does not name one");
+    }
+    Some((python.into(), chromium?))
+}
+
 #[track_caller]
 fn require_python(package: &str, module: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();

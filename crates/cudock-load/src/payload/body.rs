@@ -1,12 +1,12 @@
 //! Encodes a body for each protocol.
 
+use cudock_base::Rng;
 use cudock_tensor::{DType, Tensor, npy};
 use serde_json::json;
 
 use super::element::Element;
 use super::{BenchProtocol, ModelInput};
 use crate::LoadError;
-use crate::rng::Rng;
 
 const MAX_ELEMENTS: usize = 256 << 20;
 /// Most dimensions of a numpy array.

@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
+use cudock_base::Rng;
 use cudock_tensor::DType;
-
-use crate::rng::Rng;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Element {

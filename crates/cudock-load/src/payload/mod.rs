@@ -6,7 +6,8 @@ mod input;
 
 pub use input::{InputShape, ModelInput, ShapeOfRow};
 
-use crate::rng::Rng;
+use cudock_base::Rng;
+
 use crate::{LoadError, LoadRequest, ServerUrl};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]

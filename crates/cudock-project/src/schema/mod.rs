@@ -19,6 +19,7 @@ mod routes;
 mod serve;
 mod spot;
 mod start;
+mod sweep;
 mod tensor;
 mod workload;
 
@@ -36,6 +37,10 @@ pub use routes::{Dialect, RateLimit};
 pub use serve::{DeviceChoice, KeepLoaded, Precision, ServeOptions, TryModel};
 pub use spot::{SpotChoice, SpotUse};
 pub use start::Start;
+pub use sweep::{
+    EarlyTermination, Goal, LimitOptions, MetricOptions, MetricOrigin, MetricSyntax, ObjectiveOptions, ParameterOptions,
+    ParameterValue, PassMode, PolicyName, SamplerName, SweepOptions,
+};
 pub use tensor::{ElementType, TensorDeclaration};
 pub use workload::{Workload, WorkloadKind};
 
@@ -59,4 +64,6 @@ pub struct Manifest {
     pub gateway: GatewayOptions,
     /// How Dockerfiles are linted.
     pub lint: Lint,
+    /// A hyperparameter sweep.
+    pub sweep: Option<SweepOptions>,
 }

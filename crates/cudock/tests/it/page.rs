@@ -8,7 +8,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -79,16 +79,6 @@ fn first_address(lines: &Receiver<String>) -> String {
     }
 }
 
-fn chromium() -> Option<PathBuf> {
-    if let Some(named) = env::var_os("CUDOCK_BROWSER") {
-        return Some(named.into());
-    }
-    let folders = env::var_os("PATH")?;
-    env::split_paths(&folders)
-        .flat_map(|folder| ["chromium", "chromium-browser", "google-chrome"].map(|name| folder.join(name)))
-        .find(|path| path.is_file())
-}
-
 #[test]
 fn the_status_page_shows_what_happens_and_reads_drawn_digits() {
     let Some(library) = env::var_os("CUDOCK_ONNXRUNTIME") else {
@@ -98,12 +88,7 @@ fn the_status_page_shows_what_happens_and_reads_drawn_digits() {
         );
         return;
     };
-    let Some(python) = env::var_os("CUDOCK_BROWSER_PYTHON") else {
-        cudock_testkit::missing("playwright", "CUDOCK_BROWSER_PYTHON does not name a Python with playwright");
-        return;
-    };
-    let Some(chromium) = chromium() else {
-        cudock_testkit::missing("chromium", "no Chromium on the path, and CUDOCK_BROWSER does not name one");
+    let Some((python, chromium)) = cudock_testkit::require_browser() else {
         return;
     };
     let screenshots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page");

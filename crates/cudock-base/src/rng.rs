@@ -1,15 +1,24 @@
-//! Deterministic random numbers.
+//! Pseudorandom numbers that a seed determines.
 
-/// A small generator (splitmix64): good enough for bodies and arrival times.
+/// A small generator (splitmix64): good enough for request bodies, arrival times and parameters of trials. Its sequence is
+/// the same on every machine and in every version.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(u64);
+pub struct Rng(u64);
 
 impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(crate) fn next_u64(&mut self) -> u64 {
+    /// A generator for one of many independent streams of a seed.
+    #[must_use]
+    pub fn stream(seed: u64, numbers: &[u64]) -> Self {
+        numbers.iter().fold(Self(seed), |mut rng, number| {
+            Self(rng.next_u64() ^ number.wrapping_mul(0xD134_2543_DE82_EF95))
+        })
+    }
+
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -17,24 +26,24 @@ impl Rng {
     }
 
     /// Uniform in `0..end`.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         // The bias of the remainder does not matter here.
         self.next_u64() % end.max(1)
     }
 
     /// Uniform in (0, 1].
     #[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         ((self.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
     /// From the standard normal distribution.
-    pub(crate) fn normal(&mut self) -> f64 {
+    pub fn normal(&mut self) -> f64 {
         (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
     }
 
     /// From the exponential distribution with mean one.
-    pub(crate) fn exponential(&mut self) -> f64 {
+    pub fn exponential(&mut self) -> f64 {
         -self.unit().ln()
     }
 }
@@ -60,5 +69,16 @@ mod tests {
         let draw = |seed| (0..8).map(|_| Rng::new(seed).next_u64()).collect::<Vec<_>>();
         assert_eq!(draw(3), draw(3));
         assert_ne!(draw(3), draw(4));
+    }
+
+    #[test]
+    fn streams_of_a_seed_differ() {
+        let mut first: Vec<u64> = Vec::new();
+        for (trial, parameter) in (0..50).flat_map(|trial| (0..50).map(move |parameter| (trial, parameter))) {
+            first.push(Rng::stream(7, &[trial, parameter]).next_u64());
+        }
+        first.sort_unstable();
+        first.dedup();
+        assert_eq!(first.len(), 2500);
     }
 }

@@ -1,0 +1,127 @@
+//! What a sweep does: the section `[sweep]` of `cudock.toml`, validated and with all defaults filled in.
+
+mod checks;
+mod parameters;
+mod policy;
+mod resolve;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cudock_base::{UsageError, Usd};
+use cudock_project::{Goal, PassMode};
+use serde::{Deserialize, Serialize};
+
+use crate::policy::TerminationPolicy;
+use crate::space::Space;
+
+pub use resolve::resolve;
+
+/// A validated sweep. The journal keeps it, so a sweep is resumed as it was created, whatever became of `cudock.toml`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SweepPlan {
+    pub name: String,
+    pub command: Vec<String>,
+    /// The image of a trial's container; none to run trials as processes.
+    pub image: Option<String>,
+    pub space: Space,
+    pub pass: PassMode,
+    /// At least one; early termination and TPE need exactly one.
+    pub objectives: Vec<Objective>,
+    pub metrics: MetricSource,
+    pub sampler: SamplerKind,
+    pub seed: u64,
+    pub policy: Option<TerminationPolicy>,
+    pub limits: SweepLimits,
+    pub gpus_per_trial: u32,
+    /// More than one only with `gpu_memory`.
+    pub trials_per_gpu: u32,
+    /// Most GPU memory of one trial in bytes.
+    pub gpu_memory: Option<u64>,
+    /// How often a trial that failed or was lost is started again.
+    pub retries: u32,
+}
+
+/// A metric to minimize or maximize.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Objective {
+    pub metric: String,
+    pub goal: Goal,
+}
+
+/// Where metrics are read from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MetricSource {
+    /// Standard output of the trial.
+    Stdout(MetricFormat),
+    /// A file that the trial appends to, relative to its working directory.
+    File { path: PathBuf, format: MetricFormat },
+    /// A directory in the format of MLflow's file store (`mlruns`), relative to the trial's working directory.
+    Mlflow { path: PathBuf },
+}
+
+/// How a line tells metrics.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MetricFormat {
+    /// `name=value` anywhere in a line, several per line; `step=N` or `epoch=N` in the same line is the step.
+    Pairs,
+    /// A JSON object per line, whose numbers are metrics; `step` or `epoch` is the step.
+    Json,
+    /// A regular expression with a group `value`, and optionally groups `name` and `step`. Without `name` it is the first
+    /// objective. It was compiled once, so it is valid.
+    Regex(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SamplerKind {
+    /// Every combination once.
+    Grid,
+    Random,
+    /// A scrambled quasi-random sequence, which covers the space more evenly.
+    Sobol,
+    /// Random at first, then near what was good.
+    Tpe {
+        startup_trials: u32,
+    },
+}
+
+/// What a sweep never exceeds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweepLimits {
+    /// Trials in total; none for a grid, which ends by itself.
+    pub trials: Option<u32>,
+    /// Trials at the same time; all slots if absent.
+    pub concurrent: Option<u32>,
+    /// Time of one attempt of a trial.
+    #[serde(with = "crate::encoding::option_millis")]
+    pub trial_timeout: Option<Duration>,
+    /// Time that the sweep is active: not the time while it was paused or killed.
+    #[serde(with = "crate::encoding::option_millis")]
+    pub timeout: Option<Duration>,
+    /// US dollars of all attempts.
+    #[serde(with = "crate::encoding::option_usd")]
+    pub dollars: Option<Usd>,
+}
+
+impl SweepPlan {
+    /// Checks what [`resolve`] has checked again, for a plan whose fields were changed by flags.
+    pub fn check(&self) -> Result<(), UsageError> {
+        checks::check(self).map_err(|problem| UsageError::new(problem.message))
+    }
+}
+
+/// What is wrong, and at which key.
+#[derive(Debug)]
+struct Problem {
+    key: String,
+    message: String,
+}
+
+impl Problem {
+    fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { key: key.into(), message: message.into() }
+    }
+}

@@ -1,0 +1,208 @@
+//! What happens in a sweep.
+
+use std::fmt;
+use std::time::Duration;
+
+use cudock_base::format::precise_duration;
+use cudock_base::{Timestamp, Usd};
+use serde::{Deserialize, Serialize};
+
+use crate::config::SweepPlan;
+use crate::policy::Decision;
+use crate::space::Assignment;
+
+/// The number of a trial, from 0 and without gaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TrialId(pub u32);
+
+impl fmt::Display for TrialId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// An event and when it was recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    #[serde(with = "crate::encoding::timestamp")]
+    pub at: Timestamp,
+    pub event: Event,
+}
+
+/// What happened, or is about to happen. Attempts of a trial are numbered from 1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The first event.
+    Created {
+        plan: Box<SweepPlan>,
+        /// Trials that can run at the same time where it runs.
+        slots: u32,
+        /// Price of one slot for an hour; none if it costs nothing.
+        #[serde(with = "crate::encoding::option_usd")]
+        price_per_hour: Option<Usd>,
+    },
+    /// A new trial.
+    Proposed { trial: TrialId, parameters: Assignment },
+    /// An attempt is about to be started: from now on a process or container may exist.
+    Starting { trial: TrialId, attempt: u32, slot: u32 },
+    /// The attempt exists.
+    Started { trial: TrialId, attempt: u32, handle: TrialHandle },
+    /// A metric, the `interval`th of its name in this attempt (from 1). A repeated interval is ignored, so output may be
+    /// read again from the beginning.
+    Reported {
+        trial: TrialId,
+        attempt: u32,
+        metric: String,
+        interval: u64,
+        /// What the program calls the step, for charts only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<u64>,
+        /// Not a number is allowed.
+        #[serde(with = "crate::encoding::any_float")]
+        value: f64,
+    },
+    /// An attempt is about to be stopped, and its trial will not be retried.
+    StopDecided { trial: TrialId, attempt: u32, reason: StopReason },
+    /// An attempt does not exist any more.
+    Ended {
+        trial: TrialId,
+        attempt: u32,
+        end: AttemptEnd,
+        /// How long it ran; it is billed for this time.
+        #[serde(rename = "ran_ms", with = "crate::encoding::millis")]
+        ran: Duration,
+    },
+    /// No trial is started until it is resumed; running ones go on.
+    Paused,
+    /// The sweep goes on, after a pause or after its process ended in whatever way, possibly with other resources.
+    Resumed {
+        slots: u32,
+        #[serde(with = "crate::encoding::option_usd")]
+        price_per_hour: Option<Usd>,
+    },
+    /// The limit of trials is raised.
+    TrialsAdded { count: u32 },
+    /// The user ends the sweep: running trials are stopped, and no others are started.
+    Canceled,
+    /// The last event, unless trials are added.
+    Finished { end: SweepEnd },
+}
+
+/// How to find an attempt again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrialHandle {
+    /// A process group. A process id is used again, so the start time (in clock ticks since boot) belongs to it.
+    Process { pid: u32, start_time: u64 },
+    /// A container on this machine.
+    Container { name: String },
+    /// A job of a service.
+    Job { id: String },
+}
+
+/// How an attempt ended, whatever was the reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptEnd {
+    Exited {
+        code: i32,
+    },
+    Signaled {
+        signal: i32,
+    },
+    /// It could not be started.
+    FailedToStart {
+        message: String,
+    },
+    /// It is gone, and its exit status is unknown.
+    Lost,
+}
+
+/// Why a running trial is stopped.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// By the policy for early termination.
+    Policy(Decision),
+    TrialTimeout {
+        #[serde(rename = "limit_ms", with = "crate::encoding::millis")]
+        limit: Duration,
+    },
+    SweepTimeout {
+        #[serde(rename = "limit_ms", with = "crate::encoding::millis")]
+        limit: Duration,
+    },
+    Budget {
+        #[serde(with = "cudock_base::usd_text")]
+        spent: Usd,
+        #[serde(with = "cudock_base::usd_text")]
+        limit: Usd,
+    },
+    /// The user stopped this trial.
+    User,
+    /// The user ended the sweep.
+    Canceled,
+}
+
+/// Why a sweep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SweepEnd {
+    /// The limit of trials is reached.
+    Trials,
+    /// All combinations of the grid were tried.
+    SpaceExhausted,
+    Timeout,
+    Budget,
+    Canceled,
+}
+
+impl Event {
+    /// Whether it must be on disk before anything is done. The others tell what has happened already: without them, a
+    /// trial is found as it is, or counts as lost.
+    pub fn needs_sync(&self) -> bool {
+        !matches!(self, Self::Started { .. } | Self::Reported { .. } | Self::Ended { .. })
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Policy(decision) => decision.fmt(f),
+            Self::TrialTimeout { limit } => {
+                write!(f, "trial_timeout of {} exceeded", precise_duration(*limit))
+            }
+            Self::SweepTimeout { limit } => write!(f, "timeout of {} exceeded", precise_duration(*limit)),
+            Self::Budget { spent, limit } => {
+                write!(f, "${} of ${} spent", spent.rounded(), limit.rounded())
+            }
+            Self::User => f.write_str("stopped by the user"),
+            Self::Canceled => f.write_str("sweep canceled"),
+        }
+    }
+}
+
+impl fmt::Display for AttemptEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited { code } => write!(f, "exit code {code}"),
+            Self::Signaled { signal } => write!(f, "killed by signal {signal}"),
+            Self::FailedToStart { message } => write!(f, "failed to start: {message}"),
+            Self::Lost => f.write_str("disappeared, exit status unknown"),
+        }
+    }
+}
+
+impl fmt::Display for SweepEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Trials => "all trials ended",
+            Self::SpaceExhausted => "all combinations were tried",
+            Self::Timeout => "the timeout was reached",
+            Self::Budget => "the budget was spent",
+            Self::Canceled => "canceled",
+        })
+    }
+}

@@ -1,0 +1,222 @@
+//! The state of a sweep: what its events add up to, and what has to be done next.
+
+mod apply;
+mod error;
+mod limits;
+mod next;
+mod trial;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use cudock_base::{Timestamp, Usd};
+
+pub use self::error::ApplyError;
+pub use self::limits::STOP_MARGIN;
+pub use self::next::Action;
+pub use self::trial::{MetricPoint, Trial, TrialAttempt, TrialStatus};
+use crate::config::SweepPlan;
+use crate::journal::{Event, Record, SweepEnd, TrialId};
+use crate::pareto::pareto_front;
+use crate::policy::{Decision, History, Score};
+use crate::sampler::{Observation, Sampler};
+
+/// A sweep as its journal tells it.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    plan: SweepPlan,
+    sampler: Sampler,
+    created: Timestamp,
+    last_event: Timestamp,
+    slots: u32,
+    price_per_hour: Option<Usd>,
+    /// Trials that were added to the limit.
+    added: u32,
+    is_paused: bool,
+    is_canceled: bool,
+    end: Option<SweepEnd>,
+    /// Active time until the clock was stopped last, and since when it runs again.
+    active_before: Duration,
+    active_since: Option<Timestamp>,
+    trials: Vec<Trial>,
+    /// Trials with an attempt that may exist.
+    live: BTreeSet<TrialId>,
+    /// Trials that are to be started.
+    waiting: BTreeSet<TrialId>,
+    /// Reports of the objective, if there is a policy.
+    history: Option<History>,
+    /// Trials that the policy stops, before that is recorded.
+    decided: BTreeMap<TrialId, Decision>,
+    /// Cost of the attempts that have ended.
+    spent: Usd,
+    /// Times of the trials that succeeded, sorted.
+    times: Vec<Duration>,
+}
+
+impl Sweep {
+    /// The state after some records, of which the first is that of the creation.
+    pub fn replay(records: &[Record]) -> Result<Self, ApplyError> {
+        let (first, rest) = records.split_first().ok_or(ApplyError::NotCreated)?;
+        let mut sweep = Self::create(first)?;
+        for record in rest {
+            sweep.apply(record)?;
+        }
+        Ok(sweep)
+    }
+
+    fn create(record: &Record) -> Result<Self, ApplyError> {
+        let Event::Created { plan, slots, price_per_hour } = &record.event else {
+            return Err(ApplyError::NotCreated);
+        };
+        let plan = SweepPlan::clone(plan);
+        let goal = plan.objectives.first().map(|objective| objective.goal).ok_or(ApplyError::NoObjective)?;
+        let mut sweep = Self {
+            sampler: Sampler::new(&plan),
+            created: record.at,
+            last_event: record.at,
+            slots: 0,
+            price_per_hour: None,
+            added: 0,
+            is_paused: false,
+            is_canceled: false,
+            end: None,
+            active_before: Duration::ZERO,
+            active_since: Some(record.at),
+            trials: Vec::new(),
+            live: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            history: plan.policy.is_some().then(|| History::new(goal)),
+            decided: BTreeMap::new(),
+            spent: Usd::ZERO,
+            times: Vec::new(),
+            plan,
+        };
+        sweep.set_resources(*slots, *price_per_hour)?;
+        Ok(sweep)
+    }
+
+    fn set_resources(&mut self, slots: u32, price_per_hour: Option<Usd>) -> Result<(), ApplyError> {
+        if slots == 0 {
+            return Err(ApplyError::NoSlots);
+        }
+        if self.plan.limits.dollars.is_some() && price_per_hour.is_none() {
+            return Err(ApplyError::NoPrice);
+        }
+        (self.slots, self.price_per_hour) = (slots, price_per_hour);
+        Ok(())
+    }
+
+    pub fn plan(&self) -> &SweepPlan {
+        &self.plan
+    }
+
+    pub fn created(&self) -> Timestamp {
+        self.created
+    }
+
+    /// When the last event was recorded.
+    pub fn last_event(&self) -> Timestamp {
+        self.last_event
+    }
+
+    pub fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    pub fn price_per_hour(&self) -> Option<Usd> {
+        self.price_per_hour
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    pub fn end(&self) -> Option<SweepEnd> {
+        self.end
+    }
+
+    /// All trials, by number.
+    pub fn trials(&self) -> &[Trial] {
+        &self.trials
+    }
+
+    pub fn trial(&self, id: TrialId) -> Option<&Trial> {
+        self.trials.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// The trials whose last attempt may exist, with that attempt.
+    pub fn live(&self) -> impl Iterator<Item = (&Trial, &TrialAttempt)> {
+        self.live.iter().filter_map(|id| {
+            let trial = self.trial(*id)?;
+            Some((trial, trial.attempt()?))
+        })
+    }
+
+    /// Most trials, with those that were added; none if only time or money ends the sweep.
+    pub fn trial_limit(&self) -> Option<u64> {
+        let limit = self.plan.limits.trials.map(|trials| u64::from(trials) + u64::from(self.added));
+        let combinations = self.sampler.combinations().map(|count| count as u64);
+        limit.into_iter().chain(combinations).min()
+    }
+
+    /// The trials with a result, the best first. With several objectives, those of the Pareto front come first.
+    pub fn ranked(&self) -> Vec<&Trial> {
+        let mut ranked: Vec<(&Trial, &[f64])> =
+            self.trials.iter().filter_map(|trial| Some((trial, trial.result.as_deref()?))).collect();
+        if let [objective] = self.plan.objectives.as_slice() {
+            let score = |result: &[f64]| {
+                result.first().map_or(f64::NEG_INFINITY, |value| objective.goal.score(*value))
+            };
+            ranked.sort_by(|a, b| score(b.1).total_cmp(&score(a.1)));
+            return ranked.into_iter().map(|(trial, _)| trial).collect();
+        }
+        let goals: Vec<_> = self.plan.objectives.iter().map(|objective| objective.goal).collect();
+        let results: Vec<&[f64]> = ranked.iter().map(|(_, result)| *result).collect();
+        let front: BTreeSet<usize> = pareto_front(&results, &goals).into_iter().collect();
+        let mut numbered: Vec<(usize, &Trial)> = ranked.iter().map(|(trial, _)| *trial).enumerate().collect();
+        numbered.sort_by_key(|(index, _)| !front.contains(index));
+        numbered.into_iter().map(|(_, trial)| trial).collect()
+    }
+
+    /// The best trial, if there is one objective.
+    pub fn best(&self) -> Option<&Trial> {
+        (self.plan.objectives.len() == 1).then(|| self.ranked().into_iter().next())?
+    }
+
+    /// The trials that no other is better than in every objective; the best one if there is one objective.
+    pub fn front(&self) -> Vec<&Trial> {
+        if self.plan.objectives.len() == 1 {
+            return self.best().into_iter().collect();
+        }
+        let trials: Vec<(&Trial, &[f64])> =
+            self.trials.iter().filter_map(|trial| Some((trial, trial.result.as_deref()?))).collect();
+        let goals: Vec<_> = self.plan.objectives.iter().map(|objective| objective.goal).collect();
+        let results: Vec<&[f64]> = trials.iter().map(|(_, result)| *result).collect();
+        pareto_front(&results, &goals).into_iter().filter_map(|index| Some(trials.get(index)?.0)).collect()
+    }
+
+    /// What all attempts have cost until now.
+    pub fn cost(&self, now: Timestamp) -> Usd {
+        self.spent + self.live().map(|(_, attempt)| attempt.cost(now)).sum()
+    }
+
+    /// What the attempts of a trial have cost until now.
+    #[allow(clippy::unused_self, reason = "beside `cost`")]
+    pub fn trial_cost(&self, trial: &Trial, now: Timestamp) -> Usd {
+        trial.attempts.iter().map(|attempt| attempt.cost(now)).sum()
+    }
+
+    /// The time that the sweep has been active: not the time while it was paused or its process did not exist.
+    pub fn active_time(&self, now: Timestamp) -> Duration {
+        self.active_before + self.active_since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// The trials that a sampler learns from.
+    fn observations(&self) -> impl Iterator<Item = Observation<'_>> {
+        let goal = self.plan.objectives.first().map(|objective| objective.goal);
+        self.trials.iter().filter_map(move |trial| {
+            let value = *trial.result.as_deref()?.first()?;
+            Some(Observation { parameters: &trial.parameters, loss: -goal?.score(value) })
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! What has to be done next.
+
+use cudock_base::Timestamp;
+
+use super::{Sweep, TrialStatus};
+use crate::journal::{Event, StopReason, SweepEnd, TrialId};
+use crate::space::Assignment;
+
+/// Something to do. Its [`events`](Self::events) are recorded first.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Start an attempt of a trial.
+    Start {
+        trial: TrialId,
+        attempt: u32,
+        /// The lowest free one.
+        slot: u32,
+        parameters: Assignment,
+        /// Whether the trial is to be recorded as well.
+        is_new: bool,
+    },
+    /// Stop an attempt.
+    Stop { trial: TrialId, attempt: u32, reason: StopReason },
+    /// End the sweep; nothing is running.
+    Finish { end: SweepEnd },
+}
+
+impl Action {
+    /// What is recorded before it is carried out.
+    pub fn events(&self) -> Vec<Event> {
+        match self {
+            Self::Start { trial, attempt, slot, parameters, is_new } => {
+                let proposed = Event::Proposed { trial: *trial, parameters: parameters.clone() };
+                let starting = Event::Starting { trial: *trial, attempt: *attempt, slot: *slot };
+                is_new.then_some(proposed).into_iter().chain([starting]).collect()
+            }
+            Self::Stop { trial, attempt, reason } => {
+                vec![Event::StopDecided { trial: *trial, attempt: *attempt, reason: reason.clone() }]
+            }
+            Self::Finish { end } => vec![Event::Finished { end: *end }],
+        }
+    }
+}
+
+impl Sweep {
+    /// What has to be done at a time. Once the events of an action are applied, it is not returned again.
+    pub fn next(&self, now: Timestamp) -> Vec<Action> {
+        if self.end.is_some() {
+            return Vec::new();
+        }
+        let exceeded = self.exceeded(now);
+        let mut actions = self.stops(now, exceeded.as_ref().map(|(reason, _)| reason));
+        if let Some((_, end)) = exceeded {
+            if self.live.is_empty() {
+                actions.push(Action::Finish { end });
+            }
+        } else if !self.is_paused {
+            let starts = self.starts(now);
+            if starts.is_empty() && self.live.is_empty() {
+                actions.push(Action::Finish { end: self.reached_end() });
+            }
+            actions.extend(starts);
+        }
+        actions
+    }
+
+    fn stops(&self, now: Timestamp, exceeded: Option<&StopReason>) -> Vec<Action> {
+        let running = self.live().filter(|(trial, _)| trial.status != TrialStatus::Stopping);
+        let stops = running.filter_map(|(trial, attempt)| {
+            let policy = self.decided.get(&trial.id).map(|decision| StopReason::Policy(*decision));
+            let reason = policy.or_else(|| exceeded.cloned()).or_else(|| self.timed_out(attempt, now))?;
+            Some(Action::Stop { trial: trial.id, attempt: attempt.number, reason })
+        });
+        stops.collect()
+    }
+
+    fn starts(&self, now: Timestamp) -> Vec<Action> {
+        let slots = self.slots.min(self.plan.limits.concurrent.unwrap_or(u32::MAX));
+        let room = usize::try_from(slots).unwrap_or(usize::MAX).saturating_sub(self.live.len());
+        let mut free = (0..self.slots).filter(|slot| !self.live().any(|(_, attempt)| attempt.slot == *slot));
+        let again = self.waiting.iter().filter_map(|id| {
+            let trial = self.trial(*id)?;
+            Some((*id, u32::try_from(trial.attempts.len()).ok()? + 1, trial.parameters.clone(), false))
+        });
+        let next = u32::try_from(self.trials.len()).unwrap_or(u32::MAX);
+        let limit = self.trial_limit().map_or(u32::MAX, |limit| u32::try_from(limit).unwrap_or(u32::MAX));
+        let new = (next..limit).map_while(|number| {
+            let id = TrialId(number);
+            let parameters = self.sampler.propose(&self.plan, id, self.observations())?;
+            Some((id, 1, parameters, true))
+        });
+        let mut candidates = again.chain(new);
+        let mut actions = Vec::new();
+        while actions.len() < room && self.can_pay(now, actions.len() as u64 + 1) {
+            let Some(slot) = free.next() else { break };
+            let Some((trial, attempt, parameters, is_new)) = candidates.next() else { break };
+            actions.push(Action::Start { trial, attempt, slot, parameters, is_new });
+        }
+        actions
+    }
+
+    /// Why no further trial is started, when nothing is running.
+    fn reached_end(&self) -> SweepEnd {
+        let next = self.trials.len();
+        if !self.waiting.is_empty() || self.trial_limit().is_none_or(|limit| (next as u64) < limit) {
+            SweepEnd::Budget
+        } else if self.sampler.combinations().is_some_and(|count| next >= count) {
+            SweepEnd::SpaceExhausted
+        } else {
+            SweepEnd::Trials
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The text of `cudock sweep show`: the answer, then why each trial ended.
+
+use cudock_base::format::{count, duration};
+use cudock_base::table::{Align, TextTable};
+use cudock_base::{Timestamp, text};
+
+use super::values::{listed, number, parameters, reason, run_time, scores, status_counts, steps};
+use crate::{Goal, Objective, Sweep, Trial};
+
+/// Columns of a screen.
+const COLUMNS: usize = 100;
+/// Rows of the table that leave room for the rest on a screen of 24 lines.
+const ROWS: usize = 17;
+
+/// The best trials, the state of the sweep, and a table of trials, best first. `is_verbose` lists all of them, and their
+/// parameters; otherwise it fits on one screen.
+pub fn show(sweep: &Sweep, now: Timestamp, is_verbose: bool) -> String {
+    let mut lines = answer(sweep);
+    lines.push(state(sweep, now));
+    let trials = listed(sweep);
+    if !trials.is_empty() {
+        lines.push(String::new());
+        let shown = if is_verbose { trials.len() } else { ROWS };
+        let (shown, omitted) = trials.split_at(shown.min(trials.len()));
+        lines.extend(table(sweep, shown, now, is_verbose));
+        if !omitted.is_empty() {
+            lines.push(format!("{} omitted; --verbose lists all", count(omitted.len(), "more trial")));
+        }
+    }
+    lines.join("\n")
+}
+
+/// The best trials with their parameters.
+pub(super) fn answer(sweep: &Sweep) -> Vec<String> {
+    let objectives = &sweep.plan().objectives;
+    let front = sweep.front();
+    match (front.as_slice(), objectives.as_slice()) {
+        ([], _) => vec!["no trial has a result yet".to_owned()],
+        ([best], [_]) => {
+            let mut lines = vec![format!("best: trial {}, {}", best.id, score_text(best, objectives))];
+            lines.extend(wrapped(&parameters(&best.parameters), COLUMNS - 6).map(|line| format!("      {line}")));
+            lines
+        }
+        (front, _) => {
+            let names = objectives.iter().map(|each| format!("{} ({})", text::truncate(&each.metric, 30), goal(each)));
+            let ids: Vec<String> = front.iter().map(|trial| trial.id.to_string()).collect();
+            let head = format!("best: {} on the Pareto front of ", count(front.len(), "trial"));
+            let ids = text::truncate(&ids.join(", "), COLUMNS - 8);
+            vec![head + &names.collect::<Vec<_>>().join(", "), format!("      {ids}")]
+        }
+    }
+}
+
+fn goal(objective: &Objective) -> &'static str {
+    match objective.goal {
+        Goal::Minimize => "minimize",
+        Goal::Maximize => "maximize",
+    }
+}
+
+/// The scores of a trial: "accuracy 0.91 (maximize)".
+fn score_text(trial: &Trial, objectives: &[Objective]) -> String {
+    let scores = objectives.iter().zip(scores(trial, objectives)).filter_map(|(objective, score)| {
+        let name = text::truncate(&objective.metric, 40);
+        score.map(|score| format!("{name} {} ({})", number(score), goal(objective)))
+    });
+    scores.collect::<Vec<_>>().join(", ")
+}
+
+/// The state of the sweep in one line: how far it is, how trials ended, time and cost.
+pub(super) fn state(sweep: &Sweep, now: Timestamp) -> String {
+    let name = text::truncate(&sweep.plan().name, 40);
+    let state = match sweep.end() {
+        Some(end) => format!("ended: {end}"),
+        None if sweep.is_paused() => "paused".to_owned(),
+        None => "running".to_owned(),
+    };
+    let trials = match sweep.trial_limit() {
+        Some(limit) => format!("{} of {limit} trials", sweep.trials().len()),
+        None => count(sweep.trials().len(), "trial"),
+    };
+    let counts = status_counts(sweep);
+    let counts = if counts.is_empty() { String::new() } else { format!(" ({counts})") };
+    let cost = sweep.price_per_hour().map(|_| format!(", ${}", sweep.cost(now).rounded()));
+    let time = duration(sweep.active_time(now));
+    format!("{name} {state}; {trials}{counts}, {time}{}", cost.unwrap_or_default())
+}
+
+fn table(sweep: &Sweep, trials: &[&Trial], now: Timestamp, is_verbose: bool) -> Vec<String> {
+    let objectives = &sweep.plan().objectives;
+    let mut table = TextTable::report([("TRIAL", Align::Right), ("STATE", Align::Left)]);
+    for objective in objectives {
+        table.column(text::truncate(&objective.metric, 16), Align::Right);
+    }
+    for title in ["STEPS", "TIME", "USD"] {
+        table.column(title, Align::Right);
+    }
+    table.column("WHY", Align::Left);
+    table.column("PARAMETERS", Align::Left);
+    for trial in trials {
+        let mut cells = vec![trial.id.to_string(), trial.status.name().to_owned()];
+        let scores = scores(trial, objectives).into_iter();
+        cells.extend(scores.map(|score| score.map(number).unwrap_or_default()));
+        let cost = sweep.price_per_hour().map(|_| sweep.trial_cost(trial, now).rounded());
+        let values = if is_verbose { parameters(&trial.parameters) } else { String::new() };
+        cells.extend([
+            steps(trial, objectives).to_string(),
+            duration(run_time(trial, now)),
+            cost.unwrap_or_default(),
+            reason(trial, objectives).unwrap_or_default(),
+            values,
+        ]);
+        table.row(cells);
+    }
+    let lines = table.lines().into_iter();
+    if is_verbose { lines.collect() } else { lines.map(|line| text::truncate(&line, COLUMNS - 1)).collect() }
+}
+
+/// Breaks text at spaces, into at most three lines.
+fn wrapped(text: &str, width: usize) -> impl Iterator<Item = String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let is_full = lines.last().is_some_and(|line| {
+            !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width
+        });
+        if is_full {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    let more = lines.len() > 3;
+    let lines = lines.into_iter().take(3).map(move |line| text::truncate(&line, width));
+    lines.chain(more.then(|| "…".to_owned())).filter(|line| !line.is_empty())
+}

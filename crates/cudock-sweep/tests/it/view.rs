@@ -1,0 +1,126 @@
+//! Views of sweeps: text, JSON, CSV, and what is promised about all of them.
+
+use cudock_sweep::view;
+use cudock_sweep::{AttemptEnd, Distribution, Event, Goal, ParameterValue, StopReason};
+
+use crate::view_support::{Story, digits, objective, parameter, plan, text, tradeoff};
+
+fn json(story: &Story) -> serde_json::Value {
+    serde_json::to_value(view::report(&story.sweep, story.now)).unwrap()
+}
+
+#[test]
+fn show_answers_first_and_explains_each_end() {
+    let story = digits();
+    insta::assert_snapshot!(view::show(&story.sweep, story.now, false));
+}
+
+#[test]
+fn verbose_text_has_parameters() {
+    let story = digits();
+    insta::assert_snapshot!(view::show(&story.sweep, story.now, true));
+}
+
+#[test]
+fn several_objectives_are_answered_by_the_front() {
+    let story = tradeoff();
+    insta::assert_snapshot!(view::show(&story.sweep, story.now, false));
+    assert_eq!(json(&story)["best"], serde_json::json!([0, 1]));
+}
+
+#[test]
+fn a_sweep_without_results_says_so() {
+    let story = Story::new(plan("empty", vec![objective("loss", Goal::Minimize)], Vec::new()));
+    let text = view::show(&story.sweep, story.now, false);
+    assert_eq!(text, "no trial has a result yet\nempty running; 0 of 27 trials, 0 s, $0.00");
+    assert!(view::html(&story.sweep, story.now).contains("no trial has a result yet"));
+    assert_eq!(view::csv(&story.sweep, story.now).lines().count(), 1);
+    assert_eq!(view::optuna_journal(&story.sweep, story.now).lines().count(), 3);
+}
+
+#[test]
+fn the_report_has_what_the_schema_promises() {
+    let story = digits();
+    insta::assert_json_snapshot!(view::report(&story.sweep, story.now));
+    let schema = schemars::schema_for!(view::SweepReport);
+    let text = serde_json::to_string(&schema).unwrap();
+    for key in ["trials", "parameters", "best", "steps", "reason", "cost"] {
+        assert!(text.contains(&format!("\"{key}\"")), "{key}");
+    }
+}
+
+#[test]
+fn csv_has_a_row_for_each_trial() {
+    let story = digits();
+    insta::assert_snapshot!(view::csv(&story.sweep, story.now));
+}
+
+#[test]
+fn the_live_table_shows_progress_and_what_runs() {
+    let story = digits();
+    insta::assert_snapshot!(view::live(&story.sweep, story.now, 100, 24).join("\n"));
+}
+
+#[test]
+fn every_line_of_the_live_table_fits() {
+    let story = digits();
+    for (columns, rows) in [(1, 1), (20, 3), (40, 100), (200, 24), (0, 0)] {
+        let lines = view::live(&story.sweep, story.now, columns, rows);
+        assert!(lines.len() <= rows, "{columns} x {rows}");
+        for line in &lines {
+            assert!(line.chars().count() <= columns.max(1), "{columns}: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_text_of_a_large_sweep_fits_on_one_screen() {
+    let mut plan = plan("large", vec![objective("loss", Goal::Minimize)], Vec::new());
+    plan.limits.trials = Some(1000);
+    let mut story = Story::new(plan);
+    for number in 0..200 {
+        let trial = story.start(&[("a_parameter_with_a_long_name", ParameterValue::Int(number))]);
+        story.report(trial, "loss", &[f64::from(200 - i32::try_from(number).unwrap())]);
+        if number % 3 == 0 {
+            story.record(Event::StopDecided { trial, attempt: 1, reason: StopReason::User });
+            story.end(trial, AttemptEnd::Signaled { signal: 15 });
+        } else {
+            story.succeed(trial);
+        }
+    }
+    let text = view::show(&story.sweep, story.now, false);
+    assert!(text.lines().count() <= 24, "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(text.contains("183 more trials omitted"), "{text}");
+    assert!(view::show(&story.sweep, story.now, true).lines().count() > 200);
+}
+
+/// Names and messages that try to leave their field, in all views.
+#[test]
+fn hostile_text_stays_text() {
+    const EVIL: &str = "</script><img src=x onerror=alert(1)>\u{1b}[2J\",\n=cmd";
+    let choice = Distribution::Choice(vec![text(EVIL)]);
+    let mut story = Story::new(plan(EVIL, vec![objective(EVIL, Goal::Maximize)], vec![parameter(EVIL, choice)]));
+    let trial = story.start(&[(EVIL, text(EVIL))]);
+    story.report(trial, EVIL, &[0.5, 0.6]);
+    story.succeed(trial);
+    let failed = story.start(&[(EVIL, text(EVIL))]);
+    story.end(failed, AttemptEnd::FailedToStart { message: EVIL.to_owned() });
+    let running = story.start(&[(EVIL, text(EVIL))]);
+    story.report(running, EVIL, &[0.1, 0.2]);
+
+    let html = view::html(&story.sweep, story.now);
+    assert!(!html.contains("<img") && html.matches("</script>").count() == 1, "{html}");
+    for shown in [
+        html,
+        view::show(&story.sweep, story.now, true),
+        view::live(&story.sweep, story.now, 300, 24).join("\n"),
+    ] {
+        assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
+    }
+    for line in view::optuna_journal(&story.sweep, story.now).lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap();
+    }
+    let csv = view::csv(&story.sweep, story.now);
+    assert!(csv.starts_with("trial,state,\"params_</script>"), "{csv}");
+}
