@@ -14,8 +14,8 @@ use crate::verbs::{
     GatewayArgs, GcArgs, GroupsArgs, ImagesArgs, InitArgs, InspectContainerArgs, JoinArgs, KillArgs,
     LintArgs, LogsArgs, LspArgs, ManArgs, MigrateArgs, ModelsArgs, MonitorArgs, PlanArgs, PricesArgs,
     PruneArgs, PsArgs, PullArgs, RestartArgs, ResumeArgs, RmArgs, RunArgs, RuntimeArgs, SchemaArgs,
-    ServeArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, TopArgs, UpArgs, VerifyArgs, VolumeArgs,
-    WaitArgs,
+    ServeArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, SweepArgs, TopArgs, UpArgs, VerifyArgs,
+    VolumeArgs, WaitArgs,
 };
 
 /// Checks, plans, runs and serves CUDA workloads in containers
@@ -74,7 +74,7 @@ pub(crate) enum FormatArg {
     Text,
     /// One JSON object
     Json,
-    /// CSV with the placements of `plan`
+    /// CSV with the placements of `plan` or the trials of `sweep`
     Csv,
     /// For code scanners: the findings of `check`, `lint` and `migrate` as SARIF 2.1.0
     Sarif,
@@ -139,7 +139,7 @@ impl FormatArg {
 
     fn unsupported(self) -> Failure {
         let message = match self {
-            Self::Csv => "--format csv is for `plan`",
+            Self::Csv => "--format csv is for `plan` and `sweep`",
             Self::Sarif | Self::Gitlab => "--format sarif and gitlab are for `check`, `lint` and `migrate`",
             Self::Github => "--format github is for `check`, `doctor`, `lint` and `migrate`",
             Self::Yaml => "--format yaml is for `cdi generate`",
@@ -155,6 +155,7 @@ pub(crate) enum Verb {
     Lint(LintArgs),
     Lsp(LspArgs),
     Plan(Box<PlanArgs>),
+    Sweep(Box<SweepArgs>),
     Migrate(MigrateArgs),
     Prices(PricesArgs),
     Facts(FactsArgs),
@@ -221,6 +222,11 @@ pub(crate) enum Verb {
     /// An engine of `serve`, in its own process.
     #[command(hide = true)]
     Engine,
+    /// The process that runs the trials of one slot.
+    #[command(hide = true)]
+    SweepWorker {
+        lock: PathBuf,
+    },
     /// The NVML query of `doctor`, in its own process.
     #[command(hide = true)]
     Nvml {

@@ -8,7 +8,8 @@
 //! Numbers are compared on the unit interval to which their distribution maps them, where the prior is uniform: for
 //! uniform and loguniform parameters that is the published method but for the scale. A density is the average of the
 //! uniform prior and of a normal distribution around each observation, cut off at 0 and 1, whose deviation is the larger
-//! of the distances to the observations on both sides, at least 1/min(100, n + 1) for n observations. A choice has the
+//! of the distances to the observations on both sides, at least 1/min(100, n + 1) for n observations. As in Hyperopt, the
+//! middle of the interval counts as one more observation for these distances, and its ends do not. A choice has the
 //! probability of its count plus one. Trials that are running or failed do not count.
 
 use cudock_base::Rng;
@@ -21,6 +22,8 @@ use crate::space::{Assignment, Distribution, Space};
 
 const CANDIDATES: usize = 24;
 const MOST_GOOD: usize = 25;
+/// The mean of the prior.
+const PRIOR: f64 = 0.5;
 
 pub(super) fn propose(
     space: &Space,
@@ -96,19 +99,23 @@ struct Parzen {
 impl Parzen {
     #[allow(clippy::cast_precision_loss, reason = "counts of trials")]
     fn new(mut units: Vec<f64>) -> Self {
+        units.push(PRIOR);
         units.sort_by(f64::total_cmp);
-        let smallest = 1.0 / (units.len() as f64 + 1.0).min(100.0);
+        let smallest = 1.0 / (units.len() as f64).min(100.0);
         let neighbors = |index: usize, unit: f64| {
-            let left = index.checked_sub(1).and_then(|left| units.get(left)).copied().unwrap_or(0.0);
-            let right = units.get(index + 1).copied().unwrap_or(1.0);
-            (unit - left).max(right - unit)
+            let left = index.checked_sub(1).and_then(|left| units.get(left)).map_or(0.0, |left| unit - left);
+            let right = units.get(index + 1).map_or(0.0, |right| right - unit);
+            left.max(right)
         };
         let kernel = |(index, &mean): (usize, &f64)| {
             let deviation = neighbors(index, mean).clamp(smallest, 1.0);
             let inside = normal::cdf((1.0 - mean) / deviation) - normal::cdf(-mean / deviation);
             (mean, deviation, inside)
         };
-        Self { kernels: units.iter().enumerate().map(kernel).collect() }
+        // The prior itself is uniform.
+        let prior = units.iter().position(|unit| *unit == PRIOR);
+        let observed = units.iter().enumerate().filter(|(index, _)| Some(*index) != prior);
+        Self { kernels: observed.map(kernel).collect() }
     }
 
     fn draw(&self, rng: &mut Rng) -> f64 {

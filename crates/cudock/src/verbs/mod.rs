@@ -27,6 +27,7 @@ mod runtime;
 mod schema;
 mod serve;
 mod slim;
+mod sweep;
 
 pub(crate) use cudock_gateway::GatewayArgs;
 
@@ -53,6 +54,7 @@ use self::prices::tables;
 pub(crate) use self::runtime::RuntimeArgs;
 pub(crate) use self::schema::SchemaArgs;
 pub(crate) use self::serve::ServeArgs;
+pub(crate) use self::sweep::SweepArgs;
 use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
 use crate::output;
@@ -76,6 +78,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Lsp(LspArgs {}) => plain.and_then(|_| lsp::run(&facts()?)),
         Verb::Migrate(args) => migrate::run(&facts()?, &args, format.findings()?),
         Verb::Plan(args) => plan::run(&facts()?, &args, format.plan()?),
+        Verb::Sweep(args) => sweep::run(&args, format.plan()?, verbose),
         Verb::Cdi(args) => cdi::run(&args, format),
 
         Verb::Facts(args) => facts::run(&facts()?, &args, plain?),
@@ -129,6 +132,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Forward { handover } => Ok(Outcome::Program(containers::forward(&handover)?)),
         Verb::Watchdog(args) => watchdog(&args),
         Verb::Engine => Ok(serve::run_engine()),
+        Verb::SweepWorker { lock } => sweep::run_worker(&lock),
         Verb::Nvml { library, processes } => Ok(nvml::run(library.as_deref(), processes)),
     }
 }

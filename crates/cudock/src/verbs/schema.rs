@@ -71,6 +71,7 @@ const SCHEMAS: &[Entry] = &[
     ("runtime-list", "Report of `cudock runtime list`", report::<runtime::ListReport>),
     ("slim", "Report of `cudock slim`", report::<slim::SlimReport>),
     ("stats", "Report of `cudock stats`", report::<JsonReport<StatsReport>>),
+    ("sweep", "Report of `cudock sweep`", report::<cudock_sweep::view::SweepReport<'_>>),
     ("top", "Report of `cudock top`", report::<JsonReport<TopReport>>),
     ("verify", "Report of `cudock verify`", report::<JsonReport<cudock_deploy::VerifyReport>>),
     (

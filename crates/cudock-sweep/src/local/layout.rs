@@ -1,0 +1,105 @@
+//! The files of a sweep: `.cudock/sweeps/NAME` in the project's directory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cudock_base::FileError;
+
+use crate::journal::TrialId;
+
+/// The directory of one sweep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SweepDir {
+    path: PathBuf,
+}
+
+impl SweepDir {
+    /// The directory of a sweep of this name, which need not exist.
+    pub fn of(project: &Path, name: &str) -> Self {
+        let project = std::path::absolute(project).unwrap_or_else(|_| project.to_owned());
+        Self { path: project.join(".cudock/sweeps").join(name) }
+    }
+
+    /// Creates it, and keeps what is in it out of version control.
+    pub(crate) fn create(&self) -> Result<(), FileError> {
+        let requests = self.requests();
+        fs::create_dir_all(&requests).map_err(FileError::at("create directory", &requests))?;
+        if let Some(ignore) = self.path.ancestors().nth(2).map(|directory| directory.join(".gitignore"))
+            && !ignore.exists()
+        {
+            fs::write(&ignore, "*\n").map_err(FileError::at("write", &ignore))?;
+        }
+        Ok(())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn journal(&self) -> PathBuf {
+        self.path.join("journal")
+    }
+
+    /// The directory of a trial.
+    pub fn trial(&self, trial: TrialId) -> TrialDir {
+        TrialDir { path: self.trials().join(trial.to_string()) }
+    }
+
+    pub(crate) fn trials(&self) -> PathBuf {
+        self.path.join("trials")
+    }
+
+    /// Workers hold a shared lock on this file as long as they live.
+    pub(crate) fn workers_lock(&self) -> PathBuf {
+        self.path.join("workers.lock")
+    }
+
+    /// What other commands ask of a running sweep.
+    pub(crate) fn requests(&self) -> PathBuf {
+        self.path.join("requests")
+    }
+}
+
+/// The directory of one trial. Checkpoints and artifacts are shared by its attempts, so that one can continue where
+/// another was killed; the other files belong to an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialDir {
+    path: PathBuf,
+}
+
+impl TrialDir {
+    pub(crate) fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn parameters(&self) -> PathBuf {
+        self.path.join("parameters.json")
+    }
+
+    pub(crate) fn checkpoints(&self) -> PathBuf {
+        self.path.join("checkpoints")
+    }
+
+    pub(crate) fn artifacts(&self) -> PathBuf {
+        self.path.join("artifacts")
+    }
+
+    /// The output of an attempt.
+    pub fn log(&self, attempt: u32) -> PathBuf {
+        self.path.join(format!("attempt-{attempt}.log"))
+    }
+
+    /// The reports of an attempt, one JSON object per line.
+    pub(crate) fn metrics(&self, attempt: u32) -> PathBuf {
+        self.path.join(format!("attempt-{attempt}.metrics.jsonl"))
+    }
+
+    /// How an attempt ended. The file exists once it has.
+    pub fn result(&self, attempt: u32) -> PathBuf {
+        self.path.join(format!("attempt-{attempt}.json"))
+    }
+}

@@ -1,0 +1,37 @@
+//! Sweeps on this machine: trials as processes or containers that survive nothing of the sweep, and lose nothing.
+//!
+//! `cudock sweep` decides and records ([`Driver`]); a worker process for each slot runs one trial after the other and owns
+//! all its processes. Who is killed, and when, does not matter:
+//!
+//! - the sweep: its workers notice, end their trials and themselves. The next run waits for them, then counts each result
+//!   file that its journal does not have, and starts again what has none;
+//! - a worker: its trial's processes become children of the sweep, which kills them;
+//! - both at once: the next run finds what is left by a variable of its environment, and containers by their names.
+
+mod attempt;
+mod command;
+mod drive;
+mod flags;
+mod follow;
+mod gpus;
+mod layout;
+mod lines;
+mod local_runner;
+mod metrics;
+mod process_tree;
+mod protocol;
+mod report_reader;
+mod requests;
+mod run;
+mod runner;
+mod trial_log;
+mod worker;
+
+pub use drive::{DriveEnd, DriveError, Driver, SweepObserver, watch_interrupts};
+pub use flags::SweepFlags;
+pub use layout::{SweepDir, TrialDir};
+pub use local_runner::LocalError;
+pub use requests::SweepRequest;
+pub use run::{ProjectSweep, SweepError};
+pub use runner::{AttemptToStart, LiveAttempt, Runner, RunnerEvent};
+pub use worker::run_worker;

@@ -1,0 +1,91 @@
+//! What a sweep and its workers tell each other: JSON lines over the worker's standard input and output.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::MetricSource;
+use crate::journal::{AttemptEnd, TrialId};
+use crate::space::Assignment;
+
+/// What a sweep tells a worker. The end of the input means that the sweep is gone.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WorkerRequest {
+    Start(Box<AttemptStart>),
+    /// End the running attempt, if it is this one.
+    Stop { trial: TrialId, attempt: u32 },
+}
+
+/// An attempt to start.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct AttemptStart {
+    pub(crate) trial: TrialId,
+    pub(crate) attempt: u32,
+    /// The directory of the trial.
+    pub(crate) directory: PathBuf,
+    pub(crate) working_directory: PathBuf,
+    pub(crate) command: Vec<String>,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) parameters: Assignment,
+    /// The name of its container.
+    pub(crate) container: Option<String>,
+    pub(crate) objectives: Vec<String>,
+    pub(crate) metrics: MetricSource,
+    pub(crate) gpus: Vec<String>,
+    /// Most bytes of GPU memory that its processes may use, where other trials use the same GPU.
+    pub(crate) gpu_memory_limit: Option<u64>,
+    /// Whether no other trial uses these GPUs, so that their memory must be free afterwards.
+    pub(crate) has_own_gpus: bool,
+    /// Milliseconds from the polite signal to the other one.
+    pub(crate) grace_ms: u64,
+}
+
+/// What a worker tells its sweep.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WorkerEvent {
+    /// The worker holds its lock and accepts requests.
+    Ready,
+    Started { pid: u32, start_time: u64 },
+    Reported(Vec<MetricReport>),
+    Ended(AttemptResult),
+}
+
+/// One report of a metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MetricReport {
+    pub(crate) metric: String,
+    /// The number of the report among those of this metric, from 1.
+    pub(crate) interval: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) step: Option<u64>,
+    #[serde(with = "crate::encoding::any_float")]
+    pub(crate) value: f64,
+}
+
+/// How an attempt ended: the content of its result file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AttemptResult {
+    pub(crate) trial: TrialId,
+    pub(crate) attempt: u32,
+    pub(crate) end: AttemptEnd,
+    pub(crate) ran_ms: u64,
+    /// Whether it was ended because its sweep was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) interrupted: bool,
+    /// What else is worth knowing: output that was dropped, processes that were left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notes: Vec<String>,
+    /// Memory of its GPUs before and after it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) gpu_memory: Vec<GpuMemory>,
+}
+
+/// Bytes in use on a GPU, by all processes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GpuMemory {
+    pub(crate) gpu: String,
+    pub(crate) before: u64,
+    pub(crate) after: u64,
+}

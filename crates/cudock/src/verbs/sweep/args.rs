@@ -1,0 +1,80 @@
+//! Arguments of `cudock sweep`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use cudock_sweep::local::SweepFlags;
+
+/// Run a hyperparameter sweep, or resume it
+///
+/// Runs the command of `[sweep]` in cudock.toml with different parameters, and stops trials that do badly. Re-run the same
+/// command to resume a sweep that was interrupted, killed or paused. See docs/sweep.md.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "Examples:
+  cudock sweep
+  cudock sweep examples/sweep-digits --concurrent 3 --price 3.50 --dollars 2
+  cudock sweep --no-container --trials 50
+  cudock sweep show --html report.html
+  cudock sweep stop 7
+  cudock sweep add 10 && cudock sweep")]
+pub(crate) struct SweepArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<SweepCommand>,
+
+    #[command(flatten)]
+    pub(crate) sweep: SweepName,
+
+    #[command(flatten)]
+    pub(crate) flags: SweepFlags,
+}
+
+/// Which sweep.
+#[derive(Debug, Args)]
+pub(crate) struct SweepName {
+    /// Use the project in this directory, or described by this file
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub(crate) directory: PathBuf,
+
+    /// Set the name of the sweep [default: that of the project]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SweepCommand {
+    /// Show the best trials, and why each trial ended
+    Show {
+        #[command(flatten)]
+        sweep: SweepName,
+
+        /// Write a report with curves to this file
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+
+        /// Write a journal to this file that optuna-dashboard opens
+        #[arg(long, value_name = "FILE")]
+        optuna: Option<PathBuf>,
+    },
+    /// Start no more trials; `cudock sweep` resumes
+    Pause {
+        #[command(flatten)]
+        sweep: SweepName,
+    },
+    /// Stop one trial, or the whole sweep
+    Stop {
+        /// Stop only this trial
+        trial: Option<u32>,
+
+        #[command(flatten)]
+        sweep: SweepName,
+    },
+    /// Run N more trials than planned
+    Add {
+        #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        count: u32,
+
+        #[command(flatten)]
+        sweep: SweepName,
+    },
+}

@@ -1,0 +1,150 @@
+//! `cudock sweep`: hyperparameter sweeps on this machine.
+
+mod args;
+
+use std::cell::Cell;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use cudock_base::{Timestamp, files};
+use cudock_sweep::local::{DriveEnd, ProjectSweep, SweepObserver, SweepRequest};
+use cudock_sweep::{Event, Sweep, TrialId, view};
+
+pub(crate) use self::args::SweepArgs;
+use self::args::{SweepCommand, SweepName};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, PlanFormat, line, note, redraws, status, warning, width};
+
+/// Lines of the live table.
+const LIVE_ROWS: usize = 20;
+
+/// The shortest time between two tables.
+const REDRAW: Duration = Duration::from_millis(200);
+
+pub(super) fn run(args: &SweepArgs, format: PlanFormat, is_verbose: bool) -> Result<Outcome, Failure> {
+    let (name, request) = match &args.command {
+        None => return start(args, format, is_verbose),
+        Some(SweepCommand::Show { sweep, html, optuna }) => {
+            let sweep = open(sweep)?.read()?;
+            write(html.as_deref(), || view::html(&sweep, shown_at(&sweep)))?;
+            write(optuna.as_deref(), || view::optuna_journal(&sweep, shown_at(&sweep)))?;
+            return Ok(print(&sweep, format, is_verbose));
+        }
+        Some(SweepCommand::Add { sweep, count }) => {
+            let is_answered = open(sweep)?.add(*count)?;
+            return Ok(answered(is_answered));
+        }
+        Some(SweepCommand::Pause { sweep }) => (sweep, SweepRequest::Pause),
+        Some(SweepCommand::Stop { sweep, trial: None }) => (sweep, SweepRequest::Cancel),
+        Some(SweepCommand::Stop { sweep, trial: Some(trial) }) => {
+            (sweep, SweepRequest::Stop { trial: TrialId(*trial) })
+        }
+    };
+    Ok(answered(open(name)?.ask(request)?))
+}
+
+fn open(name: &SweepName) -> Result<ProjectSweep, Failure> {
+    Ok(ProjectSweep::open(&name.directory, name.name.as_deref())?)
+}
+
+/// The process of a worker.
+pub(super) fn run_worker(lock: &Path) -> Result<Outcome, Failure> {
+    let worked = cudock_sweep::local::run_worker(lock);
+    worked.map(|()| Outcome::Yes).map_err(|error| Failure::outside(format!("sweep worker failed: {error}")))
+}
+
+fn start(args: &SweepArgs, format: PlanFormat, is_verbose: bool) -> Result<Outcome, Failure> {
+    let sweep = open(&args.sweep)?;
+    let setup = |error: std::io::Error| Failure::outside(format!("cannot set up the sweep: {error}"));
+    let program = std::env::current_exe().map_err(setup)?;
+    let interrupted = cudock_sweep::local::watch_interrupts().map_err(setup)?;
+    let observer = Printer { drawn: Cell::new(None) };
+    let end = sweep.run(&args.flags, program, &observer, &interrupted)?;
+    observer.erase();
+    match end {
+        DriveEnd::Interrupted => {
+            status("interrupted; re-run the same command to resume");
+            return Ok(Outcome::Program(130));
+        }
+        DriveEnd::Paused => note("the sweep is paused; `cudock sweep` resumes it"),
+        DriveEnd::Finished(_) => {}
+    }
+    Ok(print(&sweep.read()?, format, is_verbose))
+}
+
+/// The time at which a sweep is shown: a sweep that does not run has no later one than that of its last event.
+fn shown_at(sweep: &Sweep) -> Timestamp {
+    if sweep.live().next().is_some() { Timestamp::now() } else { sweep.last_event() }
+}
+
+fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    files::write_atomically(path, text().as_bytes())
+        .map_err(|error| Failure::outside(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Prints the report. The answer is no if a sweep has ended without any result.
+fn print(sweep: &Sweep, format: PlanFormat, is_verbose: bool) -> Outcome {
+    let now = shown_at(sweep);
+    match format {
+        PlanFormat::Text => line(view::show(sweep, now, is_verbose)),
+        PlanFormat::Json => output::json(&view::report(sweep, now)),
+        PlanFormat::Csv => line(view::csv(sweep, now).trim_end()),
+    }
+    if sweep.end().is_some() && sweep.front().is_empty() { Outcome::No } else { Outcome::Yes }
+}
+
+fn answered(is_answered: bool) -> Outcome {
+    if !is_answered {
+        warning("the running sweep has not answered yet; it will");
+    }
+    Outcome::Yes
+}
+
+/// Shows a running sweep: as a table that is drawn again, or a line for each trial that ends.
+struct Printer {
+    /// When the table was drawn, and its lines.
+    drawn: Cell<Option<(Instant, usize)>>,
+}
+
+impl Printer {
+    fn draw(&self, sweep: &Sweep, now: Timestamp) {
+        if redraws() && self.drawn.get().is_none_or(|(at, _)| at.elapsed() >= REDRAW) {
+            let lines = view::live(sweep, now, width(), LIVE_ROWS);
+            self.erase();
+            status(lines.join("\n"));
+            self.drawn.set(Some((Instant::now(), lines.len())));
+        }
+    }
+
+    /// Removes the table from the screen.
+    fn erase(&self) {
+        if let Some((_, lines)) = self.drawn.take() {
+            output::redraw(&format!("\x1b[{lines}A\x1b[J"));
+        }
+    }
+}
+
+impl SweepObserver for Printer {
+    fn recorded(&self, sweep: &Sweep, events: &[Event], now: Timestamp) {
+        if redraws() {
+            return self.draw(sweep, now);
+        }
+        for event in events {
+            if let Event::Ended { trial, .. } = event
+                && let Some(ending) = sweep.trial(*trial).and_then(|trial| trial.ending(&sweep.plan().objectives))
+            {
+                status(ending);
+            }
+        }
+    }
+
+    fn tick(&self, sweep: &Sweep, now: Timestamp) {
+        self.draw(sweep, now);
+    }
+
+    fn warning(&self, text: &str) {
+        self.erase();
+        warning(text);
+    }
+}
