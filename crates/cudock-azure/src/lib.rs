@@ -27,7 +27,9 @@ pub use deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShap
 pub use error::{AzureError, Cause, QuotaShortage, ServiceError};
 pub use export::{ExportError, ExportFormat, export, is_exported};
 pub use run_names::{group_name, is_run_id, reaper_group_name};
-pub use services::{ExecOutput, LogPart, TranslationError, deployment, reaper_run_path, sweep_faults};
+pub use services::{
+    BatchTasks, ExecOutput, LogPart, TranslationError, deployment, open_job, reaper_run_path, sweep_deployment,
+};
 pub use spec::{
     BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions,
     SpecPlacement, SpecVariable, Target, WorkKind,

@@ -22,6 +22,8 @@ pub enum DeployError {
         source: ApiError,
     },
     #[error(transparent)]
+    Sweep(#[from] cudock_sweep::local::SweepError),
+    #[error(transparent)]
     Usage(#[from] UsageError),
     #[error(transparent)]
     Workload(#[from] WorkloadError),
@@ -83,6 +85,7 @@ impl Report for DeployError {
         match self {
             Self::Journal(error) => error.hints(),
             Self::Cloud { source, .. } => source.hints(),
+            Self::Sweep(error) => error.hints(),
             Self::Usage(error) => error.hints(),
             Self::Workload(error) => error.hints(),
             Self::Translation(error) => error.hints(),

@@ -22,7 +22,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use detect::{Detected, Installer, ProjectKind, detect};
-pub use write::WriteError;
 
 /// What is known about a project before anything is chosen.
 pub struct InitContext<'a> {

@@ -3,7 +3,8 @@
 //! Tutorials, scripts and templates name sizes that were retired years ago, which shows only when a deployment fails.
 //! [`read`] finds such choices in any text: command lines, container groups, templates, programs, notes. It parses each
 //! language only as far as needed to know what a name is for, and accepts truncated, templated or invalid text: anything
-//! that looks like a GPU size is found. [`judge`] compares the choices with the tables.
+//! that looks like a GPU size is found. [`judge`] compares the choices with the tables. [`translate`] writes the files
+//! that replace a sweep of `HyperDrive`, a container group, or a program for an old client.
 //!
 //! ```
 //! use cudock_facts::Facts;
@@ -25,6 +26,7 @@
 mod choice;
 mod judge;
 mod read;
+mod rewrite;
 mod text;
 
 pub use choice::{Choice, ChoiceKind, Interface, Service};
@@ -33,4 +35,5 @@ pub use judge::{
     codes, judge,
 };
 pub use read::{MAX_CHOICES, Reading, read};
+pub use rewrite::{NewFile, Translation, translate};
 pub use text::{ChoiceSpan, MAX_FILE_SIZE, MigrateError, decode};

@@ -26,6 +26,8 @@ use dialect::Dialect;
 use tree::Tree;
 use variables::Variables;
 
+pub(crate) use lexer::{Token, TokenKind};
+
 /// The limit for choices in one text. A program has a handful; a text with more is a list of sizes.
 pub const MAX_CHOICES: usize = 10_000;
 
@@ -62,6 +64,12 @@ pub fn read(text: &str) -> Reading {
     sdk::read(text, &mut collector);
     mention::read(text, hint, &mut collector);
     collector.finish()
+}
+
+/// The tokens of a Python program.
+pub(crate) fn python_tokens(text: &str) -> Vec<Token> {
+    let block = Block { start: 0, end: text.len(), dialect: Dialect::Python };
+    lexer::Lexer::new(text, &block, &mut Vec::new()).collect()
 }
 
 fn structure<'t>(text: &'t str, block: &Block, collector: &mut ChoiceCollector<'_>) -> Tree<'t> {

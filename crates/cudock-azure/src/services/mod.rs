@@ -18,10 +18,11 @@ mod template;
 mod vm;
 
 pub(crate) use checks::facts;
+pub use batch::{BatchTasks, open_job};
 pub use error::TranslationError;
 pub use exec::ExecOutput;
 pub use logs::LogPart;
-pub use ml::sweep_faults;
+pub use ml::sweep_deployment;
 pub use reaper::reaper_run_path;
 
 use cudock_facts::finding::Finding;

@@ -32,4 +32,6 @@ cudock_facts::codes! {
     IMAGE_CUT_OFF = "CD0824";
     /// No size has this number of GPUs.
     NO_SUCH_COUNT = "CD0828";
+    /// A part of a file that the translation does not have.
+    NOT_TRANSLATED = "CD0830";
 }

@@ -6,10 +6,10 @@ use super::names::is_name_byte;
 use super::tree::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) kind: TokenKind,
-    pub(super) start: usize,
-    pub(super) end: usize,
+pub(crate) struct Token {
+    pub(crate) kind: TokenKind,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 impl Token {
@@ -19,7 +19,7 @@ impl Token {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TokenKind {
+pub(crate) enum TokenKind {
     /// A name, a number, or names with dots between them.
     Word,
     /// A quoted string, without the quotes.

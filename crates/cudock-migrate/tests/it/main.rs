@@ -11,5 +11,6 @@ mod commands;
 mod hostile;
 mod judgement;
 mod programs;
+mod rewritten;
 mod support;
 mod templates;

@@ -53,7 +53,7 @@ pub(crate) fn trial_command(input: &CommandInput<'_>) -> TrialCommand {
 }
 
 /// The command with `{name}` replaced by the parameter, and other parameters as arguments after it.
-fn with_parameters(plan: &SweepPlan, parameters: &Assignment) -> Vec<String> {
+pub(super) fn with_parameters(plan: &SweepPlan, parameters: &Assignment) -> Vec<String> {
     let mut command = plan.command.clone();
     let mut further = Vec::new();
     for (name, value) in parameters {

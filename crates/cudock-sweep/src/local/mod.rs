@@ -21,6 +21,7 @@ mod local_runner;
 mod metrics;
 mod process_tree;
 mod protocol;
+mod remote;
 mod report_reader;
 mod requests;
 mod run;
@@ -33,6 +34,7 @@ pub use drive::{DriveEnd, DriveError, SweepDriver, SweepObserver, watch_interrup
 pub use flags::SweepFlags;
 pub use layout::{SweepDir, TrialDir};
 pub use local_runner::LocalError;
+pub use remote::{OutputMetrics, trial_words};
 pub use requests::SweepRequest;
 pub use run::{ProjectSweep, SweepError};
 pub use runner::{AttemptToStart, LiveAttempt, Runner, RunnerEvent};

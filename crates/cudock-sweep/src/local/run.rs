@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use cudock_base::text::error_chain;
-use cudock_base::{ErrorKind, FileError, Report, Timestamp, UsageError};
+use cudock_base::{ErrorKind, FileError, Report, Timestamp, UsageError, Usd};
 use cudock_project::{Project, ProjectError};
 
 use super::drive::{DriveEnd, DriveError, SweepDriver, SweepObserver};
@@ -182,6 +182,37 @@ impl ProjectSweep {
         let mut driver = SweepDriver::new(log, runner, &self.directory, observer, interrupted);
         driver.resume(Event::Resumed { slots, price_per_hour })?;
         Ok(driver.run()?)
+    }
+
+    pub fn project(&self) -> &Project {
+        &self.project
+    }
+
+    /// What the sweep does: as it began, or if it has not begun, as the file and the flags say.
+    pub fn plan(&self, flags: &SweepFlags) -> Result<SweepPlan, SweepError> {
+        if self.directory.journal().exists() {
+            return Ok(self.read()?.plan().clone());
+        }
+        let mut plan = resolve(&self.project)?;
+        plan.name.clone_from(&self.name);
+        flags.apply(&mut plan);
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// The journal for a runner that is not of this machine, and the event to resume with if the sweep exists.
+    pub fn log(
+        &self,
+        plan: SweepPlan,
+        slots: u32,
+        price_per_hour: Option<Usd>,
+    ) -> Result<(SweepLog, Option<Event>), SweepError> {
+        let journal = self.directory.journal();
+        if journal.exists() {
+            return Ok((SweepLog::open(&journal)?, Some(Event::Resumed { slots, price_per_hour })));
+        }
+        self.directory.create()?;
+        Ok((SweepLog::create(&journal, Timestamp::now(), plan, slots, price_per_hour)?, None))
     }
 
     fn runner(

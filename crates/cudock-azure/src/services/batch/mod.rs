@@ -5,6 +5,7 @@
 
 mod body;
 mod multi_node;
+mod open_job;
 mod rules;
 mod status;
 
@@ -28,6 +29,7 @@ use crate::services::request::{ResourceBody, body, iso_8601, put};
 use crate::services::{Translation, TranslationError};
 use crate::spec::{BlobContainer, DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
+pub use open_job::{BatchTasks, open_job};
 pub(super) use status::{ending_call, follow_up_calls, log_calls, log_parts, status, status_calls};
 
 const ACCOUNT_VERSION: &str = "2024-07-01";

@@ -8,6 +8,7 @@ mod body;
 mod rules;
 mod status;
 mod sweep;
+mod sweep_job;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +31,7 @@ use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 pub(super) use status::{log_calls, log_parts, status, status_calls};
-pub use sweep::sweep_faults;
+pub use sweep_job::sweep_deployment;
 
 const VERSION: &str = "2024-10-01";
 const WORKSPACES: &str = "Microsoft.MachineLearningServices/workspaces";

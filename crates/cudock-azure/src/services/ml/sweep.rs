@@ -11,7 +11,7 @@ use crate::services::read::text;
 const MOST_TRIALS: i64 = 1000;
 
 /// The faults of a sweep job in the form of its YAML file, as far as the service does not report them.
-pub fn sweep_faults(job: &Value) -> Vec<Finding> {
+pub(super) fn sweep_faults(job: &Value) -> Vec<Finding> {
     let policy = job.get("early_termination").filter(|policy| policy.is_object());
     let algorithm = text(job, "/sampling_algorithm").or_else(|| text(job, "/sampling_algorithm/type"));
     let mut faults = Vec::new();

@@ -1,0 +1,190 @@
+//! A sweep as Machine Learning's own job, where the service can express it.
+
+use std::time::Duration;
+
+use cudock_base::{UsageError, Usd};
+use cudock_project::PassMode;
+use cudock_sweep::policy::{EvaluationSchedule, Slack};
+use cudock_sweep::{
+    Distribution, Goal, MetricSource, ParameterValue, SamplerKind, SweepPlan, TerminationPolicy,
+};
+use serde_json::{Map, Value, json};
+
+/// More values than this are not a choice.
+const MOST_VALUES: i64 = 1000;
+
+/// The sweep in the form of Machine Learning's YAML file; an error says what the service cannot express. Money becomes
+/// time: that after which all machines together have cost as much.
+pub(super) fn job(
+    plan: &SweepPlan,
+    size: Option<&str>,
+    price_per_hour: Usd,
+    left: Duration,
+) -> Result<Value, UsageError> {
+    let [objective] = plan.objectives.as_slice() else {
+        return Err(inexpressible("it has several objectives"));
+    };
+    if !matches!(plan.metrics, MetricSource::Mlflow { .. }) {
+        return Err(inexpressible("the service reads metrics from MLflow only (`from = \"mlflow\"` in [sweep.metrics])"));
+    }
+    if plan.pass != PassMode::Arguments {
+        return Err(inexpressible("the service passes parameters as arguments only"));
+    }
+    let mut space = Map::new();
+    for parameter in &plan.space.parameters {
+        if !parameter.conditions.is_empty() {
+            return Err(inexpressible(&format!("parameter `{}` has conditions", parameter.name)));
+        }
+        space.insert(parameter.name.clone(), distribution(&parameter.name, &parameter.distribution)?);
+    }
+    let sampling = match plan.sampler {
+        SamplerKind::Grid => json!({"type": "grid"}),
+        SamplerKind::Random => json!({"type": "random", "seed": seed(plan)}),
+        SamplerKind::Sobol => json!({"type": "random", "rule": "sobol", "seed": seed(plan)}),
+        SamplerKind::Tpe { .. } => return Err(inexpressible("the service has no TPE sampler")),
+    };
+    let affordable = plan.limits.dollars.and_then(|dollars| {
+        let seconds = dollars.nanos().saturating_mul(3600).checked_div(price_per_hour.nanos())?;
+        Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)))
+    });
+    let timeout = [plan.limits.timeout, affordable].into_iter().flatten().fold(left, Duration::min);
+    let mut limits = Map::new();
+    let grid = plan.space.parameters.iter().map(|parameter| match &parameter.distribution {
+        Distribution::Choice(values) => u64::try_from(values.len()).unwrap_or(u64::MAX),
+        Distribution::RandInt { start, end } => end.abs_diff(*start),
+        _ => 1,
+    });
+    let trials = plan.limits.trials.map(u64::from).unwrap_or_else(|| grid.fold(1, u64::saturating_mul));
+    limits.insert("max_total_trials".to_owned(), json!(trials));
+    limits.insert("max_concurrent_trials".to_owned(), json!(plan.limits.concurrent.unwrap_or(1)));
+    limits.insert("timeout".to_owned(), json!(timeout.as_secs()));
+    if let Some(time) = plan.limits.trial_timeout {
+        limits.insert("trial_timeout".to_owned(), json!(time.as_secs()));
+    }
+    let mut job = json!({
+        "type": "sweep",
+        "trial": {"command": command(plan)},
+        "search_space": space,
+        "sampling_algorithm": sampling,
+        "objective": {
+            "primary_metric": objective.metric,
+            "goal": if objective.goal == Goal::Minimize { "minimize" } else { "maximize" },
+        },
+        "limits": limits,
+        "resources": {"instance_type": size},
+    });
+    if let (Some(policy), Value::Object(job)) = (&plan.policy, &mut job) {
+        job.insert("early_termination".to_owned(), early_termination(policy)?);
+    }
+    Ok(job)
+}
+
+fn inexpressible(reason: &str) -> UsageError {
+    UsageError::new(format!("Machine Learning cannot run this sweep as a sweep job: {reason}"))
+        .hint("--on batch runs each trial as a task, with all samplers and policies")
+}
+
+/// Seeds of the service have 31 bits.
+fn seed(plan: &SweepPlan) -> u64 {
+    plan.seed & 0x7fff_ffff
+}
+
+/// `{name}` becomes the service's own notation; parameters without one are arguments at the end.
+fn command(plan: &SweepPlan) -> String {
+    let mut words: Vec<String> =
+        plan.command.iter().map(|word| cudock_base::shell::quote(word).into_owned()).collect();
+    for parameter in &plan.space.parameters {
+        let name = &parameter.name;
+        let (placeholder, value) = (format!("{{{name}}}"), format!("${{{{search_space.{name}}}}}"));
+        let mut is_used = false;
+        for (word, plain) in words.iter_mut().zip(&plan.command) {
+            if plain.contains(&placeholder) {
+                *word = plain.replace(&placeholder, &value);
+                is_used = true;
+            }
+        }
+        if !is_used {
+            words.push(format!("--{name}={value}"));
+        }
+    }
+    words.join(" ")
+}
+
+fn distribution(name: &str, distribution: &Distribution) -> Result<Value, UsageError> {
+    let logarithms = |min: f64, max: f64| (min.ln(), max.ln());
+    Ok(match distribution {
+        Distribution::Choice(values) => {
+            let values: Vec<Value> = values.iter().map(choice).collect();
+            json!({"type": "choice", "values": values})
+        }
+        Distribution::Uniform { min, max } => json!({"type": "uniform", "min_value": min, "max_value": max}),
+        Distribution::QUniform { min, max, step } => {
+            json!({"type": "quniform", "min_value": min, "max_value": max, "q": step})
+        }
+        // The service has the bounds of the logarithm.
+        Distribution::LogUniform { min, max } => {
+            let (min, max) = logarithms(*min, *max);
+            json!({"type": "loguniform", "min_value": min, "max_value": max})
+        }
+        Distribution::QLogUniform { min, max, step } => {
+            let (min, max) = logarithms(*min, *max);
+            json!({"type": "qloguniform", "min_value": min, "max_value": max, "q": step})
+        }
+        Distribution::Normal { mean, deviation } => json!({"type": "normal", "mu": mean, "sigma": deviation}),
+        Distribution::LogNormal { mean, deviation } => json!({"type": "lognormal", "mu": mean, "sigma": deviation}),
+        Distribution::QNormal { mean, deviation, step } => {
+            json!({"type": "qnormal", "mu": mean, "sigma": deviation, "q": step})
+        }
+        Distribution::QLogNormal { mean, deviation, step } => {
+            json!({"type": "qlognormal", "mu": mean, "sigma": deviation, "q": step})
+        }
+        Distribution::RandInt { start: 0, end } => json!({"type": "randint", "upper": end}),
+        Distribution::RandInt { start, end } if end.saturating_sub(*start) <= MOST_VALUES => {
+            json!({"type": "choice", "values": (*start..*end).collect::<Vec<i64>>()})
+        }
+        Distribution::RandInt { .. } => {
+            return Err(inexpressible(&format!("integers of parameter `{name}` do not begin at 0")));
+        }
+    })
+}
+
+/// The service has no booleans.
+fn choice(value: &ParameterValue) -> Value {
+    match value {
+        ParameterValue::Bool(value) => json!(value.to_string()),
+        ParameterValue::Int(value) => json!(value),
+        ParameterValue::Float(value) => json!(value),
+        ParameterValue::Text(value) => json!(value),
+    }
+}
+
+fn early_termination(policy: &TerminationPolicy) -> Result<Value, UsageError> {
+    let (mut fields, schedule) = match policy {
+        TerminationPolicy::Bandit { slack: Slack::Factor(factor), schedule } => {
+            (json!({"type": "bandit", "slack_factor": factor}), schedule)
+        }
+        TerminationPolicy::Bandit { slack: Slack::Amount(amount), schedule } => {
+            (json!({"type": "bandit", "slack_amount": amount}), schedule)
+        }
+        TerminationPolicy::Median { schedule } => (json!({"type": "median_stopping"}), schedule),
+        TerminationPolicy::Truncation { percentage, exclude_finished: false, schedule }
+            if percentage.fract() == 0.0 =>
+        {
+            #[allow(clippy::cast_possible_truncation, reason = "a whole number of percent")]
+            let percentage = *percentage as i64;
+            (json!({"type": "truncation_selection", "truncation_percentage": percentage}), schedule)
+        }
+        TerminationPolicy::Truncation { .. } => {
+            return Err(inexpressible("it truncates by whole percent, ended trials included"));
+        }
+        TerminationPolicy::Asha { .. } | TerminationPolicy::Hyperband { .. } => {
+            return Err(inexpressible("the service has neither ASHA nor Hyperband"));
+        }
+    };
+    let EvaluationSchedule { interval, delay } = schedule;
+    if let Value::Object(fields) = &mut fields {
+        fields.insert("evaluation_interval".to_owned(), json!(interval));
+        fields.insert("delay_evaluation".to_owned(), json!(delay));
+    }
+    Ok(fields)
+}
