@@ -26,7 +26,7 @@ mod wrappers;
 pub use container::{Codec, Damage, EntryKind, FatbinEntry, GroupMember, Module};
 pub use cubin::{Cubin, Kernel};
 pub use cudock_map::{MapError, map};
-pub use elf::{Linkage, VersionNeed, section, sections};
+pub use elf::{Linkage, VersionNeed, dynamic_linkage, section, sections};
 pub use files::{FileError, InspectError, Inspected, inspect};
 pub use payload::PayloadError;
 pub use read::{Binary, FileKind, ReadError, is_candidate, read};
