@@ -38,6 +38,6 @@ pub use process::{OutputError, bounded_output};
 pub use report::{ErrorKind, Excerpt, Report, did_you_mean};
 pub use secret::Secret;
 pub use span::{LineIndex, Span};
-pub use sync::lock;
+pub use sync::{lock, try_parallel};
 pub use timestamp::Timestamp;
 pub use usage::UsageError;
