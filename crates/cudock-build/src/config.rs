@@ -50,7 +50,9 @@ pub fn config(input: &ConfigInput<'_>) -> NewConfig {
         set("NVIDIA_VISIBLE_DEVICES", "all".to_owned());
         set("NVIDIA_DRIVER_CAPABILITIES", "compute,utility".to_owned());
         if let Some(cuda) = input.cuda {
-            set("NVIDIA_REQUIRE_CUDA", format!("cuda>={cuda}"));
+            // Libraries run on every driver of their CUDA major: the image has machine code and needs no newer compiler.
+            let major = cuda.split('.').next().unwrap_or(cuda);
+            set("NVIDIA_REQUIRE_CUDA", format!("cuda>={major}.0"));
             set("CUDA_VERSION", cuda.to_owned());
         }
     }
