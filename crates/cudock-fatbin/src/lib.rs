@@ -9,6 +9,7 @@
 //! Files are untrusted: arithmetic is checked, memory is not allocated based on what a header claims, and unknown data is
 //! counted and reported. See `docs/fatbin.md` for what is known about the format.
 
+mod bare;
 mod bytes;
 mod container;
 mod cubin;
@@ -23,6 +24,7 @@ mod summary;
 mod targets;
 mod wrappers;
 
+pub use bare::BareCubin;
 pub use container::{Codec, Damage, EntryKind, FatbinEntry, GroupMember, Module};
 pub use cubin::{Cubin, Kernel};
 pub use cudock_map::{MapError, map};

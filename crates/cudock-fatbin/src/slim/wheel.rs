@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::tree::{SlimJob, Slimmed, planned};
 use super::write::{self, SlimError};
-use crate::read::{is_candidate, read};
+use crate::read::{Binary, is_candidate, read};
 
 type Writer = zip::ZipWriter<io::BufWriter<FailOnce>>;
 
@@ -96,7 +96,7 @@ impl WheelMembers<'_> {
 
     /// Reports a member with GPU code; returns its new content if it changes and is to be written.
     fn slimmed(&mut self, name: &str, bytes: &[u8], write: bool) -> Option<Vec<u8>> {
-        let binary = read(bytes).ok().filter(|binary| !binary.modules.is_empty())?;
+        let binary = read(bytes).ok().filter(Binary::has_code)?;
         let mut slimmed = planned(format!("{}!/{name}", self.input.display()), bytes, &binary, self.job);
         let mut content = None;
         if write && !slimmed.plan.patches.is_empty() {
