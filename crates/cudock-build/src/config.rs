@@ -12,32 +12,32 @@ use crate::layers::WrittenLayer;
 use crate::plan::RUNTIME;
 
 /// The user of programs that nothing else was said about, as in other minimal images.
-pub const USER: (u32, u32) = (65532, 65532);
+pub(crate) const USER: (u32, u32) = (65532, 65532);
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// The directory of the project in an image.
-pub const APP: &str = "app";
+pub(crate) const APP: &str = "app";
 
 /// What the configuration is made from.
 #[derive(Debug)]
-pub struct ConfigInput<'a> {
-    pub name: &'a str,
-    pub image: &'a ImageBuild,
-    pub arch: Arch,
-    pub time: u64,
-    pub cuda: Option<&'a str>,
+pub(crate) struct ConfigInput<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) image: &'a ImageBuild,
+    pub(crate) arch: Arch,
+    pub(crate) time: u64,
+    pub(crate) cuda: Option<&'a str>,
     /// The oldest driver that the CUDA version runs on.
-    pub minimum_driver: Option<String>,
-    pub targets: &'a [Capability],
+    pub(crate) minimum_driver: Option<String>,
+    pub(crate) targets: &'a [Capability],
     /// The digest of the lock file.
-    pub lock: String,
+    pub(crate) lock: String,
     /// `libonnxruntime.so.1.31.1`, in an image that serves a model by itself.
-    pub runtime: Option<&'a str>,
-    pub entrypoint: Vec<String>,
-    pub layers: &'a [WrittenLayer],
+    pub(crate) runtime: Option<&'a str>,
+    pub(crate) entrypoint: Vec<String>,
+    pub(crate) layers: &'a [WrittenLayer],
 }
 
 /// The configuration of an image.
-pub fn config(input: &ConfigInput<'_>) -> NewConfig {
+pub(crate) fn config(input: &ConfigInput<'_>) -> NewConfig {
     let created = Timestamp::from_millis(input.time.saturating_mul(1000)).to_string();
     let mut env: BTreeMap<String, String> = BTreeMap::from([("PATH".to_owned(), PATH.to_owned())]);
     let mut set = |name: &str, value: String| drop(env.insert(name.to_owned(), value));
@@ -88,7 +88,7 @@ fn labels(input: &ConfigInput<'_>, created: &str) -> BTreeMap<String, String> {
 }
 
 /// `sm_75,sm_90`
-pub fn architectures(targets: &[Capability]) -> String {
+pub(crate) fn architectures(targets: &[Capability]) -> String {
     targets.iter().map(|one| format!("sm_{}", one.number())).collect::<Vec<_>>().join(",")
 }
 
@@ -103,7 +103,7 @@ fn history(input: &ConfigInput<'_>, created: &str) -> Vec<History> {
 }
 
 /// The name of a group in reports.
-pub fn group_name(group: cudock_lock::LayerGroup) -> &'static str {
+pub(crate) fn group_name(group: cudock_lock::LayerGroup) -> &'static str {
     use cudock_lock::LayerGroup::{Cuda, Dependencies, Framework, Model, Program, Python, System};
     match group {
         System => "system",

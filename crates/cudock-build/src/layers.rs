@@ -54,12 +54,14 @@ fn cut(group: LayerGroup, mut files: Vec<&ImageFile>) -> Vec<LayerPlan<'_>> {
             part.push(file);
         }
     }
-    let layer = |(_, mut files): (u64, Vec<&'_ ImageFile>)| {
+    let mut layers = Vec::new();
+    for (_, mut files) in parts {
         files.sort_by(|one, other| one.path.cmp(&other.path));
-        files
-    };
-    let parts = parts.into_iter().map(layer).filter(|files| !files.is_empty());
-    parts.map(|files| LayerPlan { group, files }).collect()
+        if !files.is_empty() {
+            layers.push(LayerPlan { group, files });
+        }
+    }
+    layers
 }
 
 /// A layer that was written, now or before.

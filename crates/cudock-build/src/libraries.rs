@@ -10,11 +10,11 @@ use cudock_lock::LayerGroup;
 
 /// What is known of an ELF file of the plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LinkedFile {
-    pub path: String,
-    pub group: Option<LayerGroup>,
-    pub soname: Option<String>,
-    pub needed: Vec<String>,
+pub(crate) struct LinkedFile {
+    pub(crate) path: String,
+    pub(crate) group: Option<LayerGroup>,
+    pub(crate) soname: Option<String>,
+    pub(crate) needed: Vec<String>,
 }
 
 impl LinkedFile {
@@ -30,17 +30,17 @@ impl LinkedFile {
 
 /// The libraries to keep, and why.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct KeptLibraries {
+pub(crate) struct KeptLibraries {
     /// By path: `needed by libtorch_cuda.so`.
-    pub kept: BTreeMap<String, String>,
-    pub unused: BTreeSet<String>,
+    pub(crate) kept: BTreeMap<String, String>,
+    pub(crate) unused: BTreeSet<String>,
     /// Libraries that something in the image opens, but not for this model.
-    pub not_for_model: BTreeMap<String, String>,
+    pub(crate) not_for_model: BTreeMap<String, String>,
 }
 
 /// Chooses among the files. `operators` are those of an ONNX model that is all the image runs; without it, everything that
 /// may be opened stays.
-pub fn choose(
+pub(crate) fn choose(
     files: &[LinkedFile],
     table: &OpenedLibraries,
     operators: Option<&BTreeSet<String>>,
@@ -106,12 +106,12 @@ pub fn choose(
 }
 
 /// The name before `.so`.
-pub fn stem(name: &str) -> &str {
+pub(crate) fn stem(name: &str) -> &str {
     name.split_once(".so").map_or(name, |(stem, _)| stem)
 }
 
 /// Whether a file's name is that of a shared library.
-pub fn is_library(name: &str) -> bool {
+pub(crate) fn is_library(name: &str) -> bool {
     name.ends_with(".so") || name.contains(".so.")
 }
 

@@ -18,8 +18,8 @@ pub struct Rule {
     applies: Option<fn(&ImageFile) -> bool>,
 }
 
-pub const UNUSED_LIBRARIES: &str = "unused-libraries";
-pub const GPU_CODE: &str = "gpu-code";
+pub(crate) const UNUSED_LIBRARIES: &str = "unused-libraries";
+pub(crate) const GPU_CODE: &str = "gpu-code";
 
 /// All rules, in the order in which they are applied.
 pub const RULES: [Rule; 9] = [

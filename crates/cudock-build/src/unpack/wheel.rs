@@ -66,18 +66,19 @@ impl WheelLayout {
             return Err(UnpackError::refused("not the name of a wheel"));
         };
         let wanted = (normalized(project), normalized(version));
-        let mut infos: BTreeSet<&str> = BTreeSet::new();
-        for directory in zip.file_names().filter_map(|path| path.split_once('/')).map(|(first, _)| first) {
+        let mut infos: BTreeSet<String> = BTreeSet::new();
+        for path in zip.file_names().filter_map(Result::ok) {
+            let Some((directory, _)) = path.split_once('/') else { continue };
             let stem = directory.strip_suffix(".dist-info").and_then(|stem| stem.rsplit_once('-'));
             if stem.is_some_and(|(name, version)| (normalized(name), normalized(version)) == wanted) {
-                infos.insert(directory);
+                infos.insert(directory.to_owned());
             }
         }
         let mut infos = infos.into_iter();
         match (infos.next(), infos.next()) {
             (Some(info), None) => {
                 let stem = info.trim_end_matches(".dist-info");
-                Ok(Self { info: info.to_owned(), data: format!("{stem}.data/") })
+                Ok(Self { data: format!("{stem}.data/"), info })
             }
             (None, _) => Err(UnpackError::refused("has no .dist-info directory of its name and version")),
             (Some(_), Some(_)) => Err(UnpackError::refused("has several .dist-info directories")),
@@ -120,7 +121,8 @@ impl WheelReader {
         member: &mut zip::read::ZipFile<'_, R>,
         contents: &mut dyn Contents,
     ) -> Result<(), UnpackError> {
-        let path = member.name().to_owned();
+        let name = member.name().map_err(|error| UnpackError::refused(error.to_string()))?;
+        let path = name.into_owned();
         if path.ends_with('/') {
             return check_path(path.trim_end_matches('/')).map_err(UnpackError::Refused);
         }
