@@ -1,7 +1,7 @@
 //! Assembles the image of a project from its lock.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use cudock_lock::{LockFile, PackageFetcher};
 use cudock_project::{ImageBuild, Project};
 use cudock_target::capability_named;
 
-use crate::config::{ConfigInput, USER, architectures, config, group_name};
+use crate::config::{ConfigInput, SERVE_PORT, USER, architectures, config, group_name};
 use crate::error::BuildError;
 use crate::file::Origin;
 use crate::layers::{LayerJob, WrittenLayer, group};
@@ -43,7 +43,7 @@ pub struct BuildRequest<'a> {
     pub destination: Option<&'a Destination>,
     pub compression: Option<Compression>,
     /// This program, for images that serve a model by themselves.
-    pub program: &'a Path,
+    pub program: PathBuf,
     /// Whether to explain the size of each part.
     pub explain: bool,
     pub today: Date,
@@ -71,7 +71,7 @@ pub fn build(request: &BuildRequest<'_>) -> Result<Built, BuildError> {
     let families = families(request, image)?;
     let cache = request.environment.cache_directory();
     let cache = cache.ok_or_else(|| BuildError::usage("no cache directory: neither CUDOCK_CACHE nor HOME is set", "set CUDOCK_CACHE to a directory"))?;
-    let (entry, own) = own::files(project, image, request.program)?;
+    let (entry, own) = own::files(project, image, &request.program)?;
     let packages = packages(request, &cache, &entry)?;
     let plan = ImagePlan::new(&PlanInput {
         facts: request.facts,
@@ -103,7 +103,6 @@ pub fn build(request: &BuildRequest<'_>) -> Result<Built, BuildError> {
         Err(several) => Bundle::index(several, &BTreeMap::new()),
     };
     let report = BuildReport {
-        schema: 1,
         name: project.name(),
         digest: bundle.digest().to_owned(),
         destination: request.destination.map(ToString::to_string),
@@ -269,4 +268,22 @@ fn source_date(environment: &Environment) -> Result<u64, BuildError> {
     text.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
         BuildError::usage(format!("{SOURCE_DATE_EPOCH} is not a number of seconds"), "unset it, or set it to the output of `git log -1 --format=%ct`")
     })
+}
+
+/// The arguments of `cudock run` for the image of a project: its ports are published, and it is not looked for elsewhere.
+pub fn run_arguments(project: &Project, name: &str, port: Option<u16>, detach: bool, container: Option<&str>) -> Vec<String> {
+    let image = project.manifest.image.clone().unwrap_or_default();
+    let serves = image.entrypoint.is_empty() && image.program.is_none();
+    let ports = if serves && image.ports.is_empty() { vec![SERVE_PORT] } else { image.ports };
+    let mut arguments = ["run", "--pull", "never", "--rm"].map(str::to_owned).to_vec();
+    for (index, inside) in ports.iter().enumerate() {
+        let outside = port.filter(|_| index == 0).unwrap_or(*inside);
+        arguments.extend(["--publish".to_owned(), format!("{outside}:{inside}")]);
+    }
+    if detach {
+        arguments.push("--detach".to_owned());
+    }
+    arguments.extend(container.into_iter().flat_map(|name| ["--name".to_owned(), name.to_owned()]));
+    arguments.push(name.to_owned());
+    arguments
 }

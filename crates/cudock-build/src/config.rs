@@ -14,6 +14,8 @@ use crate::plan::RUNTIME;
 /// The user of programs that nothing else was said about, as in other minimal images.
 pub(crate) const USER: (u32, u32) = (65532, 65532);
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Where `cudock serve` listens.
+pub(crate) const SERVE_PORT: u16 = 8000;
 /// The directory of the project in an image.
 pub(crate) const APP: &str = "app";
 
@@ -58,7 +60,7 @@ pub(crate) fn config(input: &ConfigInput<'_>) -> NewConfig {
     }
     env.extend(input.image.env.clone());
     let user = input.image.user.clone().unwrap_or_else(|| format!("{}:{}", USER.0, USER.1));
-    let ports = if input.runtime.is_some() && input.image.ports.is_empty() { vec![8000] } else { input.image.ports.clone() };
+    let ports = if input.runtime.is_some() && input.image.ports.is_empty() { vec![SERVE_PORT] } else { input.image.ports.clone() };
     NewConfig {
         created: Some(created.clone()),
         env: env.into_iter().collect(),

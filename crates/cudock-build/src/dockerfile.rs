@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use cudock_base::{Environment, files};
+use cudock_base::{Environment, FileError, files};
 
 use crate::error::BuildError;
 
@@ -49,17 +49,11 @@ impl Builder {
             }
             Self::Podman | Self::Buildah => {
                 let target = format!("oci-archive:{archive}");
-                let push = if self == Self::Podman { "save" } else { "push" };
                 let export = match self {
-                    Self::Podman => words(&[push, "--format", "oci-archive", "--output", &archive, &name]),
-                    _ => words(&[push, &name, &target]),
+                    Self::Podman => words(&["save", "--format", "oci-archive", "--output", &archive, &name]),
+                    _ => words(&["push", &name, &target]),
                 };
-                let mut build = words(&["build", "--file", &file, "--tag", &name]);
-                if self == Self::Buildah && request.chroot {
-                    build.extend(words(&["--isolation", "chroot"]));
-                }
-                build.push(context);
-                vec![build, export]
+                vec![words(&["build", "--file", &file, "--tag", &name, &context]), export, words(&["rmi", &name])]
             }
         }
     }
@@ -78,23 +72,31 @@ pub struct DockerfileRequest<'a> {
     pub name: &'a str,
     /// The OCI archive to write.
     pub archive: &'a Path,
-    /// Whether steps run without namespaces, where those are not available.
-    pub chroot: bool,
 }
 
-/// Builds a Dockerfile into an OCI archive, with the output of the builder on standard error.
-pub fn build_dockerfile(request: &DockerfileRequest<'_>, environment: &Environment) -> Result<Builder, BuildError> {
+/// Builds a Dockerfile into a temporary OCI archive, with the output of the builder on standard error. `dockerfile` is
+/// relative to the directory.
+pub fn build_dockerfile(directory: &Path, dockerfile: &Path, environment: &Environment) -> Result<tempfile::NamedTempFile, BuildError> {
     let found = Builder::find(environment);
     let (builder, program) = found.ok_or_else(|| {
-        BuildError::usage("no builder found: neither docker buildx, podman nor buildah is installed", "install buildah, or describe the image in [image] of cudock.toml")
+        let message = "no builder found: neither docker buildx, podman nor buildah is installed";
+        BuildError::usage(message, "install buildah, or describe the image in [image] of cudock.toml")
     })?;
-    for arguments in builder.commands(request) {
+    let scratch = std::env::temp_dir();
+    let archive = tempfile::Builder::new().prefix("cudock-").suffix(".tar").tempfile_in(&scratch);
+    let archive = archive.map_err(FileError::at("write", &scratch))?;
+    let name = format!("cudock-{}", std::process::id());
+    let request = DockerfileRequest { dockerfile: &directory.join(dockerfile), context: directory, name: &name, archive: archive.path() };
+    // Builders do not write into a file that exists.
+    files::remove_optional(archive.path()).map_err(FileError::at("remove", archive.path()))?;
+    for arguments in builder.commands(&request) {
         let failed = |reason: String| BuildError::Builder { program: builder.program().to_owned(), reason };
-        let status = Command::new(&program).args(&arguments).stdout(std::io::stderr()).status().map_err(|error| failed(error.to_string()))?;
+        let status = Command::new(&program).args(&arguments).stdout(std::io::stderr()).status();
+        let status = status.map_err(|error| failed(error.to_string()))?;
         if !status.success() {
             let step = arguments.first().cloned().unwrap_or_default();
             return Err(failed(format!("`{step}`: {status}")));
         }
     }
-    Ok(builder)
+    Ok(archive)
 }

@@ -20,7 +20,7 @@ mod system;
 pub mod text;
 pub mod unpack;
 
-pub use build::{BuildRequest, Built, build};
+pub use build::{BuildRequest, Built, build, run_arguments};
 pub use dockerfile::{Builder, DockerfileRequest, build_dockerfile};
 pub use error::BuildError;
 pub use file::{FileSource, ImageFile, ImageFileKind, Origin};

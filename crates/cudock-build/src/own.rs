@@ -11,7 +11,7 @@ use cudock_base::{Algorithm, FileError, Hasher};
 use cudock_lock::LayerGroup;
 use cudock_project::{FILE_NAME, ImageBuild, Project};
 
-use crate::config::APP;
+use crate::config::{APP, SERVE_PORT};
 use crate::error::BuildError;
 use crate::file::{FileSource, ImageFile, ImageFileKind, Origin};
 
@@ -73,7 +73,8 @@ pub(crate) fn files(project: &Project, image: &ImageBuild, program: &Path) -> Re
         }
         let origin = Origin::new(LayerGroup::Program, FILE_NAME, "how the model is served");
         tree(&project.directory.join(FILE_NAME), &format!("{APP}/{FILE_NAME}"), &origin, &mut own)?;
-        command = ["/usr/local/bin/cudock", "serve", "/app", "--listen", "0.0.0.0:8000"].map(str::to_owned).to_vec();
+        let listen = format!("0.0.0.0:{SERVE_PORT}");
+        command = ["/usr/local/bin/cudock", "serve", "/app", "--listen", &listen].map(str::to_owned).to_vec();
     }
     for (to, from) in &image.files {
         let origin = Origin::new(LayerGroup::Program, from.display().to_string(), "[image.files]");

@@ -15,7 +15,6 @@ use crate::rules::{GPU_CODE, RULES};
 /// The report of `cudock build`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BuildReport {
-    pub schema: u8,
     pub name: String,
     /// The digest of the image, or of the index of several.
     pub digest: String,
