@@ -50,12 +50,14 @@ pub(crate) fn find(range: &DataRange<'_>, modules: &[Module], found: &mut Vec<Ba
     while let Some(start) = range.bytes.get(at..).and_then(|rest| finder.find(rest)).map(|next| at + next) {
         at = start + 1;
         let offset = range.offset + start as u64;
-        if let Some(module) = modules.iter().find(|module| module.offset <= offset && offset < module.offset + module.size)
+        if let Some(module) =
+            modules.iter().find(|module| module.offset <= offset && offset < module.offset + module.size)
         {
             at = usize::try_from(module.offset + module.size - range.offset).unwrap_or(usize::MAX);
             continue;
         }
-        let Some(cubin) = range.bytes.get(start..).and_then(|frame| parse(frame, offset, &range.section)) else {
+        let Some(cubin) = range.bytes.get(start..).and_then(|frame| parse(frame, offset, &range.section))
+        else {
             others += 1;
             if others > MAX_OTHERS {
                 return;

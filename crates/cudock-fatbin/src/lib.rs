@@ -33,7 +33,7 @@ pub use files::{FileError, InspectError, Inspected, inspect};
 pub use payload::PayloadError;
 pub use read::{Binary, FileKind, ReadError, is_candidate, read};
 pub use slim::{
-    CompactError, Patch, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed, in_memory, plan, slim,
+    CompactError, Patch, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed, in_memory, plan, slim, slim_bytes,
 };
 pub use summary::{CodeSummary, Coverage};
 pub use targets::{CodeTarget, ModuleTargets};

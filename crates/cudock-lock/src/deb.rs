@@ -18,7 +18,7 @@ pub enum DebError {
     Read(#[from] io::Error),
 }
 
-/// Decodes xz. The memory that it takes is bounded, whatever the file claims.
+/// Decodes xz. Its dictionary has the size that the file claims, but only pages that are used take memory.
 pub fn xz<'r>(reader: impl Read + 'r) -> Box<dyn Read + 'r> {
     Box::new(XzReader::new(BufReader::new(reader), true))
 }

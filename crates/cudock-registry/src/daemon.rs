@@ -95,9 +95,9 @@ pub fn load(
     }
     // The status is sent before the work is done; what fails then is a line of the answer.
     let answer = response.bytes(MAX_LOAD_ANSWER).map_err(|error| failed(name, socket, error.reason))?;
-    let error = answer.split(|byte| *byte == b'\n').find_map(|line| {
-        serde_json::from_slice::<LoadLine>(line).ok().and_then(|line| line.error)
-    });
+    let error = answer
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| serde_json::from_slice::<LoadLine>(line).ok().and_then(|line| line.error));
     if let Some(reason) = error {
         return Err(failed(name, socket, reason));
     }

@@ -67,9 +67,9 @@ impl Client {
         if self.retries.run(&*self.progress, &name, exists)? {
             return Ok(PushOutcome::Present);
         }
-        let from = blob.from.filter(|from| {
-            from.registry == reference.registry && from.repository != reference.repository
-        });
+        let from = blob
+            .from
+            .filter(|from| from.registry == reference.registry && from.repository != reference.repository);
         let mount = from.map_or(String::new(), |from| {
             format!("?mount={}&from={}", percent::encode(&name), percent::encode(&from.repository))
         });
@@ -100,7 +100,11 @@ impl Client {
         upload.run(&mut content()?, blob.size, &mut target, false).map_err(|error| match error {
             UploadError::Request(error) => error,
             other => {
-                let kind = if other.retry() == Retry::Never { HttpErrorKind::Permanent } else { HttpErrorKind::Transient };
+                let kind = if other.retry() == Retry::Never {
+                    HttpErrorKind::Permanent
+                } else {
+                    HttpErrorKind::Transient
+                };
                 Error::http(&resource, HttpError::new(kind, describe(&other)))
             }
         })?;
@@ -131,7 +135,9 @@ impl Client {
         let put = || self.session.put(&source, &path, media_type, bytes, &resource);
         let response = self.retries.run(&*self.progress, &item, put)?;
         let stored = response.header("docker-content-digest").map(str::trim);
-        if let Some(actual) = stored.and_then(|text| text.parse::<Digest>().ok()).filter(|actual| actual != digest) {
+        if let Some(actual) =
+            stored.and_then(|text| text.parse::<Digest>().ok()).filter(|actual| actual != digest)
+        {
             let (expected, actual) = (Box::new(digest.clone()), Box::new(actual));
             return Err(Error::WrongDigest { resource: Box::new(resource), expected, actual });
         }
@@ -202,8 +208,10 @@ impl<'a> BlobUpload<'a> {
         resource: &'a Resource,
         begun: &Response,
     ) -> Result<Self, Error> {
-        let missing = || HttpError::new(HttpErrorKind::Malformed, "the registry began an upload without a URL");
-        let url = begun.linked_url("location").ok_or_else(missing).map_err(|error| Error::http(resource, error))?;
+        let missing =
+            || HttpError::new(HttpErrorKind::Malformed, "the registry began an upload without a URL");
+        let url =
+            begun.linked_url("location").ok_or_else(missing).map_err(|error| Error::http(resource, error))?;
         // The upload may be at another origin from the start, which gets no authorization.
         let next = url.parse().map_err(|_| Error::http(resource, missing()))?;
         let mut upload = UploadSession::patch(session.http(), url, None);
@@ -214,7 +222,8 @@ impl<'a> BlobUpload<'a> {
     }
 
     fn authorize(&mut self, refused: bool) -> Result<(), Error> {
-        let authorization: Option<Secret> = self.session.authorization(self.source, refused, self.resource)?;
+        let authorization: Option<Secret> =
+            self.session.authorization(self.source, refused, self.resource)?;
         self.upload.authorize(authorization);
         Ok(())
     }

@@ -22,6 +22,7 @@ use crate::targets::CodeTarget;
 pub use compact::CompactError;
 pub use patch::Patch;
 pub use tree::{SlimJob, SlimOutput, Slimmed, slim};
+pub use wheel::slim_bytes;
 pub use write::{SlimError, in_memory};
 
 /// What to remove from a file.

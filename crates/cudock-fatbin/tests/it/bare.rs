@@ -58,7 +58,8 @@ fn frames_that_run_on_no_target_are_zeroed_and_nothing_else_changes() {
     let after = read(&slimmed).unwrap();
     assert_eq!(archs(&after), ["sm_90", "sm_90"]);
     for cubin in &after.bare_cubins {
-        let range = usize::try_from(cubin.offset).unwrap()..usize::try_from(cubin.offset + cubin.stored).unwrap();
+        let range =
+            usize::try_from(cubin.offset).unwrap()..usize::try_from(cubin.offset + cubin.stored).unwrap();
         assert_eq!(slimmed[range.clone()], bytes[range]);
     }
     assert_eq!(slimmed.windows(7).filter(|window| window == b"a name\0").count(), 3);

@@ -76,7 +76,16 @@ struct ExtendedHeader {
 
 impl<'a> TarReader<'a> {
     pub(crate) fn new(input: LayerInput<'a>) -> Self {
-        Self { input, left: 0, padding: 0, count: 0, entries: 0, start: 0, extended_size: false, details: None }
+        Self {
+            input,
+            left: 0,
+            padding: 0,
+            count: 0,
+            entries: 0,
+            start: 0,
+            extended_size: false,
+            details: None,
+        }
     }
 
     /// A reader that keeps the details of each entry.

@@ -62,7 +62,11 @@ impl Graph {
         for descriptor in listed {
             let bytes = store.document(&descriptor)?;
             let document = Document::read(&location, &bytes)?;
-            if document.subject.is_some() { referrers.push(descriptor) } else { images.push((descriptor, bytes)) }
+            if document.subject.is_some() {
+                referrers.push(descriptor)
+            } else {
+                images.push((descriptor, bytes))
+            }
         }
         let name_of = |image: &Descriptor| image.annotations.get(REF_NAME).cloned();
         let mut names: Vec<String> = images.iter().filter_map(|(image, _)| name_of(image)).collect();
@@ -130,7 +134,10 @@ impl Graph {
             return Ok(());
         }
         if depth > MAX_DEPTH || self.known.len() > MAX_PARTS {
-            return Err(ImageError::document(&location, "indexes are nested too deeply, or have too many entries"));
+            return Err(ImageError::document(
+                &location,
+                "indexes are nested too deeply, or have too many entries",
+            ));
         }
         let document = Document::read(&location, &bytes)?;
         if descriptor.media_type.is_empty() || descriptor.media_type == "application/octet-stream" {

@@ -122,11 +122,7 @@ impl LayerBlob {
 
 impl Bundle {
     /// A new image for one platform.
-    pub fn image(
-        config: &NewConfig,
-        layers: &[LayerBlob],
-        annotations: &BTreeMap<String, String>,
-    ) -> Self {
+    pub fn image(config: &NewConfig, layers: &[LayerBlob], annotations: &BTreeMap<String, String>) -> Self {
         let config_blob = BundleBlob::memory(document::CONFIG, &document::config(config, layers));
         let descriptors = layers.iter().map(LayerBlob::descriptor).collect();
         let bytes = document::manifest(config_blob.descriptor.clone(), descriptors, annotations);
@@ -237,7 +233,8 @@ impl Bundle {
         let mut seen = HashSet::new();
         let mut open = vec![self.top.clone()];
         while let Some(descriptor) = open.pop() {
-            let Some(stored) = self.document(&descriptor.digest).filter(|_| seen.insert(descriptor.digest.clone()))
+            let Some(stored) =
+                self.document(&descriptor.digest).filter(|_| seen.insert(descriptor.digest.clone()))
             else {
                 continue;
             };

@@ -64,7 +64,9 @@ impl FromStr for Compression {
         let level = level.map(|level| level.parse::<u32>().map_err(|_| ())).transpose();
         match (name, level) {
             ("none", Ok(None)) => Ok(Self::None),
-            ("gzip", Ok(level)) if (1..=9).contains(&level.unwrap_or(6)) => Ok(Self::Gzip(level.unwrap_or(6))),
+            ("gzip", Ok(level)) if (1..=9).contains(&level.unwrap_or(6)) => {
+                Ok(Self::Gzip(level.unwrap_or(6)))
+            }
             ("zstd", Ok(level)) if (1..=22).contains(&level.unwrap_or(3)) => {
                 Ok(Self::Zstd(level.and_then(|level| i32::try_from(level).ok()).unwrap_or(3)))
             }

@@ -89,13 +89,18 @@ pub struct Written {
 impl Destination {
     /// What a user means: a transport and a path as other tools write them, a path, or a name in a registry.
     pub fn parse(text: &str) -> Result<Self, WriteError> {
-        let wrong = |reason: &str| WriteError::Destination { text: text.to_owned(), reason: reason.to_owned() };
+        let wrong =
+            |reason: &str| WriteError::Destination { text: text.to_owned(), reason: reason.to_owned() };
         if let Some(name) = text.strip_prefix("cache:") {
             return Ok(Destination::Cache(reference(name)?));
         }
         if let Some(rest) = text.strip_prefix("docker-archive:") {
             let (file, name) = split_name(rest);
-            return if rest.is_empty() { Err(wrong("the path is empty")) } else { Ok(Destination::DockerArchive { file, name }) };
+            return if rest.is_empty() {
+                Err(wrong("the path is empty"))
+            } else {
+                Ok(Destination::DockerArchive { file, name })
+            };
         }
         if let Some(source) = ImageSource::with_transport(text) {
             return Ok(match source? {
@@ -146,7 +151,9 @@ fn reference(text: &str) -> Result<Reference, WriteError> {
 /// Splits `FILE:NAME`.
 fn split_name(text: &str) -> (PathBuf, Option<String>) {
     match text.split_once(':') {
-        Some((path, name)) if !name.is_empty() && !Path::new(text).exists() => (path.into(), Some(name.to_owned())),
+        Some((path, name)) if !name.is_empty() && !Path::new(text).exists() => {
+            (path.into(), Some(name.to_owned()))
+        }
         _ => (text.into(), None),
     }
 }

@@ -86,7 +86,11 @@ fn append_layer(
     }
     let header = header(size)?;
     if header.len() != BLOCK {
-        return Err(WriteError::damaged(&blob.descriptor.digest, "more than 8 GiB is too large for this format").into());
+        return Err(WriteError::damaged(
+            &blob.descriptor.digest,
+            "more than 8 GiB is too large for this format",
+        )
+        .into());
     }
     let mut finish = || {
         out.write_all(padding(size))?;

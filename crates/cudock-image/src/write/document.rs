@@ -176,7 +176,15 @@ pub(super) fn manifest(
     annotations: &BTreeMap<String, String>,
 ) -> Vec<u8> {
     let (schema_version, media_type) = (2, MANIFEST);
-    bytes(&ManifestForm { schema_version, media_type, artifact_type: None, config, layers, subject: None, annotations })
+    bytes(&ManifestForm {
+        schema_version,
+        media_type,
+        artifact_type: None,
+        config,
+        layers,
+        subject: None,
+        annotations,
+    })
 }
 
 /// The manifest of an artifact, and its empty configuration.
@@ -187,7 +195,8 @@ pub(super) fn artifact(
 ) -> (Vec<u8>, (Descriptor, &'static [u8])) {
     let config = Descriptor::of(EMPTY, EMPTY_BYTES);
     // What else a descriptor says about the subject is not the artifact's.
-    let subject = Descriptor { platform: None, artifact_type: None, annotations: BTreeMap::new(), ..subject.clone() };
+    let subject =
+        Descriptor { platform: None, artifact_type: None, annotations: BTreeMap::new(), ..subject.clone() };
     let manifest = bytes(&ManifestForm {
         schema_version: 2,
         media_type: MANIFEST,

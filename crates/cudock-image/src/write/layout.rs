@@ -35,7 +35,8 @@ pub(super) fn write(bundle: &Bundle, directory: &Path, name: Option<&str>) -> Re
     let path = directory.join("index.json");
     let index = document::index(&listed(bundle, name, known), &std::collections::BTreeMap::new());
     files::write_atomically(&path, &index).map_err(failed(&path))?;
-    let (sent, present) = sizes.into_iter().fold((0, 0), |sum, (sent, present)| (sum.0 + sent, sum.1 + present));
+    let (sent, present) =
+        sizes.into_iter().fold((0, 0), |sum, (sent, present)| (sum.0 + sent, sum.1 + present));
     Ok(Written { bytes_sent: sent, bytes_present: present, ..Written::default() })
 }
 
@@ -133,7 +134,10 @@ pub(super) fn append(out: &mut impl Write, name: &str, bytes: &[u8]) -> Result<(
     let entry = LayerEntry::new(name, LayerEntryKind::File(FileContent::Bytes(Vec::new())), 0o644);
     let size = bytes.len() as u64;
     let header = entry.header(size)?;
-    [header.as_slice(), bytes, padding(size)].iter().try_for_each(|part| out.write_all(part)).map_err(WriteFailed::Io)
+    [header.as_slice(), bytes, padding(size)]
+        .iter()
+        .try_for_each(|part| out.write_all(part))
+        .map_err(WriteFailed::Io)
 }
 
 /// Writes a tar file beside its path, and renames it when it is complete.

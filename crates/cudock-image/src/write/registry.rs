@@ -42,7 +42,12 @@ pub(super) fn push(bundle: &Bundle, reference: &Reference, client: &Client) -> R
     let tagged = Reference { tag, digest: None, ..reference.clone() };
     for stored in bundle.documents.iter().filter(|stored| !is_referrer(stored)) {
         let name = if is_top(stored) { &tagged } else { &by_digest };
-        client.push_document(name, &stored.descriptor.media_type, &digest_of(&stored.descriptor)?, &stored.bytes)?;
+        client.push_document(
+            name,
+            &stored.descriptor.media_type,
+            &digest_of(&stored.descriptor)?,
+            &stored.bytes,
+        )?;
     }
     for stored in bundle.documents.iter().filter(|stored| is_referrer(stored)) {
         let digest = digest_of(&stored.descriptor)?;

@@ -75,6 +75,11 @@ impl Bundle {
         self.blob(digest).ok_or_else(|| WriteError::damaged(digest, "not found"))
     }
 
+    /// The stored size of a layer.
+    pub fn layer_size(&self, digest: &str) -> Result<u64, WriteError> {
+        Ok(self.layer(digest)?.descriptor.size)
+    }
+
     /// The compression that a layer has now.
     pub fn compression_of(&self, digest: &str) -> Result<Compression, WriteError> {
         Ok(match Codec::detect(&self.layer(digest)?.bytes()?) {
@@ -88,7 +93,8 @@ impl Bundle {
     pub fn recompress(&self, store: &BlobStore, compression: Compression) -> Result<Bundle, WriteError> {
         let mut changes = LayerChanges::new();
         for digest in self.layers()? {
-            let same = std::mem::discriminant(&self.compression_of(&digest)?) == std::mem::discriminant(&compression);
+            let same = std::mem::discriminant(&self.compression_of(&digest)?)
+                == std::mem::discriminant(&compression);
             if same {
                 continue;
             }
@@ -117,7 +123,9 @@ impl Bundle {
         let mut writer = LayerWriter::new(store, compression)?;
         let (mut copied, mut changed) = (0, false);
         let part = |start: usize, end: usize| plain.get(start..end).unwrap_or_default();
-        while let Some(header) = reader.next_below(limits.entries).map_err(|error| hostile(error.to_string()))? {
+        while let Some(header) =
+            reader.next_below(limits.entries).map_err(|error| hostile(error.to_string()))?
+        {
             if header.kind != EntryKind::File {
                 continue;
             }
@@ -159,7 +167,11 @@ impl Bundle {
     }
 
     /// The same images with other layers. What names the digest of a changed image, such as its signature, is left out.
-    pub fn with_layers(&self, changes: &LayerChanges, history: Option<&History>) -> Result<Bundle, WriteError> {
+    pub fn with_layers(
+        &self,
+        changes: &LayerChanges,
+        history: Option<&History>,
+    ) -> Result<Bundle, WriteError> {
         let mut documents: HashMap<String, Descriptor> = HashMap::new();
         let mut bundle = Bundle { documents: Vec::new(), blobs: Vec::new(), ..self.clone() };
         for stored in &self.documents {
@@ -176,7 +188,12 @@ impl Bundle {
                 None => (stored.descriptor.media_type.clone(), stored.bytes.clone()),
             };
             let fresh = Descriptor::of(&media_type, &bytes);
-            let descriptor = Descriptor { media_type, digest: fresh.digest, size: fresh.size, ..stored.descriptor.clone() };
+            let descriptor = Descriptor {
+                media_type,
+                digest: fresh.digest,
+                size: fresh.size,
+                ..stored.descriptor.clone()
+            };
             documents.insert(stored.descriptor.digest.clone(), descriptor.clone());
             bundle.documents.push(BundleDocument { descriptor, bytes });
         }
@@ -199,7 +216,8 @@ impl Bundle {
         bundle: &mut Bundle,
     ) -> Result<Option<(&'static str, Vec<u8>)>, WriteError> {
         let layers = document.layers.as_deref().unwrap_or_default();
-        let old_config = document.config.as_ref().ok_or_else(|| WriteError::damaged("manifest", "no configuration"))?;
+        let old_config =
+            document.config.as_ref().ok_or_else(|| WriteError::damaged("manifest", "no configuration"))?;
         if !layers.iter().any(|layer| changes.contains_key(&layer.digest)) {
             for descriptor in layers.iter().chain([old_config]) {
                 bundle.add(self.layer(&descriptor.digest)?.clone());
@@ -243,7 +261,8 @@ fn rewritten_index(
     // Attestations name the digest of the image that they are about.
     let kept = manifests.iter().filter(|listed| listed.is_image()).filter_map(|listed| {
         let document = documents.get(&listed.digest)?;
-        let (media_type, digest, size) = (document.media_type.clone(), document.digest.clone(), document.size);
+        let (media_type, digest, size) =
+            (document.media_type.clone(), document.digest.clone(), document.size);
         Some(Descriptor { media_type, digest, size, ..listed.clone() })
     });
     let mut index: Value = parse(bytes)?;

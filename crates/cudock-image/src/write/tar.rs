@@ -87,7 +87,10 @@ impl LayerEntry {
         let mut blocks = Vec::with_capacity(BLOCK);
         if !records.is_empty() {
             let length = records.len() as u64;
-            blocks.extend(Header { name: "PaxHeaders.0", mode: 0o644, size: length, kind: b'x', ..Header::default() }.block());
+            blocks.extend(
+                Header { name: "PaxHeaders.0", mode: 0o644, size: length, kind: b'x', ..Header::default() }
+                    .block(),
+            );
             blocks.extend(&records);
             blocks.resize(blocks.len().next_multiple_of(BLOCK), 0);
         }
