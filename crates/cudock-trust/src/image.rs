@@ -31,6 +31,33 @@ pub struct SignReport {
     pub signature: String,
 }
 
+/// What `verify --key` reports.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ImageVerifyReport {
+    pub digest: String,
+    /// What the key signed about the image; empty if it signed nothing.
+    pub statements: Vec<VerifiedStatement>,
+}
+
+impl ImageVerifyReport {
+    /// The report as lines of text.
+    pub fn lines(&self) -> Vec<String> {
+        if self.statements.is_empty() {
+            return vec![format!("{}: the key signed nothing about this image", self.digest)];
+        }
+        let first = format!("{}: verified", self.digest);
+        let rest = self.statements.iter().map(|one| format!("  {}", one.predicate_type));
+        std::iter::once(first).chain(rest).collect()
+    }
+}
+
+/// The descriptor and the digest of an image.
+pub fn find(source: &ImageSource, options: &OpenOptions) -> Result<(Descriptor, Digest), TrustError> {
+    let descriptor = Bundle::read(source, options)?.descriptor().clone();
+    let digest = descriptor.digest.parse().map_err(|_| TrustError::Bundle("invalid digest".to_owned()))?;
+    Ok((descriptor, digest))
+}
+
 /// A statement of an image that a key signed.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct VerifiedStatement {

@@ -13,7 +13,9 @@ mod statement;
 
 pub use bundle::SignatureBundle;
 pub use error::TrustError;
-pub use image::{SignReport, VerifiedStatement, documents, sign, signed_artifact, verify};
+pub use image::{
+    ImageVerifyReport, SignReport, VerifiedStatement, documents, find, sign, signed_artifact, verify,
+};
 pub use key::{ImageSigner, PublicKey};
 pub use sbom::{cyclonedx, spdx};
 pub use statement::{

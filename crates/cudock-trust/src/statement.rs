@@ -85,7 +85,7 @@ pub fn provenance_statement(digest: &Digest, lock: &LockFile, lock_digest: &Dige
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Proof {
     pub gpus: Vec<ProvenGpu>,
-    /// The version of the driver.
+    /// The driver, as the verification names it.
     pub driver: String,
     /// How it was verified, such as `run --verify-gpu`.
     pub verification: String,
@@ -100,6 +100,42 @@ pub struct ProvenGpu {
     pub capability: String,
 }
 
+impl Proof {
+    /// Reads what `run --verify-gpu` printed; `None` unless there are GPUs and all of them compute.
+    pub fn read(output: &str, time: String) -> Option<Self> {
+        let driver = output.lines().find_map(|line| line.strip_prefix("driver for "))?.to_owned();
+        let lines = output.lines().filter_map(|line| line.strip_prefix("GPU ")?.split_once(": "));
+        let gpus = lines.map(|(_, gpu)| {
+            let (name, rest) = gpu.split_once(", compute capability ")?;
+            let capability = rest.split([',', ':']).next().unwrap_or_default().to_owned();
+            let (_, after) = rest.split_once(": computes")?;
+            let is_right = after.is_empty() || after.starts_with(',');
+            is_right.then(|| ProvenGpu { name: name.to_owned(), capability })
+        });
+        let gpus: Vec<ProvenGpu> = gpus.collect::<Option<_>>()?;
+        let verification = "run --verify-gpu".to_owned();
+        (!gpus.is_empty()).then_some(Self { gpus, driver, verification, time })
+    }
+}
+
 pub fn proof_statement(digest: &Digest, proof: &Proof) -> Statement {
     Statement::about(digest, PROOF, serde_json::to_value(proof).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_is_read_only_if_every_gpu_computes() {
+        let output = "driver for CUDA 13.0, /usr/lib/libcuda.so.580.159.04\nGPU 0: NVIDIA H200, compute capability 9.0, \
+                      139.2 GiB, 0000:01:00.0: computes, kernel in 3.0 µs\n";
+        let proof = Proof::read(output, "t".to_owned()).unwrap();
+        assert_eq!(proof.gpus, [ProvenGpu { name: "NVIDIA H200".to_owned(), capability: "9.0".to_owned() }]);
+        assert_eq!(proof.driver, "CUDA 13.0, /usr/lib/libcuda.so.580.159.04");
+        let wrong = format!("{output}GPU 1: T4, compute capability 7.5: computes wrong results: 1 of 2 numbers\n");
+        assert_eq!(Proof::read(&wrong, String::new()), None);
+        assert_eq!(Proof::read("driver for CUDA 13.0, x\n", String::new()), None);
+        assert_eq!(Proof::read("", String::new()), None);
+    }
 }
