@@ -10,6 +10,9 @@ fuzz_target!(|bytes: &[u8]| {
     binary.lines();
     binary.unknown();
     binary.linkage.glibc();
+    for cubin in &binary.bare_cubins {
+        assert!(cubin.offset + cubin.stored <= bytes.len() as u64);
+    }
     for module in &binary.modules {
         assert!(module.offset + module.size <= bytes.len() as u64);
         module.has_kernels(bytes);

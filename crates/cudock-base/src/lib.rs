@@ -42,6 +42,6 @@ pub use report::{ErrorKind, Excerpt, Report, did_you_mean};
 pub use rng::Rng;
 pub use secret::Secret;
 pub use span::{LineIndex, Span};
-pub use sync::lock;
+pub use sync::{lock, try_parallel};
 pub use timestamp::Timestamp;
 pub use usage::UsageError;

@@ -14,7 +14,8 @@ pub use cudock_host::Verdict;
 pub use cudock_target::{self as target, StartPath, Target, TargetError, TargetMachine, gate};
 pub use evidence::Evidence;
 pub use gather::{
-    BuildContext, Context, GatherError, Subject, gather, gather_dockerfile, of_declared, subject,
+    BuildContext, Context, GatherError, Subject, gather, gather_dockerfile, image as gather_image,
+    of_declared, subject,
 };
 pub use image_set::{ImageSet, OnRead};
 pub use judge::{ArtifactJudgement, CheckRule, Failure, Judgement, RULES, RuleUse, judge};

@@ -144,6 +144,11 @@ pub fn sections<'a>(bytes: &'a [u8], prefix: &str) -> Vec<&'a [u8]> {
     named.filter_map(|section| section.data(endian, bytes).ok()).collect()
 }
 
+/// The dynamic linking information of an ELF file, without a search for GPU code; none if it is not a 64-bit ELF file.
+pub fn dynamic_linkage(bytes: &[u8]) -> Option<Linkage> {
+    Some(linkage(&File::parse(bytes).ok()?, bytes))
+}
+
 /// Reads the dynamic section; empty if there is none.
 pub(crate) fn linkage(file: &File<'_>, bytes: &[u8]) -> Linkage {
     let endian = file.endian();

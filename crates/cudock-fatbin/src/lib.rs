@@ -9,6 +9,7 @@
 //! Files are untrusted: arithmetic is checked, memory is not allocated based on what a header claims, and unknown data is
 //! counted and reported. See `docs/fatbin.md` for what is known about the format.
 
+mod bare;
 mod bytes;
 mod container;
 mod cubin;
@@ -23,15 +24,16 @@ mod summary;
 mod targets;
 mod wrappers;
 
+pub use bare::BareCubin;
 pub use container::{Codec, Damage, EntryKind, FatbinEntry, GroupMember, Module};
 pub use cubin::{Cubin, Kernel};
 pub use cudock_map::{MapError, map};
-pub use elf::{Linkage, VersionNeed, section, sections};
+pub use elf::{Linkage, VersionNeed, dynamic_linkage, section, sections};
 pub use files::{FileError, InspectError, Inspected, inspect};
 pub use payload::PayloadError;
 pub use read::{Binary, FileKind, ReadError, is_candidate, read};
 pub use slim::{
-    CompactError, Patch, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed, in_memory, plan, slim,
+    CompactError, Patch, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed, in_memory, plan, slim, slim_bytes,
 };
 pub use summary::{CodeSummary, Coverage};
 pub use targets::{CodeTarget, ModuleTargets};

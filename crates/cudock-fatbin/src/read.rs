@@ -4,6 +4,7 @@ use object::read::archive::ArchiveFile;
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Endianness, ReadRef};
 
+use crate::bare::{self, BareCubin};
 use crate::container::{Damage, EntryKind, FatbinEntry, MAGIC, Module, read as read_container};
 use crate::cubin::Cubin;
 use crate::elf::{self, Linkage};
@@ -31,8 +32,10 @@ pub struct Binary {
     pub modules: Vec<Module>,
     /// The input of the device linker. Drivers link its PTX again if the linked code does not support a GPU.
     pub relocatable: Vec<Module>,
-    /// The contents of a bare cubin.
+    /// The contents of a file that is a cubin.
     pub cubin: Option<Cubin>,
+    /// Compressed cubins outside of containers, in file order.
+    pub bare_cubins: Vec<BareCubin>,
     pub damage: Vec<Damage>,
 }
 
@@ -97,6 +100,7 @@ fn elf_file(bytes: &[u8]) -> Result<Binary, ReadError> {
     binary.linkage = elf::linkage(&file, bytes);
     for range in elf::data_ranges(&file, bytes, 0) {
         find::containers(&range, &mut binary.modules, &mut binary.damage);
+        bare::find(&range, &binary.modules, &mut binary.bare_cubins);
     }
     if let Some(range) = elf::relocatable(&file, bytes) {
         find::containers(&range, &mut binary.relocatable, &mut binary.damage);
@@ -126,6 +130,7 @@ fn archive(bytes: &[u8]) -> Result<Binary, ReadError> {
             Ok(file) => {
                 for range in elf::data_ranges(&file, data, start) {
                     find::containers(&range, &mut binary.modules, &mut binary.damage);
+                    bare::find(&range, &binary.modules, &mut binary.bare_cubins);
                 }
             }
             Err(error) => {
@@ -138,6 +143,11 @@ fn archive(bytes: &[u8]) -> Result<Binary, ReadError> {
 }
 
 impl Binary {
+    /// Whether it has GPU code that can be removed.
+    pub fn has_code(&self) -> bool {
+        !self.modules.is_empty() || !self.bare_cubins.is_empty()
+    }
+
     /// Removes containers inside of others, which occur if sections overlap.
     fn without_overlaps(mut self) -> Self {
         self.modules.sort_by_key(|module| module.offset);
@@ -152,6 +162,13 @@ impl Binary {
             }
             (inside, end) = (module.offset, module.offset + module.size);
             true
+        });
+        self.bare_cubins.sort_by_key(|cubin| cubin.offset);
+        let mut end = 0;
+        self.bare_cubins.retain(|cubin| {
+            let is_apart = cubin.offset >= end;
+            end = end.max(cubin.offset + cubin.stored);
+            is_apart
         });
         self
     }

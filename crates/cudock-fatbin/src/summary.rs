@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cudock_facts::version::{PtxArch, PtxIsa, SmArch, Variant};
 
+use crate::bare::BareCubin;
 use crate::container::{EntryKind, Module};
 use crate::read::Binary;
 use crate::targets::{CodeTarget, ModuleTargets};
@@ -23,24 +24,29 @@ pub struct CodeSummary {
 impl Binary {
     /// The totals by kind and target.
     pub fn lines(&self) -> Vec<CodeSummary> {
-        self.lines_where(|_| true)
+        self.lines_where(|_| true, |_| true)
     }
 
     /// The totals of one section: NVIDIA's own tools only list `.nv_fatbin`.
     pub fn lines_in(&self, section: &str) -> Vec<CodeSummary> {
-        self.lines_where(|module| module.section == section)
+        self.lines_where(|module| module.section == section, |cubin| cubin.section == section)
     }
 
-    /// The number of modules by section.
+    /// The number of modules and bare cubins by section.
     pub fn sections(&self) -> BTreeMap<String, u64> {
         let mut sections = BTreeMap::new();
-        for module in &self.modules {
-            *sections.entry(module.section.clone()).or_default() += 1;
+        let bare = self.bare_cubins.iter().map(|cubin| &cubin.section);
+        for section in self.modules.iter().map(|module| &module.section).chain(bare) {
+            *sections.entry(section.clone()).or_default() += 1;
         }
         sections
     }
 
-    fn lines_where(&self, counts: impl Fn(&Module) -> bool) -> Vec<CodeSummary> {
+    fn lines_where(
+        &self,
+        counts: impl Fn(&Module) -> bool,
+        counts_bare: impl Fn(&BareCubin) -> bool,
+    ) -> Vec<CodeSummary> {
         let mut lines: BTreeMap<(CodeTarget, Option<PtxIsa>), CodeSummary> = BTreeMap::new();
         let mut add = |target, ptx_isa, stored, bytes| {
             let empty = CodeSummary { target, ptx_isa, count: 0, stored: 0, bytes: 0 };
@@ -61,6 +67,9 @@ impl Binary {
                     u128::from(entry.stored) * u128::from(member.bytes) / u128::from(decompressed.max(1));
                 add(member.target, None, u64::try_from(share).unwrap_or(u64::MAX), member.bytes);
             }
+        }
+        for cubin in self.bare_cubins.iter().filter(|cubin| counts_bare(cubin)) {
+            add(CodeTarget::Sass(cubin.arch), None, cubin.stored, cubin.bytes);
         }
         if let Some(cubin) = &self.cubin {
             add(CodeTarget::Sass(cubin.arch), None, 0, 0);

@@ -76,6 +76,13 @@ impl Binary {
                 .as_ref()
                 .map(|cubin| Some(ModuleTargets { sass: vec![cubin.arch], ..ModuleTargets::default() })),
         );
+        // The library chooses among its bare cubins, so that together they are one module.
+        if !self.bare_cubins.is_empty() {
+            let mut sass: Vec<SmArch> = self.bare_cubins.iter().map(|cubin| cubin.arch).collect();
+            sass.sort_unstable();
+            sass.dedup();
+            all.push(Some(ModuleTargets { sass, ..ModuleTargets::default() }));
+        }
         if all.is_empty() && !parts.is_empty() {
             all.push(Some(ModuleTargets { ptx: parts, ..ModuleTargets::default() }));
         }

@@ -61,6 +61,14 @@ impl BlobStore {
         })
     }
 
+    /// Moves a complete file into the store. The caller has computed the digest while it wrote the file, on the file
+    /// system of the store.
+    pub fn adopt(&self, file: &Path, digest: &Digest) -> Result<PathBuf, FileError> {
+        let path = self.blob_path(digest);
+        fs::rename(file, &path).map_err(FileError::at("write", &path))?;
+        Ok(path)
+    }
+
     /// The bytes of a blob of at most `limit` bytes, verified anew.
     pub fn read(&self, digest: &Digest, limit: u64) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();

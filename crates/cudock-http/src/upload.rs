@@ -150,6 +150,8 @@ pub struct UploadSession<'a> {
     client: &'a Client,
     url: String,
     authorization: Option<Secret>,
+    /// Whether the server has sent the upload to another origin, which gets no authorization.
+    left_origin: bool,
     protocol: Protocol,
 }
 
@@ -161,20 +163,42 @@ enum Protocol {
 
 impl<'a> UploadSession<'a> {
     /// As OCI registries take uploads: PATCH with `Content-Range: 0-9`, answered by 202 with `Range: 0-9` and the URL of the
-    /// next request; GET tells the offset. The caller then closes the upload with a PUT to [`url`](Self::url).
+    /// next request; GET tells the offset. [`close`](Self::close) then ends the upload.
     pub fn patch(client: &'a Client, url: impl Into<String>, authorization: Option<Secret>) -> Self {
-        Self { client, url: url.into(), authorization, protocol: Protocol::Patch }
+        Self { client, url: url.into(), authorization, left_origin: false, protocol: Protocol::Patch }
     }
 
     /// As storage services do: PUT with `Content-Range: bytes 0-9/100`, answered by 308 with `Range: bytes=0-9` and at the
     /// end by 200 or 201; PUT with `Content-Range: bytes */100` tells the offset.
     pub fn put(client: &'a Client, url: impl Into<String>, authorization: Option<Secret>) -> Self {
-        Self { client, url: url.into(), authorization, protocol: Protocol::Put }
+        Self { client, url: url.into(), authorization, left_origin: false, protocol: Protocol::Put }
     }
 
     /// The URL of the next request.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Replaces the authorization, which expires in long uploads. Another origin than the first gets none.
+    pub fn authorize(&mut self, authorization: Option<Secret>) {
+        self.authorization = authorization.filter(|_| !self.left_origin);
+    }
+
+    /// Marks that the URL is not at the origin that the authorization is for.
+    pub fn leave_origin(&mut self) {
+        (self.authorization, self.left_origin) = (None, true);
+    }
+
+    /// Closes an upload by PATCH: the server verifies the digest, and the blob exists.
+    pub fn close(&mut self, digest: &str) -> Result<(), HttpError> {
+        let separator = if self.url.contains('?') { '&' } else { '?' };
+        let url = format!("{}{separator}digest={}", self.url, cudock_base::percent::encode(digest));
+        let request = Request::new(Method::PUT, url).authorization(self.authorization.clone());
+        let response = self.client.send(&request.body("application/octet-stream", []))?;
+        match response.status() {
+            200..=299 => Ok(()),
+            _ => Err(response.into_status_error()),
+        }
     }
 
     fn request(&self, method: Method) -> Request {
@@ -187,7 +211,7 @@ impl<'a> UploadSession<'a> {
         let (from, to): (&Uri, Uri) = (response.url(), url::parse(&next)?);
         url::check(&to, is_loopback(from.host().unwrap_or_default()))?;
         if !is_same_origin(from, &to) {
-            self.authorization = None;
+            self.leave_origin();
         }
         self.url = next;
         Ok(())

@@ -3,7 +3,8 @@
 //! An image is a list of layers, each a tar file that adds, replaces and removes files. Only the merged layers show what a
 //! program will find, and unpacking gigabytes to look at a few libraries is wasteful. [`open`] reads an image from a
 //! layout, an archive, a registry or a daemon; [`Image::walk`] reads its layers in one parallel pass, passes each file
-//! to a function that decides what to keep of it, and merges the result into a [`Tree`].
+//! to a function that decides what to keep of it, and merges the result into a [`Tree`]. [`write`] makes new layers and
+//! images, and takes images from one place to another.
 //!
 //! Archives are untrusted: path traversal, symlink loops, false sizes and decompression bombs are rejected, and memory
 //! use grows with what is kept, never with what a header claims.
@@ -16,14 +17,15 @@ mod open;
 mod tree;
 pub mod unpack;
 mod walk;
+pub mod write;
 
 pub use cudock_registry as registry;
 pub use directory::walk_directory;
 pub use error::ImageError;
 #[doc(hidden)]
 pub use layer::fuzz;
-pub use layer::{Content, EntryHeader, EntryKind, LayerLimits};
-pub use manifest::{ImageConfig, Platform, RunConfig};
+pub use layer::{Content, EntryHeader, EntryKind, LayerLimits, read_tar};
+pub use manifest::{Descriptor, ImageConfig, Platform, RunConfig};
 pub use open::{
     Access, CachedImage, Image, ImageSource, Layer, OpenOptions, Origin, Pull, cached_images, open,
 };

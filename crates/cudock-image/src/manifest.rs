@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use cudock_base::Arch;
+use cudock_base::{Arch, Digest};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ImageError;
@@ -13,27 +13,43 @@ use crate::error::ImageError;
 pub(crate) const MAX_DOCUMENT: usize = 8 << 20;
 
 /// An OCI content descriptor.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Descriptor {
+pub struct Descriptor {
     #[serde(default)]
-    pub(crate) media_type: String,
-    pub(crate) digest: String,
-    pub(crate) size: u64,
-    pub(crate) platform: Option<Platform>,
-    #[serde(default)]
-    pub(crate) annotations: BTreeMap<String, String>,
+    pub media_type: String,
+    /// The kind of artifact that a manifest describes, if it is not an image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact_type: Option<String>,
+    pub digest: String,
+    pub size: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub platform: Option<Platform>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// The annotation that holds the name of an image in a layout.
 pub(crate) const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
 impl Descriptor {
+    /// Describes these bytes.
+    pub fn of(media_type: &str, bytes: &[u8]) -> Self {
+        Self {
+            media_type: media_type.to_owned(),
+            artifact_type: None,
+            digest: Digest::sha256_of(bytes).to_string(),
+            size: bytes.len() as u64,
+            platform: None,
+            annotations: BTreeMap::new(),
+        }
+    }
+
     /// Whether it describes an image. Indexes also list attestations and signatures.
     pub(crate) fn is_image(&self) -> bool {
         let attested = self.annotations.contains_key("vnd.docker.reference.type");
         let unknown = self.platform.as_ref().is_some_and(|platform| platform.architecture == "unknown");
-        !attested && !unknown
+        !attested && !unknown && self.artifact_type.is_none()
     }
 }
 
@@ -45,6 +61,11 @@ pub(crate) struct Document {
     pub(crate) manifests: Option<Vec<Descriptor>>,
     pub(crate) config: Option<Descriptor>,
     pub(crate) layers: Option<Vec<Descriptor>>,
+    /// What this document is about, if it is a referrer.
+    pub(crate) subject: Option<Descriptor>,
+    pub(crate) artifact_type: Option<String>,
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(crate) annotations: BTreeMap<String, String>,
 }
 
 /// The operating system and architecture of an image.
@@ -112,13 +133,13 @@ pub struct ImageConfig {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct RunConfig {
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(default, deserialize_with = "null_is_default")]
     env: Vec<String>,
     /// The program, with the arguments that always come first.
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub entrypoint: Vec<String>,
     /// The arguments, or the whole command line if there is no entry point.
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub cmd: Vec<String>,
     #[serde(default)]
     pub working_dir: String,
@@ -137,8 +158,10 @@ pub(crate) struct RootFs {
 }
 
 /// Docker writes `null` for an empty list.
-fn null_is_empty<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    Ok(Option::<Vec<String>>::deserialize(deserializer)?.unwrap_or_default())
+fn null_is_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 impl ImageConfig {

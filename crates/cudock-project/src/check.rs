@@ -17,7 +17,8 @@ pub(crate) fn check(manifest: &Manifest, text: &ManifestText) -> Result<(), Proj
     numbers(manifest, text)?;
     deadline(manifest, text)?;
     spot(manifest, text)?;
-    needs(manifest, text)
+    needs(manifest, text)?;
+    image(manifest, text)
 }
 
 /// Keys that each imply the kind of work.
@@ -210,6 +211,27 @@ fn needs(manifest: &Manifest, text: &ManifestText) -> Result<(), ProjectError> {
     if needs.nvlink == Some(true) && needs.gpus == Some(1) {
         let problem = "NVLink connects the GPUs of an instance, and `gpus = 1` leaves nothing to connect";
         return Err(text.key_error("needs.nvlink", problem, None));
+    }
+    Ok(())
+}
+
+fn image(manifest: &Manifest, text: &ManifestText) -> Result<(), ProjectError> {
+    let Some(image) = &manifest.image else { return Ok(()) };
+    let is_version = |python: &&String| {
+        let minor = python.strip_prefix("3.");
+        minor.is_some_and(|minor| !minor.is_empty() && minor.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    if let Some(python) = image.python.as_ref().filter(|python| !is_version(python)) {
+        let problem = format!("invalid version of Python `{python}`: expected one such as 3.13");
+        return Err(text.value_error("image.python", problem, None));
+    }
+    if let Some(path) = image.files.keys().find(|path| !path.starts_with('/')) {
+        let problem = format!("`{path}` is not an absolute path in the image");
+        return Err(text.key_error(&format!("image.files.{path}"), problem, Some(format!("/{path}"))));
+    }
+    if !image.requirements.is_empty() && image.pyproject.is_some() {
+        let problem = "`requirements` and `pyproject` both name Python packages: keep one";
+        return Err(text.key_error("image.pyproject", problem, None));
     }
     Ok(())
 }

@@ -17,5 +17,10 @@ pub(crate) const PATH: &str = "PATH";
 pub(crate) const LD_LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 pub(crate) const PYENV_ROOT: &str = "PYENV_ROOT";
 
+/// uv's default index, under its present and its former name.
+pub(crate) const UV_DEFAULT_INDEX: [&str; 2] = ["UV_DEFAULT_INDEX", "UV_INDEX_URL"];
+/// uv's other indexes.
+pub(crate) const UV_INDEX: [&str; 2] = ["UV_INDEX", "UV_EXTRA_INDEX_URL"];
+
 /// The size limit for configuration files of pip and netrc.
 pub(crate) const MAX_CONFIG: u64 = 1 << 20;

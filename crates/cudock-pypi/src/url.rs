@@ -10,6 +10,8 @@ use cudock_http::{Uri, basic_authorization, url};
 #[derive(Clone, PartialEq, Eq)]
 pub struct DisplaySafeUrl {
     url: Uri,
+    /// User and password as the URL had them.
+    user_info: Option<Secret>,
     authorization: Option<Secret>,
 }
 
@@ -77,11 +79,12 @@ impl DisplaySafeUrl {
                 Some(basic_authorization(&user, &password))
             }
         };
-        Ok(Self { url, authorization })
+        let user_info = user.filter(|user| !user.is_empty()).map(Secret::new);
+        Ok(Self { url, user_info, authorization })
     }
 
     pub(crate) fn of(url: Uri) -> Self {
-        Self { url, authorization: None }
+        Self { url, user_info: None, authorization: None }
     }
 
     /// The URL of a page below this one.
@@ -92,8 +95,17 @@ impl DisplaySafeUrl {
         // Package names have letters, digits and dashes only, so this cannot fail.
         Self {
             url: url.parse().unwrap_or_else(|_| self.url.clone()),
+            user_info: self.user_info.clone(),
             authorization: self.authorization.clone(),
         }
+    }
+
+    /// The URL with user and password, for a program that signs in by itself.
+    pub fn with_credentials(&self) -> Secret {
+        let (scheme, rest) = (self.url.scheme_str().unwrap_or_default(), self.url.path_and_query());
+        let rest = rest.map_or("/", |rest| rest.as_str());
+        let user = self.user_info.as_ref().map(|user| format!("{}@", user.expose())).unwrap_or_default();
+        Secret::new(format!("{scheme}://{user}{}{rest}", self.host()))
     }
 
     /// Resolves a reference on this page; `None` if it is not an http or https URL.
@@ -147,6 +159,8 @@ mod tests {
         assert_eq!(url.to_string(), "https://Index.example:8443/simple/");
         assert_eq!(format!("{url:?}"), "DisplaySafeUrl(https://Index.example:8443/simple/)");
         assert_eq!(url.authorization(), Some(&basic_authorization("me", "p@ss")));
+        let whole = "https://me:p%40ss@Index.example:8443/simple/?token=x";
+        assert_eq!(url.with_credentials().expose(), whole);
         let token = DisplaySafeUrl::parse("https://token@index.example/simple").unwrap();
         assert_eq!(token.authorization(), Some(&basic_authorization("token", "")));
         assert_eq!(DisplaySafeUrl::parse("https://index.example").unwrap().authorization(), None);

@@ -28,6 +28,8 @@ pub(crate) struct Authorization {
     pub(crate) problem: Option<String>,
     /// What a registry's messages must not show.
     pub(crate) secrets: Vec<Secret>,
+    /// What it answers, to answer it again when it has expired.
+    challenge: Challenge,
     expires: Option<Instant>,
 }
 
@@ -57,6 +59,11 @@ impl Authorizations {
             .cloned()
     }
 
+    /// What the registry asked for last in this repository.
+    pub(crate) fn known_challenge(&self, source: &Source) -> Option<Challenge> {
+        lock(&self.cache).get(&key(source)).map(|authorization| authorization.challenge.clone())
+    }
+
     /// Answers a challenge. Without a credential, Bearer gives an anonymous token, and Basic gives nothing.
     pub(crate) fn answer(
         &self,
@@ -71,6 +78,7 @@ impl Authorizations {
             signed_in: credential.is_some(),
             problem,
             secrets: credential.iter().flat_map(secrets_of).collect(),
+            challenge: challenge.clone(),
             expires: None,
         };
         match challenge {
@@ -105,7 +113,7 @@ impl Authorizations {
     }
 }
 
-/// An authorization is for pulling from one repository, whatever scope a challenge spells it with.
+/// An authorization is for one repository. Where one for pulling does not suffice, the registry asks for another.
 fn key(source: &Source) -> (String, String) {
     (source.registry.clone(), source.repository.clone())
 }

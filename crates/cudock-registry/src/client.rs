@@ -86,11 +86,11 @@ pub struct Document {
 pub struct Client {
     pub(crate) session: Session,
     pub(crate) store: BlobStore,
-    mirrors: Mirrors,
+    pub(crate) mirrors: Mirrors,
     pub(crate) progress: Arc<dyn Progress>,
-    offline: bool,
+    pub(crate) offline: bool,
     prefer_kept_tags: bool,
-    retries: RetryPolicy,
+    pub(crate) retries: RetryPolicy,
 }
 
 impl Client {
@@ -141,6 +141,17 @@ impl Client {
             let _ = kept.and_then(|()| tags::write(&self.store, reference, &document.digest));
         }
         Ok(document)
+    }
+
+    /// Keeps documents whose blobs are in the store, and what the tag of `reference` stands for: the last of them.
+    pub fn keep(&self, reference: &Reference, documents: &[Document]) -> Result<(), Error> {
+        for document in documents {
+            documents::write(&self.store, document)?;
+        }
+        if let Some(last) = documents.last() {
+            tags::write(&self.store, reference, &last.digest)?;
+        }
+        Ok(())
     }
 
     /// Whether a registry has an image. Nothing of it is fetched.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cudock_base::{Environment, FileError, files, percent};
-use cudock_http::{Client, NoProgress, Progress, Request, Response, describe_read_error};
+use cudock_http::{Client, Method, NoProgress, Progress, Request, Response, describe_read_error};
 
 use crate::env::DOCKER_HOST;
 use crate::error::Error;
@@ -71,6 +71,45 @@ pub fn export(
             })
         }
     }
+}
+
+/// Loads an archive, as `docker save` writes it, into the first daemon that listens.
+pub fn load(
+    name: &str,
+    archive: &Path,
+    sockets: &[PathBuf],
+    progress: Option<&dyn Progress>,
+) -> Result<(), Error> {
+    let progress = progress.unwrap_or(&NoProgress);
+    let no_daemon = || Error::NoDaemon { name: name.to_owned(), sockets: sockets.to_vec() };
+    let socket = sockets.iter().find(|socket| socket.exists()).ok_or_else(no_daemon)?;
+    let mut file = File::open(archive).map_err(FileError::at("read", archive))?;
+    let size = file.metadata().map_err(FileError::at("read", archive))?.len();
+    progress.started(name, Some(size), 0);
+    let request = Request::new(Method::POST, "http://localhost/images/load?quiet=1")
+        .header("Content-Type", "application/x-tar");
+    let response = Client::over_unix_socket(socket, TIMEOUT).send_stream(&request, &mut file, Some(size));
+    let mut response = response.map_err(|error| failed(name, socket, error.reason))?;
+    if response.status() != 200 {
+        return Err(failed(name, socket, response.into_status_error().reason));
+    }
+    // The status is sent before the work is done; what fails then is a line of the answer.
+    let answer = response.bytes(MAX_LOAD_ANSWER).map_err(|error| failed(name, socket, error.reason))?;
+    let error = answer
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| serde_json::from_slice::<LoadLine>(line).ok().and_then(|line| line.error));
+    if let Some(reason) = error {
+        return Err(failed(name, socket, reason));
+    }
+    progress.finished(name);
+    Ok(())
+}
+
+const MAX_LOAD_ANSWER: u64 = 1 << 20;
+
+#[derive(serde::Deserialize)]
+struct LoadLine {
+    error: Option<String>,
 }
 
 /// Which side of a copy failed.

@@ -1,4 +1,4 @@
-//! Container images from where they are: registries, and daemons on this machine.
+//! Container images from where they are: registries, and daemons on this machine; and to there.
 //!
 //! Images are tens of gigabytes, connections break, mirrors alter content and processes are killed. This crate fetches
 //! manifests and blobs into a [`BlobStore`](cudock_http::BlobStore) that holds a blob complete and verified or not at all,
@@ -29,6 +29,7 @@ pub mod env;
 mod error;
 mod helper;
 mod mirrors;
+mod push;
 mod reference;
 mod session;
 pub mod tags;
@@ -37,4 +38,5 @@ pub use client::{Client, Document, MAX_DOCUMENT, Options, user_store};
 pub use credentials::Credentials;
 pub use error::{Error, Resource};
 pub use mirrors::Mirrors;
+pub use push::{PushOutcome, PushedBlob};
 pub use reference::{Reference, ReferenceError};

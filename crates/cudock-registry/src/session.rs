@@ -1,5 +1,6 @@
 //! One request to a registry's API, signed in where it wants that.
 
+use cudock_base::Secret;
 use cudock_http::{Client, HttpError, Method, Request, Response, redact, url::is_loopback};
 
 use crate::auth::{Authorization, Authorizations};
@@ -33,7 +34,8 @@ impl Session {
         if let Some(accept) = accept {
             request = request.accept(accept);
         }
-        self.send(source, request, from_byte.is_some(), resource)
+        let accepted: &[u16] = if from_byte.is_some() { &[200, 206, 416] } else { &[200, 206] };
+        self.send(source, request, accepted, resource)
     }
 
     /// Asks for the headers of `/v2/<repository>/<path>`, which must exist.
@@ -44,14 +46,65 @@ impl Session {
         accept: &str,
         resource: &Resource,
     ) -> Result<Response, Error> {
-        self.send(source, Request::new(Method::HEAD, url(source, path)).accept(accept), false, resource)
+        self.send(source, Request::new(Method::HEAD, url(source, path)).accept(accept), &[200], resource)
+    }
+
+    /// Asks whether `/v2/<repository>/<path>` exists.
+    pub(crate) fn exists(&self, source: &Source, path: &str, resource: &Resource) -> Result<bool, Error> {
+        let request = Request::new(Method::HEAD, url(source, path));
+        match self.send(source, request, &[200], resource) {
+            Ok(_) => Ok(true),
+            Err(Error::NotFound { .. } | Error::NameUnknown { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Posts nothing to `/v2/<repository>/<path>`, which begins an upload.
+    pub(crate) fn post(&self, source: &Source, path: &str, resource: &Resource) -> Result<Response, Error> {
+        let request = Request::new(Method::POST, url(source, path)).body("application/octet-stream", []);
+        self.send(source, request, &[201, 202], resource)
+    }
+
+    /// Puts a document at `/v2/<repository>/<path>`.
+    pub(crate) fn put(
+        &self,
+        source: &Source,
+        path: &str,
+        media_type: &str,
+        bytes: &[u8],
+        resource: &Resource,
+    ) -> Result<Response, Error> {
+        let request = Request::new(Method::PUT, url(source, path)).body(media_type, bytes);
+        self.send(source, request, &[200, 201, 202], resource)
+    }
+
+    pub(crate) fn http(&self) -> &Client {
+        &self.http
+    }
+
+    /// The authorization for the next request to a repository, renewed if it has expired or if the registry refused it.
+    pub(crate) fn authorization(
+        &self,
+        source: &Source,
+        refused: bool,
+        resource: &Resource,
+    ) -> Result<Option<Secret>, Error> {
+        let cached = self.authorizations.cached(source).filter(|_| !refused);
+        let authorization = match (cached, self.authorizations.known_challenge(source)) {
+            (Some(cached), _) => Some(cached),
+            (None, Some(challenge)) => {
+                Some(self.authorizations.answer(&self.http, source, &challenge, resource)?)
+            }
+            (None, None) => None,
+        };
+        Ok(authorization.and_then(|authorization| authorization.header))
     }
 
     fn send(
         &self,
         source: &Source,
         mut request: Request,
-        is_range: bool,
+        accepted: &[u16],
         resource: &Resource,
     ) -> Result<Response, Error> {
         let mut authorization = self.authorizations.cached(source);
@@ -61,8 +114,7 @@ impl Session {
             request = request.authorization(header);
             let response = self.http.send(&request).map_err(|error| Error::http(resource, error))?;
             match response.status() {
-                200 | 206 => return Ok(response),
-                416 if is_range => return Ok(response),
+                status if accepted.contains(&status) => return Ok(response),
                 401 if response.is_from_origin() && !renewed => {
                     let Some(challenge) = challenge::best(response.headers("www-authenticate")) else {
                         return Err(refused(response, authorization.as_ref(), resource));

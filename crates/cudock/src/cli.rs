@@ -10,12 +10,9 @@ use crate::env;
 use crate::failure::Failure;
 use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat};
 use crate::verbs::{
-    BenchArgs, CdiArgs, CdiHookArgs, CompletionArgs, CostArgs, CpArgs, DownArgs, ExecArgs, ExportArgs,
+    BenchArgs, BuildArgs, CdiArgs, CdiHookArgs, CompletionArgs, CostArgs, CpArgs, DownArgs, ExecArgs, ExportArgs,
     GatewayArgs, GcArgs, GroupsArgs, ImagesArgs, InitArgs, InspectContainerArgs, JoinArgs, KillArgs,
-    LintArgs, LogsArgs, LspArgs, ManArgs, MigrateArgs, ModelsArgs, MonitorArgs, PlanArgs, PricesArgs,
-    PruneArgs, PsArgs, PullArgs, RestartArgs, ResumeArgs, RmArgs, RunArgs, RuntimeArgs, SchemaArgs,
-    ServeArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, SweepArgs, TopArgs, UpArgs, VerifyArgs,
-    VolumeArgs, WaitArgs,
+    CopyArgs, LintArgs, LockArgs, LogsArgs, LspArgs, ManArgs, MigrateArgs, ModelsArgs, MonitorArgs, PlanArgs, PricesArgs, PruneArgs, PsArgs, PullArgs, PushArgs, RestartArgs, ResumeArgs, RmArgs, RunArgs, RuntimeArgs, SchemaArgs, ServeArgs, SignArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, SweepArgs, TopArgs, UpArgs, VerifyArgs, VolumeArgs, WaitArgs,
 };
 
 /// Checks, plans, runs and serves CUDA workloads in containers
@@ -163,6 +160,9 @@ pub(crate) enum Verb {
     Doctor(DoctorArgs),
     Inspect(InspectArgs),
     Slim(SlimArgs),
+    Lock(LockArgs),
+    Sign(SignArgs),
+    Build(BuildArgs),
     Serve(Box<ServeArgs>),
     Gateway(Box<GatewayArgs>),
     Models(ModelsArgs),
@@ -186,6 +186,8 @@ pub(crate) enum Verb {
     Top(TopArgs),
     Images(ImagesArgs),
     Pull(PullArgs),
+    Push(PushArgs),
+    Copy(CopyArgs),
     Volume(VolumeArgs),
     Prune(PruneArgs),
     Wait(WaitArgs),
@@ -461,13 +463,14 @@ pub(crate) struct InspectArgs {
   cudock slim .venv/lib/python3.12/site-packages -o slim-packages --for sm_80,H100
   cudock slim torch.whl -o slim/torch.whl --for Standard_NC4as_T4_v3 --compact
   cudock slim libs --for H200 --dry-run
-  cudock slim /opt/app --in-place --for H200")]
+  cudock slim /opt/app --in-place --for H200
+  cudock slim registry.example/team/app:1.0 -o registry.example/team/app:1.0-t4 --for T4")]
 pub(crate) struct SlimArgs {
-    /// A file, a directory or a wheel
+    /// A file, a directory, a wheel or an image
     #[arg(value_name = "IN")]
     pub(crate) input: PathBuf,
 
-    /// Write the result to this path
+    /// Write the result to this path, or an image to this destination, such as oci:DIR or a name in a registry
     #[arg(long, short, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"], conflicts_with = "in_place")]
     pub(crate) output: Option<PathBuf>,
 
@@ -478,6 +481,10 @@ pub(crate) struct SlimArgs {
     /// Shrink the files themselves
     #[arg(long)]
     pub(crate) compact: bool,
+
+    /// Compress the new layers of an image like this: gzip, zstd or none, with a level such as zstd:19
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) compression: Option<cudock_image::write::Compression>,
 
     /// Replace the input
     #[arg(long)]

@@ -27,7 +27,8 @@ pub(crate) fn image_start(image: &Image, name: &str, environment: &BTreeMap<Stri
     }
 }
 
-pub(crate) fn image(
+/// Gathers evidence of an image that is open. Its layers are fetched.
+pub fn image(
     image: &Image,
     name: &str,
     environment: &BTreeMap<String, String>,

@@ -31,7 +31,8 @@ use cudock_facts::Facts;
 use cudock_image::{ImageError, walk_directory};
 
 pub use build_context::BuildContext;
-pub(crate) use image::{image, image_start};
+pub use image::image;
+pub(crate) use image::image_start;
 pub use subject::{Subject, subject};
 
 use self::frameworks::Completeness;

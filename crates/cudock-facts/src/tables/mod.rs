@@ -24,6 +24,7 @@ macro_rules! for_each_table {
             quotas: Quotas = "azure_quotas", "Names of Azure's quotas.";
             meters: Meters = "azure_meters", "Azure's meters, start times and limits.";
             runtimes: Runtimes = "runtimes", "Wheels of inference libraries.";
+            opened_libraries: OpenedLibraries = "opened_libraries", "Libraries that others open at run time.";
         }
     };
 }
@@ -37,6 +38,7 @@ mod header;
 mod images;
 mod messages;
 mod meters;
+mod opened_libraries;
 mod packages;
 mod prices;
 mod quotas;
@@ -51,6 +53,7 @@ pub use header::{Header, TableFile, TableRow, TableRule, merge};
 pub use images::*;
 pub use messages::*;
 pub use meters::*;
+pub use opened_libraries::*;
 pub use packages::*;
 pub use prices::*;
 pub use quotas::*;

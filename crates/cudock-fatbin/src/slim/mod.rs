@@ -12,8 +12,9 @@ mod write;
 
 use std::collections::BTreeMap;
 
-use cudock_facts::version::Capability;
+use cudock_facts::version::{Capability, SmArch};
 
+use crate::bare::BareCubin;
 use crate::container::{EntryKind, FatbinEntry, Module};
 use crate::read::{Binary, read};
 use crate::targets::CodeTarget;
@@ -21,6 +22,7 @@ use crate::targets::CodeTarget;
 pub use compact::CompactError;
 pub use patch::Patch;
 pub use tree::{SlimJob, SlimOutput, Slimmed, slim};
+pub use wheel::slim_bytes;
 pub use write::{SlimError, in_memory};
 
 /// What to remove from a file.
@@ -38,6 +40,8 @@ pub struct SlimPlan {
     pub lost: Vec<u64>,
     /// The expected entries of each module afterwards.
     kept: Vec<Vec<Signature>>,
+    /// The expected bare cubins afterwards: their architectures and sizes.
+    kept_bare: Vec<(SmArch, u64)>,
     /// Set if nothing is changed, so that no verification is needed.
     trusted: bool,
 }
@@ -62,7 +66,11 @@ impl SlimPlan {
             module.entries.iter().filter(|entry| !entry.is_placeholder()).map(signature).collect()
         };
         self.trusted
-            || read(slimmed).is_ok_and(|binary| binary.modules.iter().map(of).eq(self.kept.iter().cloned()))
+            || read(slimmed).is_ok_and(|binary| {
+                let bare = binary.bare_cubins.iter().map(|cubin| (cubin.arch, cubin.stored));
+                binary.modules.iter().map(of).eq(self.kept.iter().cloned())
+                    && bare.eq(self.kept_bare.iter().copied())
+            })
     }
 }
 
@@ -98,9 +106,34 @@ pub fn plan(binary: &Binary, bytes: &[u8], targets: &[Capability], gpus: &[Capab
         }
         plan.patches.extend(patch::module(module, &kept, bytes));
     }
+    plan_bare(&mut plan, &binary.bare_cubins, targets, gpus);
     // Sections need not be in the order of their table.
     plan.patches.sort_by_key(|patch| patch.offset);
     plan
+}
+
+/// Removes the bare cubins that run on no target. Each is another kernel, so that none can stand in for another.
+fn plan_bare(plan: &mut SlimPlan, cubins: &[BareCubin], targets: &[Capability], gpus: &[Capability]) {
+    let runs = |cubin: &BareCubin, gpu: &Capability| cubin.arch.runs_on(*gpu);
+    let is_kept = |cubin: &&BareCubin| targets.iter().any(|target| runs(cubin, target));
+    for (target, loadable) in targets.iter().zip(&mut plan.loadable) {
+        *loadable += u64::from(cubins.iter().any(|cubin| runs(cubin, target)));
+    }
+    for (gpu, lost) in gpus.iter().zip(&mut plan.lost) {
+        let before = cubins.iter().any(|cubin| runs(cubin, gpu));
+        let after = cubins.iter().filter(is_kept).any(|cubin| runs(cubin, gpu));
+        *lost += u64::from(before && !after);
+    }
+    for cubin in cubins {
+        plan.before += cubin.stored;
+        if is_kept(&cubin) {
+            plan.after += cubin.stored;
+            plan.kept_bare.push((cubin.arch, cubin.stored));
+            continue;
+        }
+        *plan.removed.entry(cubin.arch.to_string()).or_default() += cubin.stored;
+        plan.patches.push(Patch { offset: cubin.offset, bytes: Vec::new(), zeros: cubin.stored });
+    }
 }
 
 fn codes(entry: &FatbinEntry) -> impl Iterator<Item = CodeTarget> {

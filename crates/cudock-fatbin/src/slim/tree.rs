@@ -231,7 +231,7 @@ impl TreeWalker<'_> {
                 return wheel::slim(input, &bytes, output, self.job, self.report);
             }
             if let Ok(binary) = read(&bytes)
-                && !binary.modules.is_empty()
+                && binary.has_code()
             {
                 let mut slimmed = planned(input.display().to_string(), &bytes, &binary, self.job);
                 let nothing = slimmed.plan.patches.is_empty();

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::tree::{SlimJob, Slimmed, planned};
 use super::write::{self, SlimError};
-use crate::read::{is_candidate, read};
+use crate::read::{Binary, is_candidate, read};
 
 type Writer = zip::ZipWriter<io::BufWriter<FailOnce>>;
 
@@ -96,26 +96,39 @@ impl WheelMembers<'_> {
 
     /// Reports a member with GPU code; returns its new content if it changes and is to be written.
     fn slimmed(&mut self, name: &str, bytes: &[u8], write: bool) -> Option<Vec<u8>> {
-        let binary = read(bytes).ok().filter(|binary| !binary.modules.is_empty())?;
-        let mut slimmed = planned(format!("{}!/{name}", self.input.display()), bytes, &binary, self.job);
-        let mut content = None;
-        if write && !slimmed.plan.patches.is_empty() {
-            let mut result = write::in_memory(bytes, &slimmed.plan, self.job.compact);
-            if let (Err(error), true) = (&result, self.job.compact) {
-                slimmed.warning = Some(error.to_string());
-                result = write::in_memory(bytes, &slimmed.plan, false);
-            }
-            match result {
-                Ok(bytes) => {
-                    slimmed.bytes_after = bytes.len() as u64;
-                    content = Some(bytes);
-                }
-                Err(error) => slimmed.warning = Some(error.to_string()),
-            }
-        }
+        let path = format!("{}!/{name}", self.input.display());
+        let (slimmed, content) = slim_bytes(path, bytes, self.job, write)?;
         (self.report)(slimmed);
         content
     }
+}
+
+/// Slims a file in memory; none if it has no GPU code. The content is none if it does not change, or if it is not to be
+/// written.
+pub fn slim_bytes(
+    path: String,
+    bytes: &[u8],
+    job: &SlimJob<'_>,
+    write: bool,
+) -> Option<(Slimmed, Option<Vec<u8>>)> {
+    let binary = read(bytes).ok().filter(Binary::has_code)?;
+    let mut slimmed = planned(path, bytes, &binary, job);
+    let mut content = None;
+    if write && !slimmed.plan.patches.is_empty() {
+        let mut result = write::in_memory(bytes, &slimmed.plan, job.compact);
+        if let (Err(error), true) = (&result, job.compact) {
+            slimmed.warning = Some(error.to_string());
+            result = write::in_memory(bytes, &slimmed.plan, false);
+        }
+        match result {
+            Ok(bytes) => {
+                slimmed.bytes_after = bytes.len() as u64;
+                content = Some(bytes);
+            }
+            Err(error) => slimmed.warning = Some(error.to_string()),
+        }
+    }
+    Some((slimmed, content))
 }
 
 /// The contents of a member that may have GPU code, judged by its first bytes.

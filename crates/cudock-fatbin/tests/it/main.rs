@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, and a test binary has no API"
 )]
 
+mod bare;
 mod build;
 mod reading;
 mod slimming;

@@ -215,6 +215,19 @@ impl<'c, 'a> Content<'c, 'a> {
         }
     }
 
+    /// Passes the content on piece by piece, so that large files are never in memory as a whole.
+    pub fn each_chunk(&mut self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        if let ContentSource::Layer { input, left, started: false } = &mut self.source {
+            while **left > 0 {
+                let chunk = input.next_chunk(**left)?;
+                **left -= chunk.len() as u64;
+                take(chunk)?;
+            }
+            return Ok(());
+        }
+        take(self.all()?)
+    }
+
     /// The whole file.
     pub fn all(&mut self) -> io::Result<&[u8]> {
         if self.size > MAX_FILE {

@@ -60,6 +60,21 @@ pub(crate) fn read<T>(
     Ok(changes)
 }
 
+/// Reads an uncompressed tar stream that is not a layer, such as the data of a package: `visit` is called for each entry and
+/// may read its content. The error describes the problem.
+pub fn read_tar<'a>(
+    stream: Box<dyn io::Read + 'a>,
+    limits: LayerLimits,
+    visit: &mut dyn FnMut(&EntryHeader, &mut Content<'_, '_>) -> io::Result<()>,
+) -> Result<(), String> {
+    let mut reader = TarReader::new(LayerInput::stream(stream, limits.unpacked));
+    loop {
+        let header = reader.next_below(limits.entries).map_err(|error| error.to_string())?;
+        let Some(header) = header else { return Ok(()) };
+        visit(&header, &mut reader.content()).map_err(|error| format!("`{}`: {error}", header.path))?;
+    }
+}
+
 /// The marker that hides what lower layers have in a directory.
 const OPAQUE: &str = ".wh..wh..opq";
 const WHITEOUT: &str = ".wh.";

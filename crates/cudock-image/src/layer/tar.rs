@@ -55,6 +55,9 @@ pub(crate) struct TarReader<'a> {
     /// Headers so far, and entries that they describe.
     count: u64,
     entries: u64,
+    /// The offset of the current entry's first header in an uncompressed layer, and whether its size is not in the last.
+    start: usize,
+    extended_size: bool,
     /// More metadata of the current entry, if requested.
     details: Option<Box<EntryDetails>>,
 }
@@ -73,7 +76,16 @@ struct ExtendedHeader {
 
 impl<'a> TarReader<'a> {
     pub(crate) fn new(input: LayerInput<'a>) -> Self {
-        Self { input, left: 0, padding: 0, count: 0, entries: 0, details: None }
+        Self {
+            input,
+            left: 0,
+            padding: 0,
+            count: 0,
+            entries: 0,
+            start: 0,
+            extended_size: false,
+            details: None,
+        }
     }
 
     /// A reader that keeps the details of each entry.
@@ -125,6 +137,16 @@ impl<'a> TarReader<'a> {
         }
     }
 
+    /// The offset of the current entry, with all its headers, in an uncompressed layer.
+    pub(crate) fn entry_start(&self) -> usize {
+        self.start
+    }
+
+    /// Whether an extended header has the size of the current entry.
+    pub(crate) fn has_extended_size(&self) -> bool {
+        self.extended_size
+    }
+
     pub(crate) fn content(&mut self) -> Content<'_, 'a> {
         Content::in_layer(&mut self.input, &mut self.left)
     }
@@ -142,12 +164,14 @@ impl<'a> TarReader<'a> {
     /// The next entry; none at the end.
     pub(crate) fn next(&mut self) -> Result<Option<EntryHeader>, TarError> {
         let mut extended = ExtendedHeader::default();
+        let mut start = None;
         loop {
             self.input.skip(self.left)?;
             if !self.input.skip_padding(self.padding)? {
                 return Ok(None);
             }
             (self.left, self.padding) = (0, 0);
+            self.start = *start.get_or_insert(self.position());
             let mut block = [0; BLOCK];
             if !self.block(&mut block)? {
                 return Ok(None);
@@ -177,6 +201,7 @@ impl<'a> TarReader<'a> {
     ) -> Result<EntryHeader, TarError> {
         let written = extended.sparse_name.or(extended.path).unwrap_or_else(|| raw.path());
         let link = extended.link.unwrap_or_else(|| raw.text(157, 100).to_vec());
+        self.extended_size = extended.size.is_some();
         let size = extended.size.unwrap_or(size);
         let kind = match raw.kind() {
             b'1' => EntryKind::HardLink,

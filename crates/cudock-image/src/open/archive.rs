@@ -9,7 +9,7 @@ use std::path::Path;
 use cudock_registry::daemon;
 
 use super::layout::{docker_manifests, parse_digest, select_by_name, verify_digest, verify_size};
-use super::{BlobSource, Bytes, Image, Layer, LayerData, OpenOptions, Origin, assemble, finish};
+use super::{BlobSource, Bytes, Graph, Image, Layer, LayerData, OpenOptions, Origin, assemble, finish};
 use crate::error::ImageError;
 use crate::layer::members;
 use crate::manifest::{self, Descriptor, ImageConfig};
@@ -79,13 +79,12 @@ fn decompress(bytes: &[u8], to: &Path) -> io::Result<()> {
     file.flush()
 }
 
-fn docker(
+/// The configuration and the layers, by name, of an image in an archive of docker.
+fn docker_parts(
     archive: &Archive,
     manifests: &[u8],
     name: Option<&str>,
-    origin: Origin,
-    options: &OpenOptions,
-) -> Result<Image, ImageError> {
+) -> Result<(Bytes, Vec<(String, Bytes)>), ImageError> {
     let location = &archive.location;
     let invalid = |message: String| ImageError::document(location, message);
     let images = docker_manifests(location, manifests)?;
@@ -106,16 +105,55 @@ fn docker(
     };
     let member =
         |name: &str| archive.get(name).ok_or_else(|| invalid(format!("`{name}` not found in the archive")));
-    let config: ImageConfig =
-        manifest::parse(&format!("{location}: configuration"), &member(&image.config)?)?;
-    let layers = image.layers.iter().map(|name| {
-        let bytes = member(name)?;
+    let layers = image.layers.iter().map(|name| Ok((name.clone(), member(name)?)));
+    Ok((member(&image.config)?, layers.collect::<Result<_, ImageError>>()?))
+}
+
+fn docker(
+    archive: &Archive,
+    manifests: &[u8],
+    name: Option<&str>,
+    origin: Origin,
+    options: &OpenOptions,
+) -> Result<Image, ImageError> {
+    let location = &archive.location;
+    let (config, layers) = docker_parts(archive, manifests, name)?;
+    let config: ImageConfig = manifest::parse(&format!("{location}: configuration"), &config)?;
+    let layers = layers.into_iter().map(|(name, bytes)| {
         let digest =
             name.strip_prefix("blobs/").map_or_else(|| name.clone(), |digest| digest.replace('/', ":"));
-        Ok(Layer { digest, size: bytes.len() as u64, data: LayerData::Mapped(bytes) })
+        Layer { digest, size: bytes.len() as u64, data: LayerData::Mapped(bytes) }
     });
-    let layers = layers.collect::<Result<_, ImageError>>()?;
-    finish(location.clone(), config, Vec::new(), layers, origin, options)
+    finish(location.clone(), config, Vec::new(), layers.collect(), origin, options)
+}
+
+/// Everything of an image in an archive.
+pub(super) fn graph(file: &Path, name: Option<&str>, options: &OpenOptions) -> Result<Graph, ImageError> {
+    let map = cudock_map::map(file)?;
+    let location = file.display().to_string();
+    let not_an_image = |reason: String| ImageError::NotAnImage { subject: location.clone(), reason };
+    if matches!(&map[..], [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..]) {
+        let scratch = scratch_file(options)?;
+        decompress(&map, &scratch).map_err(|error| not_an_image(error.to_string()))?;
+        // The mapping of its content outlives the file.
+        return graph(&scratch, name, options);
+    }
+    let members = members(&map).map_err(|error| not_an_image(error.to_string()))?;
+    let archive = Archive { location: location.clone(), whole: Bytes::whole(map), members };
+    if let Some(manifests) = archive.get("manifest.json") {
+        let (config, layers) = docker_parts(&archive, &manifests, name)?;
+        return Ok(Graph::of_docker(&config, layers));
+    }
+    let missing = || not_an_image("a tar file without index.json or manifest.json".to_owned());
+    let index = archive.get("index.json").ok_or_else(missing)?;
+    Graph::of_index(&archive, &index, name)
+}
+
+/// Everything of an image in a daemon.
+pub(super) fn graph_from_daemon(name: &str, options: &OpenOptions) -> Result<Graph, ImageError> {
+    let scratch = scratch_file(options)?;
+    daemon::export(name, &options.sockets, scratch.as_ref(), options.progress.as_deref())?;
+    graph(&scratch, None, options)
 }
 
 impl Archive {

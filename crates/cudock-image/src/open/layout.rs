@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cudock_base::Digest;
 
-use super::{BlobSource, Bytes, Image, Layer, LayerData, OpenOptions, Origin, assemble};
+use super::{BlobSource, Bytes, Graph, Image, Layer, LayerData, OpenOptions, Origin, assemble};
 use crate::error::ImageError;
 use crate::manifest::{self, Descriptor, Document, MAX_DOCUMENT, REF_NAME};
 
@@ -19,6 +19,11 @@ pub(super) fn open(directory: &Path, name: Option<&str>, options: &OpenOptions) 
     let layout = Layout { directory };
     let top = select_by_name(&layout, &index, name)?;
     assemble(&layout, &top, Origin::Layout, options)
+}
+
+/// Everything of an image in a layout.
+pub(super) fn graph(directory: &Path, name: Option<&str>) -> Result<Graph, ImageError> {
+    Graph::of_index(&Layout { directory }, &read(&directory.join("index.json"))?, name)
 }
 
 /// The document of the image with that name, or the index itself if it holds a single image.
@@ -99,7 +104,7 @@ impl BlobSource for Layout<'_> {
     }
 
     fn layer(&self, descriptor: &Descriptor) -> Result<Layer, ImageError> {
-        let bytes = Bytes::whole(cudock_map::map(&self.path(descriptor)?)?);
+        let bytes = Bytes::of_file(&self.path(descriptor)?)?;
         verify_size(&self.location(), descriptor, bytes.len())?;
         Ok(Layer { digest: descriptor.digest.clone(), size: descriptor.size, data: LayerData::Mapped(bytes) })
     }

@@ -3,12 +3,13 @@
 mod access;
 mod archive;
 mod cached;
+mod graph;
 mod layout;
 mod registry;
 mod source;
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use cudock_base::{Arch, Digest};
@@ -18,6 +19,7 @@ use cudock_registry::{Client, Reference};
 
 pub use access::{Access, Pull};
 pub use cached::{CachedImage, cached_images};
+pub(crate) use graph::{BundleView, Graph, graph};
 pub use source::ImageSource;
 
 use crate::error::ImageError;
@@ -70,6 +72,7 @@ pub struct Layer {
     data: LayerData,
 }
 
+#[derive(Clone)]
 enum LayerData {
     Mapped(Bytes),
     Remote { client: Arc<Client>, reference: Reference, digest: Digest },
@@ -83,6 +86,10 @@ pub(crate) struct Bytes {
 }
 
 impl Bytes {
+    pub(crate) fn of_file(path: &Path) -> Result<Self, ImageError> {
+        Ok(Self::whole(cudock_map::map(path)?))
+    }
+
     fn whole(map: Mmap) -> Self {
         let range = 0..map.len();
         Self { map: Arc::new(map), range }
@@ -138,7 +145,7 @@ fn assemble(
 }
 
 /// Selects a manifest: the requested platform's, else the host's, else the only one.
-fn choose<'m>(
+pub(crate) fn choose<'m>(
     location: &str,
     manifests: &'m [Descriptor],
     requested: Option<&Platform>,
@@ -269,13 +276,26 @@ impl Image {
 }
 
 impl Layer {
+    /// Whether the bytes were compared with the digest when they were fetched.
+    pub(crate) fn is_verified(&self) -> bool {
+        matches!(self.data, LayerData::Remote { .. })
+    }
+
+    /// The repository that has it.
+    pub(crate) fn repository(&self) -> Option<&Reference> {
+        match &self.data {
+            LayerData::Remote { reference, .. } => Some(reference),
+            LayerData::Mapped(_) => None,
+        }
+    }
+
     /// The stored bytes of the layer, downloaded if necessary.
     pub(crate) fn bytes(&self) -> Result<Bytes, ImageError> {
         match &self.data {
             LayerData::Mapped(bytes) => Ok(bytes.clone()),
             LayerData::Remote { client, reference, digest } => {
                 let path = client.blob(reference, digest, self.size)?;
-                Ok(Bytes::whole(cudock_map::map(&path)?))
+                Bytes::of_file(&path)
             }
         }
     }

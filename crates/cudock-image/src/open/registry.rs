@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use cudock_registry::{Client, Reference};
+use cudock_base::Digest;
+use cudock_registry::{Client, Document, Reference};
 
 use super::layout::{parse_digest, verify_digest, verify_size};
-use super::{BlobSource, Image, Layer, LayerData, OpenOptions, Origin, assemble};
+use super::{BlobSource, Graph, Image, Layer, LayerData, OpenOptions, Origin, assemble};
 use crate::error::ImageError;
-use crate::manifest::{Descriptor, MAX_DOCUMENT};
+use crate::manifest::{Descriptor, Document as IndexDocument, MAX_DOCUMENT};
 
 struct Registry {
     client: Arc<Client>,
@@ -15,13 +16,43 @@ struct Registry {
 }
 
 pub(super) fn open(reference: &Reference, options: &OpenOptions) -> Result<Image, ImageError> {
+    let (store, top) = connect(reference, options)?;
+    assemble(&store, &top.bytes, Origin::Registry, options)
+}
+
+fn connect(reference: &Reference, options: &OpenOptions) -> Result<(Registry, Document), ImageError> {
     let client = options.client.clone().ok_or_else(|| ImageError::NotAnImage {
         subject: reference.to_string(),
         reason: "the path does not exist, and registry access is disabled".to_owned(),
     })?;
     let top = client.manifest(reference)?;
-    let store = Registry { client, reference: reference.clone() };
-    assemble(&store, &top.bytes, Origin::Registry, options)
+    Ok((Registry { client, reference: reference.clone() }, top))
+}
+
+/// Everything of an image in a registry, with what refers to its documents.
+pub(super) fn graph(reference: &Reference, options: &OpenOptions) -> Result<Graph, ImageError> {
+    let (store, top) = connect(reference, options)?;
+    let descriptor = Descriptor::of(&top.media_type, &top.bytes);
+    let mut graph = Graph::default();
+    graph.add_document(&store, Descriptor { digest: top.digest.to_string(), ..descriptor }, top.bytes, 0)?;
+    graph.select_last();
+    for subject in graph.digests() {
+        for referrer in referrers(&store.client, reference, &subject)? {
+            graph.add_referrer(&store, referrer)?;
+        }
+    }
+    Ok(graph)
+}
+
+/// The descriptors of what refers to a document.
+pub(crate) fn referrers(
+    client: &Client,
+    reference: &Reference,
+    subject: &Digest,
+) -> Result<Vec<Descriptor>, ImageError> {
+    let Some(index) = client.referrers(reference, subject)? else { return Ok(Vec::new()) };
+    let location = format!("referrers of {subject}");
+    Ok(IndexDocument::read(&location, &index)?.manifests.unwrap_or_default())
 }
 
 impl BlobSource for Registry {

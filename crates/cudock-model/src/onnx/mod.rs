@@ -31,6 +31,8 @@ pub struct OnnxGraph {
     pub external: BTreeMap<String, u64>,
     /// Inputs and outputs without a shape: not scalars, but tensors of any rank.
     pub unranked: BTreeSet<String>,
+    /// The operators of all nodes, those of subgraphs and functions included: `Conv`, `com.microsoft.Attention`.
+    pub operators: BTreeSet<String>,
 }
 
 /// Whether the bytes are the fields of a model with a graph.
@@ -74,7 +76,8 @@ pub fn read(bytes: &[u8]) -> Result<OnnxGraph, String> {
     for value in walk.parts.inputs.iter().chain(&walk.parts.outputs) {
         unranked.extend(liveness::unranked(value)?.map(|name| String::from_utf8_lossy(name).into_owned()));
     }
-    Ok(OnnxGraph { tensors: walk.tensors, activations, external: walk.external, unranked })
+    let GraphWalker { tensors, external, operators, .. } = walk;
+    Ok(OnnxGraph { tensors, activations, external, unranked, operators })
 }
 
 /// Reads a model file; `None` if it is not a readable ONNX file.
@@ -92,6 +95,7 @@ pub fn external_files(path: &Path) -> Vec<PathBuf> {
 struct GraphWalker<'a> {
     tensors: TensorStats,
     external: BTreeMap<String, u64>,
+    operators: BTreeSet<String>,
     /// The parts of the outermost graph.
     parts: GraphParts<'a>,
 }
@@ -142,11 +146,22 @@ impl<'a> GraphWalker<'a> {
     }
 
     fn node(&mut self, message: &'a [u8], depth: u32) -> Result<(), String> {
+        let (mut name, mut domain): (&[u8], &[u8]) = (&[], &[]);
         for field in Fields::new(message) {
-            if let (5, attribute) = field? {
-                self.attribute(attribute.bytes()?, depth)?;
+            match field? {
+                (4, operator) => name = operator.bytes()?,
+                (5, attribute) => self.attribute(attribute.bytes()?, depth)?,
+                (7, value) => domain = value.bytes()?,
+                _ => {}
             }
         }
+        let [name, domain] = [name, domain].map(String::from_utf8_lossy);
+        // The standard operators have either of two names for their domain.
+        let operator = match &*domain {
+            "" | "ai.onnx" => name.into_owned(),
+            domain => format!("{domain}.{name}"),
+        };
+        self.operators.insert(operator);
         Ok(())
     }
 

@@ -10,6 +10,7 @@ macro_rules! combine {
 mod data;
 mod deploy;
 mod gateway;
+mod image;
 mod inputs;
 mod lint;
 mod needs;
@@ -31,6 +32,7 @@ use serde::Deserialize;
 pub use data::{Data, DataAccess};
 pub use deploy::{Deploy, DeployTarget, ManagementWanted, NamedTarget};
 pub use gateway::GatewayOptions;
+pub use image::ImageBuild;
 pub use inputs::{ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize, ScoreFunction, TextOptions};
 pub use lint::{FailLevel, Lint};
 pub use needs::{CapabilityRange, Needs};
@@ -66,6 +68,8 @@ pub struct Manifest {
     pub serve: ServeOptions,
     /// What stands in front of a model server.
     pub gateway: GatewayOptions,
+    /// What an image is made of.
+    pub image: Option<ImageBuild>,
     /// How Dockerfiles are linted.
     pub lint: Lint,
     /// A hyperparameter sweep.

@@ -29,6 +29,8 @@ const VALID: &[&str] = &[
     "[serve]\nlisten = [\"0.0.0.0:80\", \"[::1]:8000\"]\ndevice = \"tensorrt\"\npreferred = [1, 8]\ntry = { range = [0, 16] }\n",
     "[serve.image]\nresize = 256\ncrop = [224, 192]\nmean = [0.5]\nlayout = \"nhwc\"\ncolor = \"gray\"\n",
     "[gateway]\nto = [\"http://localhost:5000\"]\nrow_rank = 3\nhold = \"3m\"\nwake = [\"docker\", \"start\"]\n",
+    "[image]\npython = \"3.13\"\nrequirements = \"requirements.txt\"\ntargets = [\"T4\", \"sm_90\"]\narch = \"arm64\"\n",
+    "[image]\nprogram = \"build/app\"\nports = [8000]\nuser = \"1000\"\nfiles = { \"/data\" = \"data\" }\nrules = { tests = false }\n",
     "[serve]\nlabels = \"labels.txt\"\nscores = \"softmax\"\n[serve.text]\ntokenizer = \"tokenizer.json\"\n",
     "[sweep]\ncommand = [\"a\"]\npass = \"file\"\nobjectives = [{ metric = \"a\", goal = \"minimize\" }]\ngpu_memory = \"1GB\"\n",
     "[sweep]\nsampler = \"tpe\"\nseed = 3\n[sweep.parameters]\na = { choice = [1, 2.5, true, \"x\"], when = { b = [1] } }\n",
@@ -91,6 +93,11 @@ const BROKEN: &[(&str, &str)] = &[
     ("[sweep.parameters]\nlr = { uniform = 1 }\n", "sweep.parameters.lr.uniform"),
     ("[sweep.limits]\ntimeout = \"8\"\n", "sweep.limits.timeout"),
     ("[sweep.early_termination]\npolicy = \"bandid\"\n", "sweep.early_termination.policy"),
+    ("[image]\npython = \"3\"\n", "image.python"),
+    ("[image]\nrules = { tests = 1 }\n", "image.rules.tests"),
+    ("[image]\nports = [70000]\n", "image.ports.0"),
+    ("[image]\narch = \"sparc\"\n", "image.arch"),
+    ("[image]\nrequirement = \"a.txt\"\n", "image.requirement"),
 ];
 
 /// The schema, ready for use. Formats are checked, as editors do.

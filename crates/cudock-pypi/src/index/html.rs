@@ -21,7 +21,7 @@ pub(super) fn read(text: &str, page: &DisplaySafeUrl, take: &mut dyn FnMut(Liste
         } else if name.eq_ignore_ascii_case("a")
             && let (Some(file), Some(url)) = (file_of(&href), base.join(&href))
         {
-            take(Listed { file, url, sha256: sha256_of(&href) });
+            take(Listed { file, url, sha256: sha256_of(&href), size: None });
         }
     }
 }

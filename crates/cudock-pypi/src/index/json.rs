@@ -27,6 +27,7 @@ struct File<'a> {
     url: Cow<'a, str>,
     #[serde(borrow, default)]
     hashes: Hashes<'a>,
+    size: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -47,7 +48,7 @@ pub(super) fn read(bytes: &[u8], page: &DisplaySafeUrl, take: &mut dyn FnMut(Lis
     for file in read.files {
         if let Some(url) = page.join(&file.url) {
             let sha256 = file.hashes.sha256.as_deref().and_then(lower_hex);
-            take(Listed { file: file.filename.into_owned(), url, sha256 });
+            take(Listed { file: file.filename.into_owned(), url, sha256, size: file.size });
         }
     }
     Ok(())
@@ -79,6 +80,7 @@ mod tests {
             ("a-1.whl", Some(hash.to_lowercase().as_str()))
         );
         assert_eq!(one.url.to_string(), "https://index.example/p/a-1.whl");
+        assert_eq!((one.size, two.size), (Some(3), None));
         assert_eq!((two.file.as_str(), &two.sha256), ("a-2.whl", &None));
     }
 

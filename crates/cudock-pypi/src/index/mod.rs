@@ -16,37 +16,36 @@ pub(crate) const MAX_PAGE: u64 = 64 << 20;
 
 /// A file on a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
-    pub file: String,
-    pub url: DisplaySafeUrl,
+pub(crate) struct Listed {
+    pub(crate) file: String,
+    pub(crate) url: DisplaySafeUrl,
     /// Its SHA-256 in lower-case hexadecimal, if the page has it.
-    pub sha256: Option<String>,
+    pub(crate) sha256: Option<String>,
+    /// Its size, which only JSON pages have.
+    pub(crate) size: Option<u64>,
 }
 
-/// The file of this name on a page that came from `page`; the first that lists this hash, else the first of the name.
-/// The error says why the bytes are not a page.
-pub fn find(
+/// The file of this name among those of a page: the first that lists this hash, else the first of the name.
+pub(crate) fn pick(listed: Vec<Listed>, file: &str, sha256: &str) -> Option<Listed> {
+    let fits = |listed: &Listed| listed.sha256.as_deref() == Some(sha256);
+    let mut named: Vec<Listed> = listed.into_iter().filter(|listed| listed.file == file).collect();
+    let best = named.iter().position(fits).unwrap_or(0);
+    (best < named.len()).then(|| named.swap_remove(best))
+}
+
+/// Passes every file on a page to `take`. The error says why the bytes are not a page.
+pub(crate) fn read(
     bytes: &[u8],
     media_type: Option<&str>,
     page: &DisplaySafeUrl,
-    file: &str,
-    sha256: &str,
-) -> Result<Option<Listed>, String> {
-    let mut best: Option<Listed> = None;
-    let mut take = |listed: Listed| {
-        if listed.file == file {
-            let fits = |listed: &Listed| listed.sha256.as_deref() == Some(sha256);
-            if best.as_ref().is_none_or(|best| !fits(best) && fits(&listed)) {
-                best = Some(listed);
-            }
-        }
-    };
+    take: &mut dyn FnMut(Listed),
+) -> Result<(), String> {
     if is_json(bytes, media_type) {
-        json::read(bytes, page, &mut take)?;
+        json::read(bytes, page, take)
     } else {
-        html::read(&String::from_utf8_lossy(bytes), page, &mut take);
+        html::read(&String::from_utf8_lossy(bytes), page, take);
+        Ok(())
     }
-    Ok(best)
 }
 
 /// By the media type, or else by the first character.
@@ -101,10 +100,15 @@ mod tests {
     fn of_two_files_with_one_name_the_one_with_the_hash_is_used() {
         let other = "0".repeat(64);
         let html = format!("<a href='one/a.whl#sha256={other}'>a</a><a href='two/a.whl#sha256={HASH}'>a</a>");
-        let found = find(html.as_bytes(), None, &page(), "a.whl", HASH).unwrap().unwrap();
+        let find = |file: &str, sha256: &str| {
+            let mut listed = Vec::new();
+            read(html.as_bytes(), None, &page(), &mut |file| listed.push(file)).unwrap();
+            pick(listed, file, sha256)
+        };
+        let found = find("a.whl", HASH).unwrap();
         assert_eq!(found.url.to_string(), "https://index.example/simple/a/two/a.whl");
-        let found = find(html.as_bytes(), None, &page(), "a.whl", &"1".repeat(64)).unwrap().unwrap();
+        let found = find("a.whl", &"1".repeat(64)).unwrap();
         assert_eq!(found.sha256, Some(other));
-        assert_eq!(find(html.as_bytes(), None, &page(), "b.whl", HASH), Ok(None));
+        assert_eq!(find("b.whl", HASH), None);
     }
 }

@@ -16,7 +16,7 @@ use super::context::{SearchContext, text_of};
 use super::find::{at, find};
 use super::{FoundBy, Package, RuntimeLibrary};
 use crate::error::PypiError;
-use crate::fetch::Fetcher;
+use crate::fetch::{Fetcher, WheelPin};
 use crate::settings::Settings;
 use crate::wheel::unpack;
 
@@ -85,7 +85,9 @@ impl Installer {
             retries: self.retries,
             offline: self.offline,
         };
-        let archive = fetcher.wheel(wheel)?;
+        let digest = format!("sha256:{}", wheel.sha256).parse()?;
+        let (package, file) = (wheel.package.as_str(), wheel.file.as_str());
+        let archive = fetcher.wheel(WheelPin { package, file, size: wheel.size, digest: &digest })?;
         let unfinished = self.directory().join(format!(".{name}.new"));
         let result = put(&archive, wheel, &unfinished, &directory);
         if result.is_err() {

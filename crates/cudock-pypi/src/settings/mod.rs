@@ -12,8 +12,8 @@ use cudock_base::{Environment, Secret, files};
 use cudock_http::trusted_certificates;
 
 use crate::env::{
-    CONDA_PREFIX, CURL_CA_BUNDLE, MAX_CONFIG, PIP_CONFIG_FILE, REQUESTS_CA_BUNDLE, VIRTUAL_ENV,
-    XDG_CONFIG_DIRS,
+    CONDA_PREFIX, CURL_CA_BUNDLE, MAX_CONFIG, PIP_CONFIG_FILE, REQUESTS_CA_BUNDLE, UV_DEFAULT_INDEX,
+    UV_INDEX, VIRTUAL_ENV, XDG_CONFIG_DIRS,
 };
 use crate::error::PypiError;
 use crate::netrc::Netrc;
@@ -83,6 +83,38 @@ impl Settings {
             netrc: Netrc::from_environment(environment),
         })
     }
+
+    /// The settings of uv: pip's, but for the indexes that uv's variables name, and in uv's order, the default index last.
+    pub fn for_uv(environment: &Environment) -> Result<Self, PypiError> {
+        let mut settings = Self::from_environment(environment)?;
+        let named = |variables: [&'static str; 2]| {
+            let set = variables.into_iter().find_map(|name| Some((name, environment.get(name)?.to_str()?)));
+            set.map(|(name, text)| uv_sources(name, text, environment)).transpose()
+        };
+        let mut own = std::mem::take(&mut settings.indexes).into_iter();
+        let default = named(UV_DEFAULT_INDEX)?.and_then(|named| named.into_iter().next()).or(own.next());
+        settings.indexes = named(UV_INDEX)?.unwrap_or_else(|| own.collect());
+        settings.indexes.extend(default);
+        Ok(settings)
+    }
+}
+
+/// Indexes of a variable of uv, separated by spaces and each with or without a name: `torch=https://…`.
+fn uv_sources(
+    variable: &'static str,
+    text: &str,
+    environment: &Environment,
+) -> Result<Vec<PackageSource>, PypiError> {
+    let url = |item: &str| match item.split_once('=') {
+        Some((name, url)) if !name.contains(['/', ':']) => url.to_owned(),
+        _ => item.to_owned(),
+    };
+    text.split_whitespace()
+        .map(|item| {
+            PackageSource::parse(&url(item), environment.home())
+                .map_err(|reason| PypiError::Setting { name: variable.to_owned(), reason: reason.to_owned() })
+        })
+        .collect()
 }
 
 /// Every file that pip would read, by precedence.

@@ -1,6 +1,7 @@
 //! The verbs, one module each, and their dispatch.
 
 mod bench;
+mod build;
 mod cdi;
 mod check;
 mod completion;
@@ -14,6 +15,7 @@ mod groups;
 mod init;
 mod inspect;
 mod lint;
+mod lock;
 mod lsp;
 mod man;
 mod migrate;
@@ -26,13 +28,16 @@ mod progress;
 mod runtime;
 mod schema;
 mod serve;
+mod sign;
 mod slim;
 mod sweep;
+mod transfer;
 
 pub(crate) use cudock_gateway::GatewayArgs;
 pub(crate) use cudock_sweep::local::SweepArgs;
 
 pub(crate) use self::bench::BenchArgs;
+pub(crate) use self::build::BuildArgs;
 pub(crate) use self::cdi::{CdiArgs, CdiHookArgs};
 pub(crate) use self::completion::CompletionArgs;
 pub(crate) use self::containers::{
@@ -44,6 +49,7 @@ pub(crate) use self::deploy::{CostArgs, ExportArgs, GcArgs, ResumeArgs, VerifyAr
 pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 pub(crate) use self::init::InitArgs;
 pub(crate) use self::lint::LintArgs;
+pub(crate) use self::lock::LockArgs;
 pub(crate) use self::lsp::LspArgs;
 pub(crate) use self::man::ManArgs;
 pub(crate) use self::migrate::MigrateArgs;
@@ -55,6 +61,8 @@ use self::prices::tables;
 pub(crate) use self::runtime::RuntimeArgs;
 pub(crate) use self::schema::SchemaArgs;
 pub(crate) use self::serve::ServeArgs;
+pub(crate) use self::transfer::{CopyArgs, PushArgs};
+pub(crate) use self::sign::SignArgs;
 use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
 use crate::output;
@@ -85,6 +93,8 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Explain(args) => explain::run(&facts()?, &args, plain?),
         Verb::Doctor(args) => doctor::run(&facts()?, &args, format.doctor()?),
         Verb::Slim(args) => slim::run(&facts()?, &args, plain?),
+        Verb::Build(args) => build::run(&facts()?, &args, plain?),
+        Verb::Lock(args) => lock::run(&facts()?, &args, plain?),
         Verb::Runtime(args) => runtime::run(&facts()?, &args, plain?),
         Verb::Prices(args) => prices::run(directory, &args, plain?),
         Verb::Inspect(args) => inspect::run(&args, plain?),
@@ -108,6 +118,8 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Top(args) => containers::top(&args, plain?),
         Verb::Images(args) => containers::images(&args, plain?),
         Verb::Pull(args) => containers::pull(&args, plain?),
+        Verb::Push(args) => transfer::push(&args, plain?),
+        Verb::Copy(args) => transfer::copy(&args, plain?),
         Verb::Volume(args) => containers::volume(&args, plain?),
         Verb::Prune(PruneArgs {}) => containers::prune(plain?),
         Verb::Wait(args) => containers::wait(&args, plain?),
@@ -119,7 +131,11 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Gc(args) => deploy::gc(&args, plain?),
         Verb::Resume(args) => plain.and_then(|_| deploy::resume(&args)),
         Verb::Cost(args) => deploy::cost(&facts()?, &args, plain?),
-        Verb::Verify(args) => deploy::verify(&facts()?, &args, plain?),
+        Verb::Verify(args) => match &args.key {
+            Some(key) => sign::verify(&args.name, key, plain?),
+            None => deploy::verify(&facts()?, &args, plain?),
+        },
+        Verb::Sign(args) => sign::run(&args, plain?),
 
         Verb::Init(args) => init::run(facts, &args, plain?),
         Verb::Completion(args) => plain.map(|_| completion::run(&args)),

@@ -13,7 +13,7 @@ use super::containers::reports::{
     StatsReport, TopReport, VolumeReport, WaitReport,
 };
 use super::{
-    bench, cdi, check, doctor, explain, facts, init, inspect, lint, migrate, plan, prices, runtime, slim,
+    bench, cdi, check, doctor, explain, facts, init, inspect, lint, migrate, plan, prices, runtime, slim, transfer,
 };
 use crate::failure::{Failure, Outcome};
 use crate::output;
@@ -57,6 +57,8 @@ const SCHEMAS: &[Entry] = &[
     ),
     ("lint", "Report of `cudock lint`", report::<lint::LintReport>),
     ("lint-rules", "Report of `cudock lint --rules`", report::<lint::RulesReport>),
+    ("build", "Report of `cudock build`", report::<JsonReport<cudock_build::BuildReport>>),
+    ("lock", "Report of `cudock lock`", report::<JsonReport<cudock_lock::LockReport>>),
     ("migrate", "Report of `cudock migrate`", report::<migrate::MigrateReport>),
     ("models", "Report of `cudock models`", report::<cudock_load::ModelsReport>),
     ("plan", "Report of `cudock plan`", report::<plan::PlanReport>),
@@ -69,11 +71,18 @@ const SCHEMAS: &[Entry] = &[
     ("pull", "Report of `cudock pull`", report::<JsonReport<PullReport>>),
     ("runtime-install", "Report of `cudock runtime install`", report::<runtime::InstallReport>),
     ("runtime-list", "Report of `cudock runtime list`", report::<runtime::ListReport>),
+    ("sign", "Report of `cudock sign`", report::<JsonReport<cudock_trust::SignReport>>),
     ("slim", "Report of `cudock slim`", report::<slim::SlimReport>),
+    ("copy", "Report of `cudock copy` and `cudock push`", report::<transfer::TransferReport>),
     ("stats", "Report of `cudock stats`", report::<JsonReport<StatsReport>>),
     ("sweep", "Report of `cudock sweep`", report::<cudock_sweep::view::SweepReport<'_>>),
     ("top", "Report of `cudock top`", report::<JsonReport<TopReport>>),
     ("verify", "Report of `cudock verify`", report::<JsonReport<cudock_deploy::VerifyReport>>),
+    (
+        "verify-image",
+        "Report of `cudock verify --key`",
+        report::<JsonReport<cudock_trust::ImageVerifyReport>>,
+    ),
     (
         "volume",
         "Report of `cudock volume ls` and `cudock volume inspect`",

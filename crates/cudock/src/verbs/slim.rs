@@ -3,13 +3,19 @@
 use std::collections::BTreeMap;
 
 use cudock_base::format::{count, fixed_bytes};
+use cudock_compat::{Subject, subject};
 use cudock_facts::Facts;
 use cudock_facts::version::Capability;
 use cudock_fatbin::{SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed};
+use cudock_image::OpenOptions;
+use cudock_image::write::{Destination, WriteOptions};
+use cudock_slim::{ImageReport, SlimImageJob, SlimTarget};
 use cudock_target::{capabilities, capability_named};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::containers::progress;
+use super::transfer;
 use crate::cli::SlimArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, BOLD, Format, TableUsed, YELLOW, line, styled};
@@ -20,6 +26,9 @@ pub(crate) struct SlimReport<'a> {
     targets: BTreeMap<&'a str, Capability>,
     files: Vec<FileReport>,
     total: Total,
+    /// What became of the image, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<ImageReport>,
     /// The number of modules that GPUs of a compute capability could load before, but not after.
     no_longer_runs_on: BTreeMap<String, u64>,
     dry_run: bool,
@@ -98,14 +107,21 @@ pub(super) fn run(facts: &Facts, args: &SlimArgs, format: Format) -> Result<Outc
             uncovered,
         });
     };
-    cudock_fatbin::slim(&args.input, output, &job, &mut add)
-        .map_err(|error| failure(&error, &targets, args))?;
+    let image = match args.input.to_str().map(subject) {
+        Some(Ok(Subject::Image(_))) => Some(slim_image(facts, args, &targets, &all, &mut add)?),
+        _ => {
+            let slimmed = cudock_fatbin::slim(&args.input, output, &job, &mut add);
+            slimmed.map_err(|error| failure(&error, &targets, args))?;
+            None
+        }
+    };
     let tables = output::tables_used(facts, &["gpus", "azure_sizes"]);
     let report = SlimReport {
         schema: 1,
         targets: targets.iter().copied().collect(),
         files,
         total,
+        image,
         no_longer_runs_on: lost,
         dry_run: args.dry_run,
         tables: &tables,
@@ -116,6 +132,45 @@ pub(super) fn run(facts: &Facts, args: &SlimArgs, format: Format) -> Result<Outc
     }
     output::warn_if_stale(&tables);
     Ok(Outcome::Yes)
+}
+
+/// Slims an image, and writes it to its destination.
+fn slim_image(
+    facts: &Facts,
+    args: &SlimArgs,
+    targets: &[(&str, Capability)],
+    gpus: &[Capability],
+    add: &mut dyn FnMut(Slimmed),
+) -> Result<ImageReport, Failure> {
+    if args.in_place {
+        return Err(
+            Failure::input("an image is not replaced in place").hint("name a destination with --output")
+        );
+    }
+    let output = args.output.as_ref().and_then(|path| path.to_str());
+    let destination = output.map(Destination::parse).transpose()?;
+    let today = cudock_base::Date::today();
+    let named = targets.iter().map(|(name, capability)| SlimTarget::named(facts, name, *capability, today));
+    let targets: Vec<SlimTarget> = named.collect::<Result<_, _>>()?;
+    let name = args.input.display().to_string();
+    let bundle = transfer::read(&name)?;
+    let options = WriteOptions::from_environment(progress())?;
+    let client = options.client.clone().ok_or_else(|| Failure::input("no cache directory"))?;
+    let job =
+        SlimImageJob { facts, targets: &targets, gpus, compact: args.compact, compression: args.compression };
+    let open = OpenOptions {
+        platform: None,
+        client: Some(client.clone()),
+        sockets: Vec::new(),
+        progress: None,
+        scratch: options.scratch.clone(),
+    };
+    let slimmed = cudock_slim::slim_image(&bundle, &name, &job, client.store(), &open)?;
+    slimmed.files.into_iter().for_each(add);
+    if let Some(destination) = destination.filter(|_| !args.dry_run) {
+        slimmed.bundle.write(&destination, &options)?;
+    }
+    Ok(slimmed.report)
 }
 
 /// Targets that cannot load anything of a file with GPU code.
@@ -180,6 +235,9 @@ fn print(facts: &Facts, report: &SlimReport<'_>) {
     if report.files.len() > 1 {
         let number = count(report.files.len(), "file");
         line(format!("\n{}   {}", styled(BOLD, &number), sizes(&report.total)));
+    }
+    for text in report.image.iter().flat_map(cudock_slim::lines) {
+        line(text);
     }
     if !report.no_longer_runs_on.is_empty() {
         let gpus: Vec<String> = report.no_longer_runs_on.keys().map(|one| gpus_of(facts, one)).collect();

@@ -1,0 +1,30 @@
+//! Builds images from locked packages, without a daemon and without running anything.
+//!
+//! [`build`] fetches what `cudock.lock` lists, unpacks each package once, decides which files an image has ([`ImagePlan`]:
+//! pure data), removes GPU code for other cards, and writes layers whose bytes depend on nothing else: not on time, umask,
+//! locale, the number of cores or the order of downloads.
+
+mod build;
+mod check;
+mod config;
+mod dockerfile;
+mod error;
+mod file;
+mod layers;
+mod libraries;
+mod own;
+mod plan;
+mod report;
+mod rules;
+mod system;
+pub mod text;
+pub mod unpack;
+
+pub use build::{BuildRequest, Built, build, run_arguments};
+pub use dockerfile::{Builder, DockerfileRequest, build_dockerfile};
+pub use error::BuildError;
+pub use file::{FileSource, ImageFile, ImageFileKind, Origin};
+pub use layers::{LayerJob, LayerPlan, WrittenLayer, group};
+pub use plan::{ImagePlan, InputPackage, OmittedFile, PlanInput};
+pub use report::{BuildReport, CheckedTarget, ImageReport, LayerReport, OmittedTotal, SizeNode};
+pub use rules::{RULES, Rule, RuleSet};

@@ -1,0 +1,284 @@
+//! Turns packages and the files of a project into the files of an image. Nothing is written here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cudock_base::Arch;
+use cudock_facts::Facts;
+use cudock_lock::LayerGroup;
+
+use crate::file::{FileSource, ImageFile, ImageFileKind, Origin};
+use crate::libraries::{LinkedFile, choose, is_library};
+use crate::rules::{RuleSet, UNUSED_LIBRARIES};
+use crate::system;
+use crate::unpack::{PackageKind, PackedEntry, PackedKind, Scheme, UnpackedPackage};
+
+/// Directories of old that are links to those below `/usr`.
+const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
+/// Where CUDA's libraries are in an image without Python, as in NVIDIA's own.
+pub(crate) const CUDA: &str = "usr/local/cuda/lib64";
+pub(crate) const RUNTIME: &str = "usr/local/lib/onnxruntime";
+
+/// A package to put into an image.
+#[derive(Debug)]
+pub struct InputPackage {
+    pub kind: PackageKind,
+    pub origin: Arc<Origin>,
+    pub unpacked: UnpackedPackage,
+    /// Of a wheel in an image without Python: the only members to take; empty for all shared libraries.
+    pub members: Vec<String>,
+}
+
+/// What an image is made of.
+#[derive(Debug)]
+pub struct PlanInput<'a> {
+    pub facts: &'a Facts,
+    pub arch: Arch,
+    /// `3.11`
+    pub python: Option<&'a str>,
+    pub packages: &'a [InputPackage],
+    /// Files of the project, and cudock itself.
+    pub own: Vec<ImageFile>,
+    pub rules: &'a RuleSet,
+    /// The operators of the model, if serving it is all that the image does.
+    pub operators: Option<&'a BTreeSet<String>>,
+    pub user: (u32, u32),
+}
+
+/// A file that is not in the image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OmittedFile {
+    pub rule: &'static str,
+    pub path: String,
+    pub bytes: u64,
+    /// The package it is from.
+    pub package: String,
+    /// Why, where the rule does not say it all.
+    pub reason: Option<String>,
+}
+
+/// The files of an image.
+#[derive(Debug, Default)]
+pub struct ImagePlan {
+    pub files: BTreeMap<String, ImageFile>,
+    pub omitted: Vec<OmittedFile>,
+    /// Why a library is there, by path.
+    pub reasons: BTreeMap<String, String>,
+    pub warnings: Vec<String>,
+}
+
+impl ImagePlan {
+    pub fn new(input: &PlanInput<'_>) -> Self {
+        let mut plan = Self::default();
+        for package in input.packages {
+            plan.warnings.extend(package.unpacked.list.notes.iter().map(|note| format!("{}: {note}", package.origin.name)));
+            for entry in &package.unpacked.list.entries {
+                let Some(path) = place(entry, package, input.python) else { continue };
+                plan.add(file(entry, package, path), input.rules);
+            }
+        }
+        for file in &input.own {
+            plan.files.insert(file.path.clone(), file.clone());
+        }
+        let linked = plan.linked();
+        plan.choose_libraries(&linked, input);
+        plan.report_missing(&linked);
+        system::add(&mut plan, input, &linked);
+        plan.redirect_through_links();
+        plan
+    }
+
+    fn add(&mut self, file: ImageFile, rules: &RuleSet) {
+        if let Some(rule) = rules.omits(&file) {
+            self.omit(rule.name, &file, None);
+            return;
+        }
+        if let Some(known) = self.files.get(&file.path) {
+            let directories = known.kind == ImageFileKind::Directory && file.kind == ImageFileKind::Directory;
+            if !directories && !has_same_content(known, &file) {
+                self.warnings.push(format!(
+                    "{} and {} both have /{}: that of the latter is used",
+                    known.origin.name, file.origin.name, file.path
+                ));
+            }
+            if directories {
+                return;
+            }
+        }
+        self.files.insert(file.path.clone(), file);
+    }
+
+    fn omit(&mut self, rule: &'static str, file: &ImageFile, reason: Option<String>) {
+        if file.kind != ImageFileKind::Directory {
+            let (path, bytes, package) = (file.path.clone(), file.size(), file.origin.name.clone());
+            self.omitted.push(OmittedFile { rule, path, bytes, package, reason });
+        }
+    }
+
+    /// What ELF files link to.
+    fn linked(&self) -> Vec<LinkedFile> {
+        let is_elf = |file: &&ImageFile| is_library(file.name()) || file.mode & 0o111 != 0;
+        let files: Vec<&ImageFile> = self.files.values().filter(is_elf).collect();
+        files.into_iter().filter_map(linkage).collect()
+    }
+
+    fn choose_libraries(&mut self, linked: &[LinkedFile], input: &PlanInput<'_>) {
+        let chosen = choose(linked, input.facts.opened_libraries(), input.operators);
+        self.reasons = chosen.kept;
+        if !input.rules.has(UNUSED_LIBRARIES) {
+            return;
+        }
+        for path in &chosen.unused {
+            if let Some(file) = self.files.remove(path) {
+                self.omit(UNUSED_LIBRARIES, &file, chosen.not_for_model.get(path).cloned());
+            }
+        }
+        // Links to what is no longer there.
+        let dangling = |file: &ImageFile| match &file.kind {
+            ImageFileKind::Symlink(target) if file.origin.group == LayerGroup::Cuda => {
+                let directory = file.path.rsplit_once('/').map_or("", |(directory, _)| directory);
+                chosen.unused.contains(&format!("{directory}/{target}"))
+            }
+            _ => false,
+        };
+        self.files.retain(|_, file| !dangling(file));
+    }
+
+    /// Warns of libraries that a program of the project needs and nothing in the image has.
+    fn report_missing(&mut self, linked: &[LinkedFile]) {
+        let names: BTreeSet<&str> = self.files.values().map(ImageFile::name).collect();
+        let sonames: BTreeSet<&str> = linked.iter().filter_map(|file| file.soname.as_deref()).collect();
+        let driver = |name: &str| name.starts_with("libcuda.so") || name.starts_with("libnvidia-");
+        let own = linked.iter().filter(|file| {
+            matches!(file.group, Some(LayerGroup::Program | LayerGroup::Framework))
+        });
+        let mut missing = BTreeSet::new();
+        for file in own {
+            for needed in &file.needed {
+                if !names.contains(needed.as_str()) && !sonames.contains(needed.as_str()) && !driver(needed) {
+                    missing.insert(format!("/{} needs {needed}, which is not in the image", file.path));
+                }
+            }
+        }
+        self.warnings.extend(missing);
+    }
+
+    /// A path through a link of another package becomes the path that the link leads to, since a tar file with both would
+    /// depend on their order.
+    fn redirect_through_links(&mut self) {
+        let links: BTreeMap<String, String> = self
+            .files
+            .values()
+            .filter_map(|file| match &file.kind {
+                ImageFileKind::Symlink(target) => Some((file.path.clone(), resolve(&file.path, target))),
+                _ => None,
+            })
+            .collect();
+        let through: Vec<String> =
+            self.files.keys().filter(|path| parents(path).any(|parent| links.contains_key(parent))).cloned().collect();
+        for path in through {
+            let Some(mut file) = self.files.remove(&path) else { continue };
+            let parent = parents(&path).find(|parent| links.contains_key(*parent)).unwrap_or_default();
+            let Some(target) = links.get(parent) else { continue };
+            file.path = format!("{target}{}", path.get(parent.len()..).unwrap_or_default());
+            self.files.entry(file.path.clone()).or_insert(file);
+        }
+    }
+}
+
+fn parents(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').filter_map(|(at, _)| path.get(..at))
+}
+
+/// Where a link leads, relative to the root.
+pub(crate) fn resolve(path: &str, target: &str) -> String {
+    let directory = if target.starts_with('/') { "" } else { path.rsplit_once('/').map_or("", |(directory, _)| directory) };
+    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
+    }
+    parts.join("/")
+}
+
+/// The path of an entry in the image; none if it has no place there.
+fn place(entry: &PackedEntry, package: &InputPackage, python: Option<&str>) -> Option<String> {
+    let path = entry.path.as_str();
+    if package.kind == PackageKind::Deb {
+        let first = path.split('/').next().unwrap_or_default();
+        return match MERGED.contains(&first) {
+            true if first == path => None,
+            true => Some(format!("usr/{path}")),
+            false => Some(path.to_owned()),
+        };
+    }
+    let Some(python) = python else { return without_python(entry, package) };
+    Some(match entry.scheme {
+        Scheme::Root => path.to_owned(),
+        Scheme::Site => format!("{}/{path}", site(python)),
+        Scheme::Scripts => format!("usr/local/bin/{path}"),
+        Scheme::Headers => format!("usr/local/include/python{python}/{path}"),
+        Scheme::Data => format!("usr/local/{path}"),
+    })
+}
+
+/// The directory that Debian's Python imports locally installed packages from.
+pub(crate) fn site(python: &str) -> String {
+    format!("usr/local/lib/python{python}/dist-packages")
+}
+
+/// Without Python, only libraries and licenses of a wheel are of use.
+fn without_python(entry: &PackedEntry, package: &InputPackage) -> Option<String> {
+    let path = entry.path.as_str();
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_license = path.contains(".dist-info/") && name.to_ascii_lowercase().starts_with("license");
+    if is_license {
+        let package = package.origin.name.split(' ').next().unwrap_or_default();
+        return Some(format!("usr/share/doc/{package}/{name}"));
+    }
+    let wanted = if package.members.is_empty() {
+        is_library(name)
+    } else {
+        package.members.iter().any(|member| member == path)
+    };
+    let directory = if package.origin.group == LayerGroup::Cuda { CUDA } else { RUNTIME };
+    wanted.then(|| format!("{directory}/{name}"))
+}
+
+fn file(entry: &PackedEntry, package: &InputPackage, path: String) -> ImageFile {
+    let kind = match &entry.kind {
+        PackedKind::Directory => ImageFileKind::Directory,
+        PackedKind::Symlink(target) => ImageFileKind::Symlink(target.clone()),
+        PackedKind::File { index, size } => ImageFileKind::File(FileSource::Disk {
+            path: package.unpacked.content(*index),
+            size: *size,
+            identity: format!("{}#{index}", package.unpacked.digest),
+        }),
+    };
+    ImageFile { path, mode: entry.mode, kind, origin: package.origin.clone() }
+}
+
+fn has_same_content(one: &ImageFile, other: &ImageFile) -> bool {
+    use ImageFileKind::File;
+    match (&one.kind, &other.kind) {
+        (File(FileSource::Disk { path: one, .. }), File(FileSource::Disk { path: other, .. })) => {
+            std::fs::read(one).ok() == std::fs::read(other).ok()
+        }
+        (one, other) => one == other,
+    }
+}
+
+fn linkage(file: &ImageFile) -> Option<LinkedFile> {
+    let ImageFileKind::File(FileSource::Disk { path, .. }) = &file.kind else { return None };
+    let bytes = cudock_map::map(path).ok()?;
+    let linkage = cudock_fatbin::dynamic_linkage(&bytes)?;
+    Some(LinkedFile {
+        path: file.path.clone(),
+        group: Some(file.origin.group),
+        soname: linkage.soname,
+        needed: linkage.needed,
+    })
+}

@@ -1,0 +1,270 @@
+//! A whole image: its documents and blobs, wherever they are.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cudock_base::Digest;
+
+use super::document::{self, Artifact, NewConfig};
+use super::error::WriteError;
+use super::layer::LayerBlob;
+use crate::manifest::{Descriptor, Document, Platform};
+use crate::open::{self, Bytes, ImageSource, Layer, OpenOptions};
+
+/// A manifest or an index with everything below it, and what refers to it. Nothing is fetched until it is written.
+#[derive(Clone)]
+pub struct Bundle {
+    pub(super) top: Descriptor,
+    /// Every document after those that it lists.
+    pub(super) documents: Vec<BundleDocument>,
+    pub(super) blobs: Vec<BundleBlob>,
+    /// Documents with a subject, which no other document lists.
+    pub(super) referrers: Vec<Descriptor>,
+}
+
+/// A manifest or an index.
+#[derive(Clone)]
+pub(crate) struct BundleDocument {
+    pub(crate) descriptor: Descriptor,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// A configuration, a layer, or a part of an artifact.
+#[derive(Clone)]
+pub(crate) struct BundleBlob {
+    pub(crate) descriptor: Descriptor,
+    pub(crate) data: BlobData,
+}
+
+#[derive(Clone)]
+pub(crate) enum BlobData {
+    Memory(Arc<[u8]>),
+    /// A file that a blob store has verified.
+    File(PathBuf),
+    /// A part of another image, which may not have been fetched yet.
+    Layer(Arc<Layer>),
+}
+
+/// The bytes of a blob.
+pub(super) enum BlobBytes {
+    Memory(Arc<[u8]>),
+    Mapped(Bytes),
+}
+
+impl std::ops::Deref for BlobBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            BlobBytes::Memory(bytes) => bytes,
+            BlobBytes::Mapped(bytes) => bytes,
+        }
+    }
+}
+
+impl AsRef<[u8]> for BlobBytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl BundleBlob {
+    pub(super) fn memory(media_type: &str, bytes: &[u8]) -> Self {
+        Self { descriptor: Descriptor::of(media_type, bytes), data: BlobData::Memory(bytes.into()) }
+    }
+
+    /// The bytes, fetched if necessary. Those of layouts and archives are verified by what writes them.
+    pub(super) fn bytes(&self) -> Result<BlobBytes, WriteError> {
+        Ok(match &self.data {
+            BlobData::Memory(bytes) => BlobBytes::Memory(bytes.clone()),
+            BlobData::File(path) => BlobBytes::Mapped(Bytes::of_file(path)?),
+            BlobData::Layer(layer) => BlobBytes::Mapped(layer.bytes()?),
+        })
+    }
+
+    pub(super) fn digest(&self) -> Result<Digest, WriteError> {
+        let digest = &self.descriptor.digest;
+        digest.parse().map_err(|_| WriteError::damaged(digest, "not a digest"))
+    }
+
+    /// The bytes, which have been compared with their digest.
+    pub(super) fn verified(&self) -> Result<BlobBytes, WriteError> {
+        let bytes = self.bytes()?;
+        let digest = self.digest()?;
+        let is_verified = match &self.data {
+            BlobData::Memory(_) | BlobData::File(_) => true,
+            BlobData::Layer(layer) => layer.is_verified(),
+        };
+        if !is_verified && Digest::of(digest.algorithm(), &bytes) != digest {
+            return Err(WriteError::damaged(&self.descriptor.digest, "its content has another digest"));
+        }
+        Ok(bytes)
+    }
+}
+
+impl LayerBlob {
+    pub(super) fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            media_type: self.media_type.clone(),
+            artifact_type: None,
+            digest: self.digest.to_string(),
+            size: self.size,
+            platform: None,
+            annotations: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn blob(&self) -> BundleBlob {
+        BundleBlob { descriptor: self.descriptor(), data: BlobData::File(self.path.clone()) }
+    }
+}
+
+impl Bundle {
+    /// A new image for one platform.
+    pub fn image(config: &NewConfig, layers: &[LayerBlob], annotations: &BTreeMap<String, String>) -> Self {
+        let config_blob = BundleBlob::memory(document::CONFIG, &document::config(config, layers));
+        let descriptors = layers.iter().map(LayerBlob::descriptor).collect();
+        let bytes = document::manifest(config_blob.descriptor.clone(), descriptors, annotations);
+        let mut bundle = Self::of(document::MANIFEST, bytes, Some(config.platform.clone()));
+        bundle.add(config_blob);
+        layers.iter().for_each(|layer| bundle.add(layer.blob()));
+        bundle
+    }
+
+    /// One document without blobs.
+    pub(super) fn of(media_type: &str, bytes: Vec<u8>, platform: Option<Platform>) -> Self {
+        let top = Descriptor { platform, ..Descriptor::of(media_type, &bytes) };
+        let documents = vec![BundleDocument { descriptor: top.clone(), bytes }];
+        Self { top, documents, blobs: Vec::new(), referrers: Vec::new() }
+    }
+
+    /// An index of several images.
+    pub fn index(images: Vec<Bundle>, annotations: &BTreeMap<String, String>) -> Self {
+        let tops: Vec<Descriptor> = images.iter().map(|image| image.top.clone()).collect();
+        let mut whole = Self::of(document::INDEX, document::index(&tops, annotations), None);
+        let index = whole.documents.pop();
+        for image in images {
+            whole.merge(image);
+        }
+        whole.documents.extend(index);
+        whole
+    }
+
+    /// Takes over the content of another bundle.
+    pub(super) fn merge(&mut self, other: Bundle) {
+        for document in other.documents {
+            if !self.documents.iter().any(|known| known.descriptor.digest == document.descriptor.digest) {
+                self.documents.push(document);
+            }
+        }
+        other.blobs.into_iter().for_each(|blob| self.add(blob));
+        self.referrers.extend(other.referrers);
+    }
+
+    pub(super) fn add(&mut self, blob: BundleBlob) {
+        if !self.blobs.iter().any(|known| known.descriptor.digest == blob.descriptor.digest) {
+            self.blobs.push(blob);
+        }
+    }
+
+    /// Annotates the image where an index or a layout lists it.
+    pub fn describe(&mut self, key: impl Into<String>, value: impl Into<String>) {
+        self.top.annotations.insert(key.into(), value.into());
+    }
+
+    /// The digest of the image.
+    pub fn digest(&self) -> &str {
+        &self.top.digest
+    }
+
+    /// What an index says about the image.
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.top
+    }
+
+    /// Adds something about the image, or about one of the documents in it.
+    pub fn attach(&mut self, subject: Option<&Descriptor>, artifact: &Artifact) -> Descriptor {
+        let referrer = Self::referrer(subject.unwrap_or(&self.top), artifact);
+        let descriptor = referrer.top.clone();
+        self.merge(referrer);
+        descriptor
+    }
+
+    /// Something about an image that is already where this is going to be written.
+    pub fn referrer(subject: &Descriptor, artifact: &Artifact) -> Self {
+        let layers = artifact.layers.iter().map(|layer| {
+            let mut blob = BundleBlob::memory(&layer.media_type, &layer.bytes);
+            blob.descriptor.annotations.clone_from(&layer.annotations);
+            blob
+        });
+        let layers: Vec<BundleBlob> = layers.collect();
+        let descriptors = layers.iter().map(|layer| layer.descriptor.clone()).collect();
+        let (bytes, (config, content)) = document::artifact(artifact, descriptors, subject);
+        let mut bundle = Self::of(document::MANIFEST, bytes, None);
+        bundle.top.artifact_type = Some(artifact.artifact_type.clone());
+        bundle.top.annotations.clone_from(&artifact.annotations);
+        bundle.add(BundleBlob { descriptor: config, data: BlobData::Memory(content.into()) });
+        layers.into_iter().for_each(|layer| bundle.add(layer));
+        for document in &mut bundle.documents {
+            document.descriptor = bundle.top.clone();
+        }
+        bundle.referrers.push(bundle.top.clone());
+        bundle
+    }
+
+    /// An existing image with all its platforms, and what refers to it.
+    pub fn read(source: &ImageSource, options: &OpenOptions) -> Result<Self, WriteError> {
+        let open::Graph { top, documents, blobs, referrers, .. } = open::graph(source, options)?;
+        Ok(Self { top, documents, blobs, referrers })
+    }
+
+    pub(super) fn document(&self, digest: &str) -> Option<&BundleDocument> {
+        self.documents.iter().find(|document| document.descriptor.digest == digest)
+    }
+
+    pub(super) fn blob(&self, digest: &str) -> Option<&BundleBlob> {
+        self.blobs.iter().find(|blob| blob.descriptor.digest == digest)
+    }
+
+    /// The images in it, one for each platform: their manifests, and what these say.
+    pub(super) fn images(&self) -> Result<Vec<(Descriptor, Document)>, WriteError> {
+        let mut images = Vec::new();
+        let mut seen = HashSet::new();
+        let mut open = vec![self.top.clone()];
+        while let Some(descriptor) = open.pop() {
+            let Some(stored) =
+                self.document(&descriptor.digest).filter(|_| seen.insert(descriptor.digest.clone()))
+            else {
+                continue;
+            };
+            let document = Document::read(&descriptor.digest, &stored.bytes)?;
+            match &document.manifests {
+                Some(manifests) => open.extend(manifests.iter().rev().filter(|one| one.is_image()).cloned()),
+                None if document.subject.is_none() => images.push((descriptor, document)),
+                None => {}
+            }
+        }
+        Ok(images)
+    }
+
+    /// The part for one platform: the only image, or that of this platform.
+    pub(super) fn select(&self, platform: Option<&Platform>) -> Result<(Descriptor, Document), WriteError> {
+        let images = self.images()?;
+        let mut platforms = Vec::new();
+        let descriptors: Vec<Descriptor> = images.iter().map(|(descriptor, _)| descriptor.clone()).collect();
+        let chosen = open::choose(&self.top.digest, &descriptors, platform, &mut platforms)?.digest.clone();
+        let missing = || WriteError::damaged(&chosen, "not found");
+        images.into_iter().find(|(descriptor, _)| descriptor.digest == chosen).ok_or_else(missing)
+    }
+
+    /// The stored size of all blobs.
+    pub fn size(&self) -> u64 {
+        self.blobs.iter().map(|blob| blob.descriptor.size).sum()
+    }
+
+    /// The number of images in it.
+    pub fn image_count(&self) -> Result<usize, WriteError> {
+        Ok(self.images()?.len())
+    }
+}

@@ -1,0 +1,189 @@
+//! Where images can be written.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cudock_base::Environment;
+use cudock_http::Progress;
+use cudock_registry::{Client, Options, Reference, daemon};
+
+use super::bundle::Bundle;
+use super::compress::Compression;
+use super::error::WriteError;
+use super::{docker, layout, registry};
+use crate::manifest::Platform;
+use crate::open::ImageSource;
+
+/// A place for an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// An OCI layout directory, which may hold other images.
+    Layout {
+        directory: PathBuf,
+        name: Option<String>,
+    },
+    /// An OCI layout in a tar file.
+    OciArchive {
+        file: PathBuf,
+        name: Option<String>,
+    },
+    /// What `docker load` reads.
+    DockerArchive {
+        file: PathBuf,
+        name: Option<String>,
+    },
+    /// A docker or podman daemon on this machine.
+    Daemon {
+        name: String,
+    },
+    Registry(Reference),
+    /// The user's own cache, from which containers are started.
+    Cache(Reference),
+}
+
+/// How destinations are reached.
+pub struct WriteOptions {
+    /// The platform for destinations that hold only one; this machine's without it.
+    pub platform: Option<Platform>,
+    /// The registry client; none to forbid registry access.
+    pub client: Option<Arc<Client>>,
+    /// The sockets of container daemons.
+    pub sockets: Vec<PathBuf>,
+    /// A directory for temporary files.
+    pub scratch: PathBuf,
+    pub progress: Arc<dyn Progress>,
+}
+
+impl WriteOptions {
+    /// As the user and the system have configured it.
+    pub fn from_environment(progress: Arc<dyn Progress>) -> Result<Self, WriteError> {
+        let environment = Environment::of_process();
+        let mut options = Options::from_environment(&environment)?;
+        options.progress = Some(Arc::clone(&progress));
+        let scratch = options.store.directory().join("scratch");
+        let client = Some(Arc::new(Client::new(options)?));
+        Ok(Self { platform: None, client, sockets: daemon::sockets(&environment), scratch, progress })
+    }
+
+    pub(super) fn client(&self, destination: &Reference) -> Result<&Client, WriteError> {
+        self.client.as_deref().ok_or_else(|| WriteError::Unsupported {
+            destination: destination.to_string(),
+            reason: "registry access is disabled".to_owned(),
+        })
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The digest of the image.
+    pub digest: String,
+    pub bytes_sent: u64,
+    /// Bytes that the registry took from another repository.
+    pub bytes_mounted: u64,
+    /// Bytes that were already there.
+    pub bytes_present: u64,
+}
+
+impl Destination {
+    /// What a user means: a transport and a path as other tools write them, a path, or a name in a registry.
+    pub fn parse(text: &str) -> Result<Self, WriteError> {
+        let wrong =
+            |reason: &str| WriteError::Destination { text: text.to_owned(), reason: reason.to_owned() };
+        if let Some(name) = text.strip_prefix("cache:") {
+            return Ok(Destination::Cache(reference(name)?));
+        }
+        if let Some(rest) = text.strip_prefix("docker-archive:") {
+            let (file, name) = split_name(rest);
+            return if rest.is_empty() {
+                Err(wrong("the path is empty"))
+            } else {
+                Ok(Destination::DockerArchive { file, name })
+            };
+        }
+        if let Some(source) = ImageSource::with_transport(text) {
+            return Ok(match source? {
+                ImageSource::Layout { directory, name } => Destination::Layout { directory, name },
+                ImageSource::Archive { file, name } => Destination::OciArchive { file, name },
+                ImageSource::Daemon { name } => Destination::Daemon { name },
+                ImageSource::Registry(reference) => Destination::pushed(reference)?,
+            });
+        }
+        let path = PathBuf::from(text);
+        if path.extension().is_some_and(|extension| extension == "tar") {
+            return Ok(Destination::OciArchive { file: path, name: None });
+        }
+        if text.starts_with(['/', '.']) || path.is_dir() {
+            return Ok(Destination::Layout { directory: path, name: None });
+        }
+        Destination::pushed(reference(text)?)
+    }
+
+    /// A name to push to: what has a digest cannot be chosen.
+    fn pushed(reference: Reference) -> Result<Self, WriteError> {
+        if reference.digest.is_some() {
+            let reason = "an image gets its digest from its content; name a tag".to_owned();
+            return Err(WriteError::Destination { text: reference.to_string(), reason });
+        }
+        Ok(Destination::Registry(reference))
+    }
+
+    /// How new layers should be compressed there, and why.
+    pub fn compression(&self) -> (Compression, &'static str) {
+        match self {
+            Destination::Registry(_) => (Compression::default(), "every puller reads gzip"),
+            Destination::Layout { .. } | Destination::OciArchive { .. } => {
+                (Compression::default(), "whatever reads the file reads gzip")
+            }
+            Destination::DockerArchive { .. } | Destination::Daemon { .. } => {
+                (Compression::None, "daemons store layers uncompressed")
+            }
+            Destination::Cache(_) => (Compression::ZSTD, "cudock reads zstd, which unpacks fastest"),
+        }
+    }
+}
+
+fn reference(text: &str) -> Result<Reference, WriteError> {
+    text.parse().map_err(|error: cudock_registry::ReferenceError| WriteError::Registry(error.into()))
+}
+
+/// Splits `FILE:NAME`.
+fn split_name(text: &str) -> (PathBuf, Option<String>) {
+    match text.split_once(':') {
+        Some((path, name)) if !name.is_empty() && !Path::new(text).exists() => {
+            (path.into(), Some(name.to_owned()))
+        }
+        _ => (text.into(), None),
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (transport, path, name) = match self {
+            Destination::Layout { directory, name } => ("oci", directory, name),
+            Destination::OciArchive { file, name } => ("oci-archive", file, name),
+            Destination::DockerArchive { file, name } => ("docker-archive", file, name),
+            Destination::Daemon { name } => return write!(f, "docker-daemon:{name}"),
+            Destination::Registry(reference) => return write!(f, "{reference}"),
+            Destination::Cache(reference) => return write!(f, "cache:{reference}"),
+        };
+        write!(f, "{transport}:{}", path.display())?;
+        name.as_ref().map_or(Ok(()), |name| write!(f, ":{name}"))
+    }
+}
+
+impl Bundle {
+    /// Writes the image completely, or leaves nothing that looks like one.
+    pub fn write(&self, destination: &Destination, options: &WriteOptions) -> Result<Written, WriteError> {
+        let written = match destination {
+            Destination::Layout { directory, name } => layout::write(self, directory, name.as_deref()),
+            Destination::OciArchive { file, name } => layout::write_archive(self, file, name.as_deref()),
+            Destination::DockerArchive { file, name } => docker::write(self, file, name.as_deref(), options),
+            Destination::Daemon { name } => docker::load(self, name, options),
+            Destination::Registry(reference) => registry::push(self, reference, options.client(reference)?),
+            Destination::Cache(reference) => registry::keep(self, reference, options.client(reference)?),
+        };
+        Ok(Written { digest: self.top.digest.clone(), ..written? })
+    }
+}

@@ -1,0 +1,172 @@
+//! Writes layers into a blob store.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use cudock_base::{Digest, FileError};
+use cudock_http::BlobStore;
+
+use super::compress::{BlockWriter, Compression};
+use super::error::WriteError;
+use super::tar::{BLOCK, FileContent, LayerEntry, LayerEntryKind, padding};
+
+/// The prefix of files that are being written.
+const PREFIX: &str = "layer-";
+
+/// A layer in a blob store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerBlob {
+    pub media_type: String,
+    pub digest: Digest,
+    /// The stored size.
+    pub size: u64,
+    /// The digest of the uncompressed tar file.
+    pub diff_id: Digest,
+    /// The size of the uncompressed tar file.
+    pub unpacked: u64,
+    pub path: PathBuf,
+}
+
+/// Writes one layer, entry by entry. The same entries give the same bytes.
+pub struct LayerWriter {
+    out: BlockWriter,
+    store: BlobStore,
+    compression: Compression,
+    file: tempfile::NamedTempFile,
+}
+
+impl LayerWriter {
+    pub fn new(store: &BlobStore, compression: Compression) -> Result<Self, WriteError> {
+        let scratch = store.directory().join("scratch");
+        let failed = |error| FileError::at("write", &scratch)(error);
+        fs::create_dir_all(&scratch).map_err(failed)?;
+        remove_abandoned(&scratch);
+        let file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(&scratch).map_err(failed)?;
+        // Held until the file is complete: an unlocked one was left by a process that was killed.
+        file.as_file().lock().map_err(failed)?;
+        let out = BlockWriter::new(compression, file.reopen().map_err(failed)?);
+        Ok(Self { out, store: store.clone(), compression, file })
+    }
+
+    /// Appends an entry.
+    pub fn append(&mut self, entry: &LayerEntry) -> Result<(), WriteError> {
+        match &entry.kind {
+            LayerEntryKind::File(FileContent::Bytes(bytes)) => {
+                let size = bytes.len() as u64;
+                self.raw(&[&entry.header(size)?, bytes, padding(size)])
+            }
+            LayerEntryKind::File(FileContent::File(path)) => {
+                let unread = |source| WriteError::Source { path: path.clone(), source };
+                let mut file = File::open(path).map_err(unread)?;
+                let size = file.metadata().map_err(unread)?.len();
+                self.raw(&[&entry.header(size)?])?;
+                self.copy(&mut file, size).map_err(|error| match error {
+                    CopyError::Read(error) => unread(error),
+                    CopyError::Write(error) => self.failed(error),
+                })?;
+                self.raw(&[padding(size)])
+            }
+            _ => self.raw(&[&entry.header(0)?]),
+        }
+    }
+
+    /// Appends bytes of a tar file as they are.
+    pub(crate) fn raw(&mut self, parts: &[&[u8]]) -> Result<(), WriteError> {
+        let written = parts.iter().try_for_each(|part| self.out.write_all(part));
+        written.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: io::Error) -> WriteError {
+        FileError::at("write", self.file.path())(error).into()
+    }
+
+    fn copy(&mut self, from: &mut File, size: u64) -> Result<(), CopyError> {
+        let mut buffer = vec![0; 256 << 10];
+        let mut left = size;
+        while left > 0 {
+            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let part = buffer.get_mut(..wanted).unwrap_or_default();
+            from.read_exact(part).map_err(CopyError::Read)?;
+            self.out.write_all(part).map_err(CopyError::Write)?;
+            left -= part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Ends the tar file, and moves it into the store.
+    pub fn finish(mut self) -> Result<LayerBlob, WriteError> {
+        self.raw(&[&[0; 2 * BLOCK]])?;
+        self.finish_raw()
+    }
+
+    /// Moves a tar file that has its end into the store.
+    pub(crate) fn finish_raw(self) -> Result<LayerBlob, WriteError> {
+        let path = self.file.path().to_owned();
+        let finished = self.out.finish().and_then(|finished| {
+            self.file.as_file().sync_all()?;
+            Ok(finished)
+        });
+        let finished = finished.map_err(FileError::at("write", &path))?;
+        let path = self.store.adopt(self.file.into_temp_path().as_ref(), &finished.digest)?;
+        Ok(LayerBlob {
+            media_type: self.compression.media_type().to_owned(),
+            digest: finished.digest,
+            size: finished.size,
+            diff_id: finished.diff_id,
+            unpacked: finished.unpacked,
+            path,
+        })
+    }
+}
+
+enum CopyError {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+/// Removes what killed processes have left.
+fn remove_abandoned(scratch: &Path) {
+    for entry in fs::read_dir(scratch).into_iter().flatten().flatten() {
+        let is_layer = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        // A file of the last seconds may not be locked yet.
+        let age = entry.metadata().and_then(|meta| meta.modified()).ok().and_then(|time| time.elapsed().ok());
+        if is_layer
+            && age.is_some_and(|age| age.as_secs() > 60)
+            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Writes a layer of these entries in the order of their paths, with the directories above them.
+pub fn write_layer(
+    store: &BlobStore,
+    compression: Compression,
+    mut entries: Vec<LayerEntry>,
+) -> Result<LayerBlob, WriteError> {
+    let known: BTreeSet<String> = entries.iter().map(|entry| entry.path.clone()).collect();
+    let mut parents = BTreeSet::new();
+    for path in &known {
+        let ends = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
+        parents.extend(ends.filter(|parent| !known.contains(*parent)).map(str::to_owned));
+    }
+    entries.extend(parents.into_iter().map(|path| LayerEntry::new(path, LayerEntryKind::Directory, 0o755)));
+    // A hard link follows the file that it names, whatever their paths.
+    entries.sort_by(|a, b| {
+        let key = |entry: &LayerEntry| matches!(entry.kind, LayerEntryKind::HardLink(_));
+        (key(a), &a.path).cmp(&(key(b), &b.path))
+    });
+    let mut layer = LayerWriter::new(store, compression)?;
+    let mut seen = BTreeSet::new();
+    for entry in &entries {
+        if !seen.insert(entry.path.as_str()) {
+            let reason = "the path occurs twice".to_owned();
+            return Err(WriteError::Entry { path: entry.path.clone(), reason });
+        }
+        layer.append(entry)?;
+    }
+    layer.finish()
+}

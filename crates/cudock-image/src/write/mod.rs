@@ -1,0 +1,30 @@
+//! Makes images, and takes them from anywhere to anywhere.
+//!
+//! Layers are written into a blob store: [`LayerWriter`]. A [`Bundle`] is a whole image, new or existing, with all its
+//! platforms; it is written to a [`Destination`] completely or not at all. The same input always gives the same bytes,
+//! whatever the number of cores, the clock and the umask.
+
+mod bundle;
+mod compress;
+mod destination;
+mod docker;
+mod document;
+mod error;
+mod layer;
+mod layout;
+mod referrers;
+mod registry;
+mod rewrite;
+mod tar;
+
+pub use bundle::Bundle;
+pub(crate) use bundle::{BlobData, BundleBlob, BundleDocument};
+pub use compress::Compression;
+pub use destination::{Destination, WriteOptions, Written};
+pub(crate) use document::image_documents;
+pub use document::{Artifact, ArtifactBlob, History, NewConfig};
+pub use error::WriteError;
+pub use layer::{LayerBlob, LayerWriter, write_layer};
+pub use referrers::{Referrer, referrer_blob, referrers};
+pub use rewrite::{Edit, LayerChanges, RewrittenImage};
+pub use tar::{FileContent, LayerEntry, LayerEntryKind};

@@ -1,0 +1,148 @@
+//! Documents and signatures as referrers of an image.
+
+use std::collections::BTreeMap;
+
+use cudock_base::Digest;
+use cudock_image::write::{
+    Artifact, ArtifactBlob, Bundle, Destination, WriteOptions, referrer_blob, referrers,
+};
+use cudock_image::{Descriptor, ImageSource, OpenOptions};
+use cudock_lock::LockFile;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::bundle::BUNDLE_TYPE;
+use crate::statement::{PROVENANCE, provenance_statement};
+use crate::{ImageSigner, PublicKey, SignatureBundle, Statement, TrustError, cyclonedx, spdx};
+
+const SPDX_TYPE: &str = "application/spdx+json";
+const CYCLONEDX_TYPE: &str = "application/vnd.cyclonedx+json";
+const IN_TOTO_TYPE: &str = "application/vnd.in-toto+json";
+const CHECK_TYPE: &str = "application/vnd.cudock.check.v1+json";
+const PREDICATE_TYPE: &str = "dev.sigstore.bundle.predicateType";
+
+/// What `sign` reports.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SignReport {
+    /// The image that was signed.
+    pub digest: String,
+    /// The referrer that holds the signature.
+    pub signature: String,
+}
+
+/// What `verify --key` reports.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ImageVerifyReport {
+    pub digest: String,
+    /// What the key signed about the image; empty if it signed nothing.
+    pub statements: Vec<VerifiedStatement>,
+}
+
+impl ImageVerifyReport {
+    /// The report as lines of text.
+    pub fn lines(&self) -> Vec<String> {
+        if self.statements.is_empty() {
+            return vec![format!("{}: the key signed nothing about this image", self.digest)];
+        }
+        let first = format!("{}: verified", self.digest);
+        let rest = self.statements.iter().map(|one| format!("  {}", one.predicate_type));
+        std::iter::once(first).chain(rest).collect()
+    }
+}
+
+/// The descriptor and the digest of an image.
+pub fn find(source: &ImageSource, options: &OpenOptions) -> Result<(Descriptor, Digest), TrustError> {
+    let descriptor = Bundle::read(source, options)?.descriptor().clone();
+    let digest = descriptor.digest.parse().map_err(|_| TrustError::Bundle("invalid digest".to_owned()))?;
+    Ok((descriptor, digest))
+}
+
+/// A statement of an image that a key signed.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct VerifiedStatement {
+    /// The referrer that holds it.
+    pub referrer: String,
+    pub predicate_type: String,
+    pub predicate: Value,
+}
+
+/// What is attached to a built image: two bills of materials, the provenance, and the report of `check`.
+pub fn documents(
+    lock: &LockFile,
+    lock_digest: &Digest,
+    name: &str,
+    image: &Digest,
+    check: Option<&Value>,
+) -> Result<Vec<Artifact>, TrustError> {
+    let provenance = provenance_statement(image, lock, lock_digest);
+    let provenance = serde_json::to_value(&provenance).map_err(|error| TrustError::Bundle(error.to_string()))?;
+    let annotations = BTreeMap::from([("in-toto.io/predicate-type".to_owned(), PROVENANCE.to_owned())]);
+    let mut artifacts = vec![
+        document(SPDX_TYPE, &spdx(lock, name, image)),
+        document(CYCLONEDX_TYPE, &cyclonedx(lock, name, image)),
+        Artifact { annotations, ..document(IN_TOTO_TYPE, &provenance) },
+    ];
+    artifacts.extend(check.map(|check| document(CHECK_TYPE, check)));
+    Ok(artifacts)
+}
+
+fn document(media_type: &str, value: &Value) -> Artifact {
+    let bytes = value.to_string().into_bytes();
+    let blob = ArtifactBlob { media_type: media_type.to_owned(), bytes, annotations: BTreeMap::new() };
+    Artifact { artifact_type: media_type.to_owned(), layers: vec![blob], annotations: BTreeMap::new() }
+}
+
+/// A signed statement, as cosign attaches it.
+pub fn signed_artifact(statement: &Statement, signer: &ImageSigner) -> Result<Artifact, TrustError> {
+    let bytes = SignatureBundle::sign(statement, signer)?.to_json()?;
+    let blob = ArtifactBlob { media_type: BUNDLE_TYPE.to_owned(), bytes, annotations: BTreeMap::new() };
+    let annotations = BTreeMap::from([
+        ("dev.sigstore.bundle.content".to_owned(), "dsse-envelope".to_owned()),
+        (PREDICATE_TYPE.to_owned(), statement.predicate_type.clone()),
+    ]);
+    Ok(Artifact { artifact_type: BUNDLE_TYPE.to_owned(), layers: vec![blob], annotations })
+}
+
+/// Attaches a signed statement to an image where it is.
+pub fn sign(
+    image: &Descriptor,
+    statement: &Statement,
+    signer: &ImageSigner,
+    destination: &Destination,
+    options: &WriteOptions,
+) -> Result<SignReport, TrustError> {
+    let bundle = Bundle::referrer(image, &signed_artifact(statement, signer)?);
+    let signature = bundle.digest().to_owned();
+    bundle.write(destination, options)?;
+    Ok(SignReport { digest: image.digest.clone(), signature })
+}
+
+/// The statements about an image that a key signed, of one predicate type or of all. What others signed, or what is about
+/// another image, does not count.
+pub fn verify(
+    source: &ImageSource,
+    image: &Digest,
+    key: &PublicKey,
+    predicate_type: Option<&str>,
+    options: &OpenOptions,
+) -> Result<Vec<VerifiedStatement>, TrustError> {
+    let mut verified = Vec::new();
+    for referrer in referrers(source, &image.to_string(), Some(BUNDLE_TYPE), options)? {
+        let [layer] = referrer.layers.as_slice() else { continue };
+        let bytes = referrer_blob(source, layer, options).map_err(TrustError::from)?;
+        // A bundle of another kind, such as one with a certificate, is not for this key.
+        let Ok(Some(statement)) = SignatureBundle::parse(&bytes).and_then(|bundle| bundle.verify(key)) else {
+            continue;
+        };
+        let is_wanted = predicate_type.is_none_or(|wanted| wanted == statement.predicate_type);
+        if is_wanted && statement.is_about(image) {
+            verified.push(VerifiedStatement {
+                referrer: referrer.descriptor.digest,
+                predicate_type: statement.predicate_type,
+                predicate: statement.predicate,
+            });
+        }
+    }
+    Ok(verified)
+}

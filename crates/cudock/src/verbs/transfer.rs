@@ -1,0 +1,107 @@
+//! `cudock copy` and `cudock push`: images from one place to another.
+
+use clap::Args;
+use cudock_base::format::fixed_bytes;
+use cudock_image::ImageSource;
+use cudock_image::write::{Bundle, Compression, Destination, WriteError, WriteOptions};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::containers::{access, progress};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format, line, status};
+
+/// Copy an image between registries, daemons, layouts and archives
+///
+/// All platforms of an image are copied, with their signatures, and no byte changes unless --compression asks for it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cudock copy docker-daemon:app:1.0 registry.example/team/app:1.0
+  cudock copy registry.example/team/app:1.0 oci:layout:1.0
+  cudock copy app.tar cache:team/app:1.0 --compression zstd")]
+pub(crate) struct CopyArgs {
+    /// The image: a name, or oci:DIR, oci-archive:FILE, docker-archive:FILE, docker-daemon:NAME
+    #[arg(value_name = "SOURCE")]
+    source: String,
+
+    /// Where to: the same, or cache:NAME
+    #[arg(value_name = "DESTINATION")]
+    destination: String,
+
+    /// Compress layers anew: gzip, zstd or none, with a level such as zstd:19
+    #[arg(long, value_name = "FORMAT")]
+    compression: Option<Compression>,
+}
+
+/// Push an image to a registry
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cudock push oci:layout registry.example/team/app:1.0
+  cudock push app.tar registry.example/team/app:1.0 --compression zstd")]
+pub(crate) struct PushArgs {
+    #[command(flatten)]
+    copy: CopyArgs,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct TransferReport {
+    schema: u8,
+    destination: String,
+    digest: String,
+    images: usize,
+    bytes_sent: u64,
+    /// Bytes that the registry took from another repository.
+    bytes_mounted: u64,
+    /// Bytes that were already there.
+    bytes_present: u64,
+}
+
+pub(super) fn push(args: &PushArgs, format: Format) -> Result<Outcome, Failure> {
+    match Destination::parse(&args.copy.destination)? {
+        Destination::Registry(_) => copy(&args.copy, format),
+        other => {
+            Err(Failure::input(format!("{other} is not in a registry"))
+                .hint("`cudock copy` writes everywhere"))
+        }
+    }
+}
+
+pub(super) fn copy(args: &CopyArgs, format: Format) -> Result<Outcome, Failure> {
+    let destination = Destination::parse(&args.destination)?;
+    let options = WriteOptions::from_environment(progress())?;
+    let mut bundle = read(&args.source)?;
+    if let Some(compression) = args.compression {
+        status(format!("compressing layers with {compression}, as --compression says"));
+        let client = options.client.as_ref().ok_or_else(|| Failure::input("no cache directory"))?;
+        bundle = bundle.recompress(client.store(), compression)?;
+    }
+    let written = bundle.write(&destination, &options)?;
+    let report = TransferReport {
+        schema: 1,
+        destination: destination.to_string(),
+        digest: written.digest,
+        images: bundle.image_count()?,
+        bytes_sent: written.bytes_sent,
+        bytes_mounted: written.bytes_mounted,
+        bytes_present: written.bytes_present,
+    };
+    match format {
+        Format::Json => output::json(&report),
+        Format::Text => {
+            line(format!("{}@{}", report.destination, report.digest));
+            let [sent, mounted, present] =
+                [report.bytes_sent, report.bytes_mounted, report.bytes_present].map(fixed_bytes);
+            line(format!(
+                "{sent} written, {mounted} mounted from another repository, {present} already there"
+            ));
+        }
+    }
+    Ok(Outcome::Yes)
+}
+
+/// An image, wherever it is.
+pub(super) fn read(name: &str) -> Result<Bundle, WriteError> {
+    let access = access(None, false);
+    let source = ImageSource::parse(name)?;
+    let options = access.options(&source)?;
+    Bundle::read(&access.resolve(source, &options), &options)
+}
