@@ -31,11 +31,7 @@ impl Report for NewFilesError {
 }
 
 /// Writes all files, given by name and text, or none if one exists and may not be replaced.
-pub fn write_new_files(
-    directory: &Path,
-    files: &[(&str, &str)],
-    replace: bool,
-) -> Result<(), NewFilesError> {
+pub fn write_new_files(directory: &Path, files: &[(&str, &str)], replace: bool) -> Result<(), NewFilesError> {
     let paths = || files.iter().map(|(name, text)| (directory.join(name), text));
     let exists = |path: &Path| fs::symlink_metadata(path).is_ok();
     if let Some((path, _)) = paths().find(|(path, _)| !replace && exists(path)) {

@@ -17,8 +17,8 @@ mod request;
 mod template;
 mod vm;
 
-pub(crate) use checks::facts;
 pub use batch::{BatchTasks, open_job};
+pub(crate) use checks::facts;
 pub use error::TranslationError;
 pub use exec::ExecOutput;
 pub use logs::LogPart;

@@ -64,10 +64,8 @@ impl<'a> BatchRunner<'a> {
     /// What became of all tasks.
     fn ask(&mut self) -> Result<(), ApiError> {
         let listed = self.cloud.list(&self.tasks.list())?;
-        let known: BTreeMap<&str, &Value> = listed
-            .iter()
-            .filter_map(|task| Some((task.get("id")?.as_str()?, task)))
-            .collect();
+        let known: BTreeMap<&str, &Value> =
+            listed.iter().filter_map(|task| Some((task.get("id")?.as_str()?, task))).collect();
         let keys: Vec<(TrialId, u32)> = self.live.keys().copied().collect();
         for key in keys {
             let Some(task) = self.live.get(&key).and_then(|live| known.get(live.id.as_str())) else {

@@ -124,7 +124,8 @@ pub fn plan_sweep(
     workload.trials = Some(plan.limits.trials.unwrap_or(slots));
     workload.trial_time = Some(workload.trial_time.unwrap_or(TimeSpan(trial_time)));
     workload.at_once = Some(slots);
-    let request = DeployRequest { source: DeploySource::Project(&project), command: &plan.command, ..*request };
+    let request =
+        DeployRequest { source: DeploySource::Project(&project), command: &plan.command, ..*request };
     let planned = plan_deployments(facts, &request)?.into_iter().next();
     let Some(PlannedDeployment { mut spec, .. }) = planned else {
         return Err(UsageError::new("no placement fits this sweep").into());

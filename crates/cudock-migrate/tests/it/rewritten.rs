@@ -56,12 +56,18 @@ fn what_cannot_be_translated_is_an_error_and_writes_nothing() {
         ("az vm create --size Standard_NC6\n", "nothing to translate"),
         ("from x import HyperDriveConfig\n", "cannot be read"),
         ("h = HyperDriveConfig(primary_metric_name='a')\n", "no hyperparameter_sampling"),
-        ("h = HyperDriveConfig(hyperparameter_sampling=ps, primary_metric_name='a')\n", "the sampling is not"),
+        (
+            "h = HyperDriveConfig(hyperparameter_sampling=ps, primary_metric_name='a')\n",
+            "the sampling is not",
+        ),
         ("h = HyperDriveConfig(RandomParameterSampling(space), 'a')\n", "parameter space cannot be read"),
         ("h = HyperDriveConfig(RandomParameterSampling({'a': f()}), 'a')\n", "no parameter can be read"),
         ("h = HyperDriveConfig(RandomParameterSampling({'a': choice(1)}), NAME)\n", "primary_metric_name"),
         ("name: x\nproperties:\n  containers: []\n", "a group without containers"),
-        ("name: x\nproperties:\n  osType: Windows\n  containers:\n  - {name: a, properties: {image: i, resources: {requests: {cpu: 1, memoryInGB: 1}}}}\n", "Windows"),
+        (
+            "name: x\nproperties:\n  osType: Windows\n  containers:\n  - {name: a, properties: {image: i, resources: {requests: {cpu: 1, memoryInGB: 1}}}}\n",
+            "Windows",
+        ),
     ] {
         let translation = translated("old", text);
         assert!(translation.files.is_empty(), "{text}");

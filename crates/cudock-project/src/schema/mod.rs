@@ -42,8 +42,8 @@ pub use serve::{DeviceChoice, KeepLoaded, Precision, ServeOptions, TryModel};
 pub use spot::{SpotChoice, SpotUse};
 pub use start::Start;
 pub use sweep::{
-    EarlyTermination, Goal, LimitOptions, MetricOptions, MetricOrigin, MetricSyntax, ObjectiveOptions, ParameterOptions,
-    ParameterValue, PassMode, PolicyName, SamplerName, SweepOptions,
+    EarlyTermination, Goal, LimitOptions, MetricOptions, MetricOrigin, MetricSyntax, ObjectiveOptions,
+    ParameterOptions, ParameterValue, PassMode, PolicyName, SamplerName, SweepOptions,
 };
 pub use tensor::{ElementType, TensorDeclaration};
 pub use workload::{Workload, WorkloadKind};

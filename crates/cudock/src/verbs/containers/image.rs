@@ -7,7 +7,7 @@ use cudock_http::Progress;
 use cudock_image::{Access, Image, Platform, Pull};
 use cudock_runtime::engine::builtin::Open;
 
-use super::args::PullChoice;
+use cudock_runtime::flags::commands::PullChoice;
 use crate::failure::Failure;
 use crate::output::{self, status};
 use crate::verbs::progress::Lines;

@@ -7,7 +7,7 @@ use cudock_runtime::copy::{CopyRequest, Direction};
 use cudock_runtime::flags::{self, path_in_container};
 
 use super::image::{platform, progress};
-use super::life_args::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
+use cudock_runtime::flags::lifecycle::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
 use super::print::age_of;
 use super::reports::{self, CachedImageReport, ImagesReport, PullReport, PulledImage, TopReport};
 use super::{builtin, engine_of, engine_of_all};

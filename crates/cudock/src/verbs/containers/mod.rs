@@ -1,12 +1,10 @@
 //! The verbs for containers, images and volumes, and the hidden ones that they need.
 
-mod args;
 mod docker_flags;
 mod hidden;
 mod home;
 mod image;
 mod life;
-mod life_args;
 mod print;
 pub(super) mod reports;
 mod request;
@@ -25,7 +23,7 @@ use cudock_runtime::flags;
 use cudock_runtime::group::GroupDir;
 use cudock_runtime::{cgroup_warmup, rootless};
 
-pub(crate) use self::args::{
+pub(crate) use cudock_runtime::flags::commands::{
     ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, PruneArgs, PsArgs,
     RmArgs, RunArgs, StopArgs, WaitArgs,
 };
@@ -33,7 +31,7 @@ pub(crate) use self::hidden::{EnterCli, JoinArgs, MonitorArgs, MonitorCli, enter
 pub(crate) use self::home::home;
 pub(crate) use self::image::{access, announce_read, opener, platform, progress};
 pub(crate) use self::life::{cp, images, kill, pull, restart, start, top};
-pub(crate) use self::life_args::{
+pub(crate) use cudock_runtime::flags::lifecycle::{
     CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, StatsArgs, TopArgs, VolumeArgs,
 };
 use self::reports::{PruneReport, PsReport, WaitReport};

@@ -10,7 +10,7 @@ use cudock_runtime::home::new_id;
 use cudock_runtime::plan::{NetworkPlan, Plan, Private, ProcessPlan};
 use cudock_runtime::status::now;
 
-use super::args::{EngineChoice, RunArgs};
+use cudock_runtime::flags::commands::{EngineChoice, RunArgs};
 use super::docker_flags::flags_of_run;
 use crate::failure::Failure;
 use crate::output::note;

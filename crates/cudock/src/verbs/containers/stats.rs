@@ -11,9 +11,9 @@ use cudock_runtime::plan::Plan;
 use cudock_runtime::rootless;
 use cudock_runtime::usage::{Sample, Usage, usage};
 
-use super::args::EngineChoice;
+use cudock_runtime::flags::commands::EngineChoice;
 use super::home;
-use super::life_args::StatsArgs;
+use cudock_runtime::flags::lifecycle::StatsArgs;
 use super::reports::{self, StatsReport};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line, table, warning};

@@ -4,7 +4,7 @@ use cudock_base::table::TextTable;
 use cudock_runtime::rootless;
 
 use super::home;
-use super::life_args::{VolumeArgs, VolumeVerb};
+use cudock_runtime::flags::lifecycle::{VolumeArgs, VolumeVerb};
 use super::print::{age_of, joined_or_dash};
 use super::reports::{self, VolumeReport};
 use crate::failure::{Failure, Outcome};

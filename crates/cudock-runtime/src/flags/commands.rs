@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::arguments::{FileArgs, GpuArgs, LimitArgs, NetworkArgs, ProcessArgs, SecurityArgs};
 use clap::{ArgAction, Args, ValueEnum};
-use cudock_runtime::flags::arguments::{
-    FileArgs, GpuArgs, LimitArgs, NetworkArgs, ProcessArgs, SecurityArgs,
-};
 
 /// Run a container on this machine, with GPU access
 ///
@@ -22,112 +20,112 @@ use cudock_runtime::flags::arguments::{
   cudock run --rm --init --ipc host --device nvidia.com/gpu=all -v models:/models IMAGE python train.py
   cudock run --gpus '\"device=0,1\",capabilities=utility' --verify-gpu IMAGE
   cudock run --rootfs ./debian --network none -- /bin/sh -c 'id; ls /'")]
-pub(crate) struct RunArgs {
+pub struct RunArgs {
     /// Run this image and command; with --rootfs, the command alone
     #[arg(value_name = "IMAGE [COMMAND]", trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) command: Vec<String>,
+    pub command: Vec<String>,
 
     /// Use a directory in place of an image; it is not written to
     #[arg(long, value_name = "DIR")]
-    pub(crate) rootfs: Option<PathBuf>,
+    pub rootfs: Option<PathBuf>,
 
     /// Return as soon as it runs, and print its id
     #[arg(long, short)]
-    pub(crate) detach: bool,
+    pub detach: bool,
 
     /// Set its name
     #[arg(long)]
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
 
     /// Remove it when it exits
     #[arg(long)]
-    pub(crate) rm: bool,
+    pub rm: bool,
 
     /// Attach standard input
     #[arg(long, short)]
-    pub(crate) interactive: bool,
+    pub interactive: bool,
 
     /// Allocate a terminal
     #[arg(long, short)]
-    pub(crate) tty: bool,
+    pub tty: bool,
 
     #[command(flatten)]
-    pub(crate) gpus: GpuArgs,
+    pub gpus: GpuArgs,
 
     #[command(flatten)]
-    pub(crate) process: ProcessArgs,
+    pub process: ProcessArgs,
 
     #[command(flatten)]
-    pub(crate) files: FileArgs,
+    pub files: FileArgs,
 
     #[command(flatten)]
-    pub(crate) limits: LimitArgs,
+    pub limits: LimitArgs,
 
     #[command(flatten)]
-    pub(crate) network: NetworkArgs,
+    pub network: NetworkArgs,
 
     #[command(flatten)]
-    pub(crate) security: SecurityArgs,
+    pub security: SecurityArgs,
 
     /// Restart it when it exits: no, on-failure, on-failure:N, always
     #[arg(long, value_name = "POLICY", default_value = "no")]
-    pub(crate) restart: String,
+    pub restart: String,
 
     /// Stop it with this signal; by default the image's, or TERM
     #[arg(long, value_name = "SIGNAL")]
-    pub(crate) stop_signal: Option<String>,
+    pub stop_signal: Option<String>,
 
     /// Kill it this many seconds after the stop signal
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    pub(crate) stop_timeout: u32,
+    pub stop_timeout: u32,
 
     /// Add a label; repeatable
     #[arg(long, short, value_name = "NAME=VALUE")]
-    pub(crate) label: Vec<String>,
+    pub label: Vec<String>,
 
     /// Choose the platform of the image, such as linux/arm64
     #[arg(long, value_name = "OS/ARCH")]
-    pub(crate) platform: Option<String>,
+    pub platform: Option<String>,
 
     /// Use only what is in the cache
     #[arg(long)]
-    pub(crate) offline: bool,
+    pub offline: bool,
 
     /// Check the registry for the image: always (default; cached layers are not fetched again), missing, never
     #[arg(long, value_enum, value_name = "WHEN")]
-    pub(crate) pull: Option<PullChoice>,
+    pub pull: Option<PullChoice>,
 
     /// Write the container's id to this file, which must not exist
     #[arg(long, value_name = "FILE")]
-    pub(crate) cidfile: Option<PathBuf>,
+    pub cidfile: Option<PathBuf>,
 
     /// Forward signals to the container; only true is supported
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", hide = true)]
-    pub(crate) sig_proxy: bool,
+    pub sig_proxy: bool,
 
     /// Accept docker's flag: no health check is run
     #[arg(long, hide = true)]
-    pub(crate) no_healthcheck: bool,
+    pub no_healthcheck: bool,
 
     /// Accept docker's flag: logs are kept as json-file keeps them
     #[arg(long, value_name = "DRIVER", hide = true)]
-    pub(crate) log_driver: Option<String>,
+    pub log_driver: Option<String>,
 
     /// Accept `nvidia` and `runc`; nvidia without --gpus provides all GPUs, or those in `-e NVIDIA_VISIBLE_DEVICES`
     #[arg(long, value_name = "RUNTIME")]
-    pub(crate) runtime: Option<String>,
+    pub runtime: Option<String>,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub engine: EngineArgs,
 
     /// Print help
     #[arg(long, action = ArgAction::Help)]
-    pub(crate) help: Option<bool>,
+    pub help: Option<bool>,
 }
 
 /// When the registry is queried for an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PullChoice {
+pub enum PullChoice {
     /// Query the registry every time
     Always,
     /// Query only for an image that is not in the cache
@@ -138,24 +136,24 @@ pub(crate) enum PullChoice {
 
 /// The engine that runs containers.
 #[derive(Debug, Args)]
-pub(crate) struct EngineArgs {
+pub struct EngineArgs {
     /// Use this engine: cudock itself, docker or podman
     #[arg(long, value_enum, default_value_t = EngineChoice::Auto, env = crate::env::ENGINE)]
-    pub(crate) engine: EngineChoice,
+    pub engine: EngineChoice,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ContainersArgs {
+pub struct ContainersArgs {
     /// The containers
     #[arg(required = true)]
-    pub(crate) containers: Vec<String>,
+    pub containers: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub engine: EngineArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum EngineChoice {
+pub enum EngineChoice {
     /// cudock itself
     Auto,
     /// cudock itself
@@ -169,21 +167,21 @@ pub(crate) enum EngineChoice {
 /// List deployments on Azure and containers on this machine
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock ps\n  cudock ps --all --format json")]
-pub(crate) struct PsArgs {
+pub struct PsArgs {
     /// List those that have exited or were deleted, too
     #[arg(long, short)]
-    pub(crate) all: bool,
+    pub all: bool,
 
     /// Show the last known state of deployments, and do not query Azure
     #[arg(long)]
-    pub(crate) offline: bool,
+    pub offline: bool,
 
     /// Print only ids
     #[arg(long, short)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub engine: EngineArgs,
 }
 
 /// Print the log of a container or deployment
@@ -191,32 +189,32 @@ pub(crate) struct PsArgs {
 #[command(
     after_help = "Examples:\n  cudock logs -f api\n  cudock logs --tail 20 --timestamps 3f2a\n  cudock logs --since 10m classifier/model"
 )]
-pub(crate) struct LogsArgs {
+pub struct LogsArgs {
     /// A container, a group's container as GROUP/NAME, a group, or a deployment
-    pub(crate) container: String,
+    pub container: String,
 
     /// Wait for new lines
     #[arg(long, short)]
-    pub(crate) follow: bool,
+    pub follow: bool,
 
     /// Print only the last lines, or `all`
     #[arg(long, short = 'n', value_name = "LINES")]
-    pub(crate) tail: Option<String>,
+    pub tail: Option<String>,
 
     /// Print only lines since a time: 10m, 1h30m, 2026-11-15T12:30:00Z, seconds since 1970
     #[arg(long, value_name = "TIME")]
-    pub(crate) since: Option<String>,
+    pub since: Option<String>,
 
     /// Print only lines before a time, in the format of --since
     #[arg(long, value_name = "TIME")]
-    pub(crate) until: Option<String>,
+    pub until: Option<String>,
 
     /// Print the time before each line
     #[arg(long, short)]
-    pub(crate) timestamps: bool,
+    pub timestamps: bool,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub engine: EngineArgs,
 }
 
 /// Run another process in a container
@@ -224,68 +222,68 @@ pub(crate) struct LogsArgs {
 #[command(
     after_help = "Examples:\n  cudock exec api nvidia-smi\n  cudock exec -it api bash\n  cudock exec -u nobody -w /tmp api id"
 )]
-pub(crate) struct ExecArgs {
+pub struct ExecArgs {
     /// Attach standard input
     #[arg(long, short)]
-    pub(crate) interactive: bool,
+    pub interactive: bool,
 
     /// Allocate a terminal
     #[arg(long, short)]
-    pub(crate) tty: bool,
+    pub tty: bool,
 
     /// Set a variable; repeatable
     #[arg(long, short, value_name = "NAME[=VALUE]")]
-    pub(crate) env: Vec<String>,
+    pub env: Vec<String>,
 
     /// Run as this user
     #[arg(long, short, value_name = "USER[:GROUP]")]
-    pub(crate) user: Option<String>,
+    pub user: Option<String>,
 
     /// Set the working directory
     #[arg(long, short, value_name = "DIR")]
-    pub(crate) workdir: Option<String>,
+    pub workdir: Option<String>,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub engine: EngineArgs,
 
     /// A container, GROUP/NAME, a group with one container, or a deployment on a virtual machine
-    pub(crate) container: String,
+    pub container: String,
 
     /// The command
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) command: Vec<String>,
+    pub command: Vec<String>,
 }
 
 /// Stop containers, and kill them if they do not stop
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock stop api\n  cudock stop --time 60 trainer")]
-pub(crate) struct StopArgs {
+pub struct StopArgs {
     /// Kill them this many seconds after the stop signal; by default the container's own setting
     #[arg(long, short, value_name = "SECONDS")]
-    pub(crate) time: Option<u32>,
+    pub time: Option<u32>,
 
     #[command(flatten)]
-    pub(crate) targets: ContainersArgs,
+    pub targets: ContainersArgs,
 }
 
 /// Remove containers and their files
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock rm api\n  cudock rm -f api trainer\n  cudock rm --all")]
-pub(crate) struct RmArgs {
+pub struct RmArgs {
     /// The containers
     #[arg(required_unless_present = "all")]
-    pub(crate) containers: Vec<String>,
+    pub containers: Vec<String>,
 
     /// Kill those that run
     #[arg(long, short)]
-    pub(crate) force: bool,
+    pub force: bool,
 
     /// Remove all of them
     #[arg(long, conflicts_with = "containers")]
-    pub(crate) all: bool,
+    pub all: bool,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub engine: EngineArgs,
 }
 
 /// Remove unpacked images that no container uses
@@ -294,24 +292,24 @@ pub(crate) struct RmArgs {
 /// not; they are fetched and unpacked again when needed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock prune\n  cudock prune --format json")]
-pub(crate) struct PruneArgs {}
+pub struct PruneArgs {}
 
 /// Wait until containers have exited, and print their exit codes
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock wait trainer\n  cudock wait classifier")]
-pub(crate) struct WaitArgs {
+pub struct WaitArgs {
     /// Containers, or groups
     #[arg(required = true)]
-    pub(crate) containers: Vec<String>,
+    pub containers: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub engine: EngineArgs,
 }
 
 /// Print everything about containers, as JSON
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock inspect-container api | jq .status")]
-pub(crate) struct InspectContainerArgs {
+pub struct InspectContainerArgs {
     #[command(flatten)]
-    pub(crate) targets: ContainersArgs,
+    pub targets: ContainersArgs,
 }

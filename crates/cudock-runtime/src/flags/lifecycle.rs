@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::args::{ContainersArgs, EngineArgs};
+use super::commands::{ContainersArgs, EngineArgs};
 
 /// Send a signal to containers
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock kill api\n  cudock kill --signal HUP api")]
-pub(crate) struct KillArgs {
+pub struct KillArgs {
     /// Send this signal: a name such as HUP or RTMIN+3, or a number
     #[arg(long, short, default_value = "KILL")]
-    pub(crate) signal: String,
+    pub signal: String,
 
     #[command(flatten)]
-    pub(crate) targets: ContainersArgs,
+    pub targets: ContainersArgs,
 }
 
 /// Start containers that have exited
@@ -23,33 +23,33 @@ pub(crate) struct KillArgs {
 /// Files are as the containers left them. Values of variables passed with -e are not stored: pass them again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock start trainer\n  cudock start -a -e API_TOKEN trainer")]
-pub(crate) struct StartArgs {
+pub struct StartArgs {
     /// Attach the output, and exit with its exit code
     #[arg(long, short)]
-    pub(crate) attach: bool,
+    pub attach: bool,
 
     /// Set a variable that the container was started with (repeatable)
     #[arg(long, short, value_name = "NAME[=VALUE]")]
-    pub(crate) env: Vec<String>,
+    pub env: Vec<String>,
 
     /// Read variables from a file, one per line (repeatable)
     #[arg(long, value_name = "FILE")]
-    pub(crate) env_file: Vec<PathBuf>,
+    pub env_file: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) targets: ContainersArgs,
+    pub targets: ContainersArgs,
 }
 
 /// Stop containers and start them again
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock restart api\n  cudock restart --time 60 trainer")]
-pub(crate) struct RestartArgs {
+pub struct RestartArgs {
     /// Wait this many seconds before killing [default: the container's --stop-timeout]
     #[arg(long, short, value_name = "SECONDS")]
-    pub(crate) time: Option<u32>,
+    pub time: Option<u32>,
 
     #[command(flatten)]
-    pub(crate) targets: ContainersArgs,
+    pub targets: ContainersArgs,
 }
 
 /// Copy files between a container and this machine
@@ -59,25 +59,25 @@ pub(crate) struct RestartArgs {
 #[command(
     after_help = "Examples:\n  cudock cp trainer:/out/model.onnx .\n  cudock cp ./data api:/srv/\n  cudock cp trainer:/out/. ./results"
 )]
-pub(crate) struct CpArgs {
+pub struct CpArgs {
     /// CONTAINER:PATH or a local path; DIR/. copies the contents of a directory
     #[arg(value_name = "SOURCE")]
-    pub(crate) source: String,
+    pub source: String,
 
     /// CONTAINER:PATH or a local path
     #[arg(value_name = "TARGET")]
-    pub(crate) target: String,
+    pub target: String,
 
     /// Keep owners and groups
     #[arg(long, short)]
-    pub(crate) archive: bool,
+    pub archive: bool,
 
     /// Follow SOURCE if it is a symbolic link
     #[arg(long, short = 'L')]
-    pub(crate) follow_link: bool,
+    pub follow_link: bool,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub engine: EngineArgs,
 }
 
 /// Show the CPU, memory and GPU usage of containers
@@ -87,36 +87,36 @@ pub(crate) struct CpArgs {
 #[command(
     after_help = "Examples:\n  cudock stats\n  cudock stats --no-stream trainer\n  cudock stats --no-stream --format json"
 )]
-pub(crate) struct StatsArgs {
+pub struct StatsArgs {
     /// The containers [default: all that are running]
-    pub(crate) containers: Vec<String>,
+    pub containers: Vec<String>,
 
     /// Print once and exit
     #[arg(long)]
-    pub(crate) no_stream: bool,
+    pub no_stream: bool,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub engine: EngineArgs,
 }
 
 /// List the processes of a container
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock top api\n  cudock top api --format json")]
-pub(crate) struct TopArgs {
+pub struct TopArgs {
     /// A container, or GROUP/NAME
-    pub(crate) container: String,
+    pub container: String,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub engine: EngineArgs,
 }
 
 /// List downloaded images
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock images\n  cudock images --format json")]
-pub(crate) struct ImagesArgs {
+pub struct ImagesArgs {
     /// Print only digests
     #[arg(long, short)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 }
 
 /// Download and unpack images, so that containers start immediately
@@ -124,14 +124,14 @@ pub(crate) struct ImagesArgs {
 #[command(
     after_help = "Examples:\n  cudock pull registry.example/team/app:1.4\n  cudock pull --platform linux/arm64 app"
 )]
-pub(crate) struct PullArgs {
+pub struct PullArgs {
     /// The images
     #[arg(required = true, value_name = "IMAGE")]
-    pub(crate) images: Vec<String>,
+    pub images: Vec<String>,
 
     /// Select this platform of a multi-platform image, such as linux/arm64
     #[arg(long, value_name = "OS/ARCH")]
-    pub(crate) platform: Option<String>,
+    pub platform: Option<String>,
 }
 
 /// List, create and remove named volumes
@@ -141,13 +141,13 @@ pub(crate) struct PullArgs {
   cudock volume ls
   cudock volume rm models
   cudock volume prune --all")]
-pub(crate) struct VolumeArgs {
+pub struct VolumeArgs {
     #[command(subcommand)]
-    pub(crate) verb: VolumeVerb,
+    pub verb: VolumeVerb,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum VolumeVerb {
+pub enum VolumeVerb {
     /// List volumes and the containers that use them
     #[command(visible_alias = "list")]
     Ls {
