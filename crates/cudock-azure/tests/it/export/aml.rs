@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use boon::{Compiler, Schemas};
-use cudock_azure::{ExportFormat, Target};
+use cudock_azure::{ExportFormat, Target, deployment};
 use serde_json::{Value, json};
 
-use super::{deployments, exported};
+use super::{deployments, exported, jobs};
+use crate::specs::{checkpoints, specifications};
 
 const SCHEMAS: [(&str, &str); 7] = [
     ("environment.yml", "environment"),
@@ -18,13 +19,30 @@ const SCHEMAS: [(&str, &str); 7] = [
     ("deployment.yml", "managedOnlineDeployment"),
 ];
 
+fn validate(specs: &Path, schema: &str, value: &Value) -> Result<(), String> {
+    let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
+    let path = specs.join(format!("aml-yaml/{schema}.schema.json"));
+    let index = compiler.compile(path.to_str().unwrap(), &mut schemas).unwrap();
+    schemas.validate(value, index).map_err(|error| error.to_string())
+}
+
+#[test]
+fn checkpoints_are_an_output_of_the_job() {
+    let (_, mut spec) = jobs::jobs().into_iter().find(|(name, _)| *name == "ml-job").unwrap();
+    spec.checkpoints = Some(checkpoints("/checkpoints"));
+    let files = exported(&deployment(&spec).unwrap(), ExportFormat::Aml);
+    let job: Value = cudock_yaml::from_str(super::file(&files, "job.yml")).unwrap();
+    let path = "azureml://datastores/workspaceblobstore/paths/cudock/digits/";
+    let output = json!({"type": "uri_folder", "mode": "rw_mount", "path": path});
+    assert_eq!(job["outputs"]["checkpoints"], output);
+    assert!(job["command"].as_str().unwrap().contains("ln -s \"${{outputs.checkpoints}}\" /checkpoints && "));
+    let Some(specs) = specifications() else { return };
+    assert_eq!(validate(&specs, "commandJob", &job), Ok(()));
+}
+
 #[test]
 fn the_files_are_valid() {
-    let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/facts/azure/specs/aml-yaml");
-    if !specs.is_dir() {
-        cudock_testkit::missing("azure-specs", "Azure's specifications are not at hand");
-        return;
-    }
+    let Some(specs) = specifications() else { return };
     let mut validated = Vec::new();
     for (name, deployment) in
         deployments().into_iter().filter(|(_, deployment)| deployment.target == Target::Ml)
@@ -32,10 +50,7 @@ fn the_files_are_valid() {
         for (file, text) in exported(&deployment, ExportFormat::Aml) {
             let Some((_, schema)) = SCHEMAS.iter().find(|(own, _)| *own == file) else { continue };
             let value: Value = cudock_yaml::from_str(&text).unwrap();
-            let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
-            let path = specs.join(format!("{schema}.schema.json"));
-            let index = compiler.compile(path.to_str().unwrap(), &mut schemas).unwrap();
-            schemas.validate(&value, index).unwrap_or_else(|error| panic!("{name} {file}: {error}\n{text}"));
+            validate(&specs, schema, &value).unwrap_or_else(|error| panic!("{name} {file}: {error}\n{text}"));
             validated.push(file);
         }
     }
