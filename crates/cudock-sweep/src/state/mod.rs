@@ -13,7 +13,7 @@ use cudock_base::{Timestamp, Usd};
 
 pub use self::error::ApplyError;
 pub use self::limits::STOP_MARGIN;
-pub use self::next::Action;
+pub use self::next::SweepAction;
 pub use self::trial::{MetricPoint, Trial, TrialAttempt, TrialStatus};
 use crate::config::SweepPlan;
 use crate::journal::{Event, Record, SweepEnd, TrialId};

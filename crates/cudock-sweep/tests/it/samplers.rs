@@ -1,8 +1,8 @@
 //! Samplers: they are determined by the seed, stay within bounds, and find what they are for.
 
 use cudock_sweep::{
-    Action, Assignment, Condition, Distribution, Event, Goal, Parameter, ParameterValue, SOBOL_DIMENSIONS,
-    SamplerKind, Space, Sweep, SweepPlan, TrialId,
+    Assignment, Condition, Distribution, Event, Goal, Parameter, ParameterValue, SOBOL_DIMENSIONS,
+    SamplerKind, Space, Sweep, SweepAction, SweepPlan, TrialId,
 };
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn run(plan: SweepPlan, value: impl Fn(&Assignment) -> f64) -> Vec<(Assignment, 
             for event in action.events() {
                 sweep.apply(&record(second, event)).unwrap();
             }
-            let Action::Start { trial: TrialId(trial), parameters, .. } = action else { return results };
+            let SweepAction::Start { trial: TrialId(trial), parameters, .. } = action else { return results };
             let value = value(&parameters);
             sweep.apply(&record(second, reported(trial, 1, "score", 1, value))).unwrap();
             sweep.apply(&record(second, ended(trial, 1, 0, 1))).unwrap();
@@ -202,13 +202,15 @@ fn proposals_are_journaled_so_a_sampler_is_asked_once() {
     let mut sweep = Sweep::replay(&[record(0, created(plan(3), 3))]).unwrap();
     let actions = sweep.next(at(1));
     assert_eq!(actions.len(), 3);
-    let [Action::Start { parameters: first, .. }, ..] = actions.as_slice() else { panic!("{actions:?}") };
+    let [SweepAction::Start { parameters: first, .. }, ..] = actions.as_slice() else {
+        panic!("{actions:?}")
+    };
     let events = actions[0].events();
     assert!(matches!(&events[0], Event::Proposed { parameters, .. } if parameters == first));
     sweep.apply(&record(1, events[0].clone())).unwrap();
     // Killed before it was started: the same parameters, and no second proposal.
     let again = sweep.next(at(2));
     assert!(
-        matches!(&again[0], Action::Start { parameters, is_new: false, attempt: 1, .. } if parameters == first)
+        matches!(&again[0], SweepAction::Start { parameters, is_new: false, attempt: 1, .. } if parameters == first)
     );
 }

@@ -8,8 +8,8 @@ use cudock_base::{Rng, Usd};
 use cudock_sweep::policy::{EvaluationSchedule, Slack};
 use cudock_sweep::state::STOP_MARGIN;
 use cudock_sweep::{
-    Action, AttemptEnd, Event, Journal, StopReason, Sweep, SweepLog, SweepPlan, TerminationPolicy, TrialId,
-    TrialStatus,
+    AttemptEnd, Event, Journal, StopReason, Sweep, SweepAction, SweepLog, SweepPlan, TerminationPolicy,
+    TrialId, TrialStatus,
 };
 use proptest::prelude::*;
 
@@ -109,13 +109,13 @@ impl World {
             log.record(at(self.now), action.events()).unwrap();
             self.maybe_kill()?;
             match action {
-                Action::Start { trial, attempt, .. } => {
+                SweepAction::Start { trial, attempt, .. } => {
                     self.start(trial, attempt);
                     self.maybe_kill()?;
                     log.record(at(self.now), vec![started(trial.0, attempt)]).unwrap();
                 }
-                Action::Stop { trial, attempt, .. } => self.stop(trial, attempt),
-                Action::Finish { .. } => {}
+                SweepAction::Stop { trial, attempt, .. } => self.stop(trial, attempt),
+                SweepAction::Finish { .. } => {}
             }
         }
         Ok(())
@@ -264,12 +264,12 @@ proptest! {
             match &record.event {
                 Event::StopDecided { trial, attempt, reason: StopReason::Policy(decision) } => {
                     let reason = StopReason::Policy(*decision);
-                    let stop = Action::Stop { trial: *trial, attempt: *attempt, reason };
+                    let stop = SweepAction::Stop { trial: *trial, attempt: *attempt, reason };
                     prop_assert!(sweep.next(record.at).contains(&stop));
                 }
                 Event::Proposed { trial, parameters } => {
-                    let is_start = |action: &Action| matches!(
-                        action, Action::Start { trial: id, parameters: same, .. } if id == trial && same == parameters
+                    let is_start = |action: &SweepAction| matches!(
+                        action, SweepAction::Start { trial: id, parameters: same, .. } if id == trial && same == parameters
                     );
                     prop_assert!(sweep.next(record.at).iter().any(is_start));
                 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use cudock_base::{Timestamp, Usd};
 use cudock_sweep::policy::{EvaluationSchedule, Slack};
 use cudock_sweep::{
-    Action, Assignment, AttemptEnd, Condition, Distribution, Event, Goal, MetricFormat, MetricSource,
-    Objective, Parameter, ParameterValue, PassMode, Record, SamplerKind, Space, Sweep, SweepEnd, SweepLimits,
-    SweepPlan, TerminationPolicy, TrialHandle, TrialId,
+    Assignment, AttemptEnd, Condition, Distribution, Event, Goal, MetricFormat, MetricSource, Objective,
+    Parameter, ParameterValue, PassMode, Record, SamplerKind, Space, Sweep, SweepAction, SweepEnd,
+    SweepLimits, SweepPlan, TerminationPolicy, TrialHandle, TrialId,
 };
 
 /// A sweep and its clock.
@@ -60,8 +60,11 @@ impl Story {
                 value: *value,
             };
             self.record(event);
-            let stops =
-                self.sweep.next(self.now).into_iter().filter(|action| matches!(action, Action::Stop { .. }));
+            let stops = self
+                .sweep
+                .next(self.now)
+                .into_iter()
+                .filter(|action| matches!(action, SweepAction::Stop { .. }));
             for event in stops.flat_map(|stop| stop.events()).collect::<Vec<_>>() {
                 self.record(event);
                 self.end(trial, AttemptEnd::Signaled { signal: 15 });
