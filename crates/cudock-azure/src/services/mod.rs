@@ -15,8 +15,8 @@ mod request;
 mod template;
 mod vm;
 
-pub(crate) use checks::facts;
 pub use batch::{BatchTasks, open_job};
+pub(crate) use checks::facts;
 pub use error::TranslationError;
 pub use logs::LogPart;
 pub use ml::sweep_deployment;

@@ -13,7 +13,7 @@ use cudock_project::{Project, TimeSpan, WorkloadKind};
 use cudock_sweep::SweepPlan;
 use cudock_sweep::local::{DriveEnd, DriveError, Driver, ProjectSweep, SweepObserver};
 
-use self::batch_runner::{BatchRunner, POLL};
+use self::batch_runner::BatchRunner;
 use crate::attached::{DeployOutput, Ended};
 use crate::error::DeployError;
 use crate::flags::DeployFlags;
@@ -124,7 +124,8 @@ pub fn plan_sweep(
     workload.trials = Some(plan.limits.trials.unwrap_or(slots));
     workload.trial_time = Some(workload.trial_time.unwrap_or(TimeSpan(trial_time)));
     workload.at_once = Some(slots);
-    let request = DeployRequest { source: DeploySource::Project(&project), command: &plan.command, ..*request };
+    let request =
+        DeployRequest { source: DeploySource::Project(&project), command: &plan.command, ..*request };
     let planned = plan_deployments(facts, &request)?.into_iter().next();
     let Some(PlannedDeployment { mut spec, .. }) = planned else {
         return Err(UsageError::new("no placement fits this sweep").into());
@@ -175,7 +176,7 @@ impl Deployer<'_> {
             self.down(&record.run_id)?;
         }
         let (record, _lock) = self.create(&run.planned, true, None)?;
-        let runner = BatchRunner::new(self.cloud, self.clock, tasks, &run.plan, POLL);
+        let runner = BatchRunner::new(self.cloud, self.clock, tasks, &run.plan);
         let mut driver = Driver::new(log, runner, sweep.directory(), observer, self.interrupted);
         let resumed = resumed.map_or(Ok(()), |event| driver.resume(event));
         let end = resumed.and_then(|()| driver.run());

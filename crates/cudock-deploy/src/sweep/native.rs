@@ -25,7 +25,9 @@ pub(super) fn job(
         return Err(inexpressible("it has several objectives"));
     };
     if !matches!(plan.metrics, MetricSource::Mlflow { .. }) {
-        return Err(inexpressible("the service reads metrics from MLflow only (`from = \"mlflow\"` in [sweep.metrics])"));
+        return Err(inexpressible(
+            "the service reads metrics from MLflow only (`from = \"mlflow\"` in [sweep.metrics])",
+        ));
     }
     if plan.pass != PassMode::Arguments {
         return Err(inexpressible("the service passes parameters as arguments only"));
@@ -131,7 +133,9 @@ fn distribution(name: &str, distribution: &Distribution) -> Result<Value, UsageE
             json!({"type": "qloguniform", "min_value": min, "max_value": max, "q": step})
         }
         Distribution::Normal { mean, deviation } => json!({"type": "normal", "mu": mean, "sigma": deviation}),
-        Distribution::LogNormal { mean, deviation } => json!({"type": "lognormal", "mu": mean, "sigma": deviation}),
+        Distribution::LogNormal { mean, deviation } => {
+            json!({"type": "lognormal", "mu": mean, "sigma": deviation})
+        }
         Distribution::QNormal { mean, deviation, step } => {
             json!({"type": "qnormal", "mu": mean, "sigma": deviation, "q": step})
         }

@@ -78,7 +78,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Lsp(LspArgs {}) => plain.and_then(|_| lsp::run(&facts()?)),
         Verb::Migrate(args) => migrate::run(&facts()?, &args, format.findings()?),
         Verb::Plan(args) => plan::run(&facts()?, &args, format.plan()?),
-        Verb::Sweep(args) => sweep::run(&args, format.plan()?, verbose),
+        Verb::Sweep(args) => sweep::run(facts, &args, format.plan()?, verbose),
         Verb::Cdi(args) => cdi::run(&args, format),
 
         Verb::Facts(args) => facts::run(&facts()?, &args, plain?),

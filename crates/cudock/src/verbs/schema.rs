@@ -58,6 +58,7 @@ const SCHEMAS: &[Entry] = &[
     ("lint", "Report of `cudock lint`", report::<lint::LintReport>),
     ("lint-rules", "Report of `cudock lint --rules`", report::<lint::RulesReport>),
     ("migrate", "Report of `cudock migrate`", report::<migrate::MigrateReport>),
+    ("migrate-translation", "Report of `cudock migrate -o`", report::<migrate::TranslateReport>),
     ("models", "Report of `cudock models`", report::<cudock_load::ModelsReport>),
     ("plan", "Report of `cudock plan`", report::<plan::PlanReport>),
     ("plan-compare", "Report of `cudock plan --compare`", report::<plan::CompareReport>),

@@ -35,21 +35,27 @@ pub fn sweep_deployment(mut deployment: Deployment, job: &Value) -> Result<Deplo
     if let Some(line) = text(job, "/trial/command") {
         trial.insert("command".to_owned(), json!(line));
     }
-    let secrets: Vec<_> = body.secrets().map(|(pointer, secret)| (pointer.to_owned(), secret.clone())).collect();
+    let secrets: Vec<_> =
+        body.secrets().map(|(pointer, secret)| (pointer.to_owned(), secret.clone())).collect();
     command.insert("jobType".to_owned(), json!("Sweep"));
     command.insert("trial".to_owned(), Value::Object(trial));
     command.insert("searchSpace".to_owned(), search_space(job));
     command.insert("samplingAlgorithm".to_owned(), sampling(job));
-    command.insert("objective".to_owned(), json!({
-        "goal": capitalized(text(job, "/objective/goal").unwrap_or_default()),
-        "primaryMetric": text(job, "/objective/primary_metric"),
-    }));
+    command.insert(
+        "objective".to_owned(),
+        json!({
+            "goal": capitalized(text(job, "/objective/goal").unwrap_or_default()),
+            "primaryMetric": text(job, "/objective/primary_metric"),
+        }),
+    );
     command.insert("limits".to_owned(), limits(job));
     if let Some(policy) = job.get("early_termination") {
         command.insert("earlyTermination".to_owned(), early_termination(policy));
     }
     // Variables of the trial moved with it.
-    let moved = |pointer: &str| pointer.replacen("/properties/environmentVariables", "/properties/trial/environmentVariables", 1);
+    let moved = |pointer: &str| {
+        pointer.replacen("/properties/environmentVariables", "/properties/trial/environmentVariables", 1)
+    };
     *body = secrets
         .into_iter()
         .fold(Body::new(whole), |body, (pointer, secret)| body.secret(moved(&pointer), secret));
@@ -84,12 +90,15 @@ fn sampling(job: &Value) -> Value {
 fn limits(job: &Value) -> Value {
     let mut limits = Map::new();
     limits.insert("jobLimitsType".to_owned(), json!("Sweep"));
-    for (key, name) in [("max_total_trials", "maxTotalTrials"), ("max_concurrent_trials", "maxConcurrentTrials")] {
+    for (key, name) in
+        [("max_total_trials", "maxTotalTrials"), ("max_concurrent_trials", "maxConcurrentTrials")]
+    {
         limits.extend(job.pointer(&format!("/limits/{key}")).map(|count| (name.to_owned(), count.clone())));
     }
     for (key, name) in [("timeout", "timeout"), ("trial_timeout", "trialTimeout")] {
         let seconds = job.pointer(&format!("/limits/{key}")).and_then(Value::as_u64);
-        limits.extend(seconds.map(|seconds| (name.to_owned(), json!(iso_8601(Duration::from_secs(seconds))))));
+        limits
+            .extend(seconds.map(|seconds| (name.to_owned(), json!(iso_8601(Duration::from_secs(seconds))))));
     }
     Value::Object(limits)
 }

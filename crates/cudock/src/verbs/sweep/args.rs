@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use cudock_deploy::SweepDeployFlags;
 use cudock_sweep::local::SweepFlags;
 
 /// Run a hyperparameter sweep, or resume it
@@ -15,6 +16,7 @@ use cudock_sweep::local::SweepFlags;
   cudock sweep
   cudock sweep examples/sweep-digits --concurrent 3 --price 3.50 --dollars 2
   cudock sweep --no-container --trials 50
+  cudock sweep --on batch --region westeurope --concurrent 3
   cudock sweep show --html report.html
   cudock sweep stop 7
   cudock sweep add 10 && cudock sweep")]
@@ -27,6 +29,9 @@ pub(crate) struct SweepArgs {
 
     #[command(flatten)]
     pub(crate) flags: SweepFlags,
+
+    #[command(flatten)]
+    pub(crate) azure: SweepDeployFlags,
 }
 
 /// Which sweep.

@@ -24,13 +24,18 @@ const SCHEDULES: &str = "CUDOCK_TEST_SCHEDULES";
 const SEED: &str = "CUDOCK_TEST_SEED";
 
 /// Each service, and the flags that it needs besides those of all.
-const TARGETS: [(&str, &[&str]); 5] = [
+const TARGETS: [(&str, &[&str]); 7] = [
     ("vm", &[]),
     ("batch", &[]),
     ("ml", &["--workspace", "shared/workspace"]),
     ("container-apps", &[]),
     ("aci", &["--price", "0.10"]),
+    (SWEEP_BATCH, &[]),
+    (SWEEP_ML, &["--workspace", "shared/workspace"]),
 ];
+/// Trials as tasks, and as a job of the service.
+const SWEEP_BATCH: &str = "sweep --on batch";
+const SWEEP_ML: &str = "sweep --on ml";
 const TTL: Duration = Duration::from_secs(3600);
 /// The reaper fires every 15 minutes, and takes itself away when it is sure that everything else is gone.
 const REAPER_ALLOWANCE: Duration = Duration::from_secs(2 * 3600);
@@ -61,6 +66,16 @@ impl World {
         let home = tempfile::tempdir().unwrap();
         let manifest = "[workload]\nkind = \"job\"\nduration = \"5m\"\n\n[needs]\ngpu = [\"T4\"]\n";
         std::fs::write(home.path().join("cudock.toml"), manifest).unwrap();
+        for (name, metrics) in [(SWEEP_BATCH, "stdout"), (SWEEP_ML, "mlflow")] {
+            let directory = home.path().join(name);
+            std::fs::create_dir(&directory).unwrap();
+            let manifest = format!(
+                "[needs]\ngpu = [\"T4\"]\n\n[sweep]\ncommand = [\"python\", \"train.py\"]\nimage = \"team/app:1\"\n\
+                 objectives = [{{ metric = \"loss\", goal = \"minimize\" }}]\nmetrics = {{ from = \"{metrics}\" }}\n\
+                 parameters.lr = {{ uniform = [0, 1] }}\nlimits = {{ trials = 3, concurrent = 2, trial_timeout = \"20m\" }}\n"
+            );
+            std::fs::write(directory.join("cudock.toml"), manifest).unwrap();
+        }
         Some(Self { stand_in, home, transcript: String::new() })
     }
 
@@ -82,6 +97,11 @@ impl World {
     /// Runs a scenario until its end or death; whether it was killed.
     fn play(&mut self, target: usize, scenario: Scenario) -> bool {
         let (name, flags) = TARGETS[target];
+        if let Some(service) = name.strip_prefix("sweep --on ") {
+            let mut sweep = vec!["sweep", name, "--on", service, "--name", NAME, "--ttl", "1h"];
+            sweep.extend(["--region", "eastus"].iter().chain(flags));
+            return self.run(&sweep).was_killed;
+        }
         let mut up = vec!["up", ".", "--on", name, "--name", NAME, "--image", "team/app:1", "--ttl", "1h"];
         up.extend(["--region", "eastus"].iter().chain(flags));
         if scenario == Scenario::DetachedThenDown {
