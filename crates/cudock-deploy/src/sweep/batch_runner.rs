@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::clock::Clock;
 use crate::cloud::{ApiError, ApiErrorReason, CloudApi};
 
-/// How often the service is asked.
-pub(super) const POLL: Duration = Duration::from_secs(10);
+/// How often the service is asked, if it does not say.
+const POLL: Duration = Duration::from_secs(10);
 
 /// Requests for the state that may fail in a row.
 const MOST_FAILURES: u32 = 5;
@@ -29,6 +29,7 @@ pub(super) struct BatchRunner<'a> {
     clock: &'a dyn Clock,
     tasks: BatchTasks,
     plan: &'a SweepPlan,
+    /// How long the service is left alone.
     interval: Duration,
     live: BTreeMap<(TrialId, u32), LiveTask>,
     pending: Vec<RunnerEvent>,
@@ -50,10 +51,9 @@ impl<'a> BatchRunner<'a> {
         clock: &'a dyn Clock,
         tasks: BatchTasks,
         plan: &'a SweepPlan,
-        interval: Duration,
     ) -> Self {
         let (live, pending) = (BTreeMap::new(), Vec::new());
-        Self { cloud, clock, tasks, plan, interval, live, pending, asked: None, failures: 0 }
+        Self { cloud, clock, tasks, plan, interval: POLL, live, pending, asked: None, failures: 0 }
     }
 
     fn ended(&mut self, (trial, attempt): (TrialId, u32), end: AttemptEnd, ran: Duration) {
@@ -63,7 +63,13 @@ impl<'a> BatchRunner<'a> {
 
     /// What became of all tasks.
     fn ask(&mut self) -> Result<(), ApiError> {
-        let listed = self.cloud.list(&self.tasks.list())?;
+        let reply = self.cloud.send(&self.tasks.list())?;
+        self.interval = reply.retry_after.unwrap_or(POLL);
+        let listed = match reply.body.get("value").and_then(Value::as_array) {
+            Some(tasks) if reply.body.get("odata.nextLink").is_none() => tasks.clone(),
+            // More than one page.
+            _ => self.cloud.list(&self.tasks.list())?,
+        };
         let known: BTreeMap<&str, &Value> =
             listed.iter().filter_map(|task| Some((task.get("id")?.as_str()?, task))).collect();
         let keys: Vec<(TrialId, u32)> = self.live.keys().copied().collect();

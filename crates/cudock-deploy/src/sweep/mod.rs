@@ -11,13 +11,13 @@ use cudock_base::{UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_project::{Project, TimeSpan, WorkloadKind};
 use cudock_sweep::SweepPlan;
-use cudock_sweep::local::{DriveEnd, DriveError, Driver, ProjectSweep, SweepObserver};
+use cudock_sweep::local::{DriveEnd, DriveError, ProjectSweep, SweepDriver, SweepObserver};
 
-use self::batch_runner::{BatchRunner, POLL};
+use self::batch_runner::BatchRunner;
 use crate::attached::{DeployOutput, Ended};
 use crate::error::DeployError;
 use crate::flags::DeployFlags;
-use crate::names::target_named;
+use crate::names::{target_name, target_named};
 use crate::placements::{DeployRequest, DeploySource, plan_deployments};
 use crate::run::{Deployer, PlannedDeployment};
 
@@ -64,7 +64,7 @@ impl SweepDeployFlags {
     /// The same as flags of a deployment.
     pub fn deploy_flags(&self) -> DeployFlags {
         DeployFlags {
-            on: self.on,
+            on: self.on.map(|target| target_name(target).to_owned()),
             dry_run: self.dry_run,
             ttl: self.ttl,
             region: self.region.clone(),
@@ -176,8 +176,8 @@ impl Deployer<'_> {
             self.down(&record.run_id)?;
         }
         let (record, _lock) = self.create(&run.planned, true, None)?;
-        let runner = BatchRunner::new(self.cloud, self.clock, tasks, &run.plan, POLL);
-        let mut driver = Driver::new(log, runner, sweep.directory(), observer, self.interrupted);
+        let runner = BatchRunner::new(self.cloud, self.clock, tasks, &run.plan);
+        let mut driver = SweepDriver::new(log, runner, sweep.directory(), observer, self.interrupted);
         let resumed = resumed.map_or(Ok(()), |event| driver.resume(event));
         let end = resumed.and_then(|()| driver.run());
         let end = end.map_err(|error| match error {

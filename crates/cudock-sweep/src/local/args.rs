@@ -19,10 +19,11 @@ use crate::journal::TrialId;
   cudock sweep
   cudock sweep examples/sweep-digits --concurrent 3 --price 3.50 --dollars 2
   cudock sweep --no-container --trials 50
+  cudock sweep --on batch --region westeurope --concurrent 3
   cudock sweep show --html report.html
   cudock sweep stop 7
   cudock sweep add 10 && cudock sweep")]
-pub struct SweepArgs {
+pub struct LocalSweepArgs {
     #[command(subcommand)]
     pub command: Option<SweepCommand>,
 

@@ -29,7 +29,7 @@ mod runner;
 mod trial_log;
 mod worker;
 
-pub use args::{SweepArgs, SweepCommand, SweepName};
+pub use args::{LocalSweepArgs, SweepCommand, SweepName};
 pub use drive::{DriveEnd, DriveError, SweepDriver, SweepObserver, watch_interrupts};
 pub use flags::SweepFlags;
 pub use layout::{SweepDir, TrialDir};

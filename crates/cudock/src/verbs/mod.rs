@@ -34,7 +34,6 @@ mod sweep;
 mod transfer;
 
 pub(crate) use cudock_gateway::GatewayArgs;
-pub(crate) use cudock_sweep::local::SweepArgs;
 
 pub(crate) use self::bench::BenchArgs;
 pub(crate) use self::build::BuildArgs;
@@ -63,6 +62,7 @@ pub(crate) use self::schema::SchemaArgs;
 pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::transfer::{CopyArgs, PushArgs};
 pub(crate) use self::sign::SignArgs;
+pub(crate) use self::sweep::SweepArgs;
 use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
 use crate::output;
@@ -86,7 +86,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Lsp(LspArgs {}) => plain.and_then(|_| lsp::run(&facts()?)),
         Verb::Migrate(args) => migrate::run(&facts()?, &args, format.findings()?),
         Verb::Plan(args) => plan::run(&facts()?, &args, format.plan()?),
-        Verb::Sweep(args) => sweep::run(&args, format.plan()?, verbose),
+        Verb::Sweep(args) => sweep::run(facts, &args, format.plan()?, verbose),
         Verb::Cdi(args) => cdi::run(&args, format),
 
         Verb::Facts(args) => facts::run(&facts()?, &args, plain?),

@@ -60,6 +60,7 @@ const SCHEMAS: &[Entry] = &[
     ("build", "Report of `cudock build`", report::<JsonReport<cudock_build::BuildReport>>),
     ("lock", "Report of `cudock lock`", report::<JsonReport<cudock_lock::LockReport>>),
     ("migrate", "Report of `cudock migrate`", report::<migrate::MigrateReport>),
+    ("migrate-translation", "Report of `cudock migrate -o`", report::<migrate::TranslateReport>),
     ("models", "Report of `cudock models`", report::<cudock_load::ModelsReport>),
     ("plan", "Report of `cudock plan`", report::<plan::PlanReport>),
     ("plan-compare", "Report of `cudock plan --compare`", report::<plan::CompareReport>),

@@ -1,13 +1,19 @@
-//! `cudock sweep`: hyperparameter sweeps on this machine.
+//! `cudock sweep`: hyperparameter sweeps on this machine and on Azure.
+
+mod azure;
 
 use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use cudock_base::{Timestamp, files};
-use cudock_sweep::local::{DriveEnd, SweepArgs, SweepCommand, SweepObserver};
+use cudock_deploy::SweepDeployFlags;
+use cudock_facts::Facts;
+use cudock_sweep::local::{DriveEnd, LocalSweepArgs, SweepCommand, SweepObserver};
 use cudock_sweep::{Event, Sweep, view};
 
+use self::azure::AzureEnd;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, PlanFormat, line, note, redraws, status, warning, width};
 
@@ -17,9 +23,26 @@ const LIVE_ROWS: usize = 20;
 /// The shortest time between two tables.
 const REDRAW: Duration = Duration::from_millis(200);
 
-pub(super) fn run(args: &SweepArgs, format: PlanFormat, is_verbose: bool) -> Result<Outcome, Failure> {
-    match &args.command {
-        None => start(args, format, is_verbose),
+// Not a doc comment, because clap would show it in place of the help of the flattened arguments.
+//
+// Arguments of `cudock sweep`.
+#[derive(Debug, Args)]
+pub(crate) struct SweepArgs {
+    #[command(flatten)]
+    local: LocalSweepArgs,
+
+    #[command(flatten)]
+    azure: SweepDeployFlags,
+}
+
+pub(super) fn run(
+    facts: impl FnOnce() -> Result<Facts, Failure>,
+    args: &SweepArgs,
+    format: PlanFormat,
+    is_verbose: bool,
+) -> Result<Outcome, Failure> {
+    match &args.local.command {
+        None => start(facts, args, format, is_verbose),
         Some(SweepCommand::Show { sweep, html, optuna }) => {
             let sweep = sweep.open()?.read()?;
             write(html.as_deref(), || view::html(&sweep, shown_at(&sweep)))?;
@@ -41,13 +64,26 @@ pub(super) fn run_worker(lock: &Path) -> Result<Outcome, Failure> {
     worked.map(|()| Outcome::Yes).map_err(|error| Failure::outside(format!("sweep worker failed: {error}")))
 }
 
-fn start(args: &SweepArgs, format: PlanFormat, is_verbose: bool) -> Result<Outcome, Failure> {
-    let sweep = args.sweep.open()?;
+fn start(
+    facts: impl FnOnce() -> Result<Facts, Failure>,
+    args: &SweepArgs,
+    format: PlanFormat,
+    is_verbose: bool,
+) -> Result<Outcome, Failure> {
+    let sweep = args.local.sweep.open()?;
     let setup = |error: std::io::Error| Failure::outside(format!("cannot set up the sweep: {error}"));
     let program = std::env::current_exe().map_err(setup)?;
-    let interrupted = cudock_sweep::local::watch_interrupts().map_err(setup)?;
     let observer = Printer { drawn: Cell::new(None) };
-    let end = sweep.run(&args.flags, program, &observer, &interrupted)?;
+    let end = match args.azure.on {
+        Some(target) => match azure::run(&facts()?, args, target, &sweep, &observer)? {
+            AzureEnd::Batch(end) => end,
+            AzureEnd::Other(outcome) => return Ok(outcome),
+        },
+        None => {
+            let interrupted = cudock_sweep::local::watch_interrupts().map_err(setup)?;
+            sweep.run(&args.local.flags, program, &observer, &interrupted)?
+        }
+    };
     observer.erase();
     match end {
         DriveEnd::Interrupted => {

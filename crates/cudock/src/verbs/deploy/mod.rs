@@ -28,7 +28,7 @@ use crate::output::{self, Format, line, note, redraw, redraws, status, warning};
 const INTERRUPTED: i32 = 130;
 
 /// Prints what a deployment has to tell.
-struct Printer;
+pub(super) struct Printer;
 
 impl DeployOutput for Printer {
     fn running(&self, record: &DeploymentRecord, url: Option<&str>) {
@@ -49,7 +49,7 @@ impl DeployOutput for Printer {
 }
 
 /// Shows progress: in one line of a terminal, else when a phase begins.
-fn show(progress: &PhaseProgress<'_>) {
+pub(super) fn show(progress: &PhaseProgress<'_>) {
     if redraws() {
         redraw(&text::progress(progress));
     } else if progress.elapsed.is_zero() {
@@ -57,7 +57,7 @@ fn show(progress: &PhaseProgress<'_>) {
     }
 }
 
-fn session() -> Result<Session, Failure> {
+pub(super) fn session() -> Result<Session, Failure> {
     Ok(Session::open(&Environment::of_process(), |text| note(text))?)
 }
 
@@ -185,7 +185,7 @@ pub(super) fn up(facts: &Facts, args: &UpArgs) -> Result<Outcome, Failure> {
 }
 
 /// A command that was ended on purpose and left nothing behind has not failed.
-fn interrupted<T>(error: DeployError) -> Result<Option<T>, Failure> {
+pub(super) fn interrupted<T>(error: DeployError) -> Result<Option<T>, Failure> {
     match error {
         DeployError::Interrupted => {
             status("interrupted; everything was deleted");
@@ -195,7 +195,7 @@ fn interrupted<T>(error: DeployError) -> Result<Option<T>, Failure> {
     }
 }
 
-fn report_end(ended: &Ended) -> Outcome {
+pub(super) fn report_end(ended: &Ended) -> Outcome {
     status(text::deleted(&ended.record));
     Outcome::Program(ended.exit_code)
 }

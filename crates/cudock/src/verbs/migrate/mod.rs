@@ -1,4 +1,4 @@
-//! `cudock migrate`: retired Azure GPU sizes and services in files, and what replaces them. Files are not changed.
+//! `cudock migrate`: retired Azure GPU sizes and services in files, what replaces them, and their translation.
 
 mod input;
 mod reported;
@@ -8,26 +8,30 @@ use std::path::PathBuf;
 
 use clap::Args;
 use cudock_facts::Facts;
-use cudock_migrate::{ChoiceFinding, judge, read};
+use cudock_base::write_new_files;
+use cudock_migrate::{ChoiceFinding, Translation, judge, read, translate};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::input::MigrateInput;
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, FindingFormat, TableUsed};
+use crate::finding_text;
+use crate::output::{self, FindingFormat, TableUsed, line};
 use cudock_lookup::known_region;
 
 /// Find retired Azure GPU sizes and services in files, with replacements and prices
 ///
 /// Files are recognized by content: shell scripts and `az` command lines, container groups, ARM, Bicep and Terraform
 /// templates, Machine Learning and Batch files and programs, `SkyPilot` tasks, notebooks and notes. Files are never modified.
-/// The exit code is 1 if something is retired, and 0 if not. See docs/migrate.md.
+/// With -o, a `HyperDrive` program becomes cudock.toml and a sweep job, a container group an app of Container Apps, and a
+/// program for azure-batch 14 one for 15. The exit code is 1 if something is retired, and 0 if not. See docs/migrate.md.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock migrate deploy.sh
   cudock migrate infra/*.tf train.py --region westeurope
   cudock migrate 'az vm create --size Standard_NC6 -l eastus'
   cat group.yaml | cudock migrate -
+  cudock migrate hyperdrive.py -o sweep
   cudock migrate main.bicep --format sarif > migrate.sarif
   cudock migrate infra/*.tf --format github")]
 pub(crate) struct MigrateArgs {
@@ -38,6 +42,14 @@ pub(crate) struct MigrateArgs {
     /// Use prices in this region instead of those that the files name
     #[arg(long, value_name = "REGION")]
     pub(crate) region: Option<String>,
+
+    /// Write translated files into this directory
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Replace files that exist
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
 
     /// Show every difference of a replacement, and the sources of prices
     #[arg(short, long)]
@@ -56,6 +68,14 @@ struct FileReport {
 }
 
 #[derive(Serialize, JsonSchema)]
+pub(crate) struct TranslateReport<'a> {
+    schema: u8,
+    directory: &'a std::path::Path,
+    /// What became of each file.
+    translations: &'a [Translation],
+}
+
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct MigrateReport<'a> {
     schema: u8,
     files: &'a [FileReport],
@@ -69,6 +89,26 @@ pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: FindingFormat) -> R
     let inputs =
         args.files.iter().map(|path| MigrateInput::read(path)).collect::<Result<Vec<_>, Failure>>()?;
     let day = output::today();
+    if let Some(directory) = &args.output {
+        let each = |input: &MigrateInput| translate(facts, day, region, &input.name, &input.text);
+        let translations: Vec<Translation> = inputs.iter().map(each).collect();
+        let files: Vec<(&str, &str)> = translations
+            .iter()
+            .flat_map(|translation| &translation.files)
+            .map(|file| (file.name.as_str(), file.text.as_str()))
+            .collect();
+        write_new_files(directory, &files, args.force)?;
+        let is_complete = translations.iter().all(|translation| !translation.files.is_empty());
+        if let FindingFormat::Json = format {
+            output::json(&TranslateReport { schema: 1, directory, translations: &translations });
+        } else {
+            let paths = files.iter().map(|(name, _)| directory.join(name));
+            paths.for_each(|path| line(path.to_string_lossy()));
+            let findings = translations.iter().flat_map(|translation| &translation.findings);
+            findings.for_each(|finding| finding_text::print(0, &finding.into()));
+        }
+        return Ok(if is_complete { Outcome::Yes } else { Outcome::No });
+    }
     let files: Vec<FileReport> = inputs
         .into_iter()
         .map(|input| {

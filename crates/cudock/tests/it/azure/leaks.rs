@@ -37,6 +37,8 @@ enum Scenario {
     Service,
     /// `up` of a job on Spot machines, all of which are evicted.
     Evicted,
+    /// `sweep`: trials as tasks of Batch, or as a job of Machine Learning.
+    Sweep,
 }
 
 /// A service, the flags that it needs besides those of all, and what is done with it.
@@ -56,7 +58,7 @@ const ENDPOINT: &[&str] = &["--workspace", "shared/workspace", "--ready-path", "
 const WORKSPACE: &[&str] = &["--workspace", "shared/workspace"];
 const PRICE: &[&str] = &["--price", "0.10"];
 
-const CASES: [Case; 20] = [
+const CASES: [Case; 22] = [
     case("vm", &[], Scenario::Attached),
     case("batch", &[], Scenario::Attached),
     case("ml", WORKSPACE, Scenario::Attached),
@@ -77,6 +79,8 @@ const CASES: [Case; 20] = [
     case("batch", &["--batch-account", "shared/sharedbatch"], Scenario::Attached),
     case("container-apps", &["--environment", "shared/environment"], Scenario::DetachedThenDown),
     case("vm", &["--reaper-identity", REAPER], Scenario::Attached),
+    case("batch", &[], Scenario::Sweep),
+    case("ml", WORKSPACE, Scenario::Sweep),
 ];
 
 impl Case {
@@ -86,11 +90,26 @@ impl Case {
         if self.scenario == Scenario::Service {
             world.write("cudock.toml", "[workload]\nkind = \"serve\"\nrate = 1\n\n[needs]\ngpu = [\"T4\"]\n");
         }
+        if self.scenario == Scenario::Sweep {
+            let metrics = if self.target == "ml" { "mlflow" } else { "stdout" };
+            let manifest = format!(
+                "[needs]\ngpu = [\"T4\"]\n\n[sweep]\ncommand = [\"python\", \"train.py\"]\nimage = \"{}\"\n\
+                 objectives = [{{ metric = \"loss\", goal = \"minimize\" }}]\nmetrics = {{ from = \"{metrics}\" }}\n\
+                 parameters.lr = {{ uniform = [0, 1] }}\nlimits = {{ trials = 3, concurrent = 2, trial_timeout = \"20m\" }}\n",
+                world.image()
+            );
+            world.write("cudock.toml", &manifest);
+        }
         Some(world)
     }
 
     /// Runs it until its end or death; whether it was killed.
     fn play(&self, world: &mut World) -> bool {
+        if self.scenario == Scenario::Sweep {
+            let mut sweep = vec!["sweep", ".", "--on", self.target, "--name", NAME, "--ttl", "1h"];
+            sweep.extend(["--region", "eastus"].iter().chain(self.flags));
+            return world.run(&sweep).was_killed;
+        }
         let image = world.image();
         let mut up = vec!["up", ".", "--on", self.target, "--name", NAME, "--image", &image, "--ttl", "1h"];
         up.extend(["--region", "eastus"].iter().chain(self.flags));
