@@ -16,3 +16,5 @@ mod unpack;
 mod unpack_escapes;
 mod unpack_overlay;
 mod unpack_support;
+mod write;
+mod write_registry;

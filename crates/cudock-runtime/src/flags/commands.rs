@@ -83,6 +83,10 @@ pub struct RunArgs {
     #[arg(long, short, value_name = "NAME=VALUE")]
     pub label: Vec<String>,
 
+    /// Refuse an image without a proof that this public key signed; see `cudock sign --proof`
+    #[arg(long, value_name = "KEY")]
+    pub(crate) require_proof: Option<PathBuf>,
+
     /// Choose the platform of the image, such as linux/arm64
     #[arg(long, value_name = "OS/ARCH")]
     pub platform: Option<String>,

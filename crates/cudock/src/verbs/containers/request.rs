@@ -14,6 +14,7 @@ use cudock_runtime::flags::commands::{EngineChoice, RunArgs};
 use super::docker_flags::flags_of_run;
 use crate::failure::Failure;
 use crate::output::note;
+use crate::verbs::sign;
 
 pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
     let (image, command) = image_and_command(args)?;
@@ -23,6 +24,9 @@ pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
     let environment = flags::variables(&args.process.env, &args.process.env_file)?;
     let private = Private { environment };
     check_accepted(args)?;
+    if let Some(key) = &args.require_proof {
+        sign::require_proof(&image, key)?;
+    }
     let process = ProcessPlan {
         given: private.environment.iter().map(|(name, _)| name.clone()).collect(),
         groups: args.process.group_add.clone(),

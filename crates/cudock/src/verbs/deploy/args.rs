@@ -86,13 +86,17 @@ pub(crate) struct CostArgs {
     pub(crate) offline: bool,
 }
 
-/// Check that a deployment sees the GPUs that are paid for
+/// Check that a deployment sees the GPUs that are paid for, or that a key signed an image
 ///
 /// Compares the devices that its log lists as `nvidia-smi -L` does with those of its size. Exit code 1 means that some
 /// are missing or different, or that the log lists none.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  cudock verify train")]
+#[command(after_help = "Examples:\n  cudock verify train\n  cudock verify oci:image --key cosign.pub")]
 pub(crate) struct VerifyArgs {
-    /// The deployment, by name or run id
+    /// The deployment, by name or run id; with --key, the image
     pub(crate) name: String,
+
+    /// Public key that must have signed the image
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<std::path::PathBuf>,
 }

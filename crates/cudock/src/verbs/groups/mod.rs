@@ -23,7 +23,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, Format, line, styled};
 use crate::verbs::containers::reports::{self, GroupsReport};
 use crate::verbs::containers::{access, home, opener, progress};
-use crate::verbs::deploy;
+use crate::verbs::{build, deploy};
 use crate::verbs::serve::{self, ServeArgs};
 
 /// Lines of each log that are printed for a group that did not become ready.
@@ -35,9 +35,15 @@ pub(crate) fn up(args: &UpArgs, facts: impl FnOnce() -> Result<Facts, Failure>) 
         return deploy::up(&facts()?, args);
     }
     match group::flags::find_source(args.directory.as_deref(), args.file.as_deref())? {
+        UpSource::Project(directory) if has_image(&directory)? => build::up(&directory, args, &facts()?),
         UpSource::Project(directory) => serve_project(&directory, args),
         UpSource::Group(file) => up_group(args, &file),
     }
+}
+
+/// Whether a project describes an image, which is then built and run.
+fn has_image(directory: &Path) -> Result<bool, Failure> {
+    Ok(cudock_project::Project::open(directory)?.manifest.image.is_some())
 }
 
 /// Reads a group file. Prints all errors in it but the last, which is the error of the command.

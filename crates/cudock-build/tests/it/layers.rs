@@ -1,0 +1,87 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cudock_base::Arch;
+use cudock_build::{FileSource, ImageFile, ImageFileKind, ImagePlan, LayerJob, Origin, PlanInput, RuleSet, group};
+use cudock_facts::Facts;
+use cudock_http::BlobStore;
+use cudock_image::write::Compression;
+use cudock_lock::LayerGroup;
+
+fn large(path: &str, size: u64, origin: &Arc<Origin>) -> ImageFile {
+    let source = FileSource::Disk { path: "/dev/null".into(), size, identity: path.to_owned() };
+    ImageFile { path: path.to_owned(), mode: 0o644, kind: ImageFileKind::File(source), origin: origin.clone() }
+}
+
+fn plan(files: Vec<ImageFile>) -> ImagePlan {
+    let (facts, rules) = (Facts::embedded(), RuleSet::new(&BTreeMap::new()).unwrap());
+    let input = PlanInput {
+        facts: &facts,
+        arch: Arch::X86_64,
+        python: None,
+        packages: &[],
+        own: files,
+        rules: &rules,
+        operators: None,
+        user: (65532, 65532),
+    };
+    ImagePlan::new(&input)
+}
+
+#[test]
+fn layers_are_ordered_by_rate_of_change_and_large_groups_are_cut() {
+    let cuda = Origin::new(LayerGroup::Cuda, "cublas", "");
+    let program = Origin::new(LayerGroup::Program, "app", "");
+    let mut files: Vec<ImageFile> =
+        (0..6).map(|index| large(&format!("usr/local/cuda/lib64/{index}"), 200 << 20, &cuda)).collect();
+    files.push(ImageFile::generated("app/main.py", "x", &program));
+    let plan = plan(files);
+    let layers = group(&plan);
+    let groups: Vec<LayerGroup> = layers.iter().map(|layer| layer.group).collect();
+    use LayerGroup::{Cuda, Program, System};
+    assert_eq!(groups, [System, Cuda, Cuda, Cuda, Cuda, Program]);
+    let sizes: Vec<u64> =
+        layers.iter().skip(1).take(4).map(|layer| layer.files.iter().map(|file| file.size()).sum()).collect();
+    assert!(sizes.iter().all(|size| *size <= 400 << 20), "{sizes:?}");
+}
+
+#[test]
+fn an_image_has_users_links_and_what_the_loader_reads() {
+    let system = Origin::new(LayerGroup::System, "libc6 2", "");
+    let plan = plan(vec![ImageFile::generated("usr/lib/x86_64-linux-gnu/libc.so.6", "", &system)]);
+    assert_eq!(plan.files["lib"].kind, ImageFileKind::Symlink("usr/lib".to_owned()));
+    assert!(!plan.files.contains_key("bin"));
+    assert_eq!(plan.files["tmp"].mode, 0o1777);
+    for path in ["etc/passwd", "etc/group", "etc/ld.so.conf", "etc/ld.so.cache", "etc/nsswitch.conf"] {
+        assert!(plan.files.contains_key(path), "{path}");
+    }
+}
+
+#[test]
+fn the_same_files_give_the_same_layers_in_any_cache() {
+    let program = Origin::new(LayerGroup::Program, "app", "");
+    let write = || {
+        let directory = tempfile::tempdir().unwrap();
+        let source = directory.path().join("model");
+        std::fs::write(&source, "weights").unwrap();
+        let kind = ImageFileKind::File(FileSource::Disk { path: source, size: 7, identity: "weights".to_owned() });
+        let model = Origin::new(LayerGroup::Model, "model", "");
+        let file = ImageFile { path: "app/model".to_owned(), mode: 0o644, kind, origin: model };
+        let plan = plan(vec![ImageFile::generated("app/main.py", "x = 1\n", &program), file]);
+        let store = BlobStore::open(directory.path().join("cache")).unwrap();
+        let job = LayerJob { store: &store, compression: Compression::default(), time: 0, targets: &[] };
+        let layers = job.write(&plan, &group(&plan)).unwrap();
+        assert!(layers.iter().all(|layer| !layer.cached));
+        let again = job.write(&plan, &group(&plan)).unwrap();
+        assert!(again.iter().all(|layer| layer.cached));
+        let digests = |layers: Vec<cudock_build::WrittenLayer>| -> Vec<String> {
+            layers.iter().map(|layer| layer.blob.digest.to_string()).collect()
+        };
+        let (first, second) = (digests(layers), digests(again));
+        assert_eq!(first, second);
+        first
+    };
+    let (first, second) = (write(), write());
+    assert_eq!(first, second);
+    assert_eq!(first.len(), 3);
+}

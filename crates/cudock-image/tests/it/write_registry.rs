@@ -1,0 +1,145 @@
+//! Images that are pushed, to a real registry and to one that fails.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use cudock_image::write::{Artifact, ArtifactBlob, Bundle, Compression, Destination, Written, referrers};
+use cudock_image::{ImageSource, OpenOptions};
+use cudock_testkit::http::{Reply, Request, Server};
+use cudock_testkit::require_program;
+
+use crate::support::options;
+use crate::write::{bundle, one_layer, run, write_options};
+
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+fn registry(directory: &Path) -> Option<(Running, String)> {
+    let program = require_program("docker-registry")?;
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let data = directory.join("registry");
+    let text = format!(
+        "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {}\nhttp:\n  addr: 127.0.0.1:{port}\n",
+        data.display()
+    );
+    let file = directory.join("registry.yml");
+    fs::write(&file, text).unwrap();
+    let child = Command::new(program).arg("serve").arg(file).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let running = Running(child.unwrap());
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        thread::sleep(Duration::from_millis(20));
+    }
+    Some((running, format!("127.0.0.1:{port}")))
+}
+
+fn push(image: &Bundle, name: &str, directory: &Path) -> Written {
+    image.write(&Destination::parse(name).unwrap(), &write_options(directory)).unwrap()
+}
+
+fn remote(directory: &Path) -> OpenOptions {
+    OpenOptions { client: write_options(directory).client, ..options(directory) }
+}
+
+#[test]
+fn an_image_is_pushed_once_mounted_elsewhere_and_pulled_by_other_tools() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let Some((_running, host)) = registry(path) else { return };
+    let mut image = bundle(path, &[one_layer(path, Compression::default())]);
+    let layers = vec![ArtifactBlob {
+        media_type: "text/plain".to_owned(),
+        bytes: b"proof".to_vec(),
+        annotations: BTreeMap::new(),
+    }];
+    let artifact = Artifact { artifact_type: "text/proof".to_owned(), layers, annotations: BTreeMap::new() };
+    image.attach(None, &artifact);
+    let name = format!("{host}/team/app:1");
+    let first = push(&image, &name, path);
+    assert_eq!((first.bytes_present, first.bytes_mounted, first.bytes_sent), (0, 0, image.size()));
+    let again = push(&image, &name, path);
+    assert_eq!((again.bytes_sent, again.bytes_present), (0, image.size()));
+    // Another machine with an empty cache copies it to another repository: nothing passes through it.
+    let other = tempfile::tempdir().unwrap();
+    let source = ImageSource::parse(&name).unwrap();
+    let read = Bundle::read(&source, &remote(other.path())).unwrap();
+    assert_eq!(read.digest(), image.digest());
+    let copy = format!("{host}/other/app:2");
+    let layer_size = read.layer_size(&read.layers().unwrap()[0]).unwrap();
+    assert!(push(&read, &copy, other.path()).bytes_mounted >= layer_size);
+    for name in [&name, &copy] {
+        let source = ImageSource::parse(name).unwrap();
+        let found = referrers(&source, image.digest(), Some("text/proof"), &remote(other.path())).unwrap();
+        assert_eq!(found.len(), 1, "{name}");
+    }
+    let Some(skopeo) = require_program("skopeo") else { return };
+    let mut pull = Command::new(skopeo);
+    pull.args(["--insecure-policy", "copy", "--src-tls-verify=false", &format!("docker://{copy}")]);
+    run(pull.arg(format!("oci:{}:x", path.join("pulled").display())));
+    let pulled = ImageSource::parse(&format!("oci:{}:x", path.join("pulled").display())).unwrap();
+    assert_eq!(Bundle::read(&pulled, &options(path)).unwrap().digest(), image.digest());
+}
+
+/// A registry in memory that takes uploads.
+fn stub(fail: impl Fn(&Request, usize) -> Option<Reply> + Send + Sync + 'static) -> Server {
+    let count = Arc::new(AtomicUsize::new(0));
+    Server::start(move |request| {
+        if let Some(reply) = fail(request, count.fetch_add(1, Ordering::SeqCst)) {
+            return reply;
+        }
+        match request.method.as_str() {
+            "HEAD" => Reply::new(404, ""),
+            "POST" => Reply::new(202, "").with("Location", "/v2/upload/1"),
+            "PATCH" => {
+                let end = request.header("content-range").unwrap().rsplit('-').next().unwrap().to_owned();
+                Reply::new(202, "").with("Location", "/v2/upload/1").with("Range", format!("0-{end}"))
+            }
+            "PUT" => Reply::new(201, ""),
+            _ => Reply::new(404, ""),
+        }
+    })
+}
+
+#[test]
+fn a_registry_that_fails_for_a_while_is_asked_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let server = stub(|request, number| {
+        let fails = number < 3 && request.method != "HEAD";
+        fails.then(|| Reply::new(503, "").with("Retry-After", "0"))
+    });
+    let image = bundle(path, &[one_layer(path, Compression::default())]);
+    push(&image, &format!("{}/team/app:1", server.host()), path);
+    let last = server.requests().last().unwrap().clone();
+    assert_eq!((last.method.as_str(), last.path.as_str()), ("PUT", "/v2/team/app/manifests/1"));
+}
+
+#[test]
+fn a_push_that_fails_writes_no_manifest_and_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let image = bundle(path, &[one_layer(path, Compression::default())]);
+    for (status, says) in [(403, "denied"), (413, "413"), (507, "507")] {
+        let server = stub(move |request, _| (request.method == "PATCH").then(|| Reply::new(status, "")));
+        let destination = Destination::parse(&format!("{}/team/app:1", server.host())).unwrap();
+        let mut options = write_options(path);
+        let mut registry = cudock_registry::Options::new(crate::write::store(path));
+        registry.retries.max_retries = 0;
+        options.client = Some(Arc::new(cudock_registry::Client::new(registry).unwrap()));
+        let error = image.write(&destination, &options).unwrap_err().to_string();
+        assert!(error.contains(says) || error.contains(&status.to_string()), "{error}");
+        assert_eq!(server.count("/manifests/"), 0, "{status}");
+    }
+}

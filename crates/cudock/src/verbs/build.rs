@@ -1,0 +1,145 @@
+//! `cudock build`: the image of a project, from its lock or from its Dockerfile.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, Parser};
+use cudock_base::Environment;
+use cudock_build::{BuildRequest, Built, build, text};
+use cudock_facts::Facts;
+use cudock_image::write::{Compression, Destination};
+use cudock_lock::{LockError, PackageFetcher, Upgrade};
+use cudock_project::Project;
+
+use super::containers::{self, RunArgs, reports};
+use super::groups::UpArgs;
+use super::lock::project;
+use super::progress::Lines;
+use super::slim;
+use crate::cli::SlimArgs;
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format, line};
+
+/// Build the image of a project, without a daemon
+///
+/// The image has what cudock.lock lists and the project needs to run, and GPU code for its targets only. The same lock
+/// gives the same digest. Exit code 1: the image would not run on a target, and was not written. See docs/build.md.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cudock build -o app.tar
+  cudock build examples/digits -o oci:layout:digits
+  cudock build -o registry.example/team/app:1.4 --for T4,H200
+  cudock build --explain-size
+  cudock build --dockerfile Dockerfile -o app.tar --for T4")]
+pub(crate) struct BuildArgs {
+    /// Project directory or cudock.toml
+    #[arg(default_value = ".", value_name = "DIR")]
+    pub(crate) path: PathBuf,
+
+    /// Write the image there: oci:DIR[:NAME], FILE.tar, docker-archive:FILE, docker-daemon:NAME, squashfs:FILE, or a name in a registry
+    #[arg(long, short, value_name = "DEST")]
+    pub(crate) output: Option<String>,
+
+    /// Build for these GPUs, Azure sizes or targets such as `sm_75`, instead of those in [image]
+    #[arg(long = "for", value_name = "TARGET", value_delimiter = ',')]
+    pub(crate) targets: Vec<String>,
+
+    /// Print what each part of the image is, why it is there, and what was left out
+    #[arg(long)]
+    pub(crate) explain_size: bool,
+
+    /// Compress layers differently: gzip, zstd, zstd:19, none
+    #[arg(long, value_name = "HOW")]
+    pub(crate) compression: Option<String>,
+
+    /// Build this Dockerfile with docker buildx, podman or buildah instead
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "Dockerfile", requires = "output", requires = "targets", conflicts_with = "explain_size")]
+    pub(crate) dockerfile: Option<PathBuf>,
+}
+
+impl BuildArgs {
+    /// The arguments of `slim` for an image that a builder made.
+    fn for_slim(&self) -> impl Iterator<Item = &str> {
+        let output = self.output.iter().flat_map(|output| ["-o", output]);
+        output.chain(self.targets.iter().flat_map(|target| ["--for", target.as_str()]))
+    }
+}
+
+pub(super) fn run(facts: &Facts, args: &BuildArgs, format: Format) -> Result<Outcome, Failure> {
+    let destination = args.output.as_deref().map(Destination::parse).transpose()?;
+    let environment = Environment::of_process();
+    if let Some(file) = &args.dockerfile {
+        let archive = cudock_build::build_dockerfile(&args.path, file, &environment)?;
+        let source = format!("oci-archive:{}", archive.path().display());
+        return slim::run(facts, &SlimCli::parse_from(["slim", &source].into_iter().chain(args.for_slim())).args, format);
+    }
+    let project = project(&args.path)?;
+    let compression = args.compression.as_deref().map(|text| text.parse::<Compression>().map_err(Failure::input)).transpose()?;
+    let lock = cudock_lock::locked(&project, facts)?;
+    let request = BuildRequest {
+        lock: &lock,
+        targets: &args.targets,
+        destination: destination.as_ref(),
+        compression,
+        explain: args.explain_size,
+        ..request(&project, &lock, facts, &environment)?
+    };
+    let Built { report: built, .. } = build(&request)?;
+    report(&built, args.explain_size, format)
+}
+
+fn report(built: &cudock_build::BuildReport, explain: bool, format: Format) -> Result<Outcome, Failure> {
+    match format {
+        Format::Json => reports::print(built),
+        Format::Text => text::lines(built, explain).iter().for_each(line),
+    }
+    Ok(if built.runs() { Outcome::Yes } else { Outcome::No })
+}
+
+fn request<'a>(
+    project: &'a Project,
+    lock: &'a cudock_lock::LockFile,
+    facts: &'a Facts,
+    environment: &'a Environment,
+) -> Result<BuildRequest<'a>, Failure> {
+    let program = std::env::current_exe().map_err(|error| Failure::outside(format!("cannot find cudock itself: {error}")))?;
+    let (today, progress) = (output::today(), Arc::new(Lines::default()));
+    let (targets, destination, compression) = (&[] as &[String], None, None);
+    Ok(BuildRequest { project, lock, facts, environment, targets, destination, compression, program, explain: false, today, progress })
+}
+
+/// `cudock up` of a project with an `[image]`: locks it if it never was, builds the image and runs it.
+pub(super) fn up(directory: &Path, args: &UpArgs, facts: &Facts) -> Result<Outcome, Failure> {
+    let (project, environment) = (Project::open(directory)?, Environment::of_process());
+    let lock = match cudock_lock::locked(&project, facts) {
+        Err(LockError::Missing { .. }) => {
+            let fetcher = PackageFetcher::new(&environment, Arc::new(Lines::default()))?;
+            cudock_lock::lock(&project, facts, &environment, &fetcher, &Upgrade::No)?;
+            cudock_lock::locked(&project, facts)?
+        }
+        known => known?,
+    };
+    let name = format!("localhost/{}:latest", project.name().to_ascii_lowercase());
+    let destination = Destination::parse(&format!("cache:{name}"))?;
+    let request = BuildRequest { destination: Some(&destination), ..request(&project, &lock, facts, &environment)? };
+    let built = build(&request)?.report;
+    if !built.runs() {
+        return report(&built, false, Format::Text);
+    }
+    text::lines(&built, false).into_iter().for_each(output::status);
+    let run = cudock_build::run_arguments(&project, &name, args.port, args.detach, args.name.as_deref());
+    containers::run(&RunCli::parse_from(run).args)
+}
+
+// Arguments of other verbs, parsed as if they were typed.
+#[derive(Parser)]
+struct RunCli {
+    #[command(flatten)]
+    args: RunArgs,
+}
+
+#[derive(Parser)]
+struct SlimCli {
+    #[command(flatten)]
+    args: SlimArgs,
+}
