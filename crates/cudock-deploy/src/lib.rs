@@ -7,6 +7,7 @@
 //! Three clocks are kept apart: that of the cloud decides about expiry and bills, a monotonic one limits phases, and that
 //! of this machine is trusted for nothing.
 
+mod args;
 mod attached;
 mod billing;
 mod clock;
@@ -34,6 +35,7 @@ pub mod text;
 mod verify;
 mod wait;
 
+pub use args::{CostArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
 pub use attached::{DeployOutput, Ended};
 pub use billing::BilledTime;
 pub use clock::{Clock, SystemClock};

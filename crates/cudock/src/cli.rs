@@ -10,9 +10,12 @@ use crate::env;
 use crate::failure::Failure;
 use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat};
 use crate::verbs::{
-    BenchArgs, BuildArgs, CdiArgs, CdiHookArgs, CompletionArgs, CostArgs, CpArgs, DownArgs, ExecArgs, ExportArgs,
-    GatewayArgs, GcArgs, GroupsArgs, ImagesArgs, InitArgs, InspectContainerArgs, JoinArgs, KillArgs,
-    CopyArgs, LintArgs, LockArgs, LogsArgs, LspArgs, ManArgs, MigrateArgs, ModelsArgs, MonitorArgs, PlanArgs, PricesArgs, PruneArgs, PsArgs, PullArgs, PushArgs, RestartArgs, ResumeArgs, RmArgs, RunArgs, RuntimeArgs, SchemaArgs, ServeArgs, SignArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, SweepArgs, TopArgs, UpArgs, VerifyArgs, VolumeArgs, WaitArgs,
+    BenchArgs, BuildArgs, CdiArgs, CdiHookArgs, CompletionArgs, CopyArgs, CostArgs, CpArgs, DownArgs,
+    ExecArgs, ExportArgs, GatewayArgs, GcArgs, GroupsArgs, ImagesArgs, InitArgs, InspectContainerArgs,
+    JoinArgs, KillArgs, LintArgs, LockArgs, LogsArgs, LspArgs, ManArgs, MigrateArgs, ModelsArgs, MonitorArgs,
+    PlanArgs, PricesArgs, PruneArgs, PsArgs, PullArgs, PushArgs, RestartArgs, ResumeArgs, RmArgs, RunArgs,
+    RuntimeArgs, SchemaArgs, ServeArgs, SignArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, SweepArgs,
+    TopArgs, UpArgs, VerifyArgs, VolumeArgs, WaitArgs,
 };
 
 /// Checks, plans, runs and serves CUDA workloads in containers

@@ -1,5 +1,5 @@
 //! The environment variables that the command reads itself. Others are in `cudock_base::Environment` (the cache),
-//! `cudock_image::registry::env` (credentials), `cudock_server` (API keys), `cudock_prices::env` (the user's tables) and `cudock_host::probe::VARIABLES`
+//! `cudock_image::registry::env` (credentials), `cudock_server` (API keys), `cudock_prices::env` (the user's tables), `cudock_runtime::flags::commands` (the container engine) and `cudock_host::probe::VARIABLES`
 //! (those of CUDA, which `doctor` reports).
 
 /// The directory of newer fact tables, like `--facts`.
@@ -10,6 +10,3 @@ pub(crate) const TODAY: &str = "CUDOCK_TODAY";
 
 /// The directory of containers and unpacked images.
 pub(crate) const DATA: &str = "CUDOCK_DATA";
-
-/// The container engine, like `--engine`.
-pub(crate) const ENGINE: &str = "CUDOCK_ENGINE";

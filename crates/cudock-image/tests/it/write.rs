@@ -140,9 +140,12 @@ fn paths_that_leave_the_image_and_duplicates_are_rejected() {
 fn an_image_keeps_its_digest_through_layouts_and_archives_and_other_tools_read_them() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let image = bundle(path, &[one_layer(path, Compression::Zstd(3)), {
-        write_layer(&store(path), Compression::default(), vec![file("top", b"2")]).unwrap()
-    }]);
+    let image = bundle(
+        path,
+        &[one_layer(path, Compression::Zstd(3)), {
+            write_layer(&store(path), Compression::default(), vec![file("top", b"2")]).unwrap()
+        }],
+    );
     let options_of = write_options(path);
     let at = |name: &str| path.join(name).display().to_string();
     let layout = format!("oci:{}:one", at("layout"));
@@ -178,7 +181,13 @@ fn an_image_keeps_its_digest_through_layouts_and_archives_and_other_tools_read_t
     let Some(umoci) = require_program("umoci") else { return };
     let gzipped = image.recompress(&store(path), Compression::default()).unwrap();
     gzipped.write(&Destination::parse(&format!("oci:{}:gz", at("layout"))).unwrap(), &options_of).unwrap();
-    run(Command::new(umoci).args(["unpack", "--rootless", "--image", &format!("{}:gz", at("layout")), &at("rootfs")]));
+    run(Command::new(umoci).args([
+        "unpack",
+        "--rootless",
+        "--image",
+        &format!("{}:gz", at("layout")),
+        &at("rootfs"),
+    ]));
     assert_eq!(fs::read(path.join("rootfs/rootfs/a-link")).unwrap(), b"mine");
 }
 
@@ -229,7 +238,9 @@ fn referrers_are_found_in_a_layout_and_stay_with_their_image() {
         let found = referrers(&source(place), image.digest(), Some("text/test"), &options(path)).unwrap();
         let [one] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!(referrer_blob(&source(place), &one.layers[0], &options(path)).unwrap(), b"{}\n");
-        assert!(referrers(&source(place), image.digest(), Some("text/other"), &options(path)).unwrap().is_empty());
+        assert!(
+            referrers(&source(place), image.digest(), Some("text/other"), &options(path)).unwrap().is_empty()
+        );
     }
 }
 

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use super::arguments::{FileArgs, GpuArgs, LimitArgs, NetworkArgs, ProcessArgs, SecurityArgs};
 use clap::{ArgAction, Args, ValueEnum};
 
+/// The variable with the container engine, like `--engine`.
+const ENGINE: &str = "CUDOCK_ENGINE";
+
 /// Run a container on this machine, with GPU access
 ///
 /// Needs no daemon and no NVIDIA toolkit: the driver's files and device nodes are found when the container starts. IMAGE is
@@ -142,7 +145,7 @@ pub enum PullChoice {
 #[derive(Debug, Args)]
 pub struct EngineArgs {
     /// Use this engine: cudock itself, docker or podman
-    #[arg(long, value_enum, default_value_t = EngineChoice::Auto, env = crate::env::ENGINE)]
+    #[arg(long, value_enum, default_value_t = EngineChoice::Auto, env = ENGINE)]
     pub engine: EngineChoice,
 }
 

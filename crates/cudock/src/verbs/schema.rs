@@ -13,7 +13,8 @@ use super::containers::reports::{
     StatsReport, TopReport, VolumeReport, WaitReport,
 };
 use super::{
-    bench, cdi, check, doctor, explain, facts, init, inspect, lint, migrate, plan, prices, runtime, slim, transfer,
+    bench, cdi, check, doctor, explain, facts, init, inspect, lint, migrate, plan, prices, runtime, slim,
+    transfer,
 };
 use crate::failure::{Failure, Outcome};
 use crate::output;

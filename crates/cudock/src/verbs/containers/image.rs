@@ -7,10 +7,10 @@ use cudock_http::Progress;
 use cudock_image::{Access, Image, Platform, Pull};
 use cudock_runtime::engine::builtin::Open;
 
-use cudock_runtime::flags::commands::PullChoice;
 use crate::failure::Failure;
 use crate::output::{self, status};
 use crate::verbs::progress::Lines;
+use cudock_runtime::flags::commands::PullChoice;
 
 /// Compressed layers of this size take seconds to read.
 const LONG: u64 = 500_000_000;

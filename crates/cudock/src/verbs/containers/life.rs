@@ -7,13 +7,15 @@ use cudock_runtime::copy::{CopyRequest, Direction};
 use cudock_runtime::flags::{self, path_in_container};
 
 use super::image::{platform, progress};
-use cudock_runtime::flags::lifecycle::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
 use super::print::age_of;
 use super::reports::{self, CachedImageReport, ImagesReport, PullReport, PulledImage, TopReport};
 use super::{builtin, engine_of, engine_of_all};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line, status, table, warning};
 use cudock_base::format::fixed_bytes;
+use cudock_runtime::flags::lifecycle::{
+    CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs,
+};
 
 /// `cudock kill`.
 pub(crate) fn kill(args: &KillArgs) -> Result<Outcome, Failure> {

@@ -23,23 +23,23 @@ use cudock_runtime::flags;
 use cudock_runtime::group::GroupDir;
 use cudock_runtime::{cgroup_warmup, rootless};
 
-pub(crate) use cudock_runtime::flags::commands::{
-    ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, PruneArgs, PsArgs,
-    RmArgs, RunArgs, StopArgs, WaitArgs,
-};
 pub(crate) use self::hidden::{EnterCli, JoinArgs, MonitorArgs, MonitorCli, enter, forward, join, monitor};
 pub(crate) use self::home::home;
 pub(crate) use self::image::{access, announce_read, opener, platform, progress};
 pub(crate) use self::life::{cp, images, kill, pull, restart, start, top};
-pub(crate) use cudock_runtime::flags::lifecycle::{
-    CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, StatsArgs, TopArgs, VolumeArgs,
-};
 use self::reports::{PruneReport, PsReport, WaitReport};
 pub(crate) use self::stats::stats;
 pub(crate) use self::volume::volume;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line, table};
 use crate::verbs::deploy;
+pub(crate) use cudock_runtime::flags::commands::{
+    ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, PruneArgs, PsArgs,
+    RmArgs, RunArgs, StopArgs, WaitArgs,
+};
+pub(crate) use cudock_runtime::flags::lifecycle::{
+    CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, StatsArgs, TopArgs, VolumeArgs,
+};
 
 /// The chosen engine.
 fn engine(choice: EngineChoice, access: Access) -> Result<Box<dyn Engine>, Failure> {

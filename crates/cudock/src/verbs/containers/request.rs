@@ -10,11 +10,11 @@ use cudock_runtime::home::new_id;
 use cudock_runtime::plan::{NetworkPlan, Plan, Private, ProcessPlan};
 use cudock_runtime::status::now;
 
-use cudock_runtime::flags::commands::{EngineChoice, RunArgs};
 use super::docker_flags::flags_of_run;
 use crate::failure::Failure;
 use crate::output::note;
 use crate::verbs::sign;
+use cudock_runtime::flags::commands::{EngineChoice, RunArgs};
 
 pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
     let (image, command) = image_and_command(args)?;

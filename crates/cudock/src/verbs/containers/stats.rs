@@ -11,13 +11,13 @@ use cudock_runtime::plan::Plan;
 use cudock_runtime::rootless;
 use cudock_runtime::usage::{Sample, Usage, usage};
 
-use cudock_runtime::flags::commands::EngineChoice;
 use super::home;
-use cudock_runtime::flags::lifecycle::StatsArgs;
 use super::reports::{self, StatsReport};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line, table, warning};
 use cudock_base::format::fixed_bytes;
+use cudock_runtime::flags::commands::EngineChoice;
+use cudock_runtime::flags::lifecycle::StatsArgs;
 
 /// Between two samples; processor percentages are of this time.
 const BETWEEN: Duration = Duration::from_secs(1);

@@ -4,11 +4,11 @@ use cudock_base::table::TextTable;
 use cudock_runtime::rootless;
 
 use super::home;
-use cudock_runtime::flags::lifecycle::{VolumeArgs, VolumeVerb};
 use super::print::{age_of, joined_or_dash};
 use super::reports::{self, VolumeReport};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line, table};
+use cudock_runtime::flags::lifecycle::{VolumeArgs, VolumeVerb};
 
 /// `cudock volume`.
 pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failure> {

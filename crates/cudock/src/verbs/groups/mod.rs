@@ -23,8 +23,8 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, Format, line, styled};
 use crate::verbs::containers::reports::{self, GroupsReport};
 use crate::verbs::containers::{access, home, opener, progress};
-use crate::verbs::{build, deploy};
 use crate::verbs::serve::{self, ServeArgs};
+use crate::verbs::{build, deploy};
 
 /// Lines of each log that are printed for a group that did not become ready.
 const LAST_LINES: usize = 5;

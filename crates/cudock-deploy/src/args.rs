@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::flags::DeployFlags;
 use clap::Args;
 use cudock_azure::ExportFormat;
-use cudock_deploy::DeployFlags;
 
 /// Write a deployment as files for Bicep, ARM, Terraform, az or Machine Learning
 ///
@@ -14,37 +14,37 @@ use cudock_deploy::DeployFlags;
 #[command(after_help = "Examples:
   cudock export bicep --on container-apps -o infra
   cudock export aml . --on ml --workspace team/lab -o jobs -- python train.py")]
-pub(crate) struct ExportArgs {
+pub struct ExportArgs {
     /// Write this language: bicep, arm, terraform, az, aml
     #[arg(value_name = "LANGUAGE")]
-    pub(crate) language: ExportFormat,
+    pub language: ExportFormat,
 
     /// Deploy the group.yaml or cudock.toml of this directory
     #[arg(value_name = "DIR", conflicts_with = "file")]
-    pub(crate) directory: Option<PathBuf>,
+    pub directory: Option<PathBuf>,
 
     /// Deploy this group file
     #[arg(long, short, value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
 
     /// Override the name in the file
     #[arg(long)]
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
 
     /// Serve a project on this port
     #[arg(long, value_name = "PORT", conflicts_with = "file")]
-    pub(crate) port: Option<u16>,
+    pub port: Option<u16>,
 
     /// Write the files to this directory
     #[arg(long, short, value_name = "DIR")]
-    pub(crate) output: PathBuf,
+    pub output: PathBuf,
 
     #[command(flatten)]
-    pub(crate) deploy: DeployFlags,
+    pub deploy: DeployFlags,
 
     /// The program and its arguments; those of the image if absent
     #[arg(last = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<String>,
+    pub command: Vec<String>,
 }
 
 /// Delete what was left behind in Azure
@@ -53,10 +53,10 @@ pub(crate) struct ExportArgs {
 /// that the journal has lost, if they are yours or expired. Running deployments stay. See docs/deploy.md.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock gc --dry-run\n  cudock gc --format json")]
-pub(crate) struct GcArgs {
+pub struct GcArgs {
     /// List what would be deleted, and delete nothing
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
 }
 
 /// Wait for a deployment whose command died
@@ -65,9 +65,9 @@ pub(crate) struct GcArgs {
 /// printed, it is deleted, and its exit code is that of the command.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock resume train")]
-pub(crate) struct ResumeArgs {
+pub struct ResumeArgs {
     /// The deployment, by name or run id
-    pub(crate) name: String,
+    pub name: String,
 }
 
 /// Show what deployments cost: now, this month, and until they expire
@@ -77,13 +77,13 @@ pub(crate) struct ResumeArgs {
 #[command(
     after_help = "Examples:\n  cudock cost\n  cudock cost train\n  cudock cost --offline --format json"
 )]
-pub(crate) struct CostArgs {
+pub struct CostArgs {
     /// Show only this deployment, by name or run id, with its phases
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
 
     /// Use only what the journal knows
     #[arg(long)]
-    pub(crate) offline: bool,
+    pub offline: bool,
 }
 
 /// Check that a deployment sees the GPUs that are paid for, or that a key signed an image
@@ -92,11 +92,11 @@ pub(crate) struct CostArgs {
 /// are missing or different, or that the log lists none.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock verify train\n  cudock verify oci:image --key cosign.pub")]
-pub(crate) struct VerifyArgs {
+pub struct VerifyArgs {
     /// The deployment, by name or run id; with --key, the image
-    pub(crate) name: String,
+    pub name: String,
 
     /// Public key that must have signed the image
     #[arg(long, value_name = "FILE")]
-    pub(crate) key: Option<std::path::PathBuf>,
+    pub key: Option<std::path::PathBuf>,
 }

@@ -1,7 +1,5 @@
 //! The verbs for deployments on Azure: `up --on`, `export`, `gc`, `resume`, `cost`, `verify`, and parts of `ps`, `logs` and `down`.
 
-mod args;
-
 use std::path::Path;
 
 use cudock_azure::preflight::PreflightReport;
@@ -18,11 +16,11 @@ use cudock_facts::finding::Severity;
 use cudock_project::Project;
 use cudock_runtime::group::flags::{UpSource, find_source};
 
-pub(crate) use self::args::{CostArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
 use super::containers::{ExecArgs, LogsArgs, home, reports};
 use super::groups::{self, UpArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, line, note, redraw, redraws, status, warning};
+pub(crate) use cudock_deploy::{CostArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
 
 /// The exit code of a command that Ctrl-C ended, as in shells.
 const INTERRUPTED: i32 = 130;
