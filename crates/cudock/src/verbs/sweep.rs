@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cudock_base::{Timestamp, files};
 use cudock_sweep::local::{DriveEnd, SweepArgs, SweepCommand, SweepObserver};
-use cudock_sweep::{Event, Sweep, view};
+use cudock_sweep::{Sweep, TrialId, view};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, PlanFormat, line, note, redraws, status, warning, width};
@@ -107,18 +107,12 @@ impl Printer {
 }
 
 impl SweepObserver for Printer {
-    fn recorded(&self, sweep: &Sweep, events: &[Event], now: Timestamp) {
+    fn recorded(&self, sweep: &Sweep, ended: &[TrialId], now: Timestamp) {
         if redraws() {
             return self.draw(sweep, now);
         }
-        for event in events {
-            if let Event::Ended { trial, .. } = event
-                && let Some(ending) =
-                    sweep.trial(*trial).and_then(|trial| trial.ending(&sweep.plan().objectives))
-            {
-                status(ending);
-            }
-        }
+        let ended = ended.iter().filter_map(|trial| sweep.trial(*trial)?.ending(&sweep.plan().objectives));
+        ended.for_each(status);
     }
 
     fn tick(&self, sweep: &Sweep, now: Timestamp) {
