@@ -40,16 +40,14 @@ pub(crate) struct CommandInput<'a> {
 /// The command of a trial: the program itself, or `cudock run` with a container that runs it.
 pub(crate) fn trial_command(input: &CommandInput<'_>) -> TrialCommand {
     let command = with_parameters(input.plan, input.parameters);
-    match (&input.plan.image, input.container) {
-        (Some(image), Some(name)) => in_container(input, image, name, command),
-        _ => {
-            let mut environment = variables(input, input.directory);
-            if let Some(gpus) = input.gpus {
-                environment.push(("CUDA_VISIBLE_DEVICES".to_owned(), gpus.join(",")));
-            }
-            TrialCommand { command, environment }
-        }
+    if let (Some(image), Some(name)) = (&input.plan.image, input.container) {
+        return in_container(input, image, name, command);
     }
+    let mut environment = variables(input, input.directory);
+    if let Some(gpus) = input.gpus {
+        environment.push(("CUDA_VISIBLE_DEVICES".to_owned(), gpus.join(",")));
+    }
+    TrialCommand { command, environment }
 }
 
 /// The command with `{name}` replaced by the parameter, and other parameters as arguments after it.

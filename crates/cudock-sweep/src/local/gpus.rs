@@ -186,4 +186,41 @@ mod tests {
         assert_eq!(ids(Some("1,7,0")), ["GPU-1"]);
         assert_eq!(ids(Some("")), [""; 0]);
     }
+
+    fn plan(keys: &str) -> SweepPlan {
+        let directory = tempfile::tempdir().unwrap();
+        let text = format!(
+            "[sweep]\ncommand = [\"x\"]\nobjectives = [{{ metric = \"a\", goal = \"minimize\" }}]\n\
+             parameters = {{ x = {{ choice = [1] }} }}\nsampler = \"grid\"\n{keys}\n"
+        );
+        std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
+        crate::config::resolve(&cudock_project::Project::open(directory.path()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn slots_have_gpus_of_their_own_or_a_share_that_fits() {
+        let shown = |keys: &str, count: usize| {
+            let slots = slots(&plan(keys), &gpus(count), 5).map_err(|error| error.to_string())?;
+            let names =
+                slots.iter().map(|gpus| gpus.as_ref().map_or("none".to_owned(), |gpus| gpus.join("+")));
+            Ok::<_, String>(names.collect::<Vec<_>>().join(" "))
+        };
+        for (keys, count, expected) in [
+            ("", 3, Ok("GPU-0 GPU-1 GPU-2")),
+            ("gpus_per_trial = 2", 5, Ok("GPU-0+GPU-1 GPU-2+GPU-3")),
+            ("limits = { concurrent = 2 }", 3, Ok("GPU-0 GPU-1")),
+            ("gpus_per_trial = 0", 3, Ok("none none none none none")),
+            ("gpus_per_trial = 0\nlimits = { concurrent = 2 }", 0, Ok("none none")),
+            ("trials_per_gpu = 2\ngpu_memory = \"8GiB\"", 2, Ok("GPU-0 GPU-1 GPU-0 GPU-1")),
+            (
+                "trials_per_gpu = 2\ngpu_memory = \"9GiB\"",
+                1,
+                Err("2 trials of 9 GiB do not fit a GPU of 16 GiB"),
+            ),
+            ("", 0, Err("each trial needs 1 GPU(s), and this machine has 0")),
+        ] {
+            let expected = expected.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(shown(keys, count), expected, "{keys} {count}");
+        }
+    }
 }

@@ -89,10 +89,10 @@ impl ReportReader {
         let reports = &mut self.reports;
         match &mut self.source {
             ReportSource::Output(parser, lines) => {
-                lines.finish(&mut |line| reports.add_all(parser.metrics(line)))
+                lines.finish(&mut |line| reports.add_all(parser.metrics(line)));
             }
             ReportSource::File(parser, file) => {
-                file.finish(&mut |line| reports.add_all(parser.metrics(line)))
+                file.finish(&mut |line| reports.add_all(parser.metrics(line)));
             }
             ReportSource::Mlflow(_) => {}
         }

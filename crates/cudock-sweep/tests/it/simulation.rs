@@ -96,8 +96,10 @@ impl World {
                 return Ok(());
             }
             self.observe(log)?;
-            let wake =
-                log.sweep().wake_at(at(self.now)).map(|time| time.since(at(0)).as_secs_f64().ceil() as u64);
+            let wake = log
+                .sweep()
+                .wake_at(at(self.now))
+                .map(|time| time.since(at(0)).as_millis().div_ceil(1000) as u64);
             let next = self.now + 1 + self.rng.below(20);
             self.now = wake.filter(|wake| *wake > self.now).map_or(next, |wake| next.min(wake));
         }

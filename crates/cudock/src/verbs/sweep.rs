@@ -11,7 +11,7 @@ use cudock_base::{Timestamp, files};
 use cudock_deploy::SweepDeployFlags;
 use cudock_facts::Facts;
 use cudock_sweep::local::{DriveEnd, LocalSweepArgs, SweepCommand, SweepObserver};
-use cudock_sweep::{Event, Sweep, view};
+use cudock_sweep::{Sweep, TrialId, view};
 
 use self::azure::AzureEnd;
 use crate::failure::{Failure, Outcome};
@@ -143,18 +143,12 @@ impl Printer {
 }
 
 impl SweepObserver for Printer {
-    fn recorded(&self, sweep: &Sweep, events: &[Event], now: Timestamp) {
+    fn recorded(&self, sweep: &Sweep, ended: &[TrialId], now: Timestamp) {
         if redraws() {
             return self.draw(sweep, now);
         }
-        for event in events {
-            if let Event::Ended { trial, .. } = event
-                && let Some(ending) =
-                    sweep.trial(*trial).and_then(|trial| trial.ending(&sweep.plan().objectives))
-            {
-                status(ending);
-            }
-        }
+        let ended = ended.iter().filter_map(|trial| sweep.trial(*trial)?.ending(&sweep.plan().objectives));
+        ended.for_each(status);
     }
 
     fn tick(&self, sweep: &Sweep, now: Timestamp) {

@@ -9,11 +9,11 @@ use cudock_project::DeviceChoice;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::args::BenchArgs;
 use super::{bare_print, failure};
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, Format, status, warning};
 use crate::verbs::serve::runtime;
+use cudock_tune::BenchArgs;
 
 /// The JSON report; see docs/bench.md.
 #[derive(Debug, Serialize, JsonSchema)]

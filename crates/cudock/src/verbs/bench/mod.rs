@@ -1,18 +1,17 @@
 //! `cudock bench`: measures a server under load, or a model without a server; searches the best settings.
 
-mod args;
 mod bare;
 mod bare_print;
 mod print;
 mod runs;
 mod tune;
 
-pub(crate) use self::args::BenchArgs;
 pub(super) use self::bare::EngineBenchReport;
 pub(super) use self::runs::BenchReport;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::Format;
 use cudock_load::LoadError;
+pub(crate) use cudock_tune::BenchArgs;
 
 pub(super) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> {
     match (&args.model, &args.tuning.tune) {

@@ -11,11 +11,11 @@ use cudock_load::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::args::BenchArgs;
 use super::{failure, print};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, DIM, Format, line, status, styled};
 use cudock_base::format::fixed_bytes;
+use cudock_tune::BenchArgs;
 
 /// The default duration of a run, and of the warm-up before it.
 const DURATION: Duration = Duration::from_secs(5);

@@ -8,11 +8,11 @@ use cudock_project::DeviceChoice;
 use cudock_server::API_KEYS;
 use cudock_tune::{TuneError, TuneOptions};
 
-use super::args::BenchArgs;
 use super::failure;
 use super::runs::{progress, request_options, write_plot};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, Format, line, note, styled, width};
+use cudock_tune::BenchArgs;
 
 pub(super) fn run(args: &BenchArgs, path: &Path, format: Format) -> Result<Outcome, Failure> {
     let program = std::env::current_exe()

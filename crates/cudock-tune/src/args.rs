@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use crate::AxisFilter;
 use clap::{Args, ValueEnum};
 use cudock_load::Arrivals;
 use cudock_load::payload::{BenchProtocol, ShapeOfRow};
 use cudock_project::{DeviceChoice, TimeSpan};
-use cudock_tune::AxisFilter;
 
 /// Measure a model server, or a model without one; find the fastest settings
 ///
@@ -25,180 +25,180 @@ use cudock_tune::AxisFilter;
   cudock bench --model model.onnx --batch 1,8,32,128
   cudock bench --tune model.onnx --target-p99 20ms
   cudock bench --tune examples/digits --time 60s --write")]
-pub(crate) struct BenchArgs {
+pub struct BenchArgs {
     /// Send requests to this server: http://host:port, optionally with a path
     #[arg(value_name = "URL", required_unless_present_any = ["model", "tune"], conflicts_with_all = ["model", "tune"])]
-    pub(crate) url: Option<String>,
+    pub url: Option<String>,
 
     /// Run a closed loop with N clients, each of which waits for its response [default: 1,8,32,128]
     #[arg(long, short, value_name = "N,N", value_delimiter = ',')]
-    pub(crate) clients: Vec<usize>,
+    pub clients: Vec<usize>,
 
     /// Run an open loop with R requests per second, independent of responses
     #[arg(long, value_name = "R,R", value_delimiter = ',')]
-    pub(crate) rate: Vec<f64>,
+    pub rate: Vec<f64>,
 
     /// Set the distribution of arrivals in an open loop
     #[arg(long, value_enum, default_value_t = ArrivalsArg::Poisson)]
-    pub(crate) arrivals: ArrivalsArg,
+    pub arrivals: ArrivalsArg,
 
     /// Search for the highest rate with this 99th percentile latency; with --tune, for the best settings
     #[arg(long, value_name = "TIME", visible_alias = "latency-target")]
-    pub(crate) target_p99: Option<TimeSpan>,
+    pub target_p99: Option<TimeSpan>,
 
     /// Measure for this time [default: 5s; 1s with --model and --tune]
     #[arg(long, value_name = "TIME")]
-    pub(crate) duration: Option<TimeSpan>,
+    pub duration: Option<TimeSpan>,
 
     /// Warm up for this time before measuring [default: 1s; 200ms with --model, 300ms with --tune]
     #[arg(long, value_name = "TIME")]
-    pub(crate) warm_up: Option<TimeSpan>,
+    pub warm_up: Option<TimeSpan>,
 
     /// Wait this long for late responses after a run
     #[arg(long, value_name = "TIME", default_value = "5s")]
-    pub(crate) grace: TimeSpan,
+    pub grace: TimeSpan,
 
     /// Use this protocol
     #[arg(long, value_enum, default_value_t = ProtocolArg::Predict)]
-    pub(crate) protocol: ProtocolArg,
+    pub protocol: ProtocolArg,
 
     /// Send requests with N rows; several values are mixed equally
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1")]
-    pub(crate) rows: Vec<usize>,
+    pub rows: Vec<usize>,
 
     /// Use this model of the server
     #[arg(long, value_name = "NAME")]
-    pub(crate) model_name: Option<String>,
+    pub model_name: Option<String>,
 
     /// Set the shape of one row, as 3,224,224 or NAME=3,224,224, if the server has no metadata
     #[arg(long, value_name = "[NAME=]D,D")]
-    pub(crate) shape: Vec<ShapeOfRow>,
+    pub shape: Vec<ShapeOfRow>,
 
     /// Set the element type, if the server has no metadata: FP32, INT64, …
     #[arg(long, value_name = "TYPE", requires = "shape")]
-    pub(crate) dtype: Option<String>,
+    pub dtype: Option<String>,
 
     /// Send this file instead of generated bodies
     #[arg(long, value_name = "FILE", conflicts_with_all = ["shape", "dtype"])]
-    pub(crate) body: Option<PathBuf>,
+    pub body: Option<PathBuf>,
 
     /// Add a header to every request, as 'Name: value' (repeatable)
     #[arg(long, value_name = "HEADER")]
-    pub(crate) header: Vec<String>,
+    pub header: Vec<String>,
 
     /// Generate N different bodies
     #[arg(long, value_name = "N", default_value_t = 16)]
-    pub(crate) bodies: usize,
+    pub bodies: usize,
 
     /// Compare every Nth response with the response to the same request alone; 0 to disable
     #[arg(long, value_name = "N", default_value_t = 16)]
-    pub(crate) check_every: u64,
+    pub check_every: u64,
 
     /// Seed the random bodies and arrivals
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
+    pub seed: u64,
 
     /// Limit the connections of an open loop
     #[arg(long, value_name = "N", default_value_t = 1024)]
-    pub(crate) connections: usize,
+    pub connections: usize,
 
     /// Generate load with N threads [default: 1; up to 4 with --tune]
     #[arg(long, value_name = "N")]
-    pub(crate) threads: Option<usize>,
+    pub threads: Option<usize>,
 
     /// Plot latency and rate to an SVG file; with --tune, throughput against latency
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
-    pub(crate) plot: Option<PathBuf>,
+    pub plot: Option<PathBuf>,
 
     /// Measure this model in this process, without a server
     #[arg(long, value_name = "FILE", conflicts_with = "tune")]
-    pub(crate) model: Option<PathBuf>,
+    pub model: Option<PathBuf>,
 
     /// Run the model on this device [default: cpu with --model, that of serve with --tune]
     #[arg(long, value_enum)]
-    pub(crate) device: Option<DeviceChoice>,
+    pub device: Option<DeviceChoice>,
 
     /// Use an installed ONNX Runtime, not the network
     #[arg(long)]
-    pub(crate) offline: bool,
+    pub offline: bool,
 
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub engine: EngineArgs,
 
     #[command(flatten)]
-    pub(crate) tuning: TuneArgs,
+    pub tuning: TuneArgs,
 }
 
 /// Arguments for a model without a server.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With --model")]
 #[allow(clippy::struct_excessive_bools, reason = "independent switches")]
-pub(crate) struct EngineArgs {
+pub struct EngineArgs {
     /// Run batches of N rows
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128")]
-    pub(crate) batch: Vec<usize>,
+    pub batch: Vec<usize>,
 
     /// Use the GPU with this index
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) gpu: u32,
+    pub gpu: u32,
 
     /// Set the threads of a CPU engine [default: one for each available processor]
     #[arg(long, value_name = "N")]
-    pub(crate) engine_threads: Option<usize>,
+    pub engine_threads: Option<usize>,
 
     /// Keep N batches in the engine: the next is copied while one runs [default: the number of sessions]
     #[arg(long, value_name = "N")]
-    pub(crate) lanes: Option<usize>,
+    pub lanes: Option<usize>,
 
     /// Run batches in N parallel sessions
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) sessions: usize,
+    pub sessions: usize,
 
     /// Run convolutions in NHWC layout
     #[arg(long)]
-    pub(crate) nhwc: bool,
+    pub nhwc: bool,
 
     /// Record each batch size once and replay it (CUDA graphs)
     #[arg(long)]
-    pub(crate) graphs: bool,
+    pub graphs: bool,
 
     /// Do not pin the memory the GPU reads from
     #[arg(long, hide = true)]
-    pub(crate) no_pinned: bool,
+    pub no_pinned: bool,
 
     /// Do not bind tensors to the device beforehand
     #[arg(long, hide = true)]
-    pub(crate) no_io_binding: bool,
+    pub no_io_binding: bool,
 }
 
 /// Arguments for a search.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With --tune")]
-pub(crate) struct TuneArgs {
+pub struct TuneArgs {
     /// Search the settings with which this model file or project is served fastest
     #[arg(long, value_name = "PATH")]
-    pub(crate) tune: Option<PathBuf>,
+    pub tune: Option<PathBuf>,
 
     /// Search for this time [default: 180s]
     #[arg(long, value_name = "TIME", requires = "tune")]
-    pub(crate) time: Option<TimeSpan>,
+    pub time: Option<TimeSpan>,
 
     /// Write the best settings to cudock.toml
     #[arg(long, requires = "tune")]
-    pub(crate) write: bool,
+    pub write: bool,
 
     /// Search this setting only, optionally among these values; repeatable
     #[arg(long, value_name = "KEY[=V,V]", requires = "tune")]
-    pub(crate) axis: Vec<AxisFilter>,
+    pub axis: Vec<AxisFilter>,
 
     /// Measure every combination at every number of clients instead of searching
     #[arg(long, requires = "tune")]
-    pub(crate) grid: bool,
+    pub grid: bool,
 }
 
 /// The distribution of arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ArrivalsArg {
+pub enum ArrivalsArg {
     /// As from independent clients
     Poisson,
     /// At equal intervals
@@ -216,7 +216,7 @@ impl From<ArrivalsArg> for Arrivals {
 
 /// The protocol of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProtocolArg {
+pub enum ProtocolArg {
     /// POST /predict with {"input": …}
     Predict,
     /// Open Inference Protocol with JSON
