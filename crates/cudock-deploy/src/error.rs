@@ -71,6 +71,7 @@ impl Report for DeployError {
         match self {
             Self::Journal(error) => error.kind(),
             Self::Cloud { source, .. } => source.kind(),
+            Self::Sweep(error) => error.kind(),
             Self::Usage(error) => error.kind(),
             Self::Workload(error) => error.kind(),
             Self::Translation(error) => error.kind(),

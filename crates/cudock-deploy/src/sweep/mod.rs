@@ -119,6 +119,7 @@ pub fn plan_sweep(
     let trial_time = plan.limits.trial_timeout.unwrap_or(TRIAL_TIME);
     let mut project = project.clone();
     let workload = &mut project.manifest.workload;
+    (workload.duration, workload.items, workload.item_time) = (None, None, None);
     workload.kind = WorkloadKind::Sweep;
     workload.image = Some(image.clone());
     workload.trials = Some(plan.limits.trials.unwrap_or(slots));

@@ -56,7 +56,7 @@ pub(super) fn job(
         Distribution::RandInt { start, end } => end.abs_diff(*start),
         _ => 1,
     });
-    let trials = plan.limits.trials.map(u64::from).unwrap_or_else(|| grid.fold(1, u64::saturating_mul));
+    let trials = plan.limits.trials.map_or_else(|| grid.fold(1, u64::saturating_mul), u64::from);
     limits.insert("max_total_trials".to_owned(), json!(trials));
     limits.insert("max_concurrent_trials".to_owned(), json!(plan.limits.concurrent.unwrap_or(1)));
     limits.insert("timeout".to_owned(), json!(timeout.as_secs()));
@@ -191,4 +191,66 @@ fn early_termination(policy: &TerminationPolicy) -> Result<Value, UsageError> {
         fields.insert("delay_evaluation".to_owned(), json!(delay));
     }
     Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use cudock_project::Project;
+
+    use super::*;
+
+    const SWEEP: &str = "[sweep]\ncommand = [\"python\", \"train.py\", \"--lr\", \"{lr}\"]\nimage = \"team/app:1\"\n\
+        objectives = [{ metric = \"loss\", goal = \"minimize\" }]\nmetrics = { from = \"mlflow\" }\nsampler = \"random\"\n\
+        limits = { trials = 27, concurrent = 3, dollars = 6 }\n\
+        [sweep.parameters]\nlr = { loguniform = [1e-4, 1] }\nbatch = { choice = [16, 32] }\n\
+        [sweep.early_termination]\npolicy = \"bandit\"\nslack_factor = 0.2\n";
+
+    fn plan(text: &str) -> SweepPlan {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
+        cudock_sweep::resolve(&Project::open(Path::new(directory.path())).unwrap()).unwrap()
+    }
+
+    fn job_of(plan: &SweepPlan) -> Result<Value, UsageError> {
+        job(plan, Some("Standard_NC4as_T4_v3"), Usd::from_cents(150), Duration::from_secs(36_000))
+    }
+
+    #[test]
+    fn a_sweep_becomes_the_job_of_the_service_and_money_becomes_time() {
+        let job = job_of(&plan(SWEEP)).unwrap();
+        assert_eq!(
+            job["trial"]["command"],
+            "python train.py --lr ${{search_space.lr}} --batch=${{search_space.batch}}"
+        );
+        assert_eq!(job["search_space"]["lr"]["type"], "loguniform");
+        assert_eq!(job["search_space"]["lr"]["max_value"], 0.0);
+        // 6 dollars at 1.50 per hour.
+        let limits = json!({"max_total_trials": 27, "max_concurrent_trials": 3, "timeout": 4 * 3600});
+        assert_eq!(job["limits"], limits);
+        let policy =
+            json!({"type": "bandit", "slack_factor": 0.2, "evaluation_interval": 1, "delay_evaluation": 0});
+        assert_eq!(job["early_termination"], policy);
+    }
+
+    #[test]
+    fn what_the_service_cannot_express_is_named() {
+        for (old, new, words) in [
+            ("from = \"mlflow\"", "from = \"stdout\"", "MLflow only"),
+            ("sampler = \"random\"", "sampler = \"tpe\"", "no TPE"),
+            ("policy = \"bandit\"\nslack_factor = 0.2", "policy = \"asha\"", "neither ASHA"),
+            ("sampler = \"random\"", "pass = \"environment\"", "arguments only"),
+            ("batch = {", "batch = { when = { lr = [1.0] },", "conditions"),
+        ] {
+            let text = SWEEP.replace(old, new);
+            let mut plan = plan(if words == "conditions" { SWEEP } else { &text });
+            if words == "conditions" {
+                let condition = cudock_sweep::Condition { parent: "lr".to_owned(), values: Vec::new() };
+                plan.space.parameters.iter_mut().for_each(|one| one.conditions.push(condition.clone()));
+            }
+            let error = job_of(&plan).unwrap_err();
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    }
 }
