@@ -56,13 +56,14 @@ pub(super) fn wait_until_idle(idle: Duration) -> String {
 }
 
 /// Runs its arguments, passes signals on, and ends the program when the GPUs were idle. One line: not every service keeps
-/// line breaks in commands.
+/// line breaks in commands. The watch is killed, because a shell that has just been forked may still have the trap of its
+/// parent and survive anything else.
 fn wrapper(idle: Duration) -> String {
     format!(
         "\"$@\" & work=$!; trap 'kill -TERM $work' TERM INT; \
          ( {wait}; echo \"cudock: ends because the GPUs were idle for {limit} s\" >&2; kill -TERM $work; sleep 30; kill -KILL $work ) & watch=$!; \
          wait $work; code=$?; while kill -0 $work 2> /dev/null; do wait $work; code=$?; done; \
-         kill $watch 2> /dev/null; exit $code",
+         kill -KILL $watch 2> /dev/null; exit $code",
         wait = wait_until_idle(idle),
         limit = idle.as_secs(),
     )

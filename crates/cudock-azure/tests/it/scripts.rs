@@ -170,8 +170,8 @@ fn watched_command(program: &[&str]) -> Vec<String> {
 
 #[test]
 fn a_program_whose_gpus_are_idle_is_ended_and_others_keep_their_exit_code() {
-    // Ten seconds pass at once, but not the thirty that a program has to end.
-    const SLEEP: &str = "[ $1 != 30 ] || exec /bin/sleep 30";
+    // Ten seconds pass at once, and the thirty that a program has to end are five.
+    const SLEEP: &str = "[ $1 != 30 ] || exec /bin/sleep 5";
     for (gpus, program, code, is_ended) in [
         ("echo 0; echo 3", "trap 'exit 9' TERM; while :; do /bin/sleep 0.05; done", 9, true),
         ("echo 0; echo 90", "/bin/sleep 1; exit 4", 4, false),
