@@ -103,7 +103,9 @@ impl Report for LockError {
             Self::Signature { .. } => {
                 "a proxy may alter the content, or the keyring is too old: update debian-archive-keyring"
             }
-            Self::Expired { .. } => "check the clock of this machine, or use another mirror: this one is not updated",
+            Self::Expired { .. } => {
+                "check the clock of this machine, or use another mirror: this one is not updated"
+            }
             Self::Http { error, .. } => match error.kind {
                 HttpErrorKind::Status(404) => {
                     "the archive no longer has this version: run `cudock lock --upgrade`"
@@ -114,7 +116,9 @@ impl Report for LockError {
             Self::NoWheel { .. } => {
                 "choose a version with a wheel for the platform, or another `python` in [image]"
             }
-            Self::NotListed { .. } => "name the index in PIP_INDEX_URL or UV_INDEX, so that uv and cudock use the same",
+            Self::NotListed { .. } => {
+                "name the index in PIP_INDEX_URL or UV_INDEX, so that uv and cudock use the same"
+            }
             Self::NoLibrary { .. } => "add the Debian package that has it to `packages` in [image]",
             _ => return Vec::new(),
         };

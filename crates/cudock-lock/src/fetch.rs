@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use cudock_base::{Arch, Digest, Environment};
 use cudock_http::{
-    Blob, BlobStore, Client, ClientOptions, Download, DownloadError, HttpError, Progress, Request, RetryPolicy,
-    Uri,
+    Blob, BlobStore, Client, ClientOptions, Download, DownloadError, HttpError, Progress, Request,
+    RetryPolicy, Uri,
 };
 use cudock_pypi::{Fetcher, Offered, PypiError, Settings, WheelPin};
 
+use crate::LockError;
 use crate::debian::sources::Release;
 use crate::file::{LockFile, LockedDeb, LockedWheel};
-use crate::LockError;
 
 /// Fetches files that are known by their hash. Threads may share it.
 pub struct PackageFetcher {
@@ -97,14 +97,20 @@ impl PackageFetcher {
     pub(crate) fn document(&self, url: &str, limit: u64) -> Result<Vec<u8>, LockError> {
         let client = self.archive_client(url)?;
         let request = Request::get(url);
-        let bytes = self.retries.run(&*self.progress, url, || {
-            client.send(&request)?.error_for_status()?.bytes(limit)
-        });
+        let bytes = self
+            .retries
+            .run(&*self.progress, url, || client.send(&request)?.error_for_status()?.bytes(limit));
         bytes.map_err(|error| failed(url, error))
     }
 
     /// The path of a file of an archive in the cache, verified.
-    pub(crate) fn blob(&self, url: &str, name: &str, size: u64, digest: &Digest) -> Result<PathBuf, LockError> {
+    pub(crate) fn blob(
+        &self,
+        url: &str,
+        name: &str,
+        size: u64,
+        digest: &Digest,
+    ) -> Result<PathBuf, LockError> {
         if let Some(path) = self.store.path_of(digest) {
             return Ok(path);
         }

@@ -102,9 +102,7 @@ pub struct LockedWheel {
 }
 
 /// Groups of files that change together. Layers are in this order, those that change least first.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerGroup {
     /// libc, certificates, and other packages of Debian.
@@ -127,17 +125,15 @@ impl LockFile {
 
     /// Reads a lock file; `None` if there is none.
     pub fn read(path: &Path) -> Result<Option<Self>, LockError> {
-        let text = files::read_optional(path, MAX_BYTES)
-            .map_err(cudock_base::FileError::at("read", path))?;
+        let text = files::read_optional(path, MAX_BYTES).map_err(cudock_base::FileError::at("read", path))?;
         text.map(|text| Self::parse(path, &text)).transpose()
     }
 
     /// Parses a lock file; `path` is for errors.
     pub fn parse(path: &Path, text: &str) -> Result<Self, LockError> {
         let wrong = |reason: String| LockError::Parse { path: path.to_owned(), reason };
-        let lock: Self = toml::from_str(text).map_err(|error| {
-            wrong(error.to_string().trim_end().replace('\n', "; "))
-        })?;
+        let lock: Self =
+            toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().replace('\n', "; ")))?;
         if lock.schema == SCHEMA {
             Ok(lock)
         } else {
@@ -150,8 +146,8 @@ impl LockFile {
         let mut sorted = self.clone();
         sorted.debs.sort_by(|a, b| a.name.cmp(&b.name));
         sorted.wheels.sort_by(|a, b| a.name.cmp(&b.name));
-        let text = toml::to_string(&sorted)
-            .map_err(|error| LockError::Write { reason: error.to_string() })?;
+        let text =
+            toml::to_string(&sorted).map_err(|error| LockError::Write { reason: error.to_string() })?;
         Ok(format!("{HEADER}{text}"))
     }
 

@@ -54,8 +54,10 @@ impl LockInputs {
         }
         let model = image.model.clone().or_else(|| project.manifest.workload.model.clone());
         let is_served = image.entrypoint.is_empty() && image.program.is_none();
-        let serves = is_served && model.as_ref().is_some_and(|model| model.extension().is_some_and(|end| end == "onnx"));
-        let runtime = serves.then_some(if image.targets.is_empty() { "onnxruntime" } else { "onnxruntime-gpu" });
+        let serves = is_served
+            && model.as_ref().is_some_and(|model| model.extension().is_some_and(|end| end == "onnx"));
+        let runtime =
+            serves.then_some(if image.targets.is_empty() { "onnxruntime" } else { "onnxruntime-gpu" });
         let mut packages = WantedPackages {
             files: image.requirements.iter().map(PathBuf::from).collect(),
             ..WantedPackages::default()
@@ -112,7 +114,9 @@ fn release_for(image: &ImageBuild) -> Result<&'static Release, LockError> {
     };
     let wrong = |reason: String| LockError::Release { reason: format!("{reason}; {}", listed()) };
     let chosen = match (&image.suite, &image.python) {
-        (Some(suite), _) => Release::find(suite).ok_or_else(|| wrong(format!("unknown release `{suite}`")))?,
+        (Some(suite), _) => {
+            Release::find(suite).ok_or_else(|| wrong(format!("unknown release `{suite}`")))?
+        }
         (None, Some(python)) => {
             let has = RELEASES.iter().find(|release| release.python == python);
             has.ok_or_else(|| wrong(format!("no supported release has Python {python}")))?
@@ -140,7 +144,8 @@ fn digests(
         "packages": image.packages, "targets": image.targets, "arch": image.arch, "suite": image.suite,
         "runtime": derived.0, "wheels": derived.1, "libraries": derived.2,
     });
-    let mut digests = BTreeMap::from([("image".to_owned(), Digest::sha256_of(section.to_string().as_bytes()))]);
+    let mut digests =
+        BTreeMap::from([("image".to_owned(), Digest::sha256_of(section.to_string().as_bytes()))]);
     let mut waiting: Vec<PathBuf> = tracked.to_vec();
     while let Some(path) = waiting.pop() {
         let name = path.display().to_string();

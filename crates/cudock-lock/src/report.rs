@@ -103,7 +103,9 @@ impl LockReport {
 fn changes(previous: Option<&LockFile>, lock: &LockFile) -> Vec<LockChange> {
     let versions = |lock: &LockFile| -> BTreeMap<String, String> {
         let wheels = lock.wheels.iter().map(|wheel| (wheel.name.clone(), wheel.version.clone()));
-        wheels.chain(lock.debs.iter().map(|deb| (format!("{} (deb)", deb.name), deb.version.clone()))).collect()
+        wheels
+            .chain(lock.debs.iter().map(|deb| (format!("{} (deb)", deb.name), deb.version.clone())))
+            .collect()
     };
     let (before, after) = (previous.map(versions).unwrap_or_default(), versions(lock));
     let names = before.keys().chain(after.keys()).collect::<std::collections::BTreeSet<_>>();

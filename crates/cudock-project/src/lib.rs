@@ -24,9 +24,10 @@ pub use manifest_text::ManifestText;
 pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{
     CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, Dialect, ElementType,
-    FailLevel, GatewayOptions, ImageBuild, ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize, KeepLoaded,
-    Lint, ManagementWanted, Manifest, Needs, Precision, RateLimit, RequestRate, ScoreFunction, ServeOptions,
-    SpotChoice, SpotUse, Start, TensorDeclaration, TextOptions, TryModel, Workload, WorkloadKind,
+    FailLevel, GatewayOptions, ImageBuild, ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize,
+    KeepLoaded, Lint, ManagementWanted, Manifest, Needs, Precision, RateLimit, RequestRate, ScoreFunction,
+    ServeOptions, SpotChoice, SpotUse, Start, TensorDeclaration, TextOptions, TryModel, Workload,
+    WorkloadKind,
 };
 
 pub const FILE_NAME: &str = "cudock.toml";

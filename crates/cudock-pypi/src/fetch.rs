@@ -8,8 +8,8 @@ use std::sync::Arc;
 use cudock_base::{Algorithm, Digest, FileError, Hasher, Secret, files};
 use cudock_http::url::is_loopback;
 use cudock_http::{
-    Blob, BlobStore, Client, ClientOptions, Download, DownloadError, Finished, HttpError, HttpErrorKind, Method,
-    PartialFile, Progress, Request, RetryPolicy,
+    Blob, BlobStore, Client, ClientOptions, Download, DownloadError, Finished, HttpError, HttpErrorKind,
+    Method, PartialFile, Progress, Request, RetryPolicy,
 };
 
 use crate::error::{FailedSource, PypiError, SourceErrorKind};
@@ -336,7 +336,8 @@ impl IndexRequest<'_> {
 
     /// The size of a file, which pages in HTML do not have.
     fn size(&self, url: &DisplaySafeUrl) -> Result<u64, SourceError> {
-        let request = Request::new(Method::HEAD, url.url().to_string()).authorization(self.authorization(url));
+        let request =
+            Request::new(Method::HEAD, url.url().to_string()).authorization(self.authorization(url));
         let size = self.retries.run(&**self.fetcher.progress, "size", || {
             let response = self.client.send(&request)?.error_for_status()?;
             let length = response.header("content-length").and_then(|text| text.trim().parse().ok());

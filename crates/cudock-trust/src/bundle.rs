@@ -104,7 +104,9 @@ mod tests {
 
     #[test]
     fn what_is_signed_has_the_lengths_of_its_parts() {
-        assert_eq!(pre_authentication("http://example.com/HelloWorld", b"hello world"),
-            b"DSSEv1 29 http://example.com/HelloWorld 11 hello world");
+        assert_eq!(
+            pre_authentication("http://example.com/HelloWorld", b"hello world"),
+            b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
+        );
     }
 }

@@ -76,7 +76,8 @@ pub fn documents(
     check: Option<&Value>,
 ) -> Result<Vec<Artifact>, TrustError> {
     let provenance = provenance_statement(image, lock, lock_digest);
-    let provenance = serde_json::to_value(&provenance).map_err(|error| TrustError::Bundle(error.to_string()))?;
+    let provenance =
+        serde_json::to_value(&provenance).map_err(|error| TrustError::Bundle(error.to_string()))?;
     let annotations = BTreeMap::from([("in-toto.io/predicate-type".to_owned(), PROVENANCE.to_owned())]);
     let mut artifacts = vec![
         document(SPDX_TYPE, &spdx(lock, name, image)),

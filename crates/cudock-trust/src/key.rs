@@ -15,8 +15,8 @@ use crate::TrustError;
 const MAX_KEY: u64 = 64 << 10;
 /// What stands before the point of a P-256 key in a `SubjectPublicKeyInfo` (RFC 5480).
 const SPKI_PREFIX: [u8; 26] = [
-    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48,
-    0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86,
+    0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
 const POINT: usize = 65;
 
@@ -80,7 +80,8 @@ impl PublicKey {
     /// The key as cosign writes it.
     pub fn to_pem(&self) -> String {
         let text = STANDARD.encode(self.to_der());
-        let lines: Vec<&str> = (0..text.len()).step_by(64).filter_map(|at| text.get(at..(at + 64).min(text.len()))).collect();
+        let lines: Vec<&str> =
+            (0..text.len()).step_by(64).filter_map(|at| text.get(at..(at + 64).min(text.len()))).collect();
         format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", lines.join("\n"))
     }
 

@@ -69,8 +69,7 @@ pub fn spdx(lock: &LockFile, name: &str, image: &Digest) -> Value {
     let contains = components.iter().map(|component| {
         json!({"spdxElementId": "SPDXRef-image", "relationshipType": "CONTAINS", "relatedSpdxElement": id(component)})
     });
-    let describes =
-        json!({"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-image"});
+    let describes = json!({"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-image"});
     json!({
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": name,
         "documentNamespace": format!("urn:cudock:spdx:{}", image.hex()),

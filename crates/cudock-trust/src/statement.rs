@@ -133,7 +133,8 @@ mod tests {
         let proof = Proof::read(output, "t".to_owned()).unwrap();
         assert_eq!(proof.gpus, [ProvenGpu { name: "NVIDIA H200".to_owned(), capability: "9.0".to_owned() }]);
         assert_eq!(proof.driver, "CUDA 13.0, /usr/lib/libcuda.so.580.159.04");
-        let wrong = format!("{output}GPU 1: T4, compute capability 7.5: computes wrong results: 1 of 2 numbers\n");
+        let wrong =
+            format!("{output}GPU 1: T4, compute capability 7.5: computes wrong results: 1 of 2 numbers\n");
         assert_eq!(Proof::read(&wrong, String::new()), None);
         assert_eq!(Proof::read("driver for CUDA 13.0, x\n", String::new()), None);
         assert_eq!(Proof::read("", String::new()), None);

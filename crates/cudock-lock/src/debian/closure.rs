@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn an_alternative_that_is_there_comes_before_the_first() {
-        let text = "Package: a\nVersion: 1\nDepends: x | y\n\nPackage: x\nVersion: 1\n\nPackage: y\nVersion: 1\n";
+        let text =
+            "Package: a\nVersion: 1\nDepends: x | y\n\nPackage: x\nVersion: 1\n\nPackage: y\nVersion: 1\n";
         assert_eq!(closure(text, &["a"]).unwrap(), ["a < [image]", "x < a"]);
         assert_eq!(closure(text, &["a", "y"]).unwrap(), ["a < [image]", "y < [image]"]);
     }
@@ -181,7 +182,8 @@ mod tests {
 
     #[test]
     fn the_newest_version_counts_and_what_is_missing_is_named() {
-        let text = "Package: a\nVersion: 1\nDepends: b (>= 2)\n\nPackage: b\nVersion: 2\n\nPackage: b\nVersion: 1\n";
+        let text =
+            "Package: a\nVersion: 1\nDepends: b (>= 2)\n\nPackage: b\nVersion: 2\n\nPackage: b\nVersion: 1\n";
         assert_eq!(closure(text, &["a"]).unwrap(), ["a < [image]", "b < a"]);
         let newer = text.replace(">= 2", ">= 3");
         let error = closure(&newer, &["a"]).unwrap_err();

@@ -122,7 +122,8 @@ fn verify(
         return Err(LockError::NoKeyring { path: mirror.keyring.clone() });
     }
     let programs = environment.program_directories();
-    let gpgv = programs.iter().map(|directory| directory.join("gpgv")).find(|path| files::is_executable(path));
+    let gpgv =
+        programs.iter().map(|directory| directory.join("gpgv")).find(|path| files::is_executable(path));
     let gpgv = gpgv.ok_or(LockError::NoGpgv)?;
     let bad = |reason: String| LockError::Signature { source_name: source.to_owned(), reason };
     let temporary = || -> std::io::Result<tempfile::NamedTempFile> {

@@ -48,9 +48,11 @@ impl Release {
     /// The suites that are read: the release, its updates and its security updates.
     pub fn mirrors(&self, environment: &Environment, arch: Arch) -> Vec<Mirror> {
         let configured = configured(environment);
-        let keyring = environment.system(format!("usr/share/keyrings/{}-archive-keyring.gpg", self.distribution));
+        let keyring =
+            environment.system(format!("usr/share/keyrings/{}-archive-keyring.gpg", self.distribution));
         let of = |archive: &'static str, suite: String, default: &str| {
-            let entry = configured.iter().find(|entry| entry.is_for(archive) && entry.suites.contains(&suite));
+            let entry =
+                configured.iter().find(|entry| entry.is_for(archive) && entry.suites.contains(&suite));
             let any = || configured.iter().find(|entry| entry.is_for(archive));
             let entry = entry.or_else(any);
             let url = entry.map_or_else(|| default.to_owned(), |entry| entry.url.clone());
@@ -106,10 +108,13 @@ fn configured(environment: &Environment) -> Vec<AptSource> {
             Some("list") => sources.extend(text.lines().filter_map(one_line)),
             Some("sources") => stanzas(&text, |fields| {
                 let get = |name: &str| fields.get(name).map(String::as_str).unwrap_or_default();
-                if get("enabled").eq_ignore_ascii_case("no") || !get("types").split_whitespace().any(|t| t == "deb") {
+                if get("enabled").eq_ignore_ascii_case("no")
+                    || !get("types").split_whitespace().any(|t| t == "deb")
+                {
                     return;
                 }
-                let signed_by = fields.get("signed-by").filter(|text| !text.contains('\n')).map(PathBuf::from);
+                let signed_by =
+                    fields.get("signed-by").filter(|text| !text.contains('\n')).map(PathBuf::from);
                 for url in get("uris").split_whitespace() {
                     let suites = get("suites").split_whitespace().map(str::to_owned).collect();
                     sources.extend(source(url, suites, signed_by.clone()));
@@ -179,7 +184,8 @@ mod tests {
                      deb cdrom:[Debian] bookworm main\n";
         let deb822 = "Types: deb\nURIs: http://two.example/debian-security\nSuites: bookworm-security\n\
                       Signed-By: /k/two.gpg\n\nTypes: deb\nEnabled: no\nURIs: http://no.example/debian\n";
-        let files = [("sources.list", lists), ("sources.list.d/a.sources", deb822), ("sources.list.d/b.bak", lists)];
+        let files =
+            [("sources.list", lists), ("sources.list.d/a.sources", deb822), ("sources.list.d/b.bak", lists)];
         for suite in ["bookworm", "trixie"] {
             let found = mirrors(&files, suite, &[]);
             let urls: Vec<_> = found.iter().map(|m| m.url.as_str()).collect();

@@ -4,9 +4,26 @@ use crate::file::LayerGroup;
 
 /// Frameworks, each larger than everything else together and changed rarely.
 const FRAMEWORKS: &[&str] = &[
-    "bitsandbytes", "cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "flash-attn", "flashinfer-python",
-    "jax", "jaxlib", "onnxruntime", "onnxruntime-gpu", "paddlepaddle-gpu", "tensorflow", "tensorrt", "torch",
-    "torchaudio", "torchvision", "triton", "vllm", "xformers",
+    "bitsandbytes",
+    "cupy",
+    "cupy-cuda11x",
+    "cupy-cuda12x",
+    "cupy-cuda13x",
+    "flash-attn",
+    "flashinfer-python",
+    "jax",
+    "jaxlib",
+    "onnxruntime",
+    "onnxruntime-gpu",
+    "paddlepaddle-gpu",
+    "tensorflow",
+    "tensorrt",
+    "torch",
+    "torchaudio",
+    "torchvision",
+    "triton",
+    "vllm",
+    "xformers",
 ];
 
 pub(super) fn of(name: &str) -> LayerGroup {

@@ -69,7 +69,8 @@ impl WheelLocker<'_> {
             write("image.txt", wanted.requirements.join("\n"))?;
         }
         let wheels = previous.map(|lock| lock.wheels.as_slice()).unwrap_or_default();
-        let known: BTreeMap<_, _> = wheels.iter().map(|wheel| (wheel.name.clone(), wheel.version.clone())).collect();
+        let known: BTreeMap<_, _> =
+            wheels.iter().map(|wheel| (wheel.name.clone(), wheel.version.clone())).collect();
         let pins = uv.compile(self.directory, &sources, self.platform, &known, upgrade)?;
         pins.iter().map(|pin| self.wheel_of(pin, temporary.path())).collect()
     }
@@ -80,7 +81,8 @@ impl WheelLocker<'_> {
             let wheel = WheelName::parse(file);
             wheel.is_some_and(|wheel| wheel.name == pin.name && same_version(wheel.version, &pin.version))
         };
-        let fits = |file: &str| WheelName::parse(file).is_some_and(|wheel| wheel.rank(self.platform).is_some());
+        let fits =
+            |file: &str| WheelName::parse(file).is_some_and(|wheel| wheel.rank(self.platform).is_some());
         let wanted = |file: &str, sha256: Option<&str>| {
             let known = sha256.is_none_or(|sha256| pin.hashes.iter().any(|hash| hash == sha256));
             known && is_of_version(file) && fits(file)
@@ -155,9 +157,8 @@ fn portable_path(path: &str) -> &str {
         let lengths: Vec<usize> = rest.split('/').map(str::len).collect();
         matches!(lengths.as_slice(), [2, 2, 60, _])
     };
-    let start = path.find("packages/").filter(|start| {
-        path.get(start + "packages/".len()..).is_some_and(is_public)
-    });
+    let start =
+        path.find("packages/").filter(|start| path.get(start + "packages/".len()..).is_some_and(is_public));
     start.and_then(|start| path.get(start..)).unwrap_or(path)
 }
 

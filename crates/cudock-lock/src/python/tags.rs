@@ -60,7 +60,8 @@ impl<'n> WheelName<'n> {
         let glibc = self.platforms.split('.').filter_map(|tag| glibc_of(tag, platform)).max()?;
         let build_digits: String = self.build.chars().take_while(char::is_ascii_digit).collect();
         let build = build_digits.parse().unwrap_or(0);
-        let tags = self.pythons.split('.').flat_map(|python| self.abis.split('.').map(move |abi| (python, abi)));
+        let tags =
+            self.pythons.split('.').flat_map(|python| self.abis.split('.').map(move |abi| (python, abi)));
         let best = tags.filter_map(|(python, abi)| python_rank(python, abi, platform.python)).max();
         best.map(|(abi, python)| TagRank { abi, python, glibc, build })
     }
@@ -120,7 +121,9 @@ mod tests {
     fn names_are_taken_apart() {
         let name = WheelName::parse("My_Pkg-1.0+cu126-2b-cp312-cp312-linux_x86_64.whl").unwrap();
         assert_eq!((name.name.as_str(), name.version, name.build), ("my-pkg", "1.0+cu126", "2b"));
-        for wrong in ["a-1.tar.gz", "a-1-py3-none.whl", "a-1-x-py3-none-any.whl", "-1-py3-none-any.whl", ".whl"] {
+        for wrong in
+            ["a-1.tar.gz", "a-1-py3-none.whl", "a-1-x-py3-none-any.whl", "-1-py3-none-any.whl", ".whl"]
+        {
             assert_eq!(WheelName::parse(wrong), None, "{wrong}");
         }
         assert_eq!(normalized("A.b__C-d"), "a-b-c-d");

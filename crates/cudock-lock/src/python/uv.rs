@@ -161,14 +161,17 @@ impl<'a> Uv<'a> {
         }
         let settings = self.fetcher.settings();
         let urls = settings.indexes.iter().chain(&settings.find_links).filter_map(|source| match source {
-            PackageSource::Remote(url) => Some(url.with_credentials()).filter(|url| url.expose().contains('@')),
+            PackageSource::Remote(url) => {
+                Some(url.with_credentials()).filter(|url| url.expose().contains('@'))
+            }
             PackageSource::Local(_) => None,
         });
         let secrets: Vec<Secret> = urls.collect();
         let stderr = cudock_http::redact(&String::from_utf8_lossy(&output.stderr), &secrets);
-        let lines = stderr.lines().map(str::trim).filter(|line| {
-            !line.is_empty() && !line.starts_with("warning:") && !line.starts_with("Using ")
-        });
+        let lines = stderr
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with("warning:") && !line.starts_with("Using "));
         let reason: Vec<String> = lines.take(MAX_LINES).map(|line| text::truncate(line, 400)).collect();
         let reason = reason.join(" ");
         Err(if reason.contains("No solution found") || reason.contains("not found in the package registry") {
@@ -191,7 +194,8 @@ fn parse(text: &str) -> Vec<Pin> {
         } else if let Some(comment) = trimmed.strip_prefix('#') {
             let reason = comment.trim().strip_prefix("via").unwrap_or(comment).trim();
             if let Some(pin) = pins.last_mut().filter(|_| !reason.is_empty() && line.starts_with(' ')) {
-                pin.reason = [pin.reason.as_str(), reason].join(if pin.reason.is_empty() { "" } else { ", " });
+                pin.reason =
+                    [pin.reason.as_str(), reason].join(if pin.reason.is_empty() { "" } else { ", " });
             }
         } else if let Some((name, rest)) = trimmed.split_once("==") {
             let version = rest.split([' ', ';']).next().unwrap_or_default().to_owned();
@@ -214,6 +218,9 @@ mod tests {
         let [one, two] = pins.as_slice() else { panic!("{pins:?}") };
         assert_eq!((one.name.as_str(), one.version.as_str()), ("requests", "2.34.2"));
         assert_eq!((one.hashes.len(), one.reason.as_str()), (2, "-r r.txt, other"));
-        assert_eq!((two.name.as_str(), two.version.as_str(), two.reason.as_str()), ("idna", "3.20", "requests"));
+        assert_eq!(
+            (two.name.as_str(), two.version.as_str(), two.reason.as_str()),
+            ("idna", "3.20", "requests")
+        );
     }
 }

@@ -93,7 +93,8 @@ fn a_package_that_does_not_exist_is_named_with_the_nearest() {
 fn a_missing_wheel_is_reported_with_those_that_exist() {
     let Some(fixture) = Fixture::new("requirements = \"requirements.txt\"\n") else { return };
     fixture.write("project/requirements.txt", "numpy\n");
-    fixture.index("numpy", &["numpy-2.1.0-cp313-cp313-win_amd64.whl", "numpy-2.1.0-cp39-cp39-linux_x86_64.whl"]);
+    fixture
+        .index("numpy", &["numpy-2.1.0-cp313-cp313-win_amd64.whl", "numpy-2.1.0-cp39-cp39-linux_x86_64.whl"]);
     fixture.uv(&[("numpy", "2.1.0")]);
     let failed = error(&fixture);
     assert_eq!(

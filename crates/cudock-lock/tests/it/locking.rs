@@ -15,7 +15,8 @@ const WHEELS: [&str; 4] = [
 ];
 
 fn python_project() -> Option<Fixture> {
-    let fixture = Fixture::new("requirements = \"requirements.txt\"\nentrypoint = [\"python3\", \"-m\", \"app\"]\n")?;
+    let fixture =
+        Fixture::new("requirements = \"requirements.txt\"\nentrypoint = [\"python3\", \"-m\", \"app\"]\n")?;
     fixture.write("project/requirements.txt", "-c limits.txt\nnumpy\n");
     fixture.write("project/limits.txt", "numpy<3\n");
     fixture.index("numpy", &WHEELS);
@@ -32,7 +33,10 @@ fn a_project_is_locked_with_its_wheels_and_the_closure_of_its_packages() {
     assert_eq!(lock, report.lock);
     let [wheel] = lock.wheels.as_slice() else { panic!("{:?}", lock.wheels) };
     assert_eq!((wheel.file.as_str(), wheel.size), (WHEELS[0], WHEELS[0].len() as u64 * 10));
-    assert_eq!((wheel.path.as_str(), wheel.reason.as_str()), (format!("files/{}", WHEELS[0]).as_str(), "requirements.txt"));
+    assert_eq!(
+        (wheel.path.as_str(), wheel.reason.as_str()),
+        (format!("files/{}", WHEELS[0]).as_str(), "requirements.txt")
+    );
     assert_eq!(wheel.group, LayerGroup::Dependencies);
     let debs: Vec<(&str, LayerGroup)> = lock.debs.iter().map(|deb| (deb.name.as_str(), deb.group)).collect();
     let (system, python) = (LayerGroup::System, LayerGroup::Python);

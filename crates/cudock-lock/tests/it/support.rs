@@ -24,8 +24,7 @@ pub(crate) struct SigningKey {
 
 impl SigningKey {
     pub(crate) fn new() -> Option<Self> {
-        let (gpg, _) =
-            (cudock_testkit::require_program("gpg")?, cudock_testkit::require_program("gpgv")?);
+        let (gpg, _) = (cudock_testkit::require_program("gpg")?, cudock_testkit::require_program("gpgv")?);
         let home = tempfile::tempdir().unwrap();
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
         let key = Self { home, gpg };
@@ -56,7 +55,11 @@ impl SigningKey {
 impl Drop for SigningKey {
     fn drop(&mut self) {
         // The agent of this directory was started by gpg.
-        let _ = Command::new("gpgconf").arg("--homedir").arg(self.home.path()).args(["--kill", "gpg-agent"]).output();
+        let _ = Command::new("gpgconf")
+            .arg("--homedir")
+            .arg(self.home.path())
+            .args(["--kill", "gpg-agent"])
+            .output();
     }
 }
 
@@ -173,8 +176,10 @@ impl Fixture {
             .filter(|(path, _)| path.starts_with("/files/"))
             .map(|(_, reply)| format!(" \\\n    --hash=sha256:{}", Digest::sha256_of(&reply.body).hex()))
             .collect();
-        let text: String =
-            pins.iter().map(|(name, version)| format!("{name}=={version}{hashes}\n    # via -r requirements.txt\n")).collect();
+        let text: String = pins
+            .iter()
+            .map(|(name, version)| format!("{name}=={version}{hashes}\n    # via -r requirements.txt\n"))
+            .collect();
         self.write("bin/pins", &text);
         let script = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\necho \"$*\" >> calls\n\
                       while [ $# -gt 0 ]; do [ \"$1\" = --output-file ] && out=$2; shift; done\ncp \"$out\" before\ncp pins \"$out\"\n";

@@ -158,7 +158,12 @@ fn uv_prefers_its_own_variables_and_the_default_index_comes_last() {
     let pip = [("PIP_INDEX_URL", "https://a.example/simple"), ("PIP_EXTRA_INDEX_URL", "https://b.example/w")];
     assert_eq!(indexes(&[]), [DEFAULT_INDEX]);
     assert_eq!(indexes(&pip), ["https://b.example/w", "https://a.example/simple"]);
-    let uv = [pip[0], pip[1], ("UV_INDEX", "t=https://c.example/w?a=b /d"), ("UV_INDEX_URL", "https://e.example/")];
+    let uv = [
+        pip[0],
+        pip[1],
+        ("UV_INDEX", "t=https://c.example/w?a=b /d"),
+        ("UV_INDEX_URL", "https://e.example/"),
+    ];
     assert_eq!(indexes(&uv), ["https://c.example/w", "/d", "https://e.example/"]);
     let wrong = Environment::of("/nowhere", [("UV_INDEX", "ftp://a.example")]);
     assert!(Settings::for_uv(&wrong).unwrap_err().to_string().contains("UV_INDEX"));

@@ -8,8 +8,8 @@ use cudock_http::NoProgress;
 use cudock_image::write::{Bundle, Destination, NewConfig, WriteOptions};
 use cudock_image::{ImageSource, OpenOptions, Platform};
 use cudock_trust::{
-    COSIGN_SIGNATURE, ImageSigner, PROOF, Proof, ProvenGpu, PublicKey, SignatureBundle, proof_statement, sign,
-    signature_statement, verify,
+    COSIGN_SIGNATURE, ImageSigner, PROOF, Proof, ProvenGpu, PublicKey, SignatureBundle, proof_statement,
+    sign, signature_statement, verify,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -26,7 +26,8 @@ fn openssl_accepts_what_is_signed_and_the_key_is_named() {
     let json: Value = serde_json::from_slice(&bundle.to_json().unwrap()).unwrap();
     assert_eq!(json["mediaType"], "application/vnd.dev.sigstore.bundle.v0.3+json");
     std::fs::write(keys.path("payload.b64"), json["dsseEnvelope"]["payload"].as_str().unwrap()).unwrap();
-    std::fs::write(keys.path("sig.b64"), json["dsseEnvelope"]["signatures"][0]["sig"].as_str().unwrap()).unwrap();
+    std::fs::write(keys.path("sig.b64"), json["dsseEnvelope"]["signatures"][0]["sig"].as_str().unwrap())
+        .unwrap();
     keys.run(&["base64", "-d", "-A", "-in", "payload.b64", "-out", "payload"]);
     keys.run(&["base64", "-d", "-A", "-in", "sig.b64", "-out", "sig"]);
     let payload = std::fs::read(keys.path("payload")).unwrap();
@@ -36,9 +37,11 @@ fn openssl_accepts_what_is_signed_and_the_key_is_named() {
     assert_eq!(verdict.trim(), "Verified OK");
     keys.run(&["pkey", "-pubin", "-in", "cosign.pub", "-outform", "DER", "-out", "der"]);
     let hint = Digest::sha256_of(&std::fs::read(keys.path("der")).unwrap());
-    std::fs::write(keys.path("hint"), json["verificationMaterial"]["publicKey"]["hint"].as_str().unwrap()).unwrap();
+    std::fs::write(keys.path("hint"), json["verificationMaterial"]["publicKey"]["hint"].as_str().unwrap())
+        .unwrap();
     keys.run(&["base64", "-d", "-A", "-in", "hint", "-out", "hash"]);
-    let hex: String = std::fs::read(keys.path("hash")).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String =
+        std::fs::read(keys.path("hash")).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, hint.hex());
 }
 
@@ -49,7 +52,8 @@ fn another_key_or_content_is_not_accepted() {
     assert!(bundle.verify(&keys.public()).unwrap().unwrap().is_about(&image()));
     assert_eq!(bundle.verify(&other.public()).unwrap(), None);
     let text = String::from_utf8(bundle.to_json().unwrap()).unwrap();
-    let forged = SignatureBundle::sign(&signature_statement(&Digest::sha256_of(b"evil")), &other.signer()).unwrap();
+    let forged =
+        SignatureBundle::sign(&signature_statement(&Digest::sha256_of(b"evil")), &other.signer()).unwrap();
     let payload = |bundle: &SignatureBundle| {
         let json: Value = serde_json::from_slice(&bundle.to_json().unwrap()).unwrap();
         json["dsseEnvelope"]["payload"].as_str().unwrap().to_owned()

@@ -45,7 +45,8 @@ impl Keys {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> String {
-        let output = Command::new(&self.openssl).args(args).current_dir(self.directory.path()).output().unwrap();
+        let output =
+            Command::new(&self.openssl).args(args).current_dir(self.directory.path()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }

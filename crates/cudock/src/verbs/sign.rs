@@ -7,7 +7,9 @@ use clap::Args;
 use cudock_base::{Timestamp, files};
 use cudock_image::write::{Destination, WriteOptions};
 use cudock_image::{ImageSource, OpenOptions};
-use cudock_trust::{ImageSigner, ImageVerifyReport, PROOF, Proof, PublicKey, proof_statement, signature_statement};
+use cudock_trust::{
+    ImageSigner, ImageVerifyReport, PROOF, Proof, PublicKey, proof_statement, signature_statement,
+};
 
 use super::containers::reports;
 use super::progress::Lines;
@@ -44,7 +46,9 @@ pub(super) fn run(args: &SignArgs, format: Format) -> Result<Outcome, Failure> {
         None => signature_statement(&digest),
         Some(file) => {
             let proof = Proof::read(&files::read_text(file)?, Timestamp::now().to_string());
-            let wrong = || Failure::input(format!("{}: not the output of --verify-gpu, or a GPU failed", file.display()));
+            let wrong = || {
+                Failure::input(format!("{}: not the output of --verify-gpu, or a GPU failed", file.display()))
+            };
             proof_statement(&digest, &proof.ok_or_else(wrong)?)
         }
     };
@@ -82,16 +86,18 @@ pub(super) fn require_proof(image: &str, key: &Path) -> Result<(), Failure> {
     let (_, digest) = cudock_trust::find(&source, &open)?;
     if cudock_trust::verify(&source, &digest, &key, Some(PROOF), &open)?.is_empty() {
         let failure = Failure::with_code(format!("{digest} has no proof that this key signed"), 1);
-        return Err(failure.hint("make one with `cudock sign IMAGE --key KEY --proof FILE` on a machine with the GPU"));
+        return Err(failure
+            .hint("make one with `cudock sign IMAGE --key KEY --proof FILE` on a machine with the GPU"));
     }
     Ok(())
 }
 
 fn access(image: &str) -> Result<(ImageSource, OpenOptions, WriteOptions), Failure> {
-    let source = match ImageSource::with_transport(image).or_else(|| ImageSource::at(Path::new(image)).map(Ok)) {
-        Some(source) => source?,
-        None => ImageSource::reference(image)?,
-    };
+    let source =
+        match ImageSource::with_transport(image).or_else(|| ImageSource::at(Path::new(image)).map(Ok)) {
+            Some(source) => source?,
+            None => ImageSource::reference(image)?,
+        };
     let write = WriteOptions::from_environment(Arc::new(Lines::default()))?;
     let open = OpenOptions {
         platform: None,
