@@ -70,7 +70,12 @@ pub fn build(request: &BuildRequest<'_>) -> Result<Built, BuildError> {
     let rules = RuleSet::new(&image.rules)?;
     let families = families(request, image)?;
     let cache = request.environment.cache_directory();
-    let cache = cache.ok_or_else(|| BuildError::usage("no cache directory: neither CUDOCK_CACHE nor HOME is set", "set CUDOCK_CACHE to a directory"))?;
+    let cache = cache.ok_or_else(|| {
+        BuildError::usage(
+            "no cache directory: neither CUDOCK_CACHE nor HOME is set",
+            "set CUDOCK_CACHE to a directory",
+        )
+    })?;
     let (entry, own) = own::files(project, image, &request.program)?;
     let packages = packages(request, &cache, &entry)?;
     let plan = ImagePlan::new(&PlanInput {
@@ -90,7 +95,16 @@ pub fn build(request: &BuildRequest<'_>) -> Result<Built, BuildError> {
         Some(compression) => (compression, "as asked for"),
         None => chosen.unwrap_or((Compression::default(), "every puller reads gzip")),
     };
-    let assembler = Assembler { request, image, entry: &entry, plan: &plan, rules: &rules, store: &store, options: &options, compression };
+    let assembler = Assembler {
+        request,
+        image,
+        entry: &entry,
+        plan: &plan,
+        rules: &rules,
+        store: &store,
+        options: &options,
+        compression,
+    };
     let mut bundles = Vec::new();
     let mut images = Vec::new();
     for family in families {
@@ -125,7 +139,8 @@ fn families(request: &BuildRequest<'_>, image: &ImageBuild) -> Result<Vec<CardFa
         let target = Target::named(request.facts, name, None, request.today).ok().flatten();
         match families.iter_mut().find(|family| family.capabilities.contains(&capability)) {
             Some(family) => family.targets.extend(target),
-            None => families.push(CardFamily { capabilities: vec![capability], targets: target.into_iter().collect() }),
+            None => families
+                .push(CardFamily { capabilities: vec![capability], targets: target.into_iter().collect() }),
         }
     }
     if families.is_empty() {
@@ -135,7 +150,11 @@ fn families(request: &BuildRequest<'_>, image: &ImageBuild) -> Result<Vec<CardFa
 }
 
 /// Fetches and unpacks everything that is locked, several packages at once. The order of the result is that of the lock.
-fn packages(request: &BuildRequest<'_>, cache: &Path, entry: &Entry) -> Result<Vec<InputPackage>, BuildError> {
+fn packages(
+    request: &BuildRequest<'_>,
+    cache: &Path,
+    entry: &Entry,
+) -> Result<Vec<InputPackage>, BuildError> {
     let lock_file = request.lock;
     let fetcher = PackageFetcher::new(request.environment, Arc::clone(&request.progress))?;
     let (debs, wheels) = (lock_file.debs.len(), lock_file.wheels.len());
@@ -154,7 +173,8 @@ fn packages(request: &BuildRequest<'_>, cache: &Path, entry: &Entry) -> Result<V
         let origin = Origin::new(wheel.group, format!("{} {}", wheel.name, wheel.version), &wheel.reason);
         let rows = &request.facts.runtimes().wheel;
         let known = rows.iter().find(|row| row.sha256 == wheel.digest.hex()).filter(|_| entry.serves);
-        let members = known.into_iter().flat_map(|row| &row.members).map(|member| member.path.clone()).collect();
+        let members =
+            known.into_iter().flat_map(|row| &row.members).map(|member| member.path.clone()).collect();
         Ok(InputPackage { kind: unpacking::PackageKind::Wheel, origin, unpacked, members })
     };
     let next = AtomicUsize::new(0);
@@ -266,12 +286,21 @@ fn layer_report(layer: &WrittenLayer) -> LayerReport {
 fn source_date(environment: &Environment) -> Result<u64, BuildError> {
     let Some(text) = environment.get(SOURCE_DATE_EPOCH) else { return Ok(0) };
     text.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
-        BuildError::usage(format!("{SOURCE_DATE_EPOCH} is not a number of seconds"), "unset it, or set it to the output of `git log -1 --format=%ct`")
+        BuildError::usage(
+            format!("{SOURCE_DATE_EPOCH} is not a number of seconds"),
+            "unset it, or set it to the output of `git log -1 --format=%ct`",
+        )
     })
 }
 
 /// The arguments of `cudock run` for the image of a project: its ports are published, and it is not looked for elsewhere.
-pub fn run_arguments(project: &Project, name: &str, port: Option<u16>, detach: bool, container: Option<&str>) -> Vec<String> {
+pub fn run_arguments(
+    project: &Project,
+    name: &str,
+    port: Option<u16>,
+    detach: bool,
+    container: Option<&str>,
+) -> Vec<String> {
     let image = project.manifest.image.clone().unwrap_or_default();
     let serves = image.entrypoint.is_empty() && image.program.is_none();
     let ports = if serves && image.ports.is_empty() { vec![SERVE_PORT] } else { image.ports };

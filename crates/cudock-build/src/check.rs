@@ -54,15 +54,26 @@ fn judge(
         }
     }
     bundle.write(&Destination::Layout { directory: layout.to_owned(), name: None }, options)?;
-    let source = ImageSource::at(layout).ok_or_else(|| BuildError::usage("the image cannot be read back", ""))?;
+    let source =
+        ImageSource::at(layout).ok_or_else(|| BuildError::usage("the image cannot be read back", ""))?;
     let platform: Option<Platform> = bundle.descriptor().platform.clone();
-    let access = Access { platform, offline: true, pull: None, progress: Arc::clone(&options.progress) as Arc<dyn Progress> };
+    let access = Access {
+        platform,
+        offline: true,
+        pull: None,
+        progress: Arc::clone(&options.progress) as Arc<dyn Progress>,
+    };
     let environment = BTreeMap::new();
-    let mut images = ImageSet::open(&source, &access, "image", &environment, &|_| {}).map_err(cudock_compat::GatherError::from)?;
+    let mut images = ImageSet::open(&source, &access, "image", &environment, &|_| {})
+        .map_err(cudock_compat::GatherError::from)?;
     let judged = images.judge(targets, facts, false)?;
     let checked = judged.into_iter().filter_map(|(target, judgement)| {
         let judgement = judgement?;
-        Some(CheckedTarget { target: target.to_string(), verdict: judgement.verdict, reason: judgement.reason })
+        Some(CheckedTarget {
+            target: target.to_string(),
+            verdict: judgement.verdict,
+            reason: judgement.reason,
+        })
     });
     Ok(checked.collect())
 }

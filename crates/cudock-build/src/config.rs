@@ -60,7 +60,11 @@ pub(crate) fn config(input: &ConfigInput<'_>) -> NewConfig {
     }
     env.extend(input.image.env.clone());
     let user = input.image.user.clone().unwrap_or_else(|| format!("{}:{}", USER.0, USER.1));
-    let ports = if input.runtime.is_some() && input.image.ports.is_empty() { vec![SERVE_PORT] } else { input.image.ports.clone() };
+    let ports = if input.runtime.is_some() && input.image.ports.is_empty() {
+        vec![SERVE_PORT]
+    } else {
+        input.image.ports.clone()
+    };
     NewConfig {
         created: Some(created.clone()),
         env: env.into_iter().collect(),
@@ -84,7 +88,9 @@ fn labels(input: &ConfigInput<'_>, created: &str) -> BTreeMap<String, String> {
     if !input.targets.is_empty() {
         labels.insert("io.cudock.gpu".to_owned(), architectures(input.targets));
         labels.extend(input.cuda.map(|cuda| ("io.cudock.cuda".to_owned(), cuda.to_owned())));
-        labels.extend(input.minimum_driver.clone().map(|driver| ("io.cudock.driver.minimum".to_owned(), driver)));
+        labels.extend(
+            input.minimum_driver.clone().map(|driver| ("io.cudock.driver.minimum".to_owned(), driver)),
+        );
     }
     labels
 }

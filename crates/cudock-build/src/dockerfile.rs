@@ -39,13 +39,23 @@ impl Builder {
 
     /// The command lines that build a Dockerfile into an OCI archive.
     pub fn commands(self, request: &DockerfileRequest<'_>) -> Vec<Vec<String>> {
-        let [file, context, archive] = [request.dockerfile, request.context, request.archive].map(|path| path.display().to_string());
+        let [file, context, archive] =
+            [request.dockerfile, request.context, request.archive].map(|path| path.display().to_string());
         let name = format!("localhost/{}:cudock-build", request.name);
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         match self {
             Self::Buildx => {
                 let output = format!("type=oci,dest={archive}");
-                vec![words(&["buildx", "build", "--provenance=false", "--output", &output, "--file", &file, &context])]
+                vec![words(&[
+                    "buildx",
+                    "build",
+                    "--provenance=false",
+                    "--output",
+                    &output,
+                    "--file",
+                    &file,
+                    &context,
+                ])]
             }
             Self::Podman | Self::Buildah => {
                 let target = format!("oci-archive:{archive}");
@@ -53,14 +63,19 @@ impl Builder {
                     Self::Podman => words(&["save", "--format", "oci-archive", "--output", &archive, &name]),
                     _ => words(&["push", &name, &target]),
                 };
-                vec![words(&["build", "--file", &file, "--tag", &name, &context]), export, words(&["rmi", &name])]
+                vec![
+                    words(&["build", "--file", &file, "--tag", &name, &context]),
+                    export,
+                    words(&["rmi", &name]),
+                ]
             }
         }
     }
 }
 
 fn has_buildx(docker: &Path) -> bool {
-    let version = Command::new(docker).args(["buildx", "version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let version =
+        Command::new(docker).args(["buildx", "version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     version.is_ok_and(|status| status.success())
 }
 
@@ -76,7 +91,11 @@ pub struct DockerfileRequest<'a> {
 
 /// Builds a Dockerfile into a temporary OCI archive, with the output of the builder on standard error. `dockerfile` is
 /// relative to the directory.
-pub fn build_dockerfile(directory: &Path, dockerfile: &Path, environment: &Environment) -> Result<tempfile::NamedTempFile, BuildError> {
+pub fn build_dockerfile(
+    directory: &Path,
+    dockerfile: &Path,
+    environment: &Environment,
+) -> Result<tempfile::NamedTempFile, BuildError> {
     let found = Builder::find(environment);
     let (builder, program) = found.ok_or_else(|| {
         let message = "no builder found: neither docker buildx, podman nor buildah is installed";
@@ -86,7 +105,12 @@ pub fn build_dockerfile(directory: &Path, dockerfile: &Path, environment: &Envir
     let archive = tempfile::Builder::new().prefix("cudock-").suffix(".tar").tempfile_in(&scratch);
     let archive = archive.map_err(FileError::at("write", &scratch))?;
     let name = format!("cudock-{}", std::process::id());
-    let request = DockerfileRequest { dockerfile: &directory.join(dockerfile), context: directory, name: &name, archive: archive.path() };
+    let request = DockerfileRequest {
+        dockerfile: &directory.join(dockerfile),
+        context: directory,
+        name: &name,
+        archive: archive.path(),
+    };
     // Builders do not write into a file that exists.
     files::remove_optional(archive.path()).map_err(FileError::at("remove", archive.path()))?;
     for arguments in builder.commands(&request) {

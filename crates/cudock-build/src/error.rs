@@ -74,7 +74,9 @@ impl Report for BuildError {
             Self::File(error) if error.is_storage_full() => vec![SPACE.to_owned()],
             Self::File(error) => error.hints(),
             Self::Package { name, .. } => {
-                vec![format!("the file has the locked hash, so {name} was published like this: choose another version")]
+                vec![format!(
+                    "the file has the locked hash, so {name} was published like this: choose another version"
+                )]
             }
             Self::Conflict { .. } => vec!["remove one of the two from the requirements".to_owned()],
             Self::Builder { .. } => Vec::new(),

@@ -136,7 +136,8 @@ impl LayerJob<'_> {
                 path,
             },
         };
-        let known = fs::read(&record_path).ok().and_then(|text| serde_json::from_slice::<LayerRecord>(&text).ok());
+        let known =
+            fs::read(&record_path).ok().and_then(|text| serde_json::from_slice::<LayerRecord>(&text).ok());
         if let Some(record) = known
             && let Some(path) = self.store.path_of(&record.digest)
         {
@@ -201,14 +202,21 @@ impl LayerJob<'_> {
         if plan.patches.is_empty() {
             return None;
         }
-        let attempts = [true, false].into_iter().map(|compact| cudock_fatbin::in_memory(&bytes, &plan, compact));
+        let attempts =
+            [true, false].into_iter().map(|compact| cudock_fatbin::in_memory(&bytes, &plan, compact));
         attempts.flatten().next()
     }
 
     /// What a layer is remembered under: everything that decides its bytes.
     fn record_path(&self, layer: &LayerPlan<'_>) -> PathBuf {
         let targets: Vec<String> = self.targets.iter().map(ToString::to_string).collect();
-        let mut key = format!("{FORMAT} {} {:?} {} {}\n", env!("CARGO_PKG_VERSION"), self.compression, self.time, targets.join(","));
+        let mut key = format!(
+            "{FORMAT} {} {:?} {} {}\n",
+            env!("CARGO_PKG_VERSION"),
+            self.compression,
+            self.time,
+            targets.join(",")
+        );
         for file in &layer.files {
             let content = match &file.kind {
                 ImageFileKind::Directory => "/".to_owned(),

@@ -85,7 +85,8 @@ pub(crate) fn choose(
                 if wanted {
                     found.push((*other, format!("opened by {name}: {}", row.reason)));
                 } else if let Some(file) = files.get(*other) {
-                    let reason = format!("the model has no operator that needs it ({})", row.operators.join(", "));
+                    let reason =
+                        format!("the model has no operator that needs it ({})", row.operators.join(", "));
                     result.not_for_model.insert(file.path.clone(), reason);
                 }
             }
@@ -153,7 +154,12 @@ mod tests {
     fn kept(operators: Option<&[&str]>) -> Vec<String> {
         let operators = operators.map(|list| list.iter().map(|name| (*name).to_owned()).collect());
         let chosen = choose(&stack(), Facts::embedded().opened_libraries(), operators.as_ref());
-        chosen.kept.keys().filter_map(|path| path.strip_prefix("l/lib")).map(|name| stem(name).to_owned()).collect()
+        chosen
+            .kept
+            .keys()
+            .filter_map(|path| path.strip_prefix("l/lib"))
+            .map(|name| stem(name).to_owned())
+            .collect()
     }
 
     #[test]

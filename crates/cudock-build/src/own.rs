@@ -29,7 +29,11 @@ const CUDOCK: &str = "usr/local/bin/cudock";
 const MAX_FILES: usize = 200_000;
 
 /// What the image starts, and the project's files in it.
-pub(crate) fn files(project: &Project, image: &ImageBuild, program: &Path) -> Result<(Entry, Vec<ImageFile>), BuildError> {
+pub(crate) fn files(
+    project: &Project,
+    image: &ImageBuild,
+    program: &Path,
+) -> Result<(Entry, Vec<ImageFile>), BuildError> {
     let mut own = Vec::new();
     let model = image.model.as_ref().map(|model| project.directory.join(model)).or_else(|| project.model());
     let serves = image.entrypoint.is_empty() && image.program.is_none();
@@ -49,7 +53,10 @@ pub(crate) fn files(project: &Project, image: &ImageBuild, program: &Path) -> Re
         }
     } else if serves {
         let message = "[image] has neither a model, a program nor an entrypoint";
-        return Err(BuildError::usage(message, "set `entrypoint`, `program` or `model` in [image] of cudock.toml"));
+        return Err(BuildError::usage(
+            message,
+            "set `entrypoint`, `program` or `model` in [image] of cudock.toml",
+        ));
     }
     let mut command = image.entrypoint.clone();
     if let Some(path) = &image.program {
@@ -79,7 +86,9 @@ pub(crate) fn files(project: &Project, image: &ImageBuild, program: &Path) -> Re
     for (to, from) in &image.files {
         let origin = Origin::new(LayerGroup::Program, from.display().to_string(), "[image.files]");
         let to = to.trim_matches('/');
-        crate::unpack::check_path(to).map_err(|reason| BuildError::usage(format!("[image.files]: {reason}"), "name an absolute path"))?;
+        crate::unpack::check_path(to).map_err(|reason| {
+            BuildError::usage(format!("[image.files]: {reason}"), "name an absolute path")
+        })?;
         tree(&project.directory.join(from), to, &origin, &mut own)?;
     }
     Ok((Entry { command, serves, operators: operators.filter(|_| serves) }, own))
@@ -102,14 +111,18 @@ fn tree(from: &Path, to: &str, origin: &Arc<Origin>, own: &mut Vec<ImageFile>) -
     let unreadable = FileError::at("read", from);
     let metadata = fs::symlink_metadata(from).map_err(unreadable)?;
     if own.len() > MAX_FILES {
-        return Err(BuildError::usage(format!("more than {MAX_FILES} files in {}", origin.name), "name a smaller directory in [image.files]"));
+        return Err(BuildError::usage(
+            format!("more than {MAX_FILES} files in {}", origin.name),
+            "name a smaller directory in [image.files]",
+        ));
     }
     if metadata.is_symlink() {
         let target = fs::read_link(from).map_err(FileError::at("read", from))?;
         own.push(ImageFile::symlink(to, target.to_string_lossy(), origin));
     } else if metadata.is_dir() {
         let entries = fs::read_dir(from).map_err(FileError::at("read", from))?;
-        let mut names: Vec<_> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        let mut names: Vec<_> =
+            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
         names.retain(|name| !matches!(name.as_str(), ".git" | "__pycache__" | ".venv"));
         names.sort();
         for name in names {
@@ -118,7 +131,8 @@ fn tree(from: &Path, to: &str, origin: &Arc<Origin>, own: &mut Vec<ImageFile>) -
     } else if metadata.is_file() {
         let mode = if metadata.permissions().mode() & 0o111 != 0 { 0o755 } else { 0o644 };
         let identity = digest(from)?;
-        let kind = ImageFileKind::File(FileSource::Disk { path: from.to_owned(), size: metadata.len(), identity });
+        let kind =
+            ImageFileKind::File(FileSource::Disk { path: from.to_owned(), size: metadata.len(), identity });
         own.push(ImageFile { path: to.to_owned(), mode, kind, origin: origin.clone() });
     }
     Ok(())

@@ -71,7 +71,9 @@ impl ImagePlan {
     pub fn new(input: &PlanInput<'_>) -> Self {
         let mut plan = Self::default();
         for package in input.packages {
-            plan.warnings.extend(package.unpacked.list.notes.iter().map(|note| format!("{}: {note}", package.origin.name)));
+            plan.warnings.extend(
+                package.unpacked.list.notes.iter().map(|note| format!("{}: {note}", package.origin.name)),
+            );
             for entry in &package.unpacked.list.entries {
                 let Some(path) = place(entry, package, input.python) else { continue };
                 plan.add(file(entry, package, path), input.rules);
@@ -149,9 +151,9 @@ impl ImagePlan {
         let names: BTreeSet<&str> = self.files.values().map(ImageFile::name).collect();
         let sonames: BTreeSet<&str> = linked.iter().filter_map(|file| file.soname.as_deref()).collect();
         let driver = |name: &str| name.starts_with("libcuda.so") || name.starts_with("libnvidia-");
-        let own = linked.iter().filter(|file| {
-            matches!(file.group, Some(LayerGroup::Program | LayerGroup::Framework))
-        });
+        let own = linked
+            .iter()
+            .filter(|file| matches!(file.group, Some(LayerGroup::Program | LayerGroup::Framework)));
         let mut missing = BTreeSet::new();
         for file in own {
             for needed in &file.needed {
@@ -174,8 +176,12 @@ impl ImagePlan {
                 _ => None,
             })
             .collect();
-        let through: Vec<String> =
-            self.files.keys().filter(|path| parents(path).any(|parent| links.contains_key(parent))).cloned().collect();
+        let through: Vec<String> = self
+            .files
+            .keys()
+            .filter(|path| parents(path).any(|parent| links.contains_key(parent)))
+            .cloned()
+            .collect();
         for path in through {
             let Some(mut file) = self.files.remove(&path) else { continue };
             let parent = parents(&path).find(|parent| links.contains_key(*parent)).unwrap_or_default();
@@ -192,7 +198,11 @@ fn parents(path: &str) -> impl Iterator<Item = &str> {
 
 /// Where a link leads, relative to the root.
 pub(crate) fn resolve(path: &str, target: &str) -> String {
-    let directory = if target.starts_with('/') { "" } else { path.rsplit_once('/').map_or("", |(directory, _)| directory) };
+    let directory = if target.starts_with('/') {
+        ""
+    } else {
+        path.rsplit_once('/').map_or("", |(directory, _)| directory)
+    };
     let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in target.split('/') {
         match part {

@@ -158,7 +158,8 @@ pub(crate) fn omitted(plan: &ImagePlan, sizes: &BTreeMap<String, u64>) -> Vec<Om
             smaller.collect()
         } else {
             let of_rule = plan.omitted.iter().filter(|file| file.rule == rule.name);
-            let entry = |path: &String, bytes, reason| OmittedEntry { path: format!("/{path}"), bytes, reason };
+            let entry =
+                |path: &String, bytes, reason| OmittedEntry { path: format!("/{path}"), bytes, reason };
             of_rule.map(|file| entry(&file.path, file.bytes, file.reason.clone())).collect()
         };
         if entries.is_empty() {

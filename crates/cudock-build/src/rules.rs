@@ -42,18 +42,22 @@ pub const RULES: [Rule; 9] = [
         name: "translations",
         reason: "messages in other languages, and descriptions for package managers",
         applies: Some(|file| {
-            is_deb(file) && below(file, &["usr/share/locale", "usr/share/lintian", "usr/share/bug", "usr/share/doc-base"])
+            is_deb(file)
+                && below(
+                    file,
+                    &["usr/share/locale", "usr/share/lintian", "usr/share/bug", "usr/share/doc-base"],
+                )
         }),
     },
-    Rule {
-        name: "tests",
-        reason: "tests of Python packages",
-        applies: Some(is_test),
-    },
+    Rule { name: "tests", reason: "tests of Python packages", applies: Some(is_test) },
     Rule {
         name: "bytecode",
         reason: "compiled Python files, which depend on the time of the source; Python makes its own",
-        applies: Some(|file| has_suffix(file, &[".pyc"]) || file.path.contains("/__pycache__/") || file.path.ends_with("/__pycache__")),
+        applies: Some(|file| {
+            has_suffix(file, &[".pyc"])
+                || file.path.contains("/__pycache__/")
+                || file.path.ends_with("/__pycache__")
+        }),
     },
     Rule {
         name: "build-tools",
@@ -132,8 +136,10 @@ fn is_header(file: &ImageFile) -> bool {
     }
     // Triton and torch's inductor compile at run time, with headers of their own packages.
     let compiles = file.path.contains("/triton/") || file.path.contains("/torch/include/");
-    let in_place = below(file, &["usr/include", "usr/local/include", "usr/share/pkgconfig", "usr/lib/pkgconfig"])
-        || parts(file).any(|part| matches!(part, "cmake" | "pkgconfig")) && has_suffix(file, &[".cmake", ".pc"]);
+    let in_place =
+        below(file, &["usr/include", "usr/local/include", "usr/share/pkgconfig", "usr/lib/pkgconfig"])
+            || parts(file).any(|part| matches!(part, "cmake" | "pkgconfig"))
+                && has_suffix(file, &[".cmake", ".pc"]);
     let of_nvidia = file.path.contains("/nvidia/") && parts(file).any(|part| part == "include");
     !compiles && (in_place || of_nvidia)
 }
@@ -143,7 +149,8 @@ fn is_documentation(file: &ImageFile) -> bool {
     if ["copyright", "license", "licence", "notice"].iter().any(|word| name.contains(word)) {
         return false;
     }
-    let directories = ["usr/share/doc", "usr/share/man", "usr/share/info", "usr/local/share/man", "usr/local/share/doc"];
+    let directories =
+        ["usr/share/doc", "usr/share/man", "usr/share/info", "usr/local/share/man", "usr/local/share/doc"];
     // Directories disappear with their last file.
     is_of_package(file) && file.kind != ImageFileKind::Directory && below(file, &directories)
 }
@@ -154,13 +161,25 @@ fn is_test(file: &ImageFile) -> bool {
     let standard = file.path.starts_with("usr/lib/python3") && file.origin.group == LayerGroup::Python;
     let Some(inside) = inside.or(standard.then_some(file.path.as_str())) else { return false };
     // `numpy.testing` and the like are imported by programs, `numpy/core/tests` is not.
-    is_of_package(file) && inside.split('/').skip(1).any(|part| matches!(part, "tests" | "test"))
+    is_of_package(file)
+        && inside.split('/').skip(1).any(|part| matches!(part, "tests" | "test"))
         && !inside.starts_with("torch/testing")
 }
 
 fn is_build_tool(file: &ImageFile) -> bool {
     let of_nvidia = file.path.contains("/nvidia/") && file.origin.group == LayerGroup::Cuda;
-    let tools = ["nvcc", "ptxas", "cicc", "nvlink", "fatbinary", "cudafe++", "bin2c", "nvprune", "cuobjdump", "nvdisasm"];
+    let tools = [
+        "nvcc",
+        "ptxas",
+        "cicc",
+        "nvlink",
+        "fatbinary",
+        "cudafe++",
+        "bin2c",
+        "nvprune",
+        "cuobjdump",
+        "nvdisasm",
+    ];
     of_nvidia && parts(file).any(|part| part == "bin") && tools.contains(&file.name())
 }
 
@@ -207,7 +226,9 @@ mod tests {
     fn an_unknown_rule_is_an_error_with_the_nearest() {
         let error = RuleSet::new(&BTreeMap::from([("header".to_owned(), false)])).unwrap_err();
         assert_eq!(error.to_string(), "[image.rules]: unknown rule `header`");
-        let rules = RuleSet::new(&BTreeMap::from([("headers".to_owned(), false), ("tests".to_owned(), true)])).unwrap();
+        let rules =
+            RuleSet::new(&BTreeMap::from([("headers".to_owned(), false), ("tests".to_owned(), true)]))
+                .unwrap();
         assert!(!rules.has("headers") && rules.has("tests"));
     }
 }

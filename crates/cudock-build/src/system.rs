@@ -24,18 +24,27 @@ pub(crate) fn add(plan: &mut ImagePlan, input: &PlanInput<'_>, linked: &[LinkedF
         }
     }
     let (uid, gid) = input.user;
-    let users = format!("root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:{uid}:{gid}:nonroot:/home/nonroot:/sbin/nologin\n");
+    let users = format!(
+        "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:{uid}:{gid}:nonroot:/home/nonroot:/sbin/nologin\n"
+    );
     put(plan, ImageFile::generated("etc/passwd", users, &origin));
     put(plan, ImageFile::generated("etc/group", format!("root:x:0:\nnonroot:x:{gid}:\n"), &origin));
-    put(plan, ImageFile::generated("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n", &origin));
+    put(
+        plan,
+        ImageFile::generated("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n", &origin),
+    );
     put(plan, ImageFile::directory("tmp", 0o1777, &origin));
     put(plan, ImageFile::directory("var/tmp", 0o1777, &origin));
     // The user's own: caches of libraries go there, and which user it is may be changed when a container starts.
     put(plan, ImageFile::directory("home/nonroot", 0o1777, &origin));
     if let Some(certificates) = certificates(plan) {
-        let of_package = plan.files.values().find(|file| is_certificate(file)).map(|file| file.origin.clone());
+        let of_package =
+            plan.files.values().find(|file| is_certificate(file)).map(|file| file.origin.clone());
         plan.files.retain(|_, file| !is_certificate(file));
-        put(plan, ImageFile::generated(CERTIFICATES, certificates, &of_package.unwrap_or_else(|| origin.clone())));
+        put(
+            plan,
+            ImageFile::generated(CERTIFICATES, certificates, &of_package.unwrap_or_else(|| origin.clone())),
+        );
     }
     if let Some(python) = input.python {
         let origin = Origin::new(LayerGroup::Python, "generated", "the interpreter of scripts");
@@ -68,17 +77,20 @@ fn certificates(plan: &ImagePlan) -> Option<Vec<u8>> {
 
 /// `ld.so.conf` for those who run ldconfig, as NVIDIA's hook does, and the cache that ldconfig would write.
 fn loader(plan: &mut ImagePlan, arch: Arch, linked: &[LinkedFile], origin: &Arc<Origin>) {
-    let directory = |path: &str| path.rsplit_once('/').map_or_else(String::new, |(directory, _)| directory.to_owned());
+    let directory =
+        |path: &str| path.rsplit_once('/').map_or_else(String::new, |(directory, _)| directory.to_owned());
     let triplet = format!("usr/lib/{}-linux-gnu", arch.name());
     let mut own: BTreeSet<String> = BTreeSet::new();
     for file in linked.iter().filter(|file| plan.files.contains_key(&file.path)) {
         let parent = directory(&file.path);
-        let of_nvidia = file.group == Some(LayerGroup::Cuda) && is_library(&file.path) && parent.contains("/nvidia/");
+        let of_nvidia =
+            file.group == Some(LayerGroup::Cuda) && is_library(&file.path) && parent.contains("/nvidia/");
         if of_nvidia || parent == CUDA || parent == RUNTIME || parent == "usr/local/lib" {
             own.insert(parent);
         }
     }
-    let searched: Vec<String> = own.iter().cloned().chain([triplet, "usr/lib".to_owned(), "usr/lib64".to_owned()]).collect();
+    let searched: Vec<String> =
+        own.iter().cloned().chain([triplet, "usr/lib".to_owned(), "usr/lib64".to_owned()]).collect();
     let flags = match arch {
         Arch::X86_64 => 0x0303,
         Arch::Aarch64 => 0x0a03,
@@ -86,7 +98,9 @@ fn loader(plan: &mut ImagePlan, arch: Arch, linked: &[LinkedFile], origin: &Arc<
     let mut entries = Vec::new();
     for directory_name in &searched {
         let inside = linked.iter().filter(|file| {
-            directory(&file.path) == *directory_name && plan.files.contains_key(&file.path) && is_library(&file.path)
+            directory(&file.path) == *directory_name
+                && plan.files.contains_key(&file.path)
+                && is_library(&file.path)
         });
         for file in inside {
             let file_name = file.path.rsplit('/').next().unwrap_or_default();
@@ -94,7 +108,8 @@ fn loader(plan: &mut ImagePlan, arch: Arch, linked: &[LinkedFile], origin: &Arc<
             // The loader opens a path; that of the soname may be a link.
             let by_soname = format!("{directory_name}/{name}");
             let path = if plan.files.contains_key(&by_soname) { by_soname } else { file.path.clone() };
-            let entry = CacheEntry { name, path: format!("/{path}"), flags, os_version: 0, hwcap: Hwcap::Bits(0) };
+            let entry =
+                CacheEntry { name, path: format!("/{path}"), flags, os_version: 0, hwcap: Hwcap::Bits(0) };
             if !entries.contains(&entry) {
                 entries.push(entry);
             }
@@ -125,7 +140,9 @@ fn packages(plan: &mut ImagePlan, input: &PlanInput<'_>, origin: &Arc<Origin>) {
     let architecture = input.arch.oci_name();
     for package in input.packages.iter().filter(|package| package.kind == crate::unpack::PackageKind::Deb) {
         let Some((name, version)) = package.origin.name.split_once(' ') else { continue };
-        let text = format!("Package: {name}\nStatus: install ok installed\nArchitecture: {architecture}\nVersion: {version}\n");
+        let text = format!(
+            "Package: {name}\nStatus: install ok installed\nArchitecture: {architecture}\nVersion: {version}\n"
+        );
         put(plan, ImageFile::generated(format!("var/lib/dpkg/status.d/{name}"), text, origin));
     }
 }

@@ -39,7 +39,12 @@ pub fn lines(report: &BuildReport, explain: bool) -> Vec<String> {
     if explain {
         report.images.iter().for_each(|image| tree(image, &mut lines));
     }
-    lines.extend(report.destination.as_ref().map(|destination| format!("written to {destination} ({})", report.compression)));
+    lines.extend(
+        report
+            .destination
+            .as_ref()
+            .map(|destination| format!("written to {destination} ({})", report.compression)),
+    );
     lines
 }
 

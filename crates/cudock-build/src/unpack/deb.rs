@@ -20,7 +20,8 @@ const MAX_NOTES: usize = 100;
 pub(super) fn read(bytes: &[u8], contents: &mut dyn Contents) -> Result<PackageList, UnpackError> {
     let data = cudock_lock::deb::open(bytes).map_err(|error| UnpackError::refused(error.to_string()))?;
     let limits = Limits::for_archive(bytes.len());
-    let limits = LayerLimits { entries: limits.entries.into(), unpacked: limits.bytes, ..LayerLimits::default() };
+    let limits =
+        LayerLimits { entries: limits.entries.into(), unpacked: limits.bytes, ..LayerLimits::default() };
     let mut reader = DebReader::default();
     // An error of ours, which passes through the tar reader as an I/O error.
     let mut own = None;
@@ -114,7 +115,9 @@ impl DebReader {
         let target = target.strip_prefix("./").unwrap_or(target);
         self.files.get(target).cloned().ok_or_else(|| {
             let target = cudock_base::text::escape(target, 80);
-            UnpackError::refused(format!("`{path}` is a hard link to `{target}`, which is not in the package"))
+            UnpackError::refused(format!(
+                "`{path}` is a hard link to `{target}`, which is not in the package"
+            ))
         })
     }
 

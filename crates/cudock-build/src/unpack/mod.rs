@@ -130,8 +130,7 @@ pub fn unpack(
     if let Some(list) = read_list(&directory) {
         return Ok(UnpackedPackage { digest: digest.clone(), list, directory });
     }
-    let bytes = cudock_map::map(archive)
-        .map_err(|error| FileError::at("read", archive)(error.source))?;
+    let bytes = cudock_map::map(archive).map_err(|error| FileError::at("read", archive)(error.source))?;
     // One per process: another that unpacks the same package finishes first or second, with the same result.
     let unfinished = files::temporary_path(&directory);
     remove(&unfinished)?;
@@ -155,12 +154,7 @@ pub fn unpack(
     Ok(UnpackedPackage { digest: digest.clone(), list, directory })
 }
 
-fn fill(
-    directory: &Path,
-    kind: PackageKind,
-    name: &str,
-    bytes: &[u8],
-) -> Result<PackageList, UnpackError> {
+fn fill(directory: &Path, kind: PackageKind, name: &str, bytes: &[u8]) -> Result<PackageList, UnpackError> {
     let contents = directory.join("files");
     fs::create_dir_all(&contents).map_err(FileError::at("create directory", &contents))?;
     let mut store = DiskStore::new(contents, Limits::for_archive(bytes.len()));

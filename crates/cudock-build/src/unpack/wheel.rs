@@ -25,7 +25,8 @@ pub(super) fn read(
     bytes: &[u8],
     contents: &mut dyn Contents,
 ) -> Result<PackageList, UnpackError> {
-    let broken = |error: zip::result::ZipError| UnpackError::refused(format!("not a valid zip file: {error}"));
+    let broken =
+        |error: zip::result::ZipError| UnpackError::refused(format!("not a valid zip file: {error}"));
     let mut zip = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
     if zip.len() > MAX_MEMBERS {
         return Err(UnpackError::refused(format!("has {} members", zip.len())));
@@ -154,9 +155,9 @@ impl WheelReader {
 
     /// The hash of a member; none for RECORD itself and its signatures.
     fn expected(&self, path: &str) -> Result<Option<[u8; 32]>, UnpackError> {
-        let own = path.strip_prefix(&self.layout.info).is_some_and(|name| {
-            matches!(name, "/RECORD" | "/RECORD.jws" | "/RECORD.p7s")
-        });
+        let own = path
+            .strip_prefix(&self.layout.info)
+            .is_some_and(|name| matches!(name, "/RECORD" | "/RECORD.jws" | "/RECORD.p7s"));
         match self.record.get(path) {
             _ if own => Ok(None),
             Some(Some(hash)) => Ok(Some(*hash)),
@@ -226,7 +227,9 @@ fn text(zip: &mut Zip<'_>, path: &str) -> Result<String, UnpackError> {
 fn record(text: &str) -> Result<BTreeMap<String, Option<[u8; 32]>>, UnpackError> {
     let mut record = BTreeMap::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let wrong = || UnpackError::refused(format!("RECORD: invalid line `{}`", cudock_base::text::escape(line, 80)));
+        let wrong = || {
+            UnpackError::refused(format!("RECORD: invalid line `{}`", cudock_base::text::escape(line, 80)))
+        };
         let (path, rest) = match line.strip_prefix('"') {
             // A path with a comma is quoted, and quotes in it are doubled.
             Some(quoted) => {
@@ -288,7 +291,9 @@ fn scripts(text: &str) -> Result<BTreeMap<String, String>, UnpackError> {
 
 fn script(module: &str, function: &str) -> String {
     let first = function.split('.').next().unwrap_or(function);
-    format!("#!{PYTHON}\nimport sys\nfrom {module} import {first}\nif __name__ == \"__main__\":\n    sys.exit({function}())\n")
+    format!(
+        "#!{PYTHON}\nimport sys\nfrom {module} import {first}\nif __name__ == \"__main__\":\n    sys.exit({function}())\n"
+    )
 }
 
 #[cfg(test)]
@@ -298,7 +303,8 @@ mod tests {
     #[test]
     fn a_record_has_quoted_paths_and_hashes() {
         let hash = URL_SAFE_NO_PAD.encode([7; 32]);
-        let text = format!("a/b.py,sha256={hash},3\n\"c,\"\"d\"\".py\",sha256={hash},3\nx.dist-info/RECORD,,\n");
+        let text =
+            format!("a/b.py,sha256={hash},3\n\"c,\"\"d\"\".py\",sha256={hash},3\nx.dist-info/RECORD,,\n");
         let record = record(&text).unwrap();
         assert_eq!(record.get("a/b.py"), Some(&Some([7; 32])));
         assert_eq!(record.get("c,\"d\".py"), Some(&Some([7; 32])));
@@ -310,7 +316,8 @@ mod tests {
 
     #[test]
     fn entry_points_become_scripts() {
-        let text = "[console_scripts]\nrun = pkg.cli:main [extra]\n\n[other]\nx = y\n[gui_scripts]\ng=a:B.c\n";
+        let text =
+            "[console_scripts]\nrun = pkg.cli:main [extra]\n\n[other]\nx = y\n[gui_scripts]\ng=a:B.c\n";
         let scripts = scripts(text).unwrap();
         assert_eq!(scripts.keys().collect::<Vec<_>>(), ["g", "run"]);
         assert!(scripts["run"].contains("from pkg.cli import main\n"));

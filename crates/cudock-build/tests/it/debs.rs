@@ -39,7 +39,11 @@ fn hostile_packages_are_refused() {
         ("climbing", tar().file("../etc/passwd", "x"), "outside"),
         ("link out", tar().symlink("usr/a", "../../../etc"), "leads out of the image"),
         ("absolute link out", tar().symlink("usr/a", "/../etc"), "leads out of the image"),
-        ("through a link", tar().symlink("usr/a", "/etc").file("usr/a/passwd", "x"), "leads through the link"),
+        (
+            "through a link",
+            tar().symlink("usr/a", "/etc").file("usr/a/passwd", "x"),
+            "leads through the link",
+        ),
         ("hard link out", tar().hard_link("usr/a", "../../etc/passwd"), "not in the package"),
         ("hard link to nothing", tar().hard_link("usr/a", "etc/shadow"), "not in the package"),
         ("empty link", tar().symlink("usr/a", ""), "without a valid target"),

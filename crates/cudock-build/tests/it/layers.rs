@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cudock_base::Arch;
-use cudock_build::{FileSource, ImageFile, ImageFileKind, ImagePlan, LayerJob, Origin, PlanInput, RuleSet, group};
+use cudock_build::{
+    FileSource, ImageFile, ImageFileKind, ImagePlan, LayerJob, Origin, PlanInput, RuleSet, group,
+};
 use cudock_facts::Facts;
 use cudock_http::BlobStore;
 use cudock_image::write::Compression;
@@ -10,7 +12,12 @@ use cudock_lock::LayerGroup;
 
 fn large(path: &str, size: u64, origin: &Arc<Origin>) -> ImageFile {
     let source = FileSource::Disk { path: "/dev/null".into(), size, identity: path.to_owned() };
-    ImageFile { path: path.to_owned(), mode: 0o644, kind: ImageFileKind::File(source), origin: origin.clone() }
+    ImageFile {
+        path: path.to_owned(),
+        mode: 0o644,
+        kind: ImageFileKind::File(source),
+        origin: origin.clone(),
+    }
 }
 
 fn plan(files: Vec<ImageFile>) -> ImagePlan {
@@ -64,7 +71,8 @@ fn the_same_files_give_the_same_layers_in_any_cache() {
         let directory = tempfile::tempdir().unwrap();
         let source = directory.path().join("model");
         std::fs::write(&source, "weights").unwrap();
-        let kind = ImageFileKind::File(FileSource::Disk { path: source, size: 7, identity: "weights".to_owned() });
+        let kind =
+            ImageFileKind::File(FileSource::Disk { path: source, size: 7, identity: "weights".to_owned() });
         let model = Origin::new(LayerGroup::Model, "model", "");
         let file = ImageFile { path: "app/model".to_owned(), mode: 0o644, kind, origin: model };
         let plan = plan(vec![ImageFile::generated("app/main.py", "x = 1\n", &program), file]);

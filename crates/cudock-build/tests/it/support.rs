@@ -13,11 +13,14 @@ pub(crate) const INFO: &str = "pkg-1.0.dist-info";
 /// A wheel with these members, and a RECORD of them.
 pub(crate) fn wheel(members: &[(&str, &[u8])]) -> Vec<u8> {
     let hash = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(Sha256::digest(bytes));
-    let mut record: String =
-        members.iter().map(|(path, bytes)| format!("\"{path}\",sha256={},{}\n", hash(bytes), bytes.len())).collect();
+    let mut record: String = members
+        .iter()
+        .map(|(path, bytes)| format!("\"{path}\",sha256={},{}\n", hash(bytes), bytes.len()))
+        .collect();
     record.push_str(&format!("{INFO}/RECORD,,\n"));
     let path = format!("{INFO}/RECORD");
-    let all: Vec<(&str, &[u8])> = members.iter().copied().chain([(path.as_str(), record.as_bytes())]).collect();
+    let all: Vec<(&str, &[u8])> =
+        members.iter().copied().chain([(path.as_str(), record.as_bytes())]).collect();
     archive(&all)
 }
 
@@ -34,8 +37,12 @@ pub(crate) fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
 /// A Debian package with this data.
 pub(crate) fn deb(data: &[u8]) -> Vec<u8> {
     let mut bytes = b"!<arch>\n".to_vec();
-    for (name, content) in [("debian-binary", b"2.0\n".as_slice()), ("control.tar", &[0; 1024]), ("data.tar", data)] {
-        bytes.extend(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 100_644, content.len()).as_bytes());
+    for (name, content) in
+        [("debian-binary", b"2.0\n".as_slice()), ("control.tar", &[0; 1024]), ("data.tar", data)]
+    {
+        bytes.extend(
+            format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 100_644, content.len()).as_bytes(),
+        );
         bytes.extend(content);
         if content.len() % 2 == 1 {
             bytes.push(b'\n');

@@ -15,7 +15,8 @@ fn files_go_where_their_scheme_says() {
         (&points, b"[console_scripts]\nrun = pkg:main\n"),
     ]);
     let list = read(Wheel, &bytes).unwrap();
-    let found = |scheme, path: &str| list.entries.iter().find(|entry| entry.scheme == scheme && entry.path == path);
+    let found =
+        |scheme, path: &str| list.entries.iter().find(|entry| entry.scheme == scheme && entry.path == path);
     assert!(found(Scheme::Site, "pkg/__init__.py").is_some_and(|entry| entry.mode == 0o644));
     assert!(found(Scheme::Site, "pkg/more.py").is_some());
     assert!(found(Scheme::Data, "share/a.txt").is_some());
@@ -49,7 +50,10 @@ fn hostile_wheels_are_refused() {
     assert!(refused(Wheel, &archive(&[("pkg/a.py", b"x"), (&record, b"")])).contains("not in RECORD"));
     assert!(refused(Wheel, &archive(&[(&record, b"pkg/a.py,sha256=AAAA,1\n")])).contains("invalid line"));
     let hash = format!("pkg/a.py,sha256={},1\n", "A".repeat(43));
-    assert!(refused(Wheel, &archive(&[("pkg/a.py", b"x"), (&record, hash.as_bytes())])).contains("hash in RECORD"));
+    assert!(
+        refused(Wheel, &archive(&[("pkg/a.py", b"x"), (&record, hash.as_bytes())]))
+            .contains("hash in RECORD")
+    );
     assert!(refused(Wheel, &archive(&[(&record, hash.as_bytes())])).contains("not in the archive"));
     assert!(refused(Wheel, &archive(&[("pkg/a.py", b"x")])).contains(".dist-info"));
     assert!(refused(Wheel, b"PK").contains("zip"));

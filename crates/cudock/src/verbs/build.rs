@@ -71,10 +71,18 @@ pub(super) fn run(facts: &Facts, args: &BuildArgs, format: Format) -> Result<Out
     if let Some(file) = &args.dockerfile {
         let archive = cudock_build::build_dockerfile(&args.path, file, &environment)?;
         let source = format!("oci-archive:{}", archive.path().display());
-        return slim::run(facts, &SlimCli::parse_from(["slim", &source].into_iter().chain(args.for_slim())).args, format);
+        return slim::run(
+            facts,
+            &SlimCli::parse_from(["slim", &source].into_iter().chain(args.for_slim())).args,
+            format,
+        );
     }
     let project = project(&args.path)?;
-    let compression = args.compression.as_deref().map(|text| text.parse::<Compression>().map_err(Failure::input)).transpose()?;
+    let compression = args
+        .compression
+        .as_deref()
+        .map(|text| text.parse::<Compression>().map_err(Failure::input))
+        .transpose()?;
     let lock = cudock_lock::locked(&project, facts)?;
     let request = BuildRequest {
         lock: &lock,
@@ -102,10 +110,23 @@ fn request<'a>(
     facts: &'a Facts,
     environment: &'a Environment,
 ) -> Result<BuildRequest<'a>, Failure> {
-    let program = std::env::current_exe().map_err(|error| Failure::outside(format!("cannot find cudock itself: {error}")))?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::outside(format!("cannot find cudock itself: {error}")))?;
     let (today, progress) = (output::today(), Arc::new(Lines::default()));
     let (targets, destination, compression) = (&[] as &[String], None, None);
-    Ok(BuildRequest { project, lock, facts, environment, targets, destination, compression, program, explain: false, today, progress })
+    Ok(BuildRequest {
+        project,
+        lock,
+        facts,
+        environment,
+        targets,
+        destination,
+        compression,
+        program,
+        explain: false,
+        today,
+        progress,
+    })
 }
 
 /// `cudock up` of a project with an `[image]`: locks it if it never was, builds the image and runs it.
@@ -121,7 +142,8 @@ pub(super) fn up(directory: &Path, args: &UpArgs, facts: &Facts) -> Result<Outco
     };
     let name = format!("localhost/{}:latest", project.name().to_ascii_lowercase());
     let destination = Destination::parse(&format!("cache:{name}"))?;
-    let request = BuildRequest { destination: Some(&destination), ..request(&project, &lock, facts, &environment)? };
+    let request =
+        BuildRequest { destination: Some(&destination), ..request(&project, &lock, facts, &environment)? };
     let built = build(&request)?.report;
     if !built.runs() {
         return report(&built, false, Format::Text);
