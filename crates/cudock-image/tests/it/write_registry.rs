@@ -5,8 +5,8 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -37,7 +37,8 @@ fn registry(directory: &Path) -> Option<(Running, String)> {
     );
     let file = directory.join("registry.yml");
     fs::write(&file, text).unwrap();
-    let child = Command::new(program).arg("serve").arg(file).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let child =
+        Command::new(program).arg("serve").arg(file).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let running = Running(child.unwrap());
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         thread::sleep(Duration::from_millis(20));
