@@ -78,7 +78,7 @@ mod tests {
     fn ar(members: &[(&str, &[u8])]) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         for (name, content) in members {
-            write!(bytes, "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, "100644", content.len())
+            writeln!(bytes, "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`", 0, 0, 0, "100644", content.len())
                 .unwrap();
             bytes.extend(*content);
             bytes.resize(bytes.len() + content.len() % 2, b'\n');

@@ -98,7 +98,9 @@ impl LockInputs {
         if let Some(model) = &model {
             check_file(&project.directory.join(model))?;
         }
-        let digests = digests(project, image, &tracked, (runtime, &packages.requirements, &libraries))?;
+        let derived =
+            serde_json::json!({"runtime": runtime, "wheels": packages.requirements, "libraries": libraries});
+        let digests = digests(project, image, &tracked, &derived)?;
         if !has_python && runtime.is_none() && image.program.is_none() && image.packages.is_empty() {
             return Err(LockError::Empty);
         }
@@ -137,12 +139,12 @@ fn digests(
     project: &Project,
     image: &ImageBuild,
     tracked: &[PathBuf],
-    derived: (Option<&str>, &[String], &[(String, Vec<String>)]),
+    derived: &serde_json::Value,
 ) -> Result<BTreeMap<String, Digest>, LockError> {
     let section = serde_json::json!({
         "rules": RULES, "python": image.python, "requirements": image.requirements, "pyproject": image.pyproject,
         "packages": image.packages, "targets": image.targets, "arch": image.arch, "suite": image.suite,
-        "runtime": derived.0, "wheels": derived.1, "libraries": derived.2,
+        "derived": derived,
     });
     let mut digests =
         BTreeMap::from([("image".to_owned(), Digest::sha256_of(section.to_string().as_bytes()))]);

@@ -1,6 +1,7 @@
 //! What `cudock lock` reports.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use cudock_base::format;
@@ -62,9 +63,9 @@ impl LockReport {
     }
 
     /// A lock that was only checked.
-    pub fn checked(path: PathBuf, lock: LockFile, reasons: Vec<String>) -> Self {
+    pub fn checked(path: PathBuf, lock: &LockFile, reasons: Vec<String>) -> Self {
         let state = if reasons.is_empty() { LockState::Current } else { LockState::Stale };
-        Self { state, reasons, ..Self::new(path, lock.clone(), Some(&lock)) }
+        Self { state, reasons, ..Self::new(path, lock.clone(), Some(lock)) }
     }
 
     /// The report as text.
@@ -94,7 +95,8 @@ impl LockReport {
             text.push_str(&line);
         }
         if self.changes.len() > MAX_LINES {
-            text.push_str(&format!("  … {} more\n", self.changes.len() - MAX_LINES));
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "  … {} more", self.changes.len() - MAX_LINES);
         }
         text
     }

@@ -117,7 +117,7 @@ impl Fetcher<'_> {
         let mut tried = Vec::new();
         for source in self.sources(package, "") {
             let offered = match source {
-                WheelSource::File(directory) => self.offered_in(&directory, wanted),
+                WheelSource::File(directory) => offered_in(&directory, wanted),
                 WheelSource::Page(configured, page) => {
                     let client = match &mut client {
                         Some(client) => client,
@@ -140,35 +140,6 @@ impl Fetcher<'_> {
         } else {
             Err(PypiError::Unavailable { file: package.to_owned(), tried })
         }
-    }
-
-    /// The files of a directory; they are hashed only if their name is wanted.
-    fn offered_in(
-        &self,
-        directory: &Path,
-        wanted: &dyn Fn(&str, Option<&str>) -> bool,
-    ) -> Result<Vec<Offered>, SourceError> {
-        let mut offered = Vec::new();
-        let Ok(entries) = std::fs::read_dir(directory) else { return Ok(offered) };
-        for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
-            let Some(file) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else {
-                continue;
-            };
-            if !path.is_file() || !wanted(&file, None) {
-                continue;
-            }
-            let (digest, size) = digest_of(&path).map_err(FileError::at("read", &path))?;
-            if wanted(&file, Some(digest.hex())) {
-                offered.push(Offered {
-                    path: file.clone(),
-                    file,
-                    sha256: Some(digest.hex().to_owned()),
-                    size,
-                });
-            }
-        }
-        offered.sort_by(|a, b| a.file.cmp(&b.file));
-        Ok(offered)
     }
 
     /// The sources, local directories first; only those with `offline`.
@@ -387,4 +358,27 @@ fn digest_of(path: &Path) -> io::Result<(Digest, u64)> {
         hasher.update(bytes);
         size = size.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
     }
+}
+
+/// The files of a directory; they are hashed only if their name is wanted.
+fn offered_in(
+    directory: &Path,
+    wanted: &dyn Fn(&str, Option<&str>) -> bool,
+) -> Result<Vec<Offered>, SourceError> {
+    let mut offered = Vec::new();
+    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(offered) };
+    for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+        let Some(file) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else {
+            continue;
+        };
+        if !path.is_file() || !wanted(&file, None) {
+            continue;
+        }
+        let (digest, size) = digest_of(&path).map_err(FileError::at("read", &path))?;
+        if wanted(&file, Some(digest.hex())) {
+            offered.push(Offered { path: file.clone(), file, sha256: Some(digest.hex().to_owned()), size });
+        }
+    }
+    offered.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(offered)
 }

@@ -1,6 +1,8 @@
 //! Errors of signing and verifying.
 
-use cudock_base::{ErrorKind, FileError, Report};
+use std::path::PathBuf;
+
+use cudock_base::{ErrorKind, FileError, Report, UsageError};
 use cudock_image::write::WriteError;
 use thiserror::Error;
 
@@ -18,6 +20,14 @@ pub enum TrustError {
     Signing,
     #[error("invalid signature bundle: {0}")]
     Bundle(String),
+    #[error(transparent)]
+    Usage(#[from] UsageError),
+    #[error("{}: not the output of `run --verify-gpu`, or a GPU failed", .0.display())]
+    NoProof(PathBuf),
+    #[error("{0} has no proof that this key signed")]
+    Unproven(String),
+    #[error("a proof needs an image by digest: a tag may change after it was verified")]
+    Tag,
 }
 
 impl Report for TrustError {
@@ -25,8 +35,8 @@ impl Report for TrustError {
         match self {
             Self::Image(error) => error.kind(),
             Self::File(error) => error.kind(),
-            Self::Key { .. } | Self::Bundle(_) => ErrorKind::Input,
             Self::Signing => ErrorKind::Outside,
+            _ => ErrorKind::Input,
         }
     }
 
@@ -36,6 +46,12 @@ impl Report for TrustError {
             Self::Key { .. } => vec![
                 "make a key with `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out cosign.key` \
                  and `openssl pkey -in cosign.key -pubout -out cosign.pub`"
+                    .to_owned(),
+            ],
+            Self::Tag => vec!["use NAME@sha256:…".to_owned()],
+            Self::Unproven(_) => vec![
+                "on a machine with the GPU, run `cudock run --gpus all --verify-gpu`, and sign what it prints with \
+                 `cudock sign IMAGE --key KEY --proof FILE`"
                     .to_owned(),
             ],
             _ => Vec::new(),

@@ -52,7 +52,7 @@ impl ImageVerifyReport {
 }
 
 /// The descriptor and the digest of an image.
-pub fn find(source: &ImageSource, options: &OpenOptions) -> Result<(Descriptor, Digest), TrustError> {
+pub(crate) fn find(source: &ImageSource, options: &OpenOptions) -> Result<(Descriptor, Digest), TrustError> {
     let descriptor = Bundle::read(source, options)?.descriptor().clone();
     let digest = descriptor.digest.parse().map_err(|_| TrustError::Bundle("invalid digest".to_owned()))?;
     Ok((descriptor, digest))

@@ -4,6 +4,7 @@
 //! image as OCI referrers. Keys are ECDSA P-256 in PEM. Documents have no time of their own, so that the same lock gives
 //! the same bytes; signatures differ each time.
 
+mod access;
 mod bundle;
 mod error;
 mod image;
@@ -11,11 +12,10 @@ mod key;
 mod sbom;
 mod statement;
 
+pub use access::ImageAccess;
 pub use bundle::SignatureBundle;
 pub use error::TrustError;
-pub use image::{
-    ImageVerifyReport, SignReport, VerifiedStatement, documents, find, sign, signed_artifact, verify,
-};
+pub use image::{ImageVerifyReport, SignReport, VerifiedStatement, documents, sign, signed_artifact, verify};
 pub use key::{ImageSigner, PublicKey};
 pub use sbom::{cyclonedx, spdx};
 pub use statement::{

@@ -1,4 +1,4 @@
-//! Bills of materials from a lock: SPDX 2.3 and CycloneDX 1.6.
+//! Bills of materials from a lock: SPDX 2.3 and `CycloneDX` 1.6.
 //!
 //! Both are written by hand: of each format a handful of fields is needed, and the crates for them bring dozens of
 //! packages.
@@ -81,7 +81,7 @@ pub fn spdx(lock: &LockFile, name: &str, image: &Digest) -> Value {
     })
 }
 
-/// CycloneDX 1.6 in JSON, for an image of this name and digest.
+/// `CycloneDX` 1.6 in JSON, for an image of this name and digest.
 pub fn cyclonedx(lock: &LockFile, name: &str, image: &Digest) -> Value {
     let components = components(lock);
     let hashes = |digest: &Digest| json!([{"alg": "SHA-256", "content": digest.hex()}]);

@@ -63,9 +63,9 @@ impl Graph {
             let bytes = store.document(&descriptor)?;
             let document = Document::read(&location, &bytes)?;
             if document.subject.is_some() {
-                referrers.push(descriptor)
+                referrers.push(descriptor);
             } else {
-                images.push((descriptor, bytes))
+                images.push((descriptor, bytes));
             }
         }
         let name_of = |image: &Descriptor| image.annotations.get(REF_NAME).cloned();

@@ -128,7 +128,9 @@ impl Bundle {
         let bytes = document::manifest(config_blob.descriptor.clone(), descriptors, annotations);
         let mut bundle = Self::of(document::MANIFEST, bytes, Some(config.platform.clone()));
         bundle.add(config_blob);
-        layers.iter().for_each(|layer| bundle.add(layer.blob()));
+        for layer in layers {
+            bundle.add(layer.blob());
+        }
         bundle
     }
 
@@ -158,7 +160,9 @@ impl Bundle {
                 self.documents.push(document);
             }
         }
-        other.blobs.into_iter().for_each(|blob| self.add(blob));
+        for blob in other.blobs {
+            self.add(blob);
+        }
         self.referrers.extend(other.referrers);
     }
 
@@ -205,7 +209,9 @@ impl Bundle {
         bundle.top.artifact_type = Some(artifact.artifact_type.clone());
         bundle.top.annotations.clone_from(&artifact.annotations);
         bundle.add(BundleBlob { descriptor: config, data: BlobData::Memory(content.into()) });
-        layers.into_iter().for_each(|layer| bundle.add(layer));
+        for layer in layers {
+            bundle.add(layer);
+        }
         for document in &mut bundle.documents {
             document.descriptor = bundle.top.clone();
         }

@@ -98,7 +98,7 @@ struct RunForm<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     user: &'a str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    exposed_ports: BTreeMap<&'a str, BTreeMap<(), ()>>,
+    exposed_ports: BTreeMap<&'a str, serde_json::Map<String, serde_json::Value>>,
     env: Vec<String>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     entrypoint: &'a [String],
@@ -154,7 +154,11 @@ pub(super) fn config(config: &NewConfig, layers: &[LayerBlob]) -> Vec<u8> {
         platform: &config.platform,
         config: RunForm {
             user: &config.user,
-            exposed_ports: config.exposed_ports.iter().map(|port| (port.as_str(), BTreeMap::new())).collect(),
+            exposed_ports: config
+                .exposed_ports
+                .iter()
+                .map(|port| (port.as_str(), serde_json::Map::new()))
+                .collect(),
             env: config.env.iter().map(|(name, value)| format!("{name}={value}")).collect(),
             entrypoint: &config.entrypoint,
             cmd: &config.cmd,

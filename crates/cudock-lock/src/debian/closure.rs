@@ -17,6 +17,7 @@ const SCRIPTS_ONLY: &[(&str, &str)] = &[
 ];
 
 /// Packages by name, and by what they provide. Of several versions, the newest counts.
+#[derive(Default)]
 pub struct PackageSet {
     packages: BTreeMap<String, DebPackage>,
     /// The archive of each package.
@@ -42,10 +43,6 @@ pub struct Unsatisfied {
 }
 
 impl PackageSet {
-    pub fn new() -> Self {
-        Self { packages: BTreeMap::new(), archives: BTreeMap::new(), providers: BTreeMap::new() }
-    }
-
     pub fn add(&mut self, package: DebPackage, archive: &str) {
         let is_older = |known: &DebPackage| known.version >= package.version;
         if self.packages.get(&package.name).is_some_and(is_older) {
@@ -116,9 +113,9 @@ impl PackageSet {
                 provided.name == relation.name && has_version.unwrap_or(relation.version.is_none())
             })
         };
-        let providers = self.providers.get(&relation.name).into_iter().flatten();
-        let providers = providers.filter_map(|name| self.packages.get(name)).filter(provides);
-        named.into_iter().chain(providers).collect()
+        let others = self.providers.get(&relation.name).into_iter().flatten();
+        let others = others.filter_map(|name| self.packages.get(name)).filter(provides);
+        named.into_iter().chain(others).collect()
     }
 }
 
@@ -134,7 +131,7 @@ mod tests {
     use super::*;
 
     fn set(text: &str) -> PackageSet {
-        let mut set = PackageSet::new();
+        let mut set = PackageSet::default();
         let hash = Digest::sha256_of(b"").hex().to_owned();
         stanzas(text, |fields| {
             let mut fields = fields.clone();

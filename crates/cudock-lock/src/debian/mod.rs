@@ -27,7 +27,7 @@ impl Archive {
         environment: &Environment,
         fetcher: &PackageFetcher,
     ) -> Result<Self, LockError> {
-        let mut set = PackageSet::new();
+        let mut set = PackageSet::default();
         for mirror in release.mirrors(environment, arch) {
             for package in release::packages(fetcher, environment, &mirror, arch, Timestamp::now())? {
                 set.add(package, mirror.archive);

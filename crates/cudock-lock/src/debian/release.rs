@@ -15,6 +15,7 @@ use crate::fetch::PackageFetcher;
 
 const MAX_RELEASE: u64 = 16 << 20;
 const MAX_INDEX: u64 = 1 << 30;
+const XZ: &str = "Packages.xz";
 const GPGV_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Reads the packages of a suite: the release file is verified by its signature, and the index by its hash.
@@ -31,19 +32,20 @@ pub(super) fn packages(
     release.check(&source, &mirror.suite, now)?;
     let wrong = |reason: String| LockError::Archive { source_name: source.clone(), reason };
     let directory = format!("main/binary-{}", arch.oci_name());
-    let (name, entry) = ["Packages.xz", "Packages.gz"]
+    let (name, entry) = [XZ, "Packages.gz"]
         .into_iter()
         .find_map(|name| Some((name, release.files.get(&format!("{directory}/{name}"))?)))
         .ok_or_else(|| wrong(format!("release file does not list {directory}/Packages.xz or .gz")))?;
-    let path = match release.has_by_hash {
-        true => format!("{source}/{directory}/by-hash/SHA256/{}", entry.digest.hex()),
-        false => format!("{source}/{directory}/{name}"),
+    let path = if release.has_by_hash {
+        format!("{source}/{directory}/by-hash/SHA256/{}", entry.digest.hex())
+    } else {
+        format!("{source}/{directory}/{name}")
     };
     let label = format!("{} {name}", mirror.suite);
     let blob = fetcher.blob(&path, &label, entry.size, &entry.digest)?;
     let file = std::fs::File::open(&blob).map_err(cudock_base::FileError::at("read", &blob))?;
     let mut index = String::new();
-    let decoded = if name.ends_with(".xz") { deb::xz(file) } else { deb::gzip(file) };
+    let decoded = if name == XZ { deb::xz(file) } else { deb::gzip(file) };
     let read = decoded.take(MAX_INDEX + 1).read_to_string(&mut index);
     read.map_err(|error| wrong(format!("{name}: {error}")))?;
     if index.len() as u64 > MAX_INDEX {

@@ -1,6 +1,7 @@
 //! A signed Debian archive, a package index, a stand-in for uv and a project.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -89,9 +90,9 @@ impl Fixture {
     pub(crate) fn new(image: &str) -> Option<Self> {
         let key = SigningKey::new()?;
         let files: Files = Arc::default();
-        let served = Arc::clone(&files);
+        let published = Arc::clone(&files);
         let server = Server::start(move |request| {
-            let reply = served.lock().unwrap().get(&request.path).cloned();
+            let reply = published.lock().unwrap().get(&request.path).cloned();
             let reply = reply.unwrap_or_else(|| Reply::new(404, "no such file"));
             match reply.status {
                 200 if request.method == "HEAD" => {
@@ -136,11 +137,12 @@ impl Fixture {
             let path = format!("pool/{name}_{version}_amd64.deb");
             self.serve(&format!("/{archive}/{path}"), Reply::new(200, bytes.clone()));
             let hash = Digest::sha256_of(&bytes).hex().to_owned();
-            index.push_str(&format!(
+            write!(
+                index,
                 "Package: {name}\nArchitecture: amd64\nVersion: {version}\nDepends: {depends}\nFilename: {path}\n\
                  Size: {}\nSHA256: {hash}\n\n",
                 bytes.len()
-            ));
+            ).unwrap();
         }
         let packed = gzip(index.as_bytes());
         let directory = format!("/{archive}/dists/{suite}");

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::arguments::{FileArgs, GpuArgs, LimitArgs, NetworkArgs, ProcessArgs, SecurityArgs};
 use clap::{ArgAction, Args, ValueEnum};
+use cudock_image::Pull;
 
 /// The variable with the container engine, like `--engine`.
 const ENGINE: &str = "CUDOCK_ENGINE";
@@ -88,7 +89,7 @@ pub struct RunArgs {
 
     /// Refuse an image without a proof that this public key signed; see `cudock sign --proof`
     #[arg(long, value_name = "KEY")]
-    pub(crate) require_proof: Option<PathBuf>,
+    pub require_proof: Option<PathBuf>,
 
     /// Choose the platform of the image, such as linux/arm64
     #[arg(long, value_name = "OS/ARCH")]
@@ -139,6 +140,16 @@ pub enum PullChoice {
     Missing,
     /// Fail for an image that is not in the cache
     Never,
+}
+
+impl From<PullChoice> for Pull {
+    fn from(choice: PullChoice) -> Self {
+        match choice {
+            PullChoice::Always => Self::Always,
+            PullChoice::Missing => Self::Missing,
+            PullChoice::Never => Self::Never,
+        }
+    }
 }
 
 /// The engine that runs containers.

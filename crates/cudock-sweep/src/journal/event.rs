@@ -118,6 +118,8 @@ pub enum AttemptEnd {
     },
     /// It is gone, and its exit status is unknown.
     Lost,
+    /// It was ended because the sweep was. That is not a failure, and does not count as a retry.
+    Interrupted,
 }
 
 /// Why a running trial is stopped.
@@ -191,6 +193,7 @@ impl fmt::Display for AttemptEnd {
             Self::Signaled { signal } => write!(f, "killed by signal {signal}"),
             Self::FailedToStart { message } => write!(f, "failed to start: {message}"),
             Self::Lost => f.write_str("disappeared, exit status unknown"),
+            Self::Interrupted => f.write_str("interrupted with the sweep"),
         }
     }
 }

@@ -234,7 +234,8 @@ impl LocalRunner {
         let LiveAttempt { trial, attempt, .. } = *live;
         let directory = self.options.directory.trial(trial);
         let result = read::<AttemptResult>(&directory.result(attempt));
-        if let Some(result) = result.filter(|result| !result.interrupted) {
+        let is_interrupted = result.as_ref().is_some_and(|result| result.interrupted);
+        if let Some(result) = result.filter(|_| !is_interrupted) {
             let mut events = Vec::new();
             let metrics = File::open(directory.metrics(attempt))
                 .into_iter()
@@ -245,7 +246,8 @@ impl LocalRunner {
             return events;
         }
         let ran = ran.unwrap_or_else(|| last_sign(&directory.log(attempt)).since(live.starting));
-        vec![RunnerEvent::Event(Event::Ended { trial, attempt, end: AttemptEnd::Lost, ran })]
+        let end = if is_interrupted { AttemptEnd::Interrupted } else { AttemptEnd::Lost };
+        vec![RunnerEvent::Event(Event::Ended { trial, attempt, end, ran })]
     }
 }
 

@@ -208,7 +208,7 @@ impl Sweep {
             trial.status = match (end, &trial.stop) {
                 (_, Some(_)) => TrialStatus::Stopped,
                 (AttemptEnd::Exited { code: 0 }, None) if result.is_some() => TrialStatus::Succeeded,
-                _ if attempt <= retries && !is_canceled => TrialStatus::Waiting,
+                _ if trial.failures() <= retries && !is_canceled => TrialStatus::Waiting,
                 _ => TrialStatus::Failed,
             };
             if matches!(trial.status, TrialStatus::Stopped | TrialStatus::Succeeded) {

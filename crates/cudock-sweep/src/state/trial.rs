@@ -113,6 +113,13 @@ impl Trial {
         self.attempts.last()
     }
 
+    /// Attempts that have ended, except for those that the sweep took with it.
+    pub(super) fn failures(&self) -> u32 {
+        let ends = self.attempts.iter().filter_map(|attempt| attempt.end.as_ref());
+        let failures = ends.filter(|end| **end != AttemptEnd::Interrupted).count();
+        u32::try_from(failures).unwrap_or(u32::MAX)
+    }
+
     /// Why it ended, with the arithmetic; none while it has not.
     pub fn ending(&self, objectives: &[Objective]) -> Option<String> {
         let id = self.id;

@@ -90,6 +90,22 @@ fn a_failed_attempt_is_retried_with_the_same_parameters_and_an_empty_curve() {
 }
 
 #[test]
+fn attempts_that_ended_with_the_sweep_are_not_retries() {
+    let mut sweep = sweep(SweepPlan { retries: 1, ..plan(1) }, 1);
+    let end = |attempt, end| Event::Ended { trial: TrialId(0), attempt, end, ran: Duration::from_secs(1) };
+    for attempt in 1..=5 {
+        step(&mut sweep, 1);
+        apply(&mut sweep, 2, vec![started(0, attempt), end(attempt, AttemptEnd::Interrupted)]);
+        assert_eq!(status(&sweep, 0), TrialStatus::Waiting);
+    }
+    for (attempt, expected) in [(6, TrialStatus::Waiting), (7, TrialStatus::Failed)] {
+        step(&mut sweep, 3);
+        apply(&mut sweep, 4, vec![started(0, attempt), end(attempt, AttemptEnd::Lost)]);
+        assert_eq!(status(&sweep, 0), expected);
+    }
+}
+
+#[test]
 fn failures_without_retries_are_explained() {
     let mut sweep = sweep(plan(4), 4);
     step(&mut sweep, 1);

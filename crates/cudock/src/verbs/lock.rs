@@ -57,7 +57,7 @@ pub(super) fn run(facts: &Facts, args: &LockArgs, format: Format) -> Result<Outc
             return Ok(Outcome::No);
         };
         let reasons = cudock_lock::stale_reasons(&project, facts, &lock)?;
-        LockReport::checked(path, lock, reasons)
+        LockReport::checked(path, &lock, reasons)
     } else {
         let environment = Environment::of_process();
         let fetcher = PackageFetcher::new(&environment, Arc::new(Lines::default()))?;

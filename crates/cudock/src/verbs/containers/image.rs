@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use cudock_base::format::fixed_bytes;
 use cudock_http::Progress;
-use cudock_image::{Access, Image, Platform, Pull};
+use cudock_image::{Access, Image, Platform};
 use cudock_runtime::engine::builtin::Open;
 
 use crate::failure::Failure;
 use crate::output::{self, status};
 use crate::verbs::progress::Lines;
-use cudock_runtime::flags::commands::PullChoice;
 
 /// Compressed layers of this size take seconds to read.
 const LONG: u64 = 500_000_000;
@@ -53,15 +52,5 @@ fn announce_fetch(image: &Image) {
     let bytes = image.bytes_to_fetch();
     if bytes > 0 {
         status(format!("fetching {} of {}", fixed_bytes(bytes), image.name));
-    }
-}
-
-impl From<PullChoice> for Pull {
-    fn from(choice: PullChoice) -> Self {
-        match choice {
-            PullChoice::Always => Self::Always,
-            PullChoice::Missing => Self::Missing,
-            PullChoice::Never => Self::Never,
-        }
     }
 }

@@ -5,16 +5,17 @@ use std::path::Path;
 use cudock_image::Pull;
 use cudock_runtime::engine::RunRequest;
 use cudock_runtime::flags::arguments::NetworkArgs;
+use cudock_runtime::flags::commands::{EngineChoice, RunArgs};
 use cudock_runtime::flags::{self, GpuFlags, SecurityFlags, Sources};
 use cudock_runtime::home::new_id;
 use cudock_runtime::plan::{NetworkPlan, Plan, Private, ProcessPlan};
 use cudock_runtime::status::now;
+use cudock_trust::{ImageAccess, PublicKey};
 
 use super::docker_flags::flags_of_run;
+use super::progress;
 use crate::failure::Failure;
 use crate::output::note;
-use crate::verbs::sign;
-use cudock_runtime::flags::commands::{EngineChoice, RunArgs};
 
 pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
     let (image, command) = image_and_command(args)?;
@@ -25,7 +26,7 @@ pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
     let private = Private { environment };
     check_accepted(args)?;
     if let Some(key) = &args.require_proof {
-        sign::require_proof(&image, key)?;
+        ImageAccess::open(&image, progress())?.require_proof(&PublicKey::read(key)?)?;
     }
     let process = ProcessPlan {
         given: private.environment.iter().map(|(name, _)| name.clone()).collect(),
