@@ -35,6 +35,7 @@ pub(super) fn answer(sweep: &Sweep) -> Vec<String> {
     let objectives = &sweep.plan().objectives;
     let front = sweep.front();
     match (front.as_slice(), objectives.as_slice()) {
+        ([], _) if sweep.end().is_some() => vec!["no trial has a result".to_owned()],
         ([], _) => vec!["no trial has a result yet".to_owned()],
         ([best], [_]) => {
             let mut lines = vec![format!("best: trial {}, {}", best.id, score_text(best, objectives))];
