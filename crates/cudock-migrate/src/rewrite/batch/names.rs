@@ -1,4 +1,4 @@
-//! What azure-batch 15 calls what azure-batch 14 had. `scripts/azure-clients batch-names` compares it with the package.
+//! What azure-batch 15 calls what azure-batch 14 had. `scripts/migrate-clients` compares it with the package.
 
 /// Operations: the group of the old client, the old name, the new method of the client.
 pub(super) const OPERATIONS: &[(&str, &str, &str)] = &[
