@@ -1,7 +1,5 @@
 //! Errors of a build.
 
-use std::path::PathBuf;
-
 use cudock_base::{ErrorKind, FileError, Report, UsageError};
 use cudock_compat::GatherError;
 use cudock_compat::target::TargetError;
@@ -28,13 +26,8 @@ pub enum BuildError {
     /// A package has the locked hash, but cannot be used.
     #[error("refused {name}: {reason}")]
     Package { name: String, reason: String },
-    /// Two packages have a file of the same path and different content.
-    #[error("{first} and {second} both have /{path}")]
-    Conflict { path: String, first: String, second: String },
     #[error("{program} failed: {reason}")]
     Builder { program: String, reason: String },
-    #[error("not enough space in {}: {free} free, {needed} needed", path.display())]
-    Space { path: PathBuf, free: String, needed: String },
 }
 
 impl BuildError {
@@ -59,8 +52,8 @@ impl Report for BuildError {
             Self::Target(error) => error.kind(),
             Self::Gather(error) => error.kind(),
             Self::File(error) => error.kind(),
-            Self::Package { .. } | Self::Conflict { .. } => ErrorKind::Input,
-            Self::Builder { .. } | Self::Space { .. } => ErrorKind::Outside,
+            Self::Package { .. } => ErrorKind::Input,
+            Self::Builder { .. } => ErrorKind::Outside,
         }
     }
 
@@ -78,9 +71,7 @@ impl Report for BuildError {
                     "the file has the locked hash, so {name} was published like this: choose another version"
                 )]
             }
-            Self::Conflict { .. } => vec!["remove one of the two from the requirements".to_owned()],
             Self::Builder { .. } => Vec::new(),
-            Self::Space { .. } => vec![SPACE.to_owned()],
         }
     }
 }

@@ -154,12 +154,10 @@ mod tests {
     fn kept(operators: Option<&[&str]>) -> Vec<String> {
         let operators = operators.map(|list| list.iter().map(|name| (*name).to_owned()).collect());
         let chosen = choose(&stack(), Facts::embedded().opened_libraries(), operators.as_ref());
-        chosen
-            .kept
-            .keys()
-            .filter_map(|path| path.strip_prefix("l/lib"))
-            .map(|name| stem(name).to_owned())
-            .collect()
+        let names = chosen.kept.keys().filter_map(|path| path.strip_prefix("l/lib"));
+        let mut stems: Vec<String> = names.map(|name| stem(name).to_owned()).collect();
+        stems.sort();
+        stems
     }
 
     #[test]

@@ -101,7 +101,6 @@ fn stub(fail: impl Fn(&Request, usize) -> Option<Reply> + Send + Sync + 'static)
             return reply;
         }
         match request.method.as_str() {
-            "HEAD" => Reply::new(404, ""),
             "POST" => Reply::new(202, "").with("Location", "/v2/upload/1"),
             "PATCH" => {
                 let end = request.header("content-range").unwrap().rsplit('-').next().unwrap().to_owned();
