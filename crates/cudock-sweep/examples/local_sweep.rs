@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use cudock_base::Timestamp;
 use cudock_sweep::local::{ProjectSweep, SweepFlags, SweepObserver, run_worker, watch_interrupts};
-use cudock_sweep::{Event, Sweep};
+use cudock_sweep::{Sweep, TrialId};
 
 #[derive(Parser)]
 enum Command {
@@ -23,12 +23,10 @@ enum Command {
 struct Printer;
 
 impl SweepObserver for Printer {
-    fn recorded(&self, sweep: &Sweep, events: &[Event], _: Timestamp) {
-        for event in events {
-            if let Event::Ended { trial, .. } = event {
-                let ending = sweep.trial(*trial).and_then(|trial| trial.ending(&sweep.plan().objectives));
-                eprintln!("{}", ending.unwrap_or_else(|| format!("trial {trial} is started again")));
-            }
+    fn recorded(&self, sweep: &Sweep, ended: &[TrialId], _: Timestamp) {
+        for trial in ended {
+            let ending = sweep.trial(*trial).and_then(|trial| trial.ending(&sweep.plan().objectives));
+            eprintln!("{}", ending.unwrap_or_else(|| format!("trial {trial} is started again")));
         }
     }
 

@@ -14,7 +14,7 @@ use crate::verbs::{
     GatewayArgs, GcArgs, GroupsArgs, ImagesArgs, InitArgs, InspectContainerArgs, JoinArgs, KillArgs,
     LintArgs, LogsArgs, LspArgs, ManArgs, MigrateArgs, ModelsArgs, MonitorArgs, PlanArgs, PricesArgs,
     PruneArgs, PsArgs, PullArgs, RestartArgs, ResumeArgs, RmArgs, RunArgs, RuntimeArgs, SchemaArgs,
-    ServeArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, SweepArgs, TopArgs, UpArgs, VerifyArgs,
+    ServeArgs, StartArgs, StatsArgs, StopArgs, SuperviseArgs, SweepVerbArgs, TopArgs, UpArgs, VerifyArgs,
     VolumeArgs, WaitArgs,
 };
 
@@ -155,7 +155,7 @@ pub(crate) enum Verb {
     Lint(LintArgs),
     Lsp(LspArgs),
     Plan(Box<PlanArgs>),
-    Sweep(Box<SweepArgs>),
+    Sweep(Box<SweepVerbArgs>),
     Migrate(MigrateArgs),
     Prices(PricesArgs),
     Facts(FactsArgs),

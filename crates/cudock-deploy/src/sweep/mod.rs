@@ -11,7 +11,7 @@ use cudock_base::{UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_project::{Project, TimeSpan, WorkloadKind};
 use cudock_sweep::SweepPlan;
-use cudock_sweep::local::{DriveEnd, DriveError, Driver, ProjectSweep, SweepObserver};
+use cudock_sweep::local::{DriveEnd, DriveError, ProjectSweep, SweepDriver, SweepObserver};
 
 use self::batch_runner::BatchRunner;
 use crate::attached::{DeployOutput, Ended};
@@ -178,7 +178,7 @@ impl Deployer<'_> {
         }
         let (record, _lock) = self.create(&run.planned, true, None)?;
         let runner = BatchRunner::new(self.cloud, self.clock, tasks, &run.plan);
-        let mut driver = Driver::new(log, runner, sweep.directory(), observer, self.interrupted);
+        let mut driver = SweepDriver::new(log, runner, sweep.directory(), observer, self.interrupted);
         let resumed = resumed.map_or(Ok(()), |event| driver.resume(event));
         let end = resumed.and_then(|()| driver.run());
         let end = end.map_err(|error| match error {

@@ -29,6 +29,10 @@ const VALID: &[&str] = &[
     "[serve.image]\nresize = 256\ncrop = [224, 192]\nmean = [0.5]\nlayout = \"nhwc\"\ncolor = \"gray\"\n",
     "[gateway]\nto = [\"http://localhost:5000\"]\nrow_rank = 3\nhold = \"3m\"\nwake = [\"docker\", \"start\"]\n",
     "[serve]\nlabels = \"labels.txt\"\nscores = \"softmax\"\n[serve.text]\ntokenizer = \"tokenizer.json\"\n",
+    "[sweep]\ncommand = [\"a\"]\npass = \"file\"\nobjectives = [{ metric = \"a\", goal = \"minimize\" }]\ngpu_memory = \"1GB\"\n",
+    "[sweep]\nsampler = \"tpe\"\nseed = 3\n[sweep.parameters]\na = { choice = [1, 2.5, true, \"x\"], when = { b = [1] } }\n",
+    "[sweep.limits]\ntrials = 27\ntimeout = \"8h\"\ndollars = 12.5\n[sweep.metrics]\nfrom = \"mlflow\"\npath = \"runs\"\n",
+    "[sweep.early_termination]\npolicy = \"bandit\"\nslack_factor = 0.2\nevaluation_interval = 2\n",
 ];
 
 /// Invalid texts, each with the key that is reported.
@@ -79,6 +83,12 @@ const BROKEN: &[(&str, &str)] = &[
     ("[serve.image]\ncrop = [224, 224, 3]\n", "serve.image.crop"),
     ("[serve.image]\ncolor = \"grey\"\n", "serve.image.color"),
     ("[serve.text]\nmax_length = 16\n", "serve.text"),
+    ("[sweep]\ncommand = \"python train.py\"\n", "sweep.command"),
+    ("[sweep]\nsampler = \"bayes\"\n", "sweep.sampler"),
+    ("[sweep.parameters]\nlr = { unifrom = [0, 1] }\n", "sweep.parameters.lr.unifrom"),
+    ("[sweep.parameters]\nlr = { uniform = 1 }\n", "sweep.parameters.lr.uniform"),
+    ("[sweep.limits]\ntimeout = \"8\"\n", "sweep.limits.timeout"),
+    ("[sweep.early_termination]\npolicy = \"bandid\"\n", "sweep.early_termination.policy"),
 ];
 
 /// The schema, ready for use. Formats are checked, as editors do.

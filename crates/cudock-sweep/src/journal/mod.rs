@@ -124,6 +124,14 @@ impl Journal {
     }
 }
 
+/// A child process that is being started has a copy of the descriptor until it executes its program, so closing the file
+/// alone would leave it locked for a moment.
+impl Drop for Journal {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 /// Some file systems cannot sync a directory.
 fn sync_directory(path: &Path) {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());

@@ -19,7 +19,7 @@ use super::process_tree::{kill_descendants, reap, start_time};
 use super::protocol::{AttemptResult, AttemptStart, WorkerEvent, WorkerRequest};
 use super::report_reader::ReportReader;
 use super::trial_log::{MAX_LOG, TrialLog};
-use super::worker::Channel;
+use super::worker::{Channel, send};
 use crate::journal::AttemptEnd;
 
 /// How often files are looked at and orphans are reaped.
@@ -110,7 +110,7 @@ impl<'a> Attempt<'a> {
     /// Waits for the end of the attempt, and reports metrics meanwhile.
     pub(crate) fn supervise(mut self, channel: &mut Channel) -> AttemptResult {
         let pid = self.main.as_raw_nonzero().get();
-        channel.send(&WorkerEvent::Started {
+        send(&WorkerEvent::Started {
             pid: pid.unsigned_abs(),
             start_time: start_time(pid).unwrap_or_default(),
         });
@@ -139,12 +139,12 @@ impl<'a> Attempt<'a> {
                     self.stop();
                 }
             }
-            self.send_reports(channel);
+            self.send_reports();
         }
         let ran = self.began.elapsed();
         self.drain();
         self.remove_container();
-        self.send_reports(channel);
+        self.send_reports();
         self.result(ran)
     }
 
@@ -174,7 +174,9 @@ impl<'a> Attempt<'a> {
         if let Some(output) = &self.output {
             fds.push(PollFd::new(output, PollFlags::IN));
         }
-        let until = self.deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
+        let until = self
+            .deadline
+            .map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
         if poll(&mut fds, Some(&timespec(until))).is_err() {
             return;
         }
@@ -269,17 +271,20 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn send_reports(&mut self, channel: &mut Channel) {
+    fn send_reports(&mut self) {
         let reports = self.reader.take();
         if !reports.is_empty() {
-            channel.send(&WorkerEvent::Reported(reports));
+            send(&WorkerEvent::Reported(reports));
         }
     }
 
     fn result(mut self, ran: Duration) -> AttemptResult {
         if self.log.dropped() > 0 {
             let dropped = bytes(self.log.dropped());
-            self.notes.push(format!("{dropped} of its output were dropped: the log keeps the last {}", bytes(MAX_LOG)));
+            self.notes.push(format!(
+                "{dropped} of its output were dropped: the log keeps the last {}",
+                bytes(MAX_LOG)
+            ));
         }
         self.notes.extend(self.reader.note());
         let (gpu_memory, note) = self.memory.finish(self.start.has_own_gpus);

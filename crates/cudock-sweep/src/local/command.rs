@@ -40,16 +40,14 @@ pub(crate) struct CommandInput<'a> {
 /// The command of a trial: the program itself, or `cudock run` with a container that runs it.
 pub(crate) fn trial_command(input: &CommandInput<'_>) -> TrialCommand {
     let command = with_parameters(input.plan, input.parameters);
-    match (&input.plan.image, input.container) {
-        (Some(image), Some(name)) => in_container(input, image, name, command),
-        _ => {
-            let mut environment = variables(input, input.directory);
-            if let Some(gpus) = input.gpus {
-                environment.push(("CUDA_VISIBLE_DEVICES".to_owned(), gpus.join(",")));
-            }
-            TrialCommand { command, environment }
-        }
+    if let (Some(image), Some(name)) = (&input.plan.image, input.container) {
+        return in_container(input, image, name, command);
     }
+    let mut environment = variables(input, input.directory);
+    if let Some(gpus) = input.gpus {
+        environment.push(("CUDA_VISIBLE_DEVICES".to_owned(), gpus.join(",")));
+    }
+    TrialCommand { command, environment }
 }
 
 /// The command with `{name}` replaced by the parameter, and other parameters as arguments after it.
@@ -89,7 +87,8 @@ fn variables(input: &CommandInput<'_>, directory: &TrialDir) -> Vec<(String, Str
         variables.push(("MLFLOW_TRACKING_URI".to_owned(), format!("file:{}", store.display())));
     }
     for (name, value) in input.parameters {
-        let upper: String = name.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+        let upper: String =
+            name.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
         variables.push((format!("CUDOCK_PARAM_{upper}"), value.to_string()));
         if input.plan.pass == PassMode::Environment {
             variables.push((name.clone(), value.to_string()));

@@ -11,8 +11,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use super::layout::SweepDir;
 use super::requests;
 use super::runner::{AttemptToStart, LiveAttempt, Runner, RunnerEvent};
-use crate::journal::{Event, JournalError, SweepEnd, SweepLog};
-use crate::state::{Action, Sweep};
+use crate::journal::{Event, JournalError, SweepEnd, SweepLog, TrialId};
+use crate::state::{Sweep, SweepAction};
 
 /// How often requests of other commands and interrupts are looked for.
 const TICK: Duration = Duration::from_millis(100);
@@ -30,8 +30,8 @@ pub fn watch_interrupts() -> io::Result<Arc<AtomicBool>> {
 
 /// Shows a running sweep.
 pub trait SweepObserver {
-    /// These events were recorded.
-    fn recorded(&self, sweep: &Sweep, events: &[Event], now: Timestamp);
+    /// The sweep has changed, and an attempt of each of these trials has ended.
+    fn recorded(&self, sweep: &Sweep, ended: &[TrialId], now: Timestamp);
     /// Time has passed.
     fn tick(&self, sweep: &Sweep, now: Timestamp);
     fn warning(&self, text: &str);
@@ -61,7 +61,7 @@ impl<E> From<JournalError> for DriveError<E> {
 }
 
 /// A sweep that runs.
-pub struct Driver<'a, R: Runner> {
+pub struct SweepDriver<'a, R: Runner> {
     log: SweepLog,
     runner: R,
     directory: &'a SweepDir,
@@ -70,7 +70,7 @@ pub struct Driver<'a, R: Runner> {
     asked: Instant,
 }
 
-impl<'a, R: Runner> Driver<'a, R> {
+impl<'a, R: Runner> SweepDriver<'a, R> {
     pub fn new(
         log: SweepLog,
         runner: R,
@@ -147,17 +147,14 @@ impl<'a, R: Runner> Driver<'a, R> {
                     None => (sweep.is_paused() && sweep.live().next().is_none()).then_some(DriveEnd::Paused),
                 });
             }
-            self.record(actions.iter().flat_map(Action::events).collect())?;
+            self.record(actions.iter().flat_map(SweepAction::events).collect())?;
             for action in &actions {
                 match action {
-                    Action::Start { trial, attempt, slot, parameters, .. } => self.runner.start(&AttemptToStart {
-                        trial: *trial,
-                        attempt: *attempt,
-                        slot: *slot,
-                        parameters,
-                    }),
-                    Action::Stop { trial, attempt, .. } => self.runner.stop(*trial, *attempt),
-                    Action::Finish { .. } => {}
+                    SweepAction::Start { trial, attempt, slot, parameters, .. } => self
+                        .runner
+                        .start(&AttemptToStart { trial: *trial, attempt: *attempt, slot: *slot, parameters }),
+                    SweepAction::Stop { trial, attempt, .. } => self.runner.stop(*trial, *attempt),
+                    SweepAction::Finish { .. } => {}
                 }
             }
         }
@@ -201,8 +198,13 @@ impl<'a, R: Runner> Driver<'a, R> {
             return Ok(());
         }
         let now = self.now();
-        self.log.record(now, events.clone())?;
-        self.observer.recorded(self.log.sweep(), &events, now);
+        let ended = events.iter().filter_map(|event| match event {
+            Event::Ended { trial, .. } => Some(*trial),
+            _ => None,
+        });
+        let ended: Vec<TrialId> = ended.collect();
+        self.log.record(now, events)?;
+        self.observer.recorded(self.log.sweep(), &ended, now);
         Ok(())
     }
 }

@@ -61,7 +61,9 @@ impl SweepFlags {
     /// Overrides where it runs, which may be another way after each interruption.
     pub(crate) fn apply_resources(&self, plan: &mut SweepPlan) {
         plan.limits.concurrent = self.concurrent.or(plan.limits.concurrent);
-        plan.gpus_per_trial = self.gpus_per_trial.unwrap_or(plan.gpus_per_trial);
+        if let Some(count) = self.gpus_per_trial {
+            assign_gpus(plan, count);
+        }
         if self.no_container {
             plan.image = None;
         }
@@ -74,8 +76,10 @@ impl SweepFlags {
             ("--seed", self.seed.is_some_and(|seed| seed != plan.seed)),
         ];
         match changed.iter().find(|(_, is_changed)| *is_changed) {
-            Some((flag, _)) => Err(UsageError::new(format!("{flag} cannot be changed: the sweep `{}` has begun", plan.name))
-                .hint("leave the flag out to resume it, or start a new one with --name NAME")),
+            Some((flag, _)) => {
+                Err(UsageError::new(format!("{flag} cannot be changed: the sweep `{}` has begun", plan.name))
+                    .hint("leave the flag out to resume it, or start a new one with --name NAME"))
+            }
             None => Ok(()),
         }
     }
@@ -87,5 +91,13 @@ impl SweepFlags {
 
     pub(crate) fn grace(&self) -> Duration {
         self.grace.map_or(GRACE, |grace| grace.0)
+    }
+}
+
+/// Sets the GPUs of each trial. Without any, there are none to share.
+pub(crate) fn assign_gpus(plan: &mut SweepPlan, count: u32) {
+    plan.gpus_per_trial = count;
+    if count == 0 {
+        (plan.trials_per_gpu, plan.gpu_memory) = (1, None);
     }
 }

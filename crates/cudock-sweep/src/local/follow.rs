@@ -139,7 +139,8 @@ mod tests {
     #[test]
     fn metrics_of_mlflow_are_read_from_every_run() {
         let directory = tempfile::tempdir().unwrap();
-        let mut follower = MlflowFollower::new(directory.path().to_owned(), &["acc".into(), "val/loss".into()]);
+        let mut follower =
+            MlflowFollower::new(directory.path().to_owned(), &["acc".into(), "val/loss".into()]);
         let mut metrics = Vec::new();
         let mut write = |path: &str, text: &str| {
             let path = directory.path().join(path);

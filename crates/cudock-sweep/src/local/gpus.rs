@@ -118,13 +118,21 @@ impl MemoryWatch {
             return None;
         }
         self.checked = Instant::now();
-        let all = processes_in_child(this_program(), &[OsStr::new("nvml"), OsStr::new("--processes")]).ok()?;
+        let all =
+            processes_in_child(this_program(), &[OsStr::new("nvml"), OsStr::new("--processes")]).ok()?;
         let own: BTreeSet<u32> =
             descendants(&[]).iter().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()).collect();
-        let used: u64 =
-            all.iter().filter(|process| own.contains(&process.pid)).filter_map(|process| process.memory_bytes).sum();
+        let used: u64 = all
+            .iter()
+            .filter(|process| own.contains(&process.pid))
+            .filter_map(|process| process.memory_bytes)
+            .sum();
         (used > limit).then(|| {
-            format!("it used {} of GPU memory, more than its limit of {}", binary_bytes(used), binary_bytes(limit))
+            format!(
+                "it used {} of GPU memory, more than its limit of {}",
+                binary_bytes(used),
+                binary_bytes(limit)
+            )
         })
     }
 
@@ -163,7 +171,9 @@ mod tests {
     use super::*;
 
     fn gpus(count: usize) -> Vec<LocalGpu> {
-        (0..count).map(|index| LocalGpu { id: format!("GPU-{index}"), memory: Some(16 << 30), used: 0 }).collect()
+        (0..count)
+            .map(|index| LocalGpu { id: format!("GPU-{index}"), memory: Some(16 << 30), used: 0 })
+            .collect()
     }
 
     #[test]
@@ -175,5 +185,42 @@ mod tests {
         // CUDA ignores what follows an invalid number.
         assert_eq!(ids(Some("1,7,0")), ["GPU-1"]);
         assert_eq!(ids(Some("")), [""; 0]);
+    }
+
+    fn plan(keys: &str) -> SweepPlan {
+        let directory = tempfile::tempdir().unwrap();
+        let text = format!(
+            "[sweep]\ncommand = [\"x\"]\nobjectives = [{{ metric = \"a\", goal = \"minimize\" }}]\n\
+             parameters = {{ x = {{ choice = [1] }} }}\nsampler = \"grid\"\n{keys}\n"
+        );
+        std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
+        crate::config::resolve(&cudock_project::Project::open(directory.path()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn slots_have_gpus_of_their_own_or_a_share_that_fits() {
+        let shown = |keys: &str, count: usize| {
+            let slots = slots(&plan(keys), &gpus(count), 5).map_err(|error| error.to_string())?;
+            let names =
+                slots.iter().map(|gpus| gpus.as_ref().map_or("none".to_owned(), |gpus| gpus.join("+")));
+            Ok::<_, String>(names.collect::<Vec<_>>().join(" "))
+        };
+        for (keys, count, expected) in [
+            ("", 3, Ok("GPU-0 GPU-1 GPU-2")),
+            ("gpus_per_trial = 2", 5, Ok("GPU-0+GPU-1 GPU-2+GPU-3")),
+            ("limits = { concurrent = 2 }", 3, Ok("GPU-0 GPU-1")),
+            ("gpus_per_trial = 0", 3, Ok("none none none none none")),
+            ("gpus_per_trial = 0\nlimits = { concurrent = 2 }", 0, Ok("none none")),
+            ("trials_per_gpu = 2\ngpu_memory = \"8GiB\"", 2, Ok("GPU-0 GPU-1 GPU-0 GPU-1")),
+            (
+                "trials_per_gpu = 2\ngpu_memory = \"9GiB\"",
+                1,
+                Err("2 trials of 9 GiB do not fit a GPU of 16 GiB"),
+            ),
+            ("", 0, Err("each trial needs 1 GPU(s), and this machine has 0")),
+        ] {
+            let expected = expected.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(shown(keys, count), expected, "{keys} {count}");
+        }
     }
 }

@@ -75,7 +75,7 @@ mod tests {
         let mut splitter = LineSplitter::default();
         let mut count = 0;
         for _ in 0..100 {
-            splitter.feed(&[b'x'; 100_000], &mut |_| count += 1);
+            splitter.feed(&vec![b'x'; 100_000], &mut |_| count += 1);
         }
         assert_eq!((count, splitter.partial.len()), (0, MAX_LINE));
         splitter.feed(b"\nnext\n", &mut |line| count += line.len());

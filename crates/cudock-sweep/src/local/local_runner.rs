@@ -82,11 +82,7 @@ impl LocalRunner {
     pub(crate) fn new(options: LocalOptions, gpus: SlotGpus) -> Result<Self, LocalError> {
         adopt_orphans().map_err(|error| LocalError::Subreaper(error.into()))?;
         let lock = options.directory.workers_lock();
-        File::options()
-            .create(true)
-            .append(true)
-            .open(&lock)
-            .map_err(FileError::at("create", &lock))?;
+        File::options().create(true).append(true).open(&lock).map_err(FileError::at("create", &lock))?;
         Ok(Self {
             objectives: options.plan.objectives.iter().map(|objective| objective.metric.clone()).collect(),
             workers: gpus.iter().map(|_| None).collect(),
@@ -176,7 +172,9 @@ impl LocalRunner {
         match message {
             Message::Gone(slot) => self.worker_is_gone(slot),
             Message::Event(slot, event) => {
-                let Some(worker) = self.workers.get_mut(slot).and_then(Option::as_mut) else { return Vec::new() };
+                let Some(worker) = self.workers.get_mut(slot).and_then(Option::as_mut) else {
+                    return Vec::new();
+                };
                 let Some(Running { trial, attempt, .. }) = worker.running else { return Vec::new() };
                 match event {
                     WorkerEvent::Ready => Vec::new(),
@@ -238,7 +236,9 @@ impl LocalRunner {
         let result = read::<AttemptResult>(&directory.result(attempt));
         if let Some(result) = result.filter(|result| !result.interrupted) {
             let mut events = Vec::new();
-            let metrics = File::open(directory.metrics(attempt)).into_iter().flat_map(|file| BufReader::new(file).lines());
+            let metrics = File::open(directory.metrics(attempt))
+                .into_iter()
+                .flat_map(|file| BufReader::new(file).lines());
             let reports = metrics.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok());
             events.extend(reports.map(|report| reported(trial, attempt, report)));
             events.extend(ended(result));
@@ -261,7 +261,8 @@ impl Runner for LocalRunner {
             // If the request could not be written, the worker is dead, and its end will be noticed.
             worker.running = Some(running);
         } else if let Err(error) = sent {
-            let end = AttemptEnd::FailedToStart { message: format!("cannot start a worker process: {error}") };
+            let end =
+                AttemptEnd::FailedToStart { message: format!("cannot start a worker process: {error}") };
             let (trial, attempt) = (attempt.trial, attempt.attempt);
             self.failed.push(RunnerEvent::Event(Event::Ended { trial, attempt, end, ran: Duration::ZERO }));
         }

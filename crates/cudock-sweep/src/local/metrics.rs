@@ -68,7 +68,8 @@ impl LineParser {
         if !line.starts_with('{') {
             return Vec::new();
         }
-        let object = serde_json::from_str::<Value>(line).or_else(|_| serde_json::from_str(&quoted_constants(line)));
+        let object =
+            serde_json::from_str::<Value>(line).or_else(|_| serde_json::from_str(&quoted_constants(line)));
         let Ok(Value::Object(object)) = object else { return Vec::new() };
         let step = STEP_NAMES.iter().find_map(|name| step_number(&text_of(object.get(*name)?)?));
         let found = self.objectives.iter().enumerate().filter_map(|(objective, name)| {
@@ -179,7 +180,10 @@ mod tests {
     fn json_lines_may_have_the_constants_of_python() {
         for (line, expected) in [
             ("{\"step\": 7, \"accuracy\": 0.25, \"name\": \"x\"}", &[(0, Some(7), "0.25")][..]),
-            ("  {\"epoch\": 2.0, \"loss\": NaN, \"accuracy\": -Infinity}", &[(0, Some(2), "-inf"), (1, Some(2), "NaN")]),
+            (
+                "  {\"epoch\": 2.0, \"loss\": NaN, \"accuracy\": -Infinity}",
+                &[(0, Some(2), "-inf"), (1, Some(2), "NaN")],
+            ),
             ("{\"loss\": \"0.5\"}", &[(1, None, "0.5")]),
             ("{\"nested\": {\"loss\": 1}}", &[]),
             ("{\"loss\": 1", &[]),

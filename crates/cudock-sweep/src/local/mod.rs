@@ -1,6 +1,6 @@
 //! Sweeps on this machine: trials as processes or containers that survive nothing of the sweep, and lose nothing.
 //!
-//! `cudock sweep` decides and records ([`Driver`]); a worker process for each slot runs one trial after the other and owns
+//! `cudock sweep` decides and records ([`SweepDriver`]); a worker process for each slot runs one trial after the other and owns
 //! all its processes. Who is killed, and when, does not matter:
 //!
 //! - the sweep: its workers notice, end their trials and themselves. The next run waits for them, then counts each result
@@ -8,6 +8,7 @@
 //! - a worker: its trial's processes become children of the sweep, which kills them;
 //! - both at once: the next run finds what is left by a variable of its environment, and containers by their names.
 
+mod args;
 mod attempt;
 mod command;
 mod drive;
@@ -28,7 +29,8 @@ mod runner;
 mod trial_log;
 mod worker;
 
-pub use drive::{DriveEnd, DriveError, Driver, SweepObserver, watch_interrupts};
+pub use args::{SweepArgs, SweepCommand, SweepName};
+pub use drive::{DriveEnd, DriveError, SweepDriver, SweepObserver, watch_interrupts};
 pub use flags::SweepFlags;
 pub use layout::{SweepDir, TrialDir};
 pub use local_runner::LocalError;

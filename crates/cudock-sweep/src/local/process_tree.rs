@@ -113,14 +113,14 @@ pub(crate) fn start_time(pid: i32) -> Option<u64> {
 /// Kills all processes whose environment has `variable` with a path below `directory`: what is left of trials if the sweep
 /// and a worker were killed at the same moment. Returns their number.
 pub(crate) fn kill_marked(variable: &str, directory: &Path) -> usize {
-    let mut marker = format!("{variable}=").into_bytes();
-    marker.extend_from_slice(directory.as_os_str().as_bytes());
-    marker.push(b'/');
+    let mut prefix = format!("{variable}=").into_bytes();
+    prefix.extend_from_slice(directory.as_os_str().as_bytes());
+    prefix.push(b'/');
     let own = getpid().as_raw_nonzero().get();
     let deadline = Instant::now() + KILL_TIMEOUT;
     let mut killed = std::collections::BTreeSet::new();
     loop {
-        let marked: Vec<i32> = processes().filter(|pid| *pid != own && is_marked(*pid, &marker)).collect();
+        let marked: Vec<i32> = processes().filter(|pid| *pid != own && is_marked(*pid, &prefix)).collect();
         if marked.is_empty() || Instant::now() > deadline {
             return killed.len();
         }
@@ -135,7 +135,7 @@ pub(crate) fn kill_marked(variable: &str, directory: &Path) -> usize {
 }
 
 /// Whether a process has a variable that starts so. A process that has ended, or is that of another user, has none.
-fn is_marked(pid: i32, marker: &[u8]) -> bool {
+fn is_marked(pid: i32, prefix: &[u8]) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(marker))
+    environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(prefix))
 }

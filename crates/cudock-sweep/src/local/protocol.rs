@@ -14,7 +14,10 @@ use crate::space::Assignment;
 pub(crate) enum WorkerRequest {
     Start(Box<AttemptStart>),
     /// End the running attempt, if it is this one.
-    Stop { trial: TrialId, attempt: u32 },
+    Stop {
+        trial: TrialId,
+        attempt: u32,
+    },
 }
 
 /// An attempt to start.
@@ -47,7 +50,10 @@ pub(crate) struct AttemptStart {
 pub(crate) enum WorkerEvent {
     /// The worker holds its lock and accepts requests.
     Ready,
-    Started { pid: u32, start_time: u64 },
+    Started {
+        pid: u32,
+        start_time: u64,
+    },
     Reported(Vec<MetricReport>),
     Ended(AttemptResult),
 }

@@ -41,7 +41,8 @@ impl OutputMetrics {
         let mut events = Vec::new();
         for line in rest.get(..complete).unwrap_or_default().lines() {
             for found in parser.metrics(line) {
-                let Some((count, name)) = self.counts.get_mut(found.objective).zip(self.names.get(found.objective))
+                let Some((count, name)) =
+                    self.counts.get_mut(found.objective).zip(self.names.get(found.objective))
                 else {
                     continue;
                 };

@@ -88,8 +88,12 @@ impl ReportReader {
         while !self.read_files() && !self.reports.is_full() {}
         let reports = &mut self.reports;
         match &mut self.source {
-            ReportSource::Output(parser, lines) => lines.finish(&mut |line| reports.add_all(parser.metrics(line))),
-            ReportSource::File(parser, file) => file.finish(&mut |line| reports.add_all(parser.metrics(line))),
+            ReportSource::Output(parser, lines) => {
+                lines.finish(&mut |line| reports.add_all(parser.metrics(line)));
+            }
+            ReportSource::File(parser, file) => {
+                file.finish(&mut |line| reports.add_all(parser.metrics(line)));
+            }
             ReportSource::Mlflow(_) => {}
         }
         self.reports.write();
@@ -117,13 +121,20 @@ impl Reports {
     }
 
     fn add(&mut self, metric: &LineMetric) {
-        let Some((count, name)) = self.counts.get_mut(metric.objective).zip(self.objectives.get(metric.objective)) else {
+        let Some((count, name)) =
+            self.counts.get_mut(metric.objective).zip(self.objectives.get(metric.objective))
+        else {
             return;
         };
         *count += 1;
         if *count <= MAX_REPORTS {
             let (interval, metric_name) = (*count, name.clone());
-            self.pending.push(MetricReport { metric: metric_name, interval, step: metric.step, value: metric.value });
+            self.pending.push(MetricReport {
+                metric: metric_name,
+                interval,
+                step: metric.step,
+                value: metric.value,
+            });
         }
     }
 

@@ -37,7 +37,10 @@ pub enum SweepRequest {
 impl SweepRequest {
     /// The event that carries it out; none if that is done already.
     pub(crate) fn event(self, sweep: &Sweep) -> Result<Option<Event>, UsageError> {
-        let finished = || UsageError::new("the sweep has ended").hint("`cudock sweep add N` continues it with N more trials");
+        let finished = || {
+            UsageError::new("the sweep has ended")
+                .hint("`cudock sweep add N` continues it with N more trials")
+        };
         Ok(match self {
             Self::Pause if sweep.end().is_some() => return Err(finished()),
             Self::Pause => (!sweep.is_paused()).then_some(Event::Paused),
@@ -72,7 +75,8 @@ pub(crate) fn ask(directory: &SweepDir, request: SweepRequest) -> Result<bool, F
     let name = format!("{:020}-{}.json", Timestamp::now().millis().unwrap_or_default(), std::process::id());
     let path = directory.requests().join(name);
     let text = serde_json::to_vec(&request).map_err(std::io::Error::from);
-    text.and_then(|text| cudock_base::files::write_atomically(&path, &text)).map_err(FileError::at("write", &path))?;
+    text.and_then(|text| cudock_base::files::write_atomically(&path, &text))
+        .map_err(FileError::at("write", &path))?;
     let deadline = Instant::now() + ANSWER_TIMEOUT;
     while path.exists() {
         if Instant::now() > deadline {
@@ -87,7 +91,8 @@ pub(crate) fn ask(directory: &SweepDir, request: SweepRequest) -> Result<bool, F
 pub(crate) fn waiting(directory: &SweepDir) -> Vec<(PathBuf, SweepRequest)> {
     let entries = fs::read_dir(directory.requests()).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
-    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
+    let mut paths: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
     paths.sort();
     paths.into_iter().filter_map(|path| Some((path.clone(), read(&path)?))).collect()
 }

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use cudock_base::text::error_chain;
 use cudock_base::{ErrorKind, FileError, Report, Timestamp, UsageError, Usd};
 use cudock_project::{Project, ProjectError};
 
-use super::drive::{DriveEnd, DriveError, Driver, SweepObserver};
-use super::flags::SweepFlags;
+use super::drive::{DriveEnd, DriveError, SweepDriver, SweepObserver};
+use super::flags::{SweepFlags, assign_gpus};
 use super::gpus::{local_gpus, slots};
 use super::layout::SweepDir;
 use super::local_runner::{LocalError, LocalOptions, LocalRunner};
@@ -16,6 +17,10 @@ use super::requests::{SweepRequest, ask};
 use crate::config::{SweepPlan, resolve};
 use crate::journal::{Event, Journal, JournalError, SweepLog};
 use crate::state::Sweep;
+
+/// How long a lock may outlive the process that took it.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Why a sweep cannot be run or asked.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +52,9 @@ impl Report for SweepError {
         match self {
             Self::Project(error) => error.hints(),
             Self::Usage(error) => error.hints(),
-            Self::Journal(JournalError::NoPrice) => vec!["--price USD is the price of this machine for an hour".to_owned()],
+            Self::Journal(JournalError::NoPrice) => {
+                vec!["--price USD is the price of this machine for an hour".to_owned()]
+            }
             Self::Journal(error) => error.hints(),
             Self::Local(_) | Self::File(_) => Vec::new(),
         }
@@ -150,15 +157,15 @@ impl ProjectSweep {
             flags.apply(&mut plan);
             let stated = self.project.manifest.sweep.as_ref().and_then(|sweep| sweep.gpus_per_trial);
             if stated.or(flags.gpus_per_trial).is_none() && local_gpus().is_empty() {
-                plan.gpus_per_trial = 0;
+                assign_gpus(&mut plan, 0);
             }
             plan.check()?;
             self.directory.create()?;
             let (runner, slots) = self.runner(plan.clone(), flags, program)?;
             let log = SweepLog::create(&journal, Timestamp::now(), plan, slots, flags.slot_price(slots))?;
-            return Ok(Driver::new(log, runner, &self.directory, observer, interrupted).run()?);
+            return Ok(SweepDriver::new(log, runner, &self.directory, observer, interrupted).run()?);
         }
-        let mut log = SweepLog::open(&journal)?;
+        let mut log = open_journal(&journal)?;
         let mut plan = log.sweep().plan().clone();
         self.check_unchanged(&plan, observer);
         flags.check_resumed(&plan)?;
@@ -172,7 +179,7 @@ impl ProjectSweep {
         flags.apply_resources(&mut plan);
         let (runner, slots) = self.runner(plan, flags, program)?;
         let price_per_hour = flags.slot_price(slots).or(log.sweep().price_per_hour());
-        let mut driver = Driver::new(log, runner, &self.directory, observer, interrupted);
+        let mut driver = SweepDriver::new(log, runner, &self.directory, observer, interrupted);
         driver.resume(Event::Resumed { slots, price_per_hour })?;
         Ok(driver.run()?)
     }
@@ -208,7 +215,12 @@ impl ProjectSweep {
         Ok((SweepLog::create(&journal, Timestamp::now(), plan, slots, price_per_hour)?, None))
     }
 
-    fn runner(&self, plan: SweepPlan, flags: &SweepFlags, program: PathBuf) -> Result<(LocalRunner, u32), SweepError> {
+    fn runner(
+        &self,
+        plan: SweepPlan,
+        flags: &SweepFlags,
+        program: PathBuf,
+    ) -> Result<(LocalRunner, u32), SweepError> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let gpus = slots(&plan, &local_gpus(), cores)?;
         let count = u32::try_from(gpus.len()).unwrap_or(u32::MAX);
@@ -227,7 +239,9 @@ impl ProjectSweep {
     /// Says so if `cudock.toml` now describes another sweep than the one that is resumed.
     fn check_unchanged(&self, plan: &SweepPlan, observer: &dyn SweepObserver) {
         let is_same = match resolve(&self.project) {
-            Ok(now) => now.space == plan.space && now.command == plan.command && now.objectives == plan.objectives,
+            Ok(now) => {
+                now.space == plan.space && now.command == plan.command && now.objectives == plan.objectives
+            }
             Err(error) => {
                 observer.warning(&error_chain(&error));
                 false
@@ -238,6 +252,18 @@ impl ProjectSweep {
                 "cudock.toml has changed since the sweep `{}` began, which goes on as it began; --name NAME starts another",
                 plan.name
             ));
+        }
+    }
+}
+
+/// Opens a journal that no other process uses. A process that was killed while it started another may have left its lock
+/// to that one, for the moment until it is another program.
+fn open_journal(path: &Path) -> Result<SweepLog, JournalError> {
+    let deadline = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        match SweepLog::open(path) {
+            Err(JournalError::Locked { .. }) if Instant::now() < deadline => std::thread::sleep(LOCK_PAUSE),
+            opened => return opened,
         }
     }
 }

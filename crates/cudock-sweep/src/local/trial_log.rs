@@ -53,7 +53,9 @@ impl TrialLog {
         let name = previous.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let note = match self.dropped {
             0 => format!("[cudock: earlier output is in {name}]\n"),
-            dropped => format!("[cudock: earlier output is in {name}; {dropped} bytes before it were dropped]\n"),
+            dropped => {
+                format!("[cudock: earlier output is in {name}; {dropped} bytes before it were dropped]\n")
+            }
         };
         self.file.write_all(note.as_bytes())?;
         self.length = 0;
@@ -75,9 +77,9 @@ mod tests {
         }
         assert_eq!(log.dropped(), 800);
         let last = fs::read_to_string(&path).unwrap();
-        assert!(
-            last.starts_with("[cudock: earlier output is in log.1; 800 bytes before it were dropped]\n000000090\n")
-        );
+        assert!(last.starts_with(
+            "[cudock: earlier output is in log.1; 800 bytes before it were dropped]\n000000090\n"
+        ));
         assert!(last.ends_with("000000099\n"));
         assert!(fs::read_to_string(directory.path().join("log.1")).unwrap().ends_with("000000089\n"));
         log.write(&[b'x'; 1000]).unwrap();

@@ -36,14 +36,17 @@ pub fn run_worker(lock: &Path) -> io::Result<()> {
     let lock = File::open(lock)?;
     lock.lock_shared()?;
     let mut channel = Channel::default();
-    channel.send(&WorkerEvent::Ready);
+    send(&WorkerEvent::Ready);
     while let Some(request) = channel.wait()? {
         if let WorkerRequest::Start(start) = request {
             let result = run(&start, &mut channel);
             if let Err(error) = write_result(&start, &result) {
-                return Err(io::Error::other(format!("cannot write the result of trial {}: {error}", start.trial)));
+                return Err(io::Error::other(format!(
+                    "cannot write the result of trial {}: {error}",
+                    start.trial
+                )));
             }
-            channel.send(&WorkerEvent::Ended(result));
+            send(&WorkerEvent::Ended(result));
         }
     }
     drop(lock);
@@ -77,7 +80,7 @@ fn write_result(start: &AttemptStart, result: &AttemptResult) -> io::Result<()> 
     std::fs::rename(&temporary, &path)
 }
 
-/// Requests from standard input, events to standard output.
+/// Requests from standard input.
 #[derive(Debug, Default)]
 pub(crate) struct Channel {
     buffer: Vec<u8>,
@@ -131,12 +134,12 @@ impl Channel {
         let line = std::mem::replace(&mut self.buffer, rest);
         Ok(Some(serde_json::from_slice(&line)?))
     }
+}
 
-    /// Tells the sweep. If it is gone, the end of the input will say so.
-    pub(crate) fn send(&mut self, event: &WorkerEvent) {
-        let Ok(mut line) = serde_json::to_vec(event) else { return };
-        line.push(b'\n');
-        let mut output = io::stdout().lock();
-        let _ = output.write_all(&line).and_then(|()| output.flush());
-    }
+/// Tells the sweep. If it is gone, the end of the input will say so.
+pub(crate) fn send(event: &WorkerEvent) {
+    let Ok(mut line) = serde_json::to_vec(event) else { return };
+    line.push(b'\n');
+    let mut output = io::stdout().lock();
+    let _ = output.write_all(&line).and_then(|()| output.flush());
 }

@@ -120,7 +120,9 @@ mod tests {
         ];
         for (number, expected) in (0_u32..).zip(published) {
             let gray = number ^ (number >> 1);
-            let found = [0, 1, 2].map(|dimension| f64::from(coordinate(gray, dimension)) / 2_f64.powi(32));
+            let found = [0, 1, 2].map(|dimension| coordinate(gray, dimension));
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^32")]
+            let expected = expected.map(|coordinate: f64| (coordinate * 2_f64.powi(32)) as u32);
             assert_eq!(found, expected, "point {number}");
         }
     }

@@ -57,7 +57,7 @@ impl Sweep {
 
     fn stop_clock(&mut self, at: Timestamp) {
         if let Some(since) = self.active_since.take() {
-            self.active_before += at.since(since);
+            self.active_before = self.active_before.saturating_add(at.since(since));
         }
     }
 

@@ -59,9 +59,7 @@ impl Sweep {
     /// When time or money alone changes what [`next`](Self::next) returns.
     pub fn wake_at(&self, now: Timestamp) -> Option<Timestamp> {
         let running = || self.live().filter(|(trial, _)| trial.status != TrialStatus::Stopping);
-        if running().next().is_none() {
-            return None;
-        }
+        running().next()?;
         let limits = &self.plan.limits;
         let trials = running().filter_map(|(_, attempt)| Some(attempt.starting.plus(limits.trial_timeout?)));
         let sweep = limits.timeout.filter(|_| self.active_since.is_some());

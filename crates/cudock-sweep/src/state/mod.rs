@@ -13,13 +13,16 @@ use cudock_base::{Timestamp, Usd};
 
 pub use self::error::ApplyError;
 pub use self::limits::STOP_MARGIN;
-pub use self::next::Action;
+pub use self::next::SweepAction;
 pub use self::trial::{MetricPoint, Trial, TrialAttempt, TrialStatus};
 use crate::config::SweepPlan;
 use crate::journal::{Event, Record, SweepEnd, TrialId};
 use crate::pareto::pareto_front;
 use crate::policy::{Decision, History, Score};
 use crate::sampler::{Observation, Sampler};
+
+/// More trials than this never run at the same time, whatever a journal claims.
+const MAX_SLOTS: u32 = 10_000;
 
 /// A sweep as its journal tells it.
 #[derive(Debug, Clone)]
@@ -102,7 +105,7 @@ impl Sweep {
         if self.plan.limits.dollars.is_some() && price_per_hour.is_none() {
             return Err(ApplyError::NoPrice);
         }
-        (self.slots, self.price_per_hour) = (slots, price_per_hour);
+        (self.slots, self.price_per_hour) = (slots.min(MAX_SLOTS), price_per_hour);
         Ok(())
     }
 
@@ -208,7 +211,8 @@ impl Sweep {
 
     /// The time that the sweep has been active: not the time while it was paused or its process did not exist.
     pub fn active_time(&self, now: Timestamp) -> Duration {
-        self.active_before + self.active_since.map_or(Duration::ZERO, |since| now.since(since))
+        let running = self.active_since.map_or(Duration::ZERO, |since| now.since(since));
+        self.active_before.saturating_add(running)
     }
 
     /// The trials that a sampler learns from.

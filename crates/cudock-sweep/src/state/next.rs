@@ -8,7 +8,7 @@ use crate::space::Assignment;
 
 /// Something to do. Its [`events`](Self::events) are recorded first.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Action {
+pub enum SweepAction {
     /// Start an attempt of a trial.
     Start {
         trial: TrialId,
@@ -25,7 +25,7 @@ pub enum Action {
     Finish { end: SweepEnd },
 }
 
-impl Action {
+impl SweepAction {
     /// What is recorded before it is carried out.
     pub fn events(&self) -> Vec<Event> {
         match self {
@@ -44,7 +44,7 @@ impl Action {
 
 impl Sweep {
     /// What has to be done at a time. Once the events of an action are applied, it is not returned again.
-    pub fn next(&self, now: Timestamp) -> Vec<Action> {
+    pub fn next(&self, now: Timestamp) -> Vec<SweepAction> {
         if self.end.is_some() {
             return Vec::new();
         }
@@ -52,29 +52,29 @@ impl Sweep {
         let mut actions = self.stops(now, exceeded.as_ref().map(|(reason, _)| reason));
         if let Some((_, end)) = exceeded {
             if self.live.is_empty() {
-                actions.push(Action::Finish { end });
+                actions.push(SweepAction::Finish { end });
             }
         } else if !self.is_paused {
             let starts = self.starts(now);
             if starts.is_empty() && self.live.is_empty() {
-                actions.push(Action::Finish { end: self.reached_end() });
+                actions.push(SweepAction::Finish { end: self.reached_end() });
             }
             actions.extend(starts);
         }
         actions
     }
 
-    fn stops(&self, now: Timestamp, exceeded: Option<&StopReason>) -> Vec<Action> {
+    fn stops(&self, now: Timestamp, exceeded: Option<&StopReason>) -> Vec<SweepAction> {
         let running = self.live().filter(|(trial, _)| trial.status != TrialStatus::Stopping);
         let stops = running.filter_map(|(trial, attempt)| {
             let policy = self.decided.get(&trial.id).map(|decision| StopReason::Policy(*decision));
             let reason = policy.or_else(|| exceeded.cloned()).or_else(|| self.timed_out(attempt, now))?;
-            Some(Action::Stop { trial: trial.id, attempt: attempt.number, reason })
+            Some(SweepAction::Stop { trial: trial.id, attempt: attempt.number, reason })
         });
         stops.collect()
     }
 
-    fn starts(&self, now: Timestamp) -> Vec<Action> {
+    fn starts(&self, now: Timestamp) -> Vec<SweepAction> {
         let slots = self.slots.min(self.plan.limits.concurrent.unwrap_or(u32::MAX));
         let room = usize::try_from(slots).unwrap_or(usize::MAX).saturating_sub(self.live.len());
         let mut free = (0..self.slots).filter(|slot| !self.live().any(|(_, attempt)| attempt.slot == *slot));
@@ -94,7 +94,7 @@ impl Sweep {
         while actions.len() < room && self.can_pay(now, actions.len() as u64 + 1) {
             let Some(slot) = free.next() else { break };
             let Some((trial, attempt, parameters, is_new)) = candidates.next() else { break };
-            actions.push(Action::Start { trial, attempt, slot, parameters, is_new });
+            actions.push(SweepAction::Start { trial, attempt, slot, parameters, is_new });
         }
         actions
     }

@@ -4,8 +4,8 @@ use cudock_base::format::duration;
 use cudock_base::table::{Align, TextTable};
 use cudock_base::{Timestamp, text};
 
-use super::text::state;
-use super::values::{best, curve, number, parameters, reason, run_time, scores};
+use super::text::{phase, state, totals};
+use super::values::{best, curve, number, parameters, run_time, scores};
 use crate::{Sweep, Trial};
 
 const BAR: usize = 24;
@@ -21,22 +21,20 @@ pub fn live(sweep: &Sweep, now: Timestamp, columns: usize, rows: usize) -> Vec<S
     lines.extend(leader(sweep));
     let running: Vec<&Trial> = sweep.live().map(|(trial, _)| trial).collect();
     lines.extend(table(sweep, &running, now));
-    lines.extend(ended_last(sweep).map(|trial| {
-        let why = reason(trial, &sweep.plan().objectives).unwrap_or_default();
-        format!("trial {} {} {why}", trial.id, trial.status.name())
-    }));
+    lines.extend(ended_last(sweep).filter_map(|trial| trial.ending(&sweep.plan().objectives)));
     lines.truncate(rows);
     lines.iter().map(|line| text::truncate(line.trim_end(), columns.saturating_sub(1))).collect()
 }
 
 fn progress(sweep: &Sweep, now: Timestamp) -> String {
+    let Some(limit) = sweep.trial_limit() else {
+        return state(sweep, now);
+    };
     let ended = sweep.trials().iter().filter(|trial| trial.status.is_ended()).count();
-    let bar = sweep.trial_limit().map(|limit| {
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX).max(1);
-        let filled = ended.min(limit).saturating_mul(BAR) / limit;
-        format!("[{}{}] {ended}/{limit} ", "#".repeat(filled), "-".repeat(BAR - filled))
-    });
-    bar.unwrap_or_default() + &state(sweep, now)
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX).max(1);
+    let filled = ended.min(limit).saturating_mul(BAR) / limit;
+    let bar = format!("[{}{}] {ended}/{limit}", "#".repeat(filled), "-".repeat(BAR - filled));
+    format!("{bar} {}{}", phase(sweep), totals(sweep, now))
 }
 
 fn leader(sweep: &Sweep) -> Option<String> {
@@ -59,7 +57,8 @@ fn table(sweep: &Sweep, trials: &[&Trial], now: Timestamp) -> Vec<String> {
     let Some(objective) = sweep.plan().objectives.first().filter(|_| !trials.is_empty()) else {
         return Vec::new();
     };
-    let mut table = TextTable::report([("TRIAL", Align::Right), ("STATE", Align::Left), ("STEP", Align::Right)]);
+    let mut table =
+        TextTable::report([("TRIAL", Align::Right), ("STATE", Align::Left), ("STEP", Align::Right)]);
     table.column(text::truncate(&objective.metric, 16), Align::Right);
     table.column("BEST", Align::Right);
     table.column("CURVE", Align::Left);

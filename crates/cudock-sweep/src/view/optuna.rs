@@ -89,7 +89,8 @@ fn state_of(trial: &Trial) -> OptunaState {
 fn trial_line(sweep: &Sweep, trial: &Trial, space: &[(&Parameter, Value)], now: Timestamp) -> String {
     let objectives = &sweep.plan().objectives;
     let state = state_of(trial);
-    let result = trial.result.as_ref().filter(|_| matches!(state, OptunaState::Complete | OptunaState::Pruned));
+    let result =
+        trial.result.as_ref().filter(|_| matches!(state, OptunaState::Complete | OptunaState::Pruned));
     // One value is `value`, several are `values`; Optuna rejects a trial that has both.
     let (value, values) = match result.map(Vec::as_slice) {
         Some([value]) => (json!(value), Value::Null),
@@ -274,6 +275,9 @@ mod tests {
         ] {
             assert_eq!(python_float(value), text);
         }
-        assert_eq!(with_intermediate_values("{\"a\":1}\n", "\"1\":NaN"), "{\"a\":1,\"intermediate_values\":{\"1\":NaN}}\n");
+        assert_eq!(
+            with_intermediate_values("{\"a\":1}\n", "\"1\":NaN"),
+            "{\"a\":1,\"intermediate_values\":{\"1\":NaN}}\n"
+        );
     }
 }

@@ -35,18 +35,23 @@ pub(super) fn answer(sweep: &Sweep) -> Vec<String> {
     let objectives = &sweep.plan().objectives;
     let front = sweep.front();
     match (front.as_slice(), objectives.as_slice()) {
+        ([], _) if sweep.end().is_some() => vec!["no trial has a result".to_owned()],
         ([], _) => vec!["no trial has a result yet".to_owned()],
         ([best], [_]) => {
             let mut lines = vec![format!("best: trial {}, {}", best.id, score_text(best, objectives))];
-            lines.extend(wrapped(&parameters(&best.parameters), COLUMNS - 6).map(|line| format!("      {line}")));
+            lines.extend(
+                wrapped(&parameters(&best.parameters), COLUMNS - 6).map(|line| format!("      {line}")),
+            );
             lines
         }
         (front, _) => {
-            let names = objectives.iter().map(|each| format!("{} ({})", text::truncate(&each.metric, 30), goal(each)));
+            let names = objectives
+                .iter()
+                .map(|each| format!("{} ({})", text::truncate(&each.metric, 30), goal(each)));
             let ids: Vec<String> = front.iter().map(|trial| trial.id.to_string()).collect();
             let head = format!("best: {} on the Pareto front of ", count(front.len(), "trial"));
-            let ids = text::truncate(&ids.join(", "), COLUMNS - 8);
-            vec![head + &names.collect::<Vec<_>>().join(", "), format!("      {ids}")]
+            let ids = text::truncate(&ids.join(", "), COLUMNS - 15);
+            vec![head + &names.collect::<Vec<_>>().join(", "), format!("      trials {ids}")]
         }
     }
 }
@@ -69,21 +74,29 @@ fn score_text(trial: &Trial, objectives: &[Objective]) -> String {
 
 /// The state of the sweep in one line: how far it is, how trials ended, time and cost.
 pub(super) fn state(sweep: &Sweep, now: Timestamp) -> String {
-    let name = text::truncate(&sweep.plan().name, 40);
-    let state = match sweep.end() {
-        Some(end) => format!("ended: {end}"),
-        None if sweep.is_paused() => "paused".to_owned(),
-        None => "running".to_owned(),
-    };
     let trials = match sweep.trial_limit() {
         Some(limit) => format!("{} of {limit} trials", sweep.trials().len()),
         None => count(sweep.trials().len(), "trial"),
     };
+    format!("{}; {trials}{}", phase(sweep), totals(sweep, now))
+}
+
+/// "digits running".
+pub(super) fn phase(sweep: &Sweep) -> String {
+    let name = text::truncate(&sweep.plan().name, 40);
+    match sweep.end() {
+        Some(end) => format!("{name} ended: {end}"),
+        None if sweep.is_paused() => format!("{name} paused"),
+        None => format!("{name} running"),
+    }
+}
+
+/// " (2 succeeded, 1 running), 2 min, $0.11".
+pub(super) fn totals(sweep: &Sweep, now: Timestamp) -> String {
     let counts = status_counts(sweep);
     let counts = if counts.is_empty() { String::new() } else { format!(" ({counts})") };
     let cost = sweep.price_per_hour().map(|_| format!(", ${}", sweep.cost(now).rounded()));
-    let time = duration(sweep.active_time(now));
-    format!("{name} {state}; {trials}{counts}, {time}{}", cost.unwrap_or_default())
+    format!("{counts}, {}{}", duration(sweep.active_time(now)), cost.unwrap_or_default())
 }
 
 fn table(sweep: &Sweep, trials: &[&Trial], now: Timestamp, is_verbose: bool) -> Vec<String> {
@@ -120,9 +133,9 @@ fn table(sweep: &Sweep, trials: &[&Trial], now: Timestamp, is_verbose: bool) -> 
 fn wrapped(text: &str, width: usize) -> impl Iterator<Item = String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
-        let is_full = lines.last().is_some_and(|line| {
-            !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width
-        });
+        let is_full = lines
+            .last()
+            .is_some_and(|line| !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width);
         if is_full {
             lines.push(String::new());
         }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use cudock_base::{Timestamp, text};
 
-use crate::{Assignment, Goal, MetricPoint, Objective, ParameterValue, Sweep, Trial, TrialAttempt, TrialStatus};
+use crate::{
+    Assignment, Goal, MetricPoint, Objective, ParameterValue, Sweep, Trial, TrialAttempt, TrialStatus,
+};
 
 /// The curve of a metric in the last attempt; empty if there is none.
 pub(super) fn curve<'t>(trial: &'t Trial, metric: &str) -> &'t [MetricPoint] {
@@ -18,10 +20,10 @@ pub(super) fn scores(trial: &Trial, objectives: &[Objective]) -> Vec<Option<f64>
         return result.iter().copied().map(Some).collect();
     }
     let score = |objective: &Objective| {
-        let values = curve(trial, &objective.metric).iter().map(|point| point.value);
+        let mut values = curve(trial, &objective.metric).iter().map(|point| point.value);
         match objectives {
             [only] => best(only.goal, values),
-            _ => values.last().filter(|value| value.is_finite()),
+            _ => values.next_back().filter(|value| value.is_finite()),
         }
     };
     objectives.iter().map(score).collect()

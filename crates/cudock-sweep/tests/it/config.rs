@@ -6,8 +6,8 @@ use cudock_base::Usd;
 use cudock_project::Project;
 use cudock_sweep::policy::{EvaluationSchedule, Slack};
 use cudock_sweep::{
-    Condition, Distribution, Goal, MetricFormat, MetricSource, ParameterValue, PassMode, SamplerKind, SweepPlan,
-    TerminationPolicy, resolve,
+    Condition, Distribution, Goal, MetricFormat, MetricSource, ParameterValue, PassMode, SamplerKind,
+    SweepPlan, TerminationPolicy, resolve,
 };
 
 use crate::support::text;
@@ -66,7 +66,10 @@ fn everything_is_read() {
     assert_eq!((plan.name.as_str(), plan.image.as_deref()), ("digits", Some("team/train:1")));
     assert_eq!(plan.pass, PassMode::Environment);
     assert_eq!((plan.objectives[0].metric.as_str(), plan.objectives[0].goal), ("accuracy", Goal::Maximize));
-    assert_eq!(plan.metrics, MetricSource::File { path: "out/metrics.jsonl".into(), format: MetricFormat::Json });
+    assert_eq!(
+        plan.metrics,
+        MetricSource::File { path: "out/metrics.jsonl".into(), format: MetricFormat::Json }
+    );
     assert_eq!((plan.sampler, plan.seed), (SamplerKind::Tpe { startup_trials: 5 }, 3));
     assert_eq!((plan.trials_per_gpu, plan.gpu_memory, plan.retries), (2, Some(10 << 30), 2));
     let schedule = EvaluationSchedule { interval: 2, delay: 5 };
@@ -76,7 +79,10 @@ fn everything_is_read() {
     let names: Vec<&str> = plan.space.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
     assert_eq!(names, ["batch", "layers", "lr", "noise", "optimizer", "a_momentum", "units"]);
     let momentum = plan.space.parameters.iter().find(|parameter| parameter.name == "a_momentum").unwrap();
-    assert_eq!(momentum.conditions, [Condition { parent: "optimizer".to_owned(), values: vec![text("sgd")] }]);
+    assert_eq!(
+        momentum.conditions,
+        [Condition { parent: "optimizer".to_owned(), values: vec![text("sgd")] }]
+    );
     let layers = plan.space.parameters.iter().find(|parameter| parameter.name == "layers").unwrap();
     assert_eq!(layers.distribution, Distribution::RandInt { start: 1, end: 5 });
     let written = serde_json::to_string(&plan).unwrap();
@@ -139,8 +145,14 @@ fn malformed_spaces_are_rejected_with_the_key_and_the_fix() {
             "a = { choice = [1], when = { optimiser = [1] } }\noptimizer = { choice = [1] }",
             "6:42: `a` depends on `optimiser`, which is not a parameter; did you mean `optimizer`?",
         ),
-        ("a = { choice = [1], when = { b = [3] } }\nb = { choice = [1, 2] }", "6:34: `b` never has the value 3"),
-        ("a = { choice = [1], when = { b = [] } }\nb = { choice = [1, 2] }", "6:34: `a` never exists: list a value"),
+        (
+            "a = { choice = [1], when = { b = [3] } }\nb = { choice = [1, 2] }",
+            "6:34: `b` never has the value 3",
+        ),
+        (
+            "a = { choice = [1], when = { b = [] } }\nb = { choice = [1, 2] }",
+            "6:34: `a` never exists: list a value",
+        ),
         (
             "a = { choice = [1], when = { b = [1] } }\nb = { choice = [1], when = { a = [1] } }",
             "6:28: `a` and `b` depend on each other: remove one `when`",
@@ -153,57 +165,102 @@ fn malformed_spaces_are_rejected_with_the_key_and_the_fix() {
 
 #[test]
 fn contradictions_are_rejected_with_the_key_and_the_fix() {
-    let early = |keys: &str| format!("{LIMIT}[sweep.early_termination]\n{keys}\n");
     for (keys, tables, expected) in [
         ("command = []", LIMIT, "duplicate key"),
         ("sampler = \"gird\"", LIMIT, "4:11: unknown variant `gird`; did you mean `grid`?"),
         ("sampler = \"grid\"", LIMIT, "4:11: a grid needs finitely many values, and `lr` is continuous"),
         ("startup_trials = 5", LIMIT, "4:18: `startup_trials` is for `sampler = \"tpe\"`"),
         ("sampler = \"tpe\"\nstartup_trials = 9", LIMIT, "5:18: all 9 trials would be random"),
-        ("trials_per_gpu = 2", LIMIT, "4:18: trials that share a GPU can use up its memory: set `gpu_memory`"),
-        ("trials_per_gpu = 2\ngpus_per_trial = 2\ngpu_memory = \"1GB\"", LIMIT, "4:18: `gpus_per_trial` is above 1"),
-        ("gpus_per_trial = 0\ntrials_per_gpu = 2", LIMIT, "5:18: `gpus_per_trial = 0` leaves no GPU to share"),
+        (
+            "trials_per_gpu = 2",
+            LIMIT,
+            "4:18: trials that share a GPU can use up its memory: set `gpu_memory`",
+        ),
+        (
+            "trials_per_gpu = 2\ngpus_per_trial = 2\ngpu_memory = \"1GB\"",
+            LIMIT,
+            "4:18: `gpus_per_trial` is above 1",
+        ),
+        (
+            "gpus_per_trial = 0\ntrials_per_gpu = 2",
+            LIMIT,
+            "5:18: `gpus_per_trial = 0` leaves no GPU to share",
+        ),
         ("metrics = { path = \"m\" }", LIMIT, "4:20: `path` is for `from = \"file\" or \"mlflow\"`"),
         ("metrics = { from = \"file\" }", LIMIT, "4:1: `from = \"file\"` needs a `path`"),
         ("metrics = { format = \"regex\" }", LIMIT, "4:1: `format = \"regex\"` needs a `pattern`"),
-        ("metrics = { format = \"regex\", pattern = \"(\" }", LIMIT, "4:41: invalid regular expression: unclosed group"),
-        ("metrics = { format = \"regex\", pattern = \"a\" }", LIMIT, "4:41: the pattern has no group `value`"),
+        (
+            "metrics = { format = \"regex\", pattern = \"(\" }",
+            LIMIT,
+            "4:41: invalid regular expression: unclosed group",
+        ),
+        (
+            "metrics = { format = \"regex\", pattern = \"a\" }",
+            LIMIT,
+            "4:41: the pattern has no group `value`",
+        ),
         ("", "", "1:2: nothing ends the sweep: set `trials`, `timeout` or `dollars`"),
         ("", "[sweep.limits]\ntrials = 0\n", "8:10: `trials` is zero, so nothing would run"),
-        ("", "[sweep.limits]\ntrials = 2\nconcurrent = 3\n", "9:14: `concurrent` is 3 and `trials` only 2: lower it"),
-        ("", "[sweep.limits]\ntimeout = \"1h\"\ntrial_timeout = \"2h\"\n", "9:17: `trial_timeout` is longer than"),
-        ("", "[sweep.limits]\ndollars = -1\n", "8:11: invalid amount `-1`: expected US dollars such as"),
-        ("", "[sweep.limits]\ndollars = nan\n", "8:11: invalid amount `NaN`"),
-        ("", &early("policy = \"bandit\""), "9:8: `policy = \"bandit\"` needs `slack_factor` or `slack_amount`"),
-        ("", &early("policy = \"bandit\"\nslack_factor = 1\nslack_amount = 1"), "12:16: `slack_factor` and"),
-        ("", &early("policy = \"bandit\"\nslack_factor = -0.5"), "11:16: `slack_factor` is -0.5: it must be above zero"),
-        ("", &early("policy = \"median\"\nslack_factor = 1"), "11:16: `slack_factor` is for bandit: remove it"),
-        ("", &early("policy = \"median\"\nevaluation_interval = 0"), "11:23: `evaluation_interval` must be at least 1"),
-        ("", &early("policy = \"truncation\""), "9:8: `policy = \"truncation\"` needs `truncation_percentage`"),
         (
             "",
-            &early("policy = \"truncation\"\ntruncation_percentage = 100"),
-            "11:25: `truncation_percentage` is 100: it must be from 1 to 99",
+            "[sweep.limits]\ntrials = 2\nconcurrent = 3\n",
+            "9:14: `concurrent` is 3 and `trials` only 2: lower it",
         ),
-        ("", &early("policy = \"hyperband\""), "9:8: `policy = \"hyperband\"` needs `max_steps`"),
-        ("", &early("policy = \"asha\"\nmax_steps = 1"), "11:13: `max_steps` is 1: it must be above `min_steps`"),
-        ("", &early("policy = \"asha\"\nreduction_factor = 1"), "11:20: `reduction_factor` must be at least 2"),
-        ("", &early("policy = \"asha\"\ndelay_evaluation = 1"), "11:20: `delay_evaluation` is for bandit, median"),
+        (
+            "",
+            "[sweep.limits]\ntimeout = \"1h\"\ntrial_timeout = \"2h\"\n",
+            "9:17: `trial_timeout` is longer than",
+        ),
+        ("", "[sweep.limits]\ndollars = -1\n", "8:11: invalid amount `-1`: expected US dollars such as"),
+        ("", "[sweep.limits]\ndollars = nan\n", "8:11: invalid amount `NaN`"),
     ] {
         let error = with(keys, LR, tables).expect_err(keys);
-        assert!(error.contains(expected) && !error.is_empty(), "{keys}\n{tables}\n{error}\nexpected {expected}");
+        assert!(
+            error.contains(expected) && !error.is_empty(),
+            "{keys}\n{tables}\n{error}\nexpected {expected}"
+        );
+    }
+}
+
+#[test]
+fn policies_are_rejected_with_the_key_and_the_fix() {
+    for (keys, expected) in [
+        ("policy = \"bandit\"", "9:8: `policy = \"bandit\"` needs `slack_factor` or `slack_amount`"),
+        ("policy = \"bandit\"\nslack_factor = 1\nslack_amount = 1", "12:16: `slack_factor` and"),
+        ("policy = \"bandit\"\nslack_factor = -0.5", "11:16: `slack_factor` is -0.5: it must be above zero"),
+        ("policy = \"median\"\nslack_factor = 1", "11:16: `slack_factor` is for bandit: remove it"),
+        ("policy = \"median\"\nevaluation_interval = 0", "11:23: `evaluation_interval` must be at least 1"),
+        ("policy = \"truncation\"", "9:8: `policy = \"truncation\"` needs `truncation_percentage`"),
+        (
+            "policy = \"truncation\"\ntruncation_percentage = 100",
+            "11:25: `truncation_percentage` is 100: it must be from 1 to 99",
+        ),
+        ("policy = \"hyperband\"", "9:8: `policy = \"hyperband\"` needs `max_steps`"),
+        ("policy = \"asha\"\nmax_steps = 1", "11:13: `max_steps` is 1: it must be above `min_steps`"),
+        ("policy = \"asha\"\nreduction_factor = 1", "11:20: `reduction_factor` must be at least 2"),
+        ("policy = \"asha\"\ndelay_evaluation = 1", "11:20: `delay_evaluation` is for bandit, median"),
+    ] {
+        let error = with("", LR, &format!("{LIMIT}[sweep.early_termination]\n{keys}\n")).expect_err(keys);
+        assert!(error.starts_with(expected), "{keys}\n{error}\nexpected {expected}");
     }
 }
 
 #[test]
 fn objectives_and_names_are_checked() {
-    let section = |keys: &str| format!("[sweep]\n{keys}\n[sweep.parameters]\nPATH = {{ choice = [1] }}\n{LIMIT}");
+    let section =
+        |keys: &str| format!("[sweep]\n{keys}\n[sweep.parameters]\nPATH = {{ choice = [1] }}\n{LIMIT}");
     let one = "{ metric = \"a\", goal = \"maximize\" }";
     for (keys, expected) in [
         (format!("objectives = [{one}]"), "1:2: `command` is empty"),
         ("command = [\"a\"]".to_owned(), "1:2: `objectives` is empty"),
-        (format!("command = [\"a\"]\nobjectives = [{one}, {one}]"), "`a` is an objective already: remove one"),
-        ("command = [\"a\"]\nobjectives = [{ metric = \"a\", goal = \"max\" }]".to_owned(), "unknown variant `max`"),
+        (
+            format!("command = [\"a\"]\nobjectives = [{one}, {one}]"),
+            "`a` is an objective already: remove one",
+        ),
+        (
+            "command = [\"a\"]\nobjectives = [{ metric = \"a\", goal = \"max\" }]".to_owned(),
+            "unknown variant `max`",
+        ),
         (
             format!("command = [\"a\"]\npass = \"environment\"\nobjectives = [{one}]"),
             "6:8: the variable `PATH` has a meaning already: rename the parameter",

@@ -8,7 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::local_support::{TestSweep, wait_until};
 
-const GRID: &str = "parameters = { lr = { choice = [0.5, 2.0] }, name = { choice = [\"a b\"] } }\nsampler = \"grid\"";
+const GRID: &str =
+    "parameters = { lr = { choice = [0.5, 2.0] }, name = { choice = [\"a b\"] } }\nsampler = \"grid\"";
 
 fn one_trial(further: &str) -> String {
     format!("parameters = {{ lr = {{ choice = [0.5] }} }}\nsampler = \"grid\"\nretries = 0\n{further}")
@@ -21,13 +22,19 @@ fn parameters_arrive_as_arguments_variables_and_a_file() {
     let sweep = TestSweep::new(script, GRID);
     assert!(sweep.run(&[]).status.success());
     let log = sweep.log(0);
-    assert!(log.contains("args --lr=0.5 --name=a b\nparam 0.5 0 1\n{\"lr\":0.5,\"name\":\"a b\"}\nvariable \n"), "{log}");
+    assert!(
+        log.contains("args --lr=0.5 --name=a b\nparam 0.5 0 1\n{\"lr\":0.5,\"name\":\"a b\"}\nvariable \n"),
+        "{log}"
+    );
     assert!(sweep.dir().trial(TrialId(1)).path().join("checkpoints/c").exists());
     let best = sweep.sweep();
     assert_eq!(best.best().unwrap().id, TrialId(1));
     assert_eq!(best.end(), Some(SweepEnd::SpaceExhausted));
 
-    let sweep = TestSweep::new("echo \"args $*\"; echo \"variable $lr\"; echo score=1", &format!("{GRID}\npass = \"environment\""));
+    let sweep = TestSweep::new(
+        "echo \"args $*\"; echo \"variable $lr\"; echo score=1",
+        &format!("{GRID}\npass = \"environment\""),
+    );
     assert!(sweep.run(&[]).status.success());
     assert_eq!(sweep.log(0), "args \nvariable 0.5\nscore=1\n");
 }
@@ -48,8 +55,14 @@ fn metrics_come_from_lines_json_files_and_mlflow() {
         echo "1700000000000 0.25 1" > score; sleep 0.3; echo "1700000000001 0.5 2" >> score"#;
     for (script, metrics) in [
         ("echo epoch=1 score=0.25; echo noise; printf 'epoch=2 score=0.5'", ""),
-        ("echo '{\"step\": 1, \"score\": 0.25}'; echo score=9; echo '{\"step\": 2, \"score\": 0.5}'", "metrics = { format = \"json\" }"),
-        ("echo '1: got 0.25' >&2; echo '2: got 0.5'", "metrics = { format = \"regex\", pattern = '(?<step>\\d+): got (?<value>\\S+)' }"),
+        (
+            "echo '{\"step\": 1, \"score\": 0.25}'; echo score=9; echo '{\"step\": 2, \"score\": 0.5}'",
+            "metrics = { format = \"json\" }",
+        ),
+        (
+            "echo '1: got 0.25' >&2; echo '2: got 0.5'",
+            "metrics = { format = \"regex\", pattern = '(?<step>\\d+): got (?<value>\\S+)' }",
+        ),
         (
             "echo score=9; echo step=1 score=0.25 >> $CUDOCK_TRIAL_DIR/m; sleep 0.3; echo step=2 score=0.5 >> $CUDOCK_TRIAL_DIR/m",
             "metrics = { from = \"file\", path = \"m\" }",
@@ -71,7 +84,7 @@ fn every_failure_has_its_reason() {
         ("exit 3", "trial 0 failed: exit code 3"),
         ("echo done", "trial 0 failed: metric `score` was never reported"),
         ("echo score=nan", "trial 0 failed: metric `score` has no finite value"),
-        ("kill -9 $$", "trial 0 failed: signal 9"),
+        ("kill -9 $$", "trial 0 failed: killed by signal 9"),
     ] {
         let sweep = TestSweep::new(script, &one_trial(""));
         assert!(sweep.run(&[]).status.success(), "{script}");
@@ -81,7 +94,11 @@ fn every_failure_has_its_reason() {
     let manifest = fs::read_to_string(sweep.path().join("cudock.toml")).unwrap();
     fs::write(sweep.path().join("cudock.toml"), manifest.replace("\"sh\"", "\"/nonexistent/sh\"")).unwrap();
     sweep.run(&[]);
-    assert!(sweep.endings()[0].contains("cannot start /nonexistent/sh: No such file"), "{:?}", sweep.endings());
+    assert!(
+        sweep.endings()[0].contains("cannot start /nonexistent/sh: No such file"),
+        "{:?}",
+        sweep.endings()
+    );
 }
 
 #[test]
@@ -97,12 +114,17 @@ fn a_trial_that_forks_daemonizes_and_ignores_signals_ends_as_a_whole() {
     assert!(sweep.run(&[]).status.success());
     assert_eq!(sweep.processes(), [0; 0]);
     assert_eq!(sweep.sweep().trials()[0].status, TrialStatus::Succeeded);
-    assert!(sweep.result(0)["notes"][0].as_str().unwrap().contains("left running were killed"), "{}", sweep.result(0));
+    assert!(
+        sweep.result(0)["notes"][0].as_str().unwrap().contains("left running were killed"),
+        "{}",
+        sweep.result(0)
+    );
 }
 
 #[test]
 fn output_and_reports_without_end_take_bounded_space() {
-    let script = "head -c 200000000 /dev/zero | tr '\\0' x; echo; yes score=0.5 | head -n 300000; echo score=2";
+    let script =
+        "head -c 200000000 /dev/zero | tr '\\0' x; echo; yes score=0.5 | head -n 300000; echo score=2";
     let sweep = TestSweep::new(script, &one_trial(""));
     let output = sweep.run(&[]);
     assert!(output.status.success());
@@ -118,13 +140,16 @@ fn output_and_reports_without_end_take_bounded_space() {
 
 #[test]
 fn other_commands_pause_stop_and_extend_a_running_sweep() {
-    let script = "echo score=1; touch $CUDOCK_TRIAL_DIR/up; while [ ! -e $CUDOCK_TRIAL_DIR/go ]; do sleep 0.02; done";
+    let script =
+        "echo score=1; touch $CUDOCK_TRIAL_DIR/up; while [ ! -e $CUDOCK_TRIAL_DIR/go ]; do sleep 0.02; done";
     let keys = "parameters = { x = { uniform = [0.0, 1.0] } }\nlimits = { trials = 2 }";
     let sweep = TestSweep::new(script, keys);
     let mut process = sweep.start(&["--concurrent", "1"]);
     let command = ProjectSweep::open(sweep.path(), Some("test")).unwrap();
     sweep.wait_for(0, "up");
-    assert!(command.ask(SweepRequest::Stop { trial: TrialId(5) }).unwrap_err().to_string().contains("no trial 5"));
+    assert!(
+        command.ask(SweepRequest::Stop { trial: TrialId(5) }).unwrap_err().to_string().contains("no trial 5")
+    );
     assert!(command.add(1).unwrap());
     assert_eq!(sweep.sweep().trial_limit(), Some(3));
     assert!(command.ask(SweepRequest::Stop { trial: TrialId(0) }).unwrap());
@@ -134,7 +159,7 @@ fn other_commands_pause_stop_and_extend_a_running_sweep() {
     assert!(process.wait().unwrap().success());
     let paused = sweep.sweep();
     assert!(paused.is_paused() && paused.end().is_none());
-    assert_eq!(sweep.endings(), ["trial 0 stopped: by the user", "trial 1 succeeded"]);
+    assert_eq!(sweep.endings(), ["trial 0 stopped: stopped by the user", "trial 1 succeeded"]);
 
     // Without a process that runs it, a request changes the journal.
     assert!(command.ask(SweepRequest::Cancel).unwrap());
@@ -157,12 +182,16 @@ fn an_interrupt_ends_the_trials_and_the_same_command_resumes() {
     assert_eq!(sweep.sweep().trials()[0].status, TrialStatus::Waiting);
     assert!(sweep.run(&[]).status.success());
     let resumed = sweep.sweep();
-    assert_eq!((resumed.trials()[0].attempts.len(), resumed.trials()[0].result.clone()), (2, Some(vec![2.0])));
+    assert_eq!(
+        (resumed.trials()[0].attempts.len(), resumed.trials()[0].result.clone()),
+        (2, Some(vec![2.0]))
+    );
 }
 
 #[test]
 fn a_sweep_runs_once_at_a_time_and_a_finished_one_is_not_run_again() {
-    let script = "touch $CUDOCK_TRIAL_DIR/up; while [ ! -e $CUDOCK_TRIAL_DIR/go ]; do sleep 0.02; done; echo score=1";
+    let script =
+        "touch $CUDOCK_TRIAL_DIR/up; while [ ! -e $CUDOCK_TRIAL_DIR/go ]; do sleep 0.02; done; echo score=1";
     let sweep = TestSweep::new(script, &one_trial(""));
     let mut process = sweep.start(&[]);
     let up = sweep.wait_for(0, "up");

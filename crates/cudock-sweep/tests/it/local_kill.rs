@@ -48,7 +48,8 @@ fn schedule(seed: u64) -> String {
         let all = sweep.processes();
         let others: Vec<i32> = all.iter().copied().filter(|pid| *pid != own).collect();
         let (trials, workers): (Vec<i32>, Vec<i32>) = others.iter().partition(|pid| is_trial(**pid));
-        let one = |from: &[i32], rng: &mut Rng| from.get(rng.below(from.len().max(1) as u64) as usize).copied();
+        let one =
+            |from: &[i32], rng: &mut Rng| from.get(rng.below(from.len().max(1) as u64) as usize).copied();
         let kind = rng.below(7);
         let _ = write!(history, "after {wait} ms kind {kind}; ");
         match kind {
@@ -56,7 +57,9 @@ fn schedule(seed: u64) -> String {
             1 => one(&workers, &mut rng).into_iter().for_each(kill),
             2 => one(&trials, &mut rng).into_iter().for_each(kill),
             3 => workers.iter().copied().chain([own]).for_each(kill),
-            4 => [own].into_iter().chain(workers.iter().copied()).chain(trials.iter().copied()).for_each(kill),
+            4 => {
+                [own].into_iter().chain(workers.iter().copied()).chain(trials.iter().copied()).for_each(kill);
+            }
             5 => one(&trials, &mut rng).into_iter().chain([own]).for_each(kill),
             _ => one(&workers, &mut rng).into_iter().chain([own]).for_each(kill),
         }

@@ -10,13 +10,13 @@ use cudock_sweep::{Journal, Record, Sweep, TrialId};
 use cudock_testkit::process::example;
 use tempfile::TempDir;
 
-pub struct TestSweep {
+pub(super) struct TestSweep {
     directory: TempDir,
 }
 
 impl TestSweep {
     /// A sweep whose trials run this shell script. `keys` are further lines of `[sweep]`.
-    pub fn new(script: &str, keys: &str) -> Self {
+    pub(super) fn new(script: &str, keys: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("trial.sh"), script).unwrap();
         let manifest = format!(
@@ -27,72 +27,80 @@ impl TestSweep {
         Self { directory }
     }
 
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    pub fn dir(&self) -> SweepDir {
+    pub(super) fn dir(&self) -> SweepDir {
         SweepDir::of(self.path(), "test")
     }
 
     /// Starts it in the background.
-    pub fn start(&self, flags: &[&str]) -> Child {
+    pub(super) fn start(&self, flags: &[&str]) -> Child {
         self.command(flags).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// Runs it to its end.
-    pub fn run(&self, flags: &[&str]) -> Output {
+    pub(super) fn run(&self, flags: &[&str]) -> Output {
         self.command(flags).output().unwrap()
     }
 
     fn command(&self, flags: &[&str]) -> Command {
         let mut command = Command::new(example("local_sweep"));
-        command.arg("run").arg(self.path()).args(flags).env_remove("CUDA_VISIBLE_DEVICES").stdin(Stdio::null());
+        command
+            .arg("run")
+            .arg(self.path())
+            .args(flags)
+            .env_remove("CUDA_VISIBLE_DEVICES")
+            .stdin(Stdio::null());
         command
     }
 
-    pub fn records(&self) -> Vec<Record> {
+    pub(super) fn records(&self) -> Vec<Record> {
         Journal::read(&self.dir().journal()).unwrap()
     }
 
-    pub fn sweep(&self) -> Sweep {
+    pub(super) fn sweep(&self) -> Sweep {
         Sweep::replay(&self.records()).unwrap()
     }
 
-    pub fn endings(&self) -> Vec<String> {
+    pub(super) fn endings(&self) -> Vec<String> {
         let sweep = self.sweep();
         let objectives = &sweep.plan().objectives;
         sweep.trials().iter().map(|trial| trial.ending(objectives).unwrap_or_default()).collect()
     }
 
-    pub fn log(&self, trial: u32) -> String {
+    pub(super) fn log(&self, trial: u32) -> String {
         fs::read_to_string(self.dir().trial(TrialId(trial)).log(1)).unwrap()
     }
 
-    pub fn result(&self, trial: u32) -> serde_json::Value {
+    pub(super) fn result(&self, trial: u32) -> serde_json::Value {
         serde_json::from_slice(&fs::read(self.dir().trial(TrialId(trial)).result(1)).unwrap()).unwrap()
     }
 
     /// Waits until a file of a trial exists.
-    pub fn wait_for(&self, trial: u32, file: &str) -> PathBuf {
+    pub(super) fn wait_for(&self, trial: u32, file: &str) -> PathBuf {
         let path = self.dir().trial(TrialId(trial)).path().join(file);
         wait_until(&format!("{} exists", path.display()), || path.exists());
         path
     }
 
     /// Processes that belong to this sweep: trials by their environment, the sweep and its workers by their arguments.
-    pub fn processes(&self) -> Vec<i32> {
+    pub(super) fn processes(&self) -> Vec<i32> {
         let marker = self.path().to_str().unwrap().as_bytes().to_vec();
         let entries = fs::read_dir("/proc").unwrap().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         let mentions = |file: String| {
             fs::read(file).is_ok_and(|bytes| bytes.windows(marker.len()).any(|window| window == marker))
         };
-        pids.filter(|pid| mentions(format!("/proc/{pid}/environ")) || mentions(format!("/proc/{pid}/cmdline"))).collect()
+        pids.filter(|pid| {
+            mentions(format!("/proc/{pid}/environ")) || mentions(format!("/proc/{pid}/cmdline"))
+        })
+        .collect()
     }
 }
 
-pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+pub(super) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !is_so() {
         assert!(Instant::now() < deadline, "not within a minute: {what}");

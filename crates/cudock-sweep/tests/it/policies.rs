@@ -76,7 +76,8 @@ fn policies_look_at_multiples_of_the_interval_from_the_delay_on() {
 
 #[test]
 fn a_slack_factor_stops_nobody_while_the_best_is_not_positive() {
-    for (goal, best, worst) in [(Goal::Maximize, -1.0, -100.0), (Goal::Minimize, -5.0, 10.0), (Goal::Maximize, 0.0, -1.0)]
+    for (goal, best, worst) in
+        [(Goal::Maximize, -1.0, -100.0), (Goal::Minimize, -5.0, 10.0), (Goal::Maximize, 0.0, -1.0)]
     {
         let decision = judge(bandit(Slack::Factor(0.1)), goal, &[&[best], &[worst]], 1).unwrap();
         assert!(!decision.is_stop() && decision.to_string().contains("use slack_amount"), "{decision}");
@@ -120,7 +121,11 @@ fn truncation_stops_the_worst_percentage() {
 fn truncation_can_leave_out_trials_that_have_ended() {
     let mut history = history(Goal::Maximize, &[&[0.1], &[0.2], &[0.3], &[0.4], &[0.15]]);
     history.end(TrialId(0));
-    let policy = |exclude_finished| TerminationPolicy::Truncation { percentage: 25.0, exclude_finished, schedule: EVERY };
+    let policy = |exclude_finished| TerminationPolicy::Truncation {
+        percentage: 25.0,
+        exclude_finished,
+        schedule: EVERY,
+    };
     assert!(!evaluate(&policy(false), &history, TrialId(4)).unwrap().is_stop());
     assert!(evaluate(&policy(true), &history, TrialId(4)).unwrap().is_stop());
 }
@@ -132,7 +137,10 @@ fn asha_decides_as_ray_tune_does() {
     assert_eq!(judge(policy, Goal::Maximize, &[&[2.0]], 0), None);
     assert!(!stops(policy, Goal::Maximize, &[&[2.0], &[4.0]], 1));
     let decision = judge(policy, Goal::Maximize, &[&[2.0], &[4.0], &[1.0]], 2).unwrap();
-    assert_eq!(decision.comparison, Comparison::Rung { value: Some(1.0), cutoff: 3.0, trials: 2, reduction: 2 });
+    assert_eq!(
+        decision.comparison,
+        Comparison::Rung { value: Some(1.0), cutoff: 3.0, trials: 2, reduction: 2 }
+    );
     assert!(decision.is_stop());
     // Step 3 is not a rung, and 10 is the end.
     assert_eq!(judge(policy, Goal::Maximize, &[&[2.0; 3], &[0.0; 3]], 1), None);
@@ -145,7 +153,8 @@ fn hyperband_compares_within_a_bracket() {
     let values: Vec<Vec<f64>> = (0..60).map(|trial| vec![f64::from(60 - trial)]).collect();
     let curves: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
     // Each trial is worse than all before it; only those of the first bracket are looked at after one step.
-    let stopped = (0..60).filter(|trial| stops(policy, Goal::Maximize, &curves[..=*trial as usize], *trial)).count();
+    let stopped =
+        (0..60).filter(|trial| stops(policy, Goal::Maximize, &curves[..=*trial as usize], *trial)).count();
     assert!((25..45).contains(&stopped), "{stopped}");
 }
 

@@ -1,8 +1,8 @@
 //! Samplers: they are determined by the seed, stay within bounds, and find what they are for.
 
 use cudock_sweep::{
-    Action, Assignment, Condition, Distribution, Event, Goal, Parameter, ParameterValue, SOBOL_DIMENSIONS, SamplerKind,
-    Space, Sweep, SweepPlan, TrialId,
+    Assignment, Condition, Distribution, Event, Goal, Parameter, ParameterValue, SOBOL_DIMENSIONS,
+    SamplerKind, Space, Sweep, SweepAction, SweepPlan, TrialId,
 };
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn run(plan: SweepPlan, value: impl Fn(&Assignment) -> f64) -> Vec<(Assignment, 
             for event in action.events() {
                 sweep.apply(&record(second, event)).unwrap();
             }
-            let Action::Start { trial: TrialId(trial), parameters, .. } = action else { return results };
+            let SweepAction::Start { trial: TrialId(trial), parameters, .. } = action else { return results };
             let value = value(&parameters);
             sweep.apply(&record(second, reported(trial, 1, "score", 1, value))).unwrap();
             sweep.apply(&record(second, ended(trial, 1, 0, 1))).unwrap();
@@ -51,11 +51,13 @@ fn the_seed_determines_every_trial() {
 fn a_grid_tries_every_combination_once_and_ends() {
     let choice = Distribution::Choice(vec![text("a"), text("b"), text("c")]);
     let randint = Distribution::RandInt { start: 0, end: 9 };
-    let parameter = |name: &str, distribution| Parameter { name: name.to_owned(), distribution, conditions: vec![] };
+    let parameter =
+        |name: &str, distribution| Parameter { name: name.to_owned(), distribution, conditions: vec![] };
     let space = Space { parameters: vec![parameter("kind", choice), parameter("size", randint)] };
     let mut grid = SweepPlan { sampler: SamplerKind::Grid, space, ..plan(1) };
     grid.limits.trials = None;
-    let mut seen: Vec<String> = run(grid.clone(), |_| 0.0).iter().map(|(one, _)| format!("{one:?}")).collect();
+    let mut seen: Vec<String> =
+        run(grid.clone(), |_| 0.0).iter().map(|(one, _)| format!("{one:?}")).collect();
     assert_eq!(seen.len(), 27);
     seen.sort();
     seen.dedup();
@@ -162,9 +164,14 @@ fn distribution() -> impl Strategy<Value = Distribution> {
     prop_oneof![
         range.clone().prop_map(|(min, max)| Distribution::Uniform { min, max }),
         positive.clone().prop_map(|(min, max)| Distribution::LogUniform { min, max }),
-        (range, 1.0..3.0).prop_map(|((min, max), step)| Distribution::QUniform { min, max: max + step, step }),
+        (range, 1.0..3.0).prop_map(|((min, max), step)| Distribution::QUniform {
+            min,
+            max: max + step,
+            step
+        }),
         positive.prop_map(|(min, max)| Distribution::QLogUniform { min, max: max + 1.0, step: 1.0 }),
-        (-1000_i64..1000, 1_i64..50).prop_map(|(start, count)| Distribution::RandInt { start, end: start + count }),
+        (-1000_i64..1000, 1_i64..50)
+            .prop_map(|(start, count)| Distribution::RandInt { start, end: start + count }),
     ]
 }
 
@@ -195,11 +202,15 @@ fn proposals_are_journaled_so_a_sampler_is_asked_once() {
     let mut sweep = Sweep::replay(&[record(0, created(plan(3), 3))]).unwrap();
     let actions = sweep.next(at(1));
     assert_eq!(actions.len(), 3);
-    let [Action::Start { parameters: first, .. }, ..] = actions.as_slice() else { panic!("{actions:?}") };
+    let [SweepAction::Start { parameters: first, .. }, ..] = actions.as_slice() else {
+        panic!("{actions:?}")
+    };
     let events = actions[0].events();
     assert!(matches!(&events[0], Event::Proposed { parameters, .. } if parameters == first));
     sweep.apply(&record(1, events[0].clone())).unwrap();
     // Killed before it was started: the same parameters, and no second proposal.
     let again = sweep.next(at(2));
-    assert!(matches!(&again[0], Action::Start { parameters, is_new: false, attempt: 1, .. } if parameters == first));
+    assert!(
+        matches!(&again[0], SweepAction::Start { parameters, is_new: false, attempt: 1, .. } if parameters == first)
+    );
 }

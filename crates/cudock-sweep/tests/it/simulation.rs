@@ -8,8 +8,8 @@ use cudock_base::{Rng, Usd};
 use cudock_sweep::policy::{EvaluationSchedule, Slack};
 use cudock_sweep::state::STOP_MARGIN;
 use cudock_sweep::{
-    Action, AttemptEnd, Event, Journal, StopReason, Sweep, SweepLog, SweepPlan, TerminationPolicy, TrialId,
-    TrialStatus,
+    AttemptEnd, Event, Journal, StopReason, Sweep, SweepAction, SweepLog, SweepPlan, TerminationPolicy,
+    TrialId, TrialStatus,
 };
 use proptest::prelude::*;
 
@@ -57,9 +57,15 @@ impl World {
             1 => AttemptEnd::Signaled { signal: 9 },
             _ => AttemptEnd::Exited { code: 0 },
         };
-        let values = (0..self.rng.below(8)).map(|_| if self.rng.below(20) == 0 { f64::NAN } else { self.rng.unit() });
-        let process =
-            Process { start: self.now, end: self.now + length, end_with, values: values.collect(), stopped: None };
+        let values =
+            (0..self.rng.below(8)).map(|_| if self.rng.below(20) == 0 { f64::NAN } else { self.rng.unit() });
+        let process = Process {
+            start: self.now,
+            end: self.now + length,
+            end_with,
+            values: values.collect(),
+            stopped: None,
+        };
         assert!(self.processes.insert((trial, attempt), process).is_none(), "an attempt was started twice");
         let alive = self.processes.values().filter(|process| Self::is_alive(process, self.now)).count();
         self.most_at_once = self.most_at_once.max(alive);
@@ -70,7 +76,8 @@ impl World {
         if !is_first {
             let resumed = Event::Resumed { slots: SLOTS, price_per_hour: self.price };
             log.record(at(self.now), vec![resumed]).unwrap();
-            let live: Vec<_> = log.sweep().live().map(|(trial, attempt)| (trial.id, attempt.number)).collect();
+            let live: Vec<_> =
+                log.sweep().live().map(|(trial, attempt)| (trial.id, attempt.number)).collect();
             for (trial, attempt) in live {
                 self.maybe_kill()?;
                 if !self.processes.contains_key(&(trial, attempt)) {
@@ -89,7 +96,10 @@ impl World {
                 return Ok(());
             }
             self.observe(log)?;
-            let wake = log.sweep().wake_at(at(self.now)).map(|time| time.since(at(0)).as_secs_f64().ceil() as u64);
+            let wake = log
+                .sweep()
+                .wake_at(at(self.now))
+                .map(|time| time.since(at(0)).as_millis().div_ceil(1000) as u64);
             let next = self.now + 1 + self.rng.below(20);
             self.now = wake.filter(|wake| *wake > self.now).map_or(next, |wake| next.min(wake));
         }
@@ -101,13 +111,13 @@ impl World {
             log.record(at(self.now), action.events()).unwrap();
             self.maybe_kill()?;
             match action {
-                Action::Start { trial, attempt, .. } => {
+                SweepAction::Start { trial, attempt, .. } => {
                     self.start(trial, attempt);
                     self.maybe_kill()?;
                     log.record(at(self.now), vec![started(trial.0, attempt)]).unwrap();
                 }
-                Action::Stop { trial, attempt, .. } => self.stop(trial, attempt),
-                Action::Finish { .. } => {}
+                SweepAction::Stop { trial, attempt, .. } => self.stop(trial, attempt),
+                SweepAction::Finish { .. } => {}
             }
         }
         Ok(())
@@ -128,13 +138,19 @@ impl World {
             let shown = process.values.len() as u64 * (self.now.min(process.end) - process.start)
                 / (process.end - process.start);
             let events = (1..=shown).zip(&process.values);
-            let events = events.map(|(interval, value)| reported(trial.0, attempt, "score", interval, *value)).collect();
+            let events = events
+                .map(|(interval, value)| reported(trial.0, attempt, "score", interval, *value))
+                .collect();
             log.record(at(self.now), events).unwrap();
             self.maybe_kill()?;
             let process = &self.processes[&(trial, attempt)];
             if !Self::is_alive(process, self.now) {
                 let gone = process.stopped.unwrap_or(process.end).min(process.end);
-                let end = if gone < process.end { AttemptEnd::Signaled { signal: 15 } } else { process.end_with.clone() };
+                let end = if gone < process.end {
+                    AttemptEnd::Signaled { signal: 15 }
+                } else {
+                    process.end_with.clone()
+                };
                 let ran = Duration::from_secs(gone - process.start);
                 log.record(at(self.now), vec![Event::Ended { trial, attempt, end, ran }]).unwrap();
             }
@@ -168,13 +184,16 @@ fn plans() -> impl Strategy<Value = SweepPlan> {
         Some(TerminationPolicy::Asha { min_steps: 1, max_steps: Some(6), reduction: 2 }),
         Some(TerminationPolicy::Hyperband { min_steps: 1, max_steps: 6, reduction: 2 }),
     ]);
-    let seconds = |range: std::ops::Range<u64>| prop::option::of(range).prop_map(|time: Option<u64>| time.map(Duration::from_secs));
+    let seconds = |range: std::ops::Range<u64>| {
+        prop::option::of(range).prop_map(|time: Option<u64>| time.map(Duration::from_secs))
+    };
     let cents = prop::option::of(1_u64..40).prop_map(|cents| cents.map(Usd::from_cents));
     (policy, 1_u32..12, 1_u32..4, 0_u32..3, seconds(20..400), seconds(100..2000), cents).prop_map(
         |(policy, trials, concurrent, retries, trial_timeout, timeout, dollars)| {
             let mut plan = SweepPlan { policy, retries, ..plan(trials) };
             plan.limits.concurrent = Some(concurrent);
-            (plan.limits.trial_timeout, plan.limits.timeout, plan.limits.dollars) = (trial_timeout, timeout, dollars);
+            (plan.limits.trial_timeout, plan.limits.timeout, plan.limits.dollars) =
+                (trial_timeout, timeout, dollars);
             plan
         },
     )
@@ -247,12 +266,12 @@ proptest! {
             match &record.event {
                 Event::StopDecided { trial, attempt, reason: StopReason::Policy(decision) } => {
                     let reason = StopReason::Policy(*decision);
-                    let stop = Action::Stop { trial: *trial, attempt: *attempt, reason };
+                    let stop = SweepAction::Stop { trial: *trial, attempt: *attempt, reason };
                     prop_assert!(sweep.next(record.at).contains(&stop));
                 }
                 Event::Proposed { trial, parameters } => {
-                    let is_start = |action: &Action| matches!(
-                        action, Action::Start { trial: id, parameters: same, .. } if id == trial && same == parameters
+                    let is_start = |action: &SweepAction| matches!(
+                        action, SweepAction::Start { trial: id, parameters: same, .. } if id == trial && same == parameters
                     );
                     prop_assert!(sweep.next(record.at).iter().any(is_start));
                 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use cudock_base::Usd;
 use cudock_sweep::policy::{EvaluationSchedule, Slack};
 use cudock_sweep::{
-    Action, ApplyError, AttemptEnd, Event, Goal, StopReason, Sweep, SweepEnd, SweepPlan, TerminationPolicy, TrialId,
-    TrialStatus,
+    ApplyError, AttemptEnd, Event, Goal, StopReason, Sweep, SweepAction, SweepEnd, SweepPlan,
+    TerminationPolicy, TrialId, TrialStatus,
 };
 
 use crate::support::{at, created, ended, objective, plan, record, reported, started};
@@ -22,7 +22,7 @@ fn apply(sweep: &mut Sweep, second: u64, events: Vec<Event>) {
 }
 
 /// Records what is to be done and returns it.
-fn step(sweep: &mut Sweep, second: u64) -> Vec<Action> {
+fn step(sweep: &mut Sweep, second: u64) -> Vec<SweepAction> {
     let actions = sweep.next(at(second));
     for action in &actions {
         apply(sweep, second, action.events());
@@ -43,13 +43,20 @@ fn trials_run_until_the_limit_and_the_best_is_reported() {
     let mut sweep = sweep(plan(3), 2);
     assert_eq!(step(&mut sweep, 1).len(), 2);
     assert!(step(&mut sweep, 1).is_empty(), "both slots are in use");
-    apply(&mut sweep, 2, vec![started(0, 1), reported(0, 1, "score", 1, 0.4), reported(0, 1, "score", 2, 0.3)]);
+    apply(
+        &mut sweep,
+        2,
+        vec![started(0, 1), reported(0, 1, "score", 1, 0.4), reported(0, 1, "score", 2, 0.3)],
+    );
     apply(&mut sweep, 3, vec![ended(0, 1, 0, 2)]);
     let actions = step(&mut sweep, 3);
-    assert!(matches!(actions.as_slice(), [Action::Start { trial: TrialId(2), slot: 0, attempt: 1, .. }]));
+    assert!(matches!(
+        actions.as_slice(),
+        [SweepAction::Start { trial: TrialId(2), slot: 0, attempt: 1, .. }]
+    ));
     apply(&mut sweep, 4, vec![reported(1, 1, "score", 1, 0.9), ended(1, 1, 0, 3)]);
     apply(&mut sweep, 5, vec![reported(2, 1, "score", 1, 0.5), ended(2, 1, 0, 2)]);
-    assert_eq!(step(&mut sweep, 5), [Action::Finish { end: SweepEnd::Trials }]);
+    assert_eq!(step(&mut sweep, 5), [SweepAction::Finish { end: SweepEnd::Trials }]);
     assert!(step(&mut sweep, 6).is_empty());
     let ranked: Vec<u32> = sweep.ranked().iter().map(|trial| trial.id.0).collect();
     assert_eq!(ranked, [1, 2, 0]);
@@ -65,12 +72,13 @@ fn a_failed_attempt_is_retried_with_the_same_parameters_and_an_empty_curve() {
     step(&mut sweep, 1);
     let parameters = sweep.trials()[0].parameters.clone();
     apply(&mut sweep, 2, vec![started(0, 1), reported(0, 1, "score", 1, 0.9)]);
-    let lost = Event::Ended { trial: TrialId(0), attempt: 1, end: AttemptEnd::Lost, ran: Duration::from_secs(1) };
+    let lost =
+        Event::Ended { trial: TrialId(0), attempt: 1, end: AttemptEnd::Lost, ran: Duration::from_secs(1) };
     apply(&mut sweep, 3, vec![lost.clone()]);
     assert_eq!(status(&sweep, 0), TrialStatus::Waiting);
     assert_eq!(sweep.apply(&record(3, lost)), Err(ApplyError::NotRunning { trial: TrialId(0), attempt: 1 }));
     let actions = step(&mut sweep, 4);
-    let [Action::Start { attempt: 2, is_new: false, parameters: again, .. }] = actions.as_slice() else {
+    let [SweepAction::Start { attempt: 2, is_new: false, parameters: again, .. }] = actions.as_slice() else {
         panic!("{actions:?}")
     };
     assert_eq!(again, &parameters);
@@ -78,7 +86,7 @@ fn a_failed_attempt_is_retried_with_the_same_parameters_and_an_empty_curve() {
     apply(&mut sweep, 5, vec![started(0, 2), reported(0, 2, "score", 1, 0.2), ended(0, 2, 0, 1)]);
     assert_eq!(sweep.trials()[0].result, Some(vec![0.2]), "only the last attempt counts");
     assert_eq!(sweep.trials()[0].attempts.len(), 2);
-    assert_eq!(step(&mut sweep, 6), [Action::Finish { end: SweepEnd::Trials }]);
+    assert_eq!(step(&mut sweep, 6), [SweepAction::Finish { end: SweepEnd::Trials }]);
 }
 
 #[test]
@@ -104,12 +112,18 @@ fn the_policy_stops_a_trial_once_with_its_arithmetic() {
     let mut sweep = sweep(SweepPlan { policy, retries: 3, ..plan(2) }, 2);
     step(&mut sweep, 1);
     for interval in 1..=4 {
-        apply(&mut sweep, 2, vec![reported(0, 1, "score", interval, 0.8), reported(1, 1, "score", interval, 0.61)]);
+        apply(
+            &mut sweep,
+            2,
+            vec![reported(0, 1, "score", interval, 0.8), reported(1, 1, "score", interval, 0.61)],
+        );
     }
     // Other metrics are not looked at, and a repeated report changes nothing.
     apply(&mut sweep, 2, vec![reported(0, 1, "loss", 1, -9.0), reported(1, 1, "score", 4, 0.9)]);
     let actions = step(&mut sweep, 3);
-    let [Action::Stop { trial: TrialId(1), attempt: 1, reason: StopReason::Policy(_) }] = actions.as_slice() else {
+    let [SweepAction::Stop { trial: TrialId(1), attempt: 1, reason: StopReason::Policy(_) }] =
+        actions.as_slice()
+    else {
         panic!("{actions:?}")
     };
     assert_eq!(status(&sweep, 1), TrialStatus::Stopping);
@@ -137,9 +151,12 @@ fn limits_of_time_stop_trials_and_the_sweep() {
     assert_eq!(step(&mut sweep, 102).len(), 1);
     assert_eq!(sweep.wake_at(at(110)), Some(at(150)));
     let actions = step(&mut sweep, 150);
-    assert!(matches!(actions.as_slice(), [Action::Stop { reason: StopReason::SweepTimeout { .. }, .. }]));
+    assert!(matches!(
+        actions.as_slice(),
+        [SweepAction::Stop { reason: StopReason::SweepTimeout { .. }, .. }]
+    ));
     apply(&mut sweep, 151, vec![ended(1, 1, 1, 49)]);
-    assert_eq!(step(&mut sweep, 151), [Action::Finish { end: SweepEnd::Timeout }]);
+    assert_eq!(step(&mut sweep, 151), [SweepAction::Finish { end: SweepEnd::Timeout }]);
 }
 
 #[test]
@@ -169,11 +186,14 @@ fn a_budget_stops_trials_before_it_is_exceeded() {
     assert_eq!(sweep.wake_at(at(100)), Some(at(490)));
     assert!(step(&mut sweep, 489).is_empty());
     let actions = step(&mut sweep, 490);
-    assert!(matches!(&actions[..], [Action::Stop { reason: StopReason::Budget { .. }, .. }, Action::Stop { .. }]));
+    assert!(matches!(
+        &actions[..],
+        [SweepAction::Stop { reason: StopReason::Budget { .. }, .. }, SweepAction::Stop { .. }]
+    ));
     assert_eq!(sweep.trial(TrialId(0)).unwrap().stop.as_ref().unwrap().to_string(), "$0.98 of $1.00 spent");
     apply(&mut sweep, 499, vec![ended(0, 1, 1, 499), ended(1, 1, 1, 499)]);
     assert_eq!(sweep.cost(at(9999)), Usd::from_micros(998_000));
-    assert_eq!(step(&mut sweep, 500), [Action::Finish { end: SweepEnd::Budget }]);
+    assert_eq!(step(&mut sweep, 500), [SweepAction::Finish { end: SweepEnd::Budget }]);
 }
 
 #[test]
@@ -185,7 +205,7 @@ fn a_trial_that_the_budget_cannot_finish_is_not_started() {
     step(&mut sweep, 0);
     apply(&mut sweep, 600, vec![reported(0, 1, "score", 1, 0.5), ended(0, 1, 0, 600)]);
     // 400 s are left, and a trial takes 600.
-    assert_eq!(step(&mut sweep, 600), [Action::Finish { end: SweepEnd::Budget }]);
+    assert_eq!(step(&mut sweep, 600), [SweepAction::Finish { end: SweepEnd::Budget }]);
 }
 
 #[test]
@@ -194,9 +214,12 @@ fn a_canceled_sweep_stops_everything_and_ends() {
     step(&mut sweep, 1);
     apply(&mut sweep, 2, vec![ended(0, 1, 1, 1), Event::Canceled]);
     let actions = step(&mut sweep, 3);
-    assert!(matches!(actions.as_slice(), [Action::Stop { trial: TrialId(1), reason: StopReason::Canceled, .. }]));
+    assert!(matches!(
+        actions.as_slice(),
+        [SweepAction::Stop { trial: TrialId(1), reason: StopReason::Canceled, .. }]
+    ));
     apply(&mut sweep, 4, vec![ended(1, 1, 0, 3)]);
-    assert_eq!(step(&mut sweep, 4), [Action::Finish { end: SweepEnd::Canceled }]);
+    assert_eq!(step(&mut sweep, 4), [SweepAction::Finish { end: SweepEnd::Canceled }]);
     assert!(sweep.trials().iter().all(|trial| trial.status.is_ended()));
 }
 
@@ -208,7 +231,7 @@ fn one_trial_can_be_stopped_by_the_user() {
     apply(&mut sweep, 2, vec![Event::StopDecided { trial, attempt, reason: StopReason::User }]);
     apply(&mut sweep, 3, vec![ended(0, 1, 1, 1)]);
     assert_eq!(ending(&sweep, 0), "trial 0 stopped: stopped by the user");
-    assert!(matches!(step(&mut sweep, 3).as_slice(), [Action::Start { trial: TrialId(1), .. }]));
+    assert!(matches!(step(&mut sweep, 3).as_slice(), [SweepAction::Start { trial: TrialId(1), .. }]));
 }
 
 #[test]
@@ -218,7 +241,11 @@ fn several_objectives_have_a_front() {
     step(&mut sweep, 1);
     for (trial, accuracy, latency) in [(0, 0.8, 9.0), (1, 0.9, 9.0), (2, 0.7, 3.0)] {
         // The last values count, because the best of each may not belong together.
-        apply(&mut sweep, 2, vec![reported(trial, 1, "accuracy", 1, 0.99), reported(trial, 1, "accuracy", 2, accuracy)]);
+        apply(
+            &mut sweep,
+            2,
+            vec![reported(trial, 1, "accuracy", 1, 0.99), reported(trial, 1, "accuracy", 2, accuracy)],
+        );
         apply(&mut sweep, 2, vec![reported(trial, 1, "latency", 1, latency), ended(trial, 1, 0, 1)]);
     }
     apply(&mut sweep, 2, vec![reported(3, 1, "accuracy", 1, 0.5), ended(3, 1, 0, 1)]);

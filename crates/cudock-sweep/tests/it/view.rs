@@ -41,7 +41,7 @@ fn a_sweep_without_results_says_so() {
 #[test]
 fn the_report_has_what_the_schema_promises() {
     let story = digits();
-    insta::assert_json_snapshot!(view::report(&story.sweep, story.now));
+    insta::assert_snapshot!(serde_json::to_string_pretty(&json(&story)).unwrap());
     let schema = schemars::schema_for!(view::SweepReport);
     let text = serde_json::to_string(&schema).unwrap();
     for key in ["trials", "parameters", "best", "steps", "reason", "cost"] {
@@ -100,7 +100,8 @@ fn the_text_of_a_large_sweep_fits_on_one_screen() {
 fn hostile_text_stays_text() {
     const EVIL: &str = "</script><img src=x onerror=alert(1)>\u{1b}[2J\",\n=cmd";
     let choice = Distribution::Choice(vec![text(EVIL)]);
-    let mut story = Story::new(plan(EVIL, vec![objective(EVIL, Goal::Maximize)], vec![parameter(EVIL, choice)]));
+    let mut story =
+        Story::new(plan(EVIL, vec![objective(EVIL, Goal::Maximize)], vec![parameter(EVIL, choice)]));
     let trial = story.start(&[(EVIL, text(EVIL))]);
     story.report(trial, EVIL, &[0.5, 0.6]);
     story.succeed(trial);

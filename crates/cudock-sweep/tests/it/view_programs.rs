@@ -60,10 +60,11 @@ fn optuna_reads_states_values_curves_and_distributions() {
     assert_eq!(study["directions"], json!(["MAXIMIZE"]));
     assert_eq!(study["metric_names"], json!(["accuracy"]));
     assert_eq!(study["best"], json!(2));
-    let states: Vec<&str> = study["trials"].as_array().unwrap().iter().map(|t| t["state"].as_str().unwrap()).collect();
+    let states: Vec<&str> =
+        study["trials"].as_array().unwrap().iter().map(|t| t["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["COMPLETE", "PRUNED", "COMPLETE", "FAIL", "RUNNING"]);
     assert_eq!(study["trials"][2]["values"], json!([0.9132]));
-    assert_eq!(study["trials"][2]["intermediate"], json!({"1": "0.6", "2": "nan", "3": "0.9132"}));
+    assert_eq!(study["trials"][2]["intermediate"], json!({"1": "0.7", "2": "nan", "3": "0.9132"}));
     assert_eq!(study["trials"][2]["seconds"], json!(30.0));
     let sgd = json!({"lr": 0.1, "layers": 1, "optimizer": "sgd", "momentum": 0.9, "weight_decay": -0.5});
     assert_eq!(study["trials"][1]["params"], sgd);

@@ -48,7 +48,7 @@ try:
     assert states == expected, states
     if study == "digits":
         curve = [(point["step"], point["value"]) for point in detail["trials"][2]["intermediate_values"]]
-        assert curve == [(1, 0.6), (2, "nan"), (3, 0.9132)], curve
+        assert curve == [(1, 0.7), (2, "nan"), (3, 0.9132)], curve
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1300, "height": 1000})

@@ -54,7 +54,7 @@ use self::prices::tables;
 pub(crate) use self::runtime::RuntimeArgs;
 pub(crate) use self::schema::SchemaArgs;
 pub(crate) use self::serve::ServeArgs;
-pub(crate) use self::sweep::SweepArgs;
+pub(crate) use self::sweep::SweepVerbArgs;
 use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
 use crate::output;

@@ -43,4 +43,5 @@ mod schema;
 mod serve;
 mod serve_support;
 mod support;
+mod sweep;
 mod triton_client;

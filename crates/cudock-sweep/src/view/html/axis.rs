@@ -65,8 +65,11 @@ impl ChartAxis {
     pub(super) fn ticks(&self, count: u32) -> Vec<f64> {
         if self.is_log {
             let all = round_values(self.low, self.high);
-            let decades: Vec<f64> =
-                all.iter().copied().filter(|value| (value.log10() - value.log10().round()).abs() < 1e-6).collect();
+            let decades: Vec<f64> = all
+                .iter()
+                .copied()
+                .filter(|value| (value.log10() - value.log10().round()).abs() < 1e-6)
+                .collect();
             let chosen = if decades.len() < 2 { all } else { decades };
             let every = chosen.len().div_ceil(count.max(1) as usize * 2).max(1);
             return chosen.into_iter().step_by(every).collect();
@@ -105,10 +108,20 @@ mod tests {
 
     #[test]
     fn ranges_that_cannot_be_drawn_do_no_harm() {
-        let ranges = [(0.0, 0.0), (5.0, 5.0), (f64::NAN, 1.0), (1.0, f64::INFINITY), (-1.0, 2.0), (-f64::MAX, f64::MAX)];
+        let ranges = [
+            (0.0, 0.0),
+            (5.0, 5.0),
+            (f64::NAN, 1.0),
+            (1.0, f64::INFINITY),
+            (-1.0, 2.0),
+            (-f64::MAX, f64::MAX),
+        ];
         for range in ranges {
             for axis in [ChartAxis::linear(range, (0.0, 1.0)), ChartAxis::logarithmic(range, (0.0, 1.0))] {
-                assert!(axis.coordinate(3.0).is_finite() && axis.coordinate(f64::NAN).is_finite(), "{range:?}");
+                assert!(
+                    axis.coordinate(3.0).is_finite() && axis.coordinate(f64::NAN).is_finite(),
+                    "{range:?}"
+                );
                 assert!(axis.ticks(5).iter().all(|tick| axis.coordinate(*tick).is_finite()), "{range:?}");
             }
         }

@@ -4,7 +4,7 @@ use cudock_base::svg::{Anchor, Svg};
 use cudock_base::text;
 
 use super::axis::ChartAxis;
-use super::{Drawing, HEIGHT, MARGIN, WIDTH};
+use super::{Drawing, HEIGHT, MARGIN, UP, WIDTH};
 use crate::view::values::{curve, number, numbered};
 use crate::{Objective, Trial};
 
@@ -24,11 +24,13 @@ pub(super) fn curves(drawing: &Drawing<'_>, objective: &Objective) -> Option<Str
     let first_step = points().map(|(step, _)| *step).min()?;
     let across = ChartAxis::linear((float(first_step), float(last_step)), (MARGIN, WIDTH - 20.0));
     let values = points().map(|(_, value)| *value).collect();
-    let up = ChartAxis::fitting(values, (HEIGHT - 40.0, 20.0));
+    let up = ChartAxis::fitting(values, UP);
 
     let metric = text::truncate(&objective.metric, 60);
     let mut svg = Svg::new(WIDTH, HEIGHT, &format!("{metric} by step, one line per trial"));
-    frame(&mut svg, &across, &up, ("step", &metric));
+    // A step is a whole number.
+    let steps: Vec<f64> = across.ticks(8).into_iter().filter(|tick| tick.fract().abs() < 1e-9).collect();
+    frame(&mut svg, (&across, &steps), &up, ("step", &metric));
     // The best are drawn last, above the others.
     for (trial, points) in curves.iter().rev() {
         let class = drawing.class(trial);
@@ -45,17 +47,22 @@ pub(super) fn curves(drawing: &Drawing<'_>, objective: &Objective) -> Option<Str
 }
 
 /// Ticks and titles of two axes.
-pub(super) fn frame(svg: &mut Svg, across: &ChartAxis, up: &ChartAxis, titles: (&str, &str)) {
+pub(super) fn frame(
+    svg: &mut Svg,
+    (across, ticks): (&ChartAxis, &[f64]),
+    up: &ChartAxis,
+    titles: (&str, &str),
+) {
     let bottom = HEIGHT - 40.0;
     for tick in up.ticks(5) {
         let y = up.coordinate(tick);
         svg.line((MARGIN, y), (WIDTH - 20.0, y), "grid");
         svg.text((MARGIN - 8.0, y + 4.0), Anchor::End, "soft", &number(tick));
     }
-    for tick in across.ticks(8) {
-        let x = across.coordinate(tick);
+    for tick in ticks {
+        let x = across.coordinate(*tick);
         svg.line((x, bottom), (x, bottom + 4.0), "axis");
-        svg.text((x, bottom + 18.0), Anchor::Middle, "soft", &number(tick));
+        svg.text((x, bottom + 18.0), Anchor::Middle, "soft", &number(*tick));
     }
     svg.line((MARGIN, bottom), (WIDTH - 20.0, bottom), "axis");
     svg.text((WIDTH - 20.0, HEIGHT - 6.0), Anchor::End, "soft", titles.0);

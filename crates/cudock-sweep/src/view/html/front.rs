@@ -5,7 +5,7 @@ use cudock_base::text;
 
 use super::axis::ChartAxis;
 use super::curves::frame;
-use super::{Drawing, HEIGHT, MARGIN, WIDTH};
+use super::{Drawing, HEIGHT, MARGIN, UP, WIDTH};
 use crate::Trial;
 
 /// Trials by their results for the first two objectives, those on the front connected; none with a single objective.
@@ -22,11 +22,12 @@ pub(super) fn front(drawing: &Drawing<'_>) -> Option<String> {
     if places.is_empty() {
         return None;
     }
-    let across = ChartAxis::fitting(places.iter().map(|(_, place)| place.0).collect(), (MARGIN, WIDTH - 20.0));
-    let up = ChartAxis::fitting(places.iter().map(|(_, place)| place.1).collect(), (HEIGHT - 40.0, 20.0));
+    let across =
+        ChartAxis::fitting(places.iter().map(|(_, place)| place.0).collect(), (MARGIN, WIDTH - 20.0));
+    let up = ChartAxis::fitting(places.iter().map(|(_, place)| place.1).collect(), UP);
     let (x, y) = (text::truncate(&first.metric, 60), text::truncate(&second.metric, 60));
     let mut svg = Svg::new(WIDTH, HEIGHT, &format!("Pareto front of {x} and {y}"));
-    frame(&mut svg, &across, &up, (&x, &y));
+    frame(&mut svg, (&across, &across.ticks(8)), &up, (&x, &y));
     let on_chart = |(x, y): (f64, f64)| (across.coordinate(x), up.coordinate(y));
     let mut best: Vec<(f64, f64)> = drawing.sweep.front().into_iter().filter_map(place).collect();
     best.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));

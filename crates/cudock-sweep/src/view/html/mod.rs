@@ -23,9 +23,16 @@ use crate::{Sweep, Trial, TrialId};
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 360.0;
 const MARGIN: f64 = 70.0;
+/// The ends of the vertical axis.
+const UP: (f64, f64) = (HEIGHT - 40.0, 32.0);
 /// Trials in the charts, and rows of the table; the best are kept.
 const MAX_DRAWN: usize = 500;
 const MAX_ROWS: usize = 5000;
+
+/// What lines look like. Colors are not the only difference.
+const LEGEND: &str = "<p class=\"soft\">Solid: succeeded or running; dashed: stopped; dotted: failed; thick: best. \
+    Point at a line, or choose a trial in the table, to see which it is.</p>\n";
+const RANKS: &str = "<p class=\"soft\">From blue for the best fifth to orange for the worst.</p>\n";
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -55,14 +62,18 @@ pub fn html(sweep: &Sweep, now: Timestamp) -> String {
         trials: listed.iter().copied().take(MAX_DRAWN).collect(),
         best: sweep.front().iter().map(|trial| trial.id).collect(),
     };
-    let answer: String = answer(sweep).iter().map(|line| format!("<p>{}</p>\n", escape(line.trim()))).collect();
+    let answer: String =
+        answer(sweep).iter().map(|line| format!("<p>{}</p>\n", escape(line.trim()))).collect();
     let curves = plan.objectives.iter().filter_map(|objective| curves::curves(&drawing, objective));
-    let curves: String = curves.map(figure).collect();
+    let curves: String = curves.map(|chart| figure(&chart)).collect();
+    let legend = if curves.is_empty() { "" } else { LEGEND };
+    let parallel =
+        parallel::parallel(&drawing).map(|chart| RANKS.to_owned() + &figure(&chart)).unwrap_or_default();
     let name = escape(&text::truncate(&plan.name, 100));
     let sections = [
-        section("Pareto front", &front::front(&drawing).map(figure).unwrap_or_default()),
-        section("Learning curves", &curves),
-        section("Parallel coordinates", &parallel::parallel(&drawing).map(figure).unwrap_or_default()),
+        section("Pareto front", &front::front(&drawing).map(|chart| figure(&chart)).unwrap_or_default()),
+        section("Learning curves", &format!("{legend}{curves}")),
+        section("Parallel coordinates", &parallel),
         section("Trials", &table(sweep, &listed, now)),
     ];
     let omitted = match listed.len().saturating_sub(MAX_DRAWN) {
@@ -85,11 +96,15 @@ pub fn html(sweep: &Sweep, now: Timestamp) -> String {
 
 /// A section; nothing if it has no content.
 fn section(title: &str, content: &str) -> String {
-    if content.is_empty() { String::new() } else { format!("<section>\n<h2>{title}</h2>\n{content}</section>\n") }
+    if content.is_empty() {
+        String::new()
+    } else {
+        format!("<section>\n<h2>{title}</h2>\n{content}</section>\n")
+    }
 }
 
 /// A chart can be wider than the screen, and then scrolls, also by keys.
-fn figure(svg: String) -> String {
+fn figure(svg: &str) -> String {
     format!("<figure tabindex=\"0\">{svg}</figure>\n")
 }
 
@@ -143,7 +158,8 @@ fn row(sweep: &Sweep, trial: &Trial, now: Timestamp) -> String {
     .chain(values)
     .chain([format!("<td>{}</td>", escape(&why))])
     .collect();
-    let detail = format!("trial {id} {status} {why} ({})", parameters(&trial.parameters));
+    let ending = trial.ending(&plan.objectives).unwrap_or_else(|| format!("trial {id} {status}"));
+    let detail = format!("{ending} ({})", parameters(&trial.parameters));
     format!("<tr data-trial=\"{id}\" data-detail=\"{}\">{cells}</tr>\n", escape(&detail))
 }
 

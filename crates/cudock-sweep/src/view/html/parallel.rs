@@ -35,7 +35,9 @@ pub(super) fn parallel(drawing: &Drawing<'_>) -> Option<String> {
     let scored: Vec<(&Trial, Vec<f64>)> = drawing
         .trials
         .iter()
-        .filter_map(|trial| Some((*trial, scores(trial, objectives).into_iter().collect::<Option<Vec<f64>>>()?)))
+        .filter_map(|trial| {
+            Some((*trial, scores(trial, objectives).into_iter().collect::<Option<Vec<f64>>>()?))
+        })
         .collect();
     if scored.is_empty() {
         return None;
@@ -81,9 +83,16 @@ fn draw(drawing: &Drawing<'_>, scored: &[(&Trial, Vec<f64>)], columns: &[Coordin
         svg.text((x, 16.0), Anchor::Middle, "bold", &text::truncate(column.title, 16));
         match &column.scale {
             CoordinateScale::Choices(choices) => {
-                for (number, choice) in choices.iter().enumerate().step_by(choices.len().div_ceil(MAX_LABELS).max(1)) {
+                for (number, choice) in
+                    choices.iter().enumerate().step_by(choices.len().div_ceil(MAX_LABELS).max(1))
+                {
                     let y = choice_place(number, choices.len());
-                    svg.text((x + 5.0, y + 4.0), Anchor::Start, "soft", &text::truncate(&choice.to_string(), 12));
+                    svg.text(
+                        (x + 5.0, y + 4.0),
+                        Anchor::Start,
+                        "soft",
+                        &text::truncate(&choice.to_string(), 12),
+                    );
                 }
             }
             CoordinateScale::Numbers(axis) => {
@@ -106,31 +115,41 @@ fn rank_class(row: usize, rows: usize) -> String {
     format!("q{}", (row * 5 / rows.max(1)).min(4))
 }
 
-fn column<'s>(title: &'s str, distribution: &'s Distribution, values: &[Option<&ParameterValue>]) -> Coordinate<'s> {
+fn column<'s>(
+    title: &'s str,
+    distribution: &'s Distribution,
+    values: &[Option<&ParameterValue>],
+) -> Coordinate<'s> {
     let has_inactive = values.iter().any(Option::is_none);
     let scale = match distribution {
         Distribution::Choice(choices) => CoordinateScale::Choices(choices),
-        other => CoordinateScale::Numbers(numeric_axis(other, values.iter().filter_map(|value| as_float((*value)?)))),
+        other => CoordinateScale::Numbers(numeric_axis(
+            other,
+            values.iter().filter_map(|value| as_float((*value)?)),
+        )),
     };
-    let place = |value: &Option<&ParameterValue>| {
+    let place = |value: Option<&ParameterValue>| {
         let place = match (&scale, value) {
             (_, None) => None,
             (CoordinateScale::Choices(choices), Some(value)) => {
-                let number = choices.iter().position(|choice| choice == *value);
+                let number = choices.iter().position(|choice| choice == value);
                 number.map(|number| choice_place(number, choices.len()))
             }
-            (CoordinateScale::Numbers(axis), Some(value)) => as_float(value).map(|value| axis.coordinate(value)),
+            (CoordinateScale::Numbers(axis), Some(value)) => {
+                as_float(value).map(|value| axis.coordinate(value))
+            }
         };
         place.unwrap_or(INACTIVE)
     };
-    let places = values.iter().map(place).collect();
+    let places = values.iter().copied().map(place).collect();
     Coordinate { title, scale, places, has_inactive }
 }
 
 /// The bounds of a distribution, or what was observed if it has none.
 fn numeric_axis(distribution: &Distribution, observed: impl Iterator<Item = f64>) -> ChartAxis {
     let ends = (BOTTOM, TOP);
-    let range = observed.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+    let range = observed
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
     match distribution {
         Distribution::Uniform { min, max } | Distribution::QUniform { min, max, .. } => {
             ChartAxis::linear((min.min(range.0), max.max(range.1)), ends)
@@ -138,7 +157,9 @@ fn numeric_axis(distribution: &Distribution, observed: impl Iterator<Item = f64>
         Distribution::LogUniform { min, max } | Distribution::QLogUniform { min, max, .. } => {
             ChartAxis::logarithmic((min.min(range.0), max.max(range.1)), ends)
         }
-        Distribution::LogNormal { .. } | Distribution::QLogNormal { .. } => ChartAxis::logarithmic(range, ends),
+        Distribution::LogNormal { .. } | Distribution::QLogNormal { .. } => {
+            ChartAxis::logarithmic(range, ends)
+        }
         _ => ChartAxis::linear(range, ends),
     }
 }
@@ -146,5 +167,9 @@ fn numeric_axis(distribution: &Distribution, observed: impl Iterator<Item = f64>
 fn choice_place(number: usize, choices: usize) -> f64 {
     let steps = u32::try_from(choices.saturating_sub(1)).unwrap_or(u32::MAX);
     let number = u32::try_from(number).unwrap_or(u32::MAX);
-    if steps == 0 { f64::midpoint(TOP, BOTTOM) } else { BOTTOM - (BOTTOM - TOP) * f64::from(number) / f64::from(steps) }
+    if steps == 0 {
+        f64::midpoint(TOP, BOTTOM)
+    } else {
+        BOTTOM - (BOTTOM - TOP) * f64::from(number) / f64::from(steps)
+    }
 }

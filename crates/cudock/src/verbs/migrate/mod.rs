@@ -7,8 +7,8 @@ mod text;
 use std::path::PathBuf;
 
 use clap::Args;
-use cudock_facts::Facts;
 use cudock_base::write_new_files;
+use cudock_facts::Facts;
 use cudock_migrate::{ChoiceFinding, Translation, judge, read, translate};
 use schemars::JsonSchema;
 use serde::Serialize;

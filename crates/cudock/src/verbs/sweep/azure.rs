@@ -1,16 +1,28 @@
 //! `cudock sweep --on`: sweeps on Azure.
 
+use clap::Args;
 use cudock_azure::Target;
 use cudock_base::{Environment, Timestamp};
-use cudock_deploy::{DeployRequest, DeploySource, SweepRun, plan_sweep, text};
+use cudock_deploy::{DeployRequest, DeploySource, SweepDeployFlags, SweepRun, plan_sweep, text};
 use cudock_facts::Facts;
 use cudock_sweep::SweepPlan;
-use cudock_sweep::local::{ProjectSweep, SweepObserver};
+use cudock_sweep::local::{DriveEnd, ProjectSweep, SweepArgs, SweepObserver};
 
 use super::super::deploy;
-use super::{DriveEnd, SweepArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, line, note, status};
+
+// Not a doc comment, because clap would show it instead of that of the flags.
+//
+// Where and how a sweep runs.
+#[derive(Debug, Args)]
+pub(crate) struct SweepVerbArgs {
+    #[command(flatten)]
+    pub(crate) sweep: SweepArgs,
+
+    #[command(flatten)]
+    pub(crate) azure: SweepDeployFlags,
+}
 
 /// How a sweep ended: on Batch as here, and as a job of Machine Learning with an exit code.
 pub(super) enum AzureEnd {
@@ -20,12 +32,12 @@ pub(super) enum AzureEnd {
 
 pub(super) fn run(
     facts: &Facts,
-    args: &SweepArgs,
+    args: &SweepVerbArgs,
     target: Target,
     sweep: &ProjectSweep,
     observer: &dyn SweepObserver,
 ) -> Result<AzureEnd, Failure> {
-    let plan = sweep.plan(&args.flags)?;
+    let plan = sweep.plan(&args.sweep.flags)?;
     if args.azure.dry_run {
         let run = planned(facts, args, target, sweep, &plan, ("SUBSCRIPTION", Timestamp::now()))?;
         line(text::dry_run(&run.planned));
@@ -46,7 +58,7 @@ pub(super) fn run(
 
 fn planned(
     facts: &Facts,
-    args: &SweepArgs,
+    args: &SweepVerbArgs,
     target: Target,
     sweep: &ProjectSweep,
     plan: &SweepPlan,

@@ -32,6 +32,7 @@ mod robustness;
 mod rootless;
 mod signals;
 mod streams;
+mod sweep;
 mod terminals;
 mod verbs;
 mod watchers;

@@ -1,6 +1,5 @@
 //! `cudock sweep`: hyperparameter sweeps on this machine and on Azure.
 
-mod args;
 mod azure;
 
 use std::cell::Cell;
@@ -9,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use cudock_base::{Timestamp, files};
 use cudock_facts::Facts;
-use cudock_sweep::local::{DriveEnd, ProjectSweep, SweepObserver, SweepRequest};
-use cudock_sweep::{Event, Sweep, TrialId, view};
+use cudock_sweep::local::{DriveEnd, SweepCommand, SweepObserver};
+use cudock_sweep::{Sweep, TrialId, view};
 
-pub(crate) use self::args::SweepArgs;
 use self::azure::AzureEnd;
-use self::args::{SweepCommand, SweepName};
+pub(crate) use self::azure::SweepVerbArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, PlanFormat, line, note, redraws, status, warning, width};
 
@@ -26,33 +24,25 @@ const REDRAW: Duration = Duration::from_millis(200);
 
 pub(super) fn run(
     facts: impl FnOnce() -> Result<Facts, Failure>,
-    args: &SweepArgs,
+    args: &SweepVerbArgs,
     format: PlanFormat,
     is_verbose: bool,
 ) -> Result<Outcome, Failure> {
-    let (name, request) = match &args.command {
-        None => return start(facts, args, format, is_verbose),
+    match &args.sweep.command {
+        None => start(facts, args, format, is_verbose),
         Some(SweepCommand::Show { sweep, html, optuna }) => {
-            let sweep = open(sweep)?.read()?;
+            let sweep = sweep.open()?.read()?;
             write(html.as_deref(), || view::html(&sweep, shown_at(&sweep)))?;
             write(optuna.as_deref(), || view::optuna_journal(&sweep, shown_at(&sweep)))?;
-            return Ok(print(&sweep, format, is_verbose));
+            Ok(print(&sweep, format, is_verbose))
         }
-        Some(SweepCommand::Add { sweep, count }) => {
-            let is_answered = open(sweep)?.add(*count)?;
-            return Ok(answered(is_answered));
+        Some(command) => {
+            if !command.ask()? {
+                warning("the running sweep has not answered yet; it will");
+            }
+            Ok(Outcome::Yes)
         }
-        Some(SweepCommand::Pause { sweep }) => (sweep, SweepRequest::Pause),
-        Some(SweepCommand::Stop { sweep, trial: None }) => (sweep, SweepRequest::Cancel),
-        Some(SweepCommand::Stop { sweep, trial: Some(trial) }) => {
-            (sweep, SweepRequest::Stop { trial: TrialId(*trial) })
-        }
-    };
-    Ok(answered(open(name)?.ask(request)?))
-}
-
-fn open(name: &SweepName) -> Result<ProjectSweep, Failure> {
-    Ok(ProjectSweep::open(&name.directory, name.name.as_deref())?)
+    }
 }
 
 /// The process of a worker.
@@ -63,11 +53,11 @@ pub(super) fn run_worker(lock: &Path) -> Result<Outcome, Failure> {
 
 fn start(
     facts: impl FnOnce() -> Result<Facts, Failure>,
-    args: &SweepArgs,
+    args: &SweepVerbArgs,
     format: PlanFormat,
     is_verbose: bool,
 ) -> Result<Outcome, Failure> {
-    let sweep = open(&args.sweep)?;
+    let sweep = args.sweep.sweep.open()?;
     let setup = |error: std::io::Error| Failure::outside(format!("cannot set up the sweep: {error}"));
     let program = std::env::current_exe().map_err(setup)?;
     let observer = Printer { drawn: Cell::new(None) };
@@ -78,7 +68,7 @@ fn start(
         },
         None => {
             let interrupted = cudock_sweep::local::watch_interrupts().map_err(setup)?;
-            sweep.run(&args.flags, program, &observer, &interrupted)?
+            sweep.run(&args.sweep.flags, program, &observer, &interrupted)?
         }
     };
     observer.erase();
@@ -115,13 +105,6 @@ fn print(sweep: &Sweep, format: PlanFormat, is_verbose: bool) -> Outcome {
     if sweep.end().is_some() && sweep.front().is_empty() { Outcome::No } else { Outcome::Yes }
 }
 
-fn answered(is_answered: bool) -> Outcome {
-    if !is_answered {
-        warning("the running sweep has not answered yet; it will");
-    }
-    Outcome::Yes
-}
-
 /// Shows a running sweep: as a table that is drawn again, or a line for each trial that ends.
 struct Printer {
     /// When the table was drawn, and its lines.
@@ -147,17 +130,12 @@ impl Printer {
 }
 
 impl SweepObserver for Printer {
-    fn recorded(&self, sweep: &Sweep, events: &[Event], now: Timestamp) {
+    fn recorded(&self, sweep: &Sweep, ended: &[TrialId], now: Timestamp) {
         if redraws() {
             return self.draw(sweep, now);
         }
-        for event in events {
-            if let Event::Ended { trial, .. } = event
-                && let Some(ending) = sweep.trial(*trial).and_then(|trial| trial.ending(&sweep.plan().objectives))
-            {
-                status(ending);
-            }
-        }
+        let ended = ended.iter().filter_map(|trial| sweep.trial(*trial)?.ending(&sweep.plan().objectives));
+        ended.for_each(status);
     }
 
     fn tick(&self, sweep: &Sweep, now: Timestamp) {

@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use cudock_deploy::SweepDeployFlags;
-use cudock_sweep::local::SweepFlags;
+
+use super::flags::SweepFlags;
+use super::requests::SweepRequest;
+use super::run::{ProjectSweep, SweepError};
+use crate::journal::TrialId;
 
 /// Run a hyperparameter sweep, or resume it
 ///
@@ -16,38 +19,34 @@ use cudock_sweep::local::SweepFlags;
   cudock sweep
   cudock sweep examples/sweep-digits --concurrent 3 --price 3.50 --dollars 2
   cudock sweep --no-container --trials 50
-  cudock sweep --on batch --region westeurope --concurrent 3
   cudock sweep show --html report.html
   cudock sweep stop 7
   cudock sweep add 10 && cudock sweep")]
-pub(crate) struct SweepArgs {
+pub struct SweepArgs {
     #[command(subcommand)]
-    pub(crate) command: Option<SweepCommand>,
+    pub command: Option<SweepCommand>,
 
     #[command(flatten)]
-    pub(crate) sweep: SweepName,
+    pub sweep: SweepName,
 
     #[command(flatten)]
-    pub(crate) flags: SweepFlags,
-
-    #[command(flatten)]
-    pub(crate) azure: SweepDeployFlags,
+    pub flags: SweepFlags,
 }
 
 /// Which sweep.
 #[derive(Debug, Args)]
-pub(crate) struct SweepName {
+pub struct SweepName {
     /// Use the project in this directory, or described by this file
     #[arg(value_name = "DIR", default_value = ".")]
-    pub(crate) directory: PathBuf,
+    pub directory: PathBuf,
 
     /// Set the name of the sweep [default: that of the project]
     #[arg(long)]
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum SweepCommand {
+pub enum SweepCommand {
     /// Show the best trials, and why each trial ended
     Show {
         #[command(flatten)]
@@ -82,4 +81,25 @@ pub(crate) enum SweepCommand {
         #[command(flatten)]
         sweep: SweepName,
     },
+}
+
+impl SweepName {
+    pub fn open(&self) -> Result<ProjectSweep, SweepError> {
+        ProjectSweep::open(&self.directory, self.name.as_deref())
+    }
+}
+
+impl SweepCommand {
+    /// Asks the sweep for what the command says. Returns whether it was answered, which `show` need not be.
+    pub fn ask(&self) -> Result<bool, SweepError> {
+        match self {
+            Self::Show { .. } => Ok(true),
+            Self::Pause { sweep } => sweep.open()?.ask(SweepRequest::Pause),
+            Self::Stop { sweep, trial: None } => sweep.open()?.ask(SweepRequest::Cancel),
+            Self::Stop { sweep, trial: Some(trial) } => {
+                sweep.open()?.ask(SweepRequest::Stop { trial: TrialId(*trial) })
+            }
+            Self::Add { sweep, count } => sweep.open()?.add(*count),
+        }
+    }
 }
