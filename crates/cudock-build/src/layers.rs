@@ -224,7 +224,7 @@ impl LayerJob<'_> {
                 ImageFileKind::File(FileSource::Bytes(bytes)) => Digest::sha256_of(bytes).to_string(),
                 ImageFileKind::File(FileSource::Disk { identity, .. }) => identity.clone(),
             };
-            key.push_str(&format!("{:o} {} {content}\n", file.mode, file.path));
+            key.extend([format!("{:o} ", file.mode), file.path.clone(), format!(" {content}\n")]);
         }
         let name = format!("{}.json", Digest::sha256_of(key.as_bytes()).hex());
         self.store.directory().join("built-layers").join(name)

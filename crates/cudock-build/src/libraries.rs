@@ -113,7 +113,7 @@ pub(crate) fn stem(name: &str) -> &str {
 
 /// Whether a file's name is that of a shared library.
 pub(crate) fn is_library(name: &str) -> bool {
-    name.ends_with(".so") || name.contains(".so.")
+    name.strip_suffix(".so").is_some() || name.contains(".so.")
 }
 
 #[cfg(test)]

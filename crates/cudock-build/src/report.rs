@@ -94,8 +94,8 @@ pub struct SizeNode {
 impl BuildReport {
     /// Whether the image runs on all of its targets.
     pub fn runs(&self) -> bool {
-        let checks = self.images.iter().flat_map(|image| &image.checks);
-        checks.fold(true, |runs, check| runs && matches!(check.verdict, Verdict::Works | Verdict::Jit))
+        let mut checks = self.images.iter().flat_map(|image| &image.checks);
+        checks.all(|check| matches!(check.verdict, Verdict::Works | Verdict::Jit))
     }
 }
 

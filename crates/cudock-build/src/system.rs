@@ -59,7 +59,7 @@ fn put(plan: &mut ImagePlan, file: ImageFile) {
 }
 
 fn is_certificate(file: &ImageFile) -> bool {
-    file.path.starts_with("usr/share/ca-certificates/") && file.path.ends_with(".crt")
+    file.path.starts_with("usr/share/ca-certificates/") && file.path.strip_suffix(".crt").is_some()
 }
 
 /// All certificates in one file, as `update-ca-certificates` writes it.

@@ -230,17 +230,14 @@ fn record(text: &str) -> Result<BTreeMap<String, Option<[u8; 32]>>, UnpackError>
         let wrong = || {
             UnpackError::refused(format!("RECORD: invalid line `{}`", cudock_base::text::escape(line, 80)))
         };
-        let (path, rest) = match line.strip_prefix('"') {
-            // A path with a comma is quoted, and quotes in it are doubled.
-            Some(quoted) => {
-                let end = quoted.find("\",").ok_or_else(wrong)?;
-                let path = quoted.get(..end).unwrap_or_default().replace("\"\"", "\"");
-                (path, quoted.get(end + 2..).unwrap_or_default())
-            }
-            None => {
-                let (path, rest) = line.split_once(',').ok_or_else(wrong)?;
-                (path.to_owned(), rest)
-            }
+        // A path with a comma is quoted, and quotes in it are doubled.
+        let (path, rest) = if let Some(quoted) = line.strip_prefix('"') {
+            let end = quoted.find("\",").ok_or_else(wrong)?;
+            let path = quoted.get(..end).unwrap_or_default().replace("\"\"", "\"");
+            (path, quoted.get(end + 2..).unwrap_or_default())
+        } else {
+            let (path, rest) = line.split_once(',').ok_or_else(wrong)?;
+            (path.to_owned(), rest)
         };
         let hash = match rest.split(',').next().unwrap_or_default() {
             "" => None,
