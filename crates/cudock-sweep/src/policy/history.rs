@@ -58,7 +58,8 @@ impl History {
             curve.sum += score;
             curve.finite += 1;
         }
-        let mean = curve.sum / f64::from(curve.finite);
+        // Rounding must not make an average better than the best of its values.
+        let mean = (curve.sum / f64::from(curve.finite)).min(curve.best);
         let point = Point { trial, value: score, best: curve.best, mean };
         let index = usize::try_from(curve.reports - 1).unwrap_or(usize::MAX);
         // A trial reports steps in order, so the list grows by one at most.

@@ -266,3 +266,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_average_of_equal_values_is_not_better_than_they_are() {
+    let policy = TerminationPolicy::Median { schedule: EVERY };
+    let curve = [0.104_444; 40];
+    for steps in 1..=curve.len() {
+        assert!(!stops(policy, Goal::Maximize, &[&curve[..steps]], 0), "{steps} steps");
+    }
+}
