@@ -17,7 +17,7 @@ use cudock_target::capability_named;
 
 use crate::config::{ConfigInput, SERVE_PORT, USER, architectures, config, group_name};
 use crate::error::BuildError;
-use crate::file::Origin;
+use crate::file::FileOrigin;
 use crate::layers::{LayerJob, WrittenLayer, group};
 use crate::own::{self, Entry};
 use crate::plan::{ImagePlan, InputPackage, PlanInput};
@@ -162,7 +162,7 @@ fn packages(
         if let Some(deb) = lock_file.debs.get(index) {
             let archive = fetcher.deb(lock_file, deb)?;
             let unpacked = unpack(cache, PackageKind::Deb, &deb.file, &deb.digest, &archive)?;
-            let origin = Origin::new(deb.group, format!("{} {}", deb.name, deb.version), &deb.reason);
+            let origin = FileOrigin::new(deb.group, format!("{} {}", deb.name, deb.version), &deb.reason);
             return Ok(InputPackage { kind: PackageKind::Deb, origin, unpacked, members: Vec::new() });
         }
         let Some(wheel) = lock_file.wheels.get(index - debs) else {
@@ -170,7 +170,7 @@ fn packages(
         };
         let archive = fetcher.wheel(wheel)?;
         let unpacked = unpack(cache, PackageKind::Wheel, &wheel.file, &wheel.digest, &archive)?;
-        let origin = Origin::new(wheel.group, format!("{} {}", wheel.name, wheel.version), &wheel.reason);
+        let origin = FileOrigin::new(wheel.group, format!("{} {}", wheel.name, wheel.version), &wheel.reason);
         let rows = &request.facts.runtimes().wheel;
         let known = rows.iter().find(|row| row.sha256 == wheel.digest.hex()).filter(|_| entry.serves);
         let members =

@@ -12,7 +12,7 @@ pub struct ImageFile {
     pub path: String,
     pub mode: u32,
     pub kind: ImageFileKind,
-    pub origin: Arc<Origin>,
+    pub origin: Arc<FileOrigin>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,30 +33,30 @@ pub enum FileSource {
 
 /// What a file belongs to, and why that is in the image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct FileOrigin {
     pub group: LayerGroup,
     /// `torch 2.11.0`, `libc6 2.36-9`, `model.onnx`.
     pub name: String,
     pub reason: String,
 }
 
-impl Origin {
+impl FileOrigin {
     pub fn new(group: LayerGroup, name: impl Into<String>, reason: impl Into<String>) -> Arc<Self> {
         Arc::new(Self { group, name: name.into(), reason: reason.into() })
     }
 }
 
 impl ImageFile {
-    pub fn directory(path: impl Into<String>, mode: u32, origin: &Arc<Origin>) -> Self {
+    pub fn directory(path: impl Into<String>, mode: u32, origin: &Arc<FileOrigin>) -> Self {
         Self { path: path.into(), mode, kind: ImageFileKind::Directory, origin: origin.clone() }
     }
 
-    pub fn symlink(path: impl Into<String>, target: impl Into<String>, origin: &Arc<Origin>) -> Self {
+    pub fn symlink(path: impl Into<String>, target: impl Into<String>, origin: &Arc<FileOrigin>) -> Self {
         let kind = ImageFileKind::Symlink(target.into());
         Self { path: path.into(), mode: 0o777, kind, origin: origin.clone() }
     }
 
-    pub fn generated(path: impl Into<String>, bytes: impl Into<Vec<u8>>, origin: &Arc<Origin>) -> Self {
+    pub fn generated(path: impl Into<String>, bytes: impl Into<Vec<u8>>, origin: &Arc<FileOrigin>) -> Self {
         let kind = ImageFileKind::File(FileSource::Bytes(bytes.into()));
         Self { path: path.into(), mode: 0o644, kind, origin: origin.clone() }
     }

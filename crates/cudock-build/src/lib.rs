@@ -23,7 +23,7 @@ pub mod unpack;
 pub use build::{BuildRequest, Built, build, run_arguments};
 pub use dockerfile::{Builder, DockerfileRequest, build_dockerfile};
 pub use error::BuildError;
-pub use file::{FileSource, ImageFile, ImageFileKind, Origin};
+pub use file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
 pub use layers::{LayerJob, LayerPlan, WrittenLayer, group};
 pub use plan::{ImagePlan, InputPackage, OmittedFile, PlanInput};
 pub use report::{BuildReport, CheckedTarget, ImageReport, LayerReport, OmittedTotal, SizeNode};

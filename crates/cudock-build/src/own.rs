@@ -13,7 +13,7 @@ use cudock_project::{FILE_NAME, ImageBuild, Project};
 
 use crate::config::{APP, SERVE_PORT};
 use crate::error::BuildError;
-use crate::file::{FileSource, ImageFile, ImageFileKind, Origin};
+use crate::file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
 
 /// What starts in an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) fn files(
     let serves = image.entrypoint.is_empty() && image.program.is_none();
     let mut operators = None;
     if let Some(model) = &model {
-        let origin = Origin::new(LayerGroup::Model, shown(model), "the model");
+        let origin = FileOrigin::new(LayerGroup::Model, shown(model), "the model");
         operators = cudock_model::onnx::open(model).map(|graph| graph.operators);
         let relative = model.strip_prefix(&project.directory).unwrap_or(model);
         if !relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
@@ -62,7 +62,7 @@ pub(crate) fn files(
     if let Some(path) = &image.program {
         let path = project.directory.join(path);
         let name = shown(&path);
-        let origin = Origin::new(LayerGroup::Program, &name, "the program");
+        let origin = FileOrigin::new(LayerGroup::Program, &name, "the program");
         let at = format!("usr/local/bin/{name}");
         tree(&path, &at, &origin, &mut own)?;
         if let Some(file) = own.last_mut() {
@@ -73,18 +73,18 @@ pub(crate) fn files(
         }
     }
     if serves {
-        let origin = Origin::new(LayerGroup::Program, "cudock", "serves the model");
+        let origin = FileOrigin::new(LayerGroup::Program, "cudock", "serves the model");
         tree(program, CUDOCK, &origin, &mut own)?;
         if let Some(file) = own.last_mut() {
             file.mode = 0o755;
         }
-        let origin = Origin::new(LayerGroup::Program, FILE_NAME, "how the model is served");
+        let origin = FileOrigin::new(LayerGroup::Program, FILE_NAME, "how the model is served");
         tree(&project.directory.join(FILE_NAME), &format!("{APP}/{FILE_NAME}"), &origin, &mut own)?;
         let listen = format!("0.0.0.0:{SERVE_PORT}");
         command = ["/usr/local/bin/cudock", "serve", "/app", "--listen", &listen].map(str::to_owned).to_vec();
     }
     for (to, from) in &image.files {
-        let origin = Origin::new(LayerGroup::Program, from.display().to_string(), "[image.files]");
+        let origin = FileOrigin::new(LayerGroup::Program, from.display().to_string(), "[image.files]");
         let to = to.trim_matches('/');
         crate::unpack::check_path(to).map_err(|reason| {
             BuildError::usage(format!("[image.files]: {reason}"), "name an absolute path")
@@ -107,7 +107,7 @@ fn clean(path: &Path) -> String {
 }
 
 /// Adds a file, or everything in a directory. Modes are normalized, because checkouts and umasks differ; links are kept.
-fn tree(from: &Path, to: &str, origin: &Arc<Origin>, own: &mut Vec<ImageFile>) -> Result<(), BuildError> {
+fn tree(from: &Path, to: &str, origin: &Arc<FileOrigin>, own: &mut Vec<ImageFile>) -> Result<(), BuildError> {
     let unreadable = FileError::at("read", from);
     let metadata = fs::symlink_metadata(from).map_err(unreadable)?;
     if own.len() > MAX_FILES {

@@ -7,7 +7,7 @@ use cudock_base::Arch;
 use cudock_facts::Facts;
 use cudock_lock::LayerGroup;
 
-use crate::file::{FileSource, ImageFile, ImageFileKind, Origin};
+use crate::file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
 use crate::libraries::{LinkedFile, choose, is_library};
 use crate::rules::{RuleSet, UNUSED_LIBRARIES};
 use crate::system;
@@ -23,7 +23,7 @@ pub(crate) const RUNTIME: &str = "usr/local/lib/onnxruntime";
 #[derive(Debug)]
 pub struct InputPackage {
     pub kind: PackageKind,
-    pub origin: Arc<Origin>,
+    pub origin: Arc<FileOrigin>,
     pub unpacked: UnpackedPackage,
     /// Of a wheel in an image without Python: the only members to take; empty for all shared libraries.
     pub members: Vec<String>,

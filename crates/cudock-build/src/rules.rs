@@ -186,10 +186,10 @@ fn is_build_tool(file: &ImageFile) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::Origin;
+    use crate::file::FileOrigin;
 
     fn omitted(group: LayerGroup, path: &str) -> Option<&'static str> {
-        let origin = Origin::new(group, "package", "reason");
+        let origin = FileOrigin::new(group, "package", "reason");
         let rules = RuleSet::new(&BTreeMap::new()).unwrap();
         rules.omits(&ImageFile::generated(path, "", &origin)).map(|rule| rule.name)
     }

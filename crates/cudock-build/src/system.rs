@@ -7,7 +7,7 @@ use cudock_base::Arch;
 use cudock_host::ld_cache::{Cache, CacheEntry, Hwcap};
 use cudock_lock::LayerGroup;
 
-use crate::file::{FileSource, ImageFile, ImageFileKind, Origin};
+use crate::file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
 use crate::libraries::{LinkedFile, is_library};
 use crate::plan::{CUDA, ImagePlan, PlanInput, RUNTIME};
 
@@ -15,7 +15,7 @@ const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 const MAX_CERTIFICATES: u64 = 16 << 20;
 
 pub(crate) fn add(plan: &mut ImagePlan, input: &PlanInput<'_>, linked: &[LinkedFile]) {
-    let origin = Origin::new(LayerGroup::System, "generated", "what packages' scripts would write");
+    let origin = FileOrigin::new(LayerGroup::System, "generated", "what packages' scripts would write");
     for name in ["bin", "sbin", "lib", "lib64"] {
         let target = format!("usr/{name}");
         let used = plan.files.range(format!("{target}/")..format!("{target}0")).next().is_some();
@@ -47,7 +47,7 @@ pub(crate) fn add(plan: &mut ImagePlan, input: &PlanInput<'_>, linked: &[LinkedF
         );
     }
     if let Some(python) = input.python {
-        let origin = Origin::new(LayerGroup::Python, "generated", "the interpreter of scripts");
+        let origin = FileOrigin::new(LayerGroup::Python, "generated", "the interpreter of scripts");
         put(plan, ImageFile::symlink("usr/local/bin/python3", format!("/usr/bin/python{python}"), &origin));
     }
     loader(plan, input.arch, linked, &origin);
@@ -76,7 +76,7 @@ fn certificates(plan: &ImagePlan) -> Option<Vec<u8>> {
 }
 
 /// `ld.so.conf` for those who run ldconfig, as NVIDIA's hook does, and the cache that ldconfig would write.
-fn loader(plan: &mut ImagePlan, arch: Arch, linked: &[LinkedFile], origin: &Arc<Origin>) {
+fn loader(plan: &mut ImagePlan, arch: Arch, linked: &[LinkedFile], origin: &Arc<FileOrigin>) {
     let directory =
         |path: &str| path.rsplit_once('/').map_or_else(String::new, |(directory, _)| directory.to_owned());
     let triplet = format!("usr/lib/{}-linux-gnu", arch.name());
@@ -129,14 +129,14 @@ fn loader(plan: &mut ImagePlan, arch: Arch, linked: &[LinkedFile], origin: &Arc<
     conf.push_str("include /etc/ld.so.conf.d/*.conf\n");
     put(plan, ImageFile::generated("etc/ld.so.conf", conf, origin));
     // It names libraries of all groups, so it changes with the last of them.
-    let origin = Origin::new(LayerGroup::Program, "generated", "where the loader finds libraries");
+    let origin = FileOrigin::new(LayerGroup::Program, "generated", "where the loader finds libraries");
     if let Some(bytes) = (Cache { entries }).to_bytes() {
         put(plan, ImageFile::generated("etc/ld.so.cache", bytes, &origin));
     }
 }
 
 /// What scanners read to know the Debian packages of an image without dpkg.
-fn packages(plan: &mut ImagePlan, input: &PlanInput<'_>, origin: &Arc<Origin>) {
+fn packages(plan: &mut ImagePlan, input: &PlanInput<'_>, origin: &Arc<FileOrigin>) {
     let architecture = input.arch.oci_name();
     for package in input.packages.iter().filter(|package| package.kind == crate::unpack::PackageKind::Deb) {
         let Some((name, version)) = package.origin.name.split_once(' ') else { continue };

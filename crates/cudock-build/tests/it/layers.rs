@@ -3,14 +3,14 @@ use std::sync::Arc;
 
 use cudock_base::Arch;
 use cudock_build::{
-    FileSource, ImageFile, ImageFileKind, ImagePlan, LayerJob, Origin, PlanInput, RuleSet, group,
+    FileOrigin, FileSource, ImageFile, ImageFileKind, ImagePlan, LayerJob, PlanInput, RuleSet, group,
 };
 use cudock_facts::Facts;
 use cudock_http::BlobStore;
 use cudock_image::write::Compression;
 use cudock_lock::LayerGroup;
 
-fn large(path: &str, size: u64, origin: &Arc<Origin>) -> ImageFile {
+fn large(path: &str, size: u64, origin: &Arc<FileOrigin>) -> ImageFile {
     let source = FileSource::Disk { path: "/dev/null".into(), size, identity: path.to_owned() };
     ImageFile {
         path: path.to_owned(),
@@ -37,8 +37,8 @@ fn plan(files: Vec<ImageFile>) -> ImagePlan {
 
 #[test]
 fn layers_are_ordered_by_rate_of_change_and_large_groups_are_cut() {
-    let cuda = Origin::new(LayerGroup::Cuda, "cublas", "");
-    let program = Origin::new(LayerGroup::Program, "app", "");
+    let cuda = FileOrigin::new(LayerGroup::Cuda, "cublas", "");
+    let program = FileOrigin::new(LayerGroup::Program, "app", "");
     let mut files: Vec<ImageFile> =
         (0..6).map(|index| large(&format!("usr/local/cuda/lib64/{index}"), 200 << 20, &cuda)).collect();
     files.push(ImageFile::generated("app/main.py", "x", &program));
@@ -54,7 +54,7 @@ fn layers_are_ordered_by_rate_of_change_and_large_groups_are_cut() {
 
 #[test]
 fn an_image_has_users_links_and_what_the_loader_reads() {
-    let system = Origin::new(LayerGroup::System, "libc6 2", "");
+    let system = FileOrigin::new(LayerGroup::System, "libc6 2", "");
     let plan = plan(vec![ImageFile::generated("usr/lib/x86_64-linux-gnu/libc.so.6", "", &system)]);
     assert_eq!(plan.files["lib"].kind, ImageFileKind::Symlink("usr/lib".to_owned()));
     assert!(!plan.files.contains_key("bin"));
@@ -66,14 +66,14 @@ fn an_image_has_users_links_and_what_the_loader_reads() {
 
 #[test]
 fn the_same_files_give_the_same_layers_in_any_cache() {
-    let program = Origin::new(LayerGroup::Program, "app", "");
+    let program = FileOrigin::new(LayerGroup::Program, "app", "");
     let write = || {
         let directory = tempfile::tempdir().unwrap();
         let source = directory.path().join("model");
         std::fs::write(&source, "weights").unwrap();
         let kind =
             ImageFileKind::File(FileSource::Disk { path: source, size: 7, identity: "weights".to_owned() });
-        let model = Origin::new(LayerGroup::Model, "model", "");
+        let model = FileOrigin::new(LayerGroup::Model, "model", "");
         let file = ImageFile { path: "app/model".to_owned(), mode: 0o644, kind, origin: model };
         let plan = plan(vec![ImageFile::generated("app/main.py", "x = 1\n", &program), file]);
         let store = BlobStore::open(directory.path().join("cache")).unwrap();

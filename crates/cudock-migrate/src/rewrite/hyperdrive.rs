@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value as Json;
 
-use super::python::{Call, Expr, Program, Value, is_named};
+use super::python::{Expr, Program, PythonCall, Value, is_named};
 use super::{Source, Writer, sweep_files};
 
 const CONFIGS: [&str; 2] = ["HyperDriveConfig", "HyperDriveRunConfig"];
@@ -425,7 +425,7 @@ impl<'t> SweepReader<'t, '_, '_> {
             return TrialEnvironment::Image(image);
         }
         let call = value.call();
-        let named = |call: &Call<'t>, order: &[&str], name: &str| {
+        let named = |call: &PythonCall<'t>, order: &[&str], name: &str| {
             call.argument(order, name).and_then(Value::text).map(str::to_owned)
         };
         if let Some(call) = call.filter(|call| call.is("from_docker_image"))

@@ -191,7 +191,7 @@ struct Job {
     sampling_algorithm: &'static str,
     search_space: BTreeMap<String, Json>,
     objective: Objective,
-    limits: Limits,
+    limits: SweepRunLimits,
     #[serde(skip_serializing_if = "Option::is_none")]
     early_termination: Option<Json>,
 }
@@ -210,7 +210,7 @@ struct Objective {
 }
 
 #[derive(Serialize)]
-struct Limits {
+struct SweepRunLimits {
     max_total_trials: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_concurrent_trials: Option<u64>,
@@ -255,7 +255,7 @@ fn job(sweep: &SweepDescription, size: Option<&str>) -> Job {
             .map(|parameter| (parameter.name.clone(), typed(&parameter.distribution)))
             .collect(),
         objective: Objective { goal: sweep.goal, primary_metric: sweep.metric.clone() },
-        limits: Limits {
+        limits: SweepRunLimits {
             max_total_trials: sweep.trials,
             max_concurrent_trials: sweep.concurrent,
             timeout: sweep.minutes.saturating_mul(60),

@@ -26,7 +26,7 @@ const MAX_RECORD: usize = 16 << 20;
 
 /// The first record.
 #[derive(Debug, Serialize, Deserialize)]
-struct Header {
+struct JournalHeader {
     journal: String,
     version: u32,
 }
@@ -41,7 +41,7 @@ pub struct Parsed {
 
 pub(super) fn header() -> Vec<u8> {
     let mut bytes = Vec::new();
-    let header = Header { journal: NAME.to_owned(), version: VERSION };
+    let header = JournalHeader { journal: NAME.to_owned(), version: VERSION };
     // Two fields of which neither can fail.
     encode(&header, &mut bytes).unwrap_or_default();
     bytes
@@ -109,9 +109,9 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<Parsed, JournalError> {
 }
 
 fn check_header(path: &Path, record: &[u8]) -> Result<(), JournalError> {
-    let header: Header = serde_json::from_slice(record)
+    let header: JournalHeader = serde_json::from_slice(record)
         .ok()
-        .filter(|header: &Header| header.journal == NAME)
+        .filter(|header: &JournalHeader| header.journal == NAME)
         .ok_or_else(|| JournalError::Damaged {
             path: path.to_owned(),
             offset: 0,

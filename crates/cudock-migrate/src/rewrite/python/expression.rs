@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::{Argument, Call, Expr, Value, evaluate, literal, slice};
+use super::{Argument, Expr, PythonCall, Value, evaluate, literal, slice};
 use crate::read::{Token, TokenKind};
 
 /// Deeper expressions are unknown.
@@ -133,7 +133,7 @@ impl<'t, 'p> Parser<'t, 'p> {
                     self.at += 1;
                     let arguments = self.arguments(if open == b'(' { b')' } else { b']' });
                     let known = (open == b'(').then(|| evaluate::function(callee, &arguments)).flatten();
-                    let call = || Expr::Call(Call { callee, receiver: None, arguments });
+                    let call = || Expr::Call(PythonCall { callee, receiver: None, arguments });
                     let expr = known.unwrap_or_else(call).into();
                     value = Value { expr, name: None, start: value.start, end: self.last_end() };
                 }
@@ -145,7 +145,7 @@ impl<'t, 'p> Parser<'t, 'p> {
                         return Value { expr: Expr::Unknown.into(), name: None, end: token.end, ..value };
                     }
                     let arguments = self.arguments(b')');
-                    let call = Call { callee, receiver: Some(value.expr), arguments };
+                    let call = PythonCall { callee, receiver: Some(value.expr), arguments };
                     let expr = Rc::new(Expr::Call(call));
                     value = Value { expr, name: None, start: value.start, end: self.last_end() };
                 }

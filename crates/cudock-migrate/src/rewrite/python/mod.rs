@@ -39,13 +39,13 @@ pub(super) enum Expr<'t> {
     /// A list or tuple.
     List(Vec<Value<'t>>),
     Map(Vec<(Value<'t>, Value<'t>)>),
-    Call(Call<'t>),
+    Call(PythonCall<'t>),
     Unknown,
 }
 
 /// A call, or an index in brackets.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Call<'t> {
+pub(super) struct PythonCall<'t> {
     /// With its qualifiers; `.method` of another value.
     pub(super) callee: &'t str,
     pub(super) receiver: Option<Rc<Expr<'t>>>,
@@ -84,7 +84,7 @@ impl<'t> Value<'t> {
         }
     }
 
-    pub(super) fn call(&self) -> Option<&Call<'t>> {
+    pub(super) fn call(&self) -> Option<&PythonCall<'t>> {
         match &*self.expr {
             Expr::Call(call) => Some(call),
             _ => None,
@@ -103,7 +103,7 @@ impl<'t> Value<'t> {
     }
 }
 
-impl<'t> Call<'t> {
+impl<'t> PythonCall<'t> {
     /// Whether a function of this name is called, whatever it is qualified by.
     pub(super) fn is(&self, name: &str) -> bool {
         is_named(self.callee, name)
@@ -197,7 +197,7 @@ impl<'t> Program<'t> {
     }
 
     /// The last call of a function.
-    pub(super) fn call(&self, function: &str) -> Option<&Call<'t>> {
+    pub(super) fn call(&self, function: &str) -> Option<&PythonCall<'t>> {
         self.calls.iter().rev().filter_map(Value::call).find(|call| call.is(function))
     }
 }
