@@ -91,7 +91,7 @@ impl Cloud {
         body: &Value,
         condition: Option<&str>,
     ) -> Answer {
-        if method == "GET" && rest.is_empty() {
+        if method == "GET" {
             self.end_due_tasks(id);
         }
         let Some(job) = self.batch.jobs.get_mut(id) else {
