@@ -95,7 +95,7 @@ impl Case {
             let manifest = format!(
                 "[needs]\ngpu = [\"T4\"]\n\n[sweep]\ncommand = [\"python\", \"train.py\"]\nimage = \"{}\"\n\
                  objectives = [{{ metric = \"loss\", goal = \"minimize\" }}]\nmetrics = {{ from = \"{metrics}\" }}\n\
-                 parameters.lr = {{ uniform = [0, 1] }}\nlimits = {{ trials = 3, concurrent = 2, trial_timeout = \"20m\" }}\n",
+                 parameters.lr = {{ uniform = [0, 1] }}\nlimits = {{ trials = 3, concurrent = 1, trial_timeout = \"20m\" }}\n",
                 world.image()
             );
             world.write("cudock.toml", &manifest);
