@@ -37,12 +37,14 @@ impl BinaryStrings {
         let needs = |prefix: &str| linkage.needed.iter().any(|name| name.starts_with(prefix));
         let sections = cudock_fatbin::sections(bytes, ".rodata");
         let has = |wanted: &str| sections.iter().any(|data| memmem::find(data, wanted.as_bytes()).is_some());
+        let has_whole = |wanted: &str| sections.iter().any(|data| has_c_string(data, wanted));
         let runtime_inside =
-            !needs("libcudart.") && has("CUDA driver version is insufficient for CUDA runtime version");
+            !needs("libcudart.") && has_whole("CUDA driver version is insufficient for CUDA runtime version");
         let is_program = linkage.interpreter.is_some()
             && sections.iter().map(|data| data.len()).sum::<usize>() <= MAX_SECTION;
         let links = ["libcuda.so", "libcudart.so", "libnvrtc.so"].into_iter().any(needs);
-        let embedded = EMBEDDED.iter().filter(|(_, variable)| has(variable)).map(|(library, _)| *library);
+        let embedded =
+            EMBEDDED.iter().filter(|(_, variable)| has_whole(variable)).map(|(library, _)| *library);
         Self {
             reaches_driver: runtime_inside || links || DRIVER_NAMES.iter().any(|name| has(name)),
             embeds: embedded.collect(),
@@ -57,6 +59,12 @@ impl BinaryStrings {
                 .collect(),
         }
     }
+}
+
+/// Whether a text ends where it is found, as strings of NVIDIA's libraries do. Programs that know of those, such as this
+/// one, may have it inside a longer one.
+fn has_c_string(data: &[u8], wanted: &str) -> bool {
+    memmem::find_iter(data, wanted.as_bytes()).any(|at| data.get(at + wanted.len()) == Some(&0))
 }
 
 /// Whether Python source opens the driver by its name.
@@ -93,6 +101,13 @@ fn library_names(data: &[u8]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_inside_another_is_not_a_string_of_a_library() {
+        assert!(has_c_string(b"x\0CUBLAS_LOGDEST_DBG\0y", "CUBLAS_LOGDEST_DBG"));
+        assert!(!has_c_string(b"cuBLASCUBLAS_LOGDEST_DBGcuDNN", "CUBLAS_LOGDEST_DBG"));
+        assert!(!has_c_string(b"CUBLAS_LOGDEST_DBG", "CUBLAS_LOGDEST_DBG"));
+    }
 
     #[test]
     fn names_of_libraries_are_whole_strings() {
