@@ -117,15 +117,15 @@ pub fn slim_image(
         };
         bundle.edit_layer(digest, store, compression, &mut |header, bytes| {
             Ok::<_, io::Error>(edit(header.path.clone(), bytes, &code_job, &mut |file| {
-                lock(&files).push(file)
+                lock(&files).push(file);
             }))
         })
     })?;
     let mut files = files.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     files.sort_by(|a, b| a.path.cmp(&b.path));
     check_targets(&files, &code_job)?;
-    let changed = layers.iter().zip(edited).filter_map(|(digest, layer)| Some((digest.clone(), layer?)));
-    let changes: LayerChanges = changed.collect();
+    let edits = layers.iter().zip(edited).filter_map(|(digest, layer)| Some((digest.clone(), layer?)));
+    let changes: LayerChanges = edits.collect();
     let slimmed = if changes.is_empty() {
         bundle.clone()
     } else {

@@ -13,11 +13,11 @@ pub(crate) const INFO: &str = "pkg-1.0.dist-info";
 /// A wheel with these members, and a RECORD of them.
 pub(crate) fn wheel(members: &[(&str, &[u8])]) -> Vec<u8> {
     let hash = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(Sha256::digest(bytes));
-    let mut record: String = members
+    let record: String = members
         .iter()
         .map(|(path, bytes)| format!("\"{path}\",sha256={},{}\n", hash(bytes), bytes.len()))
+        .chain([format!("{INFO}/RECORD,,\n")])
         .collect();
-    record.push_str(&format!("{INFO}/RECORD,,\n"));
     let path = format!("{INFO}/RECORD");
     let all: Vec<(&str, &[u8])> =
         members.iter().copied().chain([(path.as_str(), record.as_bytes())]).collect();

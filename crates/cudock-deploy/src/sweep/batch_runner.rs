@@ -163,7 +163,7 @@ impl Runner for BatchRunner<'_> {
     fn poll(&mut self, timeout: Duration) -> Result<Vec<RunnerEvent>, ApiError> {
         let now = self.clock.elapsed();
         let is_due = self.asked.is_none_or(|asked| now.saturating_sub(asked) >= self.interval);
-        if self.pending.is_empty() && !(is_due && !self.live.is_empty()) {
+        if self.pending.is_empty() && (!is_due || self.live.is_empty()) {
             self.clock.sleep(timeout);
         } else if is_due && !self.live.is_empty() {
             self.asked = Some(now);

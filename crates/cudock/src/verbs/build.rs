@@ -93,15 +93,15 @@ pub(super) fn run(facts: &Facts, args: &BuildArgs, format: Format) -> Result<Out
         ..request(&project, &lock, facts, &environment)?
     };
     let Built { report: built, .. } = build(&request)?;
-    report(&built, args.explain_size, format)
+    Ok(report(&built, args.explain_size, format))
 }
 
-fn report(built: &cudock_build::BuildReport, explain: bool, format: Format) -> Result<Outcome, Failure> {
+fn report(built: &cudock_build::BuildReport, explain: bool, format: Format) -> Outcome {
     match format {
         Format::Json => reports::print(built),
         Format::Text => text::lines(built, explain).iter().for_each(line),
     }
-    Ok(if built.runs() { Outcome::Yes } else { Outcome::No })
+    if built.runs() { Outcome::Yes } else { Outcome::No }
 }
 
 fn request<'a>(
@@ -146,7 +146,7 @@ pub(super) fn up(directory: &Path, args: &UpArgs, facts: &Facts) -> Result<Outco
         BuildRequest { destination: Some(&destination), ..request(&project, &lock, facts, &environment)? };
     let built = build(&request)?.report;
     if !built.runs() {
-        return report(&built, false, Format::Text);
+        return Ok(report(&built, false, Format::Text));
     }
     text::lines(&built, false).into_iter().for_each(output::status);
     let run = cudock_build::run_arguments(&project, &name, args.port, args.detach, args.name.as_deref());

@@ -107,13 +107,12 @@ pub(super) fn run(facts: &Facts, args: &SlimArgs, format: Format) -> Result<Outc
             uncovered,
         });
     };
-    let image = match args.input.to_str().map(subject) {
-        Some(Ok(Subject::Image(_))) => Some(slim_image(facts, args, &targets, &all, &mut add)?),
-        _ => {
-            let slimmed = cudock_fatbin::slim(&args.input, output, &job, &mut add);
-            slimmed.map_err(|error| failure(&error, &targets, args))?;
-            None
-        }
+    let image = if let Some(Ok(Subject::Image(_))) = args.input.to_str().map(subject) {
+        Some(slim_image(facts, args, &targets, &all, &mut add)?)
+    } else {
+        let slimmed = cudock_fatbin::slim(&args.input, output, &job, &mut add);
+        slimmed.map_err(|error| failure(&error, &targets, args))?;
+        None
     };
     let tables = output::tables_used(facts, &["gpus", "azure_sizes"]);
     let report = SlimReport {

@@ -74,15 +74,14 @@ fn start(
     let setup = |error: std::io::Error| Failure::outside(format!("cannot set up the sweep: {error}"));
     let program = std::env::current_exe().map_err(setup)?;
     let observer = Printer { drawn: Cell::new(None) };
-    let end = match args.azure.on {
-        Some(target) => match azure::run(&facts()?, args, target, &sweep, &observer)? {
+    let end = if let Some(target) = args.azure.on {
+        match azure::run(&facts()?, args, target, &sweep, &observer)? {
             AzureEnd::Batch(end) => end,
             AzureEnd::Other(outcome) => return Ok(outcome),
-        },
-        None => {
-            let interrupted = cudock_sweep::local::watch_interrupts().map_err(setup)?;
-            sweep.run(&args.local.flags, program, &observer, &interrupted)?
         }
+    } else {
+        let interrupted = cudock_sweep::local::watch_interrupts().map_err(setup)?;
+        sweep.run(&args.local.flags, program, &observer, &interrupted)?
     };
     observer.erase();
     match end {
