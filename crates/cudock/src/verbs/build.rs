@@ -36,7 +36,7 @@ pub(crate) struct BuildArgs {
     #[arg(default_value = ".", value_name = "DIR")]
     pub(crate) path: PathBuf,
 
-    /// Write the image there: oci:DIR[:NAME], FILE.tar, docker-archive:FILE, docker-daemon:NAME, squashfs:FILE, or a name in a registry
+    /// Write the image there: oci:DIR[:NAME], FILE.tar, docker-archive:FILE, docker-daemon:NAME, or a name in a registry
     #[arg(long, short, value_name = "DEST")]
     pub(crate) output: Option<String>,
 
