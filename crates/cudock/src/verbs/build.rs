@@ -36,11 +36,11 @@ pub(crate) struct BuildArgs {
     #[arg(default_value = ".", value_name = "DIR")]
     pub(crate) path: PathBuf,
 
-    /// Write the image there: oci:DIR[:NAME], FILE.tar, docker-archive:FILE, docker-daemon:NAME, or a name in a registry
+    /// Write the image there: `oci:DIR[:NAME]`, FILE.tar, docker-archive:FILE, docker-daemon:NAME, or a name in a registry
     #[arg(long, short, value_name = "DEST")]
     pub(crate) output: Option<String>,
 
-    /// Build for these GPUs, Azure sizes or targets such as `sm_75`, instead of those in [image]
+    /// Build for these GPUs, Azure sizes or targets such as `sm_75`, instead of those in `[image]`
     #[arg(long = "for", value_name = "TARGET", value_delimiter = ',')]
     pub(crate) targets: Vec<String>,
 
