@@ -15,7 +15,7 @@ const AZURE: &str = "Azure (with --on)";
 // Where and how a workload is deployed. Each flag overrides the key with the same meaning in `cudock.toml`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DeployFlags {
-    /// Deploy to this service of Azure, vm, batch, ml, container-apps or aci, or to NAME under [targets] in cudock.toml
+    /// Deploy to this service of Azure, vm, batch, ml, container-apps or aci, or to NAME under `[targets]` in cudock.toml
     #[arg(long, value_name = "SERVICE|NAME", help_heading = AZURE)]
     pub on: Option<String>,
 
