@@ -3,7 +3,7 @@
 //! An image is a list of layers, each a tar file that adds, replaces and removes files. Only the merged layers show what a
 //! program will find, and unpacking gigabytes to look at a few libraries is wasteful. [`open`] reads an image from a
 //! layout, an archive, a registry or a daemon; [`Image::walk`] reads its layers in one parallel pass, passes each file
-//! to a function that decides what to keep of it, and merges the result into a [`Tree`]. [`write`] makes new layers and
+//! to a function that decides what to keep of it, and merges the result into a [`Tree`]. [`mod@write`] makes new layers and
 //! images, and takes images from one place to another.
 //!
 //! Archives are untrusted: path traversal, symlink loops, false sizes and decompression bombs are rejected, and memory
