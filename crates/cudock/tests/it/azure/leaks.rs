@@ -31,7 +31,7 @@ enum Scenario {
     Attached,
     /// `up --detach`, then `down`.
     DetachedThenDown,
-    /// `up` of a job; whoever comes back resumes it.
+    /// `up` of a job, then `resume` if the command was killed.
     Resumed,
     /// `up --detach` of a service, then `down`.
     Service,
