@@ -3,7 +3,7 @@
 pub(super) use cudock_dockerfile::join;
 
 /// The files of a build context. Paths are relative to its root, with `/` and without `.` or `..`.
-pub trait Files {
+pub trait Files: Sync {
     /// The text of a file; `None` if it does not exist or is too large.
     fn text(&self, path: &str) -> Option<String>;
 

@@ -1,14 +1,14 @@
 //! What rules see of a Dockerfile, and how they report.
 
-use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use cudock_base::{Arch, Span};
 use cudock_declared::{Declared, DeclaredPackage, Files};
 use cudock_dockerfile::{Build, Command, Run, Setting, Stage, Step, StepKind};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, TextEdit, TextRegion};
-use cudock_facts::lookup::{ImageTag, split_reference};
+use cudock_facts::lookup::{CudaImage, ImageTag, split_reference};
 
 use crate::rules::Rule;
 use crate::{LintOptions, LintTarget};
@@ -26,10 +26,12 @@ pub struct LintContext<'a> {
     pub needed: Vec<bool>,
     /// The processor that the image is built for, unless the file says so.
     pub arch: Arch,
+    /// The tags of nvidia/cuda that stages start from.
+    cuda_tags: HashMap<&'a str, CudaImage<'a>>,
     in_order: Vec<RunCommand<'a>>,
     settings: HashMap<&'a str, Vec<StageSetting<'a>>>,
     /// What cudock-compat finds in the last stage.
-    pub(crate) predicted: OnceCell<Vec<Finding>>,
+    pub(crate) predicted: OnceLock<Vec<Finding>>,
 }
 
 /// A command of a `RUN`, with the index of its stage.
@@ -56,19 +58,25 @@ pub struct Installed<'c, 'a> {
 }
 
 impl<'a> LintContext<'a> {
-    pub(crate) fn new(build: &'a Build<'a>, path: &'a str, options: &LintOptions<'a>) -> Self {
+    pub(crate) fn new(
+        build: &'a Build<'a>,
+        declared: Vec<Declared>,
+        path: &'a str,
+        options: &LintOptions<'a>,
+    ) -> Self {
         Self {
             build,
             path,
             facts: options.facts,
             target: options.target,
             files: options.files,
-            declared: cudock_declared::read_stages(build.text(), options.arch, options.files),
+            declared,
             needed: build.needed(),
             arch: options.arch,
+            cuda_tags: cuda_tags(build, options.facts),
             in_order: in_order(build),
             settings: settings(build),
-            predicted: OnceCell::new(),
+            predicted: OnceLock::new(),
         }
     }
 
@@ -199,6 +207,11 @@ impl<'a> LintContext<'a> {
         (repository == "nvidia/cuda" && image.unknown.is_none()).then(|| ImageTag::parse(tag)).flatten()
     }
 
+    /// What the tables say about a tag of nvidia/cuda that a stage starts from.
+    pub fn listed_image(&self, tag: &str) -> Option<&CudaImage<'a>> {
+        self.cuda_tags.get(tag)
+    }
+
     /// An edit of a part of a stage's image, if that is its own, and the part is there exactly once, as written.
     pub fn replace_in_image(&self, stage: usize, part: &str, by: &str) -> Option<TextEdit> {
         let stage = self.build.stages.get(stage).filter(|stage| stage.base.is_none())?;
@@ -223,6 +236,18 @@ impl<'a> LintContext<'a> {
     fn region(&self, span: Span) -> TextRegion {
         TextRegion::new(&self.build.lines, span.bytes())
     }
+}
+
+/// Tables of tags are long, and stages often start from the same ones.
+fn cuda_tags<'a>(build: &'a Build<'a>, facts: &'a Facts) -> HashMap<&'a str, CudaImage<'a>> {
+    let mut tags = HashMap::new();
+    for stage in &build.stages {
+        let (repository, tag) = split_reference(&stage.image.reference.text);
+        if repository == "nvidia/cuda" {
+            tags.entry(tag).or_insert_with(|| facts.images().cuda_image(tag));
+        }
+    }
+    tags
 }
 
 fn in_order<'a>(build: &'a Build<'a>) -> Vec<RunCommand<'a>> {

@@ -21,6 +21,7 @@ mod report;
 mod rules;
 mod selection;
 mod source;
+mod threads;
 
 use cudock_base::Arch;
 use cudock_declared::{Files, NoFiles};
@@ -76,13 +77,17 @@ impl<'a> LintOptions<'a> {
 
 /// Lints one Dockerfile. `path` is what findings name.
 pub fn lint(path: &str, text: &str, options: &LintOptions<'_>) -> Result<Vec<Finding>, SyntaxError> {
-    let build = Build::read(text)?;
-    let context = LintContext::new(&build, path, options);
+    let threads = threads::count(text);
+    let (arch, files) = (options.arch, options.files);
+    let (build, declared) =
+        threads::both(threads, || Build::read(text), || cudock_declared::read_stages(text, arch, files));
+    let build = build?;
+    let context = LintContext::new(&build, declared, path, options);
     let ignores = ignore::Ignores::read(&build);
-    let mut findings = Vec::new();
-    for rule in RULES.iter().flat_map(|group| group.iter()) {
-        (rule.check)(&context, &mut Report::new(rule, &context, &mut findings));
-    }
+    let rules: Vec<&'static Rule> = RULES.iter().flat_map(|group| group.iter()).collect();
+    let mut findings = threads::flat_map(threads, &rules, |rule, findings| {
+        (rule.check)(&context, &mut Report::new(rule, &context, findings));
+    });
     if let Some(images) = options.images {
         images.check(&context, &mut findings);
     }
@@ -90,6 +95,7 @@ pub fn lint(path: &str, text: &str, options: &LintOptions<'_>) -> Result<Vec<Fin
     for finding in &mut findings {
         finding.severity = options.selection.severity(finding);
     }
+    // The findings of a rule keep their order, whichever thread it ran in.
     findings.sort_by_key(|finding| {
         let span = finding.location.as_ref().map(|location| location.region.span);
         (span.map(|span| (span.start, span.end)), finding.code)

@@ -156,19 +156,21 @@ pub(super) fn source_builds<'c, 'a>(context: &'c LintContext<'a>) -> Vec<Compila
     for (stage, _) in context.stages() {
         for installed in context.installed(stage) {
             let (package, by) = (installed.package, installed.by);
-            let is_wheel =
-                package.tag.is_some() || package.manager != Manager::Pip || names_an_index(by.command);
+            let is_wheel = package.tag.is_some() || package.manager != Manager::Pip;
             if by.stage != stage || is_wheel {
                 continue;
             }
-            if let Some(row) = context.facts.packages().source_build(&package.name) {
+            if let Some(row) = context.facts.packages().source_build(&package.name)
+                && !names_an_index(by.command)
+            {
                 found.push(Compilation { name: &package.name, row, span: package.span, by });
             }
         }
     }
-    for by in
-        context.run_commands().filter(|by| !by.command.is_conditional && install_arg(by.command).is_some())
-    {
+    // One search in the file is faster than one in each argument.
+    let has_repositories = context.build.text().contains("git+");
+    let commands = context.run_commands().filter(|by| has_repositories && !by.command.is_conditional);
+    for by in commands.filter(|by| install_arg(by.command).is_some()) {
         for arg in by.command.args.iter().filter(|arg| arg.text.contains("git+")) {
             let repository = arg.text.split_once("://").map_or("", |(_, rest)| rest);
             let name = repository.split(['@', '#']).next().unwrap_or_default().trim_end_matches('/');

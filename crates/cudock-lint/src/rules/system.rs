@@ -302,16 +302,18 @@ fn sources<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &'a st
             _ => None,
         })
     });
-    let added = added.flat_map(|(stage, sources)| {
-        sources.iter().map(move |source| {
+    let is_of_nvidia = |text: &str| text.contains("nvidia") || text.contains("7fa2af80");
+    let added = added.flat_map(move |(stage, sources)| {
+        sources.iter().filter(move |source| is_of_nvidia(&source.text)).map(move |source| {
             let (text, span) = (source.text.clone(), source.span);
             (stage, "ADD", CommandArg { text, is_unresolved: source.is_unresolved, span })
         })
     });
-    let args = context.needed_commands().flat_map(|(stage, command)| {
-        command.args.iter().map(move |arg| (stage, command.program.as_str(), arg.clone()))
+    let args = context.needed_commands().flat_map(move |(stage, command)| {
+        let args = command.args.iter().filter(move |arg| is_of_nvidia(&arg.text));
+        args.map(move |arg| (stage, command.program.as_str(), arg.clone()))
     });
-    args.chain(added).filter(|(_, _, arg)| arg.text.contains("nvidia") || arg.text.contains("7fa2af80"))
+    args.chain(added)
 }
 
 fn rotated_repository_key(context: &LintContext<'_>, report: &mut Report<'_, '_>) {

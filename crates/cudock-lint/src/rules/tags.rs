@@ -167,9 +167,9 @@ fn image_does_not_exist(context: &LintContext<'_>, report: &mut Report<'_, '_>) 
     for (index, stage, image) in images(context).filter(|(_, _, image)| !image.contains('@')) {
         let (repository, tag) = split_reference(image);
         let (reason, near) = if repository == "nvidia/cuda" {
-            match tables.cuda_image(tag) {
-                CudaImage::Missing { reason, near } => (reason, near),
-                CudaImage::Found { .. } => continue,
+            match context.listed_image(tag) {
+                Some(CudaImage::Missing { reason, near }) => (reason.clone(), near.clone()),
+                _ => continue,
             }
         } else {
             let renamed = tables.renamed.iter().find(|row| row.repository == repository);
@@ -220,11 +220,11 @@ fn image_past_support(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
         if repository != "nvidia/cuda" || written.is_empty() {
             continue;
         }
-        let CudaImage::Found { tag, row: Some(row) } = tables.cuda_image(written) else { continue };
+        let Some(CudaImage::Found { tag, row: Some(row) }) = context.listed_image(written) else { continue };
         if row.status != TagStatus::Unsupported {
             continue;
         }
-        let successor = tables.successor(&tag);
+        let successor = tables.successor(tag);
         let fix = match &successor {
             Some(next) => format!("use nvidia/cuda:{next}"),
             None => "choose a tag that `cudock facts image` lists".to_owned(),
@@ -236,7 +236,7 @@ fn image_past_support(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
         let mut finding = report.finding(stage.image.span, message, fix);
         let minor = |tag: &ImageTag| tag.cuda.parse::<CudaRelease>().ok().map(CudaRelease::version);
         // Another minor version is not a drop-in.
-        if let Some(next) = successor.filter(|next| minor(next) == minor(&tag))
+        if let Some(next) = successor.filter(|next| minor(next) == minor(tag))
             && let Some(edit) = context.replace_in_image(index, written, &next.to_string())
         {
             finding = finding.suggest(format!("use {next}"), vec![edit]);
@@ -251,8 +251,8 @@ fn end_of_life_distribution(context: &LintContext<'_>, report: &mut Report<'_, '
         let (repository, tag) = split_reference(image);
         let Some(system) = tables.system(repository, tag) else { continue };
         let Some(end) = system.end_of_life.filter(|end| *end <= tables.table.as_of) else { continue };
-        let is_missing =
-            repository == "nvidia/cuda" && matches!(tables.cuda_image(tag), CudaImage::Missing { .. });
+        let is_missing = repository == "nvidia/cuda"
+            && matches!(context.listed_image(tag), Some(CudaImage::Missing { .. }));
         if is_missing || context.needed.get(index) == Some(&false) {
             continue;
         }
