@@ -45,6 +45,7 @@ mod sign_in;
 mod stand_in;
 mod target;
 mod template;
+mod terminal;
 mod time;
 
 pub use schedule::{Fault, Schedule};

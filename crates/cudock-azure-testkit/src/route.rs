@@ -134,7 +134,7 @@ impl Cloud {
                 if kind.starts_with("microsoft.containerinstance/containergroups")
                     && (method == "POST" || action == "logs") =>
             {
-                self.container_group_action(target, action)
+                self.container_group_action(target, action, body)
             }
             (_, _, Some(action)) if kind.starts_with("microsoft.app/") && kind != "microsoft.app" => {
                 self.container_app_action(target, method, action)

@@ -21,6 +21,7 @@ use crate::server::{Shared, Wire, listen, tls_config};
 use crate::settings::CloudSettings;
 use crate::sign_in::{CLIENT_ID, TENANT};
 use crate::target::SUBSCRIPTION;
+use crate::terminal::make_container;
 
 /// Azure on loopback. It is gone when dropped.
 #[derive(Debug)]
@@ -56,6 +57,7 @@ impl StandIn {
             client: Mutex::new(None),
             client_known: Condvar::new(),
             is_stopped: AtomicBool::new(false),
+            container: make_container(directory.path()),
         });
         let (secure, secure_thread) = listen(&shared, Some(tls_config(&certificate, &key)));
         let (plain, plain_thread) = listen(&shared, None);

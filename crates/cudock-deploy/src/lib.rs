@@ -42,7 +42,7 @@ pub use clock::{Clock, SystemClock};
 pub use cloud::{ApiError, ApiErrorReason, ApiReply, CloudApi};
 pub use cost::{Alternative, CostQuery, CostReport, DeploymentCost, PhaseCost, WorkloadCost, cost};
 pub use error::DeployError;
-pub use exec::exec;
+pub use exec::{exec, exec_on_terminal};
 pub use export::write_export;
 pub use flags::DeployFlags;
 pub use gc::{GcReport, GcScope, Leftover};

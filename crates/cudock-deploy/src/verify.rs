@@ -1,5 +1,7 @@
 //! Whether a deployment sees the GPUs that are paid for.
 
+use std::sync::atomic::AtomicBool;
+
 use cudock_base::Usd;
 use cudock_facts::Facts;
 use schemars::JsonSchema;
@@ -54,10 +56,12 @@ pub fn verify(
     cloud: &dyn CloudApi,
     facts: &Facts,
     record: &DeploymentRecord,
+    interrupted: &AtomicBool,
 ) -> Result<VerifyReport, DeployError> {
     let query = ["nvidia-smi", "-L"].map(str::to_owned);
-    let found = match exec(cloud, record, &query) {
+    let found = match exec(cloud, record, &query, interrupted) {
         Ok(output) if output.exit_code == 0 => listed_devices(&output.stdout),
+        Err(DeployError::Interrupted) => return Err(DeployError::Interrupted),
         _ => {
             let logs = read_logs(cloud, &record.identity);
             listed_devices(&logs.map_err(|error| {

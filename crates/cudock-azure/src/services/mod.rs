@@ -15,15 +15,17 @@ mod read;
 mod reaper;
 mod request;
 mod template;
+mod terminal;
 mod vm;
 
 pub use batch::{BatchTasks, open_job};
 pub(crate) use checks::facts;
 pub use error::TranslationError;
-pub use exec::ExecOutput;
+pub use exec::{ExecMethod, ExecOutput, SHELL, TypedCommand, interactive_program};
 pub use logs::LogPart;
 pub use ml::sweep_deployment;
 pub use reaper::reaper_run_path;
+pub use terminal::{Terminal, TerminalOutput, TerminalProtocol, TerminalSize};
 
 use cudock_facts::finding::Finding;
 use serde_json::Value;
@@ -191,7 +193,7 @@ impl DeploymentIdentity {
     }
 
     /// More requests, whose paths are in the answers to the first ones. Their answers are appended for
-    /// [`Self::log_parts`].
+    /// [`Self::log_parts`] and [`Self::terminal`].
     pub fn log_follow_up_calls(&self, answers: &[Option<Value>]) -> Vec<Call> {
         match self.target {
             Target::ContainerApps => container_apps::follow_up_calls(self, answers),

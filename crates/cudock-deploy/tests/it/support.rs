@@ -5,12 +5,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use cudock_azure::{Call, DeploymentSpec, ExistingResources, Step, Target, WorkKind, deployment};
+use cudock_azure::{Call, DeploymentSpec, ExistingResources, Step, Target, Terminal, WorkKind, deployment};
 use cudock_base::{Secret, Timestamp, Usd};
 use cudock_deploy::{
     ApiError, ApiErrorReason, ApiReply, Clock, CloudApi, DeployOutput, Deployer, DeploymentRecord, Journal,
     PhaseLimits, PlannedDeployment,
 };
+use cudock_http::WebSocket;
 use serde_json::{Value, json};
 
 pub(crate) const SUBSCRIPTION: &str = "11111111-2222-3333-4444-555555555555";
@@ -313,6 +314,10 @@ impl CloudApi for ScriptedCloud {
         let is_list = address.expose().contains("comp=list");
         let list = self.blobs.lock().unwrap().clone().filter(|_| is_list);
         list.ok_or_else(|| ApiError::new(ApiErrorReason::NotFound, "there are no files"))
+    }
+
+    fn connect(&self, _: &Terminal) -> Result<WebSocket, ApiError> {
+        Err(ApiError::new(ApiErrorReason::Refused, "there are no terminals"))
     }
 
     fn now(&self) -> Timestamp {

@@ -225,11 +225,18 @@ pub(super) fn named(name: &str) -> Result<Option<DeploymentRecord>, Failure> {
 
 /// `cudock exec` in a deployment.
 pub(super) fn exec(record: &DeploymentRecord, args: &ExecArgs) -> Result<Outcome, Failure> {
-    let has_flags = args.interactive || args.tty || args.user.is_some() || args.workdir.is_some();
-    if has_flags || !args.env.is_empty() {
-        return Err(Failure::input("-i, -t, -e, -u and -w are not supported in a deployment"));
+    if args.user.is_some() || args.workdir.is_some() || !args.env.is_empty() {
+        return Err(Failure::input("-e, -u and -w are not supported in a deployment"));
     }
-    let output = cudock_deploy::exec(&session()?.interruptible, record, &args.command)?;
+    if args.interactive && !args.tty {
+        return Err(Failure::input("-i is not supported in a deployment without -t").hint("-it"));
+    }
+    let session = session()?;
+    if args.tty {
+        cudock_deploy::exec_on_terminal(&session.interruptible, record, &args.command, &session.interrupted)?;
+        return Ok(Outcome::Yes);
+    }
+    let output = cudock_deploy::exec(&session.interruptible, record, &args.command, &session.interrupted)?;
     output.stderr.lines().for_each(status);
     line(output.stdout.trim_end());
     Ok(Outcome::Program(output.exit_code))
@@ -328,7 +335,8 @@ pub(super) fn cost(facts: &Facts, args: &CostArgs, format: Format) -> Result<Out
 pub(super) fn verify(facts: &Facts, args: &VerifyArgs, format: Format) -> Result<Outcome, Failure> {
     let session = session()?;
     let record = find_deployment(&session.journal, &args.name)?;
-    let report: VerifyReport = cudock_deploy::verify(&session.interruptible, facts, &record)?;
+    let report: VerifyReport =
+        cudock_deploy::verify(&session.interruptible, facts, &record, &session.interrupted)?;
     match format {
         Format::Text => text::verify(&report).iter().for_each(line),
         Format::Json => reports::print(&report),
