@@ -14,6 +14,7 @@ use crate::random::Random;
 use crate::resource::Resource;
 use crate::settings::CloudSettings;
 use crate::sign_in::Token;
+use crate::storage::Storage;
 use crate::target::{Target, is_within};
 use crate::terminal::TerminalRequest;
 use crate::time::Seconds;
@@ -53,6 +54,7 @@ pub(crate) struct Cloud {
     /// The runs of workflows, by key.
     pub(crate) workflow_runs: BTreeMap<String, Vec<Value>>,
     pub(crate) failed_group_deletions: u32,
+    pub(crate) storage: Storage,
     /// Programs that may be started, by session.
     pub(crate) terminals: BTreeMap<String, TerminalRequest>,
 }
@@ -86,6 +88,7 @@ impl Cloud {
             runs: TemplateRuns::default(),
             workflow_runs: BTreeMap::new(),
             failed_group_deletions: 0,
+            storage: Storage::default(),
             terminals: BTreeMap::new(),
         }
     }

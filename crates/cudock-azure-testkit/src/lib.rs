@@ -43,6 +43,7 @@ mod server;
 mod settings;
 mod sign_in;
 mod stand_in;
+mod storage;
 mod target;
 mod template;
 mod terminal;

@@ -28,6 +28,9 @@ impl Cloud {
         if let Some(tenant) = path.strip_suffix("/oauth2/v2.0/token") {
             return self.sign_in(tenant.trim_start_matches('/'), &fields(&request.text()));
         }
+        if let Some(answer) = self.blob_service(&request.method, path, query) {
+            return answer;
+        }
         if path.starts_with("/blobs/") {
             return Answer::text(crate::container_instances::OUTPUT.to_owned());
         }

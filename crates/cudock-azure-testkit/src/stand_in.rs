@@ -64,6 +64,7 @@ impl StandIn {
         {
             let mut cloud = shared.cloud.lock().unwrap();
             cloud.base = format!("https://localhost:{}", secure.port());
+            cloud.storage.signature = secret();
             cloud.seed();
         }
         Some(Self {
@@ -108,6 +109,16 @@ impl StandIn {
             ("AZURE_CLIENT_SECRET", self.client_secret.clone()),
             ("AZURE_SUBSCRIPTION_ID", SUBSCRIPTION.to_owned()),
         ]
+    }
+
+    /// The URL of a blob container, with its signature.
+    pub fn storage(&self) -> String {
+        self.cloud().storage.url(&self.plain_url())
+    }
+
+    /// The names of the blobs in it.
+    pub fn blobs(&self) -> Vec<String> {
+        self.cloud().storage.blobs.keys().cloned().collect()
     }
 
     /// Applies a schedule to the requests from now on.

@@ -33,7 +33,7 @@ pub use services::{
     sweep_deployment,
 };
 pub use spec::{
-    BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions,
+    BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, Outputs, RegistryAccess, SpecOptions,
     SpecPlacement, SpecVariable, Target, WorkKind,
 };
 pub use status::{DeploymentState, Status};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_azure::Step;
+use cudock_azure::{Outputs, Step};
 use cudock_base::Usd;
 use cudock_base::format::{age, count, duration};
 use cudock_base::table::{Align, TextTable};
@@ -36,8 +36,10 @@ pub fn announcement(planned: &PlannedDeployment) -> String {
     let PlannedDeployment { spec, deployment } = planned;
     let size = spec.size.as_deref().unwrap_or("no size");
     let spot = if spec.is_spot { ", Spot" } else { "" };
+    let outputs = spec.outputs.as_ref().map(|outputs| Outputs::place(&outputs.storage, &spec.run_id));
+    let outputs = outputs.map_or_else(String::new, |place| format!(", outputs in {place}"));
     format!(
-        "{} on {} in {} ({size}{spot}), {}, deleted by Azure at {}",
+        "{} on {} in {} ({size}{spot}), {}, deleted by Azure at {}{outputs}",
         deployment.name,
         target_title(deployment.target),
         deployment.region,

@@ -63,7 +63,7 @@ pub fn verify(
         Ok(output) if output.exit_code == 0 => listed_devices(&output.stdout),
         Err(DeployError::Interrupted) => return Err(DeployError::Interrupted),
         _ => {
-            let logs = read_logs(cloud, &record.identity);
+            let logs = read_logs(cloud, &record.identity, None);
             listed_devices(&logs.map_err(|error| {
                 DeployError::cloud(format!("cannot read the log of `{}`", record.name), error)
             })?)

@@ -27,6 +27,7 @@ pub use ml::sweep_deployment;
 pub use reaper::reaper_run_path;
 pub use terminal::{Terminal, TerminalOutput, TerminalProtocol, TerminalSize};
 
+use cudock_base::Secret;
 use cudock_facts::finding::Finding;
 use serde_json::Value;
 
@@ -36,7 +37,7 @@ use crate::services::names::{Existing, Names};
 use crate::services::reaper::Outside;
 use crate::services::request::{body, delete, put};
 use crate::services::template::{AUTHORIZATION, RESOURCES};
-use crate::spec::{DeploymentSpec, Target, WorkKind};
+use crate::spec::{BlobContainer, DeploymentSpec, Target, WorkKind};
 use crate::status::Status;
 
 /// What a service makes of a workload.
@@ -52,6 +53,7 @@ struct Translation<'s> {
 pub fn deployment(spec: &DeploymentSpec) -> Result<Deployment, TranslationError> {
     checks::names(spec)?;
     checks::checkpoints(spec)?;
+    checks::outputs(spec)?;
     let watched = idle::watched(spec)?;
     let spec = watched.as_ref();
     let translation = match spec.target {
@@ -198,6 +200,15 @@ impl DeploymentIdentity {
         match self.target {
             Target::ContainerApps => container_apps::follow_up_calls(self, answers),
             Target::Vm | Target::Batch | Target::Ml | Target::Aci => Vec::new(),
+        }
+    }
+
+    /// Where the answers to [`Self::log_calls`] are kept when what answers them is gone, one for each; none for services
+    /// that keep their logs.
+    pub fn kept_logs(&self, storage: &BlobContainer) -> Vec<Secret> {
+        match self.target {
+            Target::Batch => batch::kept_logs(self, storage),
+            Target::Vm | Target::Ml | Target::ContainerApps | Target::Aci => Vec::new(),
         }
     }
 

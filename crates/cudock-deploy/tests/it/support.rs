@@ -366,6 +366,7 @@ pub(crate) fn deployer<'a>(cloud: &'a ScriptedCloud, journal: &'a Journal) -> De
         clock: cloud,
         interrupted: &cloud.interrupted,
         on_progress: &|_| {},
+        outputs: None,
         limits: PhaseLimits::default(),
     }
 }
@@ -419,6 +420,7 @@ fn planned_work(name: &str, run_id: &str, work: WorkKind) -> PlannedDeployment {
         expires: beginning().plus(Duration::from_secs(7200)),
         idle: None,
         checkpoints: None,
+        outputs: None,
         existing: ExistingResources::default(),
         owner: OWNER.to_owned(),
     })

@@ -246,7 +246,8 @@ pub(super) fn exec(record: &DeploymentRecord, args: &ExecArgs) -> Result<Outcome
 pub(super) fn logs(record: &DeploymentRecord, args: &LogsArgs) -> Result<Outcome, Failure> {
     let session = session()?;
     let follow = args.follow.then_some(&*session.interrupted);
-    cudock_deploy::print_logs(&session.interruptible, &session.clock, record, follow, &|text| {
+    let outputs = session.outputs.as_ref();
+    cudock_deploy::print_logs(&session.interruptible, &session.clock, record, outputs, follow, &|text| {
         line(text.trim_end());
     })?;
     Ok(Outcome::Yes)

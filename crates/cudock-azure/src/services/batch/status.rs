@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::call::Call;
 use crate::deployment::{DeploymentIdentity, Phase, WorkShape};
-use crate::services::batch::{Account, job_path};
+use crate::services::batch::outputs::LOGS;
+use crate::services::batch::{Account, MAIN_TASK, job_path};
 use crate::services::logs::LogPart;
 use crate::services::names::is_name;
 use crate::services::read::{answer, ended, integer, is, list, text, time};
@@ -79,7 +80,8 @@ fn result(tasks: &[Value], reason: Option<&str>, has_job_ended: bool) -> Status 
     let failed = tasks.iter().find(|task| is(text(task, "/executionInfo/result"), "failure"));
     let unfinished = tasks.iter().any(|task| !is(text(task, "/state"), "completed"));
     let code = match failed {
-        Some(task) => integer(task, "/executionInfo/exitCode"),
+        // A task whose files could not be uploaded has failed, too.
+        Some(task) => integer(task, "/executionInfo/exitCode").filter(|code| *code != 0),
         None if unfinished || tasks.is_empty() => None,
         None => Some(0),
     };
@@ -123,15 +125,18 @@ fn in_progress(tasks: &[Value], nodes: &[Value], from: Option<Timestamp>) -> Sta
 pub(in crate::services) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     let account = Account::of_identity(identity);
     let job = job_path(identity.names());
-    let tasks: Vec<String> = match identity.work {
+    let files = |task: &String| LOGS.map(|file| format!("{job}/tasks/{task}/files/{file}"));
+    task_ids(identity).iter().flat_map(files).map(|path| account.get(&path, "")).collect()
+}
+
+/// The tasks whose logs are shown.
+pub(super) fn task_ids(identity: &DeploymentIdentity) -> Vec<String> {
+    match identity.work {
         WorkShape::Job { tasks } if tasks > 1 => {
             (0..tasks.min(MOST_LOGS)).map(|index| format!("item-{index}")).collect()
         }
-        _ => vec!["main".to_owned()],
-    };
-    let files =
-        |task: String| ["stdout.txt", "stderr.txt"].map(|file| format!("{job}/tasks/{task}/files/{file}"));
-    tasks.into_iter().flat_map(files).map(|path| account.get(&path, "")).collect()
+        _ => vec![MAIN_TASK.to_owned()],
+    }
 }
 
 /// The files are plain text.
