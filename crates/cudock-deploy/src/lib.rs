@@ -35,7 +35,7 @@ pub mod text;
 mod verify;
 mod wait;
 
-pub use args::{CostArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
+pub use args::{CostArgs, DeployArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
 pub use attached::{DeployOutput, Ended};
 pub use billing::BilledTime;
 pub use clock::{Clock, SystemClock};
