@@ -24,7 +24,7 @@ pub use error::TranslationError;
 pub use exec::{ExecMethod, ExecOutput, SHELL, TypedCommand, interactive_program};
 pub use logs::LogPart;
 pub use ml::sweep_deployment;
-pub use reaper::reaper_run_path;
+pub use reaper::{reaper_call, reaper_run_path};
 pub use terminal::{Terminal, TerminalOutput, TerminalProtocol, TerminalSize};
 
 use cudock_base::Secret;
@@ -78,6 +78,14 @@ pub fn deployment(spec: &DeploymentSpec) -> Result<Deployment, TranslationError>
         price_per_hour: spec.price_per_hour,
         identity: identity(spec),
     })
+}
+
+/// The steps that delete a run of which only the id is known, in this order. The reaper, if it exists, knows what is outside of
+/// the run's groups.
+pub fn cleanup_of_run(subscription: &str, run_id: &str, reaper: Option<&Value>) -> Vec<Step> {
+    let names = Names { subscription, run_id };
+    let actions = reaper.map_or_else(Vec::new, |workflow| reaper::outside_actions(names, workflow));
+    cleanup(names, &Outside { scope: None, actions })
 }
 
 /// What is billed comes first. The reaper stays until everything else is gone.

@@ -235,17 +235,14 @@ impl ScriptedCloud {
         json!({"properties": {"instanceView": view}})
     }
 
-    fn graph(&self) -> Value {
+    /// The groups as the Resource Graph lists them.
+    fn groups(&self) -> Vec<Value> {
         let tags = self.tags.lock().unwrap();
-        let groups: Vec<Value> = self
-            .resources()
-            .iter()
-            .filter_map(|id| {
-                let name = id.split_once("/resourcegroups/")?.1;
-                Some(json!({"id": id, "name": name, "tags": tags.get(name)?}))
-            })
-            .collect();
-        json!({"data": groups})
+        let group = |id: &String| {
+            let name = id.split_once("/resourcegroups/")?.1;
+            Some(json!({"id": id, "name": name, "tags": tags.get(name)?}))
+        };
+        self.resources().iter().filter_map(group).collect()
     }
 }
 
@@ -274,9 +271,6 @@ impl CloudApi for ScriptedCloud {
     }
 
     fn send(&self, call: &Call) -> Result<ApiReply, ApiError> {
-        if call.path.contains("Microsoft.ResourceGraph") {
-            return Ok(ApiReply { body: self.graph(), retry_after: None });
-        }
         let path = call.path.split('?').next().unwrap().to_ascii_lowercase();
         if path.ends_with("/logs") {
             return Ok(ApiReply {
@@ -306,7 +300,10 @@ impl CloudApi for ScriptedCloud {
         }
     }
 
-    fn list(&self, _: &Call) -> Result<Vec<Value>, ApiError> {
+    fn list(&self, call: &Call) -> Result<Vec<Value>, ApiError> {
+        if call.path.contains("Microsoft.ResourceGraph") {
+            return Ok(self.groups());
+        }
         Ok(self.events.lock().unwrap().clone())
     }
 
