@@ -298,7 +298,8 @@ fn time_to_live(
     Ok(ttl)
 }
 
-fn affordable_time(budget: Usd, price_per_hour: Usd) -> Duration {
+/// How long something may cost this much per hour until it has cost this much.
+pub(crate) fn affordable_time(budget: Usd, price_per_hour: Usd) -> Duration {
     let seconds = budget.nanos().saturating_mul(3600).checked_div(price_per_hour.nanos());
     seconds.map_or(Duration::MAX, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)))
 }
