@@ -147,8 +147,8 @@ mod tests {
         assert_eq!(resize.split_at(2).0, [0, 4]);
         let size: Value = serde_json::from_slice(resize.split_at(2).1).unwrap();
         assert_eq!(size, json!({"Width": 80, "Height": 24}));
-        for (message, output) in [
-            (&b"\0\x01out"[..], TerminalOutput::Bytes(b"out")),
+        let cases: [(&[u8], TerminalOutput<'_>); 9] = [
+            (b"\0\x01out", TerminalOutput::Bytes(b"out")),
             (b"\0\x02err", TerminalOutput::Bytes(b"err")),
             (b"\x01Connecting...\n", TerminalOutput::Info("Connecting...".to_owned())),
             (
@@ -160,7 +160,8 @@ mod tests {
             (b"", TerminalOutput::End),
             (b"\0", TerminalOutput::Bytes(b"")),
             (b"\0\x07new", TerminalOutput::Bytes(b"")),
-        ] {
+        ];
+        for (message, output) in cases {
             assert_eq!(protocol.output(message), output, "{message:?}");
         }
     }

@@ -93,11 +93,12 @@ fn a_creation_that_azure_forbids_deletes_what_was_created() {
 
 #[test]
 fn without_the_journal_also_what_is_outside_of_the_groups_is_deleted() {
-    for (target, flags) in [
-        ("ml", &["--workspace", "shared/workspace"][..]),
+    let cases: [(&str, &[&str]); 3] = [
+        ("ml", &["--workspace", "shared/workspace"]),
         ("batch", &["--batch-account", "shared/sharedbatch"]),
         ("vm", &[]),
-    ] {
+    ];
+    for (target, flags) in cases {
         let settings = CloudSettings { job_seconds: 100_000, ..CloudSettings::default() };
         let Some(mut world) = World::new(settings) else { return };
         let output = up(&mut world, target, &[flags, &["--detach"]].concat());
