@@ -64,8 +64,8 @@ fn a_signature_that_is_refused_fails_the_task() {
     let image = world.image();
     let arguments = up(&image, &[]);
     let mut command = world.command(&arguments);
-    let (url, _) =
-        world.stand_in.storage().split_once("sig=").map(|(url, rest)| (url.to_owned(), rest.len())).unwrap();
+    let storage = world.stand_in.storage();
+    let url = storage.split_once("sig=").unwrap().0;
     command.env("CUDOCK_OUTPUTS", format!("{url}sig=other"));
     let output = world.run_command(&mut command, &arguments).output;
     assert_eq!(code(&output), 1, "{}", shown(&output));
