@@ -139,3 +139,18 @@ fn names_of_clusters_do_not_end_in_a_dash_and_digits() {
     let cluster = deployment.steps.iter().find(|step| step.id == "cluster").unwrap();
     assert!(cluster.call.path.contains("/computes/cudock012345678901?"), "{}", cluster.call.path);
 }
+
+#[test]
+fn the_logs_of_a_batch_job_are_those_of_its_tasks() {
+    for items in [0, 1, 3] {
+        let deployment = deployment(&specs::spec(Target::Batch, specs::job(items))).unwrap();
+        let step = deployment.steps.iter().find(|step| step.id == "tasks").unwrap();
+        let tasks = step.call.body.as_ref().unwrap().redacted()["value"].as_array().unwrap();
+        assert_eq!(tasks.len(), items.max(1));
+        for task in tasks {
+            let part = format!("/tasks/{}/files/", task["id"].as_str().unwrap());
+            let calls = deployment.identity.log_calls();
+            assert!(calls.iter().any(|call| call.path.contains(&part)), "{items}: {part}");
+        }
+    }
+}

@@ -253,14 +253,12 @@ fn tasks(spec: &DeploymentSpec) -> Result<Vec<Body>, TranslationError> {
         WorkKind::MultiNode { nodes, processes_per_node, time_limit } => {
             vec![multi_node::task(spec, *nodes, *processes_per_node, *time_limit)]
         }
-        WorkKind::Job { items, time_limit, retries, .. } if !items.is_empty() => {
-            let task = |(index, item): (usize, &Vec<String>)| {
-                task(spec, format!("item-{index}"), item, *time_limit, *retries)
-            };
-            items.iter().enumerate().map(task).collect()
-        }
-        WorkKind::Job { time_limit, retries, .. } => {
-            vec![task(spec, MAIN_TASK.to_owned(), &[], *time_limit, *retries)]
+        WorkKind::Job { items, time_limit, retries, .. } => {
+            let none = [Vec::new()];
+            let items = if items.is_empty() { none.as_slice() } else { items };
+            let ids = status::task_ids(u32::try_from(items.len()).unwrap_or(u32::MAX));
+            let task = |(id, item): (String, &Vec<String>)| task(spec, id, item, *time_limit, *retries);
+            ids.zip(items).map(task).collect()
         }
         WorkKind::Serve { .. } => Vec::new(),
     };

@@ -4,7 +4,7 @@ use cudock_base::Secret;
 use serde_json::{Value, json};
 
 use super::body::{ContainerDestination, OutputDestination, OutputFile, UploadOptions};
-use super::status::task_ids;
+use super::status::logged_tasks;
 use crate::call::Body;
 use crate::deployment::DeploymentIdentity;
 use crate::spec::{BlobContainer, DeploymentSpec, Outputs};
@@ -55,5 +55,5 @@ pub(super) fn rename(task: &mut Value, run_id: &str, from: &str, to: &str) {
 /// Where the answers to [`log_calls`](super::log_calls) are kept, one for each.
 pub(in crate::services) fn kept_logs(identity: &DeploymentIdentity, storage: &BlobContainer) -> Vec<Secret> {
     let blob = |task: &str, log: &str| storage.blob(&Outputs::blob(&identity.run_id, task, log));
-    task_ids(identity).iter().flat_map(|task| LOGS.map(|log| blob(task, log))).collect()
+    logged_tasks(identity).flat_map(|task| LOGS.map(|log| blob(&task, log))).collect()
 }

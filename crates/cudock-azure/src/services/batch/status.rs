@@ -14,7 +14,7 @@ use crate::services::read::{answer, ended, integer, is, list, text, time};
 use crate::status::{DeploymentState, Status};
 
 /// More logs than these are not asked for.
-const MOST_LOGS: u32 = 20;
+const MOST_LOGS: usize = 20;
 
 pub(in crate::services) fn status_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     let account = Account::of_identity(identity);
@@ -125,18 +125,22 @@ fn in_progress(tasks: &[Value], nodes: &[Value], from: Option<Timestamp>) -> Sta
 pub(in crate::services) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     let account = Account::of_identity(identity);
     let job = job_path(identity.names());
-    let files = |task: &String| LOGS.map(|file| format!("{job}/tasks/{task}/files/{file}"));
-    task_ids(identity).iter().flat_map(files).map(|path| account.get(&path, "")).collect()
+    let files = |task: String| LOGS.map(|file| format!("{job}/tasks/{task}/files/{file}"));
+    logged_tasks(identity).flat_map(files).map(|path| account.get(&path, "")).collect()
 }
 
 /// The tasks whose logs are shown.
-pub(super) fn task_ids(identity: &DeploymentIdentity) -> Vec<String> {
-    match identity.work {
-        WorkShape::Job { tasks } if tasks > 1 => {
-            (0..tasks.min(MOST_LOGS)).map(|index| format!("item-{index}")).collect()
-        }
-        _ => vec![MAIN_TASK.to_owned()],
-    }
+pub(super) fn logged_tasks(identity: &DeploymentIdentity) -> impl Iterator<Item = String> {
+    let tasks = match identity.work {
+        WorkShape::Job { tasks } => tasks,
+        WorkShape::Serve { .. } | WorkShape::MultiNode { .. } => 1,
+    };
+    task_ids(tasks).take(MOST_LOGS)
+}
+
+/// The ids of this many tasks.
+pub(super) fn task_ids(count: u32) -> impl Iterator<Item = String> {
+    (0..count).map(move |index| if count > 1 { format!("item-{index}") } else { MAIN_TASK.to_owned() })
 }
 
 /// The files are plain text.
