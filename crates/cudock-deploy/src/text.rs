@@ -225,14 +225,15 @@ pub fn verify(report: &VerifyReport) -> Vec<String> {
         Some(gpu) => format!("{} {gpu}", report.paid_count),
         None => count(usize::try_from(report.paid_count).unwrap_or(usize::MAX), "GPU"),
     };
+    let name = &report.deployment.name;
     let found = if report.found.is_empty() { "no GPU".to_owned() } else { report.found.join(", ") };
     match report.verdict {
-        DeviceVerdict::Complete => vec![format!("{}: sees {found}, as paid for", report.name)],
+        DeviceVerdict::Complete => vec![format!("{name}: sees {found}, as paid for")],
         DeviceVerdict::Missing | DeviceVerdict::Different => {
-            vec![format!("{}: sees {found}, but {paid} are paid for", report.name)]
+            vec![format!("{name}: sees {found}, but {paid} are paid for")]
         }
         DeviceVerdict::Unknown => vec![
-            format!("{}: its log lists no GPU; {paid} are paid for", report.name),
+            format!("{name}: its log lists no GPU; {paid} are paid for"),
             "let the program run `nvidia-smi -L` when it starts".to_owned(),
         ],
     }
