@@ -283,8 +283,9 @@ fn start(request: &TerminalRequest, container: &Path, path: &str) -> io::Result<
     rustix::fs::fcntl_setfl(&ours, status | OFlags::NONBLOCK)?;
     let ours = File::from(ours);
     resize(&ours, request.columns, request.rows);
-    let child = Command::new("setsid")
-        .args(["--ctty", "--wait", &request.program])
+    // What started the tests may ignore signals, which a container does not.
+    let child = Command::new("env")
+        .args(["--default-signal", "setsid", "--ctty", "--wait", &request.program])
         .env_clear()
         .env("PATH", path)
         .env("PS1", "# ")
