@@ -49,27 +49,29 @@ pub fn exec(
 ) -> Result<ExecOutput, DeployError> {
     let method = record.identity.exec_method(command)?;
     let output = match method {
-        ExecMethod::Script(step) => cloud.run(&step).map(|reply| ExecOutput::read(&reply.body)),
+        ExecMethod::Script(step) => cloud.run(&step).and_then(|reply| {
+            let missing = || ApiError::new(ApiErrorReason::Outside, "the answer has no exit code");
+            ExecOutput::read(&reply.body).ok_or_else(missing)
+        }),
         ExecMethod::Terminal => {
             let typed = TypedCommand::new(command)?;
             typed_output(cloud, record, &typed, interrupted)
         }
     };
-    let missing = || ApiError::new(ApiErrorReason::Outside, "the answer has no exit code");
-    output.and_then(|output| output.ok_or_else(missing)).map_err(|error| cannot(record, error))
+    output.map_err(|error| cannot(record, error))
 }
 
 fn cannot(record: &DeploymentRecord, error: ApiError) -> DeployError {
     DeployError::cloud(format!("cannot run a command in `{}`", record.name), error)
 }
 
-/// The output of a command that is typed into a shell; none if the shell ended first.
+/// The output of a command that is typed into a shell.
 fn typed_output(
     cloud: &dyn CloudApi,
     record: &DeploymentRecord,
     typed: &TypedCommand,
     interrupted: &AtomicBool,
-) -> Result<Option<ExecOutput>, ApiError> {
+) -> Result<ExecOutput, ApiError> {
     let mut session = TerminalSession::open(cloud, record, SHELL, UNSEEN)?;
     let mut written = Vec::new();
     let (mut polls, mut is_typed) = (0, false);
@@ -86,7 +88,7 @@ fn typed_output(
                 }
             }
             SessionEvent::Silence => polls += 1,
-            SessionEvent::End => return Ok(typed.output(&written)),
+            SessionEvent::End => return typed.output(&written).ok_or_else(closed_early),
         }
         // A shell that has not started may lose what is typed.
         if !is_typed && (!written.is_empty() || polls >= POLLS_FOR_PROMPT) {
@@ -97,9 +99,16 @@ fn typed_output(
         if typed.is_end(end)
             && let Some(output) = typed.output(&written)
         {
-            return Ok(Some(output));
+            return Ok(output);
         }
     }
+}
+
+/// Container Apps were seen to close terminals that were silent for 30 seconds (microsoft/azure-container-apps#849).
+fn closed_early() -> ApiError {
+    ApiError::new(ApiErrorReason::Outside, "the terminal was closed before the command ended").hint(
+        "let it print something at least every 20 seconds, or run it in the background and write a file",
+    )
 }
 
 /// Connects this process's terminal to a command in a deployment's container until the command ends. How it ended is not
