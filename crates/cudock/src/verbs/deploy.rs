@@ -211,14 +211,22 @@ pub(super) fn exec(record: &DeploymentRecord, args: &ExecArgs) -> Result<Outcome
         return Err(Failure::input("-i is not supported in a deployment without -t").hint("-it"));
     }
     let session = session()?;
-    if args.tty {
-        cudock_deploy::exec_on_terminal(&session.interruptible, record, &args.command, &session.interrupted)?;
-        return Ok(Outcome::Yes);
+    let (cloud, flag) = (&session.interruptible, &*session.interrupted);
+    let ended = if args.tty {
+        cudock_deploy::exec_on_terminal(cloud, record, &args.command, flag).map(|()| None)
+    } else {
+        cudock_deploy::exec(cloud, record, &args.command, flag).map(Some)
+    };
+    match ended {
+        Ok(None) => Ok(Outcome::Yes),
+        Ok(Some(output)) => {
+            output.stderr.lines().for_each(status);
+            line(output.stdout.trim_end());
+            Ok(Outcome::Program(output.exit_code))
+        }
+        Err(DeployError::Interrupted) => Ok(Outcome::Program(INTERRUPTED)),
+        Err(error) => Err(error.into()),
     }
-    let output = cudock_deploy::exec(&session.interruptible, record, &args.command, &session.interrupted)?;
-    output.stderr.lines().for_each(status);
-    line(output.stdout.trim_end());
-    Ok(Outcome::Program(output.exit_code))
 }
 
 /// `cudock logs` of a deployment.
