@@ -14,7 +14,9 @@ use crate::random::Random;
 use crate::resource::Resource;
 use crate::settings::CloudSettings;
 use crate::sign_in::Token;
+use crate::storage::Storage;
 use crate::target::{Target, is_within};
+use crate::terminal::TerminalRequest;
 use crate::time::Seconds;
 
 type Timer = Box<dyn FnOnce(&mut Cloud) + Send>;
@@ -52,6 +54,9 @@ pub(crate) struct Cloud {
     /// The runs of workflows, by key.
     pub(crate) workflow_runs: BTreeMap<String, Vec<Value>>,
     pub(crate) failed_group_deletions: u32,
+    pub(crate) storage: Storage,
+    /// Programs that may be started, by session.
+    pub(crate) terminals: BTreeMap<String, TerminalRequest>,
 }
 
 impl fmt::Debug for Cloud {
@@ -83,6 +88,8 @@ impl Cloud {
             runs: TemplateRuns::default(),
             workflow_runs: BTreeMap::new(),
             failed_group_deletions: 0,
+            storage: Storage::default(),
+            terminals: BTreeMap::new(),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::container_instances::OUTPUT;
 use crate::operation::{OperationStyle, Progress};
 use crate::resource::Resource;
 use crate::target::Target;
+use crate::terminal::DEVICES;
 use crate::time::with_offset;
 
 const MACHINE: &str = "microsoft.compute/virtualmachines";
@@ -236,7 +237,7 @@ impl Cloud {
         if action == "runcommand" {
             // Whatever the script is, it prints the log. A command in the container lists its GPU and ends like a job.
             let (code, is_exec) = (self.settings.job_exit_code, body.to_string().contains("docker exec "));
-            let devices = format!("GPU 0: Tesla T4 (UUID: GPU-1)\n\ncudock exit code {code}\n");
+            let devices = format!("{DEVICES}\ncudock exit code {code}\n");
             let printed = if is_exec { &devices } else { OUTPUT };
             let message = format!("Enable succeeded: \n[stdout]\n{printed}\n[stderr]\n");
             let status = json!({

@@ -163,6 +163,7 @@ impl Cloud {
                     "name": "main", "ready": is_running, "started": is_running, "restartCount": 0,
                     "runningState": container, "runningStateDetails": details,
                     "logStreamEndpoint": format!("{}{id}/replicas/{name}/containers/main/logstream", self.base),
+                    "execEndpoint": format!("{}{id}/replicas/{name}/containers/main/exec", self.base.replace("https", "wss")),
                 }],
                 "initContainers": [],
             },

@@ -113,8 +113,8 @@ impl Cloud {
         body
     }
 
-    /// `GET …/containers/{name}/logs` and `POST …/stop`.
-    pub(crate) fn container_group_action(&mut self, target: &Target, action: &str) -> Answer {
+    /// `GET …/containers/{name}/logs`, `POST …/containers/{name}/exec` and `POST …/stop`.
+    pub(crate) fn container_group_action(&mut self, target: &Target, action: &str, body: &Value) -> Answer {
         let group_key = match target.key.split_once("/containers/") {
             Some((group, _)) => group.to_owned(),
             None => target.key.clone(),
@@ -130,11 +130,8 @@ impl Cloud {
                 self.end_containers(&group_key);
                 Answer::empty(204)
             }
-            "exec" => {
-                let uri = format!("wss://{}/exec/{}", self.base.trim_start_matches("https://"), target.name);
-                let password = self.random.uuid();
-                Answer::json(200, json!({"webSocketUri": uri, "password": password}))
-            }
+            "exec" if group.started.is_some() && group.ended.is_none() => self.start_terminal(body),
+            "exec" => Answer::error(409, "ContainerNotRunning", "The container is not running."),
             _ => Answer::error(404, "InvalidAction", format!("no action {action} of a container group")),
         }
     }

@@ -43,8 +43,10 @@ mod server;
 mod settings;
 mod sign_in;
 mod stand_in;
+mod storage;
 mod target;
 mod template;
+mod terminal;
 mod time;
 
 pub use schedule::{Fault, Schedule};

@@ -28,6 +28,9 @@ impl Cloud {
         if let Some(tenant) = path.strip_suffix("/oauth2/v2.0/token") {
             return self.sign_in(tenant.trim_start_matches('/'), &fields(&request.text()));
         }
+        if let Some(answer) = self.blob_service(&request.method, path, query) {
+            return answer;
+        }
         if path.starts_with("/blobs/") {
             return Answer::text(crate::container_instances::OUTPUT.to_owned());
         }
@@ -134,7 +137,7 @@ impl Cloud {
                 if kind.starts_with("microsoft.containerinstance/containergroups")
                     && (method == "POST" || action == "logs") =>
             {
-                self.container_group_action(target, action)
+                self.container_group_action(target, action, body)
             }
             (_, _, Some(action)) if kind.starts_with("microsoft.app/") && kind != "microsoft.app" => {
                 self.container_app_action(target, method, action)

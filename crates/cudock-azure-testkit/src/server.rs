@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::cloud::Cloud;
 use crate::schedule::{Fault, Schedule};
+use crate::terminal;
 use crate::time::http_date;
 
 /// A client that sends more than this in one schedule polls for ever, and is killed.
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) client: Mutex<Option<Pid>>,
     pub(crate) client_known: Condvar,
     pub(crate) is_stopped: AtomicBool,
+    /// The directory that all containers are.
+    pub(crate) container: PathBuf,
 }
 
 /// The requests so far, and what happens to the next ones.
@@ -151,6 +154,10 @@ impl Shared {
 
     fn serve(&self, mut stream: impl Read + Write, socket: &TcpStream) {
         while let Some(request) = read_request(&mut stream) {
+            if request.header("upgrade").is_some() {
+                terminal::serve(&self.cloud, &self.container, &request, &mut stream, socket);
+                break;
+            }
             let WireOutcome::Reply(answer) = self.handle(&request) else { break };
             if self.reply(&request, answer).send(&mut stream).is_err() {
                 break;

@@ -21,6 +21,7 @@ use crate::server::{Shared, Wire, listen, tls_config};
 use crate::settings::CloudSettings;
 use crate::sign_in::{CLIENT_ID, TENANT};
 use crate::target::SUBSCRIPTION;
+use crate::terminal::make_container;
 
 /// Azure on loopback. It is gone when dropped.
 #[derive(Debug)]
@@ -56,12 +57,14 @@ impl StandIn {
             client: Mutex::new(None),
             client_known: Condvar::new(),
             is_stopped: AtomicBool::new(false),
+            container: make_container(directory.path()),
         });
         let (secure, secure_thread) = listen(&shared, Some(tls_config(&certificate, &key)));
         let (plain, plain_thread) = listen(&shared, None);
         {
             let mut cloud = shared.cloud.lock().unwrap();
             cloud.base = format!("https://localhost:{}", secure.port());
+            cloud.storage.signature = secret();
             cloud.seed();
         }
         Some(Self {
@@ -106,6 +109,16 @@ impl StandIn {
             ("AZURE_CLIENT_SECRET", self.client_secret.clone()),
             ("AZURE_SUBSCRIPTION_ID", SUBSCRIPTION.to_owned()),
         ]
+    }
+
+    /// The URL of a blob container, with its signature.
+    pub fn storage(&self) -> String {
+        self.cloud().storage.url(&self.plain_url())
+    }
+
+    /// The names of the blobs in it.
+    pub fn blobs(&self) -> Vec<String> {
+        self.cloud().storage.blobs.keys().cloned().collect()
     }
 
     /// Applies a schedule to the requests from now on.

@@ -9,7 +9,7 @@ cudock_facts::codes! {
     SENSELESS_SWEEP = "CD0839";
     /// The log is lost with the machine.
     LOGS_LOST = "CD0840";
-    /// Whoever may read the resource can read the secret variables.
+    /// Everybody who may read the resource can read the secret variables.
     SECRETS_READABLE = "CD0841";
     /// Nothing outside of Azure's network reaches it.
     NOT_REACHABLE = "CD0844";
@@ -23,4 +23,6 @@ cudock_facts::codes! {
     RIGHTS_REMAIN = "CD0848";
     /// The existing environment must have the workload profile.
     PROFILE_REQUIRED = "CD0849";
+    /// The service deals with evictions by itself, and does not report them.
+    EVICTIONS_UNSEEN = "CD0871";
 }

@@ -24,6 +24,7 @@ pub mod suggest;
 pub mod svg;
 mod sync;
 pub mod table;
+pub mod terminal;
 pub mod text;
 mod timestamp;
 mod usage;

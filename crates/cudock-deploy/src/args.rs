@@ -19,6 +19,19 @@ pub struct ExportArgs {
     #[arg(value_name = "LANGUAGE")]
     pub language: ExportFormat,
 
+    /// Write the files to this directory
+    #[arg(long, short, value_name = "DIR")]
+    pub output: PathBuf,
+
+    #[command(flatten)]
+    pub deploy: DeployArgs,
+}
+
+// This is not a doc comment, because clap would show it in the help of every verb with these arguments.
+//
+// What is deployed, and where.
+#[derive(Debug, Clone, Args)]
+pub struct DeployArgs {
     /// Deploy the group.yaml or cudock.toml of this directory
     #[arg(value_name = "DIR", conflicts_with = "file")]
     pub directory: Option<PathBuf>,
@@ -35,12 +48,8 @@ pub struct ExportArgs {
     #[arg(long, value_name = "PORT", conflicts_with = "file")]
     pub port: Option<u16>,
 
-    /// Write the files to this directory
-    #[arg(long, short, value_name = "DIR")]
-    pub output: PathBuf,
-
     #[command(flatten)]
-    pub deploy: DeployFlags,
+    pub flags: DeployFlags,
 
     /// The program and its arguments; those of the image if absent
     #[arg(last = true, value_name = "COMMAND")]

@@ -167,7 +167,7 @@ impl Deployer<'_> {
         lost: Duration,
         output: &dyn DeployOutput,
     ) -> Result<Ended, DeployError> {
-        match read_logs(self.deleter, &record.identity) {
+        match read_logs(self.deleter, &record.identity, self.outputs) {
             Ok(logs) if logs.is_empty() => {}
             Ok(logs) => output.output(&logs),
             Err(error) => output.output(&format!("the output cannot be read: {error}\n")),

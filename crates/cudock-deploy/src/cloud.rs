@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use cudock_azure::{Answer, AzureClient, AzureError, Call, Step};
+use cudock_azure::{Answer, AzureClient, AzureError, Call, Step, Terminal};
 use cudock_base::{ErrorKind, Report, Secret, Timestamp};
+use cudock_http::WebSocket;
 use serde_json::Value;
 
 /// A cloud that carries out requests. Methods block, and several threads may call them.
@@ -19,6 +20,9 @@ pub trait CloudApi: Sync {
 
     /// The text at an address that an answer named, with the token that came with it, if any.
     fn download(&self, address: &Secret, token: Option<&Secret>) -> Result<String, ApiError>;
+
+    /// The web socket of a terminal that an answer named.
+    fn connect(&self, terminal: &Terminal) -> Result<WebSocket, ApiError>;
 
     /// The time by the cloud's clock, as far as it is known: that of this machine may be wrong.
     fn now(&self) -> Timestamp;
@@ -63,6 +67,12 @@ impl ApiError {
         Self { message: message.into(), hints: Vec::new(), kind: ErrorKind::Outside, reason }
     }
 
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
     pub(crate) fn is_not_found(&self) -> bool {
         self.reason == ApiErrorReason::NotFound
     }
@@ -93,6 +103,10 @@ impl CloudApi for AzureClient {
 
     fn download(&self, address: &Secret, token: Option<&Secret>) -> Result<String, ApiError> {
         Ok(AzureClient::download(self, address, token)?)
+    }
+
+    fn connect(&self, terminal: &Terminal) -> Result<WebSocket, ApiError> {
+        Ok(AzureClient::connect(self, terminal)?)
     }
 
     fn now(&self) -> Timestamp {

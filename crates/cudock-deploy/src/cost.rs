@@ -155,7 +155,7 @@ pub fn cost(
             Ok(cost)
         })
         .collect::<Result<Vec<_>, DeployError>>()?;
-    let billed = || records.iter().filter(|record| is_billed(record));
+    let billed = || records.iter().filter(|record| record.is_billed());
     Ok(CostReport {
         per_hour: billed().map(|record| record.price_per_hour).sum(),
         so_far: billed().map(|record| record.billed.cost(record.price_per_hour, now)).sum(),
@@ -165,10 +165,6 @@ pub fn cost(
         workloads,
         deployments,
     })
-}
-
-fn is_billed(record: &DeploymentRecord) -> bool {
-    record.state != DeploymentState::Gone && record.billed.from.is_some() && record.billed.until.is_none()
 }
 
 fn cost_until_expiry(record: &DeploymentRecord, now: Timestamp) -> Usd {
@@ -184,7 +180,7 @@ impl DeploymentCost {
             billed_until: record.billed.until.map(|time| time.to_string()),
             billed_seconds: record.billed.seconds(now),
             cost: record.billed.cost(record.price_per_hour, now),
-            until_expiry: is_billed(record).then(|| cost_until_expiry(record, now)),
+            until_expiry: record.is_billed().then(|| cost_until_expiry(record, now)),
             phases: Vec::new(),
             alternative: None,
         }

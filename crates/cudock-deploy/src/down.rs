@@ -102,8 +102,12 @@ impl Deployer<'_> {
 
     pub(crate) fn send_deletion(&self, step: &Step) -> Result<(), ApiError> {
         match self.deleter.run(step) {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
+            // What has ended is not canceled; if it has not, it cannot be deleted either.
+            Err(error) if step.call.method == Method::POST && error.reason == ApiErrorReason::Refused => {
+                Ok(())
+            }
+            result => result.map(|_| ()),
         }
     }
 

@@ -71,6 +71,11 @@ pub struct DeployFlags {
     #[arg(long, value_name = "DIR", help_heading = AZURE, requires = "on")]
     pub checkpoints: Option<String>,
 
+    /// Upload files of the working directory that match, and the logs, to the blob container that `CUDOCK_OUTPUTS` names, when
+    /// a task of batch ends
+    #[arg(long, value_name = "PATTERN", help_heading = AZURE, requires = "on")]
+    pub outputs: Option<String>,
+
     /// Use this many processors, where the service sells them singly
     #[arg(long, value_name = "N", help_heading = AZURE, requires = "on")]
     pub cpus: Option<f64>,

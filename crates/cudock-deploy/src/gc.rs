@@ -1,10 +1,9 @@
 //! Finds and deletes what was left behind: unfinished entries of the journal, and resource groups that it has lost.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use cudock_azure::{
-    Body, Call, DeploymentState, Phase, Plane, Step, Wait, group_name, is_run_id, reaper_group_name,
+    Body, Call, DeploymentState, Plane, cleanup_of_run, group_name, is_run_id, reaper_call, reaper_group_name,
 };
 use cudock_base::Timestamp;
 use cudock_http::Method;
@@ -15,13 +14,8 @@ use serde_json::{Value, json};
 use crate::down::cancel_call;
 use crate::error::DeployError;
 use crate::journal::DeploymentRecord;
+use crate::observe::answer;
 use crate::run::Deployer;
-
-/// How long the deletion of a group may take.
-const DELETE_TIMEOUT: Duration = Duration::from_secs(40 * 60);
-
-/// Pages of the Resource Graph that are read at most.
-const MOST_PAGES: usize = 100;
 
 /// Who asks, and where.
 #[derive(Debug, Clone, Copy)]
@@ -98,34 +92,18 @@ impl Deployer<'_> {
 
     /// The runs whose groups exist in the subscription and that may be deleted: the user's own, and expired ones.
     fn lost_runs(&self, scope: &GcScope<'_>) -> Result<BTreeMap<String, LostRun>, DeployError> {
-        let mut runs = BTreeMap::new();
-        let mut skip: Option<String> = None;
-        for _ in 0..MOST_PAGES {
-            let call = graph_call(scope.subscription, skip.as_deref());
-            let reply = self
-                .cloud
-                .send(&call)
-                .map_err(|error| DeployError::cloud("cannot search for leftover resource groups", error))?;
-            let groups =
-                reply.body.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            for group in groups {
-                if let Some((run_id, run)) = lost_run(group, scope.owner, self.cloud.now()) {
-                    runs.insert(run_id, run);
-                }
-            }
-            skip = reply.body.get("$skipToken").and_then(Value::as_str).map(str::to_owned);
-            if skip.is_none() {
-                break;
-            }
-        }
-        Ok(runs)
+        let groups = self
+            .cloud
+            .list(&graph_call(scope.subscription))
+            .map_err(|error| DeployError::cloud("cannot search for leftover resource groups", error))?;
+        let now = self.cloud.now();
+        Ok(groups.iter().filter_map(|group| lost_run(group, scope.owner, now)).collect())
     }
 
     /// Whether a group of a run exists: the Resource Graph lags behind.
     fn has_group(&self, subscription: &str, run_id: &str) -> Result<bool, DeployError> {
         for name in [group_name(run_id), reaper_group_name(run_id)] {
-            let call = Call { method: Method::GET, ..group_call(subscription, &name, "") };
-            match self.cloud.send(&call) {
+            match self.cloud.send(&group_call(subscription, &name)) {
                 Ok(_) => return Ok(true),
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(DeployError::cloud(format!("cannot read the group {name}"), error)),
@@ -135,15 +113,18 @@ impl Deployer<'_> {
     }
 
     fn delete_lost(&self, subscription: &str, run_id: &str) -> Result<(), DeployError> {
-        let template = template_call(subscription, run_id);
-        if let Some(cancel) = cancel_call(&template) {
-            self.cancel_template(&template, &cancel)?;
+        let cannot = |what: &str, error| DeployError::cloud(format!("cannot {what} of run {run_id}"), error);
+        let reaper = answer(self.deleter, &reaper_call(subscription, run_id), &mut None)
+            .map_err(|error| cannot("read the reaper", error))?;
+        let steps = cleanup_of_run(subscription, run_id, reaper.as_ref());
+        for step in steps.iter().filter(|step| step.id == "record") {
+            let template = Call { method: Method::PUT, ..step.call.clone() };
+            if let Some(cancel) = cancel_call(&template) {
+                self.cancel_template(&template, &cancel)?;
+            }
         }
-        for step in lost_cleanup(subscription, run_id, template) {
-            let deleted = self.send_deletion(&step);
-            deleted.map_err(|error| {
-                DeployError::cloud(format!("cannot delete `{}` of run {run_id}", step.id), error)
-            })?;
+        for step in steps {
+            self.send_deletion(&step).map_err(|error| cannot(&format!("delete `{}`", step.id), error))?;
         }
         Ok(())
     }
@@ -196,14 +177,11 @@ fn lost_run(group: &Value, owner: &str, now: Timestamp) -> Option<(String, LostR
     Some((run_id.to_owned(), LostRun { name: tag("cudock-name").map(str::to_owned), reason }))
 }
 
-fn graph_call(subscription: &str, skip: Option<&str>) -> Call {
+fn graph_call(subscription: &str) -> Call {
     let query = "resourcecontainers | where type =~ 'microsoft.resources/subscriptions/resourcegroups' \
                  | where isnotempty(tags['cudock-run']) | project id, name, tags | order by id asc";
-    let mut body =
+    let body =
         json!({"subscriptions": [subscription], "query": query, "options": {"resultFormat": "objectArray"}});
-    if let (Some(skip), Some(options)) = (skip, body.get_mut("options").and_then(Value::as_object_mut)) {
-        options.insert("$skipToken".to_owned(), skip.into());
-    }
     Call {
         method: Method::POST,
         plane: Plane::ResourceManager,
@@ -212,52 +190,13 @@ fn graph_call(subscription: &str, skip: Option<&str>) -> Call {
     }
 }
 
-/// The request that created a run, without its body.
-fn template_call(subscription: &str, run_id: &str) -> Call {
+/// The request for a group.
+fn group_call(subscription: &str, name: &str) -> Call {
     Call {
-        method: Method::PUT,
+        method: Method::GET,
         plane: Plane::ResourceManager,
-        path: format!(
-            "/subscriptions/{subscription}/providers/Microsoft.Resources/deployments/{}?api-version=2021-04-01",
-            group_name(run_id)
-        ),
+        path: format!("/subscriptions/{subscription}/resourcegroups/{name}?api-version=2021-04-01"),
         body: None,
-    }
-}
-
-/// The steps that delete a run by its id alone, as every translation ends with them.
-fn lost_cleanup(subscription: &str, run_id: &str, template: Call) -> [Step; 3] {
-    let group = |id: &str, name: &str, query: &str| {
-        let resource = format!("/subscriptions/{subscription}/resourceGroups/{name}");
-        delete_step(id, group_call(subscription, name, query), Some(resource), Wait::Gone)
-    };
-    let force = "&forceDeletionTypes=Microsoft.Compute%2FvirtualMachines";
-    let record = Call { method: Method::DELETE, ..template };
-    [
-        group("group", &group_name(run_id), force),
-        group("reaper", &reaper_group_name(run_id), ""),
-        delete_step("deployment", record, None, Wait::Operation),
-    ]
-}
-
-fn group_call(subscription: &str, name: &str, query: &str) -> Call {
-    Call {
-        method: Method::DELETE,
-        plane: Plane::ResourceManager,
-        path: format!("/subscriptions/{subscription}/resourcegroups/{name}?api-version=2021-04-01{query}"),
-        body: None,
-    }
-}
-
-fn delete_step(id: &str, call: Call, resource: Option<String>, wait: Wait) -> Step {
-    Step {
-        id: id.to_owned(),
-        phase: Phase::Delete,
-        call,
-        resource,
-        is_billed: false,
-        wait,
-        timeout: DELETE_TIMEOUT,
     }
 }
 

@@ -35,14 +35,14 @@ pub mod text;
 mod verify;
 mod wait;
 
-pub use args::{CostArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
+pub use args::{CostArgs, DeployArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
 pub use attached::{DeployOutput, Ended};
 pub use billing::BilledTime;
 pub use clock::{Clock, SystemClock};
 pub use cloud::{ApiError, ApiErrorReason, ApiReply, CloudApi};
 pub use cost::{Alternative, CostQuery, CostReport, DeploymentCost, PhaseCost, WorkloadCost, cost};
 pub use error::DeployError;
-pub use exec::exec;
+pub use exec::{exec, exec_on_terminal};
 pub use export::write_export;
 pub use flags::DeployFlags;
 pub use gc::{GcReport, GcScope, Leftover};

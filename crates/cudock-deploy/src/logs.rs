@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cudock_azure::{Call, DeploymentIdentity, DeploymentState, LogPart, Step};
+use cudock_azure::{BlobContainer, Call, DeploymentIdentity, DeploymentState, LogPart, Step};
 use cudock_base::Secret;
 use cudock_http::Method;
 use serde_json::Value;
@@ -20,16 +20,27 @@ const POLL: Duration = Duration::from_secs(3);
 /// What is compared with an earlier response to find where the new part begins.
 const OVERLAP: usize = 4096;
 
-/// The text of all logs of a deployment.
-pub(crate) fn read_logs(cloud: &dyn CloudApi, identity: &DeploymentIdentity) -> Result<String, ApiError> {
+/// The text of all logs of a deployment: what its service has, or what is kept in `outputs`.
+pub(crate) fn read_logs(
+    cloud: &dyn CloudApi,
+    identity: &DeploymentIdentity,
+    outputs: Option<&BlobContainer>,
+) -> Result<String, ApiError> {
     let mut answers = Vec::new();
     let mut delay = None;
+    let mut kept = outputs.map_or_else(Vec::new, |outputs| identity.kept_logs(outputs)).into_iter();
     // A container that has not started has no log.
     for call in identity.log_calls() {
-        answers.push(match call.method {
+        let answered = match call.method {
             // A script on a machine ends later than its request.
-            Method::POST => action(cloud, call)?,
-            _ => answer(cloud, &call, &mut delay)?,
+            Method::POST => action(cloud, call),
+            _ => answer(cloud, &call, &mut delay),
+        };
+        let address = kept.next();
+        let kept = || address.and_then(|address| cloud.download(&address, None).ok()).map(Value::from);
+        answers.push(match answered {
+            Ok(answer) => answer.or_else(kept),
+            Err(error) => Some(kept().ok_or(error)?),
         });
     }
     for call in identity.log_follow_up_calls(&answers) {
@@ -78,6 +89,7 @@ pub fn print_logs(
     cloud: &dyn CloudApi,
     clock: &dyn Clock,
     record: &DeploymentRecord,
+    outputs: Option<&BlobContainer>,
     follow: Option<&AtomicBool>,
     print: &dyn Fn(&str),
 ) -> Result<(), DeployError> {
@@ -93,7 +105,7 @@ pub fn print_logs(
                     || !matches!(status.state, DeploymentState::Starting | DeploymentState::Running)
             }
         };
-        let logs = read_logs(cloud, &record.identity).map_err(cannot)?;
+        let logs = read_logs(cloud, &record.identity, outputs).map_err(cannot)?;
         let added = added_text(&printed, &logs);
         if !added.is_empty() {
             print(added);

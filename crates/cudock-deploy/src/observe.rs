@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use cudock_azure::{Call, DeploymentIdentity, DeploymentState, Status};
-use cudock_base::{Timestamp, Usd};
+use cudock_base::{Timestamp, Usd, lock, try_parallel};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -98,8 +96,6 @@ pub struct DeploymentSummary {
 
 impl DeploymentSummary {
     fn new(record: &DeploymentRecord, resources: Vec<String>, now: Timestamp) -> Self {
-        let is_billed = record.billed.from.is_some() && record.billed.until.is_none();
-        let is_gone = record.state == DeploymentState::Gone;
         Self {
             deployment: DeploymentName::of(record),
             detail: record.detail.clone(),
@@ -108,7 +104,7 @@ impl DeploymentSummary {
             created: record.created.to_string(),
             expires: record.expires.to_string(),
             age: now.since(record.created).as_secs(),
-            cost_per_hour: if is_billed && !is_gone { record.price_per_hour } else { Usd::ZERO },
+            cost_per_hour: if record.is_billed() { record.price_per_hour } else { Usd::ZERO },
             cost_so_far: record.billed.cost(record.price_per_hour, now),
             resources,
         }
@@ -123,12 +119,11 @@ pub fn ps(
     is_all: bool,
 ) -> Result<(Vec<DeploymentSummary>, Vec<String>), JournalError> {
     let mut records = if is_all { journal.all()? } else { journal.existing()? };
-    let now = cloud.map_or_else(Timestamp::now, CloudApi::now);
     let notes = match cloud {
         Some(cloud) => refresh(cloud, journal, &mut records)?,
         None => Vec::new(),
     };
-    let now = cloud.map_or(now, CloudApi::now);
+    let now = cloud.map_or_else(Timestamp::now, CloudApi::now);
     let mut resources: BTreeMap<String, Vec<String>> = journal.resources()?;
     let summaries = records
         .iter()
@@ -147,28 +142,10 @@ pub(crate) fn refresh(
     journal: &Journal,
     records: &mut [DeploymentRecord],
 ) -> Result<Vec<String>, JournalError> {
-    let pending: Vec<&mut DeploymentRecord> =
-        records.iter_mut().filter(|record| record.state != DeploymentState::Gone).collect();
-    let threads = pending.len().min(CONCURRENT);
-    let pending: Vec<Mutex<&mut DeploymentRecord>> = pending.into_iter().map(Mutex::new).collect();
-    let (next, notes, failure) = (AtomicUsize::new(0), Mutex::new(Vec::new()), Mutex::new(None));
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(record) = pending.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let mut record = cudock_base::lock(record);
-                    match refresh_one(cloud, journal, &mut record) {
-                        Ok(None) => {}
-                        Ok(Some(note)) => cudock_base::lock(&notes).push(note),
-                        Err(error) => *cudock_base::lock(&failure) = Some(error),
-                    }
-                }
-            });
-        }
-    });
-    let failure = cudock_base::lock(&failure).take();
-    failure.map_or(Ok(()), Err)?;
-    Ok(std::mem::take(&mut *cudock_base::lock(&notes)))
+    let pending = records.iter_mut().filter(|record| record.state != DeploymentState::Gone);
+    let pending: Vec<Mutex<&mut DeploymentRecord>> = pending.map(Mutex::new).collect();
+    let notes = try_parallel(&pending, CONCURRENT, |record| refresh_one(cloud, journal, &mut lock(record)))?;
+    Ok(notes.into_iter().flatten().collect())
 }
 
 fn refresh_one(

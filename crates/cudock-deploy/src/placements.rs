@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_azure::{
-    BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions,
+    BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, Outputs, RegistryAccess, SpecOptions,
     SpecPlacement, SpecVariable, Target, deployment,
 };
 use cudock_base::format::duration;
@@ -226,6 +226,7 @@ fn options(request: &DeployRequest<'_>, choice: &PlacedWork) -> Result<SpecOptio
         variables: variables(&flags.env, request.environment)?,
         registry: registry(request),
         checkpoints: checkpoints(request)?,
+        outputs: outputs(request)?,
         existing: ExistingResources {
             workspace: flags.workspace.clone(),
             cluster: flags.cluster.clone(),
@@ -240,8 +241,22 @@ fn options(request: &DeployRequest<'_>, choice: &PlacedWork) -> Result<SpecOptio
 /// The directory of `--checkpoints`, and the storage that the environment names. Its signature is a secret.
 fn checkpoints(request: &DeployRequest<'_>) -> Result<Option<Checkpoints>, UsageError> {
     let Some(directory) = request.flags.checkpoints.clone() else { return Ok(None) };
-    let storage = request.environment.get(STORAGE).map(|url| BlobContainer::parse(&url.to_string_lossy()));
+    let storage =
+        request.environment.get(STORAGE).map(|url| BlobContainer::parse(STORAGE, &url.to_string_lossy()));
     Ok(Some(Checkpoints { directory, storage: storage.transpose()? }))
+}
+
+/// The files of `--outputs`, and the storage that the environment names. Batch keeps its logs there without the flag, too.
+fn outputs(request: &DeployRequest<'_>) -> Result<Option<Outputs>, UsageError> {
+    let pattern = request.flags.outputs.clone();
+    match Outputs::storage(request.environment)? {
+        Some(storage) if pattern.is_some() || request.target == Target::Batch => {
+            Ok(Some(Outputs { storage, pattern }))
+        }
+        None if pattern.is_some() => Err(UsageError::new("outputs need a place in blob storage")
+            .hint("set CUDOCK_OUTPUTS to the URL of a blob container with its signature")),
+        _ => Ok(None),
+    }
 }
 
 /// How the image is pulled, if an identity is given for that.
@@ -283,7 +298,8 @@ fn time_to_live(
     Ok(ttl)
 }
 
-fn affordable_time(budget: Usd, price_per_hour: Usd) -> Duration {
+/// How long something may cost this much per hour until it has cost this much.
+pub(crate) fn affordable_time(budget: Usd, price_per_hour: Usd) -> Duration {
     let seconds = budget.nanos().saturating_mul(3600).checked_div(price_per_hour.nanos());
     seconds.map_or(Duration::MAX, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cudock_azure::{Deployment, DeploymentSpec, Step};
+use cudock_azure::{BlobContainer, Deployment, DeploymentSpec, Step};
 
 use crate::clock::Clock;
 use crate::cloud::CloudApi;
@@ -21,6 +21,8 @@ pub struct Deployer<'a> {
     /// Set when the user ends the command.
     pub interrupted: &'a AtomicBool,
     pub on_progress: &'a dyn Fn(&PhaseProgress<'_>),
+    /// Where logs are kept beyond what wrote them.
+    pub outputs: Option<&'a BlobContainer>,
     pub limits: PhaseLimits,
 }
 

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use cudock_azure::{AzureClient, AzureError, Call, ClientSettings, Plane, SignInOptions};
+use cudock_azure::{
+    AzureClient, AzureError, BlobContainer, Call, ClientSettings, Outputs, Plane, SignInOptions,
+};
 use cudock_base::{Environment, UsageError};
 use cudock_http::Method;
 
@@ -25,6 +27,8 @@ pub struct Session {
     pub journal: Journal,
     pub clock: SystemClock,
     pub interrupted: Arc<AtomicBool>,
+    /// Where logs are kept beyond what wrote them.
+    pub outputs: Option<BlobContainer>,
 }
 
 impl fmt::Debug for Session {
@@ -61,6 +65,7 @@ impl Session {
             journal,
             clock: SystemClock::start(),
             interrupted,
+            outputs: Outputs::storage(environment)?,
         })
     }
 
@@ -72,6 +77,7 @@ impl Session {
             clock: &self.clock,
             interrupted: &self.interrupted,
             on_progress,
+            outputs: self.outputs.as_ref(),
             limits: PhaseLimits::default(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_azure::Step;
+use cudock_azure::{Outputs, Step};
 use cudock_base::Usd;
 use cudock_base::format::{age, count, duration};
 use cudock_base::table::{Align, TextTable};
@@ -36,8 +36,10 @@ pub fn announcement(planned: &PlannedDeployment) -> String {
     let PlannedDeployment { spec, deployment } = planned;
     let size = spec.size.as_deref().unwrap_or("no size");
     let spot = if spec.is_spot { ", Spot" } else { "" };
+    let outputs = spec.outputs.as_ref().map(|outputs| Outputs::place(&outputs.storage, &spec.run_id));
+    let outputs = outputs.map_or_else(String::new, |place| format!(", outputs in {place}"));
     format!(
-        "{} on {} in {} ({size}{spot}), {}, deleted by Azure at {}",
+        "{} on {} in {} ({size}{spot}), {}, deleted by Azure at {}{outputs}",
         deployment.name,
         target_title(deployment.target),
         deployment.region,
@@ -223,14 +225,15 @@ pub fn verify(report: &VerifyReport) -> Vec<String> {
         Some(gpu) => format!("{} {gpu}", report.paid_count),
         None => count(usize::try_from(report.paid_count).unwrap_or(usize::MAX), "GPU"),
     };
+    let name = &report.deployment.name;
     let found = if report.found.is_empty() { "no GPU".to_owned() } else { report.found.join(", ") };
     match report.verdict {
-        DeviceVerdict::Complete => vec![format!("{}: sees {found}, as paid for", report.name)],
+        DeviceVerdict::Complete => vec![format!("{name}: sees {found}, as paid for")],
         DeviceVerdict::Missing | DeviceVerdict::Different => {
-            vec![format!("{}: sees {found}, but {paid} are paid for", report.name)]
+            vec![format!("{name}: sees {found}, but {paid} are paid for")]
         }
         DeviceVerdict::Unknown => vec![
-            format!("{}: its log lists no GPU; {paid} are paid for", report.name),
+            format!("{name}: its log lists no GPU; {paid} are paid for"),
             "let the program run `nvidia-smi -L` when it starts".to_owned(),
         ],
     }

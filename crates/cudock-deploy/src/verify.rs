@@ -1,5 +1,7 @@
 //! Whether a deployment sees the GPUs that are paid for.
 
+use std::sync::atomic::AtomicBool;
+
 use cudock_base::Usd;
 use cudock_facts::Facts;
 use schemars::JsonSchema;
@@ -10,6 +12,7 @@ use crate::error::DeployError;
 use crate::exec::exec;
 use crate::journal::DeploymentRecord;
 use crate::logs::read_logs;
+use crate::observe::DeploymentName;
 
 /// Devices that are listed at most: no machine has more.
 const MOST_DEVICES: usize = 64;
@@ -17,9 +20,8 @@ const MOST_DEVICES: usize = 64;
 /// The report of `cudock verify`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct VerifyReport {
-    pub name: String,
-    pub run_id: String,
-    pub size: Option<String>,
+    #[serde(flatten)]
+    pub deployment: DeploymentName,
     pub price_per_hour: Usd,
     pub verdict: DeviceVerdict,
     /// The GPU of the size.
@@ -54,12 +56,14 @@ pub fn verify(
     cloud: &dyn CloudApi,
     facts: &Facts,
     record: &DeploymentRecord,
+    interrupted: &AtomicBool,
 ) -> Result<VerifyReport, DeployError> {
     let query = ["nvidia-smi", "-L"].map(str::to_owned);
-    let found = match exec(cloud, record, &query) {
+    let found = match exec(cloud, record, &query, interrupted) {
         Ok(output) if output.exit_code == 0 => listed_devices(&output.stdout),
+        Err(DeployError::Interrupted) => return Err(DeployError::Interrupted),
         _ => {
-            let logs = read_logs(cloud, &record.identity);
+            let logs = read_logs(cloud, &record.identity, None);
             listed_devices(&logs.map_err(|error| {
                 DeployError::cloud(format!("cannot read the log of `{}`", record.name), error)
             })?)
@@ -68,9 +72,7 @@ pub fn verify(
     let paid_gpu = gpu_of_size(facts, record.size.as_deref());
     let verdict = judge(facts, record.gpus, paid_gpu.as_deref(), &found);
     Ok(VerifyReport {
-        name: record.name.clone(),
-        run_id: record.run_id.clone(),
-        size: record.size.clone(),
+        deployment: DeploymentName::of(record),
         price_per_hour: record.price_per_hour,
         verdict,
         paid_gpu,

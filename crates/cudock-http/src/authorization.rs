@@ -9,6 +9,11 @@ pub fn basic_authorization(user: &str, password: &str) -> Secret {
     Secret::new(format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
 }
 
+/// The `Authorization` header for a token.
+pub fn bearer_authorization(token: &Secret) -> Secret {
+    Secret::new(format!("Bearer {}", token.expose()))
+}
+
 /// A server's message without these secrets, in case it echoes them.
 pub fn redact<'a>(message: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
     secrets

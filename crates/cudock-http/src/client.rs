@@ -118,7 +118,7 @@ impl Client {
         Self { network, loopback, unverified, trusted_hosts: Vec::new() }
     }
 
-    fn agent_for(&self, url: &Uri) -> &Agent {
+    pub(crate) fn agent_for(&self, url: &Uri) -> &Agent {
         match url.host().unwrap_or_default() {
             host if is_loopback(host) => &self.loopback,
             _ if self.is_trusted(url) => &self.unverified,
@@ -135,7 +135,7 @@ impl Client {
         })
     }
 
-    fn check(&self, url: &Uri, from_loopback: bool) -> Result<(), HttpError> {
+    pub(crate) fn check(&self, url: &Uri, from_loopback: bool) -> Result<(), HttpError> {
         match url.scheme_str() {
             Some("http") if self.is_trusted(url) && url.host().is_some_and(|host| !is_loopback(host)) => {
                 Ok(())

@@ -1,4 +1,5 @@
-//! Connections other than to a host of the network: unix sockets, and this machine's loopback addresses.
+//! Connections other than for requests to a host of the network: unix sockets, this machine's loopback addresses, and
+//! connections that are used for something else than requests.
 //!
 //! They are connectors and resolvers of `ureq`, so that requests and bodies are framed by the same code as everywhere
 //! else. `ureq` excludes these traits from its promise of stability; a change shows when this file is compiled.
@@ -8,16 +9,21 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
+use cudock_base::lock;
 use ureq::config::{Config, ConfigBuilder};
 use ureq::http::Uri;
 use ureq::tls::TlsConfig;
 use ureq::typestate::AgentScope;
-use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, DefaultConnector, LazyBuffers, NextTimeout, Transport,
 };
 use ureq::{Agent, Error};
+
+use crate::error::HttpError;
+use crate::url::is_same_origin;
 
 /// An agent whose every connection goes to this socket, whatever host a URL names.
 pub(crate) fn unix_agent(config: ConfigBuilder<AgentScope>, socket: &Path) -> Agent {
@@ -30,6 +36,43 @@ pub(crate) fn probe_agent(config: ConfigBuilder<AgentScope>) -> Agent {
     // A probe is one request; the connection must not outlive it.
     let config = config.proxy(None).tls_config(tls).max_idle_connections(0).build();
     Agent::with_parts(config, DefaultConnector::new(), LoopbackResolver)
+}
+
+/// Connects to the host of a URL as a request would, by way of the proxy and with TLS, and sends nothing.
+pub(crate) fn open(config: Config, url: &Uri) -> Result<Box<dyn Transport>, HttpError> {
+    let opened = Arc::new(Mutex::new(None));
+    let handover = Handover { url: url.clone(), opened: Arc::clone(&opened) };
+    let agent =
+        Agent::with_parts(config, DefaultConnector::new().chain(handover), DefaultResolver::default());
+    let result = agent.get(url.clone()).call();
+    let opened = lock(&opened).take();
+    match (opened, result) {
+        (Some(transport), _) => Ok(transport),
+        (None, Err(error)) => Err(HttpError::from(&error)),
+        (None, Ok(_)) => Err(HttpError::refused("the connection is not known")),
+    }
+}
+
+/// Takes the connection to a URL's host away from the request that it was made for, which then fails.
+#[derive(Debug)]
+struct Handover {
+    url: Uri,
+    opened: Arc<Mutex<Option<Box<dyn Transport>>>>,
+}
+
+impl<In: Transport> Connector<In> for Handover {
+    type Out = In;
+
+    fn connect(&self, details: &ConnectionDetails<'_>, chained: Option<In>) -> Result<Option<In>, Error> {
+        // A proxy is connected to by the same connectors.
+        if !is_same_origin(details.uri, &self.url) {
+            return Ok(chained);
+        }
+        if let Some(transport) = chained {
+            *lock(&self.opened) = Some(Box::new(transport));
+        }
+        Err(Error::ConnectionFailed)
+    }
 }
 
 /// Resolves every host to the loopback addresses, IPv4 first: most servers listen there. The library's resolver would

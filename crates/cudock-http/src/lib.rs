@@ -2,8 +2,9 @@
 //!
 //! It blocks, since its callers move files and wait for answers anyway. [`Client`] decides which hosts may be contacted
 //! and where a redirect may lead; [`RetryPolicy`] repeats what failed; [`Download`] fills a file of a [`BlobStore`] over
-//! connections that break, and [`Upload`] sends one in chunks; [`Polling`] waits for a long-running operation. Errors
-//! describe the exchange only. What was requested, and what to do about it, is for the caller to add.
+//! connections that break, and [`Upload`] sends one in chunks; [`Polling`] waits for a long-running operation;
+//! [`WebSocket`] is a web socket over the same connections. Errors describe the exchange only. What was requested, and what
+//! to do about it, is for the caller to add.
 //!
 //! ```no_run
 //! use cudock_http::{Client, ClientOptions, HttpError, NoProgress, Request, RetryPolicy};
@@ -33,8 +34,9 @@ mod retry;
 mod store;
 mod upload;
 pub mod url;
+mod websocket;
 
-pub use authorization::{basic_authorization, redact};
+pub use authorization::{basic_authorization, bearer_authorization, redact};
 pub use certificates::{CertificateError, SSL_CERT_FILE, trusted_certificates};
 pub use client::{Client, ClientOptions, Conditional, observe_requests};
 pub use download::{Download, DownloadError};
@@ -48,3 +50,4 @@ pub use retry::{Retry, RetryPolicy, Retryable, sleep_unless};
 pub use store::{Blob, BlobStore};
 pub use upload::{ContentRange, Upload, UploadError, UploadSession, UploadTarget};
 pub use ureq::http::{Method, Uri};
+pub use websocket::{SocketEvent, WebSocket};

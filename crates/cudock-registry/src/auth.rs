@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use cudock_base::{Secret, lock, percent};
 use cudock_http::url::{self, is_loopback};
-use cudock_http::{Client, HttpError, HttpErrorKind, Method, Request, Response, basic_authorization};
+use cudock_http::{
+    Client, HttpError, HttpErrorKind, Method, Request, Response, basic_authorization, bearer_authorization,
+};
 use serde::Deserialize;
 
 use crate::challenge::Challenge;
@@ -103,7 +105,7 @@ impl Authorizations {
                     from_loopback: is_loopback(&source.registry),
                 };
                 let (token, lifetime) = request.send(http, credential.as_ref(), &authorization, resource)?;
-                authorization.header = Some(Secret::new(format!("Bearer {}", token.expose())));
+                authorization.header = Some(bearer_authorization(&token));
                 authorization.secrets.push(token);
                 authorization.expires = Some(Instant::now() + lifetime);
             }

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use cudock_base::terminal::own_size;
 use cudock_confine::Capability;
 use cudock_confine::devices::{Access, DeviceKind, DeviceRule, Program, attach, standard_rules};
 use cudock_confine::seccomp::{Filter, FilterContext, Profile};
@@ -25,7 +26,7 @@ use crate::plan::{DevicePlan, Plan, Private, Seccomp, Security};
 use crate::signal::kill_and_reap;
 use crate::spec::{SpecDevice, SpecInputs, all_devices, specification};
 use crate::started::Started;
-use crate::terminal::{ConsoleSocket, own_size};
+use crate::terminal::ConsoleSocket;
 use crate::user::{Identity, identify};
 use crate::volumes::{self, Volume};
 use crate::{gpu, limits, streams, terminal};

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use cudock_base::terminal::RawMode;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -17,7 +18,7 @@ use rustix::io::Errno;
 use crate::error::{OnError, RuntimeError};
 use crate::log::{LogWriter, Stream, read_some};
 use crate::signal::FORWARDED;
-use crate::terminal::{Raw, copy_size};
+use crate::terminal::copy_size;
 use crate::user::Identity;
 
 /// After this many interrupts the process is killed.
@@ -178,7 +179,7 @@ pub(crate) fn supervise_process(
     mut log: Option<&mut LogWriter>,
     on_child: &mut dyn FnMut(),
 ) -> Result<ProcessEnd, RuntimeError> {
-    let raw = if ends.attached && ends.typed && ends.terminal.is_some() { Raw::enter() } else { None };
+    let raw = if ends.attached && ends.typed && ends.terminal.is_some() { RawMode::enter() } else { None };
     if let Some(terminal) = ends.terminal.as_ref().filter(|_| ends.attached) {
         copy_size(terminal.as_fd());
     }

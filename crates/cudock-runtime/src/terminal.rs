@@ -1,4 +1,4 @@
-//! Terminals of containers, and our own.
+//! Terminals of containers.
 
 use std::fs::File;
 use std::io;
@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
+use cudock_base::terminal::own_size;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, UnixAddr, recvmsg};
-use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::OpenptFlags;
-use rustix::termios::{Winsize, tcgetwinsize, tcsetwinsize};
+use rustix::termios::tcsetwinsize;
 
 use crate::error::{OnError, RuntimeError};
 use crate::in_root::InRoot;
@@ -86,33 +86,6 @@ pub(crate) fn open_in(root: &InRoot) -> Result<(OwnedFd, OwnedFd), RuntimeError>
 pub(crate) fn other_end(ours: BorrowedFd<'_>) -> Result<OwnedFd, RuntimeError> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     rustix::pty::ioctl_tiocgptpeer(ours, flags).when("cannot open the other end of the terminal")
-}
-
-/// Our own terminal in raw mode until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Raw {
-    before: Termios,
-}
-
-impl Raw {
-    /// Switches to raw mode; `None` if standard input is not a terminal.
-    pub(crate) fn enter() -> Option<Self> {
-        let before = tcgetattr(io::stdin()).ok()?;
-        let mut raw = before.clone();
-        cfmakeraw(&mut raw);
-        tcsetattr(io::stdin(), SetArg::TCSANOW, &raw).ok()?;
-        Some(Self { before })
-    }
-}
-
-impl Drop for Raw {
-    fn drop(&mut self) {
-        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.before);
-    }
-}
-
-pub(crate) fn own_size() -> Option<Winsize> {
-    tcgetwinsize(io::stdout().as_fd()).or_else(|_| tcgetwinsize(io::stdin().as_fd())).ok()
 }
 
 pub(crate) fn copy_size(terminal: BorrowedFd<'_>) {

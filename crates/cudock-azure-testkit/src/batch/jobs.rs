@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::outputs::log;
 use super::render::{list, select};
 use super::{Job, PoolNode, Task, error};
 use crate::answer::Answer;
 use crate::cloud::Cloud;
-use crate::container_instances::OUTPUT;
 use crate::time::{Seconds, duration};
 
 impl Cloud {
@@ -247,14 +247,15 @@ impl Cloud {
                 (task.failure, task.node) = (None, None);
                 Answer::empty(204).with("ETag", etag)
             }
-            ("GET" | "HEAD", ["files", "stdout.txt"]) if task.started.is_some() => {
-                Answer::text(format!("{OUTPUT}epoch=1 loss=0.5\nepoch=2 loss=0.25\n"))
+            ("GET" | "HEAD", ["files", ..])
+                if task.started.is_some() && !self.batch.pools.contains_key(&job.pool) =>
+            {
+                error(404, "NodeNotFound", "The specified node does not exist.")
             }
-            ("GET" | "HEAD", ["files", "stderr.txt"]) if task.started.is_some() => {
-                Answer::text(String::new())
-            }
-            ("GET" | "HEAD", ["files", ..]) => {
-                error(404, "FileNotFound", "The specified file does not exist.")
+            ("GET" | "HEAD", ["files", name @ ..]) => {
+                let text = name.first().filter(|_| task.started.is_some()).and_then(|name| log(name));
+                let missing = || error(404, "FileNotFound", "The specified file does not exist.");
+                text.map_or_else(missing, Answer::text)
             }
             _ => error(404, "ResourceNotFound", &format!("{method} {rest:?} of a task is not supported")),
         }
@@ -318,6 +319,7 @@ impl Cloud {
     /// Ends the tasks of a job that are done, and the job with them.
     pub(super) fn end_due_tasks(&mut self, job: &str) {
         let (now, code) = (self.now, self.settings.job_exit_code);
+        let mut ended = Vec::new();
         for task in self.batch.jobs.get_mut(job).into_iter().flat_map(|job| job.tasks.values_mut()) {
             if !std::mem::take(&mut task.is_due) || task.state != "running" {
                 continue;
@@ -329,6 +331,15 @@ impl Cloud {
             } else {
                 (task.state, task.ended) = ("completed", Some(now));
                 task.failure = (code != 0).then_some("FailureExitCode");
+                ended.push(task.body.clone());
+            }
+        }
+        for body in ended {
+            let failure = self.upload_outputs(&body, code);
+            let id = body["id"].as_str().unwrap_or_default();
+            let task = self.batch.jobs.get_mut(job).and_then(|job| job.tasks.get_mut(id));
+            if let Some(task) = task {
+                task.failure = task.failure.or(failure);
             }
         }
         self.step_batch();

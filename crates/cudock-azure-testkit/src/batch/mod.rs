@@ -4,6 +4,7 @@
 //! belongs to the account that was created last, and everything else is found by its id.
 
 mod jobs;
+mod outputs;
 mod pools;
 mod render;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cudock_base::{Secret, files, percent};
-use cudock_http::Request;
+use cudock_http::{Request, bearer_authorization};
 
 use super::SignInError;
 use super::error::malformed;
@@ -51,7 +51,7 @@ fn github_token(url: &str, token: &Secret, request: &TokenRequest<'_>) -> Result
     let audience = percent::encode(request.cloud.token_exchange());
     let wanted = Request::get(format!("{url}{separator}audience={audience}"))
         .accept("application/json")
-        .authorization(Some(Secret::new(format!("Bearer {}", token.expose()))));
+        .authorization(Some(bearer_authorization(token)));
     let answer = request.send(&wanted).map_err(|error| SignInError::Http { method: METHOD, error })?;
     if answer.status != 200 {
         return Err(SignInError::refused(METHOD, answer.status, &answer.body, [token]));

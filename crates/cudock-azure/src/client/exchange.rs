@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cudock_base::{Secret, lock};
-use cudock_http::{HttpError, Method, Request, sleep_unless};
+use cudock_http::{HttpError, Method, Request, bearer_authorization, sleep_unless};
 
 use super::answer::Received;
 use super::{AzureClient, StepObserver};
@@ -169,11 +169,10 @@ impl AzureClient {
     }
 
     fn exchange(&self, outgoing: &Outgoing, token: &Secret) -> Result<Received, AzureError> {
-        let authorization = Secret::new(format!("Bearer {}", token.expose()));
         let mut request = Request::new(outgoing.method.clone(), outgoing.url.as_str())
             .accept("application/json")
             .header("x-ms-client-request-id", guid::random())
-            .authorization(Some(authorization));
+            .authorization(Some(bearer_authorization(token)));
         if let Some(body) = &outgoing.body {
             let media_type = match outgoing.plane {
                 Plane::Batch { .. } => "application/json; odata=minimalmetadata",

@@ -1,7 +1,7 @@
 //! Whether the signed-in account may pull an image, by doing what a pull begins with.
 
 use cudock_base::{Secret, percent};
-use cudock_http::{Client, HttpError, HttpErrorKind, Method, Request};
+use cudock_http::{Client, HttpError, HttpErrorKind, Method, Request, bearer_authorization};
 use serde::Deserialize;
 
 use crate::call::Plane;
@@ -100,7 +100,7 @@ fn pull_right(client: &Client, question: &PullQuestion, tenant: &str, token: &Se
     let asked = granted.and_then(|granted: Granted| {
         let repository: Vec<String> = question.repository.split('/').map(percent::encode).collect();
         let url = format!("{registry}/v2/{}/manifests/{}", repository.join("/"), question.reference);
-        let bearer = Secret::new(format!("Bearer {}", granted.access_token.expose()));
+        let bearer = bearer_authorization(&granted.access_token);
         client.send(&Request::new(Method::HEAD, url).accept(MANIFESTS).authorization(Some(bearer)))
     });
     match asked.and_then(cudock_http::Response::error_for_status) {

@@ -64,6 +64,21 @@ pub(super) fn checkpoints(spec: &DeploymentSpec) -> Result<(), TranslationError>
     Err(TranslationError::new(format!("--checkpoints cannot be kept here: {reason}")))
 }
 
+/// Where outputs can be kept.
+pub(super) fn outputs(spec: &DeploymentSpec) -> Result<(), TranslationError> {
+    let Some(outputs) = &spec.outputs else { return Ok(()) };
+    if spec.target != Target::Batch {
+        return Err(TranslationError::new("--outputs is for batch: other services upload no files")
+            .hint("--checkpoints DIR keeps a directory on vm and ml"));
+    }
+    match outputs.pattern.as_deref() {
+        Some(pattern) if pattern.is_empty() || pattern.contains(char::is_control) => {
+            Err(TranslationError::new(format!("`{pattern}` is not a pattern of files, such as results/**/*")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Everything that becomes a part of a path, a tag or a template.
 pub(super) fn names(spec: &DeploymentSpec) -> Result<(), TranslationError> {
     let fault = if !is_run_id(&spec.run_id) {

@@ -3,7 +3,8 @@
 use cudock_base::shell::quote;
 use serde_json::Value;
 
-use crate::deployment::{DeploymentIdentity, Step, WorkShape};
+use crate::deployment::{DeploymentIdentity, Step};
+use crate::guid;
 use crate::services::TranslationError;
 use crate::services::read::{list, text};
 use crate::services::vm;
@@ -11,6 +12,12 @@ use crate::spec::Target;
 
 /// The last line of what a script prints. Azure keeps the end of long output.
 const EXIT_CODE: &str = "cudock exit code ";
+
+/// Shells on a terminal accept lines of this length: the line editor of BusyBox takes 1,024 bytes.
+const MAX_LINE: usize = 1000;
+
+/// The shell that every image with a shell has.
+pub const SHELL: &str = "/bin/sh";
 
 /// What a command wrote, and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,47 +27,113 @@ pub struct ExecOutput {
     pub exit_code: i32,
 }
 
+/// How a service runs a command beside a workload.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExecMethod {
+    /// A request whose answer [`ExecOutput::read`] reads.
+    Script(Step),
+    /// A shell on a terminal, by [`DeploymentIdentity::terminal_calls`].
+    Terminal,
+}
+
 impl DeploymentIdentity {
-    /// The request that runs a command in the workload's container, where the service has one that answers with the
-    /// output.
-    pub fn exec_step(&self, command: &[String]) -> Result<Step, TranslationError> {
-        let words: Vec<_> = command.iter().map(|word| quote(word)).collect();
-        let words = words.join(" ");
-        let group = self.names().group();
-        let no_exec = |why: &str, hint: String| Err(TranslationError::new(why.to_owned()).hint(hint));
-        let print = || "let the program print it, and read `cudock logs`".to_owned();
-        match (self.target, self.work) {
-            (Target::Vm, _) => {
+    /// How a command is run in the workload's container, where the service can do that.
+    pub fn exec_method(&self, command: &[String]) -> Result<ExecMethod, TranslationError> {
+        let no_exec = |why: &str| {
+            let hint = "let the program print it, and read `cudock logs`";
+            Err(TranslationError::new(why.to_owned()).hint(hint))
+        };
+        match self.target {
+            Target::Vm => {
+                let words = words(command);
                 let script = format!("docker exec cudock {words}\ncode=$?\necho\necho \"{EXIT_CODE}$code\"");
-                Ok(Step::action("exec", vm::script_call(self.names(), &script)))
+                Ok(ExecMethod::Script(Step::action("exec", vm::script_call(self.names(), &script))))
             }
-            (Target::Batch, _) => no_exec("Batch does not run commands in a task that runs", print()),
-            (Target::Ml, _) => {
-                no_exec("Machine Learning does not run commands in a job or endpoint", print())
-            }
-            (Target::ContainerApps, WorkShape::Serve { .. }) => no_exec(
-                "commands in Container Apps need a terminal, which cudock does not connect to",
-                format!("az containerapp exec --resource-group {group} --name main --command COMMAND"),
-            ),
-            (Target::ContainerApps, _) => no_exec(
-                "commands in jobs of Container Apps need a terminal, which cudock does not connect to",
-                print(),
-            ),
-            (Target::Aci, _) => no_exec(
-                "commands in Container Instances need a terminal, which cudock does not connect to",
-                format!("az container exec --resource-group {group} --name main --exec-command COMMAND"),
-            ),
+            Target::ContainerApps | Target::Aci => Ok(ExecMethod::Terminal),
+            Target::Batch => no_exec("Batch does not run commands in a task that runs"),
+            Target::Ml => no_exec("Machine Learning does not run commands in a job or endpoint"),
         }
     }
 }
 
+/// A command as a shell reads it.
+fn words(command: &[String]) -> String {
+    command.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+}
+
 impl ExecOutput {
-    /// Reads the answer to [`DeploymentIdentity::exec_step`]; none if the command did not end.
+    /// Reads the answer to [`ExecMethod::Script`]; none if the command did not end.
     pub fn read(answer: &Value) -> Option<Self> {
         let (stdout, stderr) = script_output(answer)?;
         let (stdout, code) = stdout.trim_end().rsplit_once(EXIT_CODE)?;
         let stdout = stdout.strip_suffix('\n').unwrap_or(stdout);
         Some(Self { stdout: stdout.to_owned(), stderr: stderr.to_owned(), exit_code: code.parse().ok()? })
+    }
+}
+
+/// The program to start for a command that is used interactively, and what is typed into it first: services take no
+/// arguments.
+pub fn interactive_program(command: &[String]) -> (String, Option<String>) {
+    match command {
+        [program] => (program.clone(), None),
+        _ => (SHELL.to_owned(), Some(format!("exec {}\n", words(command)))),
+    }
+}
+
+/// A command that is typed into a shell on a terminal, and the marks in what comes back: a terminal repeats what is typed,
+/// and no service tells how a program ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypedCommand {
+    pub line: String,
+    begin: String,
+    end: String,
+}
+
+impl TypedCommand {
+    /// Runs a command without input, and ends the shell.
+    pub fn new(command: &[String]) -> Result<Self, TranslationError> {
+        Self::with_mark(command, &guid::random())
+    }
+
+    fn with_mark(command: &[String], mark: &str) -> Result<Self, TranslationError> {
+        // The marks are not in the line itself, which is repeated.
+        let line = format!(
+            "stty -echo -opost 2> /dev/null; printf '\\n%s %s\\n' 'cudock begins' {mark}; {} < /dev/null; \
+             printf '\\n%s%s %s\\n' '{EXIT_CODE}' {mark} $?; exit\n",
+            words(command)
+        );
+        let hint = "put it into a script in the image, and run that";
+        if command.iter().any(|word| word.contains(char::is_control)) {
+            return Err(TranslationError::new("a terminal interprets the control characters in the command")
+                .hint(hint));
+        }
+        if line.len() > MAX_LINE {
+            return Err(TranslationError::new(format!(
+                "the command is too long for a terminal: {} of {MAX_LINE} bytes",
+                line.len()
+            ))
+            .hint(hint));
+        }
+        Ok(Self { line, begin: format!("cudock begins {mark}"), end: format!("\n{EXIT_CODE}{mark} ") })
+    }
+
+    /// Whether the end of the command may be in this part of what was written.
+    pub fn is_end(&self, written: &[u8]) -> bool {
+        String::from_utf8_lossy(written).contains(&self.end)
+    }
+
+    /// The output, once the command has ended. A terminal does not keep standard error apart.
+    pub fn output(&self, written: &[u8]) -> Option<ExecOutput> {
+        let written = String::from_utf8_lossy(written);
+        let (_, written) = written.split_once(&self.begin)?;
+        // Where there is no `stty`, the terminal ends lines its own way.
+        let lines = match written.strip_prefix("\r\n") {
+            Some(lines) => lines.replace("\r\n", "\n"),
+            None => written.strip_prefix('\n')?.to_owned(),
+        };
+        let (stdout, code) = lines.rsplit_once(&self.end)?;
+        let (code, _) = code.split_once('\n')?;
+        Some(ExecOutput { stdout: stdout.to_owned(), stderr: String::new(), exit_code: code.parse().ok()? })
     }
 }
 
@@ -94,5 +167,37 @@ mod tests {
             assert_eq!(read(cut), None, "{cut}");
         }
         assert_eq!(ExecOutput::read(&json!([])), None);
+    }
+
+    #[test]
+    fn the_output_of_a_terminal_is_what_stands_between_the_marks() {
+        let command = ["ls", "-l", "a b"].map(str::to_owned);
+        let typed = TypedCommand::with_mark(&command, "m").unwrap();
+        assert!(typed.line.contains("; ls -l 'a b' < /dev/null; "), "{}", typed.line);
+        let echo = format!("# {}", typed.line.replace('\n', "\r\n"));
+        let read = |text: &str| typed.output(format!("{echo}{text}").as_bytes());
+        let output = |stdout: &str, exit_code| {
+            Some(ExecOutput { stdout: stdout.to_owned(), stderr: String::new(), exit_code })
+        };
+        assert_eq!(read("\ncudock begins m\na\r\nb\n\ncudock exit code m 3\n"), output("a\r\nb\n", 3));
+        // Without `stty`.
+        let cooked = "\r\ncudock begins m\r\na\r\nb\r\n\r\ncudock exit code m 0\r\n# exit";
+        assert_eq!(read(cooked), output("a\nb\n", 0));
+        // A command that writes nothing.
+        assert_eq!(read("\ncudock begins m\n\ncudock exit code m 1\n"), output("", 1));
+        for unfinished in
+            ["", "\ncudock begins m", "\ncudock begins m\na", "\ncudock begins m\n\ncudock exit code m 1"]
+        {
+            assert_eq!(read(unfinished), None, "{unfinished:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_terminal_would_change_is_not_typed() {
+        for command in ["a\tb", "a\nb", "\u{3}"] {
+            assert!(TypedCommand::new(&[command.to_owned()]).is_err(), "{command:?}");
+        }
+        let error = TypedCommand::new(&["x".repeat(MAX_LINE)]).unwrap_err();
+        assert!(error.to_string().contains("too long for a terminal"), "{error}");
     }
 }

@@ -15,16 +15,19 @@ mod read;
 mod reaper;
 mod request;
 mod template;
+mod terminal;
 mod vm;
 
 pub use batch::{BatchTasks, open_job};
 pub(crate) use checks::facts;
 pub use error::TranslationError;
-pub use exec::ExecOutput;
+pub use exec::{ExecMethod, ExecOutput, SHELL, TypedCommand, interactive_program};
 pub use logs::LogPart;
 pub use ml::sweep_deployment;
-pub use reaper::reaper_run_path;
+pub use reaper::{reaper_call, reaper_run_path};
+pub use terminal::{Terminal, TerminalOutput, TerminalProtocol, TerminalSize};
 
+use cudock_base::Secret;
 use cudock_facts::finding::Finding;
 use serde_json::Value;
 
@@ -34,7 +37,7 @@ use crate::services::names::{Existing, Names};
 use crate::services::reaper::Outside;
 use crate::services::request::{body, delete, put};
 use crate::services::template::{AUTHORIZATION, RESOURCES};
-use crate::spec::{DeploymentSpec, Target, WorkKind};
+use crate::spec::{BlobContainer, DeploymentSpec, Target, WorkKind};
 use crate::status::Status;
 
 /// What a service makes of a workload.
@@ -50,6 +53,7 @@ struct Translation<'s> {
 pub fn deployment(spec: &DeploymentSpec) -> Result<Deployment, TranslationError> {
     checks::names(spec)?;
     checks::checkpoints(spec)?;
+    checks::outputs(spec)?;
     let watched = idle::watched(spec)?;
     let spec = watched.as_ref();
     let translation = match spec.target {
@@ -74,6 +78,14 @@ pub fn deployment(spec: &DeploymentSpec) -> Result<Deployment, TranslationError>
         price_per_hour: spec.price_per_hour,
         identity: identity(spec),
     })
+}
+
+/// The steps that delete a run of which only the id is known, in this order. The reaper, if it exists, knows what is outside of
+/// the run's groups.
+pub fn cleanup_of_run(subscription: &str, run_id: &str, reaper: Option<&Value>) -> Vec<Step> {
+    let names = Names { subscription, run_id };
+    let actions = reaper.map_or_else(Vec::new, |workflow| reaper::outside_actions(names, workflow));
+    cleanup(names, &Outside { scope: None, actions })
 }
 
 /// What is billed comes first. The reaper stays until everything else is gone.
@@ -191,11 +203,20 @@ impl DeploymentIdentity {
     }
 
     /// More requests, whose paths are in the answers to the first ones. Their answers are appended for
-    /// [`Self::log_parts`].
+    /// [`Self::log_parts`] and [`Self::terminal`].
     pub fn log_follow_up_calls(&self, answers: &[Option<Value>]) -> Vec<Call> {
         match self.target {
             Target::ContainerApps => container_apps::follow_up_calls(self, answers),
             Target::Vm | Target::Batch | Target::Ml | Target::Aci => Vec::new(),
+        }
+    }
+
+    /// Where the answers to [`Self::log_calls`] are kept when what answers them is gone, one for each; none for services
+    /// that keep their logs.
+    pub fn kept_logs(&self, storage: &BlobContainer) -> Vec<Secret> {
+        match self.target {
+            Target::Batch => batch::kept_logs(self, storage),
+            Target::Vm | Target::Ml | Target::ContainerApps | Target::Aci => Vec::new(),
         }
     }
 

@@ -19,13 +19,11 @@ pub struct BlobContainer {
 }
 
 impl BlobContainer {
-    /// Reads the URL of a container with its shared access signature.
-    pub fn parse(text: &str) -> Result<Self, UsageError> {
+    /// Reads the URL of a container with its shared access signature from a variable.
+    pub fn parse(variable: &str, text: &str) -> Result<Self, UsageError> {
         let wrong = || {
-            UsageError::new(
-                "the storage of checkpoints is not the URL of a blob container with its signature",
-            )
-            .hint("https://ACCOUNT.blob.core.windows.net/CONTAINER?SIGNATURE, with the permissions racwl")
+            UsageError::new(format!("{variable} is not the URL of a blob container with its signature"))
+                .hint("https://ACCOUNT.blob.core.windows.net/CONTAINER?SIGNATURE, with the permissions racwl")
         };
         let (url, signature) = text.trim().split_once('?').ok_or_else(wrong)?;
         let container = Self { url: url.trim_end_matches('/').to_owned(), signature: Secret::new(signature) };
@@ -38,6 +36,11 @@ impl BlobContainer {
         } else {
             Err(wrong())
         }
+    }
+
+    /// Without the signature.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     pub(crate) fn account(&self) -> &str {
@@ -58,7 +61,8 @@ impl BlobContainer {
 
     /// The URL of a blob. It grants access by itself.
     pub fn blob(&self, name: &str) -> Secret {
-        Secret::new(format!("{}/{}?{}", self.url, percent::encode(name), self.signature.expose()))
+        let name: Vec<String> = name.split('/').map(percent::encode).collect();
+        Secret::new(format!("{}/{}?{}", self.url, name.join("/"), self.signature.expose()))
     }
 
     /// The URL of the list of blobs whose names begin like this.
@@ -96,11 +100,12 @@ mod tests {
     fn only_a_container_with_a_signature_is_storage() {
         let signature = format!("sv=2023&{}={}", "sig", "x%2F");
         let container =
-            BlobContainer::parse(&format!("https://lab.blob.core.windows.net/runs/?{signature}")).unwrap();
+            BlobContainer::parse("X", &format!("https://lab.blob.core.windows.net/runs/?{signature}"))
+                .unwrap();
         assert_eq!((container.account(), container.name()), ("lab", "runs"));
         assert_eq!(
-            *container.blob("a b.tar").expose(),
-            format!("https://lab.blob.core.windows.net/runs/a%20b.tar?{signature}")
+            *container.blob("a b/c.tar").expose(),
+            format!("https://lab.blob.core.windows.net/runs/a%20b/c.tar?{signature}")
         );
         assert!(!format!("{container:?}").contains("x%2F"));
         for wrong in [
@@ -110,7 +115,7 @@ mod tests {
             "https://lab.blob.core.windows.net/runs?sv=1".to_owned(),
             format!("https://lab.blob.core.windows.net/r;x?{signature}"),
         ] {
-            assert!(BlobContainer::parse(&wrong).is_err(), "{wrong}");
+            assert!(BlobContainer::parse("X", &wrong).is_err(), "{wrong}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! What to run, independent of the service that runs it.
 
 mod checkpoints;
+mod outputs;
 mod placed;
 mod source;
 
@@ -10,6 +11,7 @@ use cudock_base::{Secret, Timestamp, Usd};
 use serde::{Deserialize, Serialize};
 
 pub use checkpoints::{BlobContainer, Checkpoints};
+pub use outputs::Outputs;
 pub use placed::SpecPlacement;
 pub use source::SpecOptions;
 
@@ -54,6 +56,7 @@ pub struct DeploymentSpec {
     /// The GPUs may be idle this long.
     pub idle: Option<Duration>,
     pub checkpoints: Option<Checkpoints>,
+    pub outputs: Option<Outputs>,
     pub existing: ExistingResources,
     /// Who deploys, as in the `cudock-owner` tag.
     pub owner: String,

@@ -12,7 +12,9 @@ use cudock_project::{Manifest, WorkloadKind};
 use crate::codes;
 use crate::services::TranslationError;
 use crate::spec::placed::{SpecPlacement, capacity};
-use crate::spec::{Checkpoints, DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, WorkKind};
+use crate::spec::{
+    Checkpoints, DeploymentSpec, ExistingResources, Outputs, RegistryAccess, SpecVariable, WorkKind,
+};
 
 /// The port of `cudock serve`.
 const DEFAULT_PORT: u16 = 8000;
@@ -41,6 +43,7 @@ pub struct SpecOptions {
     pub variables: Vec<SpecVariable>,
     pub registry: Option<RegistryAccess>,
     pub checkpoints: Option<Checkpoints>,
+    pub outputs: Option<Outputs>,
     pub existing: ExistingResources,
 }
 
@@ -113,6 +116,7 @@ impl DeploymentSpec {
             expires: options.expires,
             idle: options.idle,
             checkpoints: options.checkpoints,
+            outputs: options.outputs,
             existing: options.existing,
             owner: options.owner,
         })
@@ -176,6 +180,7 @@ impl DeploymentSpec {
             expires: options.expires,
             idle: options.idle,
             checkpoints: options.checkpoints,
+            outputs: options.outputs,
             existing: options.existing,
             owner: options.owner,
         };

@@ -37,6 +37,7 @@ fn options() -> SpecOptions {
         variables: Vec::new(),
         registry: None,
         checkpoints: None,
+        outputs: None,
         existing: ExistingResources::default(),
     }
 }

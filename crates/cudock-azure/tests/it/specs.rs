@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cudock_azure::{
-    BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, Target,
-    WorkKind,
+    BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, Outputs, RegistryAccess, SpecVariable,
+    Target, WorkKind,
 };
 use cudock_base::{Secret, Timestamp, Usd};
 
@@ -78,6 +78,7 @@ pub(crate) fn spec(target: Target, work: WorkKind) -> DeploymentSpec {
         expires: Timestamp::parse("2026-11-18T02:00:00Z").unwrap(),
         idle: None,
         checkpoints: None,
+        outputs: None,
         existing: ExistingResources {
             workspace: (target == Target::Ml).then(|| "research/vision".to_owned()),
             ..ExistingResources::default()
@@ -96,7 +97,17 @@ pub(crate) fn variables() -> Vec<SpecVariable> {
 /// A directory that is kept in blob storage, whose signature is a secret.
 pub(crate) fn checkpoints(directory: &str) -> Checkpoints {
     let url = format!("https://lab.blob.core.windows.net/runs?sv=1&sig={}", password());
-    Checkpoints { directory: directory.to_owned(), storage: Some(BlobContainer::parse(&url).unwrap()) }
+    Checkpoints {
+        directory: directory.to_owned(),
+        storage: Some(BlobContainer::parse("CUDOCK_CHECKPOINTS", &url).unwrap()),
+    }
+}
+
+/// Files and logs that are kept in blob storage, whose signature is a secret.
+pub(crate) fn outputs() -> Outputs {
+    let url = format!("https://lab.blob.core.windows.net/outputs?sv=1&sig={}", password());
+    let storage = BlobContainer::parse("CUDOCK_OUTPUTS", &url).unwrap();
+    Outputs { storage, pattern: Some("results/**/*".to_owned()) }
 }
 
 fn can_keep(target: Target, work: &WorkKind) -> bool {
@@ -133,6 +144,7 @@ pub(crate) fn all() -> Vec<DeploymentSpec> {
                             idle: has_more.then_some(Duration::from_secs(900)),
                             checkpoints: (has_more && can_keep(target, &work))
                                 .then(|| checkpoints("/checkpoints")),
+                            outputs: (has_more && target == Target::Batch).then(outputs),
                             ..base
                         });
                     }

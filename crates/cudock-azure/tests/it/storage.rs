@@ -116,7 +116,7 @@ fn a_machine_goes_on_with_the_checkpoints_of_the_one_before_and_their_time_is_kn
         Client::new(&ClientOptions { timeout: Duration::from_secs(10), ..ClientOptions::default() }).unwrap();
     let created = http.send(&Request::new(Method::PUT, format!("{url}&restype=container")));
     assert_eq!(created.unwrap().status(), 201);
-    let storage = BlobContainer::parse(&url).unwrap();
+    let storage = BlobContainer::parse("CUDOCK_CHECKPOINTS", &url).unwrap();
     let checkpoints = Checkpoints { directory: "/checkpoints".to_owned(), storage: Some(storage.clone()) };
 
     let server = azure(|_| cudock_testkit::http::Reply::new(500, ""));

@@ -46,6 +46,13 @@ pub struct DeploymentRecord {
     pub replaces: Option<String>,
 }
 
+impl DeploymentRecord {
+    /// Whether money is spent on it now, as far as the journal knows.
+    pub(crate) fn is_billed(&self) -> bool {
+        self.state != DeploymentState::Gone && self.billed.from.is_some() && self.billed.until.is_none()
+    }
+}
+
 /// Whether a step creates or deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepRole {

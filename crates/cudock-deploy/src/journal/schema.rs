@@ -26,7 +26,6 @@ CREATE TABLE deployments (
     exit_code INTEGER,
     billed_from INTEGER,
     billed_until INTEGER,
-    billed_seconds INTEGER,
     lost_seconds INTEGER NOT NULL DEFAULT 0,
     replaces TEXT
 ) STRICT;

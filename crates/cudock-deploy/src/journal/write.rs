@@ -224,11 +224,6 @@ fn set_billed(change: &Transaction<'_>, run_id: &str, billed: BilledTime) -> Res
          WHERE run_id = ?1",
         params![run_id, billed.from.map(millis), billed.until.map(millis)],
     )?;
-    change.execute(
-        "UPDATE deployments SET billed_seconds = (MAX(billed_until - billed_from, 0) + 500) / 1000
-         WHERE run_id = ?1",
-        params![run_id],
-    )?;
     Ok(())
 }
 

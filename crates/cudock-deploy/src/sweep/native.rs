@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cudock_base::shell::quote;
 use cudock_base::{UsageError, Usd};
 use cudock_project::PassMode;
 use cudock_sweep::policy::{EvaluationSchedule, Slack};
@@ -9,6 +10,8 @@ use cudock_sweep::{
     Distribution, Goal, MetricSource, ParameterValue, SamplerKind, SweepPlan, TerminationPolicy,
 };
 use serde_json::{Map, Value, json};
+
+use crate::placements::affordable_time;
 
 /// More values than this are not a choice.
 const MOST_VALUES: i64 = 1000;
@@ -45,10 +48,7 @@ pub(super) fn job(
         SamplerKind::Sobol => json!({"type": "random", "rule": "sobol", "seed": seed(plan)}),
         SamplerKind::Tpe { .. } => return Err(inexpressible("the service has no TPE sampler")),
     };
-    let affordable = plan.limits.dollars.and_then(|dollars| {
-        let seconds = dollars.nanos().saturating_mul(3600).checked_div(price_per_hour.nanos())?;
-        Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)))
-    });
+    let affordable = plan.limits.dollars.map(|dollars| affordable_time(dollars, price_per_hour));
     let timeout = [plan.limits.timeout, affordable].into_iter().flatten().fold(left, Duration::min);
     let mut limits = Map::new();
     let grid = plan.space.parameters.iter().map(|parameter| match &parameter.distribution {
@@ -93,23 +93,20 @@ fn seed(plan: &SweepPlan) -> u64 {
 
 /// `{name}` becomes the service's own notation; parameters without one are arguments at the end.
 fn command(plan: &SweepPlan) -> String {
-    let mut words: Vec<String> =
-        plan.command.iter().map(|word| cudock_base::shell::quote(word).into_owned()).collect();
-    for parameter in &plan.space.parameters {
-        let name = &parameter.name;
-        let (placeholder, value) = (format!("{{{name}}}"), format!("${{{{search_space.{name}}}}}"));
-        let mut is_used = false;
-        for (word, plain) in words.iter_mut().zip(&plan.command) {
-            if plain.contains(&placeholder) {
-                *word = plain.replace(&placeholder, &value);
-                is_used = true;
-            }
-        }
-        if !is_used {
-            words.push(format!("--{name}={value}"));
-        }
-    }
-    words.join(" ")
+    let names = || plan.space.parameters.iter().map(|parameter| parameter.name.as_str());
+    let placeholder = |name: &str| format!("{{{name}}}");
+    let value = |name: &str| format!("${{{{search_space.{name}}}}}");
+    let with_values = |word: &String| {
+        let replaced =
+            names().fold(word.clone(), |word, name| word.replace(&placeholder(name), &value(name)));
+        let literal = names().fold(word.clone(), |word, name| word.replace(&placeholder(name), ""));
+        // What the service puts in needs no quotes, unless the rest of the word does.
+        let is_plain = literal.is_empty() || quote(&literal) == literal;
+        if is_plain && replaced != *word { replaced } else { quote(&replaced).into_owned() }
+    };
+    let is_used = |name: &&str| plan.command.iter().any(|word| word.contains(&placeholder(name)));
+    let unused = names().filter(|name| !is_used(name)).map(|name| format!("--{name}={}", value(name)));
+    plan.command.iter().map(with_values).chain(unused).collect::<Vec<_>>().join(" ")
 }
 
 fn distribution(name: &str, distribution: &Distribution) -> Result<Value, UsageError> {
@@ -232,6 +229,17 @@ mod tests {
         let policy =
             json!({"type": "bandit", "slack_factor": 0.2, "evaluation_interval": 1, "delay_evaluation": 0});
         assert_eq!(job["early_termination"], policy);
+    }
+
+    #[test]
+    fn words_keep_their_quotes_and_all_of_their_parameters() {
+        let mut plan = plan(SWEEP);
+        plan.command = ["sh", "-c", "echo {lr} {batch}", "{lr}x{batch}", "a b"].map(str::to_owned).to_vec();
+        assert_eq!(
+            command(&plan),
+            "sh -c 'echo ${{search_space.lr}} ${{search_space.batch}}' \
+             ${{search_space.lr}}x${{search_space.batch}} 'a b'"
+        );
     }
 
     #[test]

@@ -111,7 +111,7 @@ fn an_evicted_job_begins_again_in_the_next_placement_and_its_lost_work_is_counte
 #[test]
 fn only_the_work_after_the_last_checkpoint_is_lost() {
     let url = format!("https://lab.blob.core.windows.net/runs?{}=x", "sig");
-    let storage = Some(BlobContainer::parse(&url).unwrap());
+    let storage = Some(BlobContainer::parse("CUDOCK_CHECKPOINTS", &url).unwrap());
     let checkpoints = Some(Checkpoints { directory: "/checkpoints".to_owned(), storage });
     let spot = |run| {
         let mut planned = planned_spot("train", run);

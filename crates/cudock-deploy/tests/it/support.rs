@@ -5,12 +5,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use cudock_azure::{Call, DeploymentSpec, ExistingResources, Step, Target, WorkKind, deployment};
+use cudock_azure::{Call, DeploymentSpec, ExistingResources, Step, Target, Terminal, WorkKind, deployment};
 use cudock_base::{Secret, Timestamp, Usd};
 use cudock_deploy::{
     ApiError, ApiErrorReason, ApiReply, Clock, CloudApi, DeployOutput, Deployer, DeploymentRecord, Journal,
     PhaseLimits, PlannedDeployment,
 };
+use cudock_http::WebSocket;
 use serde_json::{Value, json};
 
 pub(crate) const SUBSCRIPTION: &str = "11111111-2222-3333-4444-555555555555";
@@ -234,17 +235,14 @@ impl ScriptedCloud {
         json!({"properties": {"instanceView": view}})
     }
 
-    fn graph(&self) -> Value {
+    /// The groups as the Resource Graph lists them.
+    fn groups(&self) -> Vec<Value> {
         let tags = self.tags.lock().unwrap();
-        let groups: Vec<Value> = self
-            .resources()
-            .iter()
-            .filter_map(|id| {
-                let name = id.split_once("/resourcegroups/")?.1;
-                Some(json!({"id": id, "name": name, "tags": tags.get(name)?}))
-            })
-            .collect();
-        json!({"data": groups})
+        let group = |id: &String| {
+            let name = id.split_once("/resourcegroups/")?.1;
+            Some(json!({"id": id, "name": name, "tags": tags.get(name)?}))
+        };
+        self.resources().iter().filter_map(group).collect()
     }
 }
 
@@ -273,9 +271,6 @@ impl CloudApi for ScriptedCloud {
     }
 
     fn send(&self, call: &Call) -> Result<ApiReply, ApiError> {
-        if call.path.contains("Microsoft.ResourceGraph") {
-            return Ok(ApiReply { body: self.graph(), retry_after: None });
-        }
         let path = call.path.split('?').next().unwrap().to_ascii_lowercase();
         if path.ends_with("/logs") {
             return Ok(ApiReply {
@@ -305,7 +300,10 @@ impl CloudApi for ScriptedCloud {
         }
     }
 
-    fn list(&self, _: &Call) -> Result<Vec<Value>, ApiError> {
+    fn list(&self, call: &Call) -> Result<Vec<Value>, ApiError> {
+        if call.path.contains("Microsoft.ResourceGraph") {
+            return Ok(self.groups());
+        }
         Ok(self.events.lock().unwrap().clone())
     }
 
@@ -313,6 +311,10 @@ impl CloudApi for ScriptedCloud {
         let is_list = address.expose().contains("comp=list");
         let list = self.blobs.lock().unwrap().clone().filter(|_| is_list);
         list.ok_or_else(|| ApiError::new(ApiErrorReason::NotFound, "there are no files"))
+    }
+
+    fn connect(&self, _: &Terminal) -> Result<WebSocket, ApiError> {
+        Err(ApiError::new(ApiErrorReason::Refused, "there are no terminals"))
     }
 
     fn now(&self) -> Timestamp {
@@ -361,6 +363,7 @@ pub(crate) fn deployer<'a>(cloud: &'a ScriptedCloud, journal: &'a Journal) -> De
         clock: cloud,
         interrupted: &cloud.interrupted,
         on_progress: &|_| {},
+        outputs: None,
         limits: PhaseLimits::default(),
     }
 }
@@ -414,6 +417,7 @@ fn planned_work(name: &str, run_id: &str, work: WorkKind) -> PlannedDeployment {
         expires: beginning().plus(Duration::from_secs(7200)),
         idle: None,
         checkpoints: None,
+        outputs: None,
         existing: ExistingResources::default(),
         owner: OWNER.to_owned(),
     })

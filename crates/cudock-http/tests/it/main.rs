@@ -12,6 +12,7 @@ mod operations;
 mod probes;
 mod requests;
 mod uploads;
+mod websockets;
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use cudock_azure::preflight::PreflightReport;
 use cudock_base::table::TextTable;
 use cudock_base::{Environment, Timestamp};
 use cudock_deploy::{
-    CostQuery, CostReport, DeployError, DeployFlags, DeployOutput, DeployRequest, DeploySource,
+    CostQuery, CostReport, DeployArgs, DeployError, DeployOutput, DeployRequest, DeploySource,
     DeploymentRecord, DeploymentSummary, Ended, GcReport, GcScope, PhaseProgress, PlannedDeployment,
     Preflight, Resumed, Session, VerifyReport, existing_journal, find_deployment, plan_deployments,
     preflight, text, write_export,
@@ -59,68 +59,47 @@ pub(super) fn session() -> Result<Session, Failure> {
     Ok(Session::open(&Environment::of_process(), |text| note(text))?)
 }
 
-/// What `up --on` and `export` have in common.
-struct DeployArgs<'a> {
-    directory: Option<&'a Path>,
-    file: Option<&'a Path>,
-    name: Option<&'a str>,
-    port: Option<u16>,
-    command: &'a [String],
-    flags: &'a DeployFlags,
-}
-
-impl DeployArgs<'_> {
-    /// The placements for a subscription; without one, for that of the environment.
-    fn plan(
-        &self,
-        facts: &Facts,
-        subscription: Option<&str>,
-        now: Timestamp,
-    ) -> Result<Vec<PlannedDeployment>, Failure> {
-        let (group, project) = match find_source(self.directory, self.file)? {
-            UpSource::Project(directory) => (None, Project::open(&directory)?),
-            UpSource::Group(file) => {
-                let directory = file.parent().unwrap_or(Path::new("."));
-                (Some(groups::read(&file)?.1.group), Project::without_file(directory))
-            }
-        };
-        let (target, flags) = self.flags.resolve(&project.manifest).map_err(DeployError::from)?;
-        let source = group
-            .as_ref()
-            .map_or(DeploySource::Project(&project), |group| DeploySource::Group(group, &project));
-        let environment = Environment::of_process();
-        let of_environment = environment.get("AZURE_SUBSCRIPTION_ID").map(|id| id.to_string_lossy());
-        let request = DeployRequest {
-            source,
-            target,
-            flags: &flags,
-            name: self.name,
-            port: self.port,
-            command: self.command,
-            subscription: subscription.or(of_environment.as_deref()).unwrap_or("SUBSCRIPTION"),
-            owner: &cudock_deploy::owner(&environment),
-            now,
-            today: output::today(),
-            environment: &environment,
-        };
-        Ok(plan_deployments(facts, &request)?)
-    }
+/// The placements for a subscription; without one, for that of the environment.
+fn plan(
+    args: &DeployArgs,
+    facts: &Facts,
+    subscription: Option<&str>,
+    now: Timestamp,
+) -> Result<Vec<PlannedDeployment>, Failure> {
+    let (group, project) = match find_source(args.directory.as_deref(), args.file.as_deref())? {
+        UpSource::Project(directory) => (None, Project::open(&directory)?),
+        UpSource::Group(file) => {
+            let directory = file.parent().unwrap_or(Path::new("."));
+            (Some(groups::read(&file)?.1.group), Project::without_file(directory))
+        }
+    };
+    let (target, flags) = args.flags.resolve(&project.manifest).map_err(DeployError::from)?;
+    let source =
+        group.as_ref().map_or(DeploySource::Project(&project), |group| DeploySource::Group(group, &project));
+    let environment = Environment::of_process();
+    let of_environment = environment.get("AZURE_SUBSCRIPTION_ID").map(|id| id.to_string_lossy());
+    let request = DeployRequest {
+        source,
+        target,
+        flags: &flags,
+        name: args.name.as_deref(),
+        port: args.port,
+        command: &args.command,
+        subscription: subscription.or(of_environment.as_deref()).unwrap_or("SUBSCRIPTION"),
+        owner: &cudock_deploy::owner(&environment),
+        now,
+        today: output::today(),
+        environment: &environment,
+    };
+    Ok(plan_deployments(facts, &request)?)
 }
 
 /// `cudock export`.
 pub(super) fn export(facts: &Facts, args: &ExportArgs) -> Result<Outcome, Failure> {
-    let request = DeployArgs {
-        directory: args.directory.as_deref(),
-        file: args.file.as_deref(),
-        name: args.name.as_deref(),
-        port: args.port,
-        command: &args.command,
-        flags: &args.deploy,
-    };
-    if args.deploy.on.is_none() {
+    if args.deploy.flags.on.is_none() {
         return Err(Failure::input("no service to export for").hint("--on SERVICE"));
     }
-    let planned = request.plan(facts, None, Timestamp::now())?;
+    let planned = plan(&args.deploy, facts, None, Timestamp::now())?;
     for PlannedDeployment { deployment, .. } in planned.iter().take(1) {
         let files = cudock_azure::export(deployment, args.language).map_err(DeployError::from)?;
         write_export(&args.output, &files)?;
@@ -135,22 +114,22 @@ pub(super) fn export(facts: &Facts, args: &ExportArgs) -> Result<Outcome, Failur
 /// `cudock up --on`.
 pub(super) fn up(facts: &Facts, args: &UpArgs) -> Result<Outcome, Failure> {
     let request = DeployArgs {
-        directory: args.directory.as_deref(),
-        file: args.file.as_deref(),
-        name: args.name.as_deref(),
+        directory: args.directory.clone(),
+        file: args.file.clone(),
+        name: args.name.clone(),
         port: args.port,
-        command: &args.command,
-        flags: &args.deploy,
+        command: args.command.clone(),
+        flags: args.deploy.clone(),
     };
     if args.deploy.dry_run {
-        for planned in request.plan(facts, None, Timestamp::now())? {
+        for planned in plan(&request, facts, None, Timestamp::now())? {
             line(text::dry_run(&planned));
         }
         return Ok(Outcome::Yes);
     }
     let session = session()?;
     let subscription = session.subscription()?;
-    let placements = request.plan(facts, Some(&subscription), session.client.now())?;
+    let placements = plan(&request, facts, Some(&subscription), session.client.now())?;
     let Preflight { report, placements } =
         preflight(&session.interruptible, facts, &Environment::of_process(), placements, output::today());
     report.passed_over(usize::MAX).iter().for_each(warning);
@@ -225,21 +204,37 @@ pub(super) fn named(name: &str) -> Result<Option<DeploymentRecord>, Failure> {
 
 /// `cudock exec` in a deployment.
 pub(super) fn exec(record: &DeploymentRecord, args: &ExecArgs) -> Result<Outcome, Failure> {
-    let has_flags = args.interactive || args.tty || args.user.is_some() || args.workdir.is_some();
-    if has_flags || !args.env.is_empty() {
-        return Err(Failure::input("-i, -t, -e, -u and -w are not supported in a deployment"));
+    if args.user.is_some() || args.workdir.is_some() || !args.env.is_empty() {
+        return Err(Failure::input("-e, -u and -w are not supported in a deployment"));
     }
-    let output = cudock_deploy::exec(&session()?.interruptible, record, &args.command)?;
-    output.stderr.lines().for_each(status);
-    line(output.stdout.trim_end());
-    Ok(Outcome::Program(output.exit_code))
+    if args.interactive && !args.tty {
+        return Err(Failure::input("-i is not supported in a deployment without -t").hint("-it"));
+    }
+    let session = session()?;
+    let (cloud, flag) = (&session.interruptible, &*session.interrupted);
+    let ended = if args.tty {
+        cudock_deploy::exec_on_terminal(cloud, record, &args.command, flag).map(|()| None)
+    } else {
+        cudock_deploy::exec(cloud, record, &args.command, flag).map(Some)
+    };
+    match ended {
+        Ok(None) => Ok(Outcome::Yes),
+        Ok(Some(output)) => {
+            output.stderr.lines().for_each(status);
+            line(output.stdout.trim_end());
+            Ok(Outcome::Program(output.exit_code))
+        }
+        Err(DeployError::Interrupted) => Ok(Outcome::Program(INTERRUPTED)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// `cudock logs` of a deployment.
 pub(super) fn logs(record: &DeploymentRecord, args: &LogsArgs) -> Result<Outcome, Failure> {
     let session = session()?;
     let follow = args.follow.then_some(&*session.interrupted);
-    cudock_deploy::print_logs(&session.interruptible, &session.clock, record, follow, &|text| {
+    let outputs = session.outputs.as_ref();
+    cudock_deploy::print_logs(&session.interruptible, &session.clock, record, outputs, follow, &|text| {
         line(text.trim_end());
     })?;
     Ok(Outcome::Yes)
@@ -328,7 +323,8 @@ pub(super) fn cost(facts: &Facts, args: &CostArgs, format: Format) -> Result<Out
 pub(super) fn verify(facts: &Facts, args: &VerifyArgs, format: Format) -> Result<Outcome, Failure> {
     let session = session()?;
     let record = find_deployment(&session.journal, &args.name)?;
-    let report: VerifyReport = cudock_deploy::verify(&session.interruptible, facts, &record)?;
+    let report: VerifyReport =
+        cudock_deploy::verify(&session.interruptible, facts, &record, &session.interrupted)?;
     match format {
         Format::Text => text::verify(&report).iter().for_each(line),
         Format::Json => reports::print(&report),

@@ -17,9 +17,9 @@ use crate::services::request::{Identity, ResourceBody, body, put};
 use crate::services::{Translation, TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
-pub(super) use status::{log_calls, log_parts, status, status_calls};
+pub(super) use status::{first_container, log_calls, log_parts, status, status_calls};
 
-const VERSION: &str = "2023-05-01";
+pub(super) const VERSION: &str = "2023-05-01";
 /// The container group.
 const GROUP: &str = "main";
 const MOST_CONTAINERS: usize = 60;

@@ -76,9 +76,17 @@ pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Opti
 }
 
 pub(in crate::services) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
-    let id = group_id(identity.names());
-    let logs = |container: String| get(&format!("{id}/containers/{container}/logs"), VERSION);
-    containers(identity.work).into_iter().map(logs).collect()
+    container_ids(identity).map(|id| get(&format!("{id}/logs"), VERSION)).collect()
+}
+
+fn container_ids(identity: &DeploymentIdentity) -> impl Iterator<Item = String> {
+    let group = group_id(identity.names());
+    containers(identity.work).into_iter().map(move |name| format!("{group}/containers/{name}"))
+}
+
+/// The id of the container in which commands are run.
+pub(in crate::services) fn first_container(identity: &DeploymentIdentity) -> String {
+    container_ids(identity).next().unwrap_or_default()
 }
 
 pub(in crate::services) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {

@@ -157,6 +157,8 @@ pub(super) struct Task {
     pub(super) container_settings: Option<ContainerSettings>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) environment_settings: Vec<Variable>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) output_files: Vec<OutputFile>,
     pub(super) constraints: TaskConstraints,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) user_identity: Option<UserIdentity>,
@@ -176,6 +178,33 @@ pub(super) struct Variable {
     pub(super) name: String,
     /// Empty for a secret, which is put in when the request is sent.
     pub(super) value: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OutputFile {
+    pub(super) file_pattern: String,
+    pub(super) destination: OutputDestination,
+    pub(super) upload_options: UploadOptions,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct OutputDestination {
+    pub(super) container: ContainerDestination,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ContainerDestination {
+    pub(super) path: String,
+    /// Replaced by the secret when the request is sent.
+    pub(super) container_url: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UploadOptions {
+    pub(super) upload_condition: &'static str,
 }
 
 #[derive(Debug, Serialize)]

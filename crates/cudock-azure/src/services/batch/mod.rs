@@ -6,6 +6,7 @@
 mod body;
 mod multi_node;
 mod open_job;
+mod outputs;
 mod rules;
 mod status;
 
@@ -30,6 +31,7 @@ use crate::services::{Translation, TranslationError};
 use crate::spec::{BlobContainer, DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 pub use open_job::{BatchTasks, open_job};
+pub(super) use outputs::kept_logs;
 pub(super) use status::{ending_call, follow_up_calls, log_calls, log_parts, status, status_calls};
 
 const ACCOUNT_VERSION: &str = "2024-07-01";
@@ -37,6 +39,8 @@ const VERSION: &str = "2024-07-01.20.0";
 const ACCOUNTS: &str = "Microsoft.Batch/batchAccounts";
 /// Where the storage of checkpoints is mounted, below the directory of all mounts.
 const CHECKPOINTS: &str = "checkpoints";
+/// The id of the task of a job without items.
+const MAIN_TASK: &str = "main";
 const TASKS_PER_REQUEST: usize = 100;
 /// To allocate nodes and pull the image, on top of the time that tasks take.
 const START_ALLOWANCE: Duration = Duration::from_secs(3600);
@@ -249,14 +253,12 @@ fn tasks(spec: &DeploymentSpec) -> Result<Vec<Body>, TranslationError> {
         WorkKind::MultiNode { nodes, processes_per_node, time_limit } => {
             vec![multi_node::task(spec, *nodes, *processes_per_node, *time_limit)]
         }
-        WorkKind::Job { items, time_limit, retries, .. } if !items.is_empty() => {
-            let task = |(index, item): (usize, &Vec<String>)| {
-                task(spec, format!("item-{index}"), item, *time_limit, *retries)
-            };
-            items.iter().enumerate().map(task).collect()
-        }
-        WorkKind::Job { time_limit, retries, .. } => {
-            vec![task(spec, "main".to_owned(), &[], *time_limit, *retries)]
+        WorkKind::Job { items, time_limit, retries, .. } => {
+            let none = [Vec::new()];
+            let items = if items.is_empty() { none.as_slice() } else { items };
+            let ids = status::task_ids(u32::try_from(items.len()).unwrap_or(u32::MAX));
+            let task = |(id, item): (String, &Vec<String>)| task(spec, id, item, *time_limit, *retries);
+            ids.zip(items).map(task).collect()
         }
         WorkKind::Serve { .. } => Vec::new(),
     };
@@ -280,6 +282,7 @@ fn with_secrets(mut request: Body, spec: &DeploymentSpec, tasks: usize) -> Body 
                 request = request.secret(pointer, value.clone());
             }
         }
+        request = outputs::with_signature(request, spec, &format!("/value/{task}"));
     }
     request
 }
@@ -294,6 +297,7 @@ fn task(spec: &DeploymentSpec, id: String, item: &[String], time_limit: Duration
     }
     let words: Vec<_> = arguments.iter().chain(item).map(|word| quote(word)).collect();
     Task {
+        output_files: outputs::files(spec, &id),
         id,
         command_line: words.join(" "),
         container_settings: Some(ContainerSettings {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use cudock_base::shell::quote;
 
 use crate::services::batch::body::{AutoUser, MultiInstance, Task, TaskConstraints, UserIdentity};
-use crate::services::batch::{CHECKPOINTS, variables};
+use crate::services::batch::{CHECKPOINTS, MAIN_TASK, outputs, variables};
 use crate::services::request::iso_8601;
 use crate::spec::DeploymentSpec;
 
@@ -19,11 +19,12 @@ const PORT: u16 = 29_500;
 
 pub(super) fn task(spec: &DeploymentSpec, nodes: u32, processes_per_node: u32, time_limit: Duration) -> Task {
     Task {
-        id: "main".to_owned(),
+        id: MAIN_TASK.to_owned(),
         command_line: shell(&wait(processes_per_node)),
         // The commands run on the node itself, which alone can start containers.
         container_settings: None,
         environment_settings: variables(spec),
+        output_files: outputs::files(spec, MAIN_TASK),
         constraints: TaskConstraints { max_wall_clock_time: iso_8601(time_limit), max_task_retry_count: 0 },
         user_identity: Some(UserIdentity { auto_user: AutoUser { scope: "pool", elevation_level: "admin" } }),
         multi_instance_settings: Some(MultiInstance {

@@ -4,7 +4,7 @@ use cudock_base::shell::quote;
 use cudock_http::Method;
 use serde_json::{Value, json};
 
-use super::{Account, job_path};
+use super::{Account, MAIN_TASK, job_path, outputs};
 use crate::call::{Body, Call};
 use crate::deployment::Deployment;
 use crate::services::TranslationError;
@@ -14,6 +14,7 @@ use crate::services::TranslationError;
 pub struct BatchTasks {
     account: Account,
     job: String,
+    run_id: String,
     /// What all tasks have in common.
     template: Body,
 }
@@ -29,8 +30,12 @@ pub fn open_job(mut deployment: Deployment) -> Result<(Deployment, BatchTasks), 
         template.secret(pointer.trim_start_matches("/value/0"), secret.clone())
     });
     let identity = &deployment.identity;
-    let tasks =
-        BatchTasks { account: Account::of_identity(identity), job: job_path(identity.names()), template };
+    let tasks = BatchTasks {
+        account: Account::of_identity(identity),
+        job: job_path(identity.names()),
+        run_id: identity.run_id.clone(),
+        template,
+    };
     deployment.steps.retain(|step| step.id != "tasks" && step.id != "end");
     Ok((deployment, tasks))
 }
@@ -40,6 +45,7 @@ impl BatchTasks {
     pub fn add(&self, id: &str, command: &[String]) -> Call {
         let words: Vec<_> = command.iter().skip(1).map(|word| quote(word)).collect();
         let mut task = self.template.redacted().clone();
+        outputs::rename(&mut task, &self.run_id, MAIN_TASK, id);
         if let Value::Object(task) = &mut task {
             task.insert("id".to_owned(), json!(id));
             task.insert("commandLine".to_owned(), json!(words.join(" ")));

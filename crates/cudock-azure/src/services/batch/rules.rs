@@ -47,12 +47,15 @@ pub(super) fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> 
 }
 
 pub(super) fn lost(spec: &DeploymentSpec, has_account: bool) -> Vec<Finding> {
-    let mut lost = vec![Finding::new(
-        codes::LOGS_LOST,
-        Severity::Warning,
-        "logs are on the nodes, which Batch deletes when the last task ends; exit codes stay",
-        "follow them with `cudock logs -f`, or write results to a storage account from the program",
-    )];
+    let mut lost = Vec::new();
+    if spec.outputs.is_none() {
+        lost.push(Finding::new(
+            codes::LOGS_LOST,
+            Severity::Warning,
+            "logs are on the nodes, which Batch deletes when the last task ends; exit codes stay",
+            "set CUDOCK_OUTPUTS to the URL of a blob container with its signature, or follow them with `cudock logs -f`",
+        ));
+    }
     if spec.is_spot && has_account {
         lost.push(Finding::new(
             codes::SPOT_ACCOUNT,
@@ -65,5 +68,13 @@ pub(super) fn lost(spec: &DeploymentSpec, has_account: bool) -> Vec<Finding> {
         lost.push(losses::rights_remain("the Batch account"));
     }
     lost.extend(losses::secrets_readable(spec, "everybody who may read the Batch job"));
+    if spec.outputs.is_some() {
+        lost.push(Finding::new(
+            codes::SECRETS_READABLE,
+            Severity::Note,
+            "everybody who may read the Batch job can read the signature of CUDOCK_OUTPUTS",
+            "use a signature for this container only, which expires soon after the job",
+        ));
+    }
     lost
 }

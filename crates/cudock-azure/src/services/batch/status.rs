@@ -6,14 +6,15 @@ use serde_json::Value;
 
 use crate::call::Call;
 use crate::deployment::{DeploymentIdentity, Phase, WorkShape};
-use crate::services::batch::{Account, job_path};
+use crate::services::batch::outputs::LOGS;
+use crate::services::batch::{Account, MAIN_TASK, job_path};
 use crate::services::logs::LogPart;
 use crate::services::names::is_name;
 use crate::services::read::{answer, ended, integer, is, list, text, time};
 use crate::status::{DeploymentState, Status};
 
 /// More logs than these are not asked for.
-const MOST_LOGS: u32 = 20;
+const MOST_LOGS: usize = 20;
 
 pub(in crate::services) fn status_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     let account = Account::of_identity(identity);
@@ -79,7 +80,8 @@ fn result(tasks: &[Value], reason: Option<&str>, has_job_ended: bool) -> Status 
     let failed = tasks.iter().find(|task| is(text(task, "/executionInfo/result"), "failure"));
     let unfinished = tasks.iter().any(|task| !is(text(task, "/state"), "completed"));
     let code = match failed {
-        Some(task) => integer(task, "/executionInfo/exitCode"),
+        // A task whose files could not be uploaded has failed, too.
+        Some(task) => integer(task, "/executionInfo/exitCode").filter(|code| *code != 0),
         None if unfinished || tasks.is_empty() => None,
         None => Some(0),
     };
@@ -123,15 +125,22 @@ fn in_progress(tasks: &[Value], nodes: &[Value], from: Option<Timestamp>) -> Sta
 pub(in crate::services) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     let account = Account::of_identity(identity);
     let job = job_path(identity.names());
-    let tasks: Vec<String> = match identity.work {
-        WorkShape::Job { tasks } if tasks > 1 => {
-            (0..tasks.min(MOST_LOGS)).map(|index| format!("item-{index}")).collect()
-        }
-        _ => vec!["main".to_owned()],
+    let files = |task: String| LOGS.map(|file| format!("{job}/tasks/{task}/files/{file}"));
+    logged_tasks(identity).flat_map(files).map(|path| account.get(&path, "")).collect()
+}
+
+/// The tasks whose logs are shown.
+pub(super) fn logged_tasks(identity: &DeploymentIdentity) -> impl Iterator<Item = String> {
+    let tasks = match identity.work {
+        WorkShape::Job { tasks } => tasks,
+        WorkShape::Serve { .. } | WorkShape::MultiNode { .. } => 1,
     };
-    let files =
-        |task: String| ["stdout.txt", "stderr.txt"].map(|file| format!("{job}/tasks/{task}/files/{file}"));
-    tasks.into_iter().flat_map(files).map(|path| account.get(&path, "")).collect()
+    task_ids(tasks).take(MOST_LOGS)
+}
+
+/// The ids of this many tasks.
+pub(super) fn task_ids(count: u32) -> impl Iterator<Item = String> {
+    (0..count).map(move |index| if count > 1 { format!("item-{index}") } else { MAIN_TASK.to_owned() })
 }
 
 /// The files are plain text.

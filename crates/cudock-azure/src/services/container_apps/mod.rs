@@ -21,7 +21,7 @@ use crate::services::request::{Identity, ResourceBody, body, call, put};
 use crate::services::{Translation, TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 
-pub(super) use status::{follow_up_calls, log_calls, log_parts, status, status_calls};
+pub(super) use status::{exec_endpoint, follow_up_calls, log_calls, log_parts, status, status_calls};
 
 const VERSION: &str = "2025-07-01";
 const ENVIRONMENTS: &str = "Microsoft.App/managedEnvironments";

@@ -1,5 +1,6 @@
 //! The state of an app, or of the executions of a job.
 
+use cudock_base::Secret;
 use cudock_http::Method;
 use serde_json::Value;
 
@@ -131,12 +132,8 @@ fn exit_code(execution: &Value) -> Option<i32> {
 
 /// What the replicas are doing, in the service's own words.
 fn progress(replicas: Option<&Value>) -> (Phase, Option<&str>) {
-    let containers = || {
-        let replicas = replicas.map_or(&[][..], |replicas| list(replicas, "/value"));
-        replicas.iter().flat_map(|replica| list(replica, "/properties/containers"))
-    };
-    let detail = containers().find_map(|container| text(container, "/runningStateDetails"));
-    let phase = if containers().any(|container| is(text(container, "/runningState"), "Running")) {
+    let detail = containers(replicas).find_map(|container| text(container, "/runningStateDetails"));
+    let phase = if containers(replicas).any(|container| is(text(container, "/runningState"), "Running")) {
         Phase::Ready
     } else if detail.is_some_and(|detail| detail.contains("PullingImage")) {
         Phase::Pull
@@ -153,17 +150,28 @@ pub(in crate::services) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call>
 
 /// The streams of the containers; the replicas are the answer to the request that follows the token's.
 pub(in crate::services) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
-    let Some(token) = answer(answers, 1).and_then(|answer| text(answer, "/properties/token")) else {
-        return Vec::new();
-    };
-    let replicas = answer(answers, 2).map_or(&[][..], |replicas| list(replicas, "/value"));
-    replicas
-        .iter()
-        .flat_map(|replica| list(replica, "/properties/containers"))
+    let Some(token) = token(answers) else { return Vec::new() };
+    containers(answer(answers, 2))
         .filter_map(|container| text(container, "/logStreamEndpoint"))
-        .map(|address| LogPart::Stream {
-            address: address.to_owned(),
-            token: cudock_base::Secret::new(token),
-        })
+        .map(|address| LogPart::Stream { address: address.to_owned(), token: token.clone() })
         .collect()
+}
+
+/// Where a program can be started in the first container that runs, and the token for it.
+pub(in crate::services) fn exec_endpoint(answers: &[Option<Value>]) -> Option<(&str, Secret)> {
+    let is_running = |container: &&Value| is(text(container, "/runningState"), "Running");
+    let address = containers(answer(answers, 2))
+        .filter(is_running)
+        .find_map(|container| text(container, "/execEndpoint"));
+    Some((address?, token(answers)?))
+}
+
+/// That of the second of [`log_calls`].
+fn token(answers: &[Option<Value>]) -> Option<Secret> {
+    answer(answers, 1).and_then(|answer| text(answer, "/properties/token")).map(Secret::new)
+}
+
+fn containers(replicas: Option<&Value>) -> impl Iterator<Item = &Value> {
+    let replicas = replicas.map_or(&[][..], |replicas| list(replicas, "/value"));
+    replicas.iter().flat_map(|replica| list(replica, "/properties/containers"))
 }

@@ -71,6 +71,14 @@ pub(super) fn lost(spec: &DeploymentSpec) -> Vec<Finding> {
         )),
         WorkKind::Job { .. } | WorkKind::MultiNode { .. } => {}
     }
+    if spec.is_spot {
+        lost.push(Finding::new(
+            codes::EVICTIONS_UNSEEN,
+            Severity::Note,
+            "Machine Learning does not report evictions: lost time is not counted, and --try does not apply",
+            "deploy it to vm or batch, or write checkpoints with --checkpoints",
+        ));
+    }
     if matches!(spec.registry, Some(RegistryAccess::Identity { .. }))
         && !matches!(spec.work, WorkKind::Serve { .. })
     {

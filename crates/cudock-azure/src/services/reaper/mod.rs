@@ -7,12 +7,13 @@
 mod workflow;
 
 use cudock_http::Method;
+use serde_json::{Map, Value};
 
 use crate::call::{Call, Plane};
 use crate::services::error::TranslationError;
 use crate::services::names::{Existing, Names, Tags};
 use crate::services::reaper::workflow::{WorkflowProperties, definition};
-use crate::services::request::{Empty, Identity, to_json};
+use crate::services::request::{Empty, Identity, get, to_json};
 use crate::services::template::{
     RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties, TemplateResource,
 };
@@ -143,6 +144,50 @@ pub(super) fn outside_rights(names: Names<'_>, scope: &str) -> String {
     format!("{scope}/providers/Microsoft.Authorization/roleAssignments/{}", names.uuid("outside"))
 }
 
+/// What a Logic App deletes outside of the run's groups, in its order. Only what has the run's id in its name: others than
+/// its creator may have changed it.
+pub(super) fn outside_actions(names: Names<'_>, workflow: &Value) -> Vec<OutsideAction> {
+    let none = Map::new();
+    let actions =
+        workflow.pointer("/properties/definition/actions").and_then(Value::as_object).unwrap_or(&none);
+    let follows = |action: &Value, previous: Option<&str>| {
+        let after = action.get("runAfter").and_then(Value::as_object).and_then(|after| after.keys().next());
+        after.map(String::as_str) == previous
+    };
+    let mut found = Vec::new();
+    let mut previous = None;
+    while let Some((name, action)) = actions.iter().find(|(_, action)| follows(action, previous)) {
+        previous = Some(name.as_str());
+        found.extend(outside_action(names, name, action));
+    }
+    found
+}
+
+fn outside_action(names: Names<'_>, name: &str, action: &Value) -> Option<OutsideAction> {
+    let input = |field: &str| action.pointer(&format!("/inputs/{field}")).and_then(Value::as_str);
+    let method = ["DELETE", "POST"].into_iter().find(|method| Some(*method) == input("method"))?;
+    let (host, path) = input("uri")?.strip_prefix("https://")?.split_once('/')?;
+    let path = format!("/{path}");
+    let resource = path.split('?').next().unwrap_or_default();
+    let is_group = resource.eq_ignore_ascii_case(&names.group_id());
+    if is_group || !resource.to_ascii_lowercase().contains(names.run_id) {
+        return None;
+    }
+    let address = match host.split('.').collect::<Vec<_>>().as_slice() {
+        [account, region, "batch", ..] => {
+            Address::Batch { account: (*account).to_owned(), region: (*region).to_owned(), path }
+        }
+        _ if resource.starts_with("/subscriptions/") => Address::ResourceManager(path),
+        _ => return None,
+    };
+    Some(OutsideAction { name: name.to_owned(), method, address, is_awaited: true })
+}
+
+/// The request for the Logic App of a run.
+pub fn reaper_call(subscription: &str, run_id: &str) -> Call {
+    get(&workflow_id(Names { subscription, run_id }), LOGIC)
+}
+
 /// The path that makes the reaper delete a run before its deadline.
 pub fn reaper_run_path(subscription: &str, run_id: &str) -> String {
     let workflow = workflow_id(Names { subscription, run_id });
@@ -180,4 +225,38 @@ fn workflow(spec: &DeploymentSpec, outside: &Outside<'_>) -> Result<Template, Tr
     );
     resources.push(to_json(&own.resource(names.uuid("reaper")).after([workflow_id(names)]))?);
     Ok(Template::in_group(resources).output("principalId", principal))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_outside_is_read_in_order_and_only_if_it_belongs_to_the_run() {
+        let names = Names { subscription: "s", run_id: "0123456789ab" };
+        let http = |method: &str, uri: &str, after: &[&str]| {
+            let after: Map<String, Value> =
+                after.iter().map(|name| ((*name).to_owned(), json!([]))).collect();
+            json!({"type": "Http", "inputs": {"method": method, "uri": uri}, "runAfter": after})
+        };
+        let job = "https://management.azure.com/subscriptions/s/resourceGroups/g/providers/M/w/jobs/cudock-0123456789ab";
+        let group =
+            "https://management.azure.com/subscriptions/s/resourceGroups/cudock-0123456789ab?api-version=1";
+        let workflow = json!({"properties": {"definition": {"actions": {
+            "Z_first": http("POST", &format!("{job}/cancel?api-version=1"), &[]),
+            "A_second": http("DELETE", &format!("{job}?api-version=1"), &["Z_first"]),
+            "Batch": http("DELETE", "https://a.eastus.batch.azure.com/jobs/cudock-0123456789AB?x=1", &["A_second"]),
+            "Foreign": http("DELETE", "https://management.azure.com/subscriptions/s/resourceGroups/prod", &["Batch"]),
+            "Elsewhere": http("DELETE", "https://example.com/0123456789ab", &["Foreign"]),
+            "Delete_the_group": http("DELETE", group, &["Elsewhere"]),
+            "If": {"type": "If", "runAfter": {"Delete_the_group": []}},
+        }}}});
+        let found = outside_actions(names, &workflow);
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|action| (action.name.as_str(), action.method)).collect();
+        assert_eq!(found, [("Z_first", "POST"), ("A_second", "DELETE"), ("Batch", "DELETE")]);
+        assert!(outside_actions(names, &json!({})).is_empty());
+    }
 }

@@ -50,10 +50,12 @@ pub(super) fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outs
         }
         previous = Some(action.name.clone());
     }
-    // What is deleted answers 404, and some services 204. Who has no rights on a scope gets 403 `AuthorizationFailed` from the
-    // resource manager, whether or not the scope exists (Azure/azure-powershell#12115), and a group takes the reaper's rights
-    // on it along. So that answer means gone, once the rights must have been effective. Policies and deny assignments, which
-    // keep a group alive, have other codes.
+    // What is deleted answers 404, and some services 204. A caller without rights on a group gets 403 `AuthorizationFailed`,
+    // whether or not the group exists (Azure/azure-rest-api-specs#9549, Azure/azure_preview_modules#279), and a group takes
+    // the reaper's own rights on it along; those on other resources are removed after what they are for. So that answer means
+    // gone, once the rights must have been effective. If somebody took them away, the reaper could not delete anything
+    // either. The rights of a prepared identity do not go with the group: there 403 means that they are missing. Policies and
+    // deny assignments, which keep a group alive, have other codes.
     let is_late = || {
         let sure_from = whole_seconds(spec.expires.plus(RIGHTS_ALLOWANCE));
         Condition::GreaterOrEquals(["@ticks(utcNow())".to_owned(), format!("@ticks('{sure_from}')")])
@@ -63,12 +65,16 @@ pub(super) fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outs
         let status = |code: u16| {
             Condition::Equals([Value::from(format!("@outputs('{name}')?['statusCode']")), Value::from(code)])
         };
-        let mut lost_rights = vec![status(403), is_late()];
-        if matches!(action.address, Address::ResourceManager(_)) {
-            let code = Value::from(format!("@body('{name}')?['error']?['code']"));
-            lost_rights.push(Condition::Equals([code, Value::from("AuthorizationFailed")]));
+        let mut answers = vec![status(404), status(204)];
+        if identity.is_none() {
+            let mut lost_rights = vec![status(403), is_late()];
+            if matches!(action.address, Address::ResourceManager(_)) {
+                let code = Value::from(format!("@body('{name}')?['error']?['code']"));
+                lost_rights.push(Condition::Equals([code, Value::from("AuthorizationFailed")]));
+            }
+            answers.push(Condition::And(lost_rights));
         }
-        Condition::Or(vec![status(404), status(204), Condition::And(lost_rights)])
+        Condition::Or(answers)
     };
     let own = format!("{}?api-version={RESOURCES}", names.reaper_group_id());
     let delete_own =

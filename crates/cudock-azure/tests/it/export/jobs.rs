@@ -72,6 +72,7 @@ fn spec(target: Target, size: Option<&str>, gpus: u32, work: WorkKind) -> Deploy
         expires: Timestamp::parse("2026-11-18T02:00:00Z").unwrap(),
         idle: None,
         checkpoints: None,
+        outputs: None,
         existing: ExistingResources {
             workspace: (target == Target::Ml).then(|| "team/lab".to_owned()),
             ..ExistingResources::default()

@@ -57,8 +57,9 @@ const REAPER: &str = "/subscriptions/11111111-2222-4333-8444-555555555555/resour
 const ENDPOINT: &[&str] = &["--workspace", "shared/workspace", "--ready-path", "/health"];
 const WORKSPACE: &[&str] = &["--workspace", "shared/workspace"];
 const PRICE: &[&str] = &["--price", "0.10"];
+const OUTPUTS: &[&str] = &["--outputs", "results/*"];
 
-const CASES: [Case; 22] = [
+const CASES: [Case; 23] = [
     case("vm", &[], Scenario::Attached),
     case("batch", &[], Scenario::Attached),
     case("ml", WORKSPACE, Scenario::Attached),
@@ -79,6 +80,7 @@ const CASES: [Case; 22] = [
     case("batch", &["--batch-account", "shared/sharedbatch"], Scenario::Attached),
     case("container-apps", &["--environment", "shared/environment"], Scenario::DetachedThenDown),
     case("vm", &["--reaper-identity", REAPER], Scenario::Attached),
+    case("batch", OUTPUTS, Scenario::Attached),
     case("batch", &[], Scenario::Sweep),
     case("ml", WORKSPACE, Scenario::Sweep),
 ];
@@ -86,7 +88,8 @@ const CASES: [Case; 22] = [
 impl Case {
     fn world(&self, seed: u64) -> Option<World> {
         let evict_after = (self.scenario == Scenario::Evicted).then_some(60);
-        let world = World::new(CloudSettings { seed, evict_after, ..CloudSettings::default() })?;
+        let mut world = World::new(CloudSettings { seed, evict_after, ..CloudSettings::default() })?;
+        world.keeps_outputs = self.flags == OUTPUTS;
         if self.scenario == Scenario::Service {
             world.write("cudock.toml", "[workload]\nkind = \"serve\"\nrate = 1\n\n[needs]\ngpu = [\"T4\"]\n");
         }
@@ -217,6 +220,8 @@ fn requests_without_faults(seed: u64) -> Option<Vec<u64>> {
             let requests = world.stand_in.requests();
             panic!("{case:?}, without faults: {reason}\n{}\n{requests:#?}", world.transcript);
         }
+        let kept = world.stand_in.blobs();
+        assert_eq!(kept.len(), if case.flags == OUTPUTS { 3 } else { 0 }, "{case:?}: {kept:?}");
         assert!(world.stand_in.billed_seconds() > 0, "{case:?} was never billed\n{}", world.transcript);
         Some(requests)
     };

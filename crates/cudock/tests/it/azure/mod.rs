@@ -2,6 +2,7 @@
 
 mod exec;
 mod leaks;
+mod outputs;
 mod preflight;
 mod trouble;
 mod world;

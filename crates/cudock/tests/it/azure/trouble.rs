@@ -92,6 +92,28 @@ fn a_creation_that_azure_forbids_deletes_what_was_created() {
 }
 
 #[test]
+fn without_the_journal_also_what_is_outside_of_the_groups_is_deleted() {
+    let cases: [(&str, &[&str]); 3] = [
+        ("ml", &["--workspace", "shared/workspace"]),
+        ("batch", &["--batch-account", "shared/sharedbatch"]),
+        ("vm", &[]),
+    ];
+    for (target, flags) in cases {
+        let settings = CloudSettings { job_seconds: 100_000, ..CloudSettings::default() };
+        let Some(mut world) = World::new(settings) else { return };
+        let output = up(&mut world, target, &[flags, &["--detach"]].concat());
+        assert_eq!(code(&output), 0, "{target}: {}", shown(&output));
+        assert!(!world.stand_in.billed().is_empty(), "{target}");
+        std::fs::remove_dir_all(world.home().join("state")).unwrap();
+        // The Resource Graph lags behind.
+        world.stand_in.advance(Duration::from_secs(300));
+        let collected = world.run(&["gc"]).output;
+        assert_eq!(code(&collected), 0, "{target}: {}", shown(&collected));
+        world.check_gone().unwrap_or_else(|left| panic!("{target}: {left}\n{}", world.transcript));
+    }
+}
+
+#[test]
 fn two_commands_at_once_share_the_journal_and_one_name_is_deployed_once() {
     let Some(mut world) = World::new(CloudSettings::default()) else { return };
     let image = world.image();

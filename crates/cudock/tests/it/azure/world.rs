@@ -17,6 +17,8 @@ pub(super) struct World {
     pub(super) stand_in: StandIn,
     pub(super) registry: Server,
     home: TempDir,
+    /// Whether `CUDOCK_OUTPUTS` is set.
+    pub(super) keeps_outputs: bool,
     /// What was run and what it printed.
     pub(super) transcript: String,
 }
@@ -33,7 +35,13 @@ impl World {
     ) -> Option<Self> {
         let stand_in = StandIn::start(settings)?;
         let home = tempfile::tempdir().unwrap();
-        let world = Self { stand_in, registry: Server::start(registry), home, transcript: String::new() };
+        let world = Self {
+            stand_in,
+            registry: Server::start(registry),
+            home,
+            keeps_outputs: false,
+            transcript: String::new(),
+        };
         world.write(
             "cudock.toml",
             "[workload]\nkind = \"job\"\nduration = \"5m\"\n\n[needs]\ngpu = [\"T4\"]\n",
@@ -63,6 +71,9 @@ impl World {
             .env("CUDOCK_STATE", home.join("state"))
             .env("CUDOCK_CACHE", home.join("cache"))
             .env("USER", "ada");
+        if self.keeps_outputs {
+            command.env("CUDOCK_OUTPUTS", self.stand_in.storage());
+        }
         command
     }
 

@@ -24,7 +24,7 @@ mod networks;
 mod oci;
 mod processes;
 mod programs;
-mod pseudo_terminal;
+pub(crate) mod pseudo_terminal;
 mod registries;
 mod restarts;
 mod rights;

@@ -13,7 +13,7 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use super::machine::until;
 
 /// A terminal, what was shown on it, and the command that has it.
-pub(super) struct Terminal {
+pub(crate) struct Terminal {
     ours: File,
     theirs: OwnedFd,
     shown: Arc<Mutex<Vec<u8>>>,
@@ -22,7 +22,7 @@ pub(super) struct Terminal {
 
 impl Terminal {
     /// Starts a command whose terminal this is, so many rows high and so many columns wide.
-    pub(super) fn start(command: &Command, rows: u16, columns: u16) -> Self {
+    pub(crate) fn start(command: &Command, rows: u16, columns: u16) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
@@ -54,31 +54,31 @@ impl Terminal {
     }
 
     /// Presses keys.
-    pub(super) fn keys(&mut self, keys: &str) {
+    pub(crate) fn keys(&mut self, keys: &str) {
         self.ours.write_all(keys.as_bytes()).unwrap();
     }
 
-    pub(super) fn resize(&self, rows: u16, columns: u16) {
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
         resize(&self.ours, rows, columns);
     }
 
     /// All that was shown so far.
-    pub(super) fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
-    pub(super) fn until_shown(&self, what: &str) {
+    pub(crate) fn until_shown(&self, what: &str) {
         until(&format!("the terminal shows {what:?}"), || self.shown().contains(what));
     }
 
     /// Whether the terminal still makes lines and signals of keys, as shells leave it.
-    pub(super) fn is_cooked(&self) -> bool {
+    pub(crate) fn is_cooked(&self) -> bool {
         let modes = tcgetattr(&self.theirs).unwrap().local_modes;
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
     /// What the command ended with.
-    pub(super) fn wait(&mut self) -> Option<i32> {
+    pub(crate) fn wait(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 }

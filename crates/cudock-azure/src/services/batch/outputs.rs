@@ -1,0 +1,59 @@
+//! Files of tasks that are uploaded before their node is gone.
+
+use cudock_base::Secret;
+use serde_json::{Value, json};
+
+use super::body::{ContainerDestination, OutputDestination, OutputFile, UploadOptions};
+use super::status::logged_tasks;
+use crate::call::Body;
+use crate::deployment::DeploymentIdentity;
+use crate::spec::{BlobContainer, DeploymentSpec, Outputs};
+
+/// What every task writes, beside its working directory.
+pub(super) const LOGS: [&str; 2] = ["stdout.txt", "stderr.txt"];
+
+/// What is uploaded when a task ends, however it ends. Batch counts the upload as a part of the task.
+pub(super) fn files(spec: &DeploymentSpec, task: &str) -> Vec<OutputFile> {
+    let Some(outputs) = &spec.outputs else { return Vec::new() };
+    let file = |file_pattern: String, path: String| OutputFile {
+        file_pattern,
+        destination: OutputDestination { container: ContainerDestination { path, container_url: "" } },
+        upload_options: UploadOptions { upload_condition: "taskcompletion" },
+    };
+    let blob = |name: &str| Outputs::blob(&spec.run_id, task, name);
+    let chosen = outputs.pattern.as_deref().map(|pattern| {
+        // The path of several files is a directory, that of one file its name.
+        let name = if pattern.contains(['*', '?', '[']) { "files" } else { pattern };
+        file(pattern.to_owned(), blob(name))
+    });
+    LOGS.iter().map(|log| file(format!("../{log}"), blob(log))).chain(chosen).collect()
+}
+
+/// Puts the URL with its signature into all files of a task, whose JSON pointer this is.
+pub(super) fn with_signature(request: Body, spec: &DeploymentSpec, task: &str) -> Body {
+    let Some(outputs) = &spec.outputs else { return request };
+    let count = LOGS.len() + usize::from(outputs.pattern.is_some());
+    (0..count).fold(request, |request, file| {
+        let pointer = format!("{task}/outputFiles/{file}/destination/container/containerUrl");
+        request.secret(pointer, outputs.container())
+    })
+}
+
+/// Lets the files of a copied task belong to another one.
+pub(super) fn rename(task: &mut Value, run_id: &str, from: &str, to: &str) {
+    let (from, to) = (Outputs::blob(run_id, from, ""), Outputs::blob(run_id, to, ""));
+    for file in task.pointer_mut("/outputFiles").and_then(Value::as_array_mut).into_iter().flatten() {
+        let path = file.pointer_mut("/destination/container/path");
+        if let Some(path) = path
+            && let Some(rest) = path.as_str().and_then(|path| path.strip_prefix(&from))
+        {
+            *path = json!(format!("{to}{rest}"));
+        }
+    }
+}
+
+/// Where the answers to [`log_calls`](super::log_calls) are kept, one for each.
+pub(in crate::services) fn kept_logs(identity: &DeploymentIdentity, storage: &BlobContainer) -> Vec<Secret> {
+    let blob = |task: &str, log: &str| storage.blob(&Outputs::blob(&identity.run_id, task, log));
+    logged_tasks(identity).flat_map(|task| LOGS.map(|log| blob(&task, log))).collect()
+}
