@@ -127,6 +127,9 @@ impl<'a> BatchRunner<'a> {
 impl Runner for BatchRunner<'_> {
     type Error = ApiError;
 
+    /// Tasks go on without this machine.
+    const OUTLIVES_MACHINE: bool = true;
+
     fn start(&mut self, attempt: &AttemptToStart<'_>) {
         let key = (attempt.trial, attempt.attempt);
         // The name is that of the attempt, so the same request twice makes one task.
