@@ -21,6 +21,11 @@ pub(super) fn job(
     price_per_hour: Usd,
     left: Duration,
 ) -> Result<Value, UsageError> {
+    if let Some(name) = &plan.machine {
+        return Err(inexpressible(&format!(
+            "parameter `{name}` chooses sizes, and the service runs all trials on one"
+        )));
+    }
     let [objective] = plan.objectives.as_slice() else {
         return Err(inexpressible("it has several objectives"));
     };

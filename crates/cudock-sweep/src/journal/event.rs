@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::SweepPlan;
 use crate::policy::Decision;
 use crate::space::Assignment;
+use crate::state::MachineSlots;
 
 /// The number of a trial, from 0 and without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -82,6 +83,8 @@ pub enum Event {
         #[serde(with = "crate::encoding::option_usd")]
         price_per_hour: Option<Usd>,
     },
+    /// The sizes that trials choose from, with slots and prices.
+    MachinesPriced { machines: Vec<MachineSlots> },
     /// The limit of trials is raised.
     TrialsAdded { count: u32 },
     /// The user ends the sweep: running trials are stopped, and no others are started.
@@ -176,6 +179,7 @@ impl Event {
             Self::Created { .. }
             | Self::Paused
             | Self::Resumed { .. }
+            | Self::MachinesPriced { .. }
             | Self::TrialsAdded { .. }
             | Self::Canceled
             | Self::Finished { .. } => true,

@@ -12,7 +12,7 @@ use super::layout::SweepDir;
 use super::requests;
 use super::runner::{AttemptToStart, LiveAttempt, Runner, RunnerEvent};
 use crate::journal::{Event, JournalError, SweepEnd, SweepLog, TrialId};
-use crate::state::{Sweep, SweepAction};
+use crate::state::{MachineSlots, Sweep, SweepAction};
 
 /// How often requests of other commands and interrupts are looked for.
 const TICK: Duration = Duration::from_millis(100);
@@ -101,6 +101,11 @@ impl<'a, R: Runner> SweepDriver<'a, R> {
         Ok(())
     }
 
+    /// Sets the sizes that trials choose from.
+    pub fn set_machines(&mut self, machines: Vec<MachineSlots>) -> Result<(), DriveError<R::Error>> {
+        self.record(vec![Event::MachinesPriced { machines }]).map(drop)
+    }
+
     fn recover(&mut self) -> Result<(), DriveError<R::Error>> {
         let live = self.log.sweep().live().map(|(trial, attempt)| LiveAttempt {
             trial: trial.id,
@@ -160,7 +165,7 @@ impl<'a, R: Runner> SweepDriver<'a, R> {
                         self.runner.start(&AttemptToStart { trial, attempt, starting, slot, parameters });
                     }
                     SweepAction::Stop { trial, attempt, .. } => self.runner.stop(*trial, *attempt),
-                    SweepAction::Finish { .. } => {}
+                    SweepAction::Propose { .. } | SweepAction::Finish { .. } => {}
                 }
             }
         }

@@ -3,5 +3,6 @@
 mod exec;
 mod leaks;
 mod preflight;
+mod sweep;
 mod trouble;
 mod world;
