@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::cloud::Cloud;
+use crate::container_instances::{METRICS, OUTPUT};
 use crate::groups;
 use crate::sign_in::Caller;
 use crate::target::Target;
@@ -29,7 +30,7 @@ impl Cloud {
             return self.sign_in(tenant.trim_start_matches('/'), &fields(&request.text()));
         }
         if path.starts_with("/blobs/") {
-            return Answer::text(crate::container_instances::OUTPUT.to_owned());
+            return Answer::text(format!("{OUTPUT}{METRICS}"));
         }
         if let Some(refusal) = self.refuse_token(request.header("authorization"), path) {
             return refusal;

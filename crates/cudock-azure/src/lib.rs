@@ -28,8 +28,8 @@ pub use error::{AzureError, Cause, QuotaShortage, ServiceError};
 pub use export::{ExportError, ExportFormat, export, is_exported};
 pub use run_names::{group_name, is_run_id, reaper_group_name};
 pub use services::{
-    BatchTasks, ExecOutput, LogPart, TranslationError, deployment, open_job, reaper_run_path,
-    sweep_deployment,
+    BatchTasks, ExecOutput, LogPart, MlJobs, TranslationError, deployment, open_job, open_jobs,
+    reaper_run_path, sweep_deployment,
 };
 pub use spec::{
     BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions,

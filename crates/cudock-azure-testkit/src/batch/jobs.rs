@@ -8,7 +8,7 @@ use super::render::{list, select};
 use super::{Job, PoolNode, Task, error};
 use crate::answer::Answer;
 use crate::cloud::Cloud;
-use crate::container_instances::OUTPUT;
+use crate::container_instances::{METRICS, OUTPUT};
 use crate::time::{Seconds, duration};
 
 impl Cloud {
@@ -248,7 +248,7 @@ impl Cloud {
                 Answer::empty(204).with("ETag", etag)
             }
             ("GET" | "HEAD", ["files", "stdout.txt"]) if task.started.is_some() => {
-                Answer::text(format!("{OUTPUT}epoch=1 loss=0.5\nepoch=2 loss=0.25\n"))
+                Answer::text(format!("{OUTPUT}{METRICS}"))
             }
             ("GET" | "HEAD", ["files", "stderr.txt"]) if task.started.is_some() => {
                 Answer::text(String::new())

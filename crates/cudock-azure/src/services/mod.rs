@@ -22,7 +22,7 @@ pub(crate) use checks::facts;
 pub use error::TranslationError;
 pub use exec::ExecOutput;
 pub use logs::LogPart;
-pub use ml::sweep_deployment;
+pub use ml::{MlJobs, open_jobs, sweep_deployment};
 pub use reaper::reaper_run_path;
 
 use cudock_facts::finding::Finding;

@@ -8,15 +8,16 @@ mod trial_jobs;
 use std::time::Duration;
 
 use clap::Args;
-use cudock_azure::{Target, WorkKind, deployment, open_job, sweep_deployment};
+use cudock_azure::{Target, WorkKind, deployment, open_job, open_jobs, sweep_deployment};
 use cudock_base::{UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_project::{PassMode, Project, TimeSpan, WorkloadKind};
 use cudock_sweep::local::{DriveEnd, DriveError, ProjectSweep, SweepDriver, SweepObserver};
 use cudock_sweep::{MachineSlots, MetricSource, SweepPlan};
 
+use self::native::Inexpressible;
 use self::service_runner::ServiceRunner;
-use self::trial_jobs::TrialJobs;
+use self::trial_jobs::{SingleJobs, TrialJobs};
 use crate::attached::{DeployOutput, Ended};
 use crate::error::DeployError;
 use crate::flags::DeployFlags;
@@ -27,6 +28,9 @@ use crate::run::{Deployer, PlannedDeployment};
 
 /// What a trial is planned to take if the sweep does not say.
 const TRIAL_TIME: Duration = Duration::from_secs(3600);
+
+/// Each job takes two of the 500 actions of the Logic App that deletes it by itself, and a term of its last condition.
+const MOST_JOBS: u64 = 100;
 
 const AZURE: &str = "Azure (with --on)";
 
@@ -99,6 +103,8 @@ pub struct SweepRun {
 #[derive(Debug, Clone)]
 pub struct SweepMachine {
     pub planned: PlannedDeployment,
+    /// What the user should know about the way it runs.
+    pub note: Option<String>,
     /// What the parameter calls the size.
     size: Option<String>,
     /// Where trials are added while it runs; none if the service runs the sweep.
@@ -202,16 +208,50 @@ fn machine(
         time_limit: plan.limits.trial_timeout.unwrap_or_else(|| spec.expires.since(request.now)),
         retries: 0,
     };
-    let (deployment, jobs) = if spec.target == Target::Ml {
-        let left = spec.expires.since(request.now);
-        let job = native::job(plan, spec.size.as_deref(), spec.price_per_hour, left)?;
-        (sweep_deployment(deployment(&spec)?, &job)?, None)
-    } else {
+    let (mut jobs, mut note) = (None, None);
+    let deployment = if spec.target == Target::Batch {
         check_trials(plan)?;
         let (deployment, tasks) = open_job(deployment(&spec)?)?;
-        (deployment, Some(TrialJobs::Batch(tasks)))
+        jobs = Some(TrialJobs::Batch(tasks));
+        deployment
+    } else {
+        let left = spec.expires.since(request.now);
+        match native::job(plan, spec.size.as_deref(), spec.price_per_hour, left) {
+            Ok(job) => sweep_deployment(deployment(&spec)?, &job)?,
+            Err(reason) => {
+                if let WorkKind::Job { items, .. } = &mut spec.work {
+                    *items = vec![Vec::new(); single_jobs(plan, &reason)?];
+                }
+                let (deployment, single) = open_jobs(deployment(&spec)?)?;
+                jobs = Some(TrialJobs::Ml(SingleJobs::new(single)));
+                note = Some(format!("each trial is a job of its own: {reason}"));
+                deployment
+            }
+        }
     };
-    Ok(SweepMachine { planned: PlannedDeployment { spec, deployment }, size, jobs })
+    Ok(SweepMachine { planned: PlannedDeployment { spec, deployment }, note, size, jobs })
+}
+
+/// How many jobs of Machine Learning the trials of a sweep take at most, if the service cannot run it as one job for this
+/// reason. Each has requests that delete it from the beginning, of which the Logic App that sends them takes a limited number.
+fn single_jobs(plan: &SweepPlan, reason: &Inexpressible) -> Result<usize, UsageError> {
+    let refused = |problem: &str| {
+        let message = format!("Machine Learning cannot run this sweep as a sweep job: {reason}");
+        UsageError::new(format!("{message}; and not as single jobs: {problem}"))
+            .hint("--on batch runs each trial as a task, with all samplers and policies")
+    };
+    check_trials(plan).map_err(|error| refused(&error.to_string()))?;
+    let Some(trials) = plan.limits.trials else {
+        return Err(refused("their number has to be known (`trials` in [sweep.limits])"));
+    };
+    let jobs = u64::from(trials) * (u64::from(plan.retries) + 1);
+    if jobs > MOST_JOBS {
+        return Err(refused(&format!(
+            "with retries they may be {jobs} jobs, and at most {MOST_JOBS} can be deleted by Azure itself"
+        )));
+    }
+    // A single job would have no cluster.
+    Ok(usize::try_from(jobs.max(2)).unwrap_or(usize::MAX))
 }
 
 /// Refuses what does not reach a trial on Azure, or does not come back from it.

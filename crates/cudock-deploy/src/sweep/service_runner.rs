@@ -77,8 +77,9 @@ impl<'a> ServiceRunner<'a> {
             let keys = self.live.iter().filter(|(_, live)| live.machine == index);
             let keys: Vec<((TrialId, u32), String)> =
                 keys.map(|(key, live)| (*key, live.id.clone())).collect();
-            let Some((jobs, _)) = self.machines.get(index).filter(|_| !keys.is_empty()) else { continue };
-            let JobStates { states, retry_after } = jobs.states(self.cloud)?;
+            let Some((jobs, _)) = self.machines.get_mut(index).filter(|_| !keys.is_empty()) else { continue };
+            let ids: Vec<String> = keys.iter().map(|(_, id)| id.clone()).collect();
+            let JobStates { states, retry_after } = jobs.states(self.cloud, &ids)?;
             self.interval = self.interval.max(retry_after.unwrap_or(POLL));
             for (key, id) in keys {
                 match states.get(&id) {
@@ -122,12 +123,14 @@ impl Runner for ServiceRunner<'_> {
     fn start(&mut self, attempt: &AttemptToStart<'_>) {
         let key = (attempt.trial, attempt.attempt);
         let machine = self.machine_of(attempt.slot);
-        // The name is that of the attempt, so the same request twice makes one job.
-        let id = format!("trial-{}-{}", attempt.trial, attempt.attempt);
+        let Some((jobs, _)) = self.machines.get_mut(machine) else { return };
+        let Some(id) = jobs.name(attempt.trial, attempt.attempt) else {
+            let message = "all jobs of this command are used; re-run it".to_owned();
+            return self.ended(key, AttemptEnd::FailedToStart { message }, Duration::ZERO);
+        };
         let command = trial_words(self.plan, attempt.parameters);
         let metrics = OutputMetrics::new(self.plan);
         self.live.insert(key, LiveJob { id: id.clone(), machine, is_started: false, metrics });
-        let Some((jobs, _)) = self.machines.get(machine) else { return };
         if let Err(error) = jobs.start(self.cloud, &id, &command) {
             // Nobody knows whether the request arrived. The job is deleted in any case.
             let _ = jobs.stop(self.cloud, &id);

@@ -145,9 +145,27 @@ fn a_dry_run_on_ml_prints_the_sweep_job_of_the_service() {
 }
 
 #[test]
+fn a_dry_run_on_ml_names_the_reason_for_single_jobs_and_how_each_is_deleted() {
+    let output = dry_run(CLOUD, &["--on", "ml", "--workspace", "shared/lab"]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    let text = shown(&output);
+    for words in [
+        "each trial is a job of its own: the service reads metrics from MLflow only",
+        "\"computeType\": \"AmlCompute\"",
+        "\"maxNodeCount\": 2",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(!text.contains("\"jobType\""), "no job is submitted yet: {text}");
+    // Six trials and a retry of each.
+    let deleted = text.lines().filter(|line| line.starts_with("DELETE ") && line.contains("/jobs/"));
+    assert_eq!(deleted.count(), 12, "{text}");
+}
+
+#[test]
 fn what_cannot_run_on_a_service_is_refused_before_anything_is_asked() {
     let sizes = CLOUD.replace("lr = { loguniform = [1e-4, 1e-1] }", SIZES);
-    let cases: [(String, &[&str], &str); 8] = [
+    let cases: [(String, &[&str], &str); 11] = [
         (CLOUD.replace("image", "# image"), &["--on", "batch"], "a sweep on Azure needs an image"),
         (
             CLOUD.replace("limits", "metrics = { from = \"mlflow\" }\nlimits"),
@@ -166,6 +184,21 @@ fn what_cannot_run_on_a_service_is_refused_before_anything_is_asked() {
             "`NC4as_T4_v3` and `Standard_NC4as_T4_v3` are the same size",
         ),
         (sizes, &["--on", "batch", "--size", "NC4as_T4_v3"], "--size and the parameter `node` both choose"),
+        (
+            CLOUD.replace("limits", "sampler = \"tpe\"\nmetrics = { from = \"mlflow\" }\nlimits"),
+            &["--on", "ml", "--workspace", "shared/lab"],
+            "the service has no TPE sampler; and not as single jobs: metrics of trials on Azure are read from",
+        ),
+        (
+            CLOUD.replace("trials = 6", "trials = 101"),
+            &["--on", "ml", "--workspace", "shared/lab"],
+            "may be 202 jobs, and at most 100",
+        ),
+        (
+            CLOUD.replace("trials = 6, ", "timeout = \"1h\", "),
+            &["--on", "ml", "--workspace", "shared/lab"],
+            "their number has to be known",
+        ),
         (CLOUD.to_owned(), &["--on", "vm"], "expected ml or batch"),
         (CLOUD.to_owned(), &[], "--on <SERVICE>"),
     ];

@@ -28,7 +28,10 @@ pub(super) fn run(
     let plan = sweep.plan(&args.local.flags)?;
     if args.azure.dry_run {
         let run = planned(facts, args, target, sweep, &plan, ("SUBSCRIPTION", Timestamp::now()))?;
-        run.machines.iter().for_each(|machine| line(text::dry_run(&machine.planned)));
+        for machine in &run.machines {
+            machine.note.iter().for_each(note);
+            line(text::dry_run(&machine.planned));
+        }
         return Ok(AzureEnd::Other(Outcome::Yes));
     }
     let session = deploy::session()?;
@@ -36,6 +39,7 @@ pub(super) fn run(
     let run = planned(facts, args, target, sweep, &plan, (&subscription, session.client.now()))?;
     for machine in &run.machines {
         status(text::announcement(&machine.planned));
+        machine.note.iter().for_each(note);
         machine.planned.deployment.losses.iter().for_each(|loss| note(&loss.message));
     }
     let deployer = session.deployer(&deploy::show);

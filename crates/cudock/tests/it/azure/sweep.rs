@@ -48,7 +48,20 @@ fn trials_on_batch_run_on_the_size_that_they_choose() {
     world.write("cudock.toml", &manifest(&image));
     let output = sweep(&mut world, &["--on", "batch"]);
     check(&world, &output);
+    // The whole sweep is in the journal here, and this machine has no sizes to choose from.
     let local = sweep(&mut world, &[]);
     assert_eq!(code(&local), 2, "{}", shown(&local));
     assert!(shown(&local).contains("parameter `node` chooses sizes of Azure"), "{}", shown(&local));
+}
+
+#[test]
+fn trials_that_the_service_cannot_run_as_a_sweep_are_jobs_of_their_own() {
+    let Some(mut world) = World::new(CloudSettings::default()) else { return };
+    let image = world.image();
+    let limited = manifest(&image).replace("limits = {", "retries = 0\nlimits = { trials = 4,");
+    world.write("cudock.toml", &limited);
+    let output = sweep(&mut world, &["--on", "ml", "--workspace", "shared/workspace"]);
+    check(&world, &output);
+    let reason = "each trial is a job of its own: parameter `node` chooses sizes";
+    assert!(shown(&output).contains(reason), "{}", shown(&output));
 }
