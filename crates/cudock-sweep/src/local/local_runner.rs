@@ -133,7 +133,7 @@ impl LocalRunner {
     fn request(&mut self, slot: usize, request: &WorkerRequest) -> std::io::Result<()> {
         let worker = match self.workers.get_mut(slot).and_then(Option::take) {
             Some(worker) => worker,
-            None => self.spawn(slot)?,
+            None => self.spawn()?,
         };
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
@@ -143,7 +143,7 @@ impl LocalRunner {
 
     /// Starts a worker. Nothing is sent to it before it holds its lock: a later run waits for that, and so for all that
     /// this one has started.
-    fn spawn(&self, slot: usize) -> std::io::Result<Worker> {
+    fn spawn(&self) -> std::io::Result<Worker> {
         let lost = || std::io::Error::other("the worker process ended before it was ready");
         let mut process = Command::new(&self.options.program)
             .arg("sweep-worker")
