@@ -11,6 +11,8 @@ use crate::time::{Seconds, utc};
 
 /// What every container prints.
 pub(crate) const OUTPUT: &str = "hello from the stand-in\n";
+/// What a trial of a sweep prints after it.
+pub(crate) const METRICS: &str = "epoch=1 loss=0.5\nepoch=2 loss=0.25\n";
 
 impl Cloud {
     /// A group that is being created or changed cannot be changed.

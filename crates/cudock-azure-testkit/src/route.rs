@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::cloud::Cloud;
+use crate::container_instances::{METRICS, OUTPUT};
 use crate::groups;
 use crate::sign_in::Caller;
 use crate::target::Target;
@@ -32,7 +33,7 @@ impl Cloud {
             return answer;
         }
         if path.starts_with("/blobs/") {
-            return Answer::text(crate::container_instances::OUTPUT.to_owned());
+            return Answer::text(format!("{OUTPUT}{METRICS}"));
         }
         if let Some(refusal) = self.refuse_token(request.header("authorization"), path) {
             return refusal;

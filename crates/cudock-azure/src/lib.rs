@@ -28,9 +28,9 @@ pub use error::{AzureError, Cause, QuotaShortage, ServiceError};
 pub use export::{ExportError, ExportFormat, export, is_exported};
 pub use run_names::{group_name, is_run_id, reaper_group_name};
 pub use services::{
-    BatchTasks, ExecMethod, ExecOutput, LogPart, SHELL, Terminal, TerminalOutput, TerminalProtocol,
+    BatchTasks, ExecMethod, ExecOutput, LogPart, MlJobs, SHELL, Terminal, TerminalOutput, TerminalProtocol,
     TerminalSize, TranslationError, TypedCommand, cleanup_of_run, deployment, interactive_program, open_job,
-    reaper_call, reaper_run_path, sweep_deployment,
+    open_jobs, reaper_call, reaper_run_path, sweep_deployment,
 };
 pub use spec::{
     BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, Outputs, RegistryAccess, SpecOptions,

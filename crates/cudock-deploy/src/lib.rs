@@ -57,6 +57,6 @@ pub use preflight::{Preflight, preflight};
 pub use resume::Resumed;
 pub use run::{Deployer, PlannedDeployment, find_deployment};
 pub use session::{Session, existing_journal};
-pub use sweep::{SweepDeployFlags, SweepRun, plan_sweep};
+pub use sweep::{SweepDeployFlags, SweepMachine, SweepRun, plan_sweep};
 pub use verify::{DeviceVerdict, VerifyReport, verify};
 pub use wait::{PhaseLimits, PhaseProgress};

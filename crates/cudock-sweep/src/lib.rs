@@ -25,4 +25,7 @@ pub use pareto::{dominates, pareto_front};
 pub use policy::{Comparison, Decision, TerminationPolicy};
 pub use sampler::SOBOL_DIMENSIONS;
 pub use space::{Assignment, Condition, Distribution, Parameter, Space};
-pub use state::{ApplyError, MetricPoint, Sweep, SweepAction, Trial, TrialAttempt, TrialStatus};
+pub use state::{
+    ApplyError, MachineSlots, MetricPoint, Sweep, SweepAction, TargetReached, Trial, TrialAttempt,
+    TrialStatus,
+};

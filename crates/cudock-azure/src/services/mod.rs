@@ -23,7 +23,7 @@ pub(crate) use checks::facts;
 pub use error::TranslationError;
 pub use exec::{ExecMethod, ExecOutput, SHELL, TypedCommand, interactive_program};
 pub use logs::LogPart;
-pub use ml::sweep_deployment;
+pub use ml::{MlJobs, open_jobs, sweep_deployment};
 pub use reaper::{reaper_call, reaper_run_path};
 pub use terminal::{Terminal, TerminalOutput, TerminalProtocol, TerminalSize};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use cudock_base::Usd;
 use cudock_base::shell::quote;
-use cudock_base::{UsageError, Usd};
 use cudock_project::PassMode;
 use cudock_sweep::policy::{EvaluationSchedule, Slack};
 use cudock_sweep::{
@@ -23,7 +23,12 @@ pub(super) fn job(
     size: Option<&str>,
     price_per_hour: Usd,
     left: Duration,
-) -> Result<Value, UsageError> {
+) -> Result<Value, Inexpressible> {
+    if let Some(name) = &plan.machine {
+        return Err(inexpressible(&format!(
+            "parameter `{name}` chooses sizes, and the service runs all trials on one"
+        )));
+    }
     let [objective] = plan.objectives.as_slice() else {
         return Err(inexpressible("it has several objectives"));
     };
@@ -81,9 +86,13 @@ pub(super) fn job(
     Ok(job)
 }
 
-fn inexpressible(reason: &str) -> UsageError {
-    UsageError::new(format!("Machine Learning cannot run this sweep as a sweep job: {reason}"))
-        .hint("--on batch runs each trial as a task, with all samplers and policies")
+/// What the service cannot express.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Inexpressible(String);
+
+fn inexpressible(reason: &str) -> Inexpressible {
+    Inexpressible(reason.to_owned())
 }
 
 /// Seeds of the service have 31 bits.
@@ -109,7 +118,7 @@ fn command(plan: &SweepPlan) -> String {
     plan.command.iter().map(with_values).chain(unused).collect::<Vec<_>>().join(" ")
 }
 
-fn distribution(name: &str, distribution: &Distribution) -> Result<Value, UsageError> {
+fn distribution(name: &str, distribution: &Distribution) -> Result<Value, Inexpressible> {
     let logarithms = |min: f64, max: f64| (min.ln(), max.ln());
     Ok(match distribution {
         Distribution::Choice(values) => {
@@ -159,7 +168,7 @@ fn choice(value: &ParameterValue) -> Value {
     }
 }
 
-fn early_termination(policy: &TerminationPolicy) -> Result<Value, UsageError> {
+fn early_termination(policy: &TerminationPolicy) -> Result<Value, Inexpressible> {
     let (mut fields, schedule) = match policy {
         TerminationPolicy::Bandit { slack: Slack::Factor(factor), schedule } => {
             (json!({"type": "bandit", "slack_factor": factor}), schedule)
@@ -210,7 +219,7 @@ mod tests {
         cudock_sweep::resolve(&Project::open(Path::new(directory.path())).unwrap()).unwrap()
     }
 
-    fn job_of(plan: &SweepPlan) -> Result<Value, UsageError> {
+    fn job_of(plan: &SweepPlan) -> Result<Value, Inexpressible> {
         job(plan, Some("Standard_NC4as_T4_v3"), Usd::from_cents(150), Duration::from_secs(36_000))
     }
 

@@ -73,6 +73,8 @@ pub struct ParameterOptions {
     pub qlognormal: Option<Vec<f64>>,
     /// An integer: `[start, end]`, without `end`.
     pub randint: Option<Vec<i64>>,
+    /// One of these sizes of Azure, on which the trial runs: `["NC4as_T4_v3", "NC24ads_A100_v4"]`; for `--on`.
+    pub sizes: Option<Vec<String>>,
     /// The parameter exists only if each of these others has one of its values: `{ optimizer = ["sgd"] }`.
     pub when: BTreeMap<String, Vec<ParameterValue>>,
 }
@@ -85,6 +87,16 @@ pub enum ParameterValue {
     Int(i64),
     Float(f64),
     Text(String),
+}
+
+impl ParameterValue {
+    /// The text that it is, if it is one.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Bool(_) | Self::Int(_) | Self::Float(_) => None,
+        }
+    }
 }
 
 /// As the program reads it: without quotes, and floats with the digits that are needed to read them back.
@@ -165,11 +177,13 @@ pub enum PassMode {
 }
 
 /// A metric, and whether more of it is better.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectiveOptions {
     pub metric: String,
     pub goal: Goal,
+    /// A value that is good enough: the report says what was the cheapest way to it.
+    pub target: Option<f64>,
 }
 
 /// Whether less or more of a metric is better.

@@ -33,6 +33,7 @@ const VALID: &[&str] = &[
     "[image]\nprogram = \"build/app\"\nports = [8000]\nuser = \"1000\"\nfiles = { \"/data\" = \"data\" }\nrules = { tests = false }\n",
     "[serve]\nlabels = \"labels.txt\"\nscores = \"softmax\"\n[serve.text]\ntokenizer = \"tokenizer.json\"\n",
     "[sweep]\ncommand = [\"a\"]\npass = \"file\"\nobjectives = [{ metric = \"a\", goal = \"minimize\" }]\ngpu_memory = \"1GB\"\n",
+    "[sweep]\nobjectives = [{ metric = \"a\", goal = \"minimize\", target = 0.5 }]\nparameters = { n = { sizes = [\"NC4as_T4_v3\"] } }\n",
     "[sweep]\nsampler = \"tpe\"\nseed = 3\n[sweep.parameters]\na = { choice = [1, 2.5, true, \"x\"], when = { b = [1] } }\n",
     "[sweep.limits]\ntrials = 27\ntimeout = \"8h\"\ndollars = 12.5\n[sweep.metrics]\nfrom = \"mlflow\"\npath = \"runs\"\n",
     "[sweep.early_termination]\npolicy = \"bandit\"\nslack_factor = 0.2\nevaluation_interval = 2\n",

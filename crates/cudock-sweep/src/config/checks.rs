@@ -63,6 +63,18 @@ fn objectives(plan: &SweepPlan) -> Check {
         }
     }
     let several = plan.objectives.len() > 1;
+    for (index, objective) in plan.objectives.iter().enumerate() {
+        let key = format!("objectives.{index}.target");
+        match objective.target {
+            Some(target) if !target.is_finite() => {
+                return fail(&key, format!("`target` is {target}: it must be a finite number"));
+            }
+            Some(_) if several => {
+                return fail(&key, "`target` is for a single objective: keep one, or remove it");
+            }
+            _ => {}
+        }
+    }
     if several && plan.policy.is_some() {
         let message = "early termination compares trials by one objective: keep one, or remove the policy";
         return fail("early_termination.policy", message);
@@ -194,6 +206,15 @@ fn limits(plan: &SweepPlan) -> Check {
         && concurrent > trials
     {
         let message = format!("`concurrent` is {concurrent} and `trials` only {trials}: lower it");
+        return fail("limits.concurrent", message);
+    }
+    let sizes = plan.sizes().len();
+    if let (Some(concurrent), Some(name)) = (limits.concurrent, &plan.machine)
+        && usize::try_from(concurrent).is_ok_and(|concurrent| concurrent < sizes)
+    {
+        let message = format!(
+            "`concurrent` is {concurrent} and `{name}` has {sizes} sizes, each of which needs a machine: raise it"
+        );
         return fail("limits.concurrent", message);
     }
     if let (Some(trial), Some(sweep)) = (limits.trial_timeout, limits.timeout)

@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cudock_base::{UsageError, Usd};
-use cudock_project::{Goal, PassMode};
+use cudock_project::{Goal, ParameterValue, PassMode};
 use serde::{Deserialize, Serialize};
 
 use crate::policy::TerminationPolicy;
-use crate::space::Space;
+use crate::space::{Distribution, Space};
 
 pub use resolve::resolve;
 
@@ -25,6 +25,9 @@ pub struct SweepPlan {
     /// The image of a trial's container; none to run trials as processes.
     pub image: Option<String>,
     pub space: Space,
+    /// The parameter that chooses the size of the trial's machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     pub pass: PassMode,
     /// At least one; early termination and TPE need exactly one.
     pub objectives: Vec<Objective>,
@@ -43,10 +46,13 @@ pub struct SweepPlan {
 }
 
 /// A metric to minimize or maximize.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Objective {
     pub metric: String,
     pub goal: Goal,
+    /// A value that is good enough: the report says what was the cheapest way to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<f64>,
 }
 
 /// Where metrics are read from.
@@ -110,6 +116,16 @@ impl SweepPlan {
     /// Checks what [`resolve`] has checked again, for a plan whose fields were changed by flags.
     pub fn check(&self) -> Result<(), UsageError> {
         checks::check(self).map_err(|problem| UsageError::new(problem.message))
+    }
+
+    /// The sizes that trials choose from.
+    pub fn sizes(&self) -> Vec<&str> {
+        let parameter = self.space.parameters.iter().find(|one| self.machine.as_ref() == Some(&one.name));
+        let values = match parameter.map(|parameter| &parameter.distribution) {
+            Some(Distribution::Choice(values)) => values.as_slice(),
+            _ => &[],
+        };
+        values.iter().filter_map(ParameterValue::as_text).collect()
     }
 }
 

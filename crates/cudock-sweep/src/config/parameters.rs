@@ -24,10 +24,27 @@ pub(super) fn space(options: &BTreeMap<String, ParameterOptions>) -> Result<Spac
             .map(|(parent, values)| Condition { parent: parent.clone(), values: values.clone() });
         parameters.push(Parameter { name: name.clone(), distribution, conditions: conditions.collect() });
     }
+    // The last one changes fastest in a grid, so that trials of all sizes come from the beginning.
+    parameters.sort_by_key(|parameter| options.get(&parameter.name).is_some_and(|one| one.sizes.is_some()));
     for parameter in &parameters {
         check_conditions(parameter, &parameters)?;
     }
     parents_first(parameters)
+}
+
+/// The parameter that chooses the size of a trial's machine.
+pub(super) fn machine(options: &BTreeMap<String, ParameterOptions>) -> Result<Option<String>, Problem> {
+    let mut with_sizes = options.iter().filter(|(_, option)| option.sizes.is_some());
+    let Some((name, option)) = with_sizes.next() else { return Ok(None) };
+    if let Some((other, _)) = with_sizes.next() {
+        let message = format!("`{name}` and `{other}` both choose the size of a trial's machine: keep one");
+        return Err(Problem::new(key(other, ".sizes"), message));
+    }
+    if !option.when.is_empty() {
+        let message = format!("every trial runs on a machine, so `{name}` always exists: remove `when`");
+        return Err(Problem::new(key(name, ".when"), message));
+    }
+    Ok(Some(name.clone()))
 }
 
 fn key(name: &str, rest: &str) -> String {
@@ -62,12 +79,13 @@ fn distribution(name: &str, options: &ParameterOptions) -> Result<Distribution, 
         numbers.iter().filter(|(_, values)| values.is_some()).map(|(kind, _)| *kind).collect();
     set.extend(options.choice.is_some().then_some("choice"));
     set.extend(options.randint.is_some().then_some("randint"));
+    set.extend(options.sizes.is_some().then_some("sizes"));
     match set.as_slice() {
         [_] => {}
         [] => {
             let message = format!(
                 "parameter `{name}` has no distribution: add one of choice, uniform, loguniform, quniform, qloguniform, \
-                 normal, lognormal, qnormal, qlognormal, randint"
+                 normal, lognormal, qnormal, qlognormal, randint, sizes"
             );
             return Err(Problem::new(key(name, ""), message));
         }
@@ -78,7 +96,11 @@ fn distribution(name: &str, options: &ParameterOptions) -> Result<Distribution, 
         }
     }
     if let Some(values) = &options.choice {
-        return choice(name, values);
+        return choice(name, "choice", values);
+    }
+    if let Some(sizes) = &options.sizes {
+        let values: Vec<ParameterValue> = sizes.iter().cloned().map(ParameterValue::Text).collect();
+        return choice(name, "sizes", &values);
     }
     if let Some(bounds) = &options.randint {
         return match *bounds.as_slice() {
@@ -92,7 +114,7 @@ fn distribution(name: &str, options: &ParameterOptions) -> Result<Distribution, 
         };
     }
     let found = numbers.into_iter().find_map(|(kind, values)| Some((kind, values.as_deref()?)));
-    found.map_or_else(|| choice(name, &[]), |(kind, values)| numeric(name, kind, values))
+    found.map_or_else(|| choice(name, "choice", &[]), |(kind, values)| numeric(name, kind, values))
 }
 
 fn wrong_count(name: &str, kind: &str, expected: &str, found: usize) -> Problem {
@@ -100,19 +122,19 @@ fn wrong_count(name: &str, kind: &str, expected: &str, found: usize) -> Problem 
     Problem::new(key(name, &format!(".{kind}")), message)
 }
 
-fn choice(name: &str, values: &[ParameterValue]) -> Result<Distribution, Problem> {
-    let wrong = |message: String| Problem::new(key(name, ".choice"), message);
+fn choice(name: &str, kind: &str, values: &[ParameterValue]) -> Result<Distribution, Problem> {
+    let wrong = |message: String| Problem::new(key(name, &format!(".{kind}")), message);
     if values.is_empty() {
-        return Err(wrong(format!("`choice` of `{name}` is empty: list at least one value")));
+        return Err(wrong(format!("`{kind}` of `{name}` is empty: list at least one value")));
     }
     for (index, value) in values.iter().enumerate() {
         if matches!(value, ParameterValue::Float(number) if !number.is_finite()) {
             return Err(wrong(format!(
-                "`choice` of `{name}` has the value {value}: only finite numbers are allowed"
+                "`{kind}` of `{name}` has the value {value}: only finite numbers are allowed"
             )));
         }
         if values.iter().take(index).any(|earlier| earlier == value) {
-            return Err(wrong(format!("`choice` of `{name}` has the value {value} twice: remove one")));
+            return Err(wrong(format!("`{kind}` of `{name}` has the value {value} twice: remove one")));
         }
     }
     Ok(Distribution::Choice(values.to_vec()))

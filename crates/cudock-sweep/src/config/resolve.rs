@@ -45,7 +45,11 @@ fn build(project: &Project, options: &SweepOptions) -> Result<SweepPlan, Problem
     let objectives: Vec<Objective> = options
         .objectives
         .iter()
-        .map(|objective| Objective { metric: objective.metric.clone(), goal: objective.goal })
+        .map(|objective| Objective {
+            metric: objective.metric.clone(),
+            goal: objective.goal,
+            target: objective.target,
+        })
         .collect();
     let image = options.image.clone().or_else(|| project.manifest.workload.image.clone());
     let limits = limits(&options.limits)?;
@@ -54,6 +58,7 @@ fn build(project: &Project, options: &SweepOptions) -> Result<SweepPlan, Problem
         command: options.command.clone(),
         image,
         space: parameters::space(&options.parameters)?,
+        machine: parameters::machine(&options.parameters)?,
         pass: options.pass.unwrap_or_default(),
         metrics: metrics(&options.metrics)?,
         sampler: sampler(options, &limits)?,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::SweepPlan;
 use crate::policy::Decision;
 use crate::space::Assignment;
+use crate::state::MachineSlots;
 
 /// The number of a trial, from 0 and without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -82,6 +83,8 @@ pub enum Event {
         #[serde(with = "crate::encoding::option_usd")]
         price_per_hour: Option<Usd>,
     },
+    /// The sizes that trials choose from, with slots and prices.
+    MachinesPriced { machines: Vec<MachineSlots> },
     /// The limit of trials is raised.
     TrialsAdded { count: u32 },
     /// The user ends the sweep: running trials are stopped, and no others are started.
@@ -162,10 +165,25 @@ pub enum SweepEnd {
 }
 
 impl Event {
-    /// Whether it must be on disk before anything is done. The others tell what has happened already: without them, a
-    /// trial is found as it is, or counts as lost.
-    pub fn needs_sync(&self) -> bool {
-        !matches!(self, Self::Started { .. } | Self::Reported { .. } | Self::Ended { .. })
+    /// Whether it must be on disk before anything else is done. A sync is for crashes of the machine only: what was
+    /// written survives `kill -9` without one.
+    ///
+    /// - What happened already needs none: without it, a trial is found as it is, or counts as lost and runs again.
+    /// - Intents about trials need one where trials outlive this machine (`outlives`), so that none is forgotten. Trials
+    ///   on this machine are gone as well.
+    /// - What the user was promised, and the beginning and the end of a sweep, always do.
+    pub fn needs_sync(&self, outlives: bool) -> bool {
+        match self {
+            Self::Started { .. } | Self::Reported { .. } | Self::Ended { .. } => false,
+            Self::Proposed { .. } | Self::Starting { .. } | Self::StopDecided { .. } => outlives,
+            Self::Created { .. }
+            | Self::Paused
+            | Self::Resumed { .. }
+            | Self::MachinesPriced { .. }
+            | Self::TrialsAdded { .. }
+            | Self::Canceled
+            | Self::Finished { .. } => true,
+        }
     }
 }
 

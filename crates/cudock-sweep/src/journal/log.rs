@@ -1,6 +1,7 @@
 //! A sweep together with its journal.
 
 use std::path::Path;
+use std::time::Duration;
 
 use cudock_base::{Timestamp, Usd};
 
@@ -13,6 +14,8 @@ use crate::state::Sweep;
 pub struct SweepLog {
     journal: Journal,
     sweep: Sweep,
+    /// Whether intents are on disk before they are carried out.
+    syncs_intents: bool,
 }
 
 impl SweepLog {
@@ -30,21 +33,32 @@ impl SweepLog {
         let created =
             [Record { at: now, event: Event::Created { plan: Box::new(plan), slots, price_per_hour } }];
         let sweep = Sweep::replay(&created)?;
-        Ok(Self { journal: Journal::create(path, &created)?, sweep })
+        Ok(Self { journal: Journal::create(path, &created)?, sweep, syncs_intents: true })
     }
 
     /// Opens the journal of an existing sweep.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let (journal, records) = Journal::open(path)?;
-        Ok(Self { journal, sweep: Sweep::replay(&records)? })
+        Ok(Self { journal, sweep: Sweep::replay(&records)?, syncs_intents: true })
+    }
+
+    /// Whether intents are on disk before they are carried out. Written they are in any case, which is enough if trials
+    /// cannot survive what a written line does not: a crash of the machine.
+    pub fn sync_intents(&mut self, syncs: bool) {
+        self.syncs_intents = syncs;
+    }
+
+    /// Syncs events that were recorded at least this long ago.
+    pub fn sync_older_than(&mut self, age: Duration) -> Result<(), JournalError> {
+        self.journal.sync_older_than(age)
     }
 
     pub fn sweep(&self) -> &Sweep {
         &self.sweep
     }
 
-    /// Applies events and appends them to the journal, synced if one of them announces a change to the outside. If one
-    /// does not fit the state, those before it are recorded.
+    /// Applies events and appends them to the journal, synced if one of them needs it. If one does not fit the state,
+    /// those before it are recorded.
     pub fn record(&mut self, now: Timestamp, events: Vec<Event>) -> Result<(), JournalError> {
         let mut records = Vec::with_capacity(events.len());
         let mut result = Ok(());
@@ -56,7 +70,7 @@ impl SweepLog {
             }
             records.push(record);
         }
-        let sync = records.iter().any(|record| record.event.needs_sync());
+        let sync = records.iter().any(|record| record.event.needs_sync(self.syncs_intents));
         self.journal.append(&records, sync)?;
         Ok(result?)
     }

@@ -14,6 +14,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use cudock_base::{FileError, files};
 
@@ -29,6 +30,8 @@ pub struct Journal {
     file: File,
     /// Bytes that are whole lines.
     length: u64,
+    /// When the first line was written that may not be on disk.
+    unsynced: Option<Instant>,
     /// Whether a write has failed, so that memory and file may differ.
     is_broken: bool,
 }
@@ -39,7 +42,7 @@ impl Journal {
         let temporary = files::temporary_path(path);
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&temporary);
         let file = file.map_err(FileError::at("create", &temporary))?;
-        let mut journal = Self { path: path.to_owned(), file, length: 0, is_broken: false };
+        let mut journal = Self { path: path.to_owned(), file, length: 0, unsynced: None, is_broken: false };
         let created = journal.fill(&temporary, records);
         // What is left of it is of no use, and the first error is the one to report.
         let _ = fs::remove_file(&temporary);
@@ -66,7 +69,7 @@ impl Journal {
     pub fn open(path: &Path) -> Result<(Self, Vec<Record>), JournalError> {
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.map_err(FileError::at("open", path))?;
-        let mut journal = Self { path: path.to_owned(), file, length: 0, is_broken: false };
+        let mut journal = Self { path: path.to_owned(), file, length: 0, unsynced: None, is_broken: false };
         journal.lock()?;
         let mut bytes = Vec::new();
         journal.file.read_to_end(&mut bytes).map_err(FileError::at("read", path))?;
@@ -95,6 +98,11 @@ impl Journal {
         self.write(&bytes, sync)
     }
 
+    /// Puts lines on disk that were written at least this long ago, with all after them.
+    pub fn sync_older_than(&mut self, age: Duration) -> Result<(), JournalError> {
+        if self.unsynced.is_some_and(|since| since.elapsed() >= age) { self.write(&[], true) } else { Ok(()) }
+    }
+
     fn write(&mut self, bytes: &[u8], sync: bool) -> Result<(), JournalError> {
         if self.is_broken {
             return Err(JournalError::Broken { path: self.path.clone() });
@@ -108,6 +116,7 @@ impl Journal {
             return Err(FileError::at("write", &self.path)(source).into());
         }
         self.length += bytes.len() as u64;
+        self.unsynced = if sync { None } else { self.unsynced.or_else(|| Some(Instant::now())) };
         Ok(())
     }
 

@@ -15,11 +15,11 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, kill_process_group, p
 
 use super::gpus::MemoryWatch;
 use super::layout::TrialDir;
+use super::outbox::Outbox;
 use super::process_tree::{kill_descendants, reap, start_time};
-use super::protocol::{AttemptResult, AttemptStart, WorkerEvent, WorkerRequest};
+use super::protocol::{AttemptResult, AttemptStart, RequestReader, WorkerEvent, WorkerRequest};
 use super::report_reader::ReportReader;
 use super::trial_log::{MAX_LOG, TrialLog};
-use super::worker::{Channel, send};
 use crate::journal::AttemptEnd;
 
 /// How often files are looked at and orphans are reaped.
@@ -52,6 +52,7 @@ pub(crate) enum BeginError {
 /// A running attempt.
 pub(crate) struct Attempt<'a> {
     start: &'a AttemptStart,
+    outbox: &'a mut Outbox,
     began: Instant,
     main: Pid,
     main_exit: OwnedFd,
@@ -71,7 +72,7 @@ pub(crate) struct Attempt<'a> {
 
 impl<'a> Attempt<'a> {
     /// Creates the files of the attempt and starts its process.
-    pub(crate) fn begin(start: &'a AttemptStart) -> Result<Self, BeginError> {
+    pub(crate) fn begin(start: &'a AttemptStart, outbox: &'a mut Outbox) -> Result<Self, BeginError> {
         let directory = TrialDir::at(&start.directory);
         for path in [directory.checkpoints(), directory.artifacts()] {
             fs::create_dir_all(&path).map_err(FileError::at("create directory", &path))?;
@@ -91,6 +92,7 @@ impl<'a> Attempt<'a> {
         })?;
         Ok(Self {
             start,
+            outbox,
             began: Instant::now(),
             main,
             main_exit,
@@ -108,9 +110,9 @@ impl<'a> Attempt<'a> {
     }
 
     /// Waits for the end of the attempt, and reports metrics meanwhile.
-    pub(crate) fn supervise(mut self, channel: &mut Channel) -> AttemptResult {
+    pub(crate) fn supervise(mut self, requests: &mut RequestReader) -> AttemptResult {
         let pid = self.main.as_raw_nonzero().get();
-        send(&WorkerEvent::Started {
+        self.outbox.push(&WorkerEvent::Started {
             pid: pid.unsigned_abs(),
             start_time: start_time(pid).unwrap_or_default(),
         });
@@ -130,7 +132,7 @@ impl<'a> Attempt<'a> {
                 self.kill();
                 break;
             }
-            self.wait(channel);
+            self.wait(requests);
             if ticked.elapsed() >= TICK {
                 ticked = Instant::now();
                 self.reader.read_files();
@@ -139,12 +141,13 @@ impl<'a> Attempt<'a> {
                     self.stop();
                 }
             }
-            self.send_reports();
+            self.push_reports();
+            self.outbox.flush_due();
         }
         let ran = self.began.elapsed();
         self.drain();
         self.remove_container();
-        self.send_reports();
+        self.push_reports();
         self.result(ran)
     }
 
@@ -160,12 +163,11 @@ impl<'a> Attempt<'a> {
     }
 
     /// Waits for a request, output or the end of the process, but not for longer than a tick.
-    fn wait(&mut self, channel: &mut Channel) {
-        let stdin = io::stdin();
+    fn wait(&mut self, requests: &mut RequestReader) {
         let mut fds = Vec::with_capacity(3);
-        let listens = !channel.is_closed();
+        let listens = !requests.is_closed();
         if listens {
-            fds.push(PollFd::new(&stdin, PollFlags::IN));
+            fds.push(PollFd::new(&*requests, PollFlags::IN));
         }
         if self.status.is_none() {
             fds.push(PollFd::new(&self.main_exit, PollFlags::IN));
@@ -174,9 +176,8 @@ impl<'a> Attempt<'a> {
         if let Some(output) = &self.output {
             fds.push(PollFd::new(output, PollFlags::IN));
         }
-        let until = self
-            .deadline
-            .map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
+        let killed = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let until = [killed, self.outbox.due()].into_iter().flatten().fold(TICK, Duration::min);
         if poll(&mut fds, Some(&timespec(until))).is_err() {
             return;
         }
@@ -184,14 +185,14 @@ impl<'a> Attempt<'a> {
         let (has_request, has_output) =
             (listens && is_ready(fds.first()), has_output && is_ready(fds.last()));
         if has_request {
-            for request in channel.receive() {
+            for request in requests.receive() {
                 if let WorkerRequest::Stop { trial, attempt } = request
                     && (trial, attempt) == (self.start.trial, self.start.attempt)
                 {
                     self.stop();
                 }
             }
-            if channel.is_closed() && !self.is_stopping && self.status.is_none() {
+            if requests.is_closed() && !self.is_stopping && self.status.is_none() {
                 self.is_interrupted = true;
                 self.stop();
             }
@@ -271,10 +272,10 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn send_reports(&mut self) {
+    fn push_reports(&mut self) {
         let reports = self.reader.take();
         if !reports.is_empty() {
-            send(&WorkerEvent::Reported(reports));
+            self.outbox.push(&WorkerEvent::Reported(reports));
         }
     }
 
@@ -298,13 +299,11 @@ impl<'a> Attempt<'a> {
             None => AttemptEnd::Lost,
         };
         AttemptResult {
-            trial: self.start.trial,
-            attempt: self.start.attempt,
-            end,
             ran_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),
             interrupted: self.is_interrupted,
             notes: self.notes,
             gpu_memory,
+            ..self.start.result(end)
         }
     }
 }
@@ -329,7 +328,7 @@ fn spawn(start: &AttemptStart) -> Result<(Pid, PipeReader), BeginError> {
     Ok((pid.ok_or_else(|| failed(io::Error::other("invalid process id")))?, reader))
 }
 
-fn timespec(time: Duration) -> Timespec {
+pub(crate) fn timespec(time: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(time.subsec_nanos()),

@@ -50,7 +50,8 @@ pub(crate) fn trial_command(input: &CommandInput<'_>) -> TrialCommand {
     TrialCommand { command, environment }
 }
 
-/// The command with `{name}` replaced by the parameter, and other parameters as arguments after it.
+/// The command with `{name}` replaced by the parameter, and other parameters as arguments after it. The size of the machine
+/// is an argument only if the command asks for it.
 pub(super) fn with_parameters(plan: &SweepPlan, parameters: &Assignment) -> Vec<String> {
     let mut command = plan.command.clone();
     let mut further = Vec::new();
@@ -61,7 +62,8 @@ pub(super) fn with_parameters(plan: &SweepPlan, parameters: &Assignment) -> Vec<
             *argument = argument.replace(&placeholder, &value);
             is_used = true;
         }
-        if !is_used && plan.pass == PassMode::Arguments {
+        let is_for_program = plan.machine.as_ref() != Some(name);
+        if !is_used && is_for_program && plan.pass == PassMode::Arguments {
             further.push(format!("--{name}={value}"));
         }
     }

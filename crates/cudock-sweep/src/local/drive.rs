@@ -12,10 +12,13 @@ use super::layout::SweepDir;
 use super::requests;
 use super::runner::{AttemptToStart, LiveAttempt, Runner, RunnerEvent};
 use crate::journal::{Event, JournalError, SweepEnd, SweepLog, TrialId};
-use crate::state::{Sweep, SweepAction};
+use crate::state::{MachineSlots, Sweep, SweepAction};
 
 /// How often requests of other commands and interrupts are looked for.
 const TICK: Duration = Duration::from_millis(100);
+
+/// The longest time until an event is on disk: what a power cut may take.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sets the flag when the user ends the command or closes the terminal. A second signal ends it at once: its workers then
 /// end their trials by themselves.
@@ -72,12 +75,13 @@ pub struct SweepDriver<'a, R: Runner> {
 
 impl<'a, R: Runner> SweepDriver<'a, R> {
     pub fn new(
-        log: SweepLog,
+        mut log: SweepLog,
         runner: R,
         directory: &'a SweepDir,
         observer: &'a dyn SweepObserver,
         interrupted: &'a AtomicBool,
     ) -> Self {
+        log.sync_intents(R::OUTLIVES_MACHINE);
         Self { log, runner, directory, observer, interrupted, asked: Instant::now() }
     }
 
@@ -95,6 +99,11 @@ impl<'a, R: Runner> SweepDriver<'a, R> {
         self.recover()?;
         self.record(vec![resumed])?;
         Ok(())
+    }
+
+    /// Sets the sizes that trials choose from.
+    pub fn set_machines(&mut self, machines: Vec<MachineSlots>) -> Result<(), DriveError<R::Error>> {
+        self.record(vec![Event::MachinesPriced { machines }]).map(drop)
     }
 
     fn recover(&mut self) -> Result<(), DriveError<R::Error>> {
@@ -121,6 +130,7 @@ impl<'a, R: Runner> SweepDriver<'a, R> {
                 self.asked = Instant::now();
                 self.answer_requests()?;
             }
+            self.log.sync_older_than(SYNC_INTERVAL)?;
             if let Some(end) = self.act()? {
                 self.runner.shut_down().map_err(DriveError::Runner)?;
                 return Ok(end);
@@ -147,14 +157,15 @@ impl<'a, R: Runner> SweepDriver<'a, R> {
                     None => (sweep.is_paused() && sweep.live().next().is_none()).then_some(DriveEnd::Paused),
                 });
             }
-            self.record(actions.iter().flat_map(SweepAction::events).collect())?;
+            let starting = self.record(actions.iter().flat_map(SweepAction::events).collect())?;
             for action in &actions {
                 match action {
-                    SweepAction::Start { trial, attempt, slot, parameters, .. } => self
-                        .runner
-                        .start(&AttemptToStart { trial: *trial, attempt: *attempt, slot: *slot, parameters }),
+                    SweepAction::Start { trial, attempt, slot, parameters, .. } => {
+                        let (trial, attempt, slot) = (*trial, *attempt, *slot);
+                        self.runner.start(&AttemptToStart { trial, attempt, starting, slot, parameters });
+                    }
                     SweepAction::Stop { trial, attempt, .. } => self.runner.stop(*trial, *attempt),
-                    SweepAction::Finish { .. } => {}
+                    SweepAction::Propose { .. } | SweepAction::Finish { .. } => {}
                 }
             }
         }
@@ -190,14 +201,15 @@ impl<'a, R: Runner> SweepDriver<'a, R> {
                 RunnerEvent::Warning(text) => self.observer.warning(&text),
             }
         }
-        self.record(recorded)
+        self.record(recorded).map(drop)
     }
 
-    fn record(&mut self, events: Vec<Event>) -> Result<(), DriveError<R::Error>> {
-        if events.is_empty() {
-            return Ok(());
-        }
+    /// Records events; returns their time.
+    fn record(&mut self, events: Vec<Event>) -> Result<Timestamp, DriveError<R::Error>> {
         let now = self.now();
+        if events.is_empty() {
+            return Ok(now);
+        }
         let ended = events.iter().filter_map(|event| match event {
             Event::Ended { trial, .. } => Some(*trial),
             _ => None,
@@ -205,6 +217,6 @@ impl<'a, R: Runner> SweepDriver<'a, R> {
         let ended: Vec<TrialId> = ended.collect();
         self.log.record(now, events)?;
         self.observer.recorded(self.log.sweep(), &ended, now);
-        Ok(())
+        Ok(now)
     }
 }

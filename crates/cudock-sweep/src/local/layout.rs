@@ -93,13 +93,8 @@ impl TrialDir {
         self.path.join(format!("attempt-{attempt}.log"))
     }
 
-    /// The reports of an attempt, one JSON object per line.
-    pub(crate) fn metrics(&self, attempt: u32) -> PathBuf {
-        self.path.join(format!("attempt-{attempt}.metrics.jsonl"))
-    }
-
-    /// How an attempt ended. The file exists once it has.
-    pub fn result(&self, attempt: u32) -> PathBuf {
-        self.path.join(format!("attempt-{attempt}.json"))
+    /// What a worker told about an attempt, one JSON object per line: its reports, and at last how it ended.
+    pub fn events(&self, attempt: u32) -> PathBuf {
+        self.path.join(format!("attempt-{attempt}.jsonl"))
     }
 }

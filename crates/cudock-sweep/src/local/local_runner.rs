@@ -1,28 +1,28 @@
 //! Runs trials on this machine: one worker process for each slot.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use cudock_base::{Digest, FileError, Timestamp, bounded_output};
+use rustix::event::{PollFd, PollFlags, poll};
 
+use super::attempt::timespec;
 use super::command::{CommandInput, TRIAL_DIR, TrialCommand, trial_command};
 use super::gpus::SlotGpus;
 use super::layout::SweepDir;
+use super::messages::MessageReader;
+use super::outbox::read_attempt;
 use super::process_tree::{adopt_orphans, kill_descendants, kill_marked};
 use super::protocol::{AttemptResult, AttemptStart, MetricReport, WorkerEvent, WorkerRequest};
 use super::runner::{AttemptToStart, LiveAttempt, Runner, RunnerEvent};
 use crate::config::SweepPlan;
 use crate::journal::{AttemptEnd, Event, TrialHandle, TrialId};
 
-/// Events that wait for the sweep; further ones wait in their worker.
-const MAX_QUEUED: usize = 1024;
-
-/// The longest result file.
-const MAX_RESULT: u64 = 1 << 20;
+/// A step of waiting for workers to end.
+const END_PAUSE: Duration = Duration::from_millis(100);
 
 /// How this machine fails to run trials.
 #[derive(Debug, thiserror::Error)]
@@ -53,14 +53,15 @@ pub(crate) struct LocalRunner {
     gpus: SlotGpus,
     /// The worker of each slot that has been used.
     workers: Vec<Option<Worker>>,
-    messages: (SyncSender<Message>, Receiver<Message>),
     /// Events of attempts that never reached a worker.
     failed: Vec<RunnerEvent>,
 }
 
 struct Worker {
     process: Child,
-    requests: ChildStdin,
+    /// None once it was asked to end.
+    requests: Option<ChildStdin>,
+    events: MessageReader<ChildStdout>,
     running: Option<Running>,
 }
 
@@ -68,14 +69,8 @@ struct Worker {
 struct Running {
     trial: TrialId,
     attempt: u32,
+    starting: Timestamp,
     began: Instant,
-}
-
-/// What the thread that reads from a worker tells.
-enum Message {
-    Event(usize, WorkerEvent),
-    /// The worker's output has ended.
-    Gone(usize),
 }
 
 impl LocalRunner {
@@ -88,7 +83,6 @@ impl LocalRunner {
             workers: gpus.iter().map(|_| None).collect(),
             gpus,
             options,
-            messages: sync_channel(MAX_QUEUED),
             failed: Vec::new(),
         })
     }
@@ -119,6 +113,7 @@ impl LocalRunner {
         AttemptStart {
             trial: attempt.trial,
             attempt: attempt.attempt,
+            starting: attempt.starting,
             directory: directory.path().to_owned(),
             working_directory: self.options.working_directory.clone(),
             command,
@@ -138,17 +133,17 @@ impl LocalRunner {
     fn request(&mut self, slot: usize, request: &WorkerRequest) -> std::io::Result<()> {
         let worker = match self.workers.get_mut(slot).and_then(Option::take) {
             Some(worker) => worker,
-            None => self.spawn(slot)?,
+            None => self.spawn()?,
         };
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         let worker = self.workers.get_mut(slot).map(|place| place.insert(worker));
-        worker.map_or(Ok(()), |worker| worker.requests.write_all(&line))
+        worker.and_then(|worker| worker.requests.as_mut()).map_or(Ok(()), |pipe| pipe.write_all(&line))
     }
 
     /// Starts a worker. Nothing is sent to it before it holds its lock: a later run waits for that, and so for all that
     /// this one has started.
-    fn spawn(&self, slot: usize) -> std::io::Result<Worker> {
+    fn spawn(&self) -> std::io::Result<Worker> {
         let lost = || std::io::Error::other("the worker process ended before it was ready");
         let mut process = Command::new(&self.options.program)
             .arg("sweep-worker")
@@ -157,38 +152,56 @@ impl LocalRunner {
             .stdout(Stdio::piped())
             .spawn()?;
         let (requests, events) = process.stdin.take().zip(process.stdout.take()).ok_or_else(lost)?;
-        let mut events = BufReader::new(events);
-        let mut line = String::new();
-        events.read_line(&mut line)?;
-        if !matches!(serde_json::from_str(&line), Ok(WorkerEvent::Ready)) {
-            return Err(lost());
+        let mut events = MessageReader::new(events);
+        match events.wait()? {
+            Some(WorkerEvent::Ready) => {
+                Ok(Worker { process, requests: Some(requests), events, running: None })
+            }
+            _ => Err(lost()),
         }
-        let sender = self.messages.0.clone();
-        std::thread::spawn(move || forward(slot, events, &sender));
-        Ok(Worker { process, requests, running: None })
     }
 
-    fn handle(&mut self, message: Message) -> Vec<RunnerEvent> {
-        match message {
-            Message::Gone(slot) => self.worker_is_gone(slot),
-            Message::Event(slot, event) => {
-                let Some(worker) = self.workers.get_mut(slot).and_then(Option::as_mut) else {
-                    return Vec::new();
-                };
-                let Some(Running { trial, attempt, .. }) = worker.running else { return Vec::new() };
-                match event {
-                    WorkerEvent::Ready => Vec::new(),
-                    WorkerEvent::Started { pid, start_time } => {
-                        vec![RunnerEvent::Event(self.started(trial, attempt, pid, start_time))]
-                    }
-                    WorkerEvent::Reported(reports) => {
-                        reports.into_iter().map(|report| reported(trial, attempt, report)).collect()
-                    }
-                    WorkerEvent::Ended(result) => {
-                        worker.running = None;
-                        ended(result)
-                    }
-                }
+    /// Waits until workers have told something; returns their slots.
+    fn readable(&self, timeout: Duration) -> Vec<usize> {
+        let workers = self.workers.iter().enumerate();
+        let workers: Vec<(usize, &Worker)> =
+            workers.filter_map(|(slot, worker)| Some((slot, worker.as_ref()?))).collect();
+        let mut fds: Vec<PollFd<'_>> =
+            workers.iter().map(|(_, worker)| PollFd::new(&worker.events, PollFlags::IN)).collect();
+        if poll(&mut fds, Some(&timespec(timeout))).is_err() {
+            // By a signal: the sweep looks what it was.
+            return Vec::new();
+        }
+        let ready = workers.iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty());
+        ready.map(|((slot, _), _)| *slot).collect()
+    }
+
+    /// What the worker of a slot has told.
+    fn receive(&mut self, slot: usize) -> Vec<RunnerEvent> {
+        let Some(worker) = self.workers.get_mut(slot).and_then(Option::as_mut) else { return Vec::new() };
+        let (messages, is_closed) = (worker.events.receive(), worker.events.is_closed());
+        let mut events: Vec<RunnerEvent> =
+            messages.into_iter().flat_map(|message| self.handle(slot, message)).collect();
+        if is_closed {
+            events.extend(self.worker_is_gone(slot));
+        }
+        events
+    }
+
+    fn handle(&mut self, slot: usize, event: WorkerEvent) -> Vec<RunnerEvent> {
+        let Some(worker) = self.workers.get_mut(slot).and_then(Option::as_mut) else { return Vec::new() };
+        let Some(Running { trial, attempt, .. }) = worker.running else { return Vec::new() };
+        match event {
+            WorkerEvent::Ready => Vec::new(),
+            WorkerEvent::Started { pid, start_time } => {
+                vec![RunnerEvent::Event(self.started(trial, attempt, pid, start_time))]
+            }
+            WorkerEvent::Reported(reports) => {
+                reports.into_iter().map(|report| reported(trial, attempt, report)).collect()
+            }
+            WorkerEvent::Ended(result) => {
+                worker.running = None;
+                ended(result)
             }
         }
     }
@@ -215,7 +228,7 @@ impl LocalRunner {
         let live = LiveAttempt {
             trial: running.trial,
             attempt: running.attempt,
-            starting: Timestamp::now(),
+            starting: running.starting,
             handle: None,
         };
         self.outcome(&live, Some(running.began.elapsed()))
@@ -229,21 +242,15 @@ impl LocalRunner {
         }
     }
 
-    /// What became of an attempt whose worker is gone: its result file tells, or it is lost.
+    /// What became of an attempt whose worker is gone: its file tells, or it is lost.
     fn outcome(&self, live: &LiveAttempt, ran: Option<Duration>) -> Vec<RunnerEvent> {
         let LiveAttempt { trial, attempt, .. } = *live;
         let directory = self.options.directory.trial(trial);
-        let result = read::<AttemptResult>(&directory.result(attempt));
-        let is_interrupted = result.as_ref().is_some_and(|result| result.interrupted);
-        if let Some(result) = result.filter(|_| !is_interrupted) {
-            let mut events = Vec::new();
-            let metrics = File::open(directory.metrics(attempt))
-                .into_iter()
-                .flat_map(|file| BufReader::new(file).lines());
-            let reports = metrics.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok());
-            events.extend(reports.map(|report| reported(trial, attempt, report)));
-            events.extend(ended(result));
-            return events;
+        let result = read_attempt(&directory.events(attempt), live.starting);
+        let is_interrupted = result.as_ref().is_some_and(|(_, result)| result.interrupted);
+        if let Some((reports, result)) = result.filter(|_| !is_interrupted) {
+            let reports = reports.into_iter().map(|report| reported(trial, attempt, report));
+            return reports.chain(ended(result)).collect();
         }
         let ran = ran.unwrap_or_else(|| last_sign(&directory.log(attempt)).since(live.starting));
         let end = if is_interrupted { AttemptEnd::Interrupted } else { AttemptEnd::Lost };
@@ -254,11 +261,19 @@ impl LocalRunner {
 impl Runner for LocalRunner {
     type Error = LocalError;
 
+    /// They are processes of this machine.
+    const OUTLIVES_MACHINE: bool = false;
+
     fn start(&mut self, attempt: &AttemptToStart<'_>) {
         let slot = usize::try_from(attempt.slot).unwrap_or(usize::MAX);
         let start = self.attempt_start(attempt, slot);
         let sent = self.request(slot, &WorkerRequest::Start(Box::new(start)));
-        let running = Running { trial: attempt.trial, attempt: attempt.attempt, began: Instant::now() };
+        let running = Running {
+            trial: attempt.trial,
+            attempt: attempt.attempt,
+            starting: attempt.starting,
+            began: Instant::now(),
+        };
         if let Some(worker) = self.workers.get_mut(slot).and_then(Option::as_mut) {
             // If the request could not be written, the worker is dead, and its end will be noticed.
             worker.running = Some(running);
@@ -283,14 +298,9 @@ impl Runner for LocalRunner {
 
     fn poll(&mut self, timeout: Duration) -> Result<Vec<RunnerEvent>, LocalError> {
         let mut events = std::mem::take(&mut self.failed);
-        if events.is_empty()
-            && let Ok(message) = self.messages.1.recv_timeout(timeout)
-        {
-            events = self.handle(message);
-        }
-        for _ in 0..MAX_QUEUED {
-            let Ok(message) = self.messages.1.try_recv() else { break };
-            events.extend(self.handle(message));
+        let timeout = if events.is_empty() { timeout } else { Duration::ZERO };
+        for slot in self.readable(timeout) {
+            events.extend(self.receive(slot));
         }
         Ok(events)
     }
@@ -307,33 +317,23 @@ impl Runner for LocalRunner {
     }
 
     fn shut_down(&mut self) -> Result<(), LocalError> {
-        let workers: Vec<Worker> = self.workers.iter_mut().filter_map(Option::take).collect();
-        // Their requests end here, which they take for the end of this process.
-        let mut processes: Vec<Child> = workers.into_iter().map(|worker| worker.process).collect();
-        let mut left = processes.len();
-        while left > 0 {
-            // A worker can only end once it has told everything.
-            if let Ok(Message::Gone(_)) = self.messages.1.recv() {
-                left -= 1;
+        // They take the end of their requests for the end of this process.
+        self.workers.iter_mut().flatten().for_each(|worker| worker.requests = None);
+        while self.workers.iter().any(Option::is_some) {
+            for slot in self.readable(END_PAUSE) {
+                let Some(place) = self.workers.get_mut(slot) else { continue };
+                if let Some(worker) = place {
+                    // What they tell now is in the files of their attempts.
+                    worker.events.receive::<WorkerEvent>();
+                    if worker.events.is_closed() {
+                        let _ = worker.process.wait();
+                        *place = None;
+                    }
+                }
             }
-        }
-        for process in &mut processes {
-            let _ = process.wait();
         }
         Ok(())
     }
-}
-
-/// Hands the events of a worker to the runner, until its output ends.
-fn forward(slot: usize, events: BufReader<ChildStdout>, sender: &SyncSender<Message>) {
-    for line in events.lines().map_while(Result::ok) {
-        if let Ok(event) = serde_json::from_str(&line)
-            && sender.send(Message::Event(slot, event)).is_err()
-        {
-            return;
-        }
-    }
-    let _ = sender.send(Message::Gone(slot));
 }
 
 fn reported(trial: TrialId, attempt: u32, report: MetricReport) -> RunnerEvent {
@@ -353,9 +353,4 @@ fn last_sign(path: &Path) -> Timestamp {
     let modified = path.metadata().and_then(|metadata| metadata.modified()).ok();
     let since = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
     Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or_default())
-}
-
-fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
-    let text = cudock_base::files::read_optional(path, MAX_RESULT).ok().flatten()?;
-    serde_json::from_str(&text).ok()
 }

@@ -4,7 +4,7 @@
 //! all its processes. Who is killed, and when, does not matter:
 //!
 //! - the sweep: its workers notice, end their trials and themselves. The next run waits for them, then counts each result
-//!   file that its journal does not have, and starts again what has none;
+//!   in their files that its journal does not have, and starts again what has none;
 //! - a worker: its trial's processes become children of the sweep, which kills them;
 //! - both at once: the next run finds what is left by a variable of its environment, and containers by their names.
 
@@ -18,7 +18,9 @@ mod gpus;
 mod layout;
 mod lines;
 mod local_runner;
+mod messages;
 mod metrics;
+mod outbox;
 mod process_tree;
 mod protocol;
 mod remote;

@@ -1,9 +1,12 @@
 //! What a sweep and its workers tell each other: JSON lines over the worker's standard input and output.
 
+use std::io::Stdin;
 use std::path::PathBuf;
 
+use cudock_base::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::messages::MessageReader;
 use crate::config::MetricSource;
 use crate::journal::{AttemptEnd, TrialId};
 use crate::space::Assignment;
@@ -20,11 +23,17 @@ pub(crate) enum WorkerRequest {
     },
 }
 
+/// The requests of a worker.
+pub(crate) type RequestReader = MessageReader<Stdin>;
+
 /// An attempt to start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct AttemptStart {
     pub(crate) trial: TrialId,
     pub(crate) attempt: u32,
+    /// When the journal says so.
+    #[serde(with = "crate::encoding::timestamp")]
+    pub(crate) starting: Timestamp,
     /// The directory of the trial.
     pub(crate) directory: PathBuf,
     pub(crate) working_directory: PathBuf,
@@ -44,7 +53,23 @@ pub(crate) struct AttemptStart {
     pub(crate) grace_ms: u64,
 }
 
-/// What a worker tells its sweep.
+impl AttemptStart {
+    /// The result of an attempt that ended like this, before it ran.
+    pub(crate) fn result(&self, end: AttemptEnd) -> AttemptResult {
+        AttemptResult {
+            trial: self.trial,
+            attempt: self.attempt,
+            starting: self.starting,
+            end,
+            ran_ms: 0,
+            interrupted: false,
+            notes: Vec::new(),
+            gpu_memory: Vec::new(),
+        }
+    }
+}
+
+/// What a worker tells its sweep, and writes to the file of the attempt.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WorkerEvent {
@@ -70,11 +95,14 @@ pub(crate) struct MetricReport {
     pub(crate) value: f64,
 }
 
-/// How an attempt ended: the content of its result file.
+/// How an attempt ended: the last line of its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AttemptResult {
     pub(crate) trial: TrialId,
     pub(crate) attempt: u32,
+    /// When the journal says that it began.
+    #[serde(with = "crate::encoding::timestamp")]
+    pub(crate) starting: Timestamp,
     pub(crate) end: AttemptEnd,
     pub(crate) ran_ms: u64,
     /// Whether it was ended because its sweep was.

@@ -1,11 +1,6 @@
 //! Reads the reports of one attempt from wherever its program writes them.
 
-use std::fs::File;
-use std::io::Write;
-use std::path::PathBuf;
-
 use super::follow::{FileFollower, MlflowFollower};
-use super::layout::TrialDir;
 use super::lines::LineSplitter;
 use super::metrics::{LineMetric, LineParser};
 use super::protocol::{AttemptStart, MetricReport};
@@ -21,7 +16,7 @@ enum ReportSource {
     Mlflow(MlflowFollower),
 }
 
-/// Finds the reports, numbers them, and writes them to the attempt's file before anybody sees them.
+/// Finds the reports, and numbers them.
 pub(crate) struct ReportReader {
     source: ReportSource,
     reports: Reports,
@@ -30,11 +25,7 @@ pub(crate) struct ReportReader {
 struct Reports {
     objectives: Vec<String>,
     counts: Vec<u64>,
-    path: PathBuf,
-    file: Option<File>,
     pending: Vec<MetricReport>,
-    /// How many of the pending ones are in the file.
-    written: usize,
 }
 
 impl ReportReader {
@@ -54,10 +45,7 @@ impl ReportReader {
         let reports = Reports {
             objectives: start.objectives.clone(),
             counts: vec![0; start.objectives.len()],
-            path: TrialDir::at(&start.directory).metrics(start.attempt),
-            file: None,
             pending: Vec::new(),
-            written: 0,
         };
         Ok(Self { source, reports })
     }
@@ -67,20 +55,17 @@ impl ReportReader {
         if let ReportSource::Output(parser, lines) = &mut self.source {
             lines.feed(bytes, &mut |line| self.reports.add_all(parser.metrics(line)));
         }
-        self.reports.write();
     }
 
     /// Reads what was appended to files; returns whether that was all.
     pub(crate) fn read_files(&mut self) -> bool {
-        let is_complete = match &mut self.source {
+        match &mut self.source {
             ReportSource::Output(..) => true,
             ReportSource::File(parser, file) => {
                 file.read(&mut |line| self.reports.add_all(parser.metrics(line)))
             }
             ReportSource::Mlflow(follower) => follower.read(&mut |metric| self.reports.add(&metric)),
-        };
-        self.reports.write();
-        is_complete
+        }
     }
 
     /// Reads what is left after the program has ended.
@@ -96,12 +81,10 @@ impl ReportReader {
             }
             ReportSource::Mlflow(_) => {}
         }
-        self.reports.write();
     }
 
     /// The reports since the last call.
     pub(crate) fn take(&mut self) -> Vec<MetricReport> {
-        self.reports.written = 0;
         std::mem::take(&mut self.reports.pending)
     }
 
@@ -140,26 +123,5 @@ impl Reports {
 
     fn is_full(&self) -> bool {
         self.counts.iter().all(|count| *count > MAX_REPORTS)
-    }
-
-    /// Appends to the file what is pending. If that fails, the sweep still gets the reports, unless it is killed.
-    fn write(&mut self) {
-        let unwritten = self.pending.get(self.written..).unwrap_or_default();
-        if unwritten.is_empty() {
-            return;
-        }
-        if self.file.is_none() {
-            self.file = File::create(&self.path).ok();
-        }
-        let mut text = Vec::new();
-        for report in unwritten {
-            if serde_json::to_writer(&mut text, report).is_ok() {
-                text.push(b'\n');
-            }
-        }
-        if let Some(file) = &mut self.file {
-            let _ = file.write_all(&text);
-        }
-        self.written = self.pending.len();
     }
 }

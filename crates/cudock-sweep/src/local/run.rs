@@ -160,6 +160,7 @@ impl ProjectSweep {
                 assign_gpus(&mut plan, 0);
             }
             plan.check()?;
+            check_machines(&plan)?;
             self.directory.create()?;
             let (runner, slots) = self.runner(plan.clone(), flags, program)?;
             let log = SweepLog::create(&journal, Timestamp::now(), plan, slots, flags.slot_price(slots))?;
@@ -169,6 +170,7 @@ impl ProjectSweep {
         let mut plan = log.sweep().plan().clone();
         self.check_unchanged(&plan, observer);
         flags.check_resumed(&plan)?;
+        check_machines(&plan)?;
         if let Some(trials) = flags.trials {
             let raise = SweepRequest::Raise { trials: u64::from(trials) }.event(log.sweep())?;
             log.record(Timestamp::now().max(log.sweep().last_event()), raise.into_iter().collect())?;
@@ -254,6 +256,13 @@ impl ProjectSweep {
             ));
         }
     }
+}
+
+/// Refuses a sweep that chooses machines: this is one.
+fn check_machines(plan: &SweepPlan) -> Result<(), UsageError> {
+    let Some(name) = &plan.machine else { return Ok(()) };
+    Err(UsageError::new(format!("parameter `{name}` chooses sizes of Azure, and this machine has one"))
+        .hint("--on batch or --on ml runs each trial on the size that it chooses"))
 }
 
 /// Opens a journal that no other process uses. A process that was killed while it started another may have left its lock

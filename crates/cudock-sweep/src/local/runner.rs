@@ -11,6 +11,9 @@ use crate::space::Assignment;
 pub trait Runner {
     type Error: std::error::Error;
 
+    /// Whether attempts go on when this machine loses power. Then each intent is on disk before it is carried out.
+    const OUTLIVES_MACHINE: bool;
+
     /// Starts an attempt. Its `Starting` is in the journal. Events about it come from `poll`, also if it cannot be started.
     fn start(&mut self, attempt: &AttemptToStart<'_>);
 
@@ -33,6 +36,8 @@ pub trait Runner {
 pub struct AttemptToStart<'a> {
     pub trial: TrialId,
     pub attempt: u32,
+    /// When its `Starting` was recorded.
+    pub starting: Timestamp,
     /// The slot, which no other attempt has.
     pub slot: u32,
     pub parameters: &'a Assignment,

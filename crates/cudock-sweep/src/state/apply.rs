@@ -32,6 +32,7 @@ impl Sweep {
                 self.stop_clock(at);
             }
             Event::Resumed { slots, price_per_hour } => self.resume(at, *slots, *price_per_hour)?,
+            Event::MachinesPriced { machines } => self.set_machines(machines)?,
             Event::TrialsAdded { count } => {
                 self.added = self.added.saturating_add(*count);
                 if self.end.take().is_some() {
@@ -97,7 +98,7 @@ impl Sweep {
         if self.live().any(|(_, live)| live.slot == slot) {
             return Err(ApplyError::SlotInUse { slot });
         }
-        let price_per_hour = self.price_per_hour;
+        let price_per_hour = self.slot_price(slot);
         let trial = self.trial_mut(id)?;
         let next = trial.attempts.len() + 1;
         if trial.status != TrialStatus::Waiting || usize::try_from(attempt) != Ok(next) {

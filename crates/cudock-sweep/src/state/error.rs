@@ -13,6 +13,8 @@ pub enum ApplyError {
     NoObjective,
     #[error("no trial fits on this machine: it has no slots")]
     NoSlots,
+    #[error("the slots of all sizes are not those of the sweep")]
+    WrongMachines,
     #[error("`limits.dollars` is set, and the price of a slot is unknown")]
     NoPrice,
     #[error("the sweep has finished")]

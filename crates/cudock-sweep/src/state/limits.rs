@@ -42,16 +42,25 @@ impl Sweep {
         self.live().filter_map(|(_, attempt)| attempt.price_per_hour).sum()
     }
 
-    /// Whether the budget pays for some more trials.
-    pub(super) fn can_pay(&self, now: Timestamp, new_trials: u64) -> bool {
-        let (Some(limit), Some(price)) = (self.plan.limits.dollars, self.price_per_hour) else { return true };
-        let expected = self.times.get(self.times.len() / 2).copied().unwrap_or_default();
+    /// The median time of the trials that have succeeded.
+    fn expected_time(&self) -> Duration {
+        self.times.get(self.times.len() / 2).copied().unwrap_or_default()
+    }
+
+    /// What a new trial in a slot is expected to cost.
+    pub(super) fn expected_cost(&self, slot: u32) -> Usd {
+        cost_of(self.slot_price(slot).unwrap_or_default(), self.expected_time().max(STOP_MARGIN))
+    }
+
+    /// Whether the budget pays for more trials that are expected to cost this.
+    pub(super) fn can_pay(&self, now: Timestamp, new: Usd) -> bool {
+        let Some(limit) = self.plan.limits.dollars else { return true };
+        let expected = self.expected_time();
         let rest = |attempt: &TrialAttempt| {
             let left = expected.saturating_sub(attempt.time(now)).max(STOP_MARGIN);
             cost_of(attempt.price_per_hour.unwrap_or_default(), left)
         };
         let running: Usd = self.live().map(|(_, attempt)| rest(attempt)).sum();
-        let new = cost_of(price, expected.max(STOP_MARGIN)).times(new_trials);
         // At the limit, it would be stopped at once.
         self.cost(now) + running + new < limit
     }

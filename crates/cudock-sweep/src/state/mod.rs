@@ -3,6 +3,7 @@
 mod apply;
 mod error;
 mod limits;
+mod machines;
 mod next;
 mod trial;
 
@@ -13,6 +14,7 @@ use cudock_base::{Timestamp, Usd};
 
 pub use self::error::ApplyError;
 pub use self::limits::STOP_MARGIN;
+pub use self::machines::{MachineSlots, TargetReached};
 pub use self::next::SweepAction;
 pub use self::trial::{MetricPoint, Trial, TrialAttempt, TrialStatus};
 use crate::config::SweepPlan;
@@ -33,6 +35,8 @@ pub struct Sweep {
     last_event: Timestamp,
     slots: u32,
     price_per_hour: Option<Usd>,
+    /// The slots of each size, if sizes are a parameter.
+    machines: Vec<MachineSlots>,
     /// Trials that were added to the limit.
     added: u32,
     is_paused: bool,
@@ -79,6 +83,7 @@ impl Sweep {
             last_event: record.at,
             slots: 0,
             price_per_hour: None,
+            machines: Vec::new(),
             added: 0,
             is_paused: false,
             is_canceled: false,
@@ -106,6 +111,7 @@ impl Sweep {
             return Err(ApplyError::NoPrice);
         }
         (self.slots, self.price_per_hour) = (slots.min(MAX_SLOTS), price_per_hour);
+        self.machines.clear();
         Ok(())
     }
 

@@ -1,6 +1,8 @@
 //! What has to be done next.
 
-use cudock_base::Timestamp;
+use std::collections::BTreeSet;
+
+use cudock_base::{Timestamp, Usd};
 
 use super::{Sweep, TrialStatus};
 use crate::journal::{Event, StopReason, SweepEnd, TrialId};
@@ -13,12 +15,14 @@ pub enum SweepAction {
     Start {
         trial: TrialId,
         attempt: u32,
-        /// The lowest free one.
+        /// The lowest free one of those that it may have.
         slot: u32,
         parameters: Assignment,
         /// Whether the trial is to be recorded as well.
         is_new: bool,
     },
+    /// A new trial waits for a slot of its size, while others begin.
+    Propose { trial: TrialId, parameters: Assignment },
     /// Stop an attempt.
     Stop { trial: TrialId, attempt: u32, reason: StopReason },
     /// End the sweep; nothing is running.
@@ -33,6 +37,9 @@ impl SweepAction {
                 let proposed = Event::Proposed { trial: *trial, parameters: parameters.clone() };
                 let starting = Event::Starting { trial: *trial, attempt: *attempt, slot: *slot };
                 is_new.then_some(proposed).into_iter().chain([starting]).collect()
+            }
+            Self::Propose { trial, parameters } => {
+                vec![Event::Proposed { trial: *trial, parameters: parameters.clone() }]
             }
             Self::Stop { trial, attempt, reason } => {
                 vec![Event::StopDecided { trial: *trial, attempt: *attempt, reason: reason.clone() }]
@@ -77,7 +84,8 @@ impl Sweep {
     fn starts(&self, now: Timestamp) -> Vec<SweepAction> {
         let slots = self.slots.min(self.plan.limits.concurrent.unwrap_or(u32::MAX));
         let room = usize::try_from(slots).unwrap_or(usize::MAX).saturating_sub(self.live.len());
-        let mut free = (0..self.slots).filter(|slot| !self.live().any(|(_, attempt)| attempt.slot == *slot));
+        let used = self.live().map(|(_, attempt)| attempt.slot);
+        let mut used: BTreeSet<u32> = used.collect();
         let again = self.waiting.iter().filter_map(|id| {
             let trial = self.trial(*id)?;
             Some((*id, u32::try_from(trial.attempts.len()).ok()? + 1, trial.parameters.clone(), false))
@@ -90,10 +98,28 @@ impl Sweep {
             Some((id, 1, parameters, true))
         });
         let mut candidates = again.chain(new);
-        let mut actions = Vec::new();
-        while actions.len() < room && self.can_pay(now, actions.len() as u64 + 1) {
-            let Some(slot) = free.next() else { break };
+        let (mut actions, mut cost) = (Vec::new(), Usd::ZERO);
+        let (mut started, mut waiting) = (0, self.waiting.len());
+        while started < room {
             let Some((trial, attempt, parameters, is_new)) = candidates.next() else { break };
+            let Some(slot) = self.slots_for(&parameters).find(|slot| !used.contains(slot)) else {
+                // Samplers learn from results, so no more trials are proposed ahead than there are slots.
+                match (is_new, waiting < usize::try_from(self.slots).unwrap_or(usize::MAX)) {
+                    (true, false) => break,
+                    (true, true) => {
+                        waiting += 1;
+                        actions.push(SweepAction::Propose { trial, parameters });
+                    }
+                    (false, _) => {}
+                }
+                continue;
+            };
+            cost += self.expected_cost(slot);
+            if !self.can_pay(now, cost) {
+                break;
+            }
+            started += 1;
+            used.insert(slot);
             actions.push(SweepAction::Start { trial, attempt, slot, parameters, is_new });
         }
         actions

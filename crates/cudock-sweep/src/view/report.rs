@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::values::{reason, run_time, scores, steps};
-use crate::{Assignment, Goal, ParameterValue, Sweep, Trial};
+use crate::{Assignment, Goal, ParameterValue, Sweep, TargetReached, Trial};
 
 /// A sweep and its trials.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -23,6 +23,9 @@ pub struct SweepReport<'s> {
     trials: Vec<TrialReport<'s>>,
     /// The number of the best trial; with several objectives those of the Pareto front.
     best: Vec<u32>,
+    /// The cheapest trial of each size that came to the target of the objective, the cheapest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cheapest: Vec<TargetReport<'s>>,
     /// US dollars of all attempts so far.
     cost: Usd,
     /// Time that the sweep was active.
@@ -33,6 +36,19 @@ pub struct SweepReport<'s> {
 struct ObjectiveReport<'s> {
     metric: &'s str,
     goal: Goal,
+    /// A value that is good enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<f64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct TargetReport<'s> {
+    trial: u32,
+    /// The size of the machine, if that is a parameter.
+    size: Option<&'s str>,
+    /// US dollars and time from the start of its last attempt until it reported the target.
+    cost: Usd,
+    seconds: f64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -70,13 +86,19 @@ pub fn report(sweep: &Sweep, now: Timestamp) -> SweepReport<'_> {
         objectives: plan
             .objectives
             .iter()
-            .map(|each| ObjectiveReport { metric: &each.metric, goal: each.goal })
+            .map(|each| ObjectiveReport { metric: &each.metric, goal: each.goal, target: each.target })
             .collect(),
         trials: sweep.trials().iter().map(|trial| trial_report(sweep, trial, now)).collect(),
         best: sweep.front().iter().map(|trial| trial.id.0).collect(),
+        cheapest: sweep.cheapest().into_iter().map(target_report).collect(),
         cost: sweep.cost(now),
         seconds: sweep.active_time(now).as_secs_f64(),
     }
+}
+
+fn target_report(reached: TargetReached<'_>) -> TargetReport<'_> {
+    let TargetReached { trial, size, time, cost } = reached;
+    TargetReport { trial: trial.id.0, size, cost, seconds: time.as_secs_f64() }
 }
 
 fn trial_report<'s>(sweep: &'s Sweep, trial: &'s Trial, now: Timestamp) -> TrialReport<'s> {

@@ -5,7 +5,7 @@ use cudock_base::table::{Align, TextTable};
 use cudock_base::{Timestamp, text};
 
 use super::values::{listed, number, parameters, reason, run_time, scores, status_counts, steps};
-use crate::{Goal, Objective, Sweep, Trial};
+use crate::{Goal, Objective, Sweep, TargetReached, Trial};
 
 /// Columns of a screen.
 const COLUMNS: usize = 100;
@@ -16,11 +16,14 @@ const ROWS: usize = 17;
 /// parameters; otherwise it fits on one screen.
 pub fn show(sweep: &Sweep, now: Timestamp, is_verbose: bool) -> String {
     let mut lines = answer(sweep);
+    let targets = targets(sweep);
+    let rows = ROWS.saturating_sub(targets.len());
+    lines.extend(targets);
     lines.push(state(sweep, now));
     let trials = listed(sweep);
     if !trials.is_empty() {
         lines.push(String::new());
-        let shown = if is_verbose { trials.len() } else { ROWS };
+        let shown = if is_verbose { trials.len() } else { rows };
         let (shown, omitted) = trials.split_at(shown.min(trials.len()));
         lines.extend(table(sweep, shown, now, is_verbose));
         if !omitted.is_empty() {
@@ -54,6 +57,30 @@ pub(super) fn answer(sweep: &Sweep) -> Vec<String> {
             vec![head + &names.collect::<Vec<_>>().join(", "), format!("      trials {ids}")]
         }
     }
+}
+
+/// The cheapest way to the target of the objective, for each size that trials ran on.
+fn targets(sweep: &Sweep) -> Vec<String> {
+    let [Objective { metric, target: Some(target), .. }] = sweep.plan().objectives.as_slice() else {
+        return Vec::new();
+    };
+    let goal = format!("{} {}", text::truncate(metric, 30), number(*target));
+    let cheapest = sweep.cheapest();
+    if cheapest.is_empty() {
+        return vec![format!("no trial has come to {goal}")];
+    }
+    let line = |one: &TargetReached<'_>| {
+        let size = one.size.map(|size| format!(" on {size}")).unwrap_or_default();
+        let time = duration(one.time);
+        let way = match sweep.price_per_hour() {
+            Some(_) => {
+                format!("cheapest to {goal}{size}: trial {}, ${} in {time}", one.trial.id, one.cost.rounded())
+            }
+            None => format!("fastest to {goal}{size}: trial {}, {time}", one.trial.id),
+        };
+        text::truncate(&way, COLUMNS - 1)
+    };
+    cheapest.iter().map(line).collect()
 }
 
 fn goal(objective: &Objective) -> &'static str {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cudock_base::Usd;
 use cudock_project::Project;
+use cudock_sweep::local::trial_words;
 use cudock_sweep::policy::{EvaluationSchedule, Slack};
 use cudock_sweep::{
     Condition, Distribution, Goal, MetricFormat, MetricSource, ParameterValue, PassMode, SamplerKind,
@@ -136,6 +137,16 @@ fn malformed_spaces_are_rejected_with_the_key_and_the_fix() {
         ("c = { choice = [1, 2, 1] }", "6:16: `choice` of `c` has the value 1 twice: remove one"),
         ("c = { choice = [inf] }", "6:16: `choice` of `c` has the value inf: only finite"),
         ("c = { choice = [[1]] }", "6:17: invalid type: sequence, expected a string, a number or a boolean"),
+        ("n = { sizes = [] }", "6:15: `sizes` of `n` is empty: list at least one value"),
+        ("n = { sizes = [\"a\", \"a\"] }", "6:15: `sizes` of `n` has the value a twice: remove one"),
+        (
+            "n = { sizes = [\"a\"], when = { b = [1] } }\nb = { choice = [1] }",
+            "6:29: every trial runs on a machine, so `n` always exists: remove `when`",
+        ),
+        (
+            "a = { sizes = [\"x\"] }\nb = { sizes = [\"x\"] }",
+            "7:15: `a` and `b` both choose the size of a trial's machine: keep one",
+        ),
         ("\"a b\" = { choice = [1] }", "6:9: invalid parameter name `a b`: use letters"),
         (
             "a = { choice = [1], when = { lr = [1] } }\nlr = { uniform = [0, 1] }",
@@ -161,6 +172,24 @@ fn malformed_spaces_are_rejected_with_the_key_and_the_fix() {
         let error = with("", parameters, LIMIT).expect_err(parameters);
         assert!(error.starts_with(expected), "{parameters}\n{error}\nexpected {expected}");
     }
+}
+
+#[test]
+fn sizes_are_a_choice_that_changes_fastest() {
+    let parameters = "a_node = { sizes = [\"NC4as_T4_v3\", \"NC24ads_A100_v4\"] }\nlr = { choice = [1, 2] }";
+    let plan = with("sampler = \"grid\"", parameters, LIMIT).unwrap();
+    assert_eq!(plan.machine.as_deref(), Some("a_node"));
+    assert_eq!(plan.sizes(), ["NC4as_T4_v3", "NC24ads_A100_v4"]);
+    let names: Vec<&str> = plan.space.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+    assert_eq!(names, ["lr", "a_node"]);
+    // A program that knows nothing of machines gets no argument for them.
+    let values = [("lr", ParameterValue::Int(1)), ("a_node", text("NC4as_T4_v3"))];
+    let values = values.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+    assert_eq!(trial_words(&plan, &values), ["train", "--lr=1"]);
+    let mut few = plan;
+    few.limits.concurrent = Some(1);
+    let error = few.check().unwrap_err().to_string();
+    assert_eq!(error, "`concurrent` is 1 and `a_node` has 2 sizes, each of which needs a machine: raise it");
 }
 
 #[test]

@@ -117,6 +117,23 @@ fn a_journal_goes_on_after_its_torn_end() {
 }
 
 #[test]
+fn only_what_a_crash_of_the_machine_must_not_take_is_synced_at_once() {
+    let trial = TrialId(0);
+    for event in [
+        Event::Starting { trial, attempt: 1, slot: 0 },
+        Event::StopDecided { trial, attempt: 1, reason: StopReason::User },
+    ] {
+        assert!(event.needs_sync(true) && !event.needs_sync(false), "{event:?}");
+    }
+    for event in [started(0, 1), reported(0, 1, "score", 1, 0.5), ended(0, 1, 0, 1)] {
+        assert!(!event.needs_sync(true), "{event:?}");
+    }
+    for event in [Event::Paused, Event::Canceled, Event::TrialsAdded { count: 1 }] {
+        assert!(event.needs_sync(false), "{event:?}");
+    }
+}
+
+#[test]
 fn an_event_that_does_not_fit_is_not_written() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal");

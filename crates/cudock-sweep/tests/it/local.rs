@@ -170,8 +170,8 @@ fn other_commands_pause_stop_and_extend_a_running_sweep() {
 
 #[test]
 fn an_interrupt_ends_the_trials_and_the_same_command_resumes() {
-    let script = r#"touch "$CUDOCK_TRIAL_DIR/up"; echo "score=$CUDOCK_ATTEMPT"
-        trap 'touch "$CUDOCK_CHECKPOINT_DIR/saved"; exit 0' TERM
+    let script = r#"trap 'touch "$CUDOCK_CHECKPOINT_DIR/saved"; exit 0' TERM
+        touch "$CUDOCK_TRIAL_DIR/up"; echo "score=$CUDOCK_ATTEMPT"
         [ -e "$CUDOCK_CHECKPOINT_DIR/saved" ] || while :; do sleep 0.02; done"#;
     let sweep = TestSweep::new(script, &one_trial("").replace("retries = 0", "retries = 1"));
     let mut process = sweep.start(&[]);

@@ -75,7 +75,9 @@ impl TestSweep {
     }
 
     pub(super) fn result(&self, trial: u32) -> serde_json::Value {
-        serde_json::from_slice(&fs::read(self.dir().trial(TrialId(trial)).result(1)).unwrap()).unwrap()
+        let lines = fs::read_to_string(self.dir().trial(TrialId(trial)).events(1)).unwrap();
+        let last: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        last["ended"].clone()
     }
 
     /// Waits until a file of a trial exists.

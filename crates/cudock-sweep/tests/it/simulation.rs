@@ -117,7 +117,7 @@ impl World {
                     log.record(at(self.now), vec![started(trial.0, attempt)]).unwrap();
                 }
                 SweepAction::Stop { trial, attempt, .. } => self.stop(trial, attempt),
-                SweepAction::Finish { .. } => {}
+                SweepAction::Propose { .. } | SweepAction::Finish { .. } => {}
             }
         }
         Ok(())

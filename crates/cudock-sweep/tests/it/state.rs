@@ -5,11 +5,11 @@ use std::time::Duration;
 use cudock_base::Usd;
 use cudock_sweep::policy::{EvaluationSchedule, Slack};
 use cudock_sweep::{
-    ApplyError, AttemptEnd, Event, Goal, StopReason, Sweep, SweepAction, SweepEnd, SweepPlan,
-    TerminationPolicy, TrialId, TrialStatus,
+    ApplyError, AttemptEnd, Distribution, Event, Goal, MachineSlots, Parameter, SamplerKind, Space,
+    StopReason, Sweep, SweepAction, SweepEnd, SweepPlan, TerminationPolicy, TrialId, TrialStatus,
 };
 
-use crate::support::{at, created, ended, objective, plan, record, reported, started};
+use crate::support::{at, created, ended, objective, plan, record, reported, started, text};
 
 fn sweep(plan: SweepPlan, slots: u32) -> Sweep {
     Sweep::replay(&[record(0, created(plan, slots))]).unwrap()
@@ -222,6 +222,78 @@ fn a_trial_that_the_budget_cannot_finish_is_not_started() {
     apply(&mut sweep, 600, vec![reported(0, 1, "score", 1, 0.5), ended(0, 1, 0, 600)]);
     // 400 s are left, and a trial takes 600.
     assert_eq!(step(&mut sweep, 600), [SweepAction::Finish { end: SweepEnd::Budget }]);
+}
+
+/// A grid of two values on two sizes: one slot of `small` at 1.00 an hour, two of `large` at 3.60.
+fn sized(dollars: Option<Usd>) -> Sweep {
+    let choice = |name: &str, values: [&str; 2]| Parameter {
+        name: name.to_owned(),
+        distribution: Distribution::Choice(values.map(text).to_vec()),
+        conditions: Vec::new(),
+    };
+    let parameters = vec![choice("x", ["a", "b"]), choice("node", ["small", "large"])];
+    let mut plan = SweepPlan { sampler: SamplerKind::Grid, space: Space { parameters }, ..plan(4) };
+    plan.machine = Some("node".to_owned());
+    plan.limits.dollars = dollars;
+    plan.objectives[0].target = Some(0.8);
+    let price_per_hour = Some(Usd::from_cents(360));
+    let event = Event::Created { plan: Box::new(plan), slots: 3, price_per_hour };
+    let mut sweep = Sweep::replay(&[record(0, event)]).unwrap();
+    let machines = [("small", 1, 100), ("large", 2, 360)].map(|(size, slots, cents)| MachineSlots {
+        size: size.to_owned(),
+        slots,
+        price_per_hour: Usd::from_cents(cents),
+    });
+    apply(&mut sweep, 0, vec![Event::MachinesPriced { machines: machines.to_vec() }]);
+    sweep
+}
+
+/// Trials and slots that are started.
+fn starts(actions: &[SweepAction]) -> Vec<(u32, u32)> {
+    let start = |action: &SweepAction| match action {
+        SweepAction::Start { trial, slot, .. } => Some((trial.0, *slot)),
+        _ => None,
+    };
+    actions.iter().filter_map(start).collect()
+}
+
+#[test]
+fn a_trial_runs_in_a_slot_of_its_size_at_its_price() {
+    let mut sweep = sized(None);
+    // Trials 0 and 2 are small, and 2 waits while 3 begins.
+    assert_eq!(starts(&step(&mut sweep, 0)), [(0, 0), (1, 1), (3, 2)]);
+    assert!(step(&mut sweep, 0).is_empty());
+    assert_eq!(status(&sweep, 2), TrialStatus::Waiting);
+    apply(&mut sweep, 1800, vec![reported(1, 1, "score", 1, 0.7), reported(0, 1, "score", 1, 0.8)]);
+    apply(
+        &mut sweep,
+        3600,
+        vec![reported(1, 1, "score", 2, 0.9), ended(1, 1, 0, 3600), ended(3, 1, 1, 3600)],
+    );
+    assert!(step(&mut sweep, 3600).is_empty(), "slots of another size are free");
+    apply(&mut sweep, 3600, vec![ended(0, 1, 0, 3600)]);
+    assert_eq!(starts(&step(&mut sweep, 3600)), [(2, 0)]);
+    assert_eq!(sweep.cost(at(3600)), Usd::from_cents(100 + 2 * 360));
+    let cheapest = sweep.cheapest();
+    let cheapest: Vec<_> = cheapest.iter().map(|one| (one.trial.id.0, one.size.unwrap(), one.cost)).collect();
+    assert_eq!(cheapest, [(0, "small", Usd::from_cents(50)), (1, "large", Usd::from_cents(360))]);
+}
+
+#[test]
+fn a_budget_counts_each_size_at_its_price() {
+    // Ten seconds of a small slot and of one large slot, and not of another.
+    let seconds = |count: u64| Usd::from_cents(100).share(u128::from(count), 3600);
+    let large = |count: u64| Usd::from_cents(360).share(u128::from(count), 3600);
+    let mut sweep = sized(Some(seconds(10) + large(10) + large(5)));
+    assert_eq!(starts(&step(&mut sweep, 0)), [(0, 0), (1, 1)]);
+}
+
+#[test]
+fn sizes_without_a_parameter_or_with_other_slots_do_not_fit() {
+    let machines = vec![MachineSlots { size: "a".to_owned(), slots: 1, price_per_hour: Usd::ZERO }];
+    let event = record(1, Event::MachinesPriced { machines });
+    assert_eq!(sweep(plan(1), 1).apply(&event), Err(ApplyError::WrongMachines));
+    assert_eq!(sized(None).apply(&event), Err(ApplyError::WrongMachines));
 }
 
 #[test]

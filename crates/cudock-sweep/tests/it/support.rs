@@ -15,6 +15,7 @@ pub(crate) fn plan(trials: u32) -> SweepPlan {
         command: vec!["train".to_owned()],
         image: None,
         space: Space { parameters: vec![uniform("x")] },
+        machine: None,
         pass: PassMode::Arguments,
         objectives: vec![objective("score", Goal::Maximize)],
         metrics: MetricSource::Stdout(MetricFormat::Pairs),
@@ -30,7 +31,7 @@ pub(crate) fn plan(trials: u32) -> SweepPlan {
 }
 
 pub(crate) fn objective(metric: &str, goal: Goal) -> Objective {
-    Objective { metric: metric.to_owned(), goal }
+    Objective { metric: metric.to_owned(), goal, target: None }
 }
 
 pub(crate) fn uniform(name: &str) -> Parameter {

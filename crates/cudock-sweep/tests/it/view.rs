@@ -29,6 +29,24 @@ fn several_objectives_are_answered_by_the_front() {
 }
 
 #[test]
+fn the_cheapest_way_to_the_target_is_named() {
+    assert!(json(&digits()).get("cheapest").is_none());
+    let mut target = objective("accuracy", Goal::Maximize);
+    target.target = Some(0.8);
+    let mut story = Story::new(plan("digits", vec![target], Vec::new()));
+    assert!(view::show(&story.sweep, story.now, false).contains("no trial has come to accuracy 0.8\n"));
+    let slow = story.start(&[]);
+    story.report(slow, "accuracy", &[0.5, 0.6, 0.9]);
+    story.succeed(slow);
+    let fast = story.start(&[]);
+    story.report(fast, "accuracy", &[0.5, 0.8, 0.81]);
+    story.succeed(fast);
+    let text = view::show(&story.sweep, story.now, false);
+    assert!(text.contains("\ncheapest to accuracy 0.8: trial 1, $0.02 in 20 s\n"), "{text}");
+    assert_eq!(json(&story)["cheapest"][0]["seconds"], 20.0);
+}
+
+#[test]
 fn a_sweep_without_results_says_so() {
     let story = Story::new(plan("empty", vec![objective("loss", Goal::Minimize)], Vec::new()));
     let text = view::show(&story.sweep, story.now, false);

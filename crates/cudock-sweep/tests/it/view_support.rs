@@ -84,7 +84,7 @@ impl Story {
 }
 
 pub(crate) fn objective(metric: &str, goal: Goal) -> Objective {
-    Objective { metric: metric.to_owned(), goal }
+    Objective { metric: metric.to_owned(), goal, target: None }
 }
 
 pub(crate) fn plan(name: &str, objectives: Vec<Objective>, parameters: Vec<Parameter>) -> SweepPlan {
@@ -93,6 +93,7 @@ pub(crate) fn plan(name: &str, objectives: Vec<Objective>, parameters: Vec<Param
         command: vec!["train".to_owned()],
         image: None,
         space: Space { parameters },
+        machine: None,
         pass: PassMode::Arguments,
         objectives,
         metrics: MetricSource::Stdout(MetricFormat::Pairs),

@@ -76,7 +76,7 @@ fn start(
     let observer = Printer { drawn: Cell::new(None) };
     let end = if let Some(target) = args.azure.on {
         match azure::run(&facts()?, args, target, &sweep, &observer)? {
-            AzureEnd::Batch(end) => end,
+            AzureEnd::Trials(end) => end,
             AzureEnd::Other(outcome) => return Ok(outcome),
         }
     } else {

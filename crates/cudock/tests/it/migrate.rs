@@ -38,6 +38,10 @@ from azureml.core.compute import AmlCompute
 config = AmlCompute.provisioning_configuration(vm_size=\"STANDARD_NC6\", max_nodes=4)
 ";
 
+const HYPERDRIVE: &str = include_str!("../../../cudock-migrate/tests/inputs/mnist_sweep.py");
+const OLD_GROUP: &str = include_str!("../../../cudock-migrate/tests/inputs/group.yaml");
+const BATCH_14: &str = include_str!("../../../cudock-migrate/tests/inputs/batch_quickstart.py");
+
 /// Runs it in a folder with these files.
 fn migrate(files: &[(&str, &[u8])], arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
@@ -197,4 +201,89 @@ fn a_region_that_does_not_exist_is_bad_input() {
         "{}",
         shown(&output)
     );
+}
+
+/// Translates a file in a folder into `new`.
+fn translate(folder: &Path, name: &str, content: &str, further: &[&str]) -> Output {
+    std::fs::write(folder.join(name), content).unwrap();
+    let arguments: Vec<&str> = [name, "-o", "new"].iter().chain(further).copied().collect();
+    in_folder(folder, &arguments)
+}
+
+#[test]
+fn a_hyperdrive_program_becomes_a_sweep_that_runs_on_the_service() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = translate(folder.path(), "mnist_sweep.py", HYPERDRIVE, &[]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    for words in ["new/cudock.toml\n", "new/sweep.yml\n", "mnist_sweep.py:29", "CD0830"] {
+        assert!(shown(&output).contains(words), "{words}: {}", shown(&output));
+    }
+    let job = std::fs::read_to_string(folder.path().join("new/sweep.yml")).unwrap();
+    assert!(job.contains("\ntype: sweep\n") && job.contains("max_total_trials: 27"), "{job}");
+
+    // The next command reads what was written, and makes the same job of it.
+    let sweep =
+        ["sweep", "new", "--on", "ml", "--dry-run", "--workspace", "shared/lab", "--region", "westeurope"];
+    let output = cudock(&sweep).current_dir(folder.path()).output().unwrap();
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    for words in ["\"jobType\": \"Sweep\"", "\"maxTotalTrials\": 27", "\"slackFactor\": 0.2", "\"PT4H\""] {
+        assert!(shown(&output).contains(words), "{words}: {}", shown(&output));
+    }
+}
+
+#[test]
+fn translated_files_replace_nothing_without_force() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("new")).unwrap();
+    let kept = folder.path().join("new/sweep.yml");
+    std::fs::write(&kept, "mine").unwrap();
+    let output = translate(folder.path(), "mnist_sweep.py", HYPERDRIVE, &[]);
+    assert_ne!(code(&output), 0, "{}", shown(&output));
+    assert!(shown(&output).contains("--force"), "{}", shown(&output));
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "mine");
+    assert!(!folder.path().join("new/cudock.toml").exists(), "all or nothing");
+    let output = translate(folder.path(), "mnist_sweep.py", HYPERDRIVE, &["--force"]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    assert!(std::fs::read_to_string(&kept).unwrap().contains("type: sweep"));
+}
+
+#[test]
+fn a_container_group_becomes_an_app_without_its_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = translate(folder.path(), "group.yaml", OLD_GROUP, &["--format", "json"]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    let report = json(&output);
+    assert_eq!(report["directory"], "new");
+    let file = &report["translations"][0]["files"][0];
+    assert_eq!(file["name"], "containerapp.yaml");
+    let text = std::fs::read_to_string(folder.path().join("new/containerapp.yaml")).unwrap();
+    assert_eq!(file["text"], *text);
+    assert!(text.contains("workloadProfileName: Consumption-GPU-NC8as-T4"), "{text}");
+    for secret in ["hunter2", "swordfish", "c2VjcmV0"] {
+        assert!(!text.contains(secret) && !shown(&output).contains(secret), "{secret}: {text}");
+    }
+}
+
+#[test]
+fn a_batch_program_is_rewritten_and_the_old_one_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = translate(folder.path(), "batch_quickstart.py", BATCH_14, &[]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    assert!(shown(&output).contains("`task_list_options` is gone"), "{}", shown(&output));
+    let new = std::fs::read_to_string(folder.path().join("new/batch_quickstart.py")).unwrap();
+    assert!(new.contains("from azure.batch import BatchClient\n"), "{new}");
+    assert!(
+        new.contains("batch_client.create_job(") && !new.contains("batch_service_client.pool.add"),
+        "{new}"
+    );
+    assert_eq!(std::fs::read_to_string(folder.path().join("batch_quickstart.py")).unwrap(), BATCH_14);
+}
+
+#[test]
+fn a_file_without_anything_to_translate_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = translate(folder.path(), "night.sh", SCRIPT, &[]);
+    assert_eq!(code(&output), 1, "{}", shown(&output));
+    assert!(shown(&output).contains("night.sh: nothing to translate"), "{}", shown(&output));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no directory is created");
 }

@@ -80,3 +80,131 @@ fn a_limit_in_dollars_needs_a_price() {
     let output = run(&["sweep", text(project.path()), "--price", "3.6"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
 }
+
+const CLOUD: &str = r#"command = ["python", "train.py"]
+image = "team.azurecr.io/train:1"
+objectives = [{ metric = "loss", goal = "minimize" }]
+limits = { trials = 6, concurrent = 2 }
+[sweep.parameters]
+lr = { loguniform = [1e-4, 1e-1] }
+[deploy]
+regions = ["westeurope"]
+[needs]
+gpu_memory = "8GiB""#;
+
+const SIZES: &str = "lr = { choice = [1, 2] }\nnode = { sizes = [\"NC4as_T4_v3\", \"NC24ads_A100_v4\"] }";
+
+/// A sweep on a service, as all of its requests.
+fn dry_run(sweep: &str, arguments: &[&str]) -> std::process::Output {
+    let project = project(sweep);
+    let words = ["sweep", text(project.path()), "--dry-run"];
+    let output = run(&words.iter().chain(arguments).copied().collect::<Vec<_>>());
+    assert!(!project.path().join(".cudock").exists(), "{}", shown(&output));
+    output
+}
+
+#[test]
+fn a_dry_run_on_batch_prints_a_job_that_waits_for_trials() {
+    let output = dry_run(CLOUD, &["--on", "batch", "--size", "NC4as_T4_v3"]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    let text = shown(&output);
+    for words in [
+        "# p on Batch in westeurope",
+        "POST /jobs?",
+        "\"vmSize\": \"Standard_NC4as_T4_v3\"",
+        "billed from here on",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(text.contains("\"targetDedicatedNodes\": 2"), "{text}");
+    assert!(!text.contains("addtaskcollection") && !text.contains("onAllTasksComplete"), "{text}");
+}
+
+#[test]
+fn a_dry_run_has_a_deployment_for_each_size_that_trials_choose() {
+    let sweep = CLOUD.replace("lr = { loguniform = [1e-4, 1e-1] }", SIZES);
+    let output = dry_run(&sweep, &["--on", "batch"]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    let text = shown(&output);
+    for words in ["# p-nc4as-t4-v3 on Batch", "# p-nc24ads-a100-v4 on Batch", "Standard_NC24ads_A100_v4"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert_eq!(text.matches("\"targetDedicatedNodes\": 1").count(), 2, "{text}");
+}
+
+#[test]
+fn a_dry_run_on_ml_prints_the_sweep_job_of_the_service() {
+    let sweep = CLOUD.replace("limits", "metrics = { from = \"mlflow\" }\nlimits");
+    let output = dry_run(&sweep, &["--on", "ml", "--workspace", "shared/lab"]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    let text = shown(&output);
+    for words in ["\"jobType\": \"Sweep\"", "\"maxTotalTrials\": 6", "${{search_space.lr}}", "\"loguniform\""]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn a_dry_run_on_ml_names_the_reason_for_single_jobs_and_how_each_is_deleted() {
+    let output = dry_run(CLOUD, &["--on", "ml", "--workspace", "shared/lab"]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    let text = shown(&output);
+    for words in [
+        "each trial is a job of its own: the service reads metrics from MLflow only",
+        "\"computeType\": \"AmlCompute\"",
+        "\"maxNodeCount\": 2",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(!text.contains("\"jobType\""), "no job is submitted yet: {text}");
+    // Six trials and a retry of each.
+    let deleted = text.lines().filter(|line| line.starts_with("DELETE ") && line.contains("/jobs/"));
+    assert_eq!(deleted.count(), 12, "{text}");
+}
+
+#[test]
+fn what_cannot_run_on_a_service_is_refused_before_anything_is_asked() {
+    let sizes = CLOUD.replace("lr = { loguniform = [1e-4, 1e-1] }", SIZES);
+    let cases: [(String, &[&str], &str); 11] = [
+        (CLOUD.replace("image", "# image"), &["--on", "batch"], "a sweep on Azure needs an image"),
+        (
+            CLOUD.replace("limits", "metrics = { from = \"mlflow\" }\nlimits"),
+            &["--on", "batch"],
+            "read from their standard output only",
+        ),
+        (
+            CLOUD.replace("limits", "pass = \"environment\"\nlimits"),
+            &["--on", "batch"],
+            "parameter `lr` does not reach a trial on Azure",
+        ),
+        (sizes.replace("T4_v3", "T4_v9"), &["--on", "batch"], "`NC4as_T4_v9` is not a size of Azure"),
+        (
+            sizes.replace("NC24ads_A100_v4", "Standard_NC4as_T4_v3"),
+            &["--on", "batch"],
+            "`NC4as_T4_v3` and `Standard_NC4as_T4_v3` are the same size",
+        ),
+        (sizes, &["--on", "batch", "--size", "NC4as_T4_v3"], "--size and the parameter `node` both choose"),
+        (
+            CLOUD.replace("limits", "sampler = \"tpe\"\nmetrics = { from = \"mlflow\" }\nlimits"),
+            &["--on", "ml", "--workspace", "shared/lab"],
+            "the service has no TPE sampler; and not as single jobs: metrics of trials on Azure are read from",
+        ),
+        (
+            CLOUD.replace("trials = 6", "trials = 101"),
+            &["--on", "ml", "--workspace", "shared/lab"],
+            "may be 202 jobs, and at most 100",
+        ),
+        (
+            CLOUD.replace("trials = 6, ", "timeout = \"1h\", "),
+            &["--on", "ml", "--workspace", "shared/lab"],
+            "their number has to be known",
+        ),
+        (CLOUD.to_owned(), &["--on", "vm"], "expected ml or batch"),
+        (CLOUD.to_owned(), &[], "--on <SERVICE>"),
+    ];
+    for (sweep, arguments, words) in cases {
+        let output = dry_run(&sweep, arguments);
+        assert_eq!(code(&output), 2, "{words}: {}", shown(&output));
+        assert!(shown(&output).contains(words), "{words}: {}", shown(&output));
+    }
+}

@@ -5,6 +5,7 @@
 //! deletes each by its id.
 
 mod body;
+mod open_jobs;
 mod rules;
 mod status;
 mod sweep;
@@ -30,6 +31,7 @@ use crate::services::request::{Identity, body, iso_8601, put};
 use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
+pub use open_jobs::{MlJobs, open_jobs};
 pub(super) use status::{log_calls, log_parts, status, status_calls};
 pub use sweep_job::sweep_deployment;
 

@@ -28,7 +28,7 @@ pub(in crate::services) fn status_calls(identity: &DeploymentIdentity) -> Vec<Ca
     }
 }
 
-fn details(identity: &DeploymentIdentity, ids: &Ids, job: &str) -> Call {
+pub(super) fn details(identity: &DeploymentIdentity, ids: &Ids, job: &str) -> Call {
     Call {
         method: Method::GET,
         plane: Plane::MlHistory { region: identity.region.clone() },
@@ -92,7 +92,7 @@ fn of_jobs(answers: &[Option<Value>]) -> Status {
     status.billed(from, until)
 }
 
-fn of_job(job: Option<&Value>, details: Option<&Value>) -> Status {
+pub(super) fn of_job(job: Option<&Value>, details: Option<&Value>) -> Status {
     let Some(job) = job else { return Status::starting(Phase::Create) };
     let state = text(job, "/properties/status");
     let error = details.and_then(|details| {

@@ -97,7 +97,9 @@ pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: FindingFormat) -> R
             .flat_map(|translation| &translation.files)
             .map(|file| (file.name.as_str(), file.text.as_str()))
             .collect();
-        write_new_files(directory, &files, args.force)?;
+        if !files.is_empty() {
+            write_new_files(directory, &files, args.force)?;
+        }
         let is_complete = translations.iter().all(|translation| !translation.files.is_empty());
         if let FindingFormat::Json = format {
             output::json(&TranslateReport { schema: 1, directory, translations: &translations });

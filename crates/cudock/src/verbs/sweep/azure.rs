@@ -12,9 +12,9 @@ use super::{DriveEnd, SweepArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, line, note, status};
 
-/// How a sweep ended: on Batch as here, and as a job of Machine Learning with an exit code.
+/// How a sweep ended: with trials as jobs as here, and as a job of Machine Learning with an exit code.
 pub(super) enum AzureEnd {
-    Batch(DriveEnd),
+    Trials(DriveEnd),
     Other(Outcome),
 }
 
@@ -28,17 +28,23 @@ pub(super) fn run(
     let plan = sweep.plan(&args.local.flags)?;
     if args.azure.dry_run {
         let run = planned(facts, args, target, sweep, &plan, ("SUBSCRIPTION", Timestamp::now()))?;
-        line(text::dry_run(&run.planned));
+        for machine in &run.machines {
+            machine.note.iter().for_each(note);
+            line(text::dry_run(&machine.planned));
+        }
         return Ok(AzureEnd::Other(Outcome::Yes));
     }
     let session = deploy::session()?;
     let subscription = session.subscription()?;
     let run = planned(facts, args, target, sweep, &plan, (&subscription, session.client.now()))?;
-    status(text::announcement(&run.planned));
-    run.planned.deployment.losses.iter().for_each(|loss| note(&loss.message));
+    for machine in &run.machines {
+        status(text::announcement(&machine.planned));
+        machine.note.iter().for_each(note);
+        machine.planned.deployment.losses.iter().for_each(|loss| note(&loss.message));
+    }
     let deployer = session.deployer(&deploy::show);
-    if target == Target::Batch {
-        return Ok(AzureEnd::Batch(deployer.run_batch_sweep(&run, sweep, observer)?));
+    if !run.is_native() {
+        return Ok(AzureEnd::Trials(deployer.run_trials(&run, sweep, observer)?));
     }
     let ended = deployer.run_native_sweep(&run, &deploy::Printer).map(Some).or_else(deploy::interrupted)?;
     Ok(AzureEnd::Other(ended.map_or(Outcome::Program(130), |ended| deploy::report_end(&ended))))

@@ -4,5 +4,6 @@ mod exec;
 mod leaks;
 mod outputs;
 mod preflight;
+mod sweep;
 mod trouble;
 mod world;

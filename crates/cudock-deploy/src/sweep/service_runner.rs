@@ -1,14 +1,12 @@
-//! Trials as tasks of an open job of Batch.
+//! Runs trials as jobs of a service.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cudock_azure::BatchTasks;
-use cudock_base::Timestamp;
 use cudock_sweep::local::{AttemptToStart, LiveAttempt, OutputMetrics, Runner, RunnerEvent, trial_words};
 use cudock_sweep::{AttemptEnd, Event, SweepPlan, TrialHandle, TrialId};
-use serde_json::Value;
 
+use super::trial_jobs::{JobState, JobStates, TrialJobs};
 use crate::clock::Clock;
 use crate::cloud::{ApiError, ApiErrorReason, CloudApi};
 
@@ -21,39 +19,50 @@ const MOST_FAILURES: u32 = 5;
 /// Of an attempt that was lost, nobody knows how long it ran; it is billed for no more than this.
 const LONGEST_LOST: Duration = Duration::from_secs(3600);
 
-/// The signal that ends a task, for the report.
-const TERMINATED: i32 = 15;
-
-pub(super) struct BatchRunner<'a> {
+/// The trials of a sweep on a service.
+pub(super) struct ServiceRunner<'a> {
     cloud: &'a dyn CloudApi,
     clock: &'a dyn Clock,
-    tasks: BatchTasks,
+    /// Where the trials of each size run, with the number of its slots.
+    machines: Vec<(TrialJobs, u32)>,
     plan: &'a SweepPlan,
     /// How long the service is left alone.
     interval: Duration,
-    live: BTreeMap<(TrialId, u32), LiveTask>,
+    live: BTreeMap<(TrialId, u32), LiveJob>,
     pending: Vec<RunnerEvent>,
     /// When the service was asked last.
     asked: Option<Duration>,
     failures: u32,
 }
 
-/// An attempt whose task may exist.
-struct LiveTask {
+/// An attempt whose job may exist.
+struct LiveJob {
     id: String,
+    /// The index of its machine.
+    machine: usize,
     is_started: bool,
     metrics: OutputMetrics,
 }
 
-impl<'a> BatchRunner<'a> {
+impl<'a> ServiceRunner<'a> {
     pub(super) fn new(
         cloud: &'a dyn CloudApi,
         clock: &'a dyn Clock,
-        tasks: BatchTasks,
+        machines: Vec<(TrialJobs, u32)>,
         plan: &'a SweepPlan,
     ) -> Self {
         let (live, pending) = (BTreeMap::new(), Vec::new());
-        Self { cloud, clock, tasks, plan, interval: POLL, live, pending, asked: None, failures: 0 }
+        Self { cloud, clock, machines, plan, interval: POLL, live, pending, asked: None, failures: 0 }
+    }
+
+    /// The machine of a slot: the sizes have theirs one after the other.
+    fn machine_of(&self, slot: u32) -> usize {
+        let mut end = 0;
+        let found = self.machines.iter().position(|(_, slots)| {
+            end += slots;
+            slot < end
+        });
+        found.unwrap_or_default()
     }
 
     fn ended(&mut self, (trial, attempt): (TrialId, u32), end: AttemptEnd, ran: Duration) {
@@ -61,100 +70,80 @@ impl<'a> BatchRunner<'a> {
         self.pending.push(RunnerEvent::Event(Event::Ended { trial, attempt, end, ran }));
     }
 
-    /// What became of all tasks.
+    /// What became of all jobs.
     fn ask(&mut self) -> Result<(), ApiError> {
-        let reply = self.cloud.send(&self.tasks.list())?;
-        self.interval = reply.retry_after.unwrap_or(POLL);
-        let listed = match reply.body.get("value").and_then(Value::as_array) {
-            Some(tasks) if reply.body.get("odata.nextLink").is_none() => tasks.clone(),
-            // More than one page.
-            _ => self.cloud.list(&self.tasks.list())?,
-        };
-        let known: BTreeMap<&str, &Value> =
-            listed.iter().filter_map(|task| Some((task.get("id")?.as_str()?, task))).collect();
-        let keys: Vec<(TrialId, u32)> = self.live.keys().copied().collect();
-        for key in keys {
-            let Some(task) = self.live.get(&key).and_then(|live| known.get(live.id.as_str())) else {
-                self.ended(key, AttemptEnd::Lost, Duration::ZERO);
-                continue;
-            };
-            self.observe(key, task)?;
+        self.interval = POLL;
+        for index in 0..self.machines.len() {
+            let keys = self.live.iter().filter(|(_, live)| live.machine == index);
+            let keys: Vec<((TrialId, u32), String)> =
+                keys.map(|(key, live)| (*key, live.id.clone())).collect();
+            let Some((jobs, _)) = self.machines.get_mut(index).filter(|_| !keys.is_empty()) else { continue };
+            let ids: Vec<String> = keys.iter().map(|(_, id)| id.clone()).collect();
+            let JobStates { states, retry_after } = jobs.states(self.cloud, &ids)?;
+            self.interval = self.interval.max(retry_after.unwrap_or(POLL));
+            for (key, id) in keys {
+                match states.get(&id) {
+                    None => self.ended(key, AttemptEnd::Lost, Duration::ZERO),
+                    Some(JobState::Waiting) => {}
+                    Some(state) => self.observe(key, state)?,
+                }
+            }
         }
         Ok(())
     }
 
-    fn observe(&mut self, key: (TrialId, u32), task: &Value) -> Result<(), ApiError> {
+    /// A job that runs or has ended: what it wrote, and how it ended.
+    fn observe(&mut self, key: (TrialId, u32), state: &JobState) -> Result<(), ApiError> {
         let (trial, attempt) = key;
-        let state = task.get("state").and_then(Value::as_str).unwrap_or_default();
-        let is_completed = state == "completed";
-        if !is_completed && state != "running" {
-            return Ok(());
-        }
         let Some(live) = self.live.get_mut(&key) else { return Ok(()) };
+        let Some((jobs, _)) = self.machines.get(live.machine) else { return Ok(()) };
         if !live.is_started {
             live.is_started = true;
             let handle = TrialHandle::Job { id: live.id.clone() };
             self.pending.push(RunnerEvent::Event(Event::Started { trial, attempt, handle }));
         }
-        match self.cloud.send(&self.tasks.output(&live.id)) {
-            Ok(reply) => {
-                let output = reply.body.as_str().unwrap_or_default();
-                let reports = live.metrics.reports(trial, attempt, output, is_completed);
-                self.pending.extend(reports.into_iter().map(RunnerEvent::Event));
-            }
-            // It has written nothing yet, or its node is gone.
-            Err(error) if error.reason == ApiErrorReason::NotFound => {}
-            Err(error) => return Err(error),
+        if let Some(output) = jobs.output(self.cloud, &live.id)? {
+            let is_last = matches!(state, JobState::Ended { .. });
+            let reports = live.metrics.reports(trial, attempt, &output, is_last);
+            self.pending.extend(reports.into_iter().map(RunnerEvent::Event));
         }
-        if is_completed {
-            let time = |name: &str| {
-                let text = task.pointer(&format!("/executionInfo/{name}")).and_then(Value::as_str)?;
-                Timestamp::parse(text)
-            };
-            let ran = time("endTime").zip(time("startTime"));
-            let ran = ran.map_or(Duration::ZERO, |(end, start)| end.since(start));
-            let code = task.pointer("/executionInfo/exitCode").and_then(Value::as_i64);
-            let end = match code.and_then(|code| i32::try_from(code).ok()) {
-                Some(code) => AttemptEnd::Exited { code },
-                None => AttemptEnd::Signaled { signal: TERMINATED },
-            };
-            self.ended(key, end, ran);
+        if let JobState::Ended { end, ran } = state {
+            self.ended(key, end.clone(), *ran);
         }
         Ok(())
     }
 }
 
-impl Runner for BatchRunner<'_> {
+impl Runner for ServiceRunner<'_> {
     type Error = ApiError;
+
+    /// Jobs go on without this machine.
+    const OUTLIVES_MACHINE: bool = true;
 
     fn start(&mut self, attempt: &AttemptToStart<'_>) {
         let key = (attempt.trial, attempt.attempt);
-        // The name is that of the attempt, so the same request twice makes one task.
-        let id = format!("trial-{}-{}", attempt.trial, attempt.attempt);
+        let machine = self.machine_of(attempt.slot);
+        let Some((jobs, _)) = self.machines.get_mut(machine) else { return };
+        let Some(id) = jobs.name(attempt.trial, attempt.attempt) else {
+            let message = "all jobs of this command are used; re-run it".to_owned();
+            return self.ended(key, AttemptEnd::FailedToStart { message }, Duration::ZERO);
+        };
         let command = trial_words(self.plan, attempt.parameters);
-        let created = self.cloud.send(&self.tasks.add(&id, &command));
         let metrics = OutputMetrics::new(self.plan);
-        self.live.insert(key, LiveTask { id: id.clone(), is_started: false, metrics });
-        match created {
-            Ok(_) => {}
-            // It exists already.
-            Err(error) if error.reason == ApiErrorReason::Refused => {}
-            Err(error) => {
-                // Nobody knows whether the request arrived. The job is deleted in any case.
-                let _ = self.cloud.send(&self.tasks.terminate(&id));
-                self.ended(key, AttemptEnd::FailedToStart { message: error.to_string() }, Duration::ZERO);
-            }
+        self.live.insert(key, LiveJob { id: id.clone(), machine, is_started: false, metrics });
+        if let Err(error) = jobs.start(self.cloud, &id, &command) {
+            // Nobody knows whether the request arrived. The job is deleted in any case.
+            let _ = jobs.stop(self.cloud, &id);
+            self.ended(key, AttemptEnd::FailedToStart { message: error.to_string() }, Duration::ZERO);
         }
     }
 
     fn stop(&mut self, trial: TrialId, attempt: u32) {
         let Some(live) = self.live.get(&(trial, attempt)) else { return };
-        match self.cloud.send(&self.tasks.terminate(&live.id)) {
-            Err(error) if !matches!(error.reason, ApiErrorReason::NotFound | ApiErrorReason::Refused) => {
-                let warning = format!("trial {trial} cannot be stopped: {error}");
-                self.pending.push(RunnerEvent::Warning(warning));
-            }
-            _ => {}
+        let Some((jobs, _)) = self.machines.get(live.machine) else { return };
+        if let Err(error) = jobs.stop(self.cloud, &live.id) {
+            let warning = format!("trial {trial} cannot be stopped: {error}");
+            self.pending.push(RunnerEvent::Warning(warning));
         }
         // Its end is seen at once.
         self.asked = None;

@@ -1,0 +1,49 @@
+//! Sizes as a parameter of a sweep: each has machines of its own.
+
+use cudock_base::UsageError;
+use cudock_facts::Facts;
+use cudock_facts::lookup::NameMatch;
+use cudock_sweep::SweepPlan;
+
+use super::SweepMachine;
+use crate::placements::DeployRequest;
+
+/// The sizes that trials choose from; a single `None` if the cheapest is taken.
+pub(super) fn sizes(
+    facts: &Facts,
+    request: &DeployRequest<'_>,
+    plan: &SweepPlan,
+) -> Result<Vec<Option<String>>, UsageError> {
+    let Some(parameter) = &plan.machine else { return Ok(vec![None]) };
+    if !request.flags.size.is_empty() {
+        let message = format!("--size and the parameter `{parameter}` both choose the size of trials");
+        return Err(UsageError::new(message).hint("leave out --size"));
+    }
+    for size in plan.sizes() {
+        let (problem, near) = match facts.sizes().find(size) {
+            NameMatch::One(_) => continue,
+            NameMatch::Several(_) => ("is ambiguous", None),
+            NameMatch::NotFound(near) => ("is not a size of Azure", cudock_base::did_you_mean(&near)),
+        };
+        let error = UsageError::new(format!("parameter `{parameter}`: `{size}` {problem}"));
+        return Err(error.hint(near.unwrap_or_else(|| "list the sizes: cudock facts size".to_owned())));
+    }
+    Ok(plan.sizes().into_iter().map(|size| Some(size.to_owned())).collect())
+}
+
+/// Refuses a size that has two names.
+pub(super) fn check_distinct(machines: &[SweepMachine], new: &SweepMachine) -> Result<(), UsageError> {
+    let same = machines.iter().find(|machine| machine.planned.spec.size == new.planned.spec.size);
+    match (same.and_then(|machine| machine.size.as_ref()), &new.size) {
+        (Some(one), Some(other)) => {
+            Err(UsageError::new(format!("`{one}` and `{other}` are the same size: remove one")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The name of the deployment of one size: `digits-nc4as-t4-v3`.
+pub(super) fn name(sweep: &str, size: &str) -> String {
+    let size = size.to_ascii_lowercase().replace('_', "-");
+    format!("{sweep}-{}", size.strip_prefix("standard-").unwrap_or(&size))
+}
