@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use cudock_base::Arch;
 use cudock_facts::Facts;
+use cudock_fatbin::{KeptLibraries, KnownUse, LinkedFile, is_cuda_library, is_library};
 use cudock_lock::LayerGroup;
 
+use crate::empty_library::empty_library;
 use crate::file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
-use crate::libraries::{LinkedFile, choose, is_library};
-use crate::rules::{RuleSet, UNUSED_LIBRARIES};
+use crate::rules::{RuleSet, UNUSABLE_PROVIDERS, UNUSED_LIBRARIES, UNUSED_LINKS};
 use crate::system;
 use crate::unpack::{PackageKind, PackedEntry, PackedKind, Scheme, UnpackedPackage};
 
@@ -82,9 +83,12 @@ impl ImagePlan {
         for file in &input.own {
             plan.files.insert(file.path.clone(), file.clone());
         }
-        let linked = plan.linked();
+        let mut linked = plan.linked(input.operators.is_some());
+        if input.rules.has(UNUSABLE_PROVIDERS) {
+            plan.omit_unusable_providers(&mut linked);
+        }
         plan.choose_libraries(&linked, input);
-        plan.report_missing(&linked);
+        plan.report_missing(&linked, input.operators.is_some());
         system::add(&mut plan, input, &linked);
         plan.redirect_through_links();
         plan
@@ -118,15 +122,53 @@ impl ImagePlan {
     }
 
     /// What ELF files link to.
-    fn linked(&self) -> Vec<LinkedFile> {
+    fn linked(&self, has_model: bool) -> Vec<LinkedFile> {
         let is_elf = |file: &&ImageFile| is_library(file.name()) || file.mode & 0o111 != 0;
         let files: Vec<&ImageFile> = self.files.values().filter(is_elf).collect();
-        files.into_iter().filter_map(linkage).collect()
+        files.into_iter().filter_map(|file| linkage(file, has_model)).collect()
+    }
+
+    /// Leaves out ONNX Runtime's providers that could not be loaded: that for TensorRT, in an image without it.
+    fn omit_unusable_providers(&mut self, linked: &mut Vec<LinkedFile>) {
+        let present = self.library_names(linked);
+        linked.retain(|file| {
+            let is_provider = file.name().starts_with("libonnxruntime_providers_");
+            let mut needed = file.linkage.needed.iter();
+            let missing = needed.find(|name| is_cuda_library(name) && !present.contains(*name));
+            let Some(missing) = missing.filter(|_| is_provider) else { return true };
+            if let Some(removed) = self.files.remove(&file.path) {
+                let reason = format!("it needs {missing}, which is not in the image");
+                self.omit(UNUSABLE_PROVIDERS, &removed, Some(reason));
+            }
+            false
+        });
+    }
+
+    /// The names under which the loader finds libraries.
+    fn library_names(&self, linked: &[LinkedFile]) -> BTreeSet<String> {
+        let names = self.files.values().map(ImageFile::name);
+        names
+            .chain(linked.iter().filter_map(|file| file.linkage.soname.as_deref()))
+            .map(str::to_owned)
+            .collect()
     }
 
     fn choose_libraries(&mut self, linked: &[LinkedFile], input: &PlanInput<'_>) {
-        let chosen = choose(linked, input.facts.opened_libraries(), input.operators);
+        let operators = input.operators;
+        let hollow = operators.is_some() && input.rules.has(UNUSED_LINKS);
+        let known = KnownUse { operators, hollow };
+        let chosen = KeptLibraries::of(linked, input.facts.opened_libraries(), known);
+        for file in linked {
+            let Some(reason) = chosen.hollow.get(&file.path) else { continue };
+            let Some(mut removed) = self.files.remove(&file.path) else { continue };
+            self.omit(UNUSED_LINKS, &removed, Some(reason.clone()));
+            let soname = file.linkage.soname.as_deref().unwrap_or(file.name());
+            removed.kind =
+                ImageFileKind::File(FileSource::Bytes(empty_library(soname, file.linkage.machine)));
+            self.files.insert(file.path.clone(), removed);
+        }
         self.reasons = chosen.kept;
+        self.reasons.extend(chosen.hollow);
         if !input.rules.has(UNUSED_LIBRARIES) {
             return;
         }
@@ -146,18 +188,20 @@ impl ImagePlan {
         self.files.retain(|_, file| !dangling(file));
     }
 
-    /// Warns of libraries that a program of the project needs and nothing in the image has.
-    fn report_missing(&mut self, linked: &[LinkedFile]) {
-        let names: BTreeSet<&str> = self.files.values().map(ImageFile::name).collect();
-        let sonames: BTreeSet<&str> = linked.iter().filter_map(|file| file.soname.as_deref()).collect();
-        let driver = |name: &str| name.starts_with("libcuda.so") || name.starts_with("libnvidia-");
-        let own = linked
-            .iter()
-            .filter(|file| matches!(file.group, Some(LayerGroup::Program | LayerGroup::Framework)));
+    /// Warns of libraries that a program or a framework needs, or CUDA in an image that only serves a model, and nothing in the
+    /// image has. Elsewhere CUDA has plugins for hardware that most machines lack.
+    fn report_missing(&mut self, linked: &[LinkedFile], is_served: bool) {
+        let names = self.library_names(linked);
+        let own = self.files.values().filter(|file| {
+            let group = file.origin.group;
+            matches!(group, LayerGroup::Program | LayerGroup::Framework)
+                || is_served && group == LayerGroup::Cuda
+        });
+        let own: BTreeSet<&str> = own.map(|file| file.path.as_str()).collect();
         let mut missing = BTreeSet::new();
-        for file in own {
-            for needed in &file.needed {
-                if !names.contains(needed.as_str()) && !sonames.contains(needed.as_str()) && !driver(needed) {
+        for file in linked.iter().filter(|file| own.contains(file.path.as_str())) {
+            for needed in &file.linkage.needed {
+                if !names.contains(needed) && !is_of_driver(needed) {
                     missing.insert(format!("/{} needs {needed}, which is not in the image", file.path));
                 }
             }
@@ -190,6 +234,11 @@ impl ImagePlan {
             self.files.entry(file.path.clone()).or_insert(file);
         }
     }
+}
+
+/// Whether a library comes with the driver, which containers get from their host.
+fn is_of_driver(name: &str) -> bool {
+    name.starts_with("libcuda.so") || name.starts_with("libnvidia-")
 }
 
 fn parents(path: &str) -> impl Iterator<Item = &str> {
@@ -281,14 +330,8 @@ fn has_same_content(one: &ImageFile, other: &ImageFile) -> bool {
     }
 }
 
-fn linkage(file: &ImageFile) -> Option<LinkedFile> {
+fn linkage(file: &ImageFile, has_model: bool) -> Option<LinkedFile> {
     let ImageFileKind::File(FileSource::Disk { path, .. }) = &file.kind else { return None };
     let bytes = cudock_map::map(path).ok()?;
-    let linkage = cudock_fatbin::dynamic_linkage(&bytes)?;
-    Some(LinkedFile {
-        path: file.path.clone(),
-        group: Some(file.origin.group),
-        soname: linkage.soname,
-        needed: linkage.needed,
-    })
+    LinkedFile::read(&file.path, &bytes, file.origin.group == LayerGroup::Cuda, has_model)
 }

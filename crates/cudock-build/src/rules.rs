@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use cudock_base::UsageError;
-use cudock_lock::LayerGroup;
+use cudock_lock::{LayerGroup, SMALL_CUDNN};
 
 use crate::file::{ImageFile, ImageFileKind};
 
@@ -19,10 +19,12 @@ pub struct Rule {
 }
 
 pub(crate) const UNUSED_LIBRARIES: &str = "unused-libraries";
+pub(crate) const UNUSABLE_PROVIDERS: &str = "unusable-providers";
+pub(crate) const UNUSED_LINKS: &str = "unused-links";
 pub(crate) const GPU_CODE: &str = "gpu-code";
 
 /// All rules, in the order in which they are applied.
-pub const RULES: [Rule; 9] = [
+pub const RULES: [Rule; 12] = [
     Rule {
         name: "static-archives",
         reason: "static archives and object files, which only a compiler reads",
@@ -67,6 +69,22 @@ pub const RULES: [Rule; 9] = [
     Rule {
         name: UNUSED_LIBRARIES,
         reason: "CUDA libraries that nothing in the image links to or opens",
+        applies: None,
+    },
+    Rule {
+        name: UNUSABLE_PROVIDERS,
+        reason: "providers of ONNX Runtime that need a library which is not in the image",
+        applies: None,
+    },
+    Rule {
+        name: UNUSED_LINKS,
+        reason: "CUDA libraries that ONNX Runtime is linked to, but uses nothing of: an empty library takes their place",
+        applies: None,
+    },
+    Rule {
+        name: SMALL_CUDNN,
+        reason: "the newest releases of cuDNN, for GPUs older than Blackwell: those before 9.20 are much smaller; applied by \
+                 `cudock lock`",
         applies: None,
     },
     Rule { name: GPU_CODE, reason: "GPU code for other cards than the targets", applies: None },

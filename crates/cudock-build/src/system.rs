@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cudock_base::Arch;
+use cudock_fatbin::{LinkedFile, is_library};
 use cudock_host::ld_cache::{Cache, CacheEntry, Hwcap};
 use cudock_lock::LayerGroup;
 
 use crate::file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
-use crate::libraries::{LinkedFile, is_library};
 use crate::plan::{CUDA, ImagePlan, PlanInput, RUNTIME};
 
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
@@ -83,8 +83,7 @@ fn loader(plan: &mut ImagePlan, arch: Arch, linked: &[LinkedFile], origin: &Arc<
     let mut own: BTreeSet<String> = BTreeSet::new();
     for file in linked.iter().filter(|file| plan.files.contains_key(&file.path)) {
         let parent = directory(&file.path);
-        let of_nvidia =
-            file.group == Some(LayerGroup::Cuda) && is_library(&file.path) && parent.contains("/nvidia/");
+        let of_nvidia = file.is_candidate && is_library(&file.path) && parent.contains("/nvidia/");
         if of_nvidia || parent == CUDA || parent == RUNTIME || parent == "usr/local/lib" {
             own.insert(parent);
         }
@@ -103,8 +102,7 @@ fn loader(plan: &mut ImagePlan, arch: Arch, linked: &[LinkedFile], origin: &Arc<
                 && is_library(&file.path)
         });
         for file in inside {
-            let file_name = file.path.rsplit('/').next().unwrap_or_default();
-            let name = file.soname.clone().unwrap_or_else(|| file_name.to_owned());
+            let name = file.linkage.soname.clone().unwrap_or_else(|| file.name().to_owned());
             // The loader opens a path; that of the soname may be a link.
             let by_soname = format!("{directory_name}/{name}");
             let path = if plan.files.contains_key(&by_soname) { by_soname } else { file.path.clone() };

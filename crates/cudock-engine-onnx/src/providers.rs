@@ -1,5 +1,7 @@
 //! Sessions on each provider.
 
+use std::sync::OnceLock;
+
 use cudock_engine::Provider;
 use ort::environment::Environment;
 use ort::ep::{ArenaExtendStrategy, CUDA, ExecutionProvider, TensorRT, cuda::ConvAlgorithmSearch};
@@ -11,6 +13,9 @@ use crate::OnnxEngineSettings;
 use crate::cuda::CudaStream;
 use crate::memory_limit::MemoryLimit;
 use crate::model_data::ModelData;
+
+/// Fusions of ONNX Runtime whose kernels need cuDNN, where the operators that they replace do not.
+const CUDNN_FUSIONS: &str = "AttentionFusion;BiasSoftmaxFusion";
 
 /// Opens a session on one provider, with the CPU as fallback for unsupported operators.
 pub(crate) fn open(
@@ -31,6 +36,9 @@ pub(crate) fn open(
         .with_inter_op_spinning(false)?
         .with_memory_pattern(true)?
         .with_log_level(LogLevel::Fatal)?;
+    if provider.is_gpu() && !has_cudnn() {
+        builder = builder.with_config_entry("optimization.disable_specified_optimizers", CUDNN_FUSIONS)?;
+    }
     match provider {
         Provider::Cpu => {}
         Provider::Cuda => cuda(settings, graphs, stream)?.register(&mut builder)?,
@@ -40,6 +48,13 @@ pub(crate) fn open(
         }
     }
     model.commit(&mut builder)
+}
+
+/// Whether the CUDA provider will find cuDNN, which it opens by name. Images for models that do not need it lack it.
+fn has_cudnn() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    let mut names = ort::ep::cuda::CUDNN_DYLIBS.iter();
+    *FOUND.get_or_init(|| names.next().is_some_and(|shim| ort::util::preload_dylib(*shim).is_ok()))
 }
 
 fn cuda(settings: &OnnxEngineSettings, graphs: bool, stream: Option<&CudaStream>) -> ort::Result<CUDA> {

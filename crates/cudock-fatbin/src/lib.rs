@@ -17,6 +17,7 @@ mod elf;
 mod files;
 mod find;
 mod kernels;
+mod libraries;
 mod payload;
 mod read;
 mod slim;
@@ -30,6 +31,7 @@ pub use cubin::{Cubin, Kernel};
 pub use cudock_map::{MapError, map};
 pub use elf::{Linkage, VersionNeed, dynamic_linkage, section, sections};
 pub use files::{FileError, InspectError, Inspected, inspect};
+pub use libraries::{KeptLibraries, KnownUse, LinkedFile, is_cuda_library, is_library, library_stem};
 pub use payload::PayloadError;
 pub use read::{Binary, FileKind, ReadError, is_candidate, read};
 pub use slim::{

@@ -16,6 +16,9 @@ use crate::python::WantedPackages;
 /// A change here makes existing locks stale: the rules by which packages are chosen.
 const RULES: &str = "1";
 
+/// The rule by which images for older GPUs get a smaller cuDNN.
+pub const SMALL_CUDNN: &str = "small-cudnn";
+
 /// Packages that every image has, and why.
 const BASE: [(&str, &str); 4] = [
     ("libc6", "every program"),
@@ -47,10 +50,12 @@ pub(crate) fn image_of(project: &Project) -> Result<&ImageBuild, LockError> {
 impl LockInputs {
     pub(crate) fn of(project: &Project, facts: &Facts) -> Result<Self, LockError> {
         let image = image_of(project)?;
+        let mut gpus = Vec::new();
         for (index, target) in image.targets.iter().enumerate() {
-            capability_named(facts, target).map_err(|error| {
+            let capability = capability_named(facts, target).map_err(|error| {
                 project.text.value_error(&format!("image.targets.{index}"), error.to_string(), None)
             })?;
+            gpus.push(capability);
         }
         let model = image.model.clone().or_else(|| project.manifest.workload.model.clone());
         let is_served = image.entrypoint.is_empty() && image.program.is_none();
@@ -77,6 +82,9 @@ impl LockInputs {
         let release = release_for(image)?;
         let mut debs: Vec<(String, String)> =
             BASE.iter().map(|(name, reason)| ((*name).to_owned(), (*reason).to_owned())).collect();
+        if runtime.is_some() && !gpus.is_empty() {
+            debs.push(("zlib1g".to_owned(), "cuDNN is linked to it".to_owned()));
+        }
         debs.extend(image.packages.iter().map(|name| (name.clone(), "[image]".to_owned())));
         let mut libraries = Vec::new();
         if let Some(program) = &image.program {
@@ -90,7 +98,11 @@ impl LockInputs {
         }
         if let Some(runtime) = runtime.and_then(|name| facts.runtimes().newest(name, image.arch.name())) {
             let sonames = runtime.needs.iter().chain(&runtime.loads);
-            let requirements = sonames.filter_map(|soname| facts.runtimes().requirement_for(soname));
+            let is_small = image.rules.get(SMALL_CUDNN) != Some(&false);
+            let small =
+                |soname: &String| facts.runtimes().small_requirement_for(soname, &gpus).filter(|_| is_small);
+            let requirements = sonames
+                .filter_map(|soname| small(soname).or_else(|| facts.runtimes().requirement_for(soname)));
             packages.requirements.extend(requirements.map(str::to_owned));
         }
         packages.requirements.sort();

@@ -23,6 +23,7 @@ use cudock_project::Project;
 pub use error::LockError;
 pub use fetch::PackageFetcher;
 pub use file::{DebianRelease, LOCK_NAME, LayerGroup, LockFile, LockTarget, LockedDeb, LockedWheel};
+pub use inputs::SMALL_CUDNN;
 pub use python::tags;
 pub use report::{LockReport, LockState};
 

@@ -1,11 +1,12 @@
 //! Images without the code for GPUs that they will not run on.
 //!
-//! Only layers with such code are written anew, and only the contents of those files change: every header is copied byte by
-//! byte. All other layers keep their digests, so that registries and machines that have them transfer nothing. The result
+//! Only layers with such code are written anew, and only the contents of those files change, or unused libraries disappear: every
+//! other header is copied byte by byte. All other layers keep their digests, so that registries and machines that have them transfer nothing. The result
 //! is judged before it is written anywhere: it must be as good for the targets as the image was before.
 
 mod error;
 mod text;
+mod unused;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -47,6 +48,8 @@ pub struct SlimImageJob<'a> {
     pub compact: bool,
     /// The compression of new layers; that of the layer that each replaces without it.
     pub compression: Option<Compression>,
+    /// Whether to remove CUDA libraries that nothing links to or opens.
+    pub remove_unused: bool,
 }
 
 /// An image and what was removed from it.
@@ -66,6 +69,9 @@ pub struct ImageReport {
     pub bytes_before: u64,
     pub bytes_after: u64,
     pub layers: Vec<LayerReport>,
+    /// The libraries that nothing links to or opens and that were removed, with their bytes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unused_libraries: BTreeMap<String, u64>,
     /// The verdict of `cudock check` for each target, before and after.
     pub verdicts: BTreeMap<String, Verdict>,
 }
@@ -109,13 +115,23 @@ pub fn slim_image(
     let capabilities: Vec<Capability> = job.targets.iter().map(|target| target.capability).collect();
     let code_job = SlimJob { targets: &capabilities, gpus: job.gpus, compact: job.compact };
     let layers = bundle.layers()?;
+    let unused = match job.remove_unused {
+        true => unused::by_layer(bundle, name, job.facts, options)?,
+        false => BTreeMap::new(),
+    };
     let files = Mutex::new(Vec::new());
+    let removed = Mutex::new(BTreeMap::new());
     let edited = try_parallel(&layers, LAYERS_AT_ONCE, |digest| {
         let compression = match job.compression {
             Some(compression) => compression,
             None => bundle.compression_of(digest)?,
         };
+        let unused = unused.get(digest);
         bundle.edit_layer(digest, store, compression, &mut |header, bytes| {
+            if unused.is_some_and(|paths| paths.contains(&header.path)) {
+                lock(&removed).insert(header.path.clone(), header.size);
+                return Ok(Edit::Remove);
+            }
             Ok::<_, io::Error>(edit(header.path.clone(), bytes, &code_job, &mut |file| {
                 lock(&files).push(file);
             }))
@@ -135,7 +151,8 @@ pub fn slim_image(
     if !changes.is_empty() {
         compare(&before, &judgements(&slimmed, name, job, options)?)?;
     }
-    let report = report(bundle, &slimmed, &layers, &changes, &before)?;
+    let mut report = report(bundle, &slimmed, &layers, &changes, &before)?;
+    report.unused_libraries = removed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     Ok(SlimImage { bundle: slimmed, files, report })
 }
 
@@ -163,10 +180,12 @@ fn check_targets(files: &[Slimmed], job: &SlimJob<'_>) -> Result<(), SlimImageEr
 fn history(job: &SlimImageJob<'_>) -> History {
     let names: Vec<&str> = job.targets.iter().map(|target| target.name.as_str()).collect();
     let compact = if job.compact { " --compact" } else { "" };
+    let (unused, libraries) =
+        if job.remove_unused { (" --remove-unused", ", and unused CUDA libraries") } else { ("", "") };
     History {
         created: None,
-        created_by: format!("cudock slim --for {}{compact}", names.join(",")),
-        comment: "removed GPU code for other architectures".to_owned(),
+        created_by: format!("cudock slim --for {}{compact}{unused}", names.join(",")),
+        comment: format!("removed GPU code for other architectures{libraries}"),
         empty_layer: true,
     }
 }
@@ -228,6 +247,7 @@ fn report(
         bytes_before: reports.iter().map(|layer| layer.bytes_before).sum(),
         bytes_after: reports.iter().map(|layer| layer.bytes_after).sum(),
         layers: reports,
+        unused_libraries: BTreeMap::new(),
         verdicts: judgements
             .iter()
             .map(|(_, target, judgement)| (target.clone(), judgement.verdict))

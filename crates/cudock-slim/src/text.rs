@@ -13,5 +13,13 @@ pub fn lines(report: &ImageReport) -> Vec<String> {
         fixed_bytes(report.bytes_before),
         fixed_bytes(report.bytes_after),
     );
-    vec![layers, format!("image {}", report.digest_after)]
+    let mut lines = vec![layers];
+    if !report.unused_libraries.is_empty() {
+        let bytes = report.unused_libraries.values().sum();
+        let names: Vec<&str> =
+            report.unused_libraries.keys().map(|path| path.rsplit('/').next().unwrap_or(path)).collect();
+        lines.push(format!("removed   {} of unused libraries: {}", fixed_bytes(bytes), names.join(", ")));
+    }
+    lines.push(format!("image {}", report.digest_after));
+    lines
 }

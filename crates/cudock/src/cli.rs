@@ -489,6 +489,10 @@ pub(crate) struct SlimArgs {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) compression: Option<cudock_image::write::Compression>,
 
+    /// Remove the CUDA libraries of an image that nothing in it links to or opens, too
+    #[arg(long)]
+    pub(crate) remove_unused: bool,
+
     /// Replace the input
     #[arg(long)]
     pub(crate) in_place: bool,

@@ -1,4 +1,5 @@
 use crate::tables::{RuntimeWheel, Runtimes, WheelMember};
+use crate::version::Capability;
 
 impl Runtimes {
     /// The newest wheel of a package for a processor, as [`std::env::consts::ARCH`] names it.
@@ -10,6 +11,13 @@ impl Runtimes {
     /// The pip requirement that provides a CUDA library.
     pub fn requirement_for(&self, soname: &str) -> Option<&str> {
         self.cuda_library.iter().find(|row| row.soname == soname).map(|row| row.requirement.as_str())
+    }
+
+    /// The requirement for an image that runs on these GPUs only: that of smaller releases, if all of them are old enough.
+    pub fn small_requirement_for(&self, soname: &str, gpus: &[Capability]) -> Option<&str> {
+        let row = self.cuda_library.iter().find(|row| row.soname == soname)?;
+        let is_old = row.small_below.is_some_and(|below| gpus.iter().all(|gpu| *gpu < below));
+        row.small_requirement.as_deref().filter(|_| is_old && !gpus.is_empty())
     }
 }
 

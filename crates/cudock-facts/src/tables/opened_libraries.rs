@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::header::table_file;
@@ -20,11 +22,22 @@ pub struct OpenedLibrary {
     /// For an ONNX model: opened only if the model has one of these operators. Without any, always.
     #[serde(default)]
     pub operators: Vec<String>,
+    /// Whether no ONNX model needs it.
+    #[serde(default)]
+    pub not_for_models: bool,
     pub reason: String,
     pub source: Vec<String>,
 }
 
 impl OpenedLibrary {
+    /// Whether a process that serves an ONNX model with these operators needs it; every other process does.
+    pub fn is_needed(&self, operators: Option<&BTreeSet<String>>) -> bool {
+        operators.is_none_or(|operators| {
+            let has_any = || self.operators.iter().any(|name| operators.contains(name));
+            !self.not_for_models && (self.operators.is_empty() || has_any())
+        })
+    }
+
     /// Whether it opens a library of this name, which is the part before `.so`.
     pub fn opens_name(&self, name: &str) -> bool {
         self.opens.iter().any(|pattern| match pattern.strip_suffix('*') {

@@ -2,7 +2,7 @@ use pep440_rs::Version;
 use serde::{Deserialize, Serialize};
 
 use super::header::table_file;
-use crate::version::Date;
+use crate::version::{Capability, Date};
 
 table_file! {
     /// `runtimes.toml`: wheels of inference libraries, pinned by hash.
@@ -55,5 +55,10 @@ pub struct CudaLibrary {
     pub soname: String,
     /// The pip requirement: nvidia-cudnn-cu13~=9.0
     pub requirement: String,
+    /// Older releases that are much smaller, for images whose GPUs are all older than `small_below`.
+    #[serde(default)]
+    pub small_requirement: Option<String>,
+    #[serde(default)]
+    pub small_below: Option<Capability>,
     pub source: Vec<String>,
 }

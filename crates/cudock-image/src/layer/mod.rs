@@ -5,7 +5,7 @@ mod details;
 mod input;
 mod tar;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::ops::Range;
 
@@ -55,7 +55,7 @@ pub(crate) fn read<T>(
     let mut reader = TarReader::new(input);
     let mut changes = Vec::new();
     while let Some(header) = reader.next_below(limits.entries)? {
-        changes.extend(change(header, &mut reader, inspect)?);
+        changes.extend(change_of(header, |header| inspect(header, &mut reader.content()))?);
     }
     Ok(changes)
 }
@@ -112,10 +112,10 @@ pub(crate) fn invalid_whiteout(path: &str) -> TarError {
     TarError::Hostile(format!("`{path}` is an invalid whiteout"))
 }
 
-fn change<T>(
+/// The change that an entry makes; `inspect` is called for a regular file.
+pub(crate) fn change_of<T>(
     header: EntryHeader,
-    reader: &mut TarReader<'_>,
-    inspect: &(impl Fn(&EntryHeader, &mut Content<'_, '_>) -> io::Result<Option<T>> + ?Sized),
+    inspect: impl FnOnce(&EntryHeader) -> io::Result<Option<T>>,
 ) -> Result<Option<LayerChange<T>>, TarError> {
     let (parent, name) = header.path.rsplit_once('/').unwrap_or(("", &header.path));
     match parse_whiteout(name.as_bytes()) {
@@ -137,15 +137,23 @@ fn change<T>(
             return Ok(Some(LayerChange::Link { path: header.path, target }));
         }
         EntryKind::Special => NodeKind::Special,
-        EntryKind::File => {
-            let mut content = reader.content();
-            let kept = inspect(&header, &mut content)?;
-            NodeKind::File { size: header.size, kept }
-        }
+        EntryKind::File => NodeKind::File { size: header.size, kept: inspect(&header)? },
     };
     // The root has no entry.
     Ok((!header.path.is_empty())
         .then_some(LayerChange::Put(header.path, TreeNode { mode: header.mode, kind })))
+}
+
+/// The paths that hard links in an uncompressed layer lead to.
+pub(crate) fn hard_link_targets(bytes: &[u8]) -> Result<BTreeSet<String>, TarError> {
+    let mut reader = TarReader::new(LayerInput::Slice { bytes, at: 0 });
+    let mut targets = BTreeSet::new();
+    while let Some(header) = reader.next_below(LayerLimits::default().entries)? {
+        if header.kind == EntryKind::HardLink {
+            targets.insert(clean(&header.link)?);
+        }
+    }
+    Ok(targets)
 }
 
 /// The byte ranges of the files in an uncompressed archive.

@@ -33,6 +33,10 @@ pub enum Destination {
         file: PathBuf,
         name: Option<String>,
     },
+    /// The file system of an image, for enroot and apptainer.
+    Squashfs {
+        file: PathBuf,
+    },
     /// A docker or podman daemon on this machine.
     Daemon {
         name: String,
@@ -102,6 +106,16 @@ impl Destination {
                 Ok(Destination::DockerArchive { file, name })
             };
         }
+        let is_squashfs = |path: &Path| {
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            matches!(extension, Some("sqfs" | "sqsh" | "squashfs"))
+        };
+        match text.strip_prefix("squashfs:") {
+            Some("") => return Err(wrong("the path is empty")),
+            Some(file) => return Ok(Destination::Squashfs { file: file.into() }),
+            None if is_squashfs(Path::new(text)) => return Ok(Destination::Squashfs { file: text.into() }),
+            None => {}
+        }
         if let Some(source) = ImageSource::with_transport(text) {
             return Ok(match source? {
                 ImageSource::Layout { directory, name } => Destination::Layout { directory, name },
@@ -139,6 +153,9 @@ impl Destination {
             Destination::DockerArchive { .. } | Destination::Daemon { .. } => {
                 (Compression::None, "daemons store layers uncompressed")
             }
+            Destination::Squashfs { .. } => {
+                (Compression::ZSTD, "squashfs is compressed anew, from the cache")
+            }
             Destination::Cache(_) => (Compression::ZSTD, "cudock reads zstd, which unpacks fastest"),
         }
     }
@@ -164,6 +181,7 @@ impl fmt::Display for Destination {
             Destination::Layout { directory, name } => ("oci", directory, name),
             Destination::OciArchive { file, name } => ("oci-archive", file, name),
             Destination::DockerArchive { file, name } => ("docker-archive", file, name),
+            Destination::Squashfs { file } => return write!(f, "squashfs:{}", file.display()),
             Destination::Daemon { name } => return write!(f, "docker-daemon:{name}"),
             Destination::Registry(reference) => return write!(f, "{reference}"),
             Destination::Cache(reference) => return write!(f, "cache:{reference}"),
@@ -180,6 +198,14 @@ impl Bundle {
             Destination::Layout { directory, name } => layout::write(self, directory, name.as_deref()),
             Destination::OciArchive { file, name } => layout::write_archive(self, file, name.as_deref()),
             Destination::DockerArchive { file, name } => docker::write(self, file, name.as_deref(), options),
+            #[cfg(feature = "squashfs")]
+            Destination::Squashfs { file } => super::squashfs::write(self, file, options),
+            #[cfg(not(feature = "squashfs"))]
+            Destination::Squashfs { .. } => Err(WriteError::Unsupported {
+                destination: destination.to_string(),
+                reason: "this cudock was built without squashfs; released ones have it (feature `squashfs`)"
+                    .to_owned(),
+            }),
             Destination::Daemon { name } => docker::load(self, name, options),
             Destination::Registry(reference) => registry::push(self, reference, options.client(reference)?),
             Destination::Cache(reference) => registry::keep(self, reference, options.client(reference)?),

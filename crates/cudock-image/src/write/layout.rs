@@ -145,12 +145,23 @@ pub(super) fn replace<T>(
     file: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<T, WriteFailed>,
 ) -> Result<T, WriteError> {
+    replace_file(file, |out| {
+        let result = write(out)?;
+        out.write_all(&[0; 2 * BLOCK]).map_err(WriteFailed::Io)?;
+        Ok(result)
+    })
+}
+
+/// Writes a file under a temporary name, and renames it when it is complete.
+pub(super) fn replace_file<T>(
+    file: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<T, WriteFailed>,
+) -> Result<T, WriteError> {
     let temporary = files::temporary_path(file);
     let written = File::create_new(&temporary).map_err(WriteFailed::Io).and_then(|created| {
         let mut out = BufWriter::with_capacity(1 << 20, created);
         let result = write(&mut out)?;
         let finish = || {
-            out.write_all(&[0; 2 * BLOCK])?;
             let created = out.into_inner().map_err(io::IntoInnerError::into_error)?;
             created.sync_all()?;
             fs::rename(&temporary, file)

@@ -15,6 +15,8 @@ mod layout;
 mod referrers;
 mod registry;
 mod rewrite;
+#[cfg(feature = "squashfs")]
+mod squashfs;
 mod tar;
 
 pub use bundle::Bundle;

@@ -1,6 +1,6 @@
 //! Existing images with other layers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::document::{self, CONFIG, History, INDEX, MANIFEST};
 use super::error::WriteError;
 use super::layer::{LayerBlob, LayerWriter};
 use super::tar::{BLOCK, padding, set_size};
-use crate::layer::{Codec, EntryHeader, EntryKind, LayerInput, LayerLimits, TarReader};
+use crate::layer::{Codec, EntryHeader, EntryKind, LayerInput, LayerLimits, TarReader, hard_link_targets};
 use crate::manifest::{Descriptor, Document};
 use crate::open::{BundleView, Bytes, Image, OpenOptions};
 
@@ -107,7 +107,7 @@ impl Bundle {
     }
 
     /// Writes a layer with some files replaced or removed; `None` if nothing changes. All headers are copied byte by byte,
-    /// but for the size of a file whose content has another one.
+    /// but for the size of a file whose content has another one. A file that a hard link leads to is never removed.
     pub fn edit_layer(
         &self,
         digest: &str,
@@ -116,12 +116,13 @@ impl Bundle {
         edit: &mut dyn FnMut(&EntryHeader, &[u8]) -> io::Result<Edit>,
     ) -> Result<Option<LayerBlob>, WriteError> {
         let bytes = self.layer(digest)?.verified()?;
-        let plain = plain(digest, bytes, store)?;
+        let plain = plain(digest, bytes, &store.directory().join("scratch"))?;
         let limits = LayerLimits::default();
         let hostile = |reason: String| WriteError::damaged(digest, reason);
         let mut reader = TarReader::new(LayerInput::Slice { bytes: &plain, at: 0 });
         let mut writer = LayerWriter::new(store, compression)?;
         let (mut copied, mut changed) = (0, false);
+        let mut linked: Option<BTreeSet<String>> = None;
         let part = |start: usize, end: usize| plain.get(start..end).unwrap_or_default();
         while let Some(header) =
             reader.next_below(limits.entries).map_err(|error| hostile(error.to_string()))?
@@ -138,6 +139,12 @@ impl Bundle {
             match edited {
                 Edit::Keep => continue,
                 Edit::Remove => {
+                    if linked.is_none() {
+                        linked = Some(hard_link_targets(&plain).map_err(|error| hostile(error.to_string()))?);
+                    }
+                    if linked.as_ref().is_some_and(|linked| linked.contains(&header.path)) {
+                        continue;
+                    }
                     writer.raw(&[part(copied, reader.entry_start())])?;
                 }
                 Edit::Replace(content) if content.len() == size => {
@@ -336,14 +343,13 @@ pub(super) fn decompress<E: From<WriteError>>(
 }
 
 /// The uncompressed bytes of a layer, which are accessed by offset.
-pub(super) fn plain(digest: &str, bytes: BlobBytes, store: &BlobStore) -> Result<BlobBytes, WriteError> {
+pub(super) fn plain(digest: &str, bytes: BlobBytes, scratch: &Path) -> Result<BlobBytes, WriteError> {
     if Codec::detect(&bytes) == Codec::Plain {
         return Ok(bytes);
     }
-    let scratch = store.directory().join("scratch");
-    let failed = |error| WriteError::from(FileError::at("write", &scratch)(error));
-    std::fs::create_dir_all(&scratch).map_err(failed)?;
-    let mut file = tempfile::Builder::new().prefix("plain-").tempfile_in(&scratch).map_err(failed)?;
+    let failed = |error| WriteError::from(FileError::at("write", scratch)(error));
+    std::fs::create_dir_all(scratch).map_err(failed)?;
+    let mut file = tempfile::Builder::new().prefix("plain-").tempfile_in(scratch).map_err(failed)?;
     decompress(digest, &bytes, |chunk| file.write_all(chunk).map_err(failed))?;
     // The mapping outlives the file.
     Ok(BlobBytes::Mapped(Bytes::of_file(Path::new(file.path()))?))

@@ -136,6 +136,41 @@ fn paths_that_leave_the_image_and_duplicates_are_rejected() {
 }
 
 #[test]
+fn squashfs_has_the_merged_files_in_the_same_bytes_each_time_and_unsquashfs_reads_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let big = cudock_testkit::http::noise(300_000);
+    let middle = vec![file("big", &big), LayerEntry::new("var/tmp", LayerEntryKind::Directory, 0o1777)];
+    let middle = write_layer(&store(path), Compression::default(), middle).unwrap();
+    let [lower, middle] =
+        [one_layer(path, Compression::Zstd(3)), middle].map(|layer| fs::read(layer.path).unwrap());
+    let upper = Tar::default().whiteout("usr/bin/run").file("bin/added", "through a link").end();
+    let (layout, _image) = image_of(&[lower, middle, gzip(&upper)]);
+    let image = Bundle::read(&source(&format!("oci:{}", layout.path().display())), &options(path)).unwrap();
+    let write = |name: &str| {
+        let file = path.join(name);
+        let destination = Destination::parse(&file.display().to_string()).unwrap();
+        assert_eq!(destination, Destination::Squashfs { file: file.clone() });
+        assert_eq!(image.write(&destination, &write_options(path)).unwrap().digest, image.digest());
+        file
+    };
+    let file = write("image.sqsh");
+    assert_eq!(fs::read(&file).unwrap(), fs::read(write("again.sqfs")).unwrap());
+    let Some(unsquashfs) = require_program("unsquashfs") else { return };
+    let listed = run(Command::new(&unsquashfs).args(["-lln", "-d", ""]).arg(&file));
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let line = |end: &str| listed.lines().find(|line| line.ends_with(end)).unwrap_or_default().to_owned();
+    assert!(line("/srv/owned").contains("3000000/4000000000"), "{listed}");
+    assert!(line("/srv/owned").contains("2023-11-14"), "{listed}");
+    assert!(line("/var/tmp").starts_with("drwxrwxrwt"), "{listed}");
+    assert!(line("bin -> usr/bin").starts_with('l') && line("/usr/bin/run").is_empty(), "{listed}");
+    for (name, content) in [("usr/bin/added", &b"through a link"[..]), ("a-link", b"mine"), ("big", &big)] {
+        let read = run(Command::new(&unsquashfs).arg("-cat").arg(&file).arg(name));
+        assert_eq!(read.stdout, content, "{name}");
+    }
+}
+
+#[test]
 fn an_image_keeps_its_digest_through_layouts_and_archives_and_other_tools_read_them() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
@@ -270,6 +305,10 @@ fn editing_a_layer_copies_every_other_byte_and_no_edit_keeps_the_layer() {
     let store = store(path);
     let none = read.edit_layer(&digest, &store, Compression::None, &mut |_, _| Ok(Edit::Keep)).unwrap();
     assert!(none.is_none());
+    let removed = read.edit_layer(&digest, &store, Compression::None, &mut |header, _| {
+        Ok(if header.path == "lib/a.so" { Edit::Remove } else { Edit::Keep })
+    });
+    assert!(removed.unwrap().is_none(), "a hard link leads to it");
     let edit = |replacement: &'static [u8]| {
         let edited = read.edit_layer(&digest, &store, Compression::None, &mut |header, content| {
             Ok(match header.path.as_str() {

@@ -5,6 +5,7 @@
 
 pub mod fp16;
 mod liveness;
+mod reduction;
 mod tensor;
 mod wire;
 
@@ -31,7 +32,8 @@ pub struct OnnxGraph {
     pub external: BTreeMap<String, u64>,
     /// Inputs and outputs without a shape: not scalars, but tensors of any rank.
     pub unranked: BTreeSet<String>,
-    /// The operators of all nodes, those of subgraphs and functions included: `Conv`, `com.microsoft.Attention`.
+    /// The operators of all nodes, those of subgraphs and functions included: `Conv`, `com.microsoft.Attention`. A reduction
+    /// is there again as `ReduceMean(inner)` if it may be over other axes than the first or the last ones.
     pub operators: BTreeSet<String>,
 }
 
@@ -155,12 +157,16 @@ impl<'a> GraphWalker<'a> {
                 _ => {}
             }
         }
+        let is_inner = matches!(domain, b"" | b"ai.onnx") && reduction::is_inner(name, message)?;
         let [name, domain] = [name, domain].map(String::from_utf8_lossy);
         // The standard operators have either of two names for their domain.
         let operator = match &*domain {
             "" | "ai.onnx" => name.into_owned(),
             domain => format!("{domain}.{name}"),
         };
+        if is_inner {
+            self.operators.insert(format!("{operator}(inner)"));
+        }
         self.operators.insert(operator);
         Ok(())
     }

@@ -54,6 +54,41 @@ fn constants_of_nodes_and_nested_graphs_are_counted() {
 }
 
 #[test]
+fn reductions_over_the_last_axes_are_told_from_others() {
+    // In two's complement, as protobuf has negative numbers.
+    let (last, before) = (u64::MAX, u64::MAX - 1);
+    let axes = |numbers: &[u64]| {
+        let attribute = Message::default().text(1, "axes");
+        numbers.iter().fold(attribute, |attribute, number| attribute.number(8, *number))
+    };
+    let axis = |number: u64| Message::default().text(1, "axis").number(3, number);
+    let computed = node("ReduceMean", &["x", "axes"], &["y"]);
+    let plain = |operator: &str| node(operator, &["x"], &["y"]);
+    let with = |operator: &str, attribute: &Message| plain(operator).message(5, attribute);
+    for (node, is_inner) in [
+        (plain("ReduceMean"), false),
+        (with("ReduceMean", &axes(&[last])), false),
+        (with("ReduceMean", &axes(&[last, before])), false),
+        (with("ReduceMean", &axes(&[0, 1])), false),
+        (with("ReduceMean", &axes(&[before])), true),
+        (with("ReduceMean", &axes(&[2])), true),
+        (computed, true),
+        (with("ArgMax", &axis(last)), false),
+        (with("ArgMax", &axis(1)), true),
+        (plain("ArgMax"), true),
+        (with("Softmax", &axis(1)), false),
+    ] {
+        let read = onnx::read(&model(&Message::default().message(1, &node))).unwrap();
+        assert_eq!(
+            read.operators.iter().any(|name| name.ends_with("(inner)")),
+            is_inner,
+            "{:?}",
+            read.operators
+        );
+    }
+}
+
+#[test]
 fn external_weights_are_checked() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("m.onnx");

@@ -56,6 +56,15 @@ fn options(directory: &Path) -> OpenOptions {
 }
 
 fn slim(bundle: &Bundle, directory: &Path, targets: &[&str]) -> Result<SlimImage, SlimImageError> {
+    slim_with(bundle, directory, targets, false)
+}
+
+fn slim_with(
+    bundle: &Bundle,
+    directory: &Path,
+    targets: &[&str],
+    remove_unused: bool,
+) -> Result<SlimImage, SlimImageError> {
     let facts = Facts::embedded();
     let named = |name: &&str| {
         let number = name.trim_start_matches("sm_").parse().unwrap();
@@ -63,7 +72,8 @@ fn slim(bundle: &Bundle, directory: &Path, targets: &[&str]) -> Result<SlimImage
         SlimTarget::named(&facts, name, capability, "2026-11-15".parse().unwrap()).unwrap()
     };
     let targets: Vec<SlimTarget> = targets.iter().map(named).collect();
-    let job = SlimImageJob { facts: &facts, targets: &targets, gpus: &[], compact: false, compression: None };
+    let (gpus, compact, compression) = (&[][..], false, None);
+    let job = SlimImageJob { facts: &facts, targets: &targets, gpus, compact, compression, remove_unused };
     slim_image(bundle, "image", &job, &store(directory), &options(directory))
 }
 
@@ -106,6 +116,83 @@ fn a_target_without_code_stops_before_anything_is_written() {
     let before = image(&[layer(path, Compression::None, &[("x.fatbin", fatbin(&[75]))])]);
     let error = slim(&before, path, &["sm_90"]).err().unwrap();
     assert!(matches!(error, SlimImageError::Slim(SlimError::NoCode { .. })), "{error}");
+}
+
+/// An ELF library that is linked to others.
+fn library(soname: &str, needed: &[&str], text: &str) -> Vec<u8> {
+    let mut strings = vec![0];
+    let mut tags = Vec::new();
+    for (tag, name) in [(14, soname)].into_iter().chain(needed.iter().map(|name| (1, *name))) {
+        tags.push((tag, strings.len() as u64));
+        strings.extend([name.as_bytes(), b"\0"].concat());
+    }
+    let dynamic = 64 + 2 * 56;
+    let at = dynamic + 16 * (tags.len() as u64 + 3);
+    tags.extend([(5, at), (10, strings.len() as u64), (0, 0)]);
+    let mut bytes = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
+    for word in [0_u64, 64, 0] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for half in [0_u16, 0, 64, 56, 2, 64, 0, 0] {
+        bytes.extend(half.to_le_bytes());
+    }
+    let end = at + (strings.len() + text.len()) as u64;
+    for (kind, offset, size) in [(1_u64, 0, end), (2, dynamic, at - dynamic)] {
+        for word in [kind | 6 << 32, offset, offset, offset, size, size, 8] {
+            bytes.extend(word.to_le_bytes());
+        }
+    }
+    for (tag, value) in tags {
+        bytes.extend(u64::to_le_bytes(tag));
+        bytes.extend(value.to_le_bytes());
+    }
+    bytes.extend(strings);
+    bytes.extend(text.as_bytes());
+    bytes
+}
+
+#[test]
+fn unused_libraries_are_removed_when_asked_and_what_is_linked_opened_or_named_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let cuda = layer(
+        path,
+        Compression::default(),
+        &[
+            ("lib/libcublas.so.13", library("libcublas.so.13", &["libcublasLt.so.13"], "")),
+            ("lib/libcublasLt.so.13", library("libcublasLt.so.13", &[], "")),
+            ("lib/libcudnn.so.9", library("libcudnn.so.9", &[], "")),
+            ("lib/libcudnn_ops.so.9", library("libcudnn_ops.so.9", &[], "")),
+            ("lib/libcurand.so.10", library("libcurand.so.10", &[], "")),
+            ("lib/libnpps.so.13", library("libnpps.so.13", &[], "")),
+            ("lib/libnvblas.so.13", library("libnvblas.so.13", &["libcublas.so.13"], "")),
+            ("lib/note", b"stays".to_vec()),
+        ],
+    );
+    let program = library("libapp.so", &["libcublas.so.13", "libcudnn.so.9"], "\0libnpps.so.13\0");
+    let program = layer(path, Compression::default(), &[("lib/libapp.so", program)]);
+    let before = image(&[cuda.clone(), program.clone()]);
+    assert_eq!(slim(&before, path, &["sm_75"]).unwrap().bundle.digest(), before.digest());
+    let slimmed = slim_with(&before, path, &["sm_75"], true).unwrap();
+    let removed: Vec<&String> = slimmed.report.unused_libraries.keys().collect();
+    assert_eq!(removed, ["lib/libcurand.so.10", "lib/libnvblas.so.13"]);
+    assert_eq!(slimmed.bundle.layers().unwrap()[1], program.digest.to_string());
+    let opened = slimmed.bundle.open("image", &options(path)).unwrap();
+    let tree = opened[0].image.walk(LayerLimits::default(), |_, _| Ok(Some(()))).unwrap();
+    let names: Vec<&str> = tree.names("lib").collect();
+    let kept = [
+        "libapp.so",
+        "libcublas.so.13",
+        "libcublasLt.so.13",
+        "libcudnn.so.9",
+        "libcudnn_ops.so.9",
+        "libnpps.so.13",
+        "note",
+    ];
+    assert_eq!(names, kept);
+    assert!(cudock_slim::lines(&slimmed.report).iter().any(|line| line.contains("libcurand.so.10")));
+    let again = slim_with(&slimmed.bundle, path, &["sm_75"], true).unwrap();
+    assert_eq!(again.bundle.digest(), slimmed.bundle.digest());
 }
 
 proptest! {

@@ -110,6 +110,9 @@ pub(super) fn run(facts: &Facts, args: &SlimArgs, format: Format) -> Result<Outc
     let image = if let Some(Ok(Subject::Image(_))) = args.input.to_str().map(subject) {
         Some(slim_image(facts, args, &targets, &all, &mut add)?)
     } else {
+        if args.remove_unused {
+            return Err(Failure::input("--remove-unused is for images: files have no loader"));
+        }
         let slimmed = cudock_fatbin::slim(&args.input, output, &job, &mut add);
         slimmed.map_err(|error| failure(&error, &targets, args))?;
         None
@@ -155,8 +158,14 @@ fn slim_image(
     let bundle = transfer::read(&name)?;
     let options = WriteOptions::from_environment(progress())?;
     let client = options.client.clone().ok_or_else(|| Failure::input("no cache directory"))?;
-    let job =
-        SlimImageJob { facts, targets: &targets, gpus, compact: args.compact, compression: args.compression };
+    let job = SlimImageJob {
+        facts,
+        targets: &targets,
+        gpus,
+        compact: args.compact,
+        compression: args.compression,
+        remove_unused: args.remove_unused,
+    };
     let open = OpenOptions {
         platform: None,
         client: Some(client.clone()),
@@ -217,7 +226,8 @@ fn is_same_file(one: &std::path::Path, other: &std::path::Path) -> bool {
 }
 
 fn print(facts: &Facts, report: &SlimReport<'_>) {
-    if report.files.is_empty() {
+    let has_removed = report.image.as_ref().is_some_and(|image| !image.unused_libraries.is_empty());
+    if report.files.is_empty() && !has_removed {
         line("no GPU code found: nothing to remove");
         return;
     }
