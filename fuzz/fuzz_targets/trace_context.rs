@@ -1,11 +1,13 @@
-//! Any bytes as trace context: no panic, and what is accepted is written and read again alike.
+//! Any bytes as trace context: no panic, and what is accepted is written and read again alike. The first line is
+//! `traceparent`, the rest is `tracestate`.
 #![no_main]
 
 use cudock_trace::{RequestTrace, Sampler, TraceContext};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|headers: (&[u8], &[u8])| {
-    let (parent, state) = headers;
+fuzz_target!(|bytes: &[u8]| {
+    let mut headers = bytes.splitn(2, |byte| *byte == b'\n');
+    let (parent, state) = (headers.next().unwrap_or_default(), headers.next().unwrap_or_default());
     let context = TraceContext::parse(parent, Some(state));
     let trace = RequestTrace::begin(Some(parent), Some(state), Sampler::default());
     let sent = TraceContext::parse(trace.traceparent().as_bytes(), Some(trace.tracestate().as_bytes()))

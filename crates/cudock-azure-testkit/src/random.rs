@@ -1,26 +1,22 @@
-//! Pseudorandom numbers that a seed determines (splitmix64).
+//! Pseudorandom numbers and UUIDs that a seed determines.
+
+use cudock_base::Rng;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Random {
-    state: u64,
-}
+pub(crate) struct Random(Rng);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { state: seed }
+        Self(Rng::new(seed))
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_u64()
     }
 
     /// A number below `limit`; 0 if that is 0.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.next().checked_rem(limit).unwrap_or(0)
+        self.0.below(limit)
     }
 
     /// A UUID of random bits.

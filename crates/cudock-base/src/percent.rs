@@ -5,6 +5,23 @@ use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC};
 /// Everything but the characters that stand for themselves in any part of a URL (RFC 3986, section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// Everything but the characters that stand for themselves in a path (RFC 3986, section 3.3).
+const NOT_IN_PATH: &AsciiSet = &RESERVED
+    .remove(b'/')
+    .remove(b':')
+    .remove(b'@')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=');
+
 /// What cannot stand in a header value such as `grpc-message`: controls, non-ASCII and the percent sign itself.
 const NOT_PRINTABLE: &AsciiSet = &CONTROLS.add(b'%');
 
@@ -24,6 +41,11 @@ const INVALID: &AsciiSet = &CONTROLS
 /// Encodes a text as one part of a URL: a path segment, a query key or a query value.
 pub fn encode(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, RESERVED).to_string()
+}
+
+/// Encodes a path as a relative or absolute URI.
+pub fn encode_path(path: &str) -> String {
+    percent_encoding::utf8_percent_encode(path, NOT_IN_PATH).to_string()
 }
 
 /// Encodes a text as printable ASCII.
@@ -56,6 +78,7 @@ mod tests {
     #[test]
     fn slashes_and_colons_are_encoded() {
         assert_eq!(encode("nvidia/cuda:12.4 é"), "nvidia%2Fcuda%3A12.4%20%C3%A9");
+        assert_eq!(encode_path("a b/Docker#file?é%:@=~"), "a%20b/Docker%23file%3F%C3%A9%25:@=~");
         assert_eq!(encode_printable("50 % é\n"), "50 %25 %C3%A9%0A");
     }
 

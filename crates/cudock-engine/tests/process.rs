@@ -13,13 +13,14 @@
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cudock_engine::{
     CancelBatch, DeviceInfo, Engine, EngineError, EngineSettings, Extent, IsolatedEngine, Lane, LaneMemory,
     Provider, SharedEngine, SharedLane, serve_child, warm_up,
 };
 use cudock_tensor::{DType, Signature, TensorSpec};
+use cudock_testkit::process::{is_running, wait_until_gone};
 
 /// Far longer than any run takes on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
@@ -200,19 +201,6 @@ fn run_while(
     let outputs = lane.run_while(limit, is_wanted)?;
     assert_eq!(outputs[0].shape, [1, values.len()]);
     Ok(floats(outputs[0].data))
-}
-
-fn is_running(process: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-}
-
-fn wait_until_gone(process: u32) {
-    let since = Instant::now();
-    while is_running(process) {
-        assert!(since.elapsed() < LONG, "process {process} did not end");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn kill(process: u32, signal: &str) {

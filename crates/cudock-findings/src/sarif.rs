@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use cudock_base::percent::encode_path;
 use cudock_facts::Facts;
 use cudock_facts::finding::{FileLocation, Suggestion, TextRegion};
 use serde_json::{Value, json};
@@ -56,7 +57,7 @@ fn result(reported: &ReportedFinding) -> Value {
 }
 
 fn location(location: &ReportedLocation) -> Value {
-    let mut physical = json!({"artifactLocation": {"uri": uri(&location.file)}});
+    let mut physical = json!({"artifactLocation": {"uri": encode_path(&location.file)}});
     if let Some(line) = location.line {
         let region = match location.columns {
             Some((column, end_line, end_column)) => region(line, column, end_line, end_column),
@@ -100,18 +101,10 @@ fn sarif_fix(location: &FileLocation, suggestion: &Suggestion) -> Value {
     json!({
         "description": {"text": suggestion.message},
         "artifactChanges": [{
-            "artifactLocation": {"uri": uri(&location.path)},
+            "artifactLocation": {"uri": encode_path(&location.path)},
             "replacements": replacements,
         }],
     })
-}
-
-/// A path as a relative or absolute URI.
-fn uri(path: &str) -> String {
-    let kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:@!$&'()*+,;=".contains(&byte);
-    path.bytes()
-        .map(|byte| if kept(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }
 
 #[cfg(test)]

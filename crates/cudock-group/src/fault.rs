@@ -28,7 +28,7 @@ impl Fault {
     }
 
     pub(crate) fn duplicate_key(span: Span, key: &str) -> Self {
-        Self::new(span, format!("key `{}` for the second time", shown(key)), "remove one of the two")
+        Self::new(span, format!("duplicate key `{}`", shown(key)), "remove one of the two")
     }
 
     pub(crate) fn wrong_type(span: Span, what: &str, expected: &str, found: &str) -> Self {

@@ -53,15 +53,6 @@ pub struct Client {
     trusted_hosts: Vec<String>,
 }
 
-/// The response to [`Client::send_if_changed`].
-#[derive(Debug)]
-pub enum Conditional {
-    /// 304: the resource still has the version that the caller knows.
-    NotModified,
-    /// Any other response.
-    Modified(Box<Response>),
-}
-
 impl Client {
     /// Makes a client. Nothing is contacted yet.
     pub fn new(options: &ClientOptions) -> Result<Self, CertificateError> {
@@ -188,18 +179,6 @@ impl Client {
     /// Sends a request and reads a successful response as JSON of at most `limit` bytes.
     pub fn send_for_json<T: DeserializeOwned>(&self, request: &Request, limit: u64) -> Result<T, HttpError> {
         self.send(request)?.error_for_status()?.json(limit)
-    }
-
-    /// Sends a request unless the resource still has this `ETag`.
-    pub fn send_if_changed(&self, request: &Request, etag: Option<&str>) -> Result<Conditional, HttpError> {
-        let response = match etag {
-            Some(etag) => self.send(&request.clone().header("If-None-Match", etag))?,
-            None => self.send(request)?,
-        };
-        Ok(match response.status() {
-            304 => Conditional::NotModified,
-            _ => Conditional::Modified(Box::new(response)),
-        })
     }
 
     fn exchange(

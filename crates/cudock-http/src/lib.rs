@@ -38,7 +38,7 @@ mod websocket;
 
 pub use authorization::{basic_authorization, bearer_authorization, redact};
 pub use certificates::{CertificateError, SSL_CERT_FILE, trusted_certificates};
-pub use client::{Client, ClientOptions, Conditional, observe_requests};
+pub use client::{Client, ClientOptions, observe_requests};
 pub use download::{Download, DownloadError};
 pub use error::{HttpError, HttpErrorKind};
 pub use operation::{Operation, OperationError, OperationResponse, Polling};

@@ -96,11 +96,6 @@ impl Response {
         self.inner.body().content_length()
     }
 
-    /// The version of the resource, for [`Client::send_if_changed`](crate::Client::send_if_changed).
-    pub fn etag(&self) -> Option<&str> {
-        self.header("etag")
-    }
-
     /// How long the server asks to wait. Dates are ignored: clocks differ, and the usual delay serves.
     pub fn retry_after(&self) -> Option<Duration> {
         let requested = self.header("retry-after")?.trim().parse().ok().map(Duration::from_secs)?;

@@ -159,11 +159,12 @@ mod tests {
     fn this_machines_c_library_knows_its_name() {
         let places =
             ["/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", "/lib64/libc.so.6"];
-        let Some(elf) = places.iter().find_map(|path| read(&File::open(path).ok()?)) else {
+        let Some(file) = places.iter().find_map(|path| File::open(path).ok()) else {
             cudock_testkit::missing("libc", "no C library at a usual place");
             return;
         };
-        assert_eq!(elf, Elf { class: ElfClass::Bits64, soname: Some("libc.so.6".to_owned()) });
+        let expected = Elf { class: ElfClass::Bits64, soname: Some("libc.so.6".to_owned()) };
+        assert_eq!(read(&file), Some(expected));
     }
 
     proptest! {

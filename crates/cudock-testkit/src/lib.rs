@@ -18,6 +18,7 @@ pub mod host_tree;
 pub mod http;
 pub mod otlp;
 pub mod process;
+pub mod registry;
 pub mod tar;
 mod tree;
 
@@ -25,7 +26,7 @@ pub mod onnx;
 
 use std::env;
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// The variable that lists the prerequisites that must not be missing, separated by commas.
@@ -65,6 +66,17 @@ pub fn require_onnxruntime() -> Option<PathBuf> {
         missing("onnxruntime", "CUDOCK_ONNXRUNTIME does not name a library of ONNX Runtime");
     }
     library
+}
+
+/// Azure's specifications, samples and recorded answers beside the repository; they are not part of it.
+#[track_caller]
+pub fn require_azure_specs() -> Option<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/facts/azure/specs");
+    if !directory.is_dir() {
+        missing("azure-specs", format_args!("{} not found", directory.display()));
+        return None;
+    }
+    Some(directory)
 }
 
 /// A Python with pytest-lsp, the client that `cudock lsp` is tested with.

@@ -1,8 +1,11 @@
 //! Further processes for tests: the same test again in a child process, and helper programs.
 
 use std::env;
+use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
+
+use crate::client::eventually;
 
 /// Set in a process that [`reenter`] made; its value is the test's name.
 const REENTERED: &str = "CUDOCK_TEST_REENTERED";
@@ -60,6 +63,31 @@ pub fn example(name: &str) -> PathBuf {
     path
 }
 
+/// A process that is killed when this goes out of scope.
+#[derive(Debug)]
+pub struct ChildGuard(pub Child);
+
+impl Drop for ChildGuard {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Whether a process exists and has not ended. One that has, but that nobody has waited for, still has an entry.
+pub fn is_running(pid: impl Into<u64>) -> bool {
+    let pid = pid.into();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// Waits until a process has ended.
+#[track_caller]
+pub fn wait_until_gone(pid: impl Into<u64>) {
+    let pid = pid.into();
+    eventually(&format!("process {pid} has ended"), || !is_running(pid));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,5 +102,21 @@ mod tests {
         let output = reenter(test).output().unwrap();
         let stdout = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}");
+    }
+
+    #[test]
+    fn a_guard_ends_its_process() {
+        let guard = ChildGuard(Command::new("sleep").arg("1000").spawn().unwrap());
+        let pid = guard.0.id();
+        assert!(is_running(pid));
+        drop(guard);
+        assert!(!is_running(pid));
+    }
+
+    #[test]
+    fn a_process_that_nobody_waited_for_has_ended() {
+        let mut child = Command::new("true").spawn().unwrap();
+        wait_until_gone(child.id());
+        assert!(child.wait().unwrap().success());
     }
 }

@@ -360,11 +360,10 @@ fn the_device_of_a_report_is_the_gpu_that_was_measured() {
 #[test]
 fn every_example_is_resolved() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan");
-    let Ok(entries) = std::fs::read_dir(directory) else { return };
-    for path in entries
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|it| it == "toml"))
-    {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let examples: Vec<_> = entries.filter(|path| path.extension().is_some_and(|it| it == "toml")).collect();
+    assert!(!examples.is_empty());
+    for path in examples {
         let project = Project::read(&path).unwrap_or_else(|error| panic!("{error}"));
         let asked = build(&project, &WorkloadFlags::default());
         assert!(asked.is_ok(), "{}: {asked:?}", path.display());

@@ -345,7 +345,7 @@ pub(crate) struct FactsArgs {
     #[arg(long, value_name = "REGION")]
     pub(crate) region: Option<String>,
 
-    /// With `size`: list retired and undocumented sizes, too
+    /// With `size`: also list retired and undocumented sizes
     #[arg(long)]
     pub(crate) all: bool,
 

@@ -5,23 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use cudock_azure_testkit::{CloudSettings, SUBSCRIPTION};
 use cudock_http::Method;
 use serde_json::{Value, json};
 
 use crate::client::{Answered, Azure, prompt};
-
-/// The directory of specifications beside the repository.
-fn specs() -> Option<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/facts/azure/specs");
-    if !directory.is_dir() {
-        cudock_testkit::missing("azure-specs", "Azure's specifications are not at hand");
-        return None;
-    }
-    Some(directory)
-}
 
 /// A recording: what exists before it, and the numbers of the requests that the stand-in does not support.
 struct Recording {
@@ -295,7 +284,7 @@ fn compare(answered: &Answered, expected: &Value, request: Option<&Value>) -> Ve
 
 #[test]
 fn recorded_requests_get_the_recorded_statuses_headers_and_fields() {
-    let Some(specs) = specs() else { return };
+    let Some(specs) = cudock_testkit::require_azure_specs() else { return };
     let (mut compared, mut differences) = (0, Vec::new());
     for recording in recordings() {
         let text = fs::read_to_string(specs.join("wire").join(format!("{}.json", recording.name))).unwrap();

@@ -15,12 +15,7 @@ use crate::support::{azure, client, refusal, step};
 const MAX_REPEATED: u64 = 4;
 
 fn recordings() -> Option<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/facts/azure/specs/wire");
-    if !directory.is_dir() {
-        cudock_testkit::missing("azure-specs", "Azure's specifications are not at hand");
-        return None;
-    }
-    Some(directory)
+    Some(cudock_testkit::require_azure_specs()?.join("wire"))
 }
 
 fn interactions(directory: &Path, name: &str) -> Vec<Value> {

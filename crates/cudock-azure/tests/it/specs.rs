@@ -1,6 +1,5 @@
 //! Workloads for the tests.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cudock_azure::{
@@ -8,6 +7,7 @@ use cudock_azure::{
     Target, WorkKind,
 };
 use cudock_base::{Secret, Timestamp, Usd};
+pub(crate) use cudock_testkit::require_azure_specs as specifications;
 
 pub(crate) const TARGETS: [Target; 5] =
     [Target::Vm, Target::Batch, Target::Ml, Target::ContainerApps, Target::Aci];
@@ -15,16 +15,6 @@ pub(crate) const TARGETS: [Target; 5] =
 /// What no request may show. Made at run time, so that no scanner takes it for a real one.
 pub(crate) fn password() -> String {
     ["sword", "fish", "-1"].concat()
-}
-
-/// Azure's specifications beside the repository.
-pub(crate) fn specifications() -> Option<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/facts/azure/specs");
-    if !directory.is_dir() {
-        cudock_testkit::missing("azure-specs", "Azure's specifications are not at hand");
-        return None;
-    }
-    Some(directory)
 }
 
 pub(crate) fn serve() -> WorkKind {

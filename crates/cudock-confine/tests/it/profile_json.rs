@@ -2,19 +2,11 @@
 
 use std::error::Error as _;
 
-use cudock_confine::seccomp::{
-    Abi, Action, Filter, FilterContext, KernelVersion, MAX_PROFILE_BYTES, Profile,
-};
+use cudock_confine::seccomp::{Abi, Action, Filter, MAX_PROFILE_BYTES, Profile};
 use cudock_confine::{Capability, ConfineError};
 use proptest::prelude::*;
 
-fn here(capabilities: &[Capability]) -> FilterContext {
-    FilterContext {
-        machine: Abi::X86_64,
-        kernel: KernelVersion { major: 6, minor: 1 },
-        capabilities: capabilities.to_vec(),
-    }
-}
+use crate::support::here;
 
 /// The action for a call of 64-bit x86.
 fn decide(profile: &Profile, capabilities: &[Capability], number: u32, first: u64) -> Action {
@@ -74,7 +66,7 @@ fn a_profile_in_dockers_form_is_understood() {
 fn the_profile_podman_brings_is_understood() {
     let path = "/usr/share/containers/seccomp.json";
     let Ok(text) = std::fs::read(path) else {
-        cudock_testkit::missing("kernel-headers", format_args!("{path} is not here"));
+        cudock_testkit::missing("podman", format_args!("{path} not found"));
         return;
     };
     let profile = Profile::from_json(&text).unwrap();

@@ -7,6 +7,8 @@ use cudock_confine::seccomp::{
 use cudock_confine::{Capability, ConfineError};
 use proptest::prelude::*;
 
+use crate::support::here;
+
 /// The kernel's classic machine, as far as filters use it. Anything it does not know, and running past the end, panics.
 fn run(program: &[Instruction], arch: u32, number: u32, arguments: &[u64; 6]) -> u32 {
     let mut data = Vec::new();
@@ -214,14 +216,6 @@ proptest! {
             .flat_map(|abi| (0..500).map(|number| (abi.audit_number(), number, arguments)))
             .collect();
         check(&profile, &there, &calls)?;
-    }
-}
-
-fn here(capabilities: &[Capability]) -> FilterContext {
-    FilterContext {
-        machine: Abi::X86_64,
-        kernel: KernelVersion { major: 6, minor: 1 },
-        capabilities: capabilities.to_vec(),
     }
 }
 

@@ -104,18 +104,6 @@ pub struct Run {
     pub script: Span,
 }
 
-impl Run {
-    /// Whether a cache is mounted at a directory or one above it; directories are compared by their text.
-    pub fn caches(&self, directory: &str) -> bool {
-        self.mounts.iter().any(|mount| {
-            let target = mount.target.trim_end_matches('/');
-            mount.kind == "cache"
-                && (directory == target
-                    || directory.strip_prefix(target).is_some_and(|rest| rest.starts_with('/')))
-        })
-    }
-}
-
 /// A `--mount` of a `RUN`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {

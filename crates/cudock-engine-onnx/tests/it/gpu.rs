@@ -3,18 +3,12 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use cudock_engine::{Engine, EngineError, EngineSettings, Lane, Provider, warm_up};
-use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
+use cudock_engine::{Engine, EngineError, EngineSettings, Provider, warm_up};
+use cudock_engine_onnx::OnnxSettings;
 use cudock_tensor::DType;
-use cudock_testkit::{onnx, require_onnxruntime};
+use cudock_testkit::onnx;
 
-use crate::support::{LONG, Plain, as_floats, floats, integers, noise, run, settings, strings};
-
-struct Loaded {
-    engine: OnnxEngine,
-    lanes: Vec<Box<dyn Lane>>,
-    _directory: tempfile::TempDir,
-}
+use crate::support::{LONG, Loaded, Plain, as_floats, floats, integers, load, noise, run, strings};
 
 /// The inputs of a batch by row count and seed.
 type Batch = fn(usize, usize) -> Vec<Plain>;
@@ -22,15 +16,6 @@ type Batch = fn(usize, usize) -> Vec<Plain>;
 /// Dropping an engine frees device memory, which must not happen while another one captures a graph: one test at a
 /// time.
 pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn load(model: &[u8], change: impl FnOnce(&mut EngineSettings<OnnxSettings>)) -> Option<Loaded> {
-    let directory = tempfile::tempdir().unwrap();
-    let mut settings = settings(&require_onnxruntime()?, directory.path(), model);
-    change(&mut settings);
-    let mut engine = OnnxEngine::load(&settings).unwrap();
-    let lanes = engine.take_lanes();
-    Some(Loaded { engine, lanes, _directory: directory })
-}
 
 /// Loads on the GPU, or not at all.
 fn load_on_gpu(model: &[u8], change: impl FnOnce(&mut EngineSettings<OnnxSettings>)) -> Option<Loaded> {

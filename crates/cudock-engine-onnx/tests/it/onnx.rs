@@ -2,31 +2,18 @@
 
 use std::path::Path;
 
-use cudock_engine::{Engine, EngineError, EngineSettings, Lane, Provider, warm_up};
+use cudock_engine::{Engine, EngineError, EngineSettings, Provider, warm_up};
 use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
 use cudock_tensor::DType;
 use cudock_testkit::{onnx, require_onnxruntime};
 
-use crate::support::{LONG, Plain, as_floats, floats, integers, noise, run, settings, strings};
+use crate::support::{LONG, Plain, as_floats, floats, integers, load, noise, run, settings, strings};
 
-struct Loaded {
-    engine: OnnxEngine,
-    lanes: Vec<Box<dyn Lane>>,
-    _directory: tempfile::TempDir,
-}
-
-fn load(model: &[u8], change: impl FnOnce(&mut EngineSettings<OnnxSettings>)) -> Option<Loaded> {
-    let directory = tempfile::tempdir().unwrap();
-    let mut settings = settings(&require_onnxruntime()?, directory.path(), model);
-    change(&mut settings);
-    let mut engine = OnnxEngine::load(&settings).unwrap();
-    let lanes = engine.take_lanes();
-    Some(Loaded { engine, lanes, _directory: directory })
-}
-
+/// The error of a model that cannot be loaded; `None` without ONNX Runtime.
 fn load_error(model: &[u8]) -> Option<EngineError> {
     let directory = tempfile::tempdir().unwrap();
-    OnnxEngine::load(&settings(&require_onnxruntime()?, directory.path(), model)).err()
+    let settings = settings(&require_onnxruntime()?, directory.path(), model);
+    Some(OnnxEngine::load(&settings).err().expect("the model is rejected"))
 }
 
 #[test]

@@ -5,8 +5,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cudock_engine::{EngineError, EngineSettings, Lane};
-use cudock_engine_onnx::OnnxSettings;
+use cudock_engine::{Engine, EngineError, EngineSettings, Lane};
+use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
+use cudock_testkit::require_onnxruntime;
 
 /// Far longer than any run takes on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
@@ -19,6 +20,24 @@ pub(crate) fn settings(library: &Path, directory: &Path, model: &[u8]) -> Engine
     let file = directory.join("model.onnx");
     std::fs::write(&file, model).unwrap();
     EngineSettings { threads: 1, ..EngineSettings::new(file, OnnxSettings::new(library)) }
+}
+
+/// An engine with its lanes, and the directory of its model.
+pub(crate) struct Loaded {
+    pub(crate) engine: OnnxEngine,
+    pub(crate) lanes: Vec<Box<dyn Lane>>,
+    _directory: tempfile::TempDir,
+}
+
+/// Loads a model with changed settings; `None` without ONNX Runtime.
+#[track_caller]
+pub(crate) fn load(model: &[u8], change: impl FnOnce(&mut EngineSettings<OnnxSettings>)) -> Option<Loaded> {
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = settings(&require_onnxruntime()?, directory.path(), model);
+    change(&mut settings);
+    let mut engine = OnnxEngine::load(&settings).unwrap();
+    let lanes = engine.take_lanes();
+    Some(Loaded { engine, lanes, _directory: directory })
 }
 
 /// Runs one batch and copies the outputs.

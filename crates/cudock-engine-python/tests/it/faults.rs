@@ -1,10 +1,11 @@
 //! Whatever a model does, the server gets an answer.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cudock_engine::{Engine, EngineError};
+use cudock_testkit::process::wait_until_gone;
 
-use crate::support::{LONG, Models, floats, run};
+use crate::support::{Models, floats, run};
 
 /// A model whose `predict` runs these lines if its first input is one, and else returns its input.
 fn model(lines: &str) -> String {
@@ -17,20 +18,6 @@ class Model:
 {body}        return x
 "
     )
-}
-
-fn is_running(process: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-}
-
-#[track_caller]
-fn wait_until_gone(process: u32) {
-    let start = Instant::now();
-    while is_running(process) {
-        assert!(start.elapsed() < LONG, "process {process} did not end");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]
@@ -133,7 +120,7 @@ while True: pass";
     let lines = worker.wait_for_line("child ");
     let child = lines.iter().find_map(|line| line.strip_prefix("stdout: child ")?.strip_suffix('.')).unwrap();
     wait_until_gone(worker.engine.process().unwrap());
-    wait_until_gone(child.parse().unwrap());
+    wait_until_gone(child.parse::<u32>().unwrap());
 }
 
 #[test]
@@ -165,5 +152,5 @@ fn a_worker_ends_while_it_is_still_loading() {
     assert!(reason.contains("timed out"), "{reason}");
     let lines = printed.wait_for("pid ");
     let process = lines.iter().find_map(|line| line.strip_prefix("stdout: pid ")?.strip_suffix('.')).unwrap();
-    wait_until_gone(process.parse().unwrap());
+    wait_until_gone(process.parse::<u32>().unwrap());
 }

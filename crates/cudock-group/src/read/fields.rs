@@ -106,8 +106,9 @@ impl GroupReader {
     }
 
     pub(super) fn duplicate_name(&mut self, span: Span, of: &str, name: &str, first: usize) {
-        let hint = format!("the first is in line {first}; rename one");
-        self.fault(span, format!("{of} `{}` for the second time", shown(name)), hint);
+        let hint = format!("the first is on line {first}; rename one");
+        let kind = of.trim_start_matches("a ").trim_start_matches("an ");
+        self.fault(span, format!("duplicate {kind} `{}`", shown(name)), hint);
     }
 
     pub(super) fn note(&mut self, span: Span, field: &str, kind: NoteKind, message: impl Into<String>) {

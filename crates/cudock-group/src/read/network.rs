@@ -43,9 +43,9 @@ impl GroupReader {
             let port = Port { port: number, protocol };
             if let Some(first) = seen.again(port, span) {
                 let hint = format!(
-                    "the first is in line {first}; containers of a group share their ports, so change one"
+                    "the first is on line {first}; containers of a group share their ports, so change one"
                 );
-                self.fault(span, format!("port {number}/{} for the second time", protocol.name()), hint);
+                self.fault(span, format!("duplicate port {number}/{}", protocol.name()), hint);
             } else {
                 ports.push((port, span));
             }

@@ -1,19 +1,10 @@
 //! Azure's own samples and tables, where they are at hand; they are not part of this repository.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use cudock_testkit::require_azure_specs;
 use serde_json::{Map, Value, json};
-
-/// The folder of specifications beside the repository.
-fn specs() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/facts/azure/specs");
-    if !folder.is_dir() {
-        cudock_testkit::missing("azure-specs", "Azure's specifications are not at hand");
-        return None;
-    }
-    Some(folder)
-}
 
 fn load(path: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
@@ -39,7 +30,7 @@ fn bodies(folder: &Path) -> Vec<(String, Value)> {
 
 #[test]
 fn every_sample_of_every_api_version_is_read() {
-    let Some(specs) = specs() else { return };
+    let Some(specs) = require_azure_specs() else { return };
     let stable = specs.join("openapi/containerinstance/resource-manager/Microsoft.ContainerInstance/stable");
     for (version, at_least) in [("2021-09-01", 4), ("2023-05-01", 10)] {
         let bodies = bodies(&stable.join(version).join("examples"));
@@ -86,7 +77,7 @@ fn filled(types: &[Value], reference: &Value) -> Value {
 
 #[test]
 fn every_property_of_the_newest_api_version_is_known() {
-    let Some(specs) = specs() else { return };
+    let Some(specs) = require_azure_specs() else { return };
     let table = load(&specs.join("bicep-types/microsoft.containerinstance/2026-07-01/types.json"));
     let types = table.as_array().unwrap();
     let resource = types
@@ -109,7 +100,7 @@ fn every_property_of_the_newest_api_version_is_known() {
 /// The properties that an api-version requires are missed when they are left out.
 #[test]
 fn what_azure_requires_of_a_container_is_required_here() {
-    let Some(specs) = specs() else { return };
+    let Some(specs) = require_azure_specs() else { return };
     let swagger = load(&specs.join(
         "openapi/containerinstance/resource-manager/Microsoft.ContainerInstance/stable/2023-05-01/containerInstance.json",
     ));

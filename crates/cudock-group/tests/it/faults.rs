@@ -119,7 +119,7 @@ fn names_follow_azures_rules_and_come_once() {
         &[
             "4:12: `Web_1` cannot be the name of a container; use 1 to 63 lower-case letters, digits and `-`, with a letter or digit at both ends",
             "5:5: a container without `name`; add `name:`",
-            "6:12: a container `same` for the second time; the first is in line 8; rename one",
+            "6:12: duplicate container `same`; the first is on line 8; rename one",
         ],
     );
     says(
@@ -141,7 +141,7 @@ fn ports_are_real_and_taken_once() {
             "9:15: `port` is 65536, which is not between 1 and 65535; write a whole number from 1 to 65535",
             "10:15: `port` should be a whole number, but is a number; write a whole number",
             "11:9: a port without `port`; add `port:`",
-            "13:16: port 80/tcp for the second time; the first is in line 12; containers of a group share their ports, so change one",
+            "13:16: duplicate port 80/tcp; the first is on line 12; containers of a group share their ports, so change one",
             "15:30: `protocol` cannot be `sctp`; write `TCP` or `UDP`",
         ],
     );
@@ -150,8 +150,8 @@ fn ports_are_real_and_taken_once() {
             "  containers:\n  - {name: a, properties: {image: a, ports: [{port: 80}]}}\n  - {name: b, properties: {image: b, ports: [{port: 80}]}}\n  ipAddress: {type: Public, ports: [{port: 80}, {port: 80}]}",
         ),
         &[
-            "5:53: port 80/tcp for the second time; the first is in line 4; containers of a group share their ports, so change one",
-            "6:56: port 80/tcp for the second time; the first is in line 6; containers of a group share their ports, so change one",
+            "5:53: duplicate port 80/tcp; the first is on line 4; containers of a group share their ports, so change one",
+            "6:56: duplicate port 80/tcp; the first is on line 6; containers of a group share their ports, so change one",
         ],
     );
 }
@@ -212,7 +212,7 @@ fn amounts_are_above_zero_and_believable() {
         &container(
             "image: a\nresources:\n  requests: {cpu: 2, memoryInGB: 1, memoryInGb: 1}\n  limits: {cpu: 1}\n",
         ),
-        &["8:55: key `memoryInGb` for the second time; remove one of the two"],
+        &["8:55: duplicate key `memoryInGb`; remove one of the two"],
     );
     says(
         &container(
@@ -283,7 +283,7 @@ fn volumes_are_of_one_kind_and_secrets_are_base64() {
             "7:39: volume `two` of several kinds: emptyDir and secret; keep one, and make volumes of the others",
             "11:12: `bad` is not base64; make it with `base64 -w0 FILE`",
             "12:7: `../up` cannot be the name of a file; write a plain name without `/`, at most 253 bytes; not `.` or `..`",
-            "13:12: a volume `s` for the second time; the first is in line 8; rename one",
+            "13:12: duplicate volume `s`; the first is on line 8; rename one",
             "14:24: `gitRepo` without `repository`; add `repository:`",
             "14:25: unknown key `url` in `gitRepo`; write `repository`, `directory` or `revision`",
             "15:5: volume `h` has no kind; for an empty directory write `emptyDir: {}`",
@@ -309,7 +309,7 @@ fn mounts_need_a_volume_and_an_absolute_path_of_their_own() {
             "13:35: nothing can be mounted at `/a:b`: it holds a colon; write an absolute path such as `/data`",
             "14:35: nothing can be mounted at `/a/../../etc`: it leads upwards; write an absolute path such as `/data`",
             "15:35: nothing can be mounted at `//`: it is the root; write an absolute path such as `/data`",
-            "17:35: mount path `/same/` for the second time; the first is in line 16; rename one",
+            "17:35: duplicate mount path `/same/`; the first is on line 16; rename one",
             "18:9: a mount without `mountPath`; add `mountPath:`",
         ],
     );
@@ -324,7 +324,7 @@ fn a_variable_has_one_value_and_one_name() {
         &[
             "9:42: variable `A` with value and secureValue; keep one of them",
             "10:16: `B=C` cannot be the name of a variable; use letters, digits and `_`",
-            "12:16: variable `D` for the second time; the first is in line 11; rename one",
+            "12:16: duplicate variable `D`; the first is on line 11; rename one",
             "13:9: a variable without `name`; add `name:`",
             "14:32: `secureValue` should be text, but is a list; write text",
             "15:19: unknown key `valeu` in a variable; did you mean `value`?",
@@ -379,7 +379,7 @@ fn what_is_no_yaml_says_where_it_stops() {
         (
             "name: a\nname: b\nproperties: {containers: [{name: a, properties: {image: a}}]}\n",
             2,
-            "key `name` for the second time",
+            "duplicate key `name`",
         ),
         ("name: a\n---\nname: b\n", 2, "a second document in the file"),
         ("", 1, "the file is empty"),

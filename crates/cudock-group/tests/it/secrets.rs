@@ -43,12 +43,15 @@ fn a_faulty_group_shows_no_secret() {
 #[test]
 fn a_file_that_is_no_yaml_shows_no_secret() {
     for slip in ["  - [\n", "\t: x\n", "}\n"] {
+        let mut errors = 0;
         for (at, _) in EVERYTHING.match_indices('\n') {
             let mut text = EVERYTHING.to_owned();
             text.insert_str(at + 1, slip);
             let Err(error) = read(&text) else { continue };
             clean(&format!("{error} {error:?}"));
+            errors += 1;
         }
+        assert!(errors > 0, "{slip:?} is never wrong");
     }
 }
 

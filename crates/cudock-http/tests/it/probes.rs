@@ -38,7 +38,7 @@ fn a_probe_finds_a_server_on_either_loopback_address() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
         let reply = "HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n";
         let Some((port, server)) = start(address, reply) else {
-            eprintln!("skipped: this machine has no {address}");
+            cudock_testkit::missing("ipv6", format_args!("cannot listen at {address}"));
             continue;
         };
         assert_eq!(probe(port, Duration::from_secs(20)), Ok(302), "{address}");

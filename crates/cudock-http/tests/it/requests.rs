@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use cudock_base::Secret;
-use cudock_http::{Client, Conditional, HttpErrorKind, Method, NoProgress, Request, describe_read_error};
+use cudock_http::{Client, HttpErrorKind, Method, NoProgress, Request, describe_read_error};
 use serde::{Deserialize, Serialize};
 
 use crate::{QUICK, client, url};
@@ -97,19 +97,6 @@ fn a_stream_that_ends_early_is_an_error() {
     let response = client().send(&Request::get(url(&server, "/"))).unwrap();
     let error = response.into_reader().read_to_end(&mut Vec::new()).unwrap_err();
     assert!(!describe_read_error(&error).is_empty());
-}
-
-#[test]
-fn what_has_not_changed_is_not_sent_again() {
-    let server = Server::start(|request| match request.header("if-none-match") {
-        Some("\"v1\"") => Reply::new(304, ""),
-        _ => Reply::new(200, "content").with("ETag", "\"v1\""),
-    });
-    let request = Request::get(url(&server, "/"));
-    let Conditional::Modified(response) = client().send_if_changed(&request, None).unwrap() else { panic!() };
-    let etag = response.etag().unwrap().to_owned();
-    assert!(matches!(client().send_if_changed(&request, Some(&etag)).unwrap(), Conditional::NotModified));
-    assert!(matches!(client().send_if_changed(&request, Some("\"v0\"")).unwrap(), Conditional::Modified(_)));
 }
 
 #[test]

@@ -24,7 +24,7 @@ enum Op {
 }
 
 /// Few names, one of them frequent, so that entries collide.
-fn path() -> impl Strategy<Value = String> {
+pub(crate) fn path() -> impl Strategy<Value = String> {
     let depth = prop::sample::select(vec![1, 1, 2, 2, 2, 3]);
     let names = prop::sample::select(vec!["a", "a", "a", "b", "c"]);
     depth

@@ -12,6 +12,7 @@ use cudock_testkit::test_name;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+use crate::merge_property::path;
 use crate::support::{BLOCK, Tar, header, seal};
 use crate::unpack_support::{Bench, image_with, is_root, silent};
 
@@ -24,15 +25,6 @@ enum Op {
     Whiteout(String),
     Opaque(String),
     Device(String),
-}
-
-/// Few names, one of them frequent, so that entries collide.
-fn path() -> impl Strategy<Value = String> {
-    let depth = prop::sample::select(vec![1, 1, 2, 2, 2, 3]);
-    let names = prop::sample::select(vec!["a", "a", "a", "b", "c"]);
-    depth
-        .prop_flat_map(move |depth| prop::collection::vec(names.clone(), depth))
-        .prop_map(|parts| parts.join("/"))
 }
 
 fn target() -> impl Strategy<Value = String> {

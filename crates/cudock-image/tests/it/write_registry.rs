@@ -1,50 +1,19 @@
 //! Images that are pushed, to a real registry and to one that fails.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use cudock_image::write::{Artifact, ArtifactBlob, Bundle, Compression, Destination, Written, referrers};
 use cudock_image::{ImageSource, OpenOptions};
 use cudock_testkit::http::{Reply, Request, Server};
+use cudock_testkit::registry::start_registry;
 use cudock_testkit::require_program;
 
 use crate::support::options;
 use crate::write::{bundle, one_layer, run, write_options};
-
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-fn registry(directory: &Path) -> Option<(Running, String)> {
-    let program = require_program("docker-registry")?;
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let data = directory.join("registry");
-    let text = format!(
-        "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {}\nhttp:\n  addr: 127.0.0.1:{port}\n",
-        data.display()
-    );
-    let file = directory.join("registry.yml");
-    fs::write(&file, text).unwrap();
-    let child =
-        Command::new(program).arg("serve").arg(file).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let running = Running(child.unwrap());
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        thread::sleep(Duration::from_millis(20));
-    }
-    Some((running, format!("127.0.0.1:{port}")))
-}
 
 fn push(image: &Bundle, name: &str, directory: &Path) -> Written {
     image.write(&Destination::parse(name).unwrap(), &write_options(directory)).unwrap()
@@ -58,7 +27,8 @@ fn remote(directory: &Path) -> OpenOptions {
 fn an_image_is_pushed_once_mounted_elsewhere_and_pulled_by_other_tools() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let Some((_running, host)) = registry(path) else { return };
+    let Some((_running, port)) = start_registry(path) else { return };
+    let host = format!("127.0.0.1:{port}");
     let mut image = bundle(path, &[one_layer(path, Compression::default())]);
     let layers = vec![ArtifactBlob {
         media_type: "text/plain".to_owned(),

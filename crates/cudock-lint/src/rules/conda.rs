@@ -257,7 +257,7 @@ fn cuda_selectors(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
             && let Some(toolkit) = toolkit
         {
             let message =
-                format!("there is no cudatoolkit {cuda}: the package ends with 11.8, and the solver fails");
+                format!("cudatoolkit {cuda} does not exist: 11.8 is the last version, and the solver fails");
             report.add(toolkit.span, message, format!("write cuda-version={cuda}"));
         } else if let (Some(toolkit), Some(other)) = (toolkit, other)
             && let (Some(one), Some(two)) = (toolkit.cuda, other.cuda)
@@ -296,7 +296,7 @@ fn no_such_build(
         return;
     }
     let built = built.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let message = format!("there is no pytorch {version} for pytorch-cuda {cuda}: the solver fails");
+    let message = format!("pytorch {version} does not exist for pytorch-cuda {cuda}: the solver fails");
     report.add(span, message, format!("choose one of {built}"));
 }
 

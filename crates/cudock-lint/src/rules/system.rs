@@ -152,7 +152,7 @@ fn driver_in_image(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
             let what = if DRIVER_PACKAGES.iter().any(|start| name.starts_with(start)) {
                 "is a part of the NVIDIA driver"
             } else if brings_driver(name) {
-                "installs the NVIDIA driver besides the toolkit"
+                "installs the NVIDIA driver with the toolkit"
             } else {
                 continue;
             };

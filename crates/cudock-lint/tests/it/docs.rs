@@ -65,6 +65,11 @@ fn section(text: &mut String, facts: &Facts, rule: &Rule) {
     for fix in &page.fix {
         writeln!(text, "- {fix}").unwrap();
     }
+    text.push_str("\nSources:\n\n");
+    for source in facts.findings().table.resolve(&page.source) {
+        let is_url = source.starts_with("https://");
+        writeln!(text, "- {}", if is_url { format!("<{source}>") } else { source.to_owned() }).unwrap();
+    }
     for (label, example) in [("Found", rule.bad), ("Not found", rule.good)] {
         write!(text, "\n{label}:\n\n```dockerfile\n{}\n```\n", example.trim_end()).unwrap();
     }

@@ -164,7 +164,7 @@ fn judge(status: &str) -> Result<(), String> {
     }
     match (good, unknown.as_slice()) {
         (true, _) => Ok(()),
-        (false, []) => Err("there is no valid signature".to_owned()),
+        (false, []) => Err("no valid signature".to_owned()),
         (false, keys) => Err(format!("no known key signed it, only {}", keys.join(", "))),
     }
 }

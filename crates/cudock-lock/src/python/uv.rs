@@ -54,7 +54,7 @@ impl<'a> Uv<'a> {
         let cpu = Arch::CURRENT.name();
         let wheel = facts.runtimes().newest("uv", cpu).ok_or_else(|| LockError::Uv {
             action: "is not in PATH",
-            reason: format!("there is no pinned wheel of it for {cpu}"),
+            reason: format!("no pinned wheel for {cpu}"),
         })?;
         let installer = Installer {
             settings: fetcher.settings().clone(),

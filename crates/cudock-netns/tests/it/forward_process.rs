@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use cudock_netns::forward::{ForwardOptions, Forwarder, Listeners, PortMapping};
 use cudock_netns::{Namespace, NetnsError};
-use cudock_testkit::process::{is_reentered, reenter};
+use cudock_testkit::client::eventually;
+use cudock_testkit::process::{is_reentered, is_running, reenter, wait_until_gone};
 use cudock_testkit::test_name;
 
 use crate::support::{
-    Ended, FOREVER, connect, echo, forward, forwarder_command, host_side, lives, namespace, number,
-    serve_inside, until,
+    FOREVER, connect, echo, forward, forwarder_command, host_side, namespace, number, serve_inside, start,
 };
 
 #[test]
@@ -27,7 +27,7 @@ fn a_port_in_use_is_reported_with_its_owner() {
         thread::sleep(FOREVER);
         return;
     }
-    let (owner, port) = Ended::start(reenter(test), "port: ");
+    let (owner, port) = start(reenter(test), "port: ");
     let pid = owner.0.id();
     for protocol in ["tcp", "udp"] {
         let wanted = PortMapping::parse(&format!("127.0.0.1:{port}:80/{protocol}")).unwrap();
@@ -85,7 +85,7 @@ fn a_stopped_forwarder_releases_its_ports() {
     assert!(!forwarder.ends_within(Duration::from_millis(50)), "it runs until it is stopped");
     let pid = forwarder.pid();
     drop(forwarder);
-    assert!(!lives(pid));
+    assert!(!is_running(pid));
     TcpListener::bind(address).unwrap();
 }
 
@@ -101,15 +101,15 @@ fn a_forwarder_ends_with_its_killed_parent() {
     if namespace().is_none() {
         return;
     }
-    let (mut parent, output) = Ended::start(reenter(test), "started: ");
+    let (mut parent, output) = start(reenter(test), "started: ");
     let (pid, port) = output.split_once(' ').unwrap();
-    let (pid, port) = (pid.parse().unwrap(), port.parse::<u16>().unwrap());
-    assert!(lives(pid));
+    let (pid, port) = (pid.parse::<u32>().unwrap(), port.parse::<u16>().unwrap());
+    assert!(is_running(pid));
     parent.0.kill().unwrap();
     parent.0.wait().unwrap();
-    until("the end of the forwarder", || !lives(pid));
+    wait_until_gone(pid);
     // Another test may use the port for a moment, because the system reuses free ports.
-    until("the port is free", || TcpListener::bind(("127.0.0.1", port)).is_ok());
+    eventually("the port is free", || TcpListener::bind(("127.0.0.1", port)).is_ok());
 }
 
 #[test]

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use cudock_netns::Namespace;
 use cudock_netns::forward::{ForwardOptions, Forwarder};
+use cudock_testkit::client::eventually;
 
-use crate::support::{forward, host_side, inside, namespace, until};
+use crate::support::{forward, host_side, inside, namespace};
 
 fn echo_datagrams(namespace: &Namespace, address: &str) {
     let socket = inside(namespace, || UdpSocket::bind(address).unwrap());
@@ -93,6 +94,6 @@ fn an_idle_client_is_removed_and_added_again() {
     let sockets = || fs::read_dir(format!("/proc/{}/fd", forwarder.pid())).unwrap().count();
     ask(&client, "first");
     let with = sockets();
-    until("forgetting", || sockets() < with);
+    eventually("the mapping is forgotten", || sockets() < with);
     ask(&client, "second");
 }

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use cudock_netns::outbound::{Outbound, OutboundTool, Tool};
 use cudock_netns::{Namespace, NetnsError};
-use cudock_testkit::process::{is_reentered, reenter_as};
+use cudock_testkit::process::{is_reentered, is_running, reenter_as, wait_until_gone};
 use cudock_testkit::test_name;
 
-use crate::support::{self, Ended, FOREVER, inside, lives, until};
+use crate::support::{self, FOREVER, inside, start};
 
 /// The address and gateway of the simulated host, and an address of its other device.
 const GATEWAY: &str = "192.0.2.1";
@@ -49,7 +49,7 @@ fn on_a_host_of_its_own(test: &str, tool: Tool) -> Option<OutboundTool> {
     let found = match find(tool) {
         Ok(found) => found,
         Err(reason) => {
-            cudock_testkit::missing("pasta", format_args!("{reason}"));
+            cudock_testkit::missing(&tool.to_string(), reason);
             return None;
         }
     };
@@ -139,7 +139,7 @@ fn reaches_out(test: &str, tool: Tool, gateway: &str) {
     let pid = outbound.pid();
     assert!(!outbound.ends_within(Duration::ZERO));
     drop(outbound);
-    assert!(!lives(pid));
+    assert!(!is_running(pid));
 }
 
 /// Sends a DNS query (one A record of `a`) from inside, until the response arrives.
@@ -182,15 +182,15 @@ fn ends_with_its_parent(test: &str, tool: Tool) {
         return;
     }
     if let Err(reason) = find(tool) {
-        cudock_testkit::missing("pasta", format_args!("{reason}"));
+        cudock_testkit::missing(&tool.to_string(), reason);
         return;
     }
-    let (mut parent, pid) = Ended::start(unshared(test), "started: ");
-    let pid = pid.parse().unwrap();
-    assert!(lives(pid));
+    let (mut parent, pid) = start(unshared(test), "started: ");
+    let pid: u32 = pid.parse().unwrap();
+    assert!(is_running(pid));
     parent.0.kill().unwrap();
     parent.0.wait().unwrap();
-    until("its end", || !lives(pid));
+    wait_until_gone(pid);
 }
 
 #[test]

@@ -127,7 +127,7 @@ pub struct GatewayOptions {
     #[arg(long, value_name = "TIME")]
     pub drain_timeout: Option<TimeSpan>,
 
-    /// Limit the requests of each API key, or of each address without keys; further ones get 429, as 100/s:20
+    /// Limit the requests of each API key, or of each address without keys, such as 100/s:20; further ones get 429
     #[arg(long, value_name = "RATE[:BURST]")]
     pub rate_limit: Option<RateLimit>,
 

@@ -81,7 +81,7 @@ pub struct ServeOptions {
     #[arg(long, value_name = "N,N", value_delimiter = ',')]
     pub gpus: Option<Vec<u32>>,
 
-    /// Limit the device memory of an engine, as 8GiB
+    /// Limit the device memory of an engine, such as 8GiB
     #[arg(long, value_name = "SIZE")]
     pub gpu_memory: Option<ByteSize>,
 
@@ -272,11 +272,11 @@ pub struct ServeOptions {
     #[serde(rename = "try")]
     pub try_model: Option<TryModel>,
 
-    /// Answer clients of these other model servers, too
+    /// Also answer clients of these model servers
     #[arg(long, value_name = "NAME,NAME", value_enum, value_delimiter = ',')]
     pub routes: Option<Vec<Dialect>>,
 
-    /// Limit the requests of each API key, or of each address without keys; further ones get 429, as 100/s:20
+    /// Limit the requests of each API key, or of each address without keys, such as 100/s:20; further ones get 429
     #[arg(long, value_name = "RATE[:BURST]")]
     pub rate_limit: Option<RateLimit>,
 

@@ -23,8 +23,7 @@ pub fn locate_home(variable: &str) -> Result<Home, UsageError> {
     }
     let directory = user_data(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"));
     let directory = directory.ok_or_else(|| {
-        UsageError::new("there is no home directory to keep containers in")
-            .hint(format!("name one: {variable}=DIR"))
+        UsageError::new("no home directory for the containers").hint(format!("name one: {variable}=DIR"))
     })?;
     Ok(Home::at(directory.join("cudock")))
 }

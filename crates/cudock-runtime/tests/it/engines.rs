@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
+use cudock_testkit::client::eventually;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -196,7 +196,7 @@ impl Engines {
         let mut command = self.podman();
         command.args(["system", "service", "--time=0"]).arg(format!("unix://{}", socket.display()));
         self.service = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-        until("podman's service listens", || socket.exists());
+        eventually("podman's service listens", || socket.exists());
         true
     }
 
@@ -232,14 +232,6 @@ impl Drop for Engines {
             let _ = service.kill();
             let _ = service.wait();
         }
-    }
-}
-
-pub(crate) fn until(what: &str, mut happened: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !happened() {
-        assert!(begun.elapsed() < Duration::from_secs(600), "{what} did not happen");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

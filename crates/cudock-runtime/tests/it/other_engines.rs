@@ -8,12 +8,13 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
+use cudock_testkit::client::eventually;
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::engines::{Begun, Done, Engines, IMAGE, drive, plan, shell, until};
+use crate::engines::{Begun, Done, Engines, IMAGE, drive, plan, shell};
 
 #[test]
 fn podman_runs_containers_as_they_were_asked_for() {
@@ -173,7 +174,7 @@ fn a_life_from_start_to_removal(engines: &Engines, engine: &str) {
     );
     assert_eq!(does("inspect", &[]).ok()["Config"]["Labels"]["team"], "a");
 
-    until("both lines are in the log", || {
+    eventually("both lines are in the log", || {
         let log = does("logs", &[]);
         log.ok();
         log.out == "one\n" && log.err.ends_with("two\n")
@@ -336,7 +337,7 @@ fn podman_kills_starts_restarts_and_copies_for_us() {
     };
     let copied = engines.at("copied");
     let out = json!({"verb": "copy", "inside": "/tmp/begun", "outside": copied});
-    until("the container has begun", || act(out.clone()).result.get("ok").is_some());
+    eventually("the container has begun", || act(out.clone()).result.get("ok").is_some());
     assert_eq!(fs::read_to_string(&copied).unwrap(), "begun\n");
     let own = engines.at("own");
     fs::write(&own, "from outside\n").unwrap();
@@ -348,7 +349,7 @@ fn podman_kills_starts_restarts_and_copies_for_us() {
     assert_eq!(act(json!({"verb": "wait"})).ok(), 43);
     assert_eq!(act(json!({"verb": "start"})).ok(), 0);
     act(json!({"verb": "restart"})).ok();
-    until("it began three times", || {
+    eventually("it began three times", || {
         act(out.clone()).ok();
         fs::read_to_string(&copied).unwrap().lines().count() == 3
     });

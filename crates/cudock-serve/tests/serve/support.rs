@@ -5,12 +5,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cudock_engine::EngineSettings;
 use cudock_engine_onnx::OnnxSettings;
 use cudock_project::ServeOptions;
 use cudock_serve::{ModelService, ModelSettings, ModelSource, ServeSettings, Server};
+pub(crate) use cudock_testkit::client::eventually;
 use serde_json::{Value, json};
 
 use crate::engine::{DoublingEngine, EngineControl};
@@ -139,14 +140,4 @@ pub(crate) fn request(method: &str, path: &str, headers: &str, body: &str) -> St
     format!(
         "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
     )
-}
-
-/// Waits until a condition holds.
-#[track_caller]
-pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let limit = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < limit, "not in time: {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }

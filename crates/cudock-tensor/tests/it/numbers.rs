@@ -1,5 +1,6 @@
 //! Numbers are correctly rounded on every path through the parser.
 
+use cudock_base::Rng;
 use cudock_tensor::DType;
 
 use crate::support::read;
@@ -7,26 +8,12 @@ use crate::support::read;
 /// Texts a round; more where they are quick.
 const TEXTS: usize = if cfg!(debug_assertions) { 20_000 } else { 2_000_000 };
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let mixed = (self.0 ^ self.0 >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed ^ mixed >> 32
-    }
-
-    fn below(&mut self, most: u64) -> u64 {
-        self.next() % most
-    }
-
-    /// A finite `f32` of any size, subnormal ones among them.
-    fn any_f32(&mut self) -> f32 {
-        loop {
-            let value = f32::from_bits(self.next() as u32);
-            if value.is_finite() {
-                return value;
-            }
+/// A finite `f32` of any size, subnormal ones among them.
+fn any_f32(random: &mut Rng) -> f32 {
+    loop {
+        let value = f32::from_bits(random.next_u64() as u32);
+        if value.is_finite() {
+            return value;
         }
     }
 }
@@ -57,10 +44,10 @@ fn compare_f64(texts: &[String]) {
 
 #[test]
 fn an_f32_that_python_widened_is_read_exactly() {
-    let mut random = Random(1);
+    let mut random = Rng::new(1);
     let texts: Vec<String> = (0..TEXTS)
         .map(|_| {
-            let value = f64::from(random.any_f32());
+            let value = f64::from(any_f32(&mut random));
             if random.below(2) == 0 && (1e-5..1e16).contains(&value.abs()) {
                 format!("{value:?}")
             } else {
@@ -74,7 +61,7 @@ fn an_f32_that_python_widened_is_read_exactly() {
 
 #[test]
 fn decimals_of_any_length_and_size_are_rounded_right() {
-    let mut random = Random(2);
+    let mut random = Rng::new(2);
     let texts: Vec<String> = (0..TEXTS).map(|_| decimal(&mut random)).collect();
     compare_f32(
         &texts.iter().filter(|text| text.parse::<f32>().unwrap().is_finite()).cloned().collect::<Vec<_>>(),
@@ -85,7 +72,7 @@ fn decimals_of_any_length_and_size_are_rounded_right() {
 }
 
 /// A decimal of up to 25 digits, the point anywhere, with an exponent or without.
-fn decimal(random: &mut Random) -> String {
+fn decimal(random: &mut Rng) -> String {
     let most = if random.below(4) == 0 { 25 } else { 18 };
     let count = 1 + random.below(most) as usize;
     let digits: String = (0..count).map(|_| char::from(b'0' + random.below(10) as u8)).collect();
@@ -105,10 +92,10 @@ fn decimal(random: &mut Random) -> String {
 
 #[test]
 fn decimals_next_to_the_middle_between_two_f32_are_rounded_right() {
-    let mut random = Random(3);
+    let mut random = Rng::new(3);
     let mut texts = Vec::with_capacity(TEXTS);
     while texts.len() < TEXTS {
-        let value = random.any_f32().abs();
+        let value = any_f32(&mut random).abs();
         let next = f32::from_bits(value.to_bits() + 1);
         if !next.is_finite() {
             continue;
@@ -239,7 +226,7 @@ fn check_short(dtype: DType, widen: impl Fn(u16) -> f64, unit: u32) {
         .collect();
     assert!(magnitudes.is_sorted() && magnitudes.len() > 1000);
     let lowest = magnitudes[1].0 as f64 / scale;
-    let mut random = Random(4);
+    let mut random = Rng::new(4);
     for _ in 0..TEXTS {
         let (low, _) = magnitudes[random.below(magnitudes.len() as u64 - 1) as usize];
         let value = (low as f64 / scale).clamp(lowest * 300.0, 1024.0);

@@ -3,25 +3,18 @@
 
 use std::time::Duration;
 
+use cudock_base::Rng;
 use cudock_tune::search::{AxisShape, Config, Measurement, Record, Search, SearchSettings, Space, Trial};
 
-/// splitmix64.
-pub struct Random(u64);
+pub struct Random(Rng);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-    }
-
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        Self(Rng::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
-        let unit = f64::from(u32::try_from(self.bits() >> 32).unwrap()) / f64::from(u32::MAX);
+        let unit = f64::from(u32::try_from(self.0.next_u64() >> 32).unwrap()) / f64::from(u32::MAX);
         low + (high - low) * unit
     }
 

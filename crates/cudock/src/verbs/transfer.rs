@@ -28,7 +28,7 @@ pub(crate) struct CopyArgs {
     #[arg(value_name = "DESTINATION")]
     destination: String,
 
-    /// Compress layers anew: gzip, zstd or none, with a level such as zstd:19
+    /// Recompress layers: gzip, zstd or none, with a level such as zstd:19
     #[arg(long, value_name = "FORMAT")]
     compression: Option<Compression>,
 }

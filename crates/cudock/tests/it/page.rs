@@ -2,10 +2,8 @@
 //! `page/look.py`; this starts the server and the browser.
 //!
 //! Needs `CUDOCK_ONNXRUNTIME` (path of libonnxruntime), `CUDOCK_BROWSER_PYTHON` (a Python with playwright) and Chromium
-//! on the path or at `CUDOCK_BROWSER`; says what is missing and passes otherwise.
+//! on the path or at `CUDOCK_BROWSER`.
 
-use std::env;
-use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -26,7 +24,7 @@ struct Server {
 }
 
 impl Server {
-    fn start(library: &OsString) -> Self {
+    fn start(library: &Path) -> Self {
         let turn = Turn::shared();
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/digits");
         let mut process = Command::new(env!("CARGO_BIN_EXE_cudock"))
@@ -81,16 +79,8 @@ fn first_address(lines: &Receiver<String>) -> String {
 
 #[test]
 fn the_status_page_shows_what_happens_and_reads_drawn_digits() {
-    let Some(library) = env::var_os("CUDOCK_ONNXRUNTIME") else {
-        cudock_testkit::missing(
-            "onnxruntime",
-            "CUDOCK_ONNXRUNTIME does not name the library of ONNX Runtime",
-        );
-        return;
-    };
-    let Some((python, chromium)) = cudock_testkit::require_browser() else {
-        return;
-    };
+    let Some(library) = cudock_testkit::require_onnxruntime() else { return };
+    let Some((python, chromium)) = cudock_testkit::require_browser() else { return };
     let screenshots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page");
     fs::create_dir_all(&screenshots).unwrap();
 

@@ -2,7 +2,7 @@
 //! this starts the server and them.
 //!
 //! Needs `CUDOCK_ONNXRUNTIME` (path of libonnxruntime) and `CUDOCK_TRITON_PYTHON` (a Python with
-//! `tritonclient[http,grpc]` and `grpcio-reflection`); says what is missing and passes otherwise.
+//! `tritonclient[http,grpc]` and `grpcio-reflection`).
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -19,18 +19,12 @@ const START_PATIENCE: Duration = Duration::from_secs(120);
 
 /// What the tests need of the machine.
 struct Needed {
-    library: OsString,
+    library: PathBuf,
     python: OsString,
 }
 
 fn needed() -> Option<Needed> {
-    let Some(library) = env::var_os("CUDOCK_ONNXRUNTIME") else {
-        cudock_testkit::missing(
-            "onnxruntime",
-            "CUDOCK_ONNXRUNTIME does not name the library of ONNX Runtime",
-        );
-        return None;
-    };
+    let library = cudock_testkit::require_onnxruntime()?;
     let Some(python) = env::var_os("CUDOCK_TRITON_PYTHON") else {
         cudock_testkit::missing(
             "tritonclient",
@@ -53,11 +47,11 @@ struct Server {
 }
 
 impl Server {
-    fn start(library: &OsString) -> Self {
+    fn start(library: &Path) -> Self {
         Self::start_with(library, &[])
     }
 
-    fn start_with(library: &OsString, settings: &[&str]) -> Self {
+    fn start_with(library: &Path, settings: &[&str]) -> Self {
         let turn = Turn::shared();
         let process = Command::new(env!("CARGO_BIN_EXE_cudock"))
             .arg("serve")

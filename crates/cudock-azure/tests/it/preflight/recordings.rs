@@ -1,24 +1,17 @@
 //! Answers that the services really gave; they are not part of this repository.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cudock_azure::preflight::{Candidate, PreflightVerdict, QueryResult, Question, Topic};
 use cudock_azure::{ExistingResources, Target};
 use serde_json::Value;
 
+use crate::specs::specifications as specs;
+
 use super::support::{A100, T4, candidate, report, request, rows, verdict};
 
 use PreflightVerdict::{Blocked, Ok as Fine, Warning};
-
-fn specs() -> Option<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/facts/azure/specs");
-    if !directory.is_dir() {
-        cudock_testkit::missing("azure-specs", "Azure's specifications are not at hand");
-        return None;
-    }
-    Some(directory)
-}
 
 fn load(path: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()

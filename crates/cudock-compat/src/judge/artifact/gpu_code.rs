@@ -147,8 +147,7 @@ impl ArtifactCase<'_, '_> {
         let evidence = seen(file.path.clone(), format!("{library} is linked in; the newest PTX is {isa}"));
         // Seen with cuBLAS of CUDA 10 on A100, A10 and RTX 30 (facebookresearch/faiss, issues 2064, 2027 and 1807).
         let refuses = library == "cuBLAS" && isa < PtxIsa::new(7, 0);
-        let follows =
-            if refuses { "calls into it fail" } else { "whether its calls work there is not known" };
+        let follows = if refuses { "calls into it fail" } else { "whether its calls work is unknown" };
         let reason = format!(
             "{library} is linked in from a release before CUDA {first}, the first for capability {capability}: {follows}"
         );

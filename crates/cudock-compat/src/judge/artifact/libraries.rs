@@ -38,8 +38,7 @@ impl ArtifactCase<'_, '_> {
             && let Some(unread) = self.case.evidence.unread.first()
         {
             self.applies("L1", format!("{} was not found in what was read", first.library));
-            let reason =
-                format!("whether {} is there is not known, because {}", first.library, unread.describe());
+            let reason = format!("cannot tell whether {} exists: {}", first.library, unread.describe());
             let fix = install(&first.library);
             return Err(self.unknown(codes::LIBRARY_NOT_INSTALLED, reason, evidence, fix));
         }

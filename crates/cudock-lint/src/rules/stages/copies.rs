@@ -148,7 +148,7 @@ pub(super) fn unknown_stage(context: &LintContext<'_>, report: &mut Report<'_, '
             let span = context.build.lines.span(bytes);
             if let Ok(number) = name.parse::<usize>() {
                 let before = cudock_base::format::count(index, "stage");
-                let message = format!("there is no stage {number} to copy from: {before} before this one");
+                let message = format!("no stage {number} to copy from: {before} before this one");
                 report.add(span, message, "write the number or the name of an earlier stage");
                 continue;
             }

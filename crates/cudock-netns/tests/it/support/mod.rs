@@ -4,13 +4,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cudock_netns::Namespace;
 use cudock_netns::forward::{ForwardOptions, Forwarder, Listeners, PortMapping};
-use cudock_testkit::process;
+use cudock_testkit::process::{self, ChildGuard};
 
 /// A generous timeout: a test that exceeds it has failed.
 pub(crate) const FOREVER: Duration = Duration::from_secs(60);
@@ -54,44 +54,16 @@ pub(crate) fn forward(ports: &[&str], namespace: &Namespace, options: ForwardOpt
     Forwarder::start(forwarder_command(), listeners, namespace, options).unwrap()
 }
 
-/// A process that is killed at the end of the test.
-pub(crate) struct Ended(pub(crate) Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Ended {
-    /// Starts it and reads the first line that starts with this prefix.
-    pub(crate) fn start(mut command: Command, mark: &str) -> (Self, String) {
-        let mut child = Self(command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap());
-        let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
-        let line = lines
-            .find_map(|line| line.unwrap().split_once(mark).map(|(_, rest)| rest.to_owned()))
-            .expect("the process prints the line");
-        // Drain what libtest may still print.
-        thread::spawn(move || lines.for_each(drop));
-        (child, line)
-    }
-}
-
-/// Waits until a condition holds.
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let patience = Instant::now() + FOREVER;
-    while !is_so() {
-        assert!(Instant::now() < patience, "{what} did not happen");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Whether a process exists and has not ended.
-pub(crate) fn lives(pid: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = status.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    !state.is_empty() && !state.starts_with(['Z', 'X'])
+/// Starts a process and reads the rest of the first line that contains this mark.
+pub(crate) fn start(mut command: Command, mark: &str) -> (ChildGuard, String) {
+    let mut child = ChildGuard(command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap());
+    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
+    let line = lines
+        .find_map(|line| line.unwrap().split_once(mark).map(|(_, rest)| rest.to_owned()))
+        .expect("the process prints the line");
+    // Drain what libtest may still print.
+    thread::spawn(move || lines.for_each(drop));
+    (child, line)
 }
 
 /// The host address of a forwarder's first port.

@@ -58,7 +58,7 @@ pub(super) fn run(
 fn copy_example(name: &str, directory: Option<&Path>) -> Result<Outcome, Failure> {
     let example = EXAMPLES.iter().find(|example| example.name == name).ok_or_else(|| {
         let names = EXAMPLES.iter().map(|example| example.name);
-        Failure::input(format!("there is no example `{name}`")).near(&suggest::nearest(name, names))
+        Failure::input(format!("unknown example `{name}`")).near(&suggest::nearest(name, names))
     })?;
     let directory = directory.unwrap_or(Path::new(name));
     example.write(directory)?;

@@ -254,10 +254,7 @@ fn words_that_make_no_load_are_refused() {
 
 #[test]
 fn a_model_without_a_server_gives_the_limit() {
-    let Some(library) = std::env::var_os("CUDOCK_ONNXRUNTIME") else {
-        cudock_testkit::missing("onnxruntime", "CUDOCK_ONNXRUNTIME names no libonnxruntime.so");
-        return;
-    };
+    let Some(library) = cudock_testkit::require_onnxruntime() else { return };
     let folder = tempfile::tempdir().unwrap();
     let model = folder.path().join("relu.onnx");
     std::fs::write(&model, relu_model(8)).unwrap();

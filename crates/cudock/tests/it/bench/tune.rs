@@ -6,11 +6,12 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use cudock_project::Project;
+use cudock_testkit::process::wait_until_gone;
 use serde_json::Value;
 
 use crate::serve_support::client::Ask;
 use crate::serve_support::made::times;
-use crate::serve_support::server::{Stage, children, eventually, signal};
+use crate::serve_support::server::{Stage, children, signal};
 use crate::support::{code, json, schema, shown};
 
 /// Measurements as short as they can be, on the CPU.
@@ -162,10 +163,6 @@ fn an_interrupted_search_ends_its_server_and_reports() {
     assert_eq!(report["interrupted"], true);
     assert!(report["trials"].as_array().unwrap().len() >= 2, "{report}");
     for server in servers {
-        let has_ended = || {
-            let stat = fs::read_to_string(format!("/proc/{server}/stat")).unwrap_or_default();
-            stat.is_empty() || stat.contains(") Z ")
-        };
-        eventually("the server has ended", has_ended);
+        wait_until_gone(server);
     }
 }

@@ -1,63 +1,26 @@
-//! The real things: Debian's `docker-registry`, `skopeo` and `podman`. Where one is missing the test says so and is
-//! skipped; CI installs them.
+//! The real things: Debian's `docker-registry`, `skopeo` and `podman`. CI installs them.
 
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+
+use cudock_testkit::client::eventually;
+use cudock_testkit::process::ChildGuard;
+use cudock_testkit::registry::start_registry;
+use cudock_testkit::require_program;
 
 use super::layout::{Image, torch, write};
 use super::workdir::Folder;
 use crate::support::{code, json, schema, shown};
 
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-fn is_missing(programs: &[&str]) -> bool {
-    let missing = programs.iter().find(|program| {
-        let asked =
-            Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        asked.is_err()
-    });
-    if let Some(program) = missing {
-        cudock_testkit::missing(program, format_args!("{program} is not installed"));
-    }
-    missing.is_some()
+/// Whether all of these programs are installed.
+#[track_caller]
+fn has(programs: &[&str]) -> bool {
+    programs.iter().all(|program| require_program(program).is_some())
 }
 
 fn done(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// A registry of its own on a free port of the loopback.
-fn registry(folder: &Folder) -> (Running, u16) {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let data = folder.path().join("registry");
-    folder.write(
-        "registry.yml",
-        format!(
-            "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {}\nhttp:\n  addr: 127.0.0.1:{port}\n",
-            data.display()
-        ),
-    );
-    let mut command = Command::new("docker-registry");
-    command.arg("serve").arg(folder.path().join("registry.yml")).stdout(Stdio::null()).stderr(Stdio::null());
-    let running = Running(command.spawn().unwrap());
-    for _ in 0..600 {
-        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return (running, port);
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("the registry does not come up");
 }
 
 fn push(folder: &Folder, layout: &str, to: &str) {
@@ -74,12 +37,12 @@ fn push(folder: &Folder, layout: &str, to: &str) {
 
 #[test]
 fn an_image_of_a_real_registry_is_checked_and_fetched_only_where_its_layers_decide() {
-    if is_missing(&["docker-registry", "skopeo"]) {
+    if !has(&["docker-registry", "skopeo"]) {
         return;
     }
     let folder = Folder::new();
     write(&folder, "image", &[Image::new().layer(torch("2.6.0", Some("12.4")))]);
-    let (running, port) = registry(&folder);
+    let Some((running, port)) = start_registry(folder.path()) else { return };
     let name = format!("127.0.0.1:{port}/team/app");
     push(&folder, "image", &format!("{name}:1"));
 
@@ -111,7 +74,7 @@ fn an_image_of_a_real_registry_is_checked_and_fetched_only_where_its_layers_deci
 
 #[test]
 fn an_image_of_a_real_daemon_is_checked() {
-    if is_missing(&["podman"]) {
+    if !has(&["podman"]) {
         return;
     }
     let folder = Folder::new();
@@ -137,7 +100,7 @@ fn an_image_of_a_real_daemon_is_checked() {
     done(podman(&folder).args(["tag", id.trim(), "localhost/team/app:1"]));
     let socket = folder.path().join("podman.sock");
     let address = format!("unix://{}", socket.display());
-    let _running = Running(
+    let _running = ChildGuard(
         podman(&folder)
             .args(["system", "service", "--time", "120", &address])
             .stdout(Stdio::null())
@@ -145,20 +108,10 @@ fn an_image_of_a_real_daemon_is_checked() {
             .spawn()
             .unwrap(),
     );
-    wait_for(&socket);
+    eventually("the daemon listens", || UnixStream::connect(&socket).is_ok());
     for name in ["docker-daemon:localhost/team/app:1", "localhost/team/app:1"] {
         let mut command = folder.command(&[name, "--gpu", "B200", "--driver", "580", "--format", "json"]);
         let output = schema::output(command.env("DOCKER_HOST", &address));
         assert_eq!(json(&output)["results"][0]["error"]["code"], 209, "{name}: {}", shown(&output));
     }
-}
-
-fn wait_for(socket: &Path) {
-    for _ in 0..600 {
-        if std::os::unix::net::UnixStream::connect(socket).is_ok() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("the daemon does not come up");
 }

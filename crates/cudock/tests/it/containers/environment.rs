@@ -78,7 +78,7 @@ fn what_the_user_gives_is_in_no_file_and_on_no_command_line() {
     );
 
     let child = machine.command(&["exec", "-e", &given, "keeper", "sleep", "1000"]).spawn().unwrap();
-    let process = Process(child);
+    let process = cudock_testkit::process::ChildGuard(child);
     super::machine::until("exec runs", || {
         machine.good(&["exec", "keeper", "ps"]).lines().filter(|line| line.contains("sleep 1000")).count()
             >= 2
@@ -87,16 +87,6 @@ fn what_the_user_gives_is_in_no_file_and_on_no_command_line() {
     drop(process);
     machine.good(&["stop", "--time", "0", "keeper"]);
     nowhere(&machine);
-}
-
-/// A process of a test's own, ended with it.
-struct Process(std::process::Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 fn nowhere(machine: &Machine) {

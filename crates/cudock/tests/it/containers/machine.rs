@@ -8,15 +8,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+pub(super) use cudock_testkit::client::eventually as until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::busybox;
 use super::leftovers::{groups, hierarchies, leftovers};
 use crate::support::{Turn, code, cudock, json, schema, shown};
-
-/// How long something may take to come about before a test gives up. It is no promise of ours.
-const PATIENCE: Duration = Duration::from_secs(180);
 
 /// State and control groups of its own.
 pub(super) struct Machine {
@@ -209,15 +207,6 @@ impl Drop for Machine {
 pub(super) fn run_words<'w>(options: &[&'w str], command: &[&'w str]) -> Vec<&'w str> {
     let own = ["run", "--network", "none", "--rootfs", "root"];
     [own.as_slice(), options, &["--"], command].concat()
-}
-
-/// Waits until something holds.
-pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < PATIENCE, "it never came about: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Sends a signal to a process that a test started, or that belongs to one of its containers.

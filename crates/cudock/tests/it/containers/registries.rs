@@ -1,45 +1,22 @@
 //! Images of a real registry.
 
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+
+use cudock_testkit::registry::start_registry;
 
 use super::images::Image;
-use super::machine::{Machine, installed, machine, until};
+use super::machine::{installed, machine};
 use crate::support::{code, schema, shown};
-
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-/// A registry of its own on a free port of the loopback.
-fn registry(machine: &Machine) -> (Running, u16) {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let data = machine.path().join("registry");
-    let storage = format!("storage:\n  filesystem:\n    rootdirectory: {}\n", data.display());
-    let file =
-        machine.write("registry.yml", format!("version: 0.1\n{storage}http:\n  addr: 127.0.0.1:{port}\n"));
-    let mut command = Command::new("docker-registry");
-    command.arg("serve").arg(file).stdout(Stdio::null()).stderr(Stdio::null());
-    let running = Running(command.spawn().unwrap());
-    until("the registry is up", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-    (running, port)
-}
 
 #[test]
 fn an_image_of_a_registry_is_fetched_once_and_runs_without_it_later() {
     let Some(machine) = machine() else { return };
-    if !installed("docker-registry") || !installed("skopeo") {
+    if !installed("skopeo") {
         return;
     }
+    let Some((running, port)) = start_registry(machine.path()) else { return };
     let layout =
         Image::of(&machine).layer(&[("srv/x", "from a registry\n")]).command(&["cat", "/srv/x"]).write("app");
-    let (running, port) = registry(&machine);
     let name = format!("127.0.0.1:{port}/team/app");
     let mut push = Command::new("skopeo");
     push.args(["--insecure-policy", "copy", "--dest-tls-verify=false"]);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Stdio;
 
+use cudock_testkit::process::wait_until_gone;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -47,7 +48,7 @@ fn one_whose_watcher_was_killed_is_lost_and_can_be_removed() {
     let status = machine.status("orphan");
     let (watcher, pid) = (status["watcher"].as_u64().unwrap(), status["pid"].as_u64().unwrap());
     send(watcher, Signal::KILL);
-    until("the container ended with it", || !is_alive(pid));
+    wait_until_gone(pid);
     let listed = machine.good(&["ps", "--all"]);
     assert!(listed.contains("lost"), "{listed}");
     assert_eq!(machine.good(&["ps"]).lines().count(), 1, "it is not among those that run");
@@ -84,7 +85,7 @@ fn a_foreground_that_was_killed_takes_its_container_with_it() {
     let pid = machine.status("front")["pid"].as_u64().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    until("the container ended with it", || !is_alive(pid));
+    wait_until_gone(pid);
     assert_eq!(machine.status("front")["state"], "lost");
     machine.good(&["rm", "front"]);
 }
@@ -145,14 +146,5 @@ fn the_usual_control_group_is_left_empty_too() {
 fn kill_watcher(machine: &Machine, name: &str) {
     let watcher = machine.status(name)["watcher"].as_u64().unwrap();
     send(watcher, Signal::KILL);
-    until("the watcher is dead", || !is_alive(watcher));
-}
-
-/// Whether a process is there and has not ended.
-fn is_alive(pid: u64) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    status
-        .rsplit(')')
-        .next()
-        .is_some_and(|rest| !rest.trim().is_empty() && !rest.trim_start().starts_with('Z'))
+    wait_until_gone(watcher);
 }

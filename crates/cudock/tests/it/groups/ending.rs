@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use cudock_testkit::process::wait_until_gone;
 use serde_json::Value;
 
 use super::machine::{Machine, container, group, machine, until};
@@ -123,11 +124,7 @@ fn kill_supervisor(machine: &Machine, name: &str) {
     let pid = machine.group(name)["supervisor"].as_u64().unwrap();
     let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
     assert!(killed.success());
-    let process = format!("/proc/{pid}/stat");
-    until("the supervisor is gone", || {
-        // Nobody may have waited for it yet.
-        fs::read_to_string(&process).map_or(true, |stat| stat.contains(") Z "))
-    });
+    wait_until_gone(pid);
 }
 
 #[test]

@@ -4,15 +4,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
+pub use cudock_testkit::client::eventually as until;
 use serde_json::Value;
 
 use super::rootfs::rootfs;
 use crate::support::{Turn, cudock, json, schema, shown};
-
-/// How long something may take to come about before a test gives up. It is no promise of ours.
-const PATIENCE: Duration = Duration::from_secs(180);
 
 /// State of its own, with groups in it.
 pub struct Machine {
@@ -98,15 +95,6 @@ impl Machine {
     pub fn logs(&self, container: &str) -> String {
         let output = self.run(&["logs", container]);
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-    }
-}
-
-/// Waits until something holds.
-pub fn until(what: &str, holds: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < PATIENCE, "it never came about: {what}");
-        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use cudock_tensor::DType;
 use cudock_testkit::onnx::OnnxModel;
-use serde_json::Value;
 
 use crate::serve_support::client::Ask;
 use crate::serve_support::made::times;
@@ -13,19 +12,10 @@ use crate::serve_support::server::{Server, Stage, copy_environment, eventually};
 
 const ROW: &str = r#"{"input": [[1, 1, 1, 1]]}"#;
 
-fn status_of(server: &Server, name: &str) -> Value {
-    let models = server.get("/status").ok().json()["models"].clone();
-    models.as_array().unwrap().iter().find(|model| model["name"] == name).unwrap().clone()
-}
-
 /// What the model makes of one; none if it is not served.
 fn factor(server: &Server, path: &str) -> Option<f64> {
     let reply = server.ask(&Ask::post(path, ROW));
     (reply.status == 200).then(|| reply.json()["prediction"][0][0].as_f64().unwrap())
-}
-
-fn reload(server: &Server, name: &str) -> u16 {
-    server.ask(&Ask::post(&format!("/v2/repository/models/{name}/load"), "")).status
 }
 
 #[test]
@@ -37,14 +27,14 @@ fn each_model_of_a_directory_may_have_settings_of_its_own() {
     stage.write("models/own/cudock.toml", b"[serve]\nmax_batch = 3\n");
     stage.write("models/listens/cudock.toml", b"[serve]\nlisten = [\"127.0.0.1:1\"]\n");
     let server = stage.serve("models", &[]);
-    assert_eq!(status_of(&server, "own")["max_batch"], 3);
-    assert_eq!(status_of(&server, "plain")["max_batch"], 32);
+    assert_eq!(server.model_status("own")["max_batch"], 3);
+    assert_eq!(server.model_status("plain")["max_batch"], 32);
     let refused = server.ask(&Ask::post("/predict/listens", ROW));
     assert_eq!(refused.status, 503);
     assert!(refused.text().contains("`listen` is a setting of the whole server"), "{}", refused.text());
     stage.swap("models/own/cudock.toml", b"[serve]\nmax_batch = 5\n");
-    assert_eq!(reload(&server, "own"), 200);
-    assert_eq!(status_of(&server, "own")["max_batch"], 5);
+    assert_eq!(server.reload("own"), 200);
+    assert_eq!(server.model_status("own")["max_batch"], 5);
 }
 
 #[test]
@@ -55,7 +45,7 @@ fn a_broken_version_does_not_keep_the_others_from_being_reloaded() {
     let server = stage.serve("models", &[]);
     stage.swap("models/m/1/model.onnx", b"not a model");
     stage.swap("models/m/2/model.onnx", &times(4.0));
-    assert_eq!(reload(&server, "m"), 500, "the broken version is reported");
+    assert_eq!(server.reload("m"), 500, "the broken version is reported");
     assert_eq!(factor(&server, "/predict/m/2"), Some(4.0), "the other version is loaded");
     assert_eq!(factor(&server, "/predict/m/1"), Some(1.0), "the model before goes on");
 }
@@ -88,7 +78,7 @@ fn sighup_loads_each_version_once() {
     server.signal("HUP");
     eventually("a model that is new is loaded too", || factor(&server, "/predict/new") == Some(7.0));
     // Reloads wait for each other, so this one comes after all of the first.
-    assert_eq!(reload(&server, "new"), 200);
+    assert_eq!(server.reload("new"), 200);
     assert_eq!(loads(), 3 + 4 + 1);
 }
 

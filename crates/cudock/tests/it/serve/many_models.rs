@@ -33,17 +33,12 @@ fn check(server: &Server, factor: usize, value: usize) {
     assert_eq!(reply.json()["prediction"][0][0].as_f64(), Some(expected));
 }
 
-fn status_of(server: &Server, name: &str) -> Value {
-    let models = server.get("/status").ok().json()["models"].clone();
-    models.as_array().unwrap().iter().find(|model| model["name"] == name).unwrap().clone()
-}
-
 /// Memory of one loaded model, as the server measures it.
 fn memory_of_one(stage: &Stage) -> u64 {
     let server = stage.serve("models", &["--model-memory", "1TB"]);
     check(&server, 1, 1);
-    eventually("it is measured", || status_of(&server, "1")["memory"].is_u64());
-    let memory = status_of(&server, "1")["memory"].as_u64().unwrap();
+    eventually("it is measured", || server.model_status("1")["memory"].is_u64());
+    let memory = server.model_status("1")["memory"].as_u64().unwrap();
     let engine = resident(server.engine());
     assert!(memory > engine / 2 && memory < engine * 2, "{memory} is not near {engine}");
     memory

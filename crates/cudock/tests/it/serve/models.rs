@@ -18,10 +18,6 @@ fn factor(server: &Server, path: &str) -> Value {
     reply.json()["prediction"][0][0].clone()
 }
 
-fn reload(server: &Server, name: &str) -> u16 {
-    server.ask(&Ask::post(&format!("/v2/repository/models/{name}/load"), "")).status
-}
-
 /// Changes the model while requests run; every one must be answered by the model before or after, and who asks
 /// later never gets the earlier one again.
 fn changes_under_load(server: &Server, change: impl Fn() + Sync, name: &str) {
@@ -60,7 +56,7 @@ fn a_reload_under_load_fails_no_request() {
     let engine = server.engine();
     let change = || {
         stage.swap("m.onnx", &times(3.0));
-        assert_eq!(reload(&server, "m"), 200);
+        assert_eq!(server.reload("m"), 200);
         assert_eq!(factor(&server, "/predict"), 3.0, "a load that is answered is done");
     };
     changes_under_load(&server, change, "load");
@@ -102,10 +98,10 @@ fn a_reload_that_fails_keeps_the_model_and_health_tells() {
     assert_eq!((status, health["status"].as_str()), (200, Some("degraded")), "{health}");
     assert!(health["reason"].as_str().unwrap().contains("m.onnx"), "{health}");
     stage.swap("m.onnx", &times(5.0));
-    assert_eq!(reload(&server, "m"), 200);
+    assert_eq!(server.reload("m"), 200);
     assert_eq!(factor(&server, "/predict"), 5.0);
     assert_eq!(server.health().1["status"], "healthy");
-    assert_eq!(reload(&server, "n"), 404);
+    assert_eq!(server.reload("n"), 404);
 }
 
 #[test]
@@ -172,7 +168,7 @@ fn one_corrupt_model_does_not_keep_the_others_from_being_served() {
     assert_eq!(reply.status, 503, "{}", reply.text());
     assert!(reply.text().contains("bad.onnx"), "{}", reply.text());
     stage.swap("models/bad.onnx", &times(7.0));
-    assert_eq!(reload(&server, "bad"), 200);
+    assert_eq!(server.reload("bad"), 200);
     assert_eq!(factor(&server, "/predict/bad"), 7.0);
     assert_eq!(server.health().1["status"], "healthy");
 }

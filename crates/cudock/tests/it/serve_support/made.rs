@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use cudock_base::Rng;
 use cudock_engine::{Engine, EngineSettings, Lane};
 use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
 use cudock_tensor::DType;
@@ -42,18 +43,15 @@ pub fn heavy() -> Vec<u8> {
 
 /// Numbers that are the same in every run.
 #[derive(Clone)]
-pub struct Random(u64);
+pub struct Random(Rng);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+        Self(Rng::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d))
     }
 
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_u64()
     }
 
     /// A number below `end`.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
+pub use cudock_testkit::client::eventually;
 use serde_json::Value;
 
 use super::client::{Ask, Connection, Reply};
@@ -45,11 +45,8 @@ impl Stage {
     }
 
     fn with(turn: impl FnOnce() -> Turn) -> Option<Self> {
-        let Some(library) = std::env::var_os("CUDOCK_ONNXRUNTIME") else {
-            cudock_testkit::missing("onnxruntime", "CUDOCK_ONNXRUNTIME names no libonnxruntime.so");
-            return None;
-        };
-        Some(Self { library: library.into(), folder: tempfile::tempdir().unwrap(), _turn: turn() })
+        let library = cudock_testkit::require_onnxruntime()?;
+        Some(Self { library, folder: tempfile::tempdir().unwrap(), _turn: turn() })
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -189,6 +186,19 @@ impl Server {
         self.get("/status").ok().json()["models"][0].clone()
     }
 
+    /// The model of this name in `/status`.
+    #[track_caller]
+    pub fn model_status(&self, name: &str) -> Value {
+        let models = self.get("/status").ok().json()["models"].clone();
+        models.as_array().unwrap().iter().find(|model| model["name"] == name).unwrap().clone()
+    }
+
+    /// Asks to reload a model; returns the status.
+    #[track_caller]
+    pub fn reload(&self, name: &str) -> u16 {
+        self.ask(&Ask::post(&format!("/v2/repository/models/{name}/load"), "")).status
+    }
+
     /// All samples of `/metrics` under their names with labels.
     #[track_caller]
     pub fn metrics(&self) -> BTreeMap<String, f64> {
@@ -311,18 +321,6 @@ pub fn signal(process: u32, name: &str) {
     // The shell's own, which every system has; a process that is gone already is no matter.
     let script = format!("kill -{name} {process} 2>/dev/null");
     let _ = Command::new("sh").args(["-c", &script]).status().unwrap();
-}
-
-/// Waits for something that must come to be, on however slow a machine.
-#[track_caller]
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..12_000 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("not within a minute: {what}");
 }
 
 /// Resident bytes of a process.

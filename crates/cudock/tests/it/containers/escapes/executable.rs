@@ -65,7 +65,8 @@ int main(int count, char **words) {
 
 /// Copies the libraries that `cudock` needs into the root. None where it is linked otherwise.
 fn bring_libraries(machine: &Machine) -> Option<()> {
-    let listed = Command::new("ldd").arg(env!("CARGO_BIN_EXE_cudock")).output().ok()?;
+    let ldd = cudock_testkit::require_program("ldd")?;
+    let listed = Command::new(ldd).arg(env!("CARGO_BIN_EXE_cudock")).output().unwrap();
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     let paths: Vec<&str> = listed.split_whitespace().filter(|word| word.starts_with('/')).collect();
     if paths.is_empty() {
