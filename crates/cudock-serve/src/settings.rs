@@ -100,13 +100,11 @@ impl ServeSettings {
         let memory = bytes_or(options.memory, 1 << 30).max(MIN_MEMORY);
         // A body that cannot fit into memory is rejected by its length, before it is sent.
         let body = bytes_or(options.max_body, 64 << 20).min(memory);
-        // A CPU engine needs the processors more than the connections do.
-        let share = if on_gpu(options) { 2 } else { 4 };
         let listen = options.listen.clone().filter(|addresses| !addresses.is_empty());
         Self {
             server: ServerSettings {
                 listen: listen.unwrap_or_else(|| vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8000))]),
-                io_threads: options.io_threads.unwrap_or((processors() / share).clamp(1, 8)),
+                io_threads: options.io_threads.unwrap_or((processors() / 2).clamp(1, 8)),
                 memory,
                 connections: options.connections.unwrap_or(10_000).max(1),
                 client_timeout: time_or(options.client_timeout, Duration::from_secs(30)),
