@@ -203,7 +203,7 @@ impl TerminalSession {
     }
 
     fn next(&mut self, wait: Duration) -> Result<SessionEvent, ApiError> {
-        let message = match self.socket.receive(wait).map_err(lost)? {
+        let message = match self.socket.receive(wait).map_err(|error| lost(&error))? {
             SocketEvent::Message(message) => message,
             SocketEvent::Silence => return Ok(SessionEvent::Silence),
             SocketEvent::Closed => return Ok(SessionEvent::End),
@@ -218,11 +218,13 @@ impl TerminalSession {
     }
 
     fn type_bytes(&mut self, typed: &[u8]) -> Result<(), ApiError> {
-        self.socket.send_bytes(self.protocol.input(typed)).map_err(lost)
+        self.socket.send_bytes(self.protocol.input(typed)).map_err(|error| lost(&error))
     }
 
     fn resize(&mut self, size: TerminalSize) -> Result<(), ApiError> {
-        self.protocol.resize(size).map_or(Ok(()), |message| self.socket.send_bytes(message).map_err(lost))
+        self.protocol
+            .resize(size)
+            .map_or(Ok(()), |message| self.socket.send_bytes(message).map_err(|error| lost(&error)))
     }
 
     /// Copies both ways until the program ends.
@@ -255,6 +257,6 @@ impl TerminalSession {
     }
 }
 
-fn lost(error: HttpError) -> ApiError {
+fn lost(error: &HttpError) -> ApiError {
     ApiError::new(ApiErrorReason::Outside, format!("the terminal was lost: {error}"))
 }

@@ -13,7 +13,7 @@ use crate::spec::Target;
 /// The last line of what a script prints. Azure keeps the end of long output.
 const EXIT_CODE: &str = "cudock exit code ";
 
-/// Shells on a terminal accept lines of this length: the line editor of BusyBox takes 1,024 bytes.
+/// Shells on a terminal accept lines of this length: the line editor of `BusyBox` takes 1,024 bytes.
 const MAX_LINE: usize = 1000;
 
 /// The shell that every image with a shell has.
