@@ -15,7 +15,7 @@ mod statement;
 pub use access::ImageAccess;
 pub use bundle::SignatureBundle;
 pub use error::TrustError;
-pub use image::{ImageVerifyReport, SignReport, VerifiedStatement, documents, sign, signed_artifact, verify};
+pub use image::{ImageVerifyReport, SignReport, VerifiedStatement, attach_documents, sign, signed_artifact, verify};
 pub use key::{ImageSigner, PublicKey};
 pub use sbom::{cyclonedx, spdx};
 pub use statement::{

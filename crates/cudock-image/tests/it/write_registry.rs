@@ -60,13 +60,7 @@ fn an_image_is_pushed_once_mounted_elsewhere_and_pulled_by_other_tools() {
     let path = directory.path();
     let Some((_running, host)) = registry(path) else { return };
     let mut image = bundle(path, &[one_layer(path, Compression::default())]);
-    let layers = vec![ArtifactBlob {
-        media_type: "text/plain".to_owned(),
-        bytes: b"proof".to_vec(),
-        annotations: BTreeMap::new(),
-    }];
-    let artifact = Artifact { artifact_type: "text/proof".to_owned(), layers, annotations: BTreeMap::new() };
-    image.attach(None, &artifact);
+    image.attach(None, &proof());
     let name = format!("{host}/team/app:1");
     let first = push(&image, &name, path);
     assert_eq!((first.bytes_present, first.bytes_mounted, first.bytes_sent), (0, 0, image.size()));
@@ -142,4 +136,26 @@ fn a_push_that_fails_writes_no_manifest_and_says_why() {
         assert!(error.contains(says) || error.contains(&status.to_string()), "{error}");
         assert_eq!(server.count("/manifests/"), 0, "{status}");
     }
+}
+
+#[test]
+fn the_tag_comes_after_what_refers_to_the_image() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let server = stub(|_, _| None);
+    let mut image = bundle(path, &[one_layer(path, Compression::default())]);
+    let referrer = image.attach(None, &proof()).digest;
+    push(&image, &format!("{}/team/app:1", server.host()), path);
+    let requests = server.requests();
+    let puts =
+        requests.iter().filter(|request| request.method == "PUT" && request.path.contains("/manifests/"));
+    let names: Vec<&str> = puts.filter_map(|request| request.path.rsplit('/').next()).collect();
+    let fallback = image.digest().replace(':', "-");
+    assert_eq!(names, [image.digest(), referrer.as_str(), fallback.as_str(), "1"]);
+}
+
+fn proof() -> Artifact {
+    let (media_type, bytes) = ("text/plain".to_owned(), b"proof".to_vec());
+    let layers = vec![ArtifactBlob { media_type, bytes, annotations: BTreeMap::new() }];
+    Artifact { artifact_type: "text/proof".to_owned(), layers, annotations: BTreeMap::new() }
 }
