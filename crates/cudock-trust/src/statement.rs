@@ -8,6 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+/// The name of a subject whose digest says it all (in-toto). sigstore's Python client wants one.
+const NO_NAME: &str = "_";
 const STATEMENT: &str = "https://in-toto.io/Statement/v1";
 /// The predicate of an image signature of cosign 3.
 pub const COSIGN_SIGNATURE: &str = "https://sigstore.dev/cosign/sign/v1";
@@ -39,7 +41,7 @@ impl Statement {
         let digest = BTreeMap::from([(digest.algorithm().name().to_owned(), digest.hex().to_owned())]);
         Self {
             kind: STATEMENT.to_owned(),
-            subject: vec![StatementSubject { name: None, digest }],
+            subject: vec![StatementSubject { name: Some(NO_NAME.to_owned()), digest }],
             predicate_type: predicate_type.to_owned(),
             predicate,
         }
