@@ -1,18 +1,22 @@
 //! Whole images from a lock, with packages that are in the cache.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
+use std::time::Instant;
 
 use cudock_base::Environment;
 use cudock_build::{BuildReport, BuildRequest, build};
 use cudock_facts::Facts;
 use cudock_http::NoProgress;
-use cudock_image::write::{Destination, referrer_blob, referrers};
+use cudock_image::write::{Bundle, Destination, WriteOptions, referrer_blob, referrers};
 use cudock_image::{ImageSource, OpenOptions};
 use cudock_lock::LockFile;
 use cudock_project::Project;
 use cudock_testkit::http::noise;
 use cudock_testkit::packages::LockedProject;
+use cudock_testkit::process;
 use cudock_testkit::tar::Tar;
 use serde_json::Value;
 
@@ -94,4 +98,81 @@ fn an_image_has_its_documents_and_they_are_the_same_each_time() {
     assert_eq!(report.digest, format!("sha256:{}", subject.as_str().unwrap()));
     assert_eq!(provenance["predicateType"], "https://slsa.dev/provenance/v1");
     assert_eq!(found.len(), 3, "without targets there is no report of check");
+}
+
+/// Where a process of the test below builds, and what it writes.
+const KILLED: [&str; 2] = ["CUDOCK_TEST_DIRECTORY", "CUDOCK_TEST_DESTINATION"];
+
+#[test]
+fn a_build_that_is_killed_leaves_no_image_and_the_next_one_gives_the_same() {
+    let test = cudock_testkit::test_name!();
+    if process::is_reentered(test) {
+        let [directory, destination] = KILLED.map(|variable| std::env::var(variable).unwrap());
+        build_in(Path::new(&directory), &Destination::parse(&destination).unwrap());
+        return;
+    }
+    let start = |project: &LockedProject, destination: &Destination, command: &mut Command| {
+        command.env(KILLED[0], project.beside("")).env(KILLED[1], destination.to_string());
+    };
+    // What is at a destination: a whole image, or nothing.
+    let found = |destination: &Destination| -> Option<String> {
+        let is_there = match destination {
+            Destination::Layout { directory, .. } => directory.join("index.json").is_file(),
+            Destination::OciArchive { file, .. } => file.is_file(),
+            _ => panic!("{destination}"),
+        };
+        is_there.then(|| {
+            let copy = tempfile::tempdir().unwrap();
+            let source = ImageSource::parse(&destination.to_string()).unwrap();
+            let image = Bundle::read(&source, &options(copy.path())).unwrap();
+            let scratch = copy.path().join("scratch");
+            let write = WriteOptions {
+                platform: None,
+                client: None,
+                sockets: Vec::new(),
+                scratch,
+                progress: Arc::new(NoProgress),
+            };
+            // Copying verifies every byte.
+            let digest = image.write(&layout(copy.path().join("copy")), &write).unwrap().digest;
+            assert_eq!(referrers(&source, &digest, None, &options(copy.path())).unwrap().len(), 3);
+            digest
+        })
+    };
+    let whole = project(8 << 20);
+    let destination = layout(whole.beside("out"));
+    let mut command = process::reenter(test);
+    start(&whole, &destination, &mut command);
+    let began = Instant::now();
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let took = began.elapsed();
+    let digest = found(&destination).unwrap();
+    let killed = RefCell::new(None);
+    let place = |round: u32, project: &LockedProject| {
+        let file = project.beside("out.tar");
+        if round % 2 == 0 {
+            layout(project.beside("out"))
+        } else {
+            Destination::OciArchive { file, name: None }
+        }
+    };
+    process::kill_at_random(
+        test,
+        8,
+        took,
+        |round, command| {
+            let fresh = project(8 << 20);
+            start(&fresh, &place(round, &fresh), command);
+            killed.replace(Some(fresh));
+        },
+        |round| {
+            let project = killed.take().unwrap();
+            let destination = place(round, &project);
+            assert!(found(&destination).is_none_or(|found| found == digest), "round {round}");
+            // The cache that the killed one left behind is usable.
+            assert_eq!(build_in(&project.beside(""), &destination).digest, digest, "round {round}");
+            assert_eq!(found(&destination), Some(digest.clone()), "round {round}");
+        },
+    );
 }
