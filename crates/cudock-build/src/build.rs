@@ -14,6 +14,7 @@ use cudock_image::write::{Bundle, Compression, Destination, LayerBlob, WriteOpti
 use cudock_lock::{LockFile, PackageFetcher};
 use cudock_project::{ImageBuild, Project};
 use cudock_target::capability_named;
+use cudock_trust::attach_documents;
 
 use crate::config::{ConfigInput, SERVE_PORT, USER, architectures, config, group_name};
 use crate::error::BuildError;
@@ -21,7 +22,9 @@ use crate::file::FileOrigin;
 use crate::layers::{LayerJob, WrittenLayer, group};
 use crate::own::{self, Entry};
 use crate::plan::{ImagePlan, InputPackage, PlanInput};
-use crate::report::{BuildReport, ImageReport, LayerReport, final_sizes, omitted, size_tree};
+use crate::report::{
+    AttachedDocument, BuildReport, ImageReport, LayerReport, final_sizes, omitted, size_tree,
+};
 use crate::rules::{GPU_CODE, RuleSet};
 use crate::unpack::{PackageKind, unpack};
 use crate::{check, unpack as unpacking};
@@ -89,7 +92,7 @@ pub fn build(request: &BuildRequest<'_>) -> Result<Built, BuildError> {
         user: USER,
     });
     let store = BlobStore::open(&cache)?;
-    let options = WriteOptions::from_environment(Arc::clone(&request.progress))?;
+    let options = WriteOptions::in_environment(request.environment, Arc::clone(&request.progress))?;
     let chosen = request.destination.map(Destination::compression);
     let (compression, why) = match request.compression {
         Some(compression) => (compression, "as asked for"),
@@ -220,17 +223,18 @@ impl Assembler<'_> {
         let kept = if self.rules.has(GPU_CODE) { capabilities.as_slice() } else { &[] };
         let job = LayerJob { store: self.store, compression: self.compression, time, targets: kept };
         let layers = job.write(self.plan, &group(self.plan))?;
-        let lock_file = self.request.lock;
+        let (lock_file, name) = (self.request.lock, self.request.project.name());
+        let lock_digest = lock_file.digest()?;
         let cuda = lock_file.target.cuda.as_deref();
         let config = config(&ConfigInput {
-            name: &self.request.project.name(),
+            name: &name,
             image: self.image,
             arch: lock_file.target.arch,
             time,
             cuda,
             minimum_driver: cuda.and_then(|cuda| self.minimum_driver(cuda)),
             targets: &capabilities,
-            lock: lock_file.digest()?.to_string(),
+            lock: lock_digest.to_string(),
             runtime: self.runtime(),
             entrypoint: self.entry.command.clone(),
             layers: &layers,
@@ -243,6 +247,8 @@ impl Assembler<'_> {
         }
         let scratch = self.store.directory().join("scratch");
         let checks = check::verdicts(&bundle, &blobs, targets, self.request.facts, &scratch, self.options)?;
+        let attached =
+            attach_documents(&mut bundle, lock_file, &lock_digest, &name, checks.document.as_ref())?;
         let sizes = final_sizes(self.plan, &layers);
         let report = ImageReport {
             digest: bundle.digest().to_owned(),
@@ -252,7 +258,8 @@ impl Assembler<'_> {
             files: sizes.len(),
             layers: layers.iter().map(layer_report).collect(),
             omitted: omitted(self.plan, &sizes),
-            checks,
+            checks: checks.targets,
+            documents: attached.into_iter().map(AttachedDocument::from).collect(),
             sizes: if self.request.explain { size_tree(self.plan, &sizes) } else { Vec::new() },
         };
         Ok((bundle, report))

@@ -6,14 +6,37 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cudock_base::FileError;
-use cudock_compat::{ImageSet, Target};
+use cudock_compat::{ImageSet, Judgement, Target};
 use cudock_facts::Facts;
 use cudock_http::Progress;
 use cudock_image::write::{Bundle, Destination, LayerBlob, WriteOptions};
 use cudock_image::{Access, ImageSource, Platform};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::error::BuildError;
 use crate::report::CheckedTarget;
+
+/// The verdicts on an image.
+pub(crate) struct ImageChecks {
+    pub(crate) targets: Vec<CheckedTarget>,
+    /// The same in the form of `check --format json`, to be attached to the image; none without targets.
+    pub(crate) document: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct CheckDocument<'a> {
+    schema: u8,
+    subject: &'a str,
+    results: Vec<CheckResult>,
+}
+
+#[derive(Serialize)]
+struct CheckResult {
+    target: Target,
+    #[serde(flatten)]
+    judgement: Judgement,
+}
 
 /// Judges an image for its targets, from a layout of links to the blobs in the cache.
 pub(crate) fn verdicts(
@@ -23,9 +46,9 @@ pub(crate) fn verdicts(
     facts: &Facts,
     scratch: &Path,
     options: &WriteOptions,
-) -> Result<Vec<CheckedTarget>, BuildError> {
+) -> Result<ImageChecks, BuildError> {
     if targets.is_empty() {
-        return Ok(Vec::new());
+        return Ok(ImageChecks { targets: Vec::new(), document: None });
     }
     let layout = scratch.join(format!("check-{}-{}", std::process::id(), bundle.digest().replace(':', "-")));
     let result = judge(bundle, layers, targets, facts, &layout, options);
@@ -41,7 +64,7 @@ fn judge(
     facts: &Facts,
     layout: &Path,
     options: &WriteOptions,
-) -> Result<Vec<CheckedTarget>, BuildError> {
+) -> Result<ImageChecks, BuildError> {
     let blobs = layout.join("blobs/sha256");
     fs::create_dir_all(&blobs).map_err(FileError::at("create directory", &blobs))?;
     for layer in layers {
@@ -67,13 +90,17 @@ fn judge(
     let mut images = ImageSet::open(&source, &access, "image", &environment, &|_| {})
         .map_err(cudock_compat::GatherError::from)?;
     let judged = images.judge(targets, facts, false)?;
-    let checked = judged.into_iter().filter_map(|(target, judgement)| {
-        let judgement = judgement?;
-        Some(CheckedTarget {
-            target: target.to_string(),
-            verdict: judgement.verdict,
-            reason: judgement.reason,
-        })
+    let results = judged.into_iter().filter_map(|(target, judgement)| {
+        let mut judgement = judgement?;
+        // Notes on a target, such as the end of a size, depend on the date; the same image has the same document.
+        judgement.findings.retain(|finding| !target.traits.notes.contains(finding));
+        Some(CheckResult { target, judgement })
     });
-    Ok(checked.collect())
+    let document = CheckDocument { schema: 1, subject: bundle.digest(), results: results.collect() };
+    let checked = document.results.iter().map(|CheckResult { target, judgement }| CheckedTarget {
+        target: target.to_string(),
+        verdict: judgement.verdict,
+        reason: judgement.reason.clone(),
+    });
+    Ok(ImageChecks { targets: checked.collect(), document: serde_json::to_value(&document).ok() })
 }

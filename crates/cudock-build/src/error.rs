@@ -5,6 +5,7 @@ use cudock_compat::GatherError;
 use cudock_compat::target::TargetError;
 use cudock_image::write::WriteError;
 use cudock_lock::LockError;
+use cudock_trust::TrustError;
 
 use crate::unpack::UnpackError;
 
@@ -21,6 +22,8 @@ pub enum BuildError {
     Target(#[from] TargetError),
     #[error(transparent)]
     Gather(#[from] GatherError),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     #[error(transparent)]
     File(#[from] FileError),
     /// A package has the locked hash, but cannot be used.
@@ -51,6 +54,7 @@ impl Report for BuildError {
             Self::Write(error) => error.kind(),
             Self::Target(error) => error.kind(),
             Self::Gather(error) => error.kind(),
+            Self::Trust(error) => error.kind(),
             Self::File(error) => error.kind(),
             Self::Package { .. } => ErrorKind::Input,
             Self::Builder { .. } => ErrorKind::Outside,
@@ -64,6 +68,7 @@ impl Report for BuildError {
             Self::Write(error) => error.hints(),
             Self::Target(error) => error.hints(),
             Self::Gather(error) => error.hints(),
+            Self::Trust(error) => error.hints(),
             Self::File(error) if error.is_storage_full() => vec![SPACE.to_owned()],
             Self::File(error) => error.hints(),
             Self::Package { name, .. } => {

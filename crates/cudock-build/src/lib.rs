@@ -26,5 +26,7 @@ pub use error::BuildError;
 pub use file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
 pub use layers::{LayerJob, LayerPlan, WrittenLayer, group};
 pub use plan::{ImagePlan, InputPackage, OmittedFile, PlanInput};
-pub use report::{BuildReport, CheckedTarget, ImageReport, LayerReport, OmittedTotal, SizeNode};
+pub use report::{
+    AttachedDocument, BuildReport, CheckedTarget, ImageReport, LayerReport, OmittedTotal, SizeNode,
+};
 pub use rules::{RULES, Rule, RuleSet};

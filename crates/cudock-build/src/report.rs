@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use cudock_compat::Verdict;
+use cudock_image::Descriptor;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -40,6 +41,8 @@ pub struct ImageReport {
     pub omitted: Vec<OmittedTotal>,
     /// What `check` says for each target.
     pub checks: Vec<CheckedTarget>,
+    /// What is attached to it, in registries and OCI layouts: bills of materials, provenance, the report of `check`.
+    pub documents: Vec<AttachedDocument>,
     /// What each part of it is, and why it is there; only with `--explain-size`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<SizeNode>,
@@ -81,6 +84,15 @@ pub struct CheckedTarget {
     pub reason: String,
 }
 
+/// A referrer of an image.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AttachedDocument {
+    /// `application/spdx+json`
+    pub artifact_type: String,
+    /// The digest of its manifest.
+    pub digest: String,
+}
+
 /// A part of an image: a group, a package or a file.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SizeNode {
@@ -89,6 +101,12 @@ pub struct SizeNode {
     pub reason: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<SizeNode>,
+}
+
+impl From<Descriptor> for AttachedDocument {
+    fn from(descriptor: Descriptor) -> Self {
+        Self { artifact_type: descriptor.artifact_type.unwrap_or_default(), digest: descriptor.digest }
+    }
 }
 
 impl BuildReport {

@@ -31,6 +31,8 @@ pub struct Descriptor {
 
 /// The annotation that holds the name of an image in a layout.
 pub(crate) const REF_NAME: &str = "org.opencontainers.image.ref.name";
+/// The annotation of an image in a layout that holds the descriptor of an index: what refers to the image.
+pub(crate) const REFERRERS: &str = "io.cudock.referrers";
 
 impl Descriptor {
     /// Describes these bytes.
@@ -43,6 +45,11 @@ impl Descriptor {
             platform: None,
             annotations: BTreeMap::new(),
         }
+    }
+
+    /// The index of what refers to an image, in the layout that lists the image.
+    pub(crate) fn referrers(&self) -> Option<Self> {
+        serde_json::from_str(self.annotations.get(REFERRERS)?).ok()
     }
 
     /// Whether it describes an image. Indexes also list attestations and signatures.

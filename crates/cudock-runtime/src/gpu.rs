@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use cudock_device::DeviceReport;
 use cudock_facts::Facts;
 use cudock_host::Root;
 use cudock_inject::{
@@ -140,18 +141,48 @@ pub(crate) fn verify_environment() -> Vec<(String, String)> {
     cudock_device::ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Computes on every GPU of the container this process is in, prints the result and returns the exit code.
+/// Computes on every GPU of the container this process is in, prints the report on the last line and returns the exit code.
 pub(crate) fn verify() -> i32 {
     // A driver that hangs must not block the start.
     nix::unistd::alarm::set(120);
     match cudock_device::query(&mut |_| {}) {
         Ok(report) => {
-            print!("{}", report.text());
+            println!("{}", serde_json::to_string(&report).unwrap_or_default());
             i32::from(!report.all_compute())
         }
         Err(error) => {
             println!("{error}");
             1
+        }
+    }
+}
+
+/// What [`verify`] printed: the report if there is one, and the text for users with what a driver printed before it.
+pub(crate) fn read_report(output: &str) -> (Option<DeviceReport>, String) {
+    let lines = output.trim_end();
+    let (before, last) = lines.rfind('\n').map_or(("", lines), |end| lines.split_at(end + 1));
+    match serde_json::from_str::<DeviceReport>(last) {
+        Ok(report) => {
+            let text = format!("{before}{}", report.text());
+            (Some(report), text)
+        }
+        Err(_) => (None, output.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_read_from_the_last_line() {
+        let json = r#"{"driver_cuda":"13.0","library":"/usr/lib/libcuda.so.1","devices":[]}"#;
+        let (report, text) = read_report(&format!("a driver's warning\n{json}\n"));
+        assert_eq!(report.unwrap().library, "/usr/lib/libcuda.so.1");
+        assert_eq!(text, "a driver's warning\ndriver for CUDA 13.0, /usr/lib/libcuda.so.1\n");
+        assert!(read_report(json).0.is_some());
+        for other in ["", "no driver\n", &format!("{json}\nthe GPU check timed out")] {
+            assert_eq!(read_report(other), (None, other.to_owned()));
         }
     }
 }

@@ -55,4 +55,4 @@ pub use enter::enter;
 pub use error::RuntimeError;
 pub use launch::check_seccomp;
 pub use overlay::leave_mount_namespace;
-pub use watch::{Connection, exit_code, watch};
+pub use watch::{Connection, exit_code, verify_gpus, watch};

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use cudock_base::Report as _;
+use cudock_device::DeviceReport;
 use cudock_group::restart::Backoff;
 use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -45,6 +46,24 @@ const MAX_REPORT: usize = 1 << 20;
 
 /// Runs a container until it has exited and does not restart, and returns its exit code.
 pub fn watch(dir: &ContainerDir, private: &Private, connection: Connection) -> Result<i32, RuntimeError> {
+    supervise(dir, private, connection, false)
+}
+
+/// Computes on the GPUs of a container in which nothing else runs, and reports a [`DeviceReport`] as JSON when it is ready.
+pub fn verify_gpus(
+    dir: &ContainerDir,
+    private: &Private,
+    connection: Connection,
+) -> Result<i32, RuntimeError> {
+    supervise(dir, private, connection, true)
+}
+
+fn supervise(
+    dir: &ContainerDir,
+    private: &Private,
+    connection: Connection,
+    verify_only: bool,
+) -> Result<i32, RuntimeError> {
     let plan = dir.plan()?;
     let Some(_watch) = dir.watch()? else {
         return Err(RuntimeError::state(&plan.name, &"running", "stopped"));
@@ -53,7 +72,7 @@ pub fn watch(dir: &ContainerDir, private: &Private, connection: Connection) -> R
     let mut watcher =
         Watcher { dir, plan: &plan, private, attached, ready, status: ContainerStatus::default() };
     watcher.status.watcher = Some(std::process::id());
-    let outcome = watcher.run();
+    let outcome = if verify_only { watcher.verify_only() } else { watcher.run() };
     if let Err(error) = &outcome {
         watcher.status.state = ContainerState::Exited;
         watcher.status.exit_code = Some(exit_code(error));
@@ -114,19 +133,39 @@ struct Watcher<'a> {
 }
 
 impl Watcher<'_> {
-    fn run(&mut self) -> Result<i32, RuntimeError> {
+    /// Everything that its processes need.
+    fn set_up(&mut self) -> Result<(Network, Signals), RuntimeError> {
         leave_mount_namespace()?;
         self.mount_run_directory()?;
         self.mount_root()?;
         // The caller's groups are not the container's; in a user namespace they cannot be dropped.
         let _ = nix::unistd::setgroups(&[]);
         crate::volume_store::fill(&self.dir.rootfs(), &self.plan.mounts)?;
-        let mut network = Network::set_up(&self.dir.run(), &self.plan.network)?;
+        let network = Network::set_up(&self.dir.run(), &self.plan.network)?;
         self.status.ports = network.ports();
-        let mut signals = Signals::block()?;
+        Ok((network, Signals::block()?))
+    }
+
+    /// Verifies the GPUs, and nothing else.
+    fn verify_only(&mut self) -> Result<i32, RuntimeError> {
+        let (network, mut signals) = self.set_up()?;
+        let (report, _) = self.verify_gpu(&network, &mut signals)?;
+        reexec::reply(&mut self.ready, &serde_json::to_string(&report).unwrap_or_default());
+        self.status.state = ContainerState::Exited;
+        self.status.exit_code = Some(0);
+        self.write_status();
+        Ok(0)
+    }
+
+    fn run(&mut self) -> Result<i32, RuntimeError> {
+        let (mut network, mut signals) = self.set_up()?;
         let mut log = LogWriter::open(&self.dir.log())?;
         if self.plan.verify_gpu {
-            self.verify_gpu(&network, &mut signals)?;
+            let (_, text) = self.verify_gpu(&network, &mut signals)?;
+            if self.attached {
+                eprint!("{text}");
+            }
+            log.write(Stream::Err, text.as_bytes()).when("cannot write the log")?;
         }
         let mut backoff = Backoff::single_container();
         loop {
@@ -200,8 +239,12 @@ impl Watcher<'_> {
         Ok((ended, Duration::from_millis(now().saturating_sub(started))))
     }
 
-    /// Computes on the GPUs from inside the container. The result goes to standard error and to the log.
-    fn verify_gpu(&self, network: &Network, signals: &mut Signals) -> Result<(), RuntimeError> {
+    /// Computes on the GPUs from inside the container. Returns the result, also as text.
+    fn verify_gpu(
+        &self,
+        network: &Network,
+        signals: &mut Signals,
+    ) -> Result<(DeviceReport, String), RuntimeError> {
         let null = || File::open("/dev/null").map(OwnedFd::from).when("cannot open /dev/null");
         let (reader, writer) = io::pipe().when("cannot create a pipe")?;
         let writer = OwnedFd::from(writer);
@@ -217,16 +260,13 @@ impl Watcher<'_> {
         let output = read_output(&File::from(OwnedFd::from(reader)), created.pid)?;
         let ended = supervise_process(created.pid, StreamEnds::default(), signals, None, &mut || {})?;
         Cgroup::at(&launch::cgroup_path(&self.plan.id)).remove()?;
-        if ended.code != 0 {
-            return Err(RuntimeError::reported(format!(
-                "the GPU does not work in the container: {}",
-                output.trim()
-            )));
+        match gpu::read_report(&output) {
+            (Some(report), text) if ended.code == 0 => Ok((report, text)),
+            (_, text) => {
+                let text = text.trim();
+                Err(RuntimeError::reported(format!("the GPU does not work in the container: {text}")))
+            }
         }
-        if self.attached {
-            eprint!("{output}");
-        }
-        LogWriter::open(&self.dir.log())?.write(Stream::Err, output.as_bytes()).when("cannot write the log")
     }
 
     /// Mounts a tmpfs for files that do not outlive the watcher.

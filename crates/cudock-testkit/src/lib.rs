@@ -17,6 +17,7 @@ pub mod driver_tree;
 pub mod host_tree;
 pub mod http;
 pub mod otlp;
+pub mod packages;
 pub mod process;
 pub mod registry;
 pub mod tar;

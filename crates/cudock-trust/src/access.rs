@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cudock_base::{Digest, Timestamp, files};
+use cudock_base::{Digest, Timestamp};
+use cudock_device::DeviceReport;
 use cudock_http::Progress;
 use cudock_image::write::{Destination, WriteError, WriteOptions};
 use cudock_image::{Descriptor, ImageSource, OpenOptions};
 
 use crate::image::{ImageVerifyReport, SignReport, find, sign, verify};
-use crate::statement::{PROOF, Proof, proof_statement, signature_statement};
+use crate::statement::{PROOF, Proof, Statement, proof_statement, signature_statement};
 use crate::{ImageSigner, PublicKey, TrustError};
 
 /// An image as a user names it.
@@ -39,16 +40,35 @@ impl ImageAccess {
         Ok(Self { name: name.to_owned(), source, open, write, image, digest })
     }
 
-    /// Signs the image; with `proof`, the proof in this output of `run --verify-gpu`.
-    pub fn sign(&self, signer: &ImageSigner, proof: Option<&Path>) -> Result<SignReport, TrustError> {
-        let statement = match proof {
-            None => signature_statement(&self.digest),
-            Some(path) => {
-                let proof = Proof::read(&files::read_text(path)?, Timestamp::now().to_string());
-                proof_statement(&self.digest, &proof.ok_or_else(|| TrustError::NoProof(path.to_owned()))?)
+    /// Signs the image.
+    pub fn sign(&self, signer: &ImageSigner) -> Result<SignReport, TrustError> {
+        self.attach(&signature_statement(&self.digest), signer)
+    }
+
+    /// An error unless it is one image that stays what it is while it is verified.
+    pub fn check_provable(&self) -> Result<(), TrustError> {
+        self.check_pinned()?;
+        if self.image.media_type.contains("manifest.v") { Ok(()) } else { Err(TrustError::Index) }
+    }
+
+    /// Signs that GPUs computed from inside the image, with this result.
+    pub fn prove(&self, signer: &ImageSigner, report: &DeviceReport) -> Result<SignReport, TrustError> {
+        self.check_provable()?;
+        let proof = Proof::of(report, Timestamp::now().to_string()).ok_or(TrustError::NoProof)?;
+        self.attach(&proof_statement(&self.digest, &proof), signer)
+    }
+
+    fn attach(&self, statement: &Statement, signer: &ImageSigner) -> Result<SignReport, TrustError> {
+        let destination = match &self.source {
+            ImageSource::Registry(reference) => {
+                let mut repository = reference.clone();
+                // What is attached is pushed by its own digest.
+                repository.digest = None;
+                Destination::Registry(repository)
             }
+            _ => Destination::parse(&self.name)?,
         };
-        sign(&self.image, &statement, signer, &Destination::parse(&self.name)?, &self.write)
+        sign(&self.image, statement, signer, &destination, &self.write)
     }
 
     /// What a key signed about the image.
@@ -57,15 +77,17 @@ impl ImageAccess {
         Ok(ImageVerifyReport { digest: self.digest.to_string(), statements })
     }
 
-    /// An error unless a key signed a proof for the image. A registry's image must be named by its digest, so that the one
-    /// that is verified is the one that runs.
+    /// An error unless a key signed a proof for the image.
     pub fn require_proof(&self, key: &PublicKey) -> Result<(), TrustError> {
-        if matches!(self.source, ImageSource::Registry(_)) && !self.name.contains("@sha256:") {
-            return Err(TrustError::Tag);
-        }
-        if verify(&self.source, &self.digest, key, Some(PROOF), &self.open)?.is_empty() {
-            return Err(TrustError::Unproven(self.digest.to_string()));
-        }
-        Ok(())
+        self.check_pinned()?;
+        let proofs = verify(&self.source, &self.digest, key, Some(PROOF), &self.open)?;
+        let is_proven = proofs.iter().any(|proof| Proof::in_predicate(&proof.predicate).is_some());
+        if is_proven { Ok(()) } else { Err(TrustError::Unproven(self.digest.to_string())) }
+    }
+
+    /// A registry's image must be named by its digest, so that the one that is verified is the one that runs.
+    fn check_pinned(&self) -> Result<(), TrustError> {
+        let is_tag = matches!(&self.source, ImageSource::Registry(reference) if reference.digest.is_none());
+        if is_tag { Err(TrustError::Tag) } else { Ok(()) }
     }
 }

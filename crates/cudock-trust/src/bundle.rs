@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::statement::Statement;
 use crate::{ImageSigner, PublicKey, TrustError};
@@ -25,6 +26,10 @@ pub struct SignatureBundle {
 struct VerificationMaterial {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     public_key: Option<KeyHint>,
+    /// Entries of a transparency log, which a signature by key does not need. sigstore's Python models want the list even
+    /// if it is empty.
+    #[serde(default)]
+    tlog_entries: Vec<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +59,7 @@ impl SignatureBundle {
             media_type: BUNDLE_TYPE.to_owned(),
             verification_material: VerificationMaterial {
                 public_key: Some(KeyHint { hint: signer.public_key().hint() }),
+                tlog_entries: Vec::new(),
             },
             dsse_envelope: Envelope {
                 payload: STANDARD.encode(payload),

@@ -1,7 +1,5 @@
 //! Errors of signing and verifying.
 
-use std::path::PathBuf;
-
 use cudock_base::{ErrorKind, FileError, Report, UsageError};
 use cudock_image::write::WriteError;
 use thiserror::Error;
@@ -22,8 +20,10 @@ pub enum TrustError {
     Bundle(String),
     #[error(transparent)]
     Usage(#[from] UsageError),
-    #[error("{}: not the output of `run --verify-gpu`, or a GPU failed", .0.display())]
-    NoProof(PathBuf),
+    #[error("no GPU computed")]
+    NoProof,
+    #[error("a proof is about one image, and this is an index of several")]
+    Index,
     #[error("{0} has no proof that this key signed")]
     Unproven(String),
     #[error("a proof needs an image by digest: a tag may change after it was verified")]
@@ -49,9 +49,9 @@ impl Report for TrustError {
                     .to_owned(),
             ],
             Self::Tag => vec!["use NAME@sha256:…".to_owned()],
+            Self::Index => vec!["name the image for this machine by its own digest, NAME@sha256:…".to_owned()],
             Self::Unproven(_) => vec![
-                "on a machine with the GPU, run `cudock run --gpus all --verify-gpu`, and sign what it prints with \
-                 `cudock sign IMAGE --key KEY --proof FILE`"
+                "make one on a machine with the GPU: `cudock run --gpus all --verify-gpu --sign-proof KEY IMAGE`"
                     .to_owned(),
             ],
             _ => Vec::new(),

@@ -54,8 +54,12 @@ impl ImageVerifyReport {
 /// The descriptor and the digest of an image.
 pub(crate) fn find(source: &ImageSource, options: &OpenOptions) -> Result<(Descriptor, Digest), TrustError> {
     let descriptor = Bundle::read(source, options)?.descriptor().clone();
-    let digest = descriptor.digest.parse().map_err(|_| TrustError::Bundle("invalid digest".to_owned()))?;
+    let digest = digest_of(&descriptor)?;
     Ok((descriptor, digest))
+}
+
+fn digest_of(descriptor: &Descriptor) -> Result<Digest, TrustError> {
+    descriptor.digest.parse().map_err(|_| TrustError::Bundle("invalid digest".to_owned()))
 }
 
 /// A statement of an image that a key signed.
@@ -67,8 +71,21 @@ pub struct VerifiedStatement {
     pub predicate: Value,
 }
 
-/// What is attached to a built image: two bills of materials, the provenance, and the report of `check`.
-pub fn documents(
+/// Attaches what is known about a built image: two bills of materials, the provenance, and the report of `check`. The same
+/// lock gives the same bytes.
+pub fn attach_documents(
+    image: &mut Bundle,
+    lock: &LockFile,
+    lock_digest: &Digest,
+    name: &str,
+    check: Option<&Value>,
+) -> Result<Vec<Descriptor>, TrustError> {
+    let digest = digest_of(image.descriptor())?;
+    let artifacts = documents(lock, lock_digest, name, &digest, check)?;
+    Ok(artifacts.iter().map(|artifact| image.attach(None, artifact)).collect())
+}
+
+fn documents(
     lock: &LockFile,
     lock_digest: &Digest,
     name: &str,

@@ -15,10 +15,12 @@ mod statement;
 pub use access::ImageAccess;
 pub use bundle::SignatureBundle;
 pub use error::TrustError;
-pub use image::{ImageVerifyReport, SignReport, VerifiedStatement, documents, sign, signed_artifact, verify};
+pub use image::{
+    ImageVerifyReport, SignReport, VerifiedStatement, attach_documents, sign, signed_artifact, verify,
+};
 pub use key::{ImageSigner, PublicKey};
 pub use sbom::{cyclonedx, spdx};
 pub use statement::{
-    COSIGN_SIGNATURE, PROOF, PROVENANCE, Proof, ProvenGpu, Statement, proof_statement, provenance_statement,
-    signature_statement,
+    COSIGN_SIGNATURE, PROOF, PROVENANCE, Proof, ProvenDriver, ProvenGpu, Statement, proof_statement,
+    provenance_statement, signature_statement,
 };

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use cudock_base::Digest;
+use cudock_device::DeviceReport;
 use cudock_lock::LockFile;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+/// The name of a subject whose digest says it all (in-toto). sigstore's Python client wants one.
+const NO_NAME: &str = "_";
 const STATEMENT: &str = "https://in-toto.io/Statement/v1";
 /// The predicate of an image signature of cosign 3.
 pub const COSIGN_SIGNATURE: &str = "https://sigstore.dev/cosign/sign/v1";
@@ -39,7 +41,7 @@ impl Statement {
         let digest = BTreeMap::from([(digest.algorithm().name().to_owned(), digest.hex().to_owned())]);
         Self {
             kind: STATEMENT.to_owned(),
-            subject: vec![StatementSubject { name: None, digest }],
+            subject: vec![StatementSubject { name: Some(NO_NAME.to_owned()), digest }],
             predicate_type: predicate_type.to_owned(),
             predicate,
         }
@@ -81,40 +83,54 @@ pub fn provenance_statement(digest: &Digest, lock: &LockFile, lock_digest: &Dige
     )
 }
 
-/// That an image ran on a GPU and computed correctly.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// That GPUs computed correctly from inside an image. Only a run that verified it makes one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
     pub gpus: Vec<ProvenGpu>,
-    /// The driver, as the verification names it.
-    pub driver: String,
-    /// How it was verified, such as `run --verify-gpu`.
-    pub verification: String,
+    pub driver: ProvenDriver,
+    /// What verified it: `cudock 1.0.0, run --verify-gpu`.
+    pub verifier: String,
+    /// What it printed.
+    pub output: String,
     /// When, in RFC 3339.
     pub time: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProvenGpu {
     pub name: String,
     /// `9.0`
     pub capability: String,
+    /// None with drivers before CUDA 9.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProvenDriver {
+    /// The newest CUDA version that it supports.
+    pub cuda: String,
+    /// The library that was loaded, with the driver's version in its name.
+    pub library: String,
 }
 
 impl Proof {
-    /// Reads what `run --verify-gpu` printed; `None` unless there are GPUs and all of them compute.
-    pub fn read(output: &str, time: String) -> Option<Self> {
-        let driver = output.lines().find_map(|line| line.strip_prefix("driver for "))?.to_owned();
-        let lines = output.lines().filter_map(|line| line.strip_prefix("GPU ")?.split_once(": "));
-        let gpus = lines.map(|(_, gpu)| {
-            let (name, rest) = gpu.split_once(", compute capability ")?;
-            let capability = rest.split([',', ':']).next().unwrap_or_default().to_owned();
-            let (_, after) = rest.split_once(": computes")?;
-            let is_right = after.is_empty() || after.starts_with(',');
-            is_right.then(|| ProvenGpu { name: name.to_owned(), capability })
+    /// The proof in a report; `None` unless there are GPUs and all of them compute.
+    pub fn of(report: &DeviceReport, time: String) -> Option<Self> {
+        let gpus = report.devices.iter().map(|device| {
+            let capability = device.capability?.to_string();
+            Some(ProvenGpu { name: device.name.clone()?, capability, uuid: device.uuid.clone() })
         });
         let gpus: Vec<ProvenGpu> = gpus.collect::<Option<_>>()?;
-        let verification = "run --verify-gpu".to_owned();
-        (!gpus.is_empty()).then_some(Self { gpus, driver, verification, time })
+        let driver = ProvenDriver { cuda: report.driver_cuda.to_string(), library: report.library.clone() };
+        let verifier = concat!("cudock ", env!("CARGO_PKG_VERSION"), ", run --verify-gpu").to_owned();
+        let is_proof = report.all_compute() && !gpus.is_empty();
+        is_proof.then(|| Self { gpus, driver, verifier, output: report.text(), time })
+    }
+
+    /// The proof that a statement was made about.
+    pub(crate) fn in_predicate(predicate: &Value) -> Option<Self> {
+        Self::deserialize(predicate).ok().filter(|proof| !proof.gpus.is_empty())
     }
 }
 
@@ -124,19 +140,34 @@ pub fn proof_statement(digest: &Digest, proof: &Proof) -> Statement {
 
 #[cfg(test)]
 mod tests {
+    use cudock_device::{ComputeResult, DeviceInfo};
+    use cudock_facts::version::{Capability, CudaVersion};
+
     use super::*;
 
     #[test]
-    fn a_proof_is_read_only_if_every_gpu_computes() {
-        let output = "driver for CUDA 13.0, /usr/lib/libcuda.so.580.159.04\nGPU 0: NVIDIA H200, compute capability 9.0, \
-                      139.2 GiB, 0000:01:00.0: computes, kernel in 3.0 µs\n";
-        let proof = Proof::read(output, "t".to_owned()).unwrap();
-        assert_eq!(proof.gpus, [ProvenGpu { name: "NVIDIA H200".to_owned(), capability: "9.0".to_owned() }]);
-        assert_eq!(proof.driver, "CUDA 13.0, /usr/lib/libcuda.so.580.159.04");
-        let wrong =
-            format!("{output}GPU 1: T4, compute capability 7.5: computes wrong results: 1 of 2 numbers\n");
-        assert_eq!(Proof::read(&wrong, String::new()), None);
-        assert_eq!(Proof::read("driver for CUDA 13.0, x\n", String::new()), None);
-        assert_eq!(Proof::read("", String::new()), None);
+    fn a_proof_is_made_only_if_every_gpu_computes() {
+        let device = DeviceInfo {
+            name: Some("NVIDIA H200".to_owned()),
+            capability: Some(Capability::new(9, 0)),
+            ..DeviceInfo::default()
+        };
+        let report = |devices: Vec<DeviceInfo>| DeviceReport {
+            driver_cuda: CudaVersion::new(13, 0),
+            library: "/usr/lib/libcuda.so.580.159.04".to_owned(),
+            devices,
+        };
+        let proof = |devices| Proof::of(&report(devices), "t".to_owned());
+        let made = proof(vec![device.clone()]).unwrap();
+        assert_eq!((made.gpus[0].name.as_str(), made.gpus[0].capability.as_str()), ("NVIDIA H200", "9.0"));
+        assert_eq!(made.driver.library, "/usr/lib/libcuda.so.580.159.04");
+        assert!(made.output.contains("NVIDIA H200, compute capability 9.0: computes"), "{}", made.output);
+        let statement = proof_statement(&Digest::sha256_of(b"image"), &made);
+        assert_eq!(Proof::in_predicate(&statement.predicate), Some(made));
+        assert_eq!(Proof::in_predicate(&json!({"driver": "580", "gpus": [], "time": "t"})), None);
+        let wrong = ComputeResult::Wrong { element: 0, expected: 1, found: 2, wrong: 1, of: 2 };
+        assert_eq!(proof(vec![device.clone(), DeviceInfo { computes: wrong, ..device }]), None);
+        assert_eq!(proof(vec![DeviceInfo::default()]), None);
+        assert_eq!(proof(Vec::new()), None);
     }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::error::ImageError;
 use crate::layer::Codec;
-use crate::manifest::{Descriptor, Document, REF_NAME};
+use crate::manifest::{Descriptor, Document, REF_NAME, REFERRERS};
 use crate::write::{BlobData, BundleBlob, BundleDocument, Compression, image_documents};
 
 /// The nesting of indexes.
@@ -78,11 +78,17 @@ impl Graph {
         }
         names.sort();
         names.dedup();
+        for index in images.iter().filter_map(|(image, _)| image.referrers()) {
+            // Tools that do not know it remove it from layouts, as nothing lists it.
+            if let Ok(bytes) = store.document(&index) {
+                referrers.extend(Document::read(&location, &bytes)?.manifests.unwrap_or_default());
+            }
+        }
         match images.as_slice() {
             [] => return Err(ImageError::document(&location, "the index is empty")),
             [(image, bytes)] => {
                 let mut image = image.clone();
-                image.annotations.remove(REF_NAME);
+                image.annotations.retain(|key, _| key != REF_NAME && key != REFERRERS);
                 graph.add_document(store, image, bytes.clone(), 0)?;
             }
             // One image for several platforms is one image; two names are two images.
@@ -181,6 +187,9 @@ impl Graph {
         store: &dyn BlobSource,
         descriptor: Descriptor,
     ) -> Result<(), ImageError> {
+        if self.referrers.iter().any(|known| known.digest == descriptor.digest) {
+            return Ok(());
+        }
         let bytes = store.document(&descriptor)?;
         let document = Document::read(&store.location(), &bytes)?;
         if document.subject.is_some_and(|subject| self.known.contains(&subject.digest)) {

@@ -225,6 +225,19 @@ impl Bundle {
         Ok(Self { top, documents, blobs, referrers })
     }
 
+    /// Whether it is only something about an image that is elsewhere.
+    pub(super) fn is_referrer(&self) -> bool {
+        self.referrers.iter().any(|referrer| referrer.digest == self.top.digest)
+    }
+
+    /// The digest of what the top document is about.
+    pub(super) fn subject(&self) -> Result<String, WriteError> {
+        let missing = || WriteError::damaged(&self.top.digest, "it has no subject");
+        let stored = self.document(&self.top.digest).ok_or_else(missing)?;
+        let subject = Document::read(&self.top.digest, &stored.bytes)?.subject;
+        Ok(subject.ok_or_else(missing)?.digest)
+    }
+
     pub(super) fn document(&self, digest: &str) -> Option<&BundleDocument> {
         self.documents.iter().find(|document| document.descriptor.digest == digest)
     }

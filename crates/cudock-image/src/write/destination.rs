@@ -62,12 +62,19 @@ pub struct WriteOptions {
 impl WriteOptions {
     /// As the user and the system have configured it.
     pub fn from_environment(progress: Arc<dyn Progress>) -> Result<Self, WriteError> {
-        let environment = Environment::of_process();
-        let mut options = Options::from_environment(&environment)?;
+        Self::in_environment(&Environment::of_process(), progress)
+    }
+
+    /// As this environment configures it.
+    pub fn in_environment(
+        environment: &Environment,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Self, WriteError> {
+        let mut options = Options::from_environment(environment)?;
         options.progress = Some(Arc::clone(&progress));
         let scratch = options.store.directory().join("scratch");
         let client = Some(Arc::new(Client::new(options)?));
-        Ok(Self { platform: None, client, sockets: daemon::sockets(&environment), scratch, progress })
+        Ok(Self { platform: None, client, sockets: daemon::sockets(environment), scratch, progress })
     }
 
     pub(super) fn client(&self, destination: &Reference) -> Result<&Client, WriteError> {

@@ -148,6 +148,11 @@ pub(super) fn bytes(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
+/// The same as text, for an annotation.
+pub(super) fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
 pub(super) fn config(config: &NewConfig, layers: &[LayerBlob]) -> Vec<u8> {
     bytes(&ConfigForm {
         created: config.created.as_deref(),

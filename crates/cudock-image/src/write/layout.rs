@@ -1,5 +1,6 @@
 //! Writes OCI layouts: a directory, or the same in a tar file.
 
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use super::destination::Written;
 use super::document;
 use super::error::WriteError;
 use super::tar::{BLOCK, FileContent, LayerEntry, LayerEntryKind, padding};
-use crate::manifest::{Descriptor, Document, MAX_DOCUMENT, REF_NAME};
+use crate::manifest::{Descriptor, Document, MAX_DOCUMENT, REF_NAME, REFERRERS};
 
 const MARKER: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
 
@@ -23,7 +24,7 @@ pub(super) fn write(bundle: &Bundle, directory: &Path, name: Option<&str>) -> Re
     // Another process may be adding its own image.
     let lock = File::open(directory).map_err(failed(directory))?;
     files::lock(&lock, &|| {}).map_err(failed(directory))?;
-    let known = read_index(directory)?;
+    let known = read_index(&directory.join("index.json"))?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let sizes = try_parallel(&bundle.blobs, cores, |blob| write_blob(blob, directory))?;
     for stored in &bundle.documents {
@@ -33,41 +34,85 @@ pub(super) fn write(bundle: &Bundle, directory: &Path, name: Option<&str>) -> Re
     let marker = directory.join("oci-layout");
     files::write_atomically(&marker, MARKER).map_err(failed(&marker))?;
     let path = directory.join("index.json");
-    let index = document::index(&listed(bundle, name, known), &std::collections::BTreeMap::new());
-    files::write_atomically(&path, &index).map_err(failed(&path))?;
+    let listing =
+        Listing::new(bundle, name, known, |referrers| read_index(&blob_path(directory, referrers)?))?;
+    if let Some((descriptor, bytes)) = &listing.referrers {
+        let path = blob_path(directory, descriptor)?;
+        files::write_atomically(&path, bytes).map_err(failed(&path))?;
+    }
+    files::write_atomically(&path, &listing.index()).map_err(failed(&path))?;
     let (sent, present) =
         sizes.into_iter().fold((0, 0), |sum, (sent, present)| (sum.0 + sent, sum.1 + present));
     Ok(Written { bytes_sent: sent, bytes_present: present, ..Written::default() })
 }
 
-fn read_index(directory: &Path) -> Result<Vec<Descriptor>, WriteError> {
-    let path = directory.join("index.json");
-    let text = files::read_optional(&path, MAX_DOCUMENT as u64).map_err(FileError::at("read", &path))?;
+/// The entries of an index; none if there is no such file.
+fn read_index(path: &Path) -> Result<Vec<Descriptor>, WriteError> {
+    let text = files::read_optional(path, MAX_DOCUMENT as u64).map_err(FileError::at("read", path))?;
     let Some(text) = text else { return Ok(Vec::new()) };
     Ok(Document::read(&path.display().to_string(), text.as_bytes())?.manifests.unwrap_or_default())
 }
 
-/// The entries of `index.json`: those of other images, this one, and what refers to it.
-fn listed(bundle: &Bundle, name: Option<&str>, mut known: Vec<Descriptor>) -> Vec<Descriptor> {
-    let mut tops = Vec::new();
-    // A referrer alone is listed once, and replaces nothing.
-    let is_image = !bundle.referrers.iter().any(|referrer| referrer.digest == bundle.top.digest);
-    if is_image {
-        let mut top = bundle.top.clone();
-        top.annotations.extend(name.map(|name| (REF_NAME.to_owned(), name.to_owned())));
-        tops.push(top);
+/// What `index.json` is going to say. What refers to an image is in an index of its own, named by an annotation: other tools
+/// read a layout without names only if it lists a single manifest.
+struct Listing {
+    entries: Vec<Descriptor>,
+    /// The index of what refers to the image.
+    referrers: Option<(Descriptor, Vec<u8>)>,
+}
+
+impl Listing {
+    /// Adds an image to the entries of a layout, or referrers to an image that is there. `referrers_in` reads an index of
+    /// referrers.
+    fn new(
+        bundle: &Bundle,
+        name: Option<&str>,
+        mut entries: Vec<Descriptor>,
+        referrers_in: impl Fn(&Descriptor) -> Result<Vec<Descriptor>, WriteError>,
+    ) -> Result<Self, WriteError> {
+        let name_of = |descriptor: &Descriptor| descriptor.annotations.get(REF_NAME).cloned();
+        let is_image = !bundle.is_referrer();
+        let digest = if is_image { bundle.top.digest.clone() } else { bundle.subject()? };
+        // The same image may have been signed since it was written.
+        let mut listed = Vec::new();
+        for entry in entries.iter().filter(|entry| entry.digest == digest) {
+            if let Some(referrers) = entry.referrers() {
+                listed.extend(referrers_in(&referrers)?);
+            }
+        }
+        listed.extend(bundle.referrers.iter().cloned());
+        let mut seen = HashSet::new();
+        listed.retain(|referrer| seen.insert(referrer.digest.clone()));
+        if is_image {
+            entries.retain(|old| {
+                let is_replaced = name.is_some() && name_of(old).as_deref() == name;
+                // An image without a name takes the place of the image without a name, which nothing could select then.
+                let is_nameless = name.is_none() && name_of(old).is_none() && old.artifact_type.is_none();
+                !is_replaced && !is_nameless
+            });
+            let mut top = bundle.top.clone();
+            top.annotations.extend(name.map(|name| (REF_NAME.to_owned(), name.to_owned())));
+            entries.push(top);
+        }
+        let mut referrers = None;
+        let mut subjects = entries.iter_mut().filter(|entry| entry.digest == digest).peekable();
+        if subjects.peek().is_none() {
+            return Err(WriteError::damaged(&digest, "index.json does not list it"));
+        }
+        if !listed.is_empty() {
+            let bytes = document::index(&listed, &BTreeMap::new());
+            let descriptor = Descriptor::of(document::INDEX, &bytes);
+            for entry in subjects {
+                entry.annotations.insert(REFERRERS.to_owned(), document::text(&descriptor));
+            }
+            referrers = Some((descriptor, bytes));
+        }
+        Ok(Self { entries, referrers })
     }
-    tops.extend(bundle.referrers.iter().cloned());
-    let name_of = |descriptor: &Descriptor| descriptor.annotations.get(REF_NAME).cloned();
-    known.retain(|old| {
-        let is_replaced = name.is_some() && name_of(old).as_deref() == name;
-        // An image without a name takes the place of the image without a name, which nothing could select then.
-        let is_nameless = name.is_none() && name_of(old).is_none() && old.artifact_type.is_none();
-        let is_same = |new: &Descriptor| new.digest == old.digest && name_of(new) == name_of(old);
-        !(is_image && (is_replaced || is_nameless)) && !tops.iter().any(is_same)
-    });
-    known.extend(tops);
-    known
+
+    fn index(&self) -> Vec<u8> {
+        document::index(&self.entries, &BTreeMap::new())
+    }
 }
 
 fn blob_path(directory: &Path, descriptor: &Descriptor) -> Result<PathBuf, WriteError> {
@@ -97,17 +142,26 @@ fn write_blob(blob: &BundleBlob, directory: &Path) -> Result<(u64, u64), WriteEr
 
 /// Writes the layout as a tar file, which replaces an existing one when it is complete.
 pub(super) fn write_archive(bundle: &Bundle, file: &Path, name: Option<&str>) -> Result<Written, WriteError> {
-    let index = document::index(&listed(bundle, name, Vec::new()), &std::collections::BTreeMap::new());
+    if bundle.is_referrer() {
+        let destination = file.display().to_string();
+        let reason = "archives cannot be added to; copy the image to a layout (oci:DIR) or a registry first"
+            .to_owned();
+        return Err(WriteError::Unsupported { destination, reason });
+    }
+    let listing = Listing::new(bundle, name, Vec::new(), |_| Ok(Vec::new()))?;
     replace(file, |out| {
         let mut sent = 0;
         append(out, "oci-layout", MARKER)?;
-        append(out, "index.json", &index)?;
+        append(out, "index.json", &listing.index())?;
         for directory in ["blobs", "blobs/sha256"] {
             let entry = LayerEntry::new(directory, LayerEntryKind::Directory, 0o755);
             out.write_all(&entry.header(0)?).map_err(WriteFailed::Io)?;
         }
         for stored in &bundle.documents {
             append(out, &member_name(&stored.descriptor)?, &stored.bytes)?;
+        }
+        if let Some((descriptor, bytes)) = &listing.referrers {
+            append(out, &member_name(descriptor)?, bytes)?;
         }
         for blob in &bundle.blobs {
             append(out, &member_name(&blob.descriptor)?, &blob.verified()?)?;

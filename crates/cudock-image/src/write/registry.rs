@@ -40,22 +40,24 @@ pub(super) fn push(bundle: &Bundle, reference: &Reference, client: &Client) -> R
     let by_digest = Reference { tag: None, digest: None, ..reference.clone() };
     let tag = Some(reference.tag_or_latest().to_owned());
     let tagged = Reference { tag, digest: None, ..reference.clone() };
-    for stored in bundle.documents.iter().filter(|stored| !is_referrer(stored)) {
-        let name = if is_top(stored) { &tagged } else { &by_digest };
-        client.push_document(
-            name,
-            &stored.descriptor.media_type,
-            &digest_of(&stored.descriptor)?,
-            &stored.bytes,
-        )?;
-    }
-    for stored in bundle.documents.iter().filter(|stored| is_referrer(stored)) {
+    let put = |name: &Reference, stored: &BundleDocument| {
         let digest = digest_of(&stored.descriptor)?;
-        let is_listed =
-            client.push_document(&by_digest, &stored.descriptor.media_type, &digest, &stored.bytes)?;
-        if !is_listed {
+        let is_listed = client.push_document(name, &stored.descriptor.media_type, &digest, &stored.bytes)?;
+        Ok::<_, WriteError>(is_listed)
+    };
+    let (referrers, documents): (Vec<_>, Vec<_>) =
+        bundle.documents.iter().partition(|stored| is_referrer(stored));
+    // What has the tag is complete: also with its signatures, which refer to the image and come after it.
+    for stored in documents.iter().filter(|stored| !is_top(stored) || !referrers.is_empty()) {
+        put(&by_digest, stored)?;
+    }
+    for stored in referrers {
+        if !put(&by_digest, stored)? {
             list_referrer(stored, &by_digest, client)?;
         }
+    }
+    for stored in documents.iter().filter(|stored| is_top(stored)) {
+        put(&tagged, stored)?;
     }
     let mut written = Written::default();
     for (outcome, size) in outcomes {

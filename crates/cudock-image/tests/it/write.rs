@@ -12,7 +12,7 @@ use cudock_image::write::{
     Artifact, ArtifactBlob, Bundle, Compression, Destination, Edit, FileContent, LayerBlob, LayerEntry,
     LayerEntryKind, NewConfig, WriteError, WriteOptions, referrer_blob, referrers, write_layer,
 };
-use cudock_image::{ImageSource, Platform, open};
+use cudock_image::{Descriptor, ImageSource, Platform, open};
 use cudock_testkit::require_program;
 
 use crate::support::{Tar, contents, gzip, image_of, options};
@@ -283,6 +283,73 @@ fn referrers_are_found_in_a_layout_and_stay_with_their_image() {
             referrers(&source(place), image.digest(), Some("text/other"), &options(path)).unwrap().is_empty()
         );
     }
+    // What is attached later is added to what is there, also under another name, and writing the image again keeps it.
+    let (kind, annotations) = ("text/later".to_owned(), BTreeMap::new());
+    let later =
+        Bundle::referrer(image.descriptor(), &Artifact { artifact_type: kind, annotations, ..artifact });
+    let other = format!("oci:{}:y", path.join("layout").display());
+    for destination in [&other, &layout] {
+        read.write(&Destination::parse(destination).unwrap(), &write_options(path)).unwrap();
+        later.write(&Destination::parse(destination).unwrap(), &write_options(path)).unwrap();
+        image.write(&Destination::parse(destination).unwrap(), &write_options(path)).unwrap();
+    }
+    for place in [&layout, &other] {
+        let found = referrers(&source(place), image.digest(), None, &options(path)).unwrap();
+        assert_eq!(found.len(), 2, "{place}: {found:?}");
+    }
+    let refused = later.write(&Destination::parse(&archive).unwrap(), &write_options(path)).unwrap_err();
+    assert!(refused.to_string().contains("archives cannot be added to"), "{refused}");
+    let stray = Bundle::referrer(&Descriptor::of("text/plain", b"not there"), &artifact_of("text/test"));
+    let refused = stray.write(&Destination::parse(&layout).unwrap(), &write_options(path)).unwrap_err();
+    assert!(refused.to_string().contains("index.json does not list it"), "{refused}");
+}
+
+#[test]
+fn other_tools_see_a_single_image_in_a_layout_with_referrers() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let mut image = bundle(path, &[one_layer(path, Compression::default())]);
+    image.attach(None, &artifact_of("text/test"));
+    let at = |name: &str| path.join(name).display().to_string();
+    let (nameless, archive) = (format!("oci:{}", at("nameless")), format!("oci-archive:{}", at("image.tar")));
+    let named = format!("oci:{}:x", at("named"));
+    for destination in [&nameless, &archive, &named] {
+        image.write(&Destination::parse(destination).unwrap(), &write_options(path)).unwrap();
+    }
+    let later = Bundle::referrer(image.descriptor(), &artifact_of("text/later"));
+    later.write(&Destination::parse(&nameless).unwrap(), &write_options(path)).unwrap();
+    let index: serde_json::Value =
+        serde_json::from_slice(&fs::read(path.join("nameless/index.json")).unwrap()).unwrap();
+    assert_eq!(index["manifests"].as_array().unwrap().len(), 1, "{index}");
+    let Some(skopeo) = require_program("skopeo") else { return };
+    for (number, from) in [&nameless, &archive, &named].into_iter().enumerate() {
+        let inspected = run(Command::new(&skopeo).args(["inspect", "--format", "{{.Digest}}", from]));
+        assert_eq!(String::from_utf8(inspected.stdout).unwrap().trim(), image.digest(), "{from}");
+        let copy = format!("oci:{}", at(&number.to_string()));
+        run(Command::new(&skopeo).args(["--insecure-policy", "copy", from, &copy]));
+        assert_eq!(Bundle::read(&source(&copy), &options(path)).unwrap().digest(), image.digest());
+    }
+    let Some(umoci) = require_program("umoci") else { return };
+    let listed = run(Command::new(&umoci).args(["list", "--layout", &at("named")]));
+    assert_eq!(String::from_utf8(listed.stdout).unwrap(), "x\n");
+    let image_name = format!("{}:x", at("named"));
+    run(Command::new(&umoci).args(["unpack", "--rootless", "--image", &image_name, &at("rootfs")]));
+    assert_eq!(fs::read(path.join("rootfs/rootfs/a-link")).unwrap(), b"mine");
+    // Its cleaning removes what the index does not list, and leaves the image.
+    assert_eq!(referrers(&source(&named), image.digest(), None, &options(path)).unwrap().len(), 1);
+    run(Command::new(&umoci).args(["gc", "--layout", &at("named")]));
+    assert_eq!(Bundle::read(&source(&named), &options(path)).unwrap().digest(), image.digest());
+    assert!(referrers(&source(&named), image.digest(), None, &options(path)).unwrap().is_empty());
+}
+
+/// An artifact of a type.
+fn artifact_of(kind: &str) -> Artifact {
+    let blob = ArtifactBlob {
+        media_type: "text/plain".to_owned(),
+        bytes: b"proof".to_vec(),
+        annotations: BTreeMap::new(),
+    };
+    Artifact { artifact_type: kind.to_owned(), layers: vec![blob], annotations: BTreeMap::new() }
 }
 
 #[test]

@@ -5,15 +5,20 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use cudock_image::write::{Artifact, ArtifactBlob, Bundle, Compression, Destination, Written, referrers};
+use cudock_image::write::{
+    Artifact, ArtifactBlob, Bundle, Compression, Destination, FileContent, LayerBlob, LayerEntry,
+    LayerEntryKind, Written, referrers, write_layer,
+};
 use cudock_image::{ImageSource, OpenOptions};
-use cudock_testkit::http::{Reply, Request, Server};
+use cudock_testkit::http::{Reply, Request, Server, noise};
 use cudock_testkit::registry::start_registry;
-use cudock_testkit::require_program;
+use cudock_testkit::{process, require_program};
 
 use crate::support::options;
-use crate::write::{bundle, one_layer, run, write_options};
+use crate::write::{bundle, one_layer, run, store, write_options};
 
 fn push(image: &Bundle, name: &str, directory: &Path) -> Written {
     image.write(&Destination::parse(name).unwrap(), &write_options(directory)).unwrap()
@@ -30,13 +35,7 @@ fn an_image_is_pushed_once_mounted_elsewhere_and_pulled_by_other_tools() {
     let Some((_running, port)) = start_registry(path) else { return };
     let host = format!("127.0.0.1:{port}");
     let mut image = bundle(path, &[one_layer(path, Compression::default())]);
-    let layers = vec![ArtifactBlob {
-        media_type: "text/plain".to_owned(),
-        bytes: b"proof".to_vec(),
-        annotations: BTreeMap::new(),
-    }];
-    let artifact = Artifact { artifact_type: "text/proof".to_owned(), layers, annotations: BTreeMap::new() };
-    image.attach(None, &artifact);
+    image.attach(None, &proof());
     let name = format!("{host}/team/app:1");
     let first = push(&image, &name, path);
     assert_eq!((first.bytes_present, first.bytes_mounted, first.bytes_sent), (0, 0, image.size()));
@@ -112,4 +111,98 @@ fn a_push_that_fails_writes_no_manifest_and_says_why() {
         assert!(error.contains(says) || error.contains(&status.to_string()), "{error}");
         assert_eq!(server.count("/manifests/"), 0, "{status}");
     }
+}
+
+#[test]
+fn the_tag_comes_after_what_refers_to_the_image() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let server = stub(|_, _| None);
+    let mut image = bundle(path, &[one_layer(path, Compression::default())]);
+    let referrer = image.attach(None, &proof()).digest;
+    push(&image, &format!("{}/team/app:1", server.host()), path);
+    let requests = server.requests();
+    let puts =
+        requests.iter().filter(|request| request.method == "PUT" && request.path.contains("/manifests/"));
+    let names: Vec<&str> = puts.filter_map(|request| request.path.rsplit('/').next()).collect();
+    let fallback = image.digest().replace(':', "-");
+    assert_eq!(names, [image.digest(), referrer.as_str(), fallback.as_str(), "1"]);
+}
+
+fn proof() -> Artifact {
+    let (media_type, bytes) = ("text/plain".to_owned(), b"proof".to_vec());
+    let layers = vec![ArtifactBlob { media_type, bytes, annotations: BTreeMap::new() }];
+    Artifact { artifact_type: "text/proof".to_owned(), layers, annotations: BTreeMap::new() }
+}
+
+/// An image that takes a while to push, with something that refers to it.
+fn large_image(directory: &Path) -> Bundle {
+    let layers: Vec<LayerBlob> = (0_u8..3)
+        .map(|number| {
+            let content = FileContent::Bytes([vec![number], noise(8 << 20)].concat());
+            let entry = LayerEntry::new(format!("data/{number}"), LayerEntryKind::File(content), 0o644);
+            write_layer(&store(directory), Compression::default(), vec![entry]).unwrap()
+        })
+        .collect();
+    let mut image = bundle(directory, &layers);
+    image.attach(None, &proof());
+    image
+}
+
+/// The place and the name that a process of the test below pushes to.
+const KILLED: [&str; 2] = ["CUDOCK_TEST_DIRECTORY", "CUDOCK_TEST_NAME"];
+
+#[test]
+fn a_push_that_is_killed_has_no_tag_and_the_next_one_completes_it() {
+    let test = cudock_testkit::test_name!();
+    if process::is_reentered(test) {
+        let [directory, name] = KILLED.map(|variable| std::env::var(variable).unwrap());
+        push(&large_image(Path::new(&directory)), &name, Path::new(&directory));
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let Some((_running, port)) = start_registry(path) else { return };
+    let host = format!("127.0.0.1:{port}");
+    let start = |name: &str, command: &mut Command| {
+        command.env(KILLED[0], path.join("pusher")).env(KILLED[1], format!("{host}/{name}"));
+    };
+    let mut whole = process::reenter(test);
+    start("whole:1", &mut whole);
+    let began = Instant::now();
+    run(&mut whole);
+    let took = began.elapsed();
+    // What is at a name: a whole image, which another machine with an empty cache copies, or nothing.
+    let pulled = |name: &str| -> Option<String> {
+        let other = tempfile::tempdir().unwrap();
+        let read = Bundle::read(&ImageSource::parse(name).unwrap(), &remote(other.path()));
+        let image = match read {
+            Ok(image) => image,
+            Err(error) => {
+                assert!(error.to_string().contains("not found"), "{error}");
+                return None;
+            }
+        };
+        let copy = Destination::parse(&format!("oci:{}", other.path().join("copy").display())).unwrap();
+        image.write(&copy, &write_options(other.path())).unwrap();
+        let source = ImageSource::parse(&copy.to_string()).unwrap();
+        let found = referrers(&source, image.digest(), Some("text/proof"), &options(other.path())).unwrap();
+        assert_eq!(found.len(), 1, "{name}");
+        Some(image.digest().to_owned())
+    };
+    let digest = pulled(&format!("{host}/whole:1")).unwrap();
+    // Each to a repository of its own, with the cache that the killed ones left behind.
+    let name = |round: u32| format!("round{round}/app:1");
+    process::kill_at_random(
+        test,
+        8,
+        took,
+        |round, command| start(&name(round), command),
+        |round| {
+            let name = format!("{host}/{}", name(round));
+            assert!(pulled(&name).is_none_or(|found| found == digest), "round {round}");
+            push(&large_image(&path.join("pusher")), &name, &path.join("pusher"));
+            assert_eq!(pulled(&name), Some(digest.clone()), "round {round}");
+        },
+    );
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use cudock_base::Timestamp;
 use cudock_base::text::escape;
+use cudock_device::DeviceReport;
 use cudock_http::Progress;
 use cudock_image::unpack::{LayerStore, Pruned, Unpacked};
 use cudock_image::{Image, ImageError, RunConfig};
@@ -22,8 +23,9 @@ use super::{Engine, LogRequest, RunRequest, Summary};
 use crate::copy::{Copied, CopyRequest};
 use crate::error::{OnError, RuntimeError, error_text};
 use crate::exec::{self, ExecRequest};
+use crate::flags::default_name;
 use crate::group;
-use crate::home::{ContainerDir, Home};
+use crate::home::{ContainerDir, Home, new_id};
 use crate::log::{self, LogReader, POLL_INTERVAL};
 use crate::plan::{MountPlan, Plan, Private};
 use crate::reexec;
@@ -202,6 +204,24 @@ impl Engine for Builtin {
             return Ok(0);
         }
         Err(become_watcher(&dir, &request.private)?)
+    }
+
+    fn verify_gpus(&self, request: &RunRequest) -> Result<DeviceReport, RuntimeError> {
+        let mut request = request.clone();
+        request.plan.id = new_id()?;
+        request.plan.name = default_name(&request.plan.image, &request.plan.id);
+        request.plan.remove = true;
+        request.plan.network.publish.clear();
+        let held = self.complete(&mut request)?;
+        let dir = self.home.create(&request.plan)?;
+        held.apply_root_metadata(&dir)?;
+        let reply = start_watcher(&dir, &request.private, &["--verify"])?;
+        let damaged = |source| RuntimeError::Damaged { path: "the result of the GPU check".into(), source };
+        if reply.starts_with('{') {
+            return serde_json::from_str(&reply).map_err(damaged);
+        }
+        reexec::parse_reply(&reply)?;
+        Err(RuntimeError::reported("the GPU check ended without a result"))
     }
 
     fn list(&self, all: bool) -> Result<Vec<Summary>, RuntimeError> {
@@ -404,13 +424,19 @@ fn become_watcher(dir: &ContainerDir, private: &Private) -> Result<RuntimeError,
 
 /// Starts a detached watcher and waits until its container runs.
 pub fn start_detached(dir: &ContainerDir, private: &Private) -> Result<(), RuntimeError> {
+    reexec::parse_reply(&start_watcher(dir, private, &[])?)
+}
+
+/// Starts a detached watcher with these flags, and returns its first reply.
+fn start_watcher(dir: &ContainerDir, private: &Private, flags: &[&str]) -> Result<String, RuntimeError> {
     let (mut ready, theirs) = std::io::pipe().when("cannot create a pipe")?;
     let theirs: OwnedFd = theirs.into();
-    let args = ["monitor".into(), dir.path().as_os_str().to_owned()];
+    let mut args = vec!["monitor".into(), dir.path().as_os_str().to_owned()];
+    args.extend(flags.iter().map(Into::into));
     reexec::sealed_command(&args, private)?.spawn_detached(&theirs)?;
     // Only the watcher may keep it open, so that its exit is noticed.
     drop(theirs);
     let mut reply = String::new();
     ready.read_to_string(&mut reply).when("cannot read the watcher's reply")?;
-    reexec::parse_reply(&reply)
+    Ok(reply)
 }

@@ -5,6 +5,7 @@ pub mod external;
 
 use std::path::PathBuf;
 
+use cudock_device::DeviceReport;
 pub use cudock_image::Pull;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -91,6 +92,12 @@ pub trait Engine {
     fn name(&self) -> &'static str;
     /// Runs a container and returns its exit code. A detached one returns 0 after its id is printed.
     fn run(&self, request: RunRequest) -> Result<i32, RuntimeError>;
+    /// Computes on the GPUs from inside a container like the requested one, in which nothing else runs. Fails unless all of
+    /// them compute.
+    fn verify_gpus(&self, _request: &RunRequest) -> Result<DeviceReport, RuntimeError> {
+        let text = format!("the GPUs of a container cannot be verified with --engine {}", self.name());
+        Err(RuntimeError::Request(text))
+    }
     fn list(&self, all: bool) -> Result<Vec<Summary>, RuntimeError>;
     fn logs(&self, name: &str, request: LogRequest) -> Result<(), RuntimeError>;
     /// Runs another process in a container and returns its exit code.

@@ -87,7 +87,11 @@ pub struct RunArgs {
     #[arg(long, short, value_name = "NAME=VALUE")]
     pub label: Vec<String>,
 
-    /// Refuse an image without a proof that this public key signed; see `cudock sign --proof`
+    /// Sign with this private key that the image passed --verify-gpu, and attach the proof to it
+    #[arg(long, value_name = "KEY", requires = "verify_gpu", conflicts_with = "rootfs")]
+    pub sign_proof: Option<PathBuf>,
+
+    /// Refuse an image without a proof that this public key signed; see --sign-proof
     #[arg(long, value_name = "KEY")]
     pub require_proof: Option<PathBuf>,
 

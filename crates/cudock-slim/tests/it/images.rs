@@ -1,15 +1,20 @@
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
 
 use cudock_facts::Facts;
 use cudock_facts::version::Capability;
 use cudock_fatbin::SlimError;
-use cudock_http::BlobStore;
+use cudock_http::{BlobStore, NoProgress};
 use cudock_image::write::{
-    Bundle, Compression, FileContent, LayerBlob, LayerEntry, LayerEntryKind, NewConfig, write_layer,
+    Bundle, Compression, Destination, FileContent, LayerBlob, LayerEntry, LayerEntryKind, NewConfig,
+    WriteOptions, write_layer,
 };
-use cudock_image::{LayerLimits, OpenOptions, Platform};
+use cudock_image::{ImageSource, LayerLimits, OpenOptions, Platform};
 use cudock_slim::{SlimImage, SlimImageError, SlimImageJob, SlimTarget, slim_image};
+use cudock_testkit::process;
 use proptest::prelude::*;
 
 /// A fat binary with one cubin for each architecture.
@@ -193,6 +198,76 @@ fn unused_libraries_are_removed_when_asked_and_what_is_linked_opened_or_named_st
     assert!(cudock_slim::lines(&slimmed.report).iter().any(|line| line.contains("libcurand.so.10")));
     let again = slim_with(&slimmed.bundle, path, &["sm_75"], true).unwrap();
     assert_eq!(again.bundle.digest(), slimmed.bundle.digest());
+/// Where a process of the test below works, and the layout that it writes.
+const KILLED: [&str; 2] = ["CUDOCK_TEST_DIRECTORY", "CUDOCK_TEST_LAYOUT"];
+
+#[test]
+fn slimming_that_is_killed_leaves_no_image_and_the_next_run_gives_the_same() {
+    let write_options = |directory: &Path| WriteOptions {
+        platform: None,
+        client: None,
+        sockets: Vec::new(),
+        scratch: directory.join("scratch"),
+        progress: Arc::new(NoProgress),
+    };
+    // Slims an image, and takes a while for it.
+    let slim_to = |directory: &Path, layout: &Path| {
+        let many = |number: u32| [fatbin(&[70, 75, 90]), number.to_le_bytes().repeat(1 << 20)].concat();
+        let layers: Vec<LayerBlob> = (0..3)
+            .map(|number| layer(directory, Compression::default(), &[("lib/x.fatbin", many(number))]))
+            .collect();
+        let slimmed = slim(&image(&layers), directory, &["sm_75"]).unwrap();
+        let destination = Destination::Layout { directory: layout.to_owned(), name: None };
+        slimmed.bundle.write(&destination, &write_options(directory)).unwrap();
+        slimmed.bundle.digest().to_owned()
+    };
+    let test = cudock_testkit::test_name!();
+    if process::is_reentered(test) {
+        let [directory, layout] = KILLED.map(|variable| PathBuf::from(std::env::var_os(variable).unwrap()));
+        slim_to(&directory, &layout);
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let start = |layout: &str, command: &mut Command| {
+        command.env(KILLED[0], path.join("work")).env(KILLED[1], path.join(layout));
+    };
+    // What is in a layout: a whole image, or nothing.
+    let found = |layout: &str| -> Option<String> {
+        path.join(layout).join("index.json").is_file().then(|| {
+            let source = ImageSource::Layout { directory: path.join(layout), name: None };
+            let bundle = Bundle::read(&source, &options(path)).unwrap();
+            // Copying verifies every byte.
+            let copy = tempfile::tempdir().unwrap();
+            let destination = Destination::Layout { directory: copy.path().to_owned(), name: None };
+            bundle.write(&destination, &write_options(path)).unwrap().digest
+        })
+    };
+    let mut whole = process::reenter(test);
+    start("whole", &mut whole);
+    let began = Instant::now();
+    assert!(whole.output().unwrap().status.success());
+    let took = began.elapsed();
+    let digest = found("whole").unwrap();
+    let layout = |round: u32| format!("round{round}");
+    process::kill_at_random(
+        test,
+        8,
+        took,
+        |round, command| {
+            // Half of the rounds begin with an empty cache.
+            if round % 2 == 0 {
+                std::fs::remove_dir_all(path.join("work")).unwrap();
+            }
+            start(&layout(round), command);
+        },
+        |round| {
+            let layout = layout(round);
+            assert!(found(&layout).is_none_or(|found| found == digest), "round {round}");
+            assert_eq!(slim_to(&path.join("work"), &path.join(&layout)), digest, "round {round}");
+            assert_eq!(found(&layout), Some(digest.clone()), "round {round}");
+        },
+    );
 }
 
 proptest! {

@@ -8,8 +8,8 @@ use cudock_http::NoProgress;
 use cudock_image::write::{Bundle, Destination, NewConfig, WriteOptions};
 use cudock_image::{ImageSource, OpenOptions, Platform};
 use cudock_trust::{
-    COSIGN_SIGNATURE, ImageSigner, PROOF, Proof, ProvenGpu, PublicKey, SignatureBundle, proof_statement,
-    sign, signature_statement, verify,
+    COSIGN_SIGNATURE, ImageSigner, PROOF, Proof, ProvenDriver, ProvenGpu, PublicKey, SignatureBundle,
+    proof_statement, sign, signature_statement, verify,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -95,9 +95,10 @@ fn a_signed_image_in_a_layout_is_verified_by_its_key_only() {
     image.write(&destination, &write).unwrap();
     let digest: Digest = image.digest().parse().unwrap();
     let proof = Proof {
-        gpus: vec![ProvenGpu { name: "H200".to_owned(), capability: "9.0".to_owned() }],
-        driver: "580.159.04".to_owned(),
-        verification: "run --verify-gpu".to_owned(),
+        gpus: vec![ProvenGpu { name: "H200".to_owned(), capability: "9.0".to_owned(), uuid: None }],
+        driver: ProvenDriver { cuda: "13.0".to_owned(), library: "libcuda.so.580.159.04".to_owned() },
+        verifier: "cudock".to_owned(),
+        output: "GPU 0: computes\n".to_owned(),
         time: "2026-11-17T00:00:00Z".to_owned(),
     };
     for statement in [signature_statement(&digest), proof_statement(&digest, &proof)] {

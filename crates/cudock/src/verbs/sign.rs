@@ -17,8 +17,7 @@ use crate::output::{Format, line};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock sign oci:image --key cosign.key
-  cudock verify oci:image --key cosign.pub
-  cudock run --gpus all --verify-gpu IMAGE true 2> gpu.log && cudock sign IMAGE --key cosign.key --proof gpu.log")]
+  cudock verify oci:image --key cosign.pub")]
 pub(crate) struct SignArgs {
     /// Image to sign
     pub(crate) image: String,
@@ -26,16 +25,12 @@ pub(crate) struct SignArgs {
     /// Private key: ECDSA P-256 in PKCS #8
     #[arg(long, value_name = "FILE")]
     pub(crate) key: PathBuf,
-
-    /// Sign the proof that its GPUs compute: what `cudock run --verify-gpu` printed
-    #[arg(long, value_name = "FILE")]
-    pub(crate) proof: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &SignArgs, format: Format) -> Result<Outcome, Failure> {
     let signer = ImageSigner::read(&args.key)?;
     let access = ImageAccess::open(&args.image, Arc::new(Lines::default()))?;
-    let report = access.sign(&signer, args.proof.as_deref())?;
+    let report = access.sign(&signer)?;
     match format {
         Format::Json => reports::print(&report),
         Format::Text => line(format!("signed {}", report.digest)),

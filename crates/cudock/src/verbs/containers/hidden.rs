@@ -28,6 +28,9 @@ pub(crate) struct MonitorArgs {
     /// Whether it is killed with the process that started it.
     #[arg(long)]
     tied: bool,
+    /// Whether it only verifies the GPUs.
+    #[arg(long)]
+    verify: bool,
 }
 
 /// The command line of a watcher. It is parsed separately from all others, which is faster: a container's start waits for it.
@@ -63,7 +66,8 @@ pub(crate) fn monitor(args: &MonitorArgs) -> Result<i32, Failure> {
         reexec::leave_session();
     }
     let connection = cudock_runtime::Connection { attached: args.attached, ready };
-    match cudock_runtime::watch(&dir, &private, connection) {
+    let watch = if args.verify { cudock_runtime::verify_gpus } else { cudock_runtime::watch };
+    match watch(&dir, &private, connection) {
         Ok(code) => Ok(code),
         // The process that reads `ready` prints it.
         Err(error) if args.ready.is_some() => Ok(cudock_runtime::exit_code(&error)),

@@ -22,6 +22,7 @@ use cudock_runtime::exec::ExecRequest;
 use cudock_runtime::flags;
 use cudock_runtime::group::GroupDir;
 use cudock_runtime::{cgroup_warmup, rootless};
+use cudock_trust::{ImageAccess, ImageSigner};
 
 pub(crate) use self::hidden::{EnterCli, JoinArgs, MonitorArgs, MonitorCli, enter, forward, join, monitor};
 pub(crate) use self::home::home;
@@ -31,7 +32,7 @@ use self::reports::{PruneReport, PsReport, WaitReport};
 pub(crate) use self::stats::stats;
 pub(crate) use self::volume::volume;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, line, table};
+use crate::output::{Format, line, status, table};
 use crate::verbs::deploy;
 pub(crate) use cudock_runtime::flags::commands::{
     ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, PruneArgs, PsArgs,
@@ -102,7 +103,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let access =
         Access { platform, offline: args.offline, pull: args.pull.map(Pull::from), progress: progress() };
     let engine = engine(args.engine.engine, access)?;
-    let request = request::request(args)?;
+    let mut request = request::request(args)?;
+    if let Some(key) = &args.sign_proof {
+        let (signer, image) =
+            (ImageSigner::read(key)?, ImageAccess::open(&request.plan.image, self::progress())?);
+        image.check_provable()?;
+        let report = engine.verify_gpus(&request)?;
+        status(report.text().trim_end());
+        status(format!("proof attached to {}", image.prove(&signer, &report)?.digest));
+        request.plan.verify_gpu = false;
+    }
     Ok(Outcome::Program(engine.run(request)?))
 }
 

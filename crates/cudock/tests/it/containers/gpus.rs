@@ -1,11 +1,13 @@
 //! GPUs in containers, from a driver that is only files and device nodes.
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
+
+use serde_json::Value;
 
 use super::driver::{ALL, LIBRARIES, VERSION, install, install_cuda, uuid};
 use super::images::Image;
-use super::machine::{Machine, machine, run_words};
+use super::machine::{Machine, machine, run_words, until};
 use crate::support::{code, shown};
 
 const NODES: &str = "cd /dev; ls -d nvidia* 2>/dev/null | xargs";
@@ -315,4 +317,59 @@ fn a_gpu_that_does_not_compute_keeps_the_program_from_starting() {
             );
         }
     }
+}
+
+#[test]
+fn a_proof_is_made_by_the_run_that_verifies_and_by_nothing_else() {
+    let Some(machine) = machine() else { return };
+    let Some((driver, _)) = install(&machine, "driver", "driver") else { return };
+    let Some(()) = install_cuda(&driver, &["DEVICES=2"]) else { return };
+    let Some(openssl) = cudock_testkit::require_program("openssl") else { return };
+    let openssl = |arguments: &[&str]| {
+        let output = Command::new(&openssl).args(arguments).current_dir(machine.path()).output().unwrap();
+        assert!(output.status.success(), "{}", shown(&output));
+    };
+    openssl(&["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", "key"]);
+    openssl(&["pkey", "-in", "key", "-pubout", "-out", "public"]);
+    Image::of(&machine).write("app");
+    Image::of(&machine).layer(&[("more", "more\n")]).write("other");
+    let run = |options: &[&str], image: &str| {
+        let first = ["run", "--rm", "--network", "none", "--driver-root", "driver"];
+        machine.call(&[&first[..], options, &[image, "echo", "started"]].concat())
+    };
+    let verified = ["--gpus", "all", "--verify-gpu", "--sign-proof", "key"];
+    // A signature alone proves nothing.
+    for image in ["oci:app", "oci:other"] {
+        machine.good(&["sign", image, "--key", "key"]);
+        let output = run(&["--require-proof", "public"], image);
+        assert_eq!(code(&output), 2, "{}", shown(&output));
+        assert!(shown(&output).contains("has no proof that this key signed"), "{}", shown(&output));
+    }
+    let output = run(&verified, "oci:app");
+    let said = shown(&output);
+    assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"started\n"[..]), "{said}");
+    assert!(said.contains("proof attached to sha256:"), "{said}");
+    let report: Value =
+        serde_json::from_str(&machine.good(&["verify", "oci:app", "--key", "public", "--format", "json"]))
+            .unwrap();
+    let statements = report["statements"].as_array().unwrap();
+    let proof =
+        &statements.iter().find(|one| one["predicate_type"] == "urn:cudock:proof:1").unwrap()["predicate"];
+    for (number, name) in ["Fake GPU 0", "Fake GPU 1"].into_iter().enumerate() {
+        assert_eq!(proof["gpus"][number]["name"], name);
+    }
+    assert!(proof["driver"]["library"].as_str().unwrap().contains(VERSION), "{proof}");
+    assert!(proof["output"].as_str().unwrap().contains("GPU 1: Fake GPU 1"), "{proof}");
+    let output = run(&["--require-proof", "public"], "oci:app");
+    assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"started\n"[..]), "{}", shown(&output));
+    until("nothing is left of the containers", || machine.list().is_empty());
+    // No proof comes of a GPU that fails.
+    let Some(()) = install_cuda(&driver, &["DEVICES=2", "WRONG_AT=77"]) else { return };
+    let output = run(&verified, "oci:other");
+    assert_eq!(code(&output), 3, "{}", shown(&output));
+    assert!(shown(&output).contains("the GPU does not work in the container"), "{}", shown(&output));
+    let output = run(&["--require-proof", "public"], "oci:other");
+    assert_eq!(code(&output), 2, "{}", shown(&output));
+    let output = run(&["--sign-proof", "key"], "oci:app");
+    assert!(shown(&output).contains("--verify-gpu"), "{}", shown(&output));
 }

@@ -3,6 +3,7 @@
 //! They need root, control groups, overlayfs and a static busybox, of which images are made; where one is missing they
 //! say so. Each test has a folder and a control group of its own, and fails if anything is left in them at its end.
 
+mod built;
 pub(crate) mod busybox;
 mod conformance;
 mod docker_flags;

@@ -1,0 +1,178 @@
+//! Whole images from a lock, with packages that are in the cache.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
+
+use cudock_base::Environment;
+use cudock_build::{BuildReport, BuildRequest, build};
+use cudock_facts::Facts;
+use cudock_http::NoProgress;
+use cudock_image::write::{Bundle, Destination, WriteOptions, referrer_blob, referrers};
+use cudock_image::{ImageSource, OpenOptions};
+use cudock_lock::LockFile;
+use cudock_project::Project;
+use cudock_testkit::http::noise;
+use cudock_testkit::packages::LockedProject;
+use cudock_testkit::process;
+use cudock_testkit::tar::Tar;
+use serde_json::Value;
+
+/// A Python project with a file of this size in each package, and its lock beside it.
+fn project(size: usize) -> LockedProject {
+    let image = "entrypoint = [\"/app/main\"]\nfiles = { \"/app/main\" = \"main\" }\n";
+    let library = Tar::default().file("./usr/lib/x86_64-linux-gnu/libnoise.so.1", noise(size)).end();
+    let project = LockedProject::new(image, "python = \"3.13\"").deb("libnoise1", "1.0-1", &library).wheel(
+        "noise",
+        "2.0",
+        "dependencies",
+        &[("noise/data", &noise(size)[1..])],
+    );
+    project.write("main", "#!/usr/bin/python3\n");
+    std::fs::write(project.beside("lock"), project.lock()).unwrap();
+    project
+}
+
+/// Builds the project below a directory, with the cache beside it.
+fn build_in(directory: &Path, destination: &Destination) -> BuildReport {
+    let text = std::fs::read_to_string(directory.join("lock")).unwrap();
+    let lock = LockFile::parse(Path::new("cudock.lock"), &text).unwrap();
+    let project = Project::open(&directory.join("project")).unwrap();
+    let environment = Environment::of(directory, [("CUDOCK_CACHE", directory.join("cache"))]);
+    let request = BuildRequest {
+        project: &project,
+        lock: &lock,
+        facts: &Facts::embedded(),
+        environment: &environment,
+        targets: &[],
+        destination: Some(destination),
+        compression: None,
+        program: PathBuf::new(),
+        explain: false,
+        today: "2026-11-15".parse().unwrap(),
+        progress: Arc::new(NoProgress),
+    };
+    build(&request).unwrap().report
+}
+
+fn options(scratch: &Path) -> OpenOptions {
+    let scratch = scratch.to_owned();
+    OpenOptions { platform: None, client: None, sockets: Vec::new(), progress: None, scratch }
+}
+
+fn layout(directory: PathBuf) -> Destination {
+    Destination::Layout { directory, name: None }
+}
+
+#[test]
+fn an_image_has_its_documents_and_they_are_the_same_each_time() {
+    let build_once = || {
+        let project = project(1000);
+        let at = project.beside("layout");
+        let report = build_in(&project.beside(""), &layout(at.clone()));
+        (project, std::fs::read_to_string(at.join("index.json")).unwrap(), report)
+    };
+    let (project, index, report) = build_once();
+    let (_other, other_index, other_report) = build_once();
+    assert_eq!(index, other_index, "another directory and another cache change nothing");
+    assert_eq!(report.images[0].documents, other_report.images[0].documents);
+
+    let source = ImageSource::Layout { directory: project.beside("layout"), name: None };
+    let options = options(&project.beside("scratch"));
+    let found = referrers(&source, &report.digest, None, &options).unwrap();
+    let digests: Vec<&str> = found.iter().map(|one| one.descriptor.digest.as_str()).collect();
+    let reported: Vec<&str> = report.images[0].documents.iter().map(|one| one.digest.as_str()).collect();
+    assert_eq!(digests, reported);
+    let document = |kind: &str| -> Value {
+        let one = found.iter().find(|one| one.artifact_type.as_deref() == Some(kind)).unwrap();
+        serde_json::from_slice(&referrer_blob(&source, &one.layers[0], &options).unwrap()).unwrap()
+    };
+    for kind in ["application/spdx+json", "application/vnd.cyclonedx+json"] {
+        let text = document(kind).to_string();
+        assert!(text.contains("libnoise1") && text.contains("noise@2.0"), "{text}");
+    }
+    let provenance = document("application/vnd.in-toto+json");
+    let subject = &provenance["subject"][0]["digest"]["sha256"];
+    assert_eq!(report.digest, format!("sha256:{}", subject.as_str().unwrap()));
+    assert_eq!(provenance["predicateType"], "https://slsa.dev/provenance/v1");
+    assert_eq!(found.len(), 3, "without targets there is no report of check");
+}
+
+/// Where a process of the test below builds, and what it writes.
+const KILLED: [&str; 2] = ["CUDOCK_TEST_DIRECTORY", "CUDOCK_TEST_DESTINATION"];
+
+#[test]
+fn a_build_that_is_killed_leaves_no_image_and_the_next_one_gives_the_same() {
+    let test = cudock_testkit::test_name!();
+    if process::is_reentered(test) {
+        let [directory, destination] = KILLED.map(|variable| std::env::var(variable).unwrap());
+        build_in(Path::new(&directory), &Destination::parse(&destination).unwrap());
+        return;
+    }
+    let start = |project: &LockedProject, destination: &Destination, command: &mut Command| {
+        command.env(KILLED[0], project.beside("")).env(KILLED[1], destination.to_string());
+    };
+    // What is at a destination: a whole image, or nothing.
+    let found = |destination: &Destination| -> Option<String> {
+        let is_there = match destination {
+            Destination::Layout { directory, .. } => directory.join("index.json").is_file(),
+            Destination::OciArchive { file, .. } => file.is_file(),
+            _ => panic!("{destination}"),
+        };
+        is_there.then(|| {
+            let copy = tempfile::tempdir().unwrap();
+            let source = ImageSource::parse(&destination.to_string()).unwrap();
+            let image = Bundle::read(&source, &options(copy.path())).unwrap();
+            let scratch = copy.path().join("scratch");
+            let write = WriteOptions {
+                platform: None,
+                client: None,
+                sockets: Vec::new(),
+                scratch,
+                progress: Arc::new(NoProgress),
+            };
+            // Copying verifies every byte.
+            let digest = image.write(&layout(copy.path().join("copy")), &write).unwrap().digest;
+            assert_eq!(referrers(&source, &digest, None, &options(copy.path())).unwrap().len(), 3);
+            digest
+        })
+    };
+    let whole = project(8 << 20);
+    let destination = layout(whole.beside("out"));
+    let mut command = process::reenter(test);
+    start(&whole, &destination, &mut command);
+    let began = Instant::now();
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let took = began.elapsed();
+    let digest = found(&destination).unwrap();
+    let killed = RefCell::new(None);
+    let place = |round: u32, project: &LockedProject| {
+        let file = project.beside("out.tar");
+        if round % 2 == 0 {
+            layout(project.beside("out"))
+        } else {
+            Destination::OciArchive { file, name: None }
+        }
+    };
+    process::kill_at_random(
+        test,
+        8,
+        took,
+        |round, command| {
+            let fresh = project(8 << 20);
+            start(&fresh, &place(round, &fresh), command);
+            killed.replace(Some(fresh));
+        },
+        |round| {
+            let project = killed.take().unwrap();
+            let destination = place(round, &project);
+            assert!(found(&destination).is_none_or(|found| found == digest), "round {round}");
+            // The cache that the killed one left behind is usable.
+            assert_eq!(build_in(&project.beside(""), &destination).digest, digest, "round {round}");
+            assert_eq!(found(&destination), Some(digest.clone()), "round {round}");
+        },
+    );
+}
