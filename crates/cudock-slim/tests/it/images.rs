@@ -198,6 +198,8 @@ fn unused_libraries_are_removed_when_asked_and_what_is_linked_opened_or_named_st
     assert!(cudock_slim::lines(&slimmed.report).iter().any(|line| line.contains("libcurand.so.10")));
     let again = slim_with(&slimmed.bundle, path, &["sm_75"], true).unwrap();
     assert_eq!(again.bundle.digest(), slimmed.bundle.digest());
+}
+
 /// Where a process of the test below works, and the layout that it writes.
 const KILLED: [&str; 2] = ["CUDOCK_TEST_DIRECTORY", "CUDOCK_TEST_LAYOUT"];
 
