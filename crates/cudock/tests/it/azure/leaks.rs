@@ -226,7 +226,7 @@ fn requests_without_faults(seed: u64) -> Option<Vec<u64>> {
             "{case:?}\n{}",
             world.transcript
         );
-        if let Err(reason) = check_clean(&mut world) {
+        if let Err(reason) = check_clean(&mut world, case.scenario) {
             let requests = world.stand_in.requests();
             panic!("{case:?}, without faults: {reason}\n{}\n{requests:#?}", world.transcript);
         }
