@@ -61,7 +61,7 @@ const WORKSPACE: &[&str] = &["--workspace", "shared/workspace"];
 const PRICE: &[&str] = &["--price", "0.10"];
 const OUTPUTS: &[&str] = &["--outputs", "results/*"];
 
-const CASES: [Case; 23] = [
+const CASES: [Case; 24] = [
     case("vm", &[], Scenario::Attached),
     case("batch", &[], Scenario::Attached),
     case("ml", WORKSPACE, Scenario::Attached),
