@@ -72,7 +72,7 @@ impl<'a> ServiceRunner<'a> {
 
     /// What became of all jobs.
     fn ask(&mut self) -> Result<(), ApiError> {
-        self.interval = POLL;
+        let mut interval = None;
         for index in 0..self.machines.len() {
             let keys = self.live.iter().filter(|(_, live)| live.machine == index);
             let keys: Vec<((TrialId, u32), String)> =
@@ -80,7 +80,7 @@ impl<'a> ServiceRunner<'a> {
             let Some((jobs, _)) = self.machines.get_mut(index).filter(|_| !keys.is_empty()) else { continue };
             let ids: Vec<String> = keys.iter().map(|(_, id)| id.clone()).collect();
             let JobStates { states, retry_after } = jobs.states(self.cloud, &ids)?;
-            self.interval = self.interval.max(retry_after.unwrap_or(POLL));
+            interval = interval.max(Some(retry_after.unwrap_or(POLL)));
             for (key, id) in keys {
                 match states.get(&id) {
                     None => self.ended(key, AttemptEnd::Lost, Duration::ZERO),
@@ -89,6 +89,7 @@ impl<'a> ServiceRunner<'a> {
                 }
             }
         }
+        self.interval = interval.unwrap_or(POLL);
         Ok(())
     }
 

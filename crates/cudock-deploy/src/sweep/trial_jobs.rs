@@ -37,24 +37,30 @@ impl SingleJobs {
         Self { jobs, used: 0, shown: BTreeMap::new() }
     }
 
-    fn state(&mut self, cloud: &dyn CloudApi, id: &str) -> Result<Option<JobState>, ApiError> {
-        let Some([job, details]) = self.jobs.status_calls(id) else { return Ok(None) };
+    /// Adds the state of a job.
+    fn add_state(&mut self, cloud: &dyn CloudApi, id: &str, to: &mut JobStates) -> Result<(), ApiError> {
+        let Some([job, details]) = self.jobs.status_calls(id) else { return Ok(()) };
         let Some(job) = found(cloud.send(&job))? else {
             // The service may take some seconds to show a new job.
-            return Ok(if self.shown.contains_key(id) { None } else { Some(JobState::Waiting) });
+            if !self.shown.contains_key(id) {
+                to.states.insert(id.to_owned(), JobState::Waiting);
+            }
+            return Ok(());
         };
-        let details = found(cloud.send(&details))?;
+        to.retry_after = to.retry_after.max(job.retry_after);
+        let details = found(cloud.send(&details))?.map(|reply| reply.body);
         let address = details.as_ref().and_then(|details| self.jobs.output(details));
         let known = self.shown.entry(id.to_owned()).or_default();
         *known = address.or(known.take());
-        Ok(Some(job_state(&MlJobs::status(&job, details.as_ref()))))
+        to.states.insert(id.to_owned(), job_state(&MlJobs::status(&job.body, details.as_ref())));
+        Ok(())
     }
 }
 
 /// The answer; none if what was asked for does not exist.
-fn found(answer: Result<ApiReply, ApiError>) -> Result<Option<Value>, ApiError> {
+fn found(answer: Result<ApiReply, ApiError>) -> Result<Option<ApiReply>, ApiError> {
     match answer {
-        Ok(reply) => Ok(Some(reply.body)),
+        Ok(reply) => Ok(Some(reply)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
@@ -69,6 +75,7 @@ pub(super) enum JobState {
 }
 
 /// The states of jobs by their names; one that does not exist has none.
+#[derive(Debug, Default)]
 pub(super) struct JobStates {
     pub(super) states: BTreeMap<String, JobState>,
     /// How long the service wants to be left alone.
@@ -117,11 +124,11 @@ impl TrialJobs {
         match self {
             Self::Batch(tasks) => task_states(tasks, cloud),
             Self::Ml(single) => {
-                let mut states = BTreeMap::new();
+                let mut found = JobStates::default();
                 for id in ids {
-                    states.extend(single.state(cloud, id)?.map(|state| (id.clone(), state)));
+                    single.add_state(cloud, id, &mut found)?;
                 }
-                Ok(JobStates { states, retry_after: None })
+                Ok(found)
             }
         }
     }
