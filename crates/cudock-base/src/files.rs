@@ -61,12 +61,27 @@ pub fn read_text(path: &Path) -> Result<String, UsageError> {
     Ok(text)
 }
 
+/// How the names of temporary files end.
+const TEMPORARY: &str = ".new";
+
 /// A path beside `path` that no other thread or process uses.
 pub fn temporary_path(path: &Path) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}-{}.new", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+    name.push(format!(".{}-{}{TEMPORARY}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
     path.with_file_name(name)
+}
+
+/// Removes the temporary files of processes that were killed from a directory. The caller must know that nobody else
+/// writes there.
+pub fn remove_leftovers(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().ends_with(TEMPORARY.as_bytes()) {
+            remove_optional(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Replaces a file in one step: if the process is killed or the disk is full, the old one remains.

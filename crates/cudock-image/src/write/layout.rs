@@ -24,6 +24,9 @@ pub(super) fn write(bundle: &Bundle, directory: &Path, name: Option<&str>) -> Re
     // Another process may be adding its own image.
     let lock = File::open(directory).map_err(failed(directory))?;
     files::lock(&lock, &|| {}).map_err(failed(directory))?;
+    for directory in [directory, &blobs] {
+        files::remove_leftovers(directory).map_err(failed(directory))?;
+    }
     let known = read_index(&directory.join("index.json"))?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let sizes = try_parallel(&bundle.blobs, cores, |blob| write_blob(blob, directory))?;

@@ -139,7 +139,7 @@ fn proof() -> Artifact {
 fn large_image(directory: &Path) -> Bundle {
     let layers: Vec<LayerBlob> = (0_u8..3)
         .map(|number| {
-            let content = FileContent::Bytes([vec![number], noise(8 << 20)].concat());
+            let content = FileContent::Bytes([vec![number], noise(2 << 20)].concat());
             let entry = LayerEntry::new(format!("data/{number}"), LayerEntryKind::File(content), 0o644);
             write_layer(&store(directory), Compression::default(), vec![entry]).unwrap()
         })
