@@ -72,12 +72,19 @@ pub fn temporary_path(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Whether a name is one of [`temporary_path`]: `index.json.1234-0.new`.
+fn is_temporary(name: &str) -> bool {
+    let numbers = name.strip_suffix(TEMPORARY).and_then(|name| name.rsplit_once('.')?.1.split_once('-'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    numbers.is_some_and(|(process, count)| is_number(process) && is_number(count))
+}
+
 /// Removes the temporary files of processes that were killed from a directory. The caller must know that nobody else
 /// writes there.
 pub fn remove_leftovers(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if entry.file_name().as_encoded_bytes().ends_with(TEMPORARY.as_bytes()) {
+        if entry.file_name().to_str().is_some_and(is_temporary) {
             remove_optional(&entry.path())?;
         }
     }
@@ -171,6 +178,19 @@ pub fn lock(file: &File, on_wait: &dyn Fn()) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_temporary_files_are_leftovers() {
+        let directory = tempfile::tempdir().unwrap();
+        let temporary = temporary_path(&directory.path().join("index.json"));
+        for name in ["index.json", "notes.new", "a.1-b.new", "1-2.new"] {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        fs::write(&temporary, "").unwrap();
+        remove_leftovers(directory.path()).unwrap();
+        assert!(!temporary.exists());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4);
+    }
 
     #[test]
     fn a_file_is_replaced_and_nothing_is_left_beside_it() {
