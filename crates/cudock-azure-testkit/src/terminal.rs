@@ -249,8 +249,8 @@ impl<S: Read + Write> Session<S> {
                 }
                 (Protocol::Channels { .. }, [0, 4, size @ ..]) => {
                     let size: Value = serde_json::from_slice(size).unwrap();
-                    let side = |name: &str| u16::try_from(size[name].as_u64().unwrap()).unwrap();
-                    resize(terminal, side("Width"), side("Height"));
+                    let field = |name: &str| u16::try_from(size[name].as_u64().unwrap()).unwrap();
+                    resize(terminal, field("Width"), field("Height"));
                 }
                 (Protocol::Channels { .. }, other) => panic!("no such message: {other:?}"),
             }

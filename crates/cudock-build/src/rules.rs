@@ -83,7 +83,7 @@ pub const RULES: [Rule; 12] = [
     },
     Rule {
         name: SMALL_CUDNN,
-        reason: "the newest releases of cuDNN, for GPUs older than Blackwell: those before 9.20 are much smaller; applied by \
+        reason: "the newest releases of cuDNN, for GPUs older than Blackwell: 9.19 is much smaller; applied by \
                  `cudock lock`",
         applies: None,
     },

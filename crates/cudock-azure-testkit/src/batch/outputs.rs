@@ -38,13 +38,12 @@ impl Cloud {
             let pattern = file["filePattern"].as_str().unwrap_or_default();
             let (name, content) = match pattern.strip_prefix("../").map(|name| (name, log(name))) {
                 Some((_, Some(content))) => (path.to_owned(), content),
-                // What does not match anything uploads nothing.
-                Some(_) => continue,
                 None if pattern == RESULT.0 => (path.to_owned(), RESULT.1.to_owned()),
                 None if pattern.starts_with("results/*") => {
                     (format!("{path}/{}", RESULT.0), RESULT.1.to_owned())
                 }
-                None => continue,
+                // What does not match anything uploads nothing.
+                _ => continue,
             };
             if is_due {
                 self.storage.blobs.insert(name, content);

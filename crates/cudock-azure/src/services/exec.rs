@@ -31,7 +31,7 @@ pub struct ExecOutput {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExecMethod {
     /// A request whose answer [`ExecOutput::read`] reads.
-    Script(Step),
+    Script(Box<Step>),
     /// A shell on a terminal, by [`DeploymentIdentity::terminal_calls`].
     Terminal,
 }
@@ -47,7 +47,7 @@ impl DeploymentIdentity {
             Target::Vm => {
                 let words = words(command);
                 let script = format!("docker exec cudock {words}\ncode=$?\necho\necho \"{EXIT_CODE}$code\"");
-                Ok(ExecMethod::Script(Step::action("exec", vm::script_call(self.names(), &script))))
+                Ok(ExecMethod::Script(Box::new(Step::action("exec", vm::script_call(self.names(), &script)))))
             }
             Target::ContainerApps | Target::Aci => Ok(ExecMethod::Terminal),
             Target::Batch => no_exec("Batch does not run commands in a task that runs"),

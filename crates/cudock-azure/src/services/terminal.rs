@@ -74,9 +74,8 @@ impl TerminalProtocol {
     pub fn output(self, message: &[u8]) -> TerminalOutput<'_> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         match (self, message) {
-            (Self::Plain, bytes) => TerminalOutput::Bytes(bytes),
+            (Self::Plain, bytes) | (Self::Channels, [0, 1 | 2, bytes @ ..]) => TerminalOutput::Bytes(bytes),
             (Self::Channels, []) => TerminalOutput::End,
-            (Self::Channels, [0, 1 | 2, bytes @ ..]) => TerminalOutput::Bytes(bytes),
             (Self::Channels, [1, bytes @ ..]) => TerminalOutput::Info(text(bytes)),
             (Self::Channels, [2, bytes @ ..]) => TerminalOutput::Error(reason(&text(bytes))),
             // A channel of a newer version.

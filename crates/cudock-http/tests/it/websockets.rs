@@ -34,7 +34,7 @@ fn echo() -> String {
         #[allow(clippy::result_large_err, reason = "the library's own type")]
         let read = |request: &Request, response: Response| {
             let value = request.headers().get("authorization");
-            authorization = value.map_or("none", |value| value.to_str().unwrap()).to_owned();
+            value.map_or("none", |value| value.to_str().unwrap()).clone_into(&mut authorization);
             Ok(response)
         };
         let mut socket = tungstenite::accept_hdr(stream, read).unwrap();
