@@ -32,7 +32,7 @@ fn kernels() {
 fn a_directory() {
     let report = json(&run(&["inspect", &fixture(""), "--format", "json"]));
     assert_eq!(report["schema"], 1);
-    assert_eq!(report["files"].as_array().unwrap().len(), 18, "the text file is passed over");
+    assert_eq!(report["files"].as_array().unwrap().len(), 19, "the text file is passed over");
     assert!(report["errors"].as_array().unwrap().is_empty());
 }
 
