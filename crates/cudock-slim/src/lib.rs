@@ -115,10 +115,8 @@ pub fn slim_image(
     let capabilities: Vec<Capability> = job.targets.iter().map(|target| target.capability).collect();
     let code_job = SlimJob { targets: &capabilities, gpus: job.gpus, compact: job.compact };
     let layers = bundle.layers()?;
-    let unused = match job.remove_unused {
-        true => unused::by_layer(bundle, name, job.facts, options)?,
-        false => BTreeMap::new(),
-    };
+    let unused =
+        if job.remove_unused { unused::by_layer(bundle, name, job.facts, options)? } else { BTreeMap::new() };
     let files = Mutex::new(Vec::new());
     let removed = Mutex::new(BTreeMap::new());
     let edited = try_parallel(&layers, LAYERS_AT_ONCE, |digest| {

@@ -157,7 +157,7 @@ fn a_build_that_is_killed_leaves_no_image_and_the_next_one_gives_the_same() {
     let killed = RefCell::new(None);
     let place = |round: u32, project: &LockedProject| {
         let file = project.beside("out.tar");
-        if round % 2 == 0 {
+        if round.is_multiple_of(2) {
             layout(project.beside("out"))
         } else {
             Destination::OciArchive { file, name: None }
