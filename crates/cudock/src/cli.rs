@@ -468,6 +468,7 @@ pub(crate) struct InspectArgs {
   cudock slim libs --for H200 --dry-run
   cudock slim /opt/app --in-place --for H200
   cudock slim registry.example/team/app:1.0 -o registry.example/team/app:1.0-t4 --for T4")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct SlimArgs {
     /// A file, a directory, a wheel or an image
     #[arg(value_name = "IN")]

@@ -5,8 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cudock_image::write::{
     Artifact, ArtifactBlob, Bundle, Compression, Destination, FileContent, LayerBlob, LayerEntry,
