@@ -57,6 +57,7 @@ fn schema_name(args: &[&str]) -> Option<String> {
         ("bench", _) if has("--model") => "bench-model".to_owned(),
         ("bench", _) if has("--tune") => "bench-tune".to_owned(),
         ("lint", _) if has("--rules") => "lint-rules".to_owned(),
+        ("migrate", _) if has("-o") => "migrate-translation".to_owned(),
         ("plan", _) if has("--why") => "plan-why".to_owned(),
         ("plan", _) if has("--compare") => "plan-compare".to_owned(),
         ("runtime" | "prices", Some(second @ ("list" | "install" | "refresh"))) => {
