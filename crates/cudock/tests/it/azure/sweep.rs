@@ -49,7 +49,7 @@ fn trials_on_batch_run_on_the_size_that_they_choose() {
     let output = sweep(&mut world, &["--on", "batch"]);
     check(&world, &output);
     // This machine has no sizes to choose from.
-    let local = world.run(&["sweep", "."]).output;
+    let local = world.run(&["sweep", ".", "--name", "sizes"]).output;
     assert_eq!(code(&local), 2, "{}", shown(&local));
     assert!(shown(&local).contains("parameter `node` chooses sizes of Azure"), "{}", shown(&local));
 }
