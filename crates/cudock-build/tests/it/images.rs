@@ -97,7 +97,7 @@ fn an_image_has_its_documents_and_they_are_the_same_each_time() {
     let subject = &provenance["subject"][0]["digest"]["sha256"];
     assert_eq!(report.digest, format!("sha256:{}", subject.as_str().unwrap()));
     assert_eq!(provenance["predicateType"], "https://slsa.dev/provenance/v1");
-    assert_eq!(found.len(), 3, "without targets there is no report of check");
+    assert_eq!(found.len(), 3, "no targets, no report of check");
 }
 
 /// Where a process of the test below builds, and what it writes.
