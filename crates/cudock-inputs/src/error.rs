@@ -1,7 +1,5 @@
 //! Errors of inputs and of the options that describe them.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 /// An input that cannot be used. The message is sent to the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
@@ -42,8 +40,9 @@ impl OptionError {
 }
 
 /// Runs a decoder. Fuzzers find panics in image decoders every year; one must not end the server.
+#[cfg(any(feature = "images", feature = "text"))]
 pub(crate) fn contain_panic<T>(decode: impl FnOnce() -> Result<T, InputError>) -> Result<T, InputError> {
-    catch_unwind(AssertUnwindSafe(decode))
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode))
         .unwrap_or_else(|_| Err(InputError::Invalid("the decoder failed on it".to_owned())))
 }
 

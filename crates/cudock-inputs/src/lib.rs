@@ -6,6 +6,10 @@
 
 mod error;
 mod form;
+#[cfg(feature = "images")]
+mod image;
+#[cfg(not(feature = "images"))]
+#[path = "image_missing.rs"]
 mod image;
 mod labels;
 #[cfg(feature = "text")]
