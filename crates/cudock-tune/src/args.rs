@@ -179,7 +179,7 @@ pub struct TuneArgs {
     #[arg(long, value_name = "PATH")]
     pub tune: Option<PathBuf>,
 
-    /// Search for this time [default: 180s]
+    /// Search for at most this time, of which a third or more goes to a final between the best [default: 180s]
     #[arg(long, value_name = "TIME", requires = "tune")]
     pub time: Option<TimeSpan>,
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use similar::TextDiff;
 
 use crate::chart::{Point, terminal};
-use crate::search::{Best, Config, Measurement, Search};
+use crate::search::{Best, Config, Measurement, Rival, Search};
 use crate::serve_space::{ServeSpace, SettingMap};
 
 /// Combinations in the text.
@@ -33,6 +33,10 @@ pub struct TuneReport {
     best: Option<TunedRun>,
     /// Throughput of the best settings relative to the current ones.
     gain: Option<f64>,
+    /// The half width of the confidence interval (95 %) of the gain, as a share of it, if there was a final of several rounds.
+    gain_error: Option<f64>,
+    /// Settings that were ahead in the final, but too little to replace the current ones.
+    tied: Option<TiedRun>,
     /// Whether the best settings meet the target.
     target_met: bool,
     trials: Vec<TrialReport>,
@@ -51,6 +55,15 @@ struct TunedRun {
     clients: usize,
     #[serde(flatten)]
     measured: Measurement,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+struct TiedRun {
+    #[serde(flatten)]
+    run: TunedRun,
+    /// Throughput relative to the current settings, and the half width of its confidence interval as a share of it.
+    gain: f64,
+    gain_error: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -92,8 +105,12 @@ impl TuneReport {
             measured: best.measured,
         };
         let (current, best) = (input.search.current().map(run), input.search.best().map(run));
+        let (tied, rival): (Option<Rival>, Option<Rival>) = match input.search.rival() {
+            Some(rival) if rival.is_tie => (Some(rival), None),
+            rival => (None, rival),
+        };
         let rate = |run: &Option<TunedRun>| run.as_ref().map(|run| run.measured.rows_per_second);
-        let gain =
+        let ratio =
             rate(&best).zip(rate(&current)).map(|(best, current)| best / current.max(f64::MIN_POSITIVE));
         let trials = input.search.records().iter().map(|record| TrialReport {
             settings: settings(&record.trial.config),
@@ -118,7 +135,9 @@ impl TuneReport {
             target_p99_ms: input.target_p99.map(|target| target.as_secs_f64() * 1e3),
             seconds: input.elapsed.as_secs_f64(),
             interrupted: input.is_interrupted,
-            gain,
+            gain: rival.as_ref().map(|rival| rival.gain).or(ratio),
+            gain_error: rival.and_then(|rival| rival.error),
+            tied: tied.map(|tied| TiedRun { run: run(tied.best), gain: tied.gain, gain_error: tied.error }),
             target_met: best.as_ref().is_some_and(|best| best.measured.is_within(input.target_p99)),
             trials: trials.collect(),
             current,
@@ -148,10 +167,24 @@ impl TuneReport {
         };
         let mut lines = vec![format!("best: {}", describe(&best.settings)), run(best)];
         if let Some((current, gain)) = self.current.as_ref().zip(self.gain) {
-            lines.push(if current.settings == best.settings {
-                "nothing better than the current settings was found".to_owned()
-            } else {
-                format!("{gain:.2} times the current settings: {}", run(current))
+            let error = |error: Option<f64>| {
+                error.map_or_else(String::new, |error| format!(" (±{:.1} %)", error * 1e2))
+            };
+            lines.push(match self.tied.as_ref().filter(|tied| tied.gain > 1.0) {
+                Some(TiedRun { run, gain, gain_error }) => format!(
+                    "the current settings stay: {} was only {:.1} % faster{}",
+                    describe(&run.settings),
+                    (gain - 1.0) * 1e2,
+                    error(*gain_error)
+                ),
+                None if current.settings == best.settings => {
+                    "nothing better than the current settings was found".to_owned()
+                }
+                None => format!(
+                    "{gain:.2} times the current settings{}: {}",
+                    error(self.gain_error),
+                    run(current)
+                ),
             });
         }
         if let Some(target) = self.target_p99_ms.filter(|_| !self.target_met) {
@@ -184,17 +217,27 @@ impl TuneReport {
         lines
     }
 
-    /// The best combinations, each at its best load.
+    /// The best combinations, each at its best load. Those that were longer in the final come first: the highest of many
+    /// single measurements is too high.
     fn table(&self) -> Vec<String> {
-        let mut rows: Vec<(&TrialReport, Measurement)> = Vec::new();
         let is_within = |run: &Measurement| self.target_p99_ms.is_none_or(|target| run.p99_ms <= target);
-        let mut measured: Vec<(&TrialReport, Measurement)> =
-            self.trials.iter().filter_map(|trial| Some((trial, trial.measured?))).collect();
-        let key = |run: &Measurement| (is_within(run), run.rows_per_second);
-        measured.sort_by(|one, other| {
-            key(&other.1).partial_cmp(&key(&one.1)).unwrap_or(std::cmp::Ordering::Equal)
-        });
-        for (trial, run) in measured {
+        let mut ranked: Vec<(usize, &TrialReport, Measurement)> = Vec::new();
+        for trial in &self.trials {
+            let is_same = |other: &&TrialReport| {
+                other.is_final && other.clients == trial.clients && other.settings == trial.settings
+            };
+            let finals: Vec<Measurement> =
+                self.trials.iter().filter(is_same).filter_map(|other| other.measured).collect();
+            if let Some(run) = Measurement::typical(&finals).or(trial.measured) {
+                ranked.push((finals.len(), trial, run));
+            }
+        }
+        let key = |(rounds, _, run): &(usize, &TrialReport, Measurement)| {
+            (*rounds, is_within(run), run.rows_per_second)
+        };
+        ranked.sort_by(|one, other| key(other).partial_cmp(&key(one)).unwrap_or(std::cmp::Ordering::Equal));
+        let mut rows: Vec<(&TrialReport, Measurement)> = Vec::new();
+        for (_, trial, run) in ranked {
             if rows.len() < SHOWN && !rows.iter().any(|(other, _)| other.settings == trial.settings) {
                 rows.push((trial, run));
             }

@@ -16,7 +16,7 @@ use cudock_serve::{ModelSource, SettingsError, locate_models};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::report::{ReportInput, TuneReport, describe};
-use crate::search::{Config, Ladder, Measurement, Record, Search, SearchSettings, Trial};
+use crate::search::{Config, FINALISTS, Ladder, Measurement, Record, Search, SearchSettings, Trial};
 use crate::serve_space::{AxisFilter, ServeSpace, TuneSpaceError, TunedModel};
 use crate::trial_server::{TrialError, TrialServer};
 
@@ -33,8 +33,6 @@ const FIRST_START: Duration = Duration::from_secs(600);
 const MAX_CLIENTS: usize = 1024;
 /// Rows that a server queues by default.
 const QUEUE_ROWS: usize = 4096;
-/// Servers that are up during the final.
-const FINAL_SERVERS: usize = 4;
 
 pub struct TuneOptions<'a> {
     /// A model file or a project.
@@ -301,7 +299,7 @@ impl Tuner<'_> {
     /// Starts the server of a trial, in place of others except in a final; returns how long that took.
     fn start(&mut self, trial: &Trial, limit: Duration) -> Result<Duration, TrialError> {
         let begin = Instant::now();
-        let keep = if trial.is_final { FINAL_SERVERS - 1 } else { 0 };
+        let keep = if trial.is_final { FINALISTS - 1 } else { 0 };
         let ended = self.servers.len().saturating_sub(keep);
         self.servers.drain(..ended);
         let mut changes = self.space.changes(&trial.config);

@@ -1,8 +1,8 @@
 //! The search for the fastest combination: coordinate descent over the axes, then a final between the best.
 //!
 //! A start of a server may take seconds, and a measurement has noise of a few percent. So combinations are compared with
-//! short measurements, each at the load that suits it, and only the best are measured for longer, one after the other in
-//! several rounds.
+//! single short measurements, each at the load that suits it. The highest of many of these is too high, so only the final
+//! decides: the best are measured again, in as many rounds as it takes or there is time for.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::history::{Pause, Record, Replay, Trial};
 use super::ladder::Ladder;
 use super::measurement::{Measurement, Score};
+use super::race::{Finalist, MIN_ROUNDS, Race};
 use super::space::{Config, Space};
 
 /// The share by which a combination or load must be better: less is noise.
@@ -18,10 +19,11 @@ const GAIN: f64 = 0.01;
 const HOPELESS: f64 = 0.8;
 /// The same if it differs only in settings that do not change how many clients it needs.
 const HOPELESS_ALIKE: f64 = 0.97;
-/// Finalists beside the current settings, the share of the best they must have, and how often each is measured.
-const FINALISTS: usize = 3;
-const FINALIST_SHARE: f64 = 0.9;
-const FINAL_ROUNDS: u32 = 2;
+/// A change that was worse than this share is not tried beside other settings.
+const WORTHWHILE: f64 = 0.9;
+/// Finalists for which time is reserved, and the share of all time that is at least and at most.
+const RESERVED_FINALISTS: u32 = 4;
+const RESERVED: (u32, u32) = (3, 2);
 /// Responses that a measurement should have, and the most time it may take for them, as a multiple of the usual.
 const RESPONSES: f64 = 150.0;
 const LONGEST: f64 = 3.0;
@@ -45,8 +47,8 @@ pub struct SearchSettings {
 
 /// A search that asks for trials ([`Self::next_trial`]) and is told their outcomes ([`Self::record`]); it does no I/O.
 pub struct Search {
-    space: Space,
-    settings: SearchSettings,
+    pub(super) space: Space,
+    pub(super) settings: SearchSettings,
     records: Vec<Record>,
 }
 
@@ -71,6 +73,25 @@ pub struct Best {
     pub config: Config,
     pub clients: usize,
     pub measured: Measurement,
+}
+
+impl Best {
+    fn of(finalist: &Finalist) -> Option<Self> {
+        let Finalist { config, clients, runs, .. } = finalist.clone();
+        Some(Self { config, clients, measured: Measurement::typical(&runs)? })
+    }
+}
+
+/// The leader of the final compared with the current settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rival {
+    pub best: Best,
+    /// The ratio of the throughputs, measured in the same rounds.
+    pub gain: f64,
+    /// The half width of its confidence interval; unknown after one round.
+    pub error: Option<f64>,
+    /// Whether it is ahead by too little to replace them.
+    pub is_tie: bool,
 }
 
 /// A combination while its best load is searched.
@@ -105,12 +126,12 @@ impl Progress {
     fn expected_share(&self, config: &Config) -> f64 {
         let best = &self.best.config;
         let effect = |axis| self.effects.get(&(axis, best.value(axis), config.value(axis)));
-        config.differences(best).map(|axis| effect(axis).copied().unwrap_or(FINALIST_SHARE)).product()
+        config.differences(best).map(|axis| effect(axis).copied().unwrap_or(WORTHWHILE)).product()
     }
 
     /// Whether a combination is new and its change was not clearly bad before, beside other settings.
     fn is_worthwhile(&self, replay: &Replay<'_>, config: &Config) -> bool {
-        self.expected_share(config) > FINALIST_SHARE - GAIN && replay.is_new(config)
+        self.expected_share(config) > WORTHWHILE - GAIN && replay.is_new(config)
     }
 }
 
@@ -150,17 +171,18 @@ impl Search {
         self.records.push(record);
     }
 
-    /// The best combination so far: of the finalists if there was a final. Nothing less than a real gain replaces the
+    /// The best combination so far: the leader of the final if there was one. Nothing less than a real gain replaces the
     /// current settings.
     pub fn best(&self) -> Option<Best> {
-        let score = |best: &Best| best.measured.score(self.settings.target_p99);
-        let mut best: Option<Best> = None;
-        for finalist in self.records.iter().filter_map(|record| self.final_of(&record.trial.config)) {
-            if best.as_ref().is_none_or(|best| score(&finalist) > score(best)) {
-                best = Some(finalist);
-            }
+        if let Some(rival) = self.rival() {
+            return if rival.is_tie { self.current() } else { Some(rival.best) };
         }
-        let best = best.or_else(|| self.best_of(|_| true))?;
+        let race = self.race();
+        if let Some(leader) = race.ranked().first() {
+            return Best::of(leader);
+        }
+        let best = self.best_of(|_| true)?;
+        let score = |best: &Best| best.measured.score(self.settings.target_p99);
         let current = self.current().filter(|current| !score(&best).beats(score(current), GAIN));
         Some(current.unwrap_or(best))
     }
@@ -168,16 +190,23 @@ impl Search {
     /// The combination that the search started from, at its best load.
     pub fn current(&self) -> Option<Best> {
         let current = &self.space.current;
-        self.final_of(current).or_else(|| self.best_of(|config| config == current))
+        let in_final = self.race().finalist(current).and_then(Best::of);
+        in_final.or_else(|| self.best_of(|config| config == current))
     }
 
-    /// The mean of what a combination reached in the final, at its last load there.
-    fn final_of(&self, config: &Config) -> Option<Best> {
-        let is_meant = |record: &&Record| record.trial.is_final && record.trial.config == *config;
-        let clients = self.records.iter().rfind(is_meant)?.trial.clients;
-        let finals = self.records.iter().filter(is_meant).filter(|record| record.trial.clients == clients);
-        let runs: Vec<Measurement> = finals.filter_map(|record| record.outcome.clone().ok()).collect();
-        Some(Best { config: config.clone(), clients, measured: Measurement::mean(&runs)? })
+    /// The leader of the final, if it is ahead of the current settings.
+    pub fn rival(&self) -> Option<Rival> {
+        let race = self.race();
+        let ranked = race.ranked();
+        let leader = ranked.first().filter(|leader| leader.config != self.space.current)?;
+        let lead = race.lead(leader, race.finalist(&self.space.current)?);
+        let is_tie = !lead.is_above(GAIN);
+        let error = Some(lead.error).filter(|error| error.is_finite());
+        Some(Rival { best: Best::of(leader)?, gain: lead.gain, error, is_tie })
+    }
+
+    fn race(&self) -> Race {
+        Race::of(&self.records, self.settings.target_p99)
     }
 
     fn best_of(&self, is_meant: impl Fn(&Config) -> bool) -> Option<Best> {
@@ -381,7 +410,7 @@ impl Search {
         let clients = self.settings.ladder.clients(rung);
         let trial = Trial { config: config.clone(), clients, duration, is_final: false };
         let is_first = replay.seen().is_empty();
-        if !is_first && !self.affords(replay, &trial, self.final_time(replay)) {
+        if !is_first && !self.affords(replay, &trial) {
             return Err(Pause::OutOfTime);
         }
         let record = replay.ask(trial)?;
@@ -392,81 +421,23 @@ impl Search {
 
     /// A slow model is measured for longer.
     #[allow(clippy::cast_precision_loss, reason = "a few rows")]
-    fn duration_at(&self, rows_per_second: Option<f64>) -> Duration {
+    pub(super) fn duration_at(&self, rows_per_second: Option<f64>) -> Duration {
         let usual = self.settings.duration.as_secs_f64();
         let rows = self.settings.rows.max(1) as f64;
         let needed = rows_per_second.map_or(usual, |rate| RESPONSES * rows / rate.max(1e-3));
         Duration::from_secs_f64(needed.clamp(usual, usual * LONGEST))
     }
 
-    fn affords(&self, replay: &Replay<'_>, trial: &Trial, reserved: Duration) -> bool {
+    /// Whether there is time for a measurement before the final.
+    fn affords(&self, replay: &Replay<'_>, trial: &Trial) -> bool {
         let Some(budget) = self.settings.budget else { return true };
-        let is_up = |record: &Record| record.trial.config == trial.config;
-        let is_up = if trial.is_final {
-            replay.seen().iter().any(|record| record.trial.is_final && is_up(record))
-        } else {
-            replay.seen().last().is_some_and(is_up)
-        };
+        let is_up = replay.seen().last().is_some_and(|record| record.trial.config == trial.config);
         let start = if is_up { Duration::ZERO } else { replay.start_time() };
+        let (least, most) = RESERVED;
+        let rounds = u32::try_from(MIN_ROUNDS * self.loads_in_final()).unwrap_or(1);
+        let one = self.settings.duration + self.settings.overhead;
+        let reserved = (replay.start_time() + one * rounds) * RESERVED_FINALISTS;
+        let reserved = reserved.clamp(budget / least, budget / most);
         replay.elapsed() + start + trial.duration + self.settings.overhead + reserved <= budget
-    }
-
-    /// Time that the final takes.
-    fn final_time(&self, replay: &Replay<'_>) -> Duration {
-        let finalists = u32::try_from(FINALISTS + 1).unwrap_or(1);
-        let one = self.final_duration() + self.settings.overhead;
-        (replay.start_time() + one * FINAL_ROUNDS) * finalists
-    }
-
-    /// Twice the usual, but a final must not take most of a short budget.
-    fn final_duration(&self) -> Duration {
-        let longest = self.settings.budget.map_or(Duration::MAX, |budget| budget / 40);
-        (self.settings.duration * 2).min(longest).max(self.settings.duration / 2)
-    }
-
-    /// Measures the best combinations again, in turn, so that a slow moment of the machine does not decide.
-    fn finals(&self, replay: &mut Replay<'_>) -> Result<(), Pause> {
-        let mut finalists = self.finalists(replay.seen());
-        for _ in 0..FINAL_ROUNDS {
-            for (config, clients) in &mut finalists {
-                let duration = self.final_duration();
-                let trial = Trial { config: config.clone(), clients: *clients, duration, is_final: true };
-                if !self.affords(replay, &trial, Duration::ZERO) {
-                    return Err(Pause::OutOfTime);
-                }
-                let record = replay.ask(trial)?;
-                // A load at the limit of the target may miss it the next time.
-                if matches!(record.score(self.settings.target_p99), Score::Beyond(_)) {
-                    let ladder = &self.settings.ladder;
-                    let fewer = ladder.moved(ladder.nearest(*clients), -1);
-                    *clients = fewer.map_or(*clients, |rung| ladder.clients(rung));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The best combinations and the current one, with their best load.
-    fn finalists(&self, seen: &[Record]) -> Vec<(Config, usize)> {
-        let mut standings: Vec<(Score, &Trial)> =
-            seen.iter().map(|record| (record.score(self.settings.target_p99), &record.trial)).collect();
-        standings.sort_by(|one, other| other.0.partial_cmp(&one.0).unwrap_or(std::cmp::Ordering::Equal));
-        let Some((highest, _)) = standings.first().copied() else { return Vec::new() };
-        let mut finalists: Vec<(Config, usize)> = Vec::new();
-        for (score, trial) in standings {
-            let is_in = score != Score::Failed && score.ratio(highest) >= FINALIST_SHARE;
-            if is_in
-                && finalists.len() < FINALISTS
-                && !finalists.iter().any(|(config, _)| *config == trial.config)
-            {
-                finalists.push((trial.config.clone(), trial.clients));
-            }
-        }
-        if let Some(Best { config, clients, .. }) = self.best_of(|config| *config == self.space.current)
-            && !finalists.iter().any(|(finalist, _)| *finalist == config)
-        {
-            finalists.push((config, clients));
-        }
-        finalists
     }
 }

@@ -75,6 +75,14 @@ impl<'r> Replay<'r> {
         starts.max().unwrap_or(first)
     }
 
+    /// What a measurement takes in addition to its duration and the start of its server, on average.
+    pub(crate) fn overhead(&self) -> Option<Duration> {
+        let trials = u32::try_from(self.seen).ok().filter(|trials| *trials > 0)?;
+        let starts: Duration = self.seen().iter().filter_map(|record| record.start).sum();
+        let durations: Duration = self.seen().iter().map(|record| record.trial.duration).sum();
+        Some(self.elapsed().saturating_sub(starts + durations) / trials)
+    }
+
     /// The record of a trial, if it was carried out.
     pub(crate) fn ask(&mut self, trial: Trial) -> Result<&'r Record, Pause> {
         let record = self.records.get(self.seen).ok_or(Pause::Needs(trial))?;

@@ -32,15 +32,14 @@ impl Measurement {
         }
     }
 
-    /// The mean of several runs.
-    #[allow(clippy::cast_precision_loss, reason = "a few runs")]
-    pub(crate) fn mean(runs: &[Self]) -> Option<Self> {
-        let mean = |field: fn(&Self) -> f64| runs.iter().map(field).sum::<f64>() / runs.len() as f64;
+    /// What several runs have in common, without those that were unusually fast or slow.
+    pub(crate) fn typical(runs: &[Self]) -> Option<Self> {
+        let typical = |field: fn(&Self) -> f64| middle_mean(&runs.iter().map(field).collect::<Vec<_>>());
         (!runs.is_empty()).then(|| Self {
-            rows_per_second: mean(|run| run.rows_per_second),
-            p50_ms: mean(|run| run.p50_ms),
-            p99_ms: mean(|run| run.p99_ms),
-            errors: mean(|run| run.errors),
+            rows_per_second: typical(|run| run.rows_per_second),
+            p50_ms: typical(|run| run.p50_ms),
+            p99_ms: typical(|run| run.p99_ms),
+            errors: typical(|run| run.errors),
         })
     }
 
@@ -62,6 +61,17 @@ impl Measurement {
     }
 }
 
+/// The mean of the middle half of some values: as insensitive to a few outliers as the median, with less noise. Zero if there
+/// are none.
+#[allow(clippy::cast_precision_loss, reason = "a few values")]
+pub(crate) fn middle_mean(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    let outside = (values.len() + 1) / 4;
+    let middle = values.get(outside..values.len() - outside).unwrap_or_default();
+    middle.iter().sum::<f64>() / (middle.len() as f64).max(1.0)
+}
+
 /// How good a measurement is. Every one within the target is better than every other.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) enum Score {
@@ -80,6 +90,16 @@ impl Score {
                 one > other * (1.0 + share)
             }
             _ => self > other,
+        }
+    }
+
+    /// Its logarithm, on a scale on which everything within the target is far above the rest.
+    pub(crate) fn log(self) -> f64 {
+        const FAR: f64 = 100.0;
+        match self {
+            Self::Within(score) => score.ln(),
+            Self::Beyond(score) => score.max(1e-9).ln() - FAR,
+            Self::Failed => -2.0 * FAR,
         }
     }
 
@@ -119,9 +139,19 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_no_runs_is_none() {
-        assert_eq!(Measurement::mean(&[]), None);
+    fn unusual_runs_do_not_count() {
         let run = |rows_per_second| Measurement { rows_per_second, p50_ms: 1.0, p99_ms: 2.0, errors: 0.0 };
-        assert_eq!(Measurement::mean(&[run(10.0), run(30.0)]), Some(run(20.0)));
+        for (rates, typical) in [
+            (&[][..], None),
+            (&[10.0], Some(10.0)),
+            (&[10.0, 30.0], Some(20.0)),
+            (&[12.0, 1.0, 10.0], Some(10.0)),
+            (&[10.0, 12.0, 1.0, 90.0], Some(11.0)),
+            (&[90.0, 11.0, 10.0, 12.0, 1.0], Some(11.0)),
+            (&[90.0, 11.0, 80.0, 10.0, 12.0, 1.0, 2.0, 11.0], Some(11.0)),
+        ] {
+            let runs: Vec<Measurement> = rates.iter().map(|rate| run(*rate)).collect();
+            assert_eq!(Measurement::typical(&runs), typical.map(run), "{rates:?}");
+        }
     }
 }

@@ -27,8 +27,10 @@ impl Random {
 }
 
 /// Times in milliseconds, and factors of settings.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Surface {
+    /// Of its parameters and of the noise.
+    seed: u64,
     axes: Vec<(&'static str, Vec<f64>)>,
     launch: f64,
     row: f64,
@@ -46,6 +48,7 @@ impl Surface {
         let mut random = Random::new(seed);
         let row = random.between(0.02, 0.5);
         Self {
+            seed,
             axes: vec![
                 // Any size, padded, graphs.
                 ("preferred", vec![0.0, 1.0, 2.0]),
@@ -77,6 +80,7 @@ impl Surface {
         let cores = [2.0, 4.0, 8.0, 16.0][usize::try_from(seed % 4).unwrap()];
         let counts = || [1.0, 2.0, 4.0, 8.0, 16.0].into_iter().filter(|count| *count <= cores).collect();
         Self {
+            seed,
             axes: vec![
                 ("threads", counts()),
                 ("lanes", counts()),
@@ -93,6 +97,19 @@ impl Surface {
             cores,
             start: random.between(0.2, 1.0),
         }
+    }
+
+    /// Small models on two cores, the best settings of which are 5 to 9 % faster than the current ones.
+    pub fn small_gains() -> impl Iterator<Item = Self> {
+        let small = |seed| {
+            let mut random = Random::new(seed);
+            let (launch, row) = (random.between(0.05, 0.3), random.between(0.02, 0.1));
+            Self { launch, row, ..Self::cpu(4 * seed) }
+        };
+        (0..).map(small).filter(|surface| {
+            let gain = surface.highest(None) / surface.potential(&surface.space().current, None);
+            (1.05..1.09).contains(&gain)
+        })
     }
 
     /// A GPU on which no setting has an effect.
@@ -220,7 +237,7 @@ impl Surface {
         noise: f64,
         fails: impl Fn(&Trial) -> bool,
     ) -> (Search, Duration) {
-        let mut random = Random::new(7);
+        let mut random = Random::new(self.seed ^ 0x5eed);
         let overhead = settings.overhead;
         let mut search = Search::new(self.space(), settings);
         // In a final, servers stay up.
