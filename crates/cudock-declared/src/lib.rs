@@ -281,6 +281,25 @@ impl Declared {
         }
     }
 
+    /// The same with other packages, and without notes.
+    pub fn with_packages(&self, packages: Vec<DeclaredPackage>) -> Self {
+        Self {
+            packages,
+            base_image: self.base_image.clone(),
+            environment: self.environment.clone(),
+            python: self.python.clone(),
+            platform: self.platform.clone(),
+            cuda_packages: self.cuda_packages.clone(),
+            command: self.command.clone(),
+            channels: self.channels.clone(),
+            is_lock: self.is_lock,
+            compiled: self.compiled.clone(),
+            upgraded: self.upgraded.clone(),
+            groups: self.groups.clone(),
+            notes: Vec::new(),
+        }
+    }
+
     /// Merges the contents of a file that is installed together with this one.
     pub fn merge(&mut self, other: Self, file: &str) {
         let named = |own: Option<String>| own.or_else(|| Some(file.to_owned()));

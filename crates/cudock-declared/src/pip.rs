@@ -1,10 +1,11 @@
 //! Parses the command lines of pip and uv; requirements files have the same options.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::LazyLock;
 
 use cudock_dockerfile::{Argument, NoteAt};
 
-use super::{excerpt, is_listed, tag};
+use super::{excerpt, tag};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct InstallArgs {
@@ -69,23 +70,26 @@ impl Indexes {
         tags.into_iter().collect()
     }
 
-    /// These indexes, or `default` if there are none.
-    pub(super) fn or(self, default: &Self) -> Self {
-        if self == Self::default() { default.clone() } else { self }
+    /// These indexes, or others if there are none.
+    pub(super) fn or_else(self, others: impl FnOnce() -> Self) -> Self {
+        if self == Self::default() { others() } else { self }
     }
 }
 
 /// Options that do not affect what is installed, but whose value must not be read as a package.
-const IGNORED_WITH_VALUE: &str = "
-    --abi --allow-insecure-host --build-constraint --build-constraints --cache-dir --cert --client-cert --color
-    --compression --config-file --config-setting --config-settings --directory --exclude-newer --exists-action
-    --fork-strategy --global-option --hash --implementation --index-strategy --install-option --keyring-provider
-    --link-mode --log --no-binary --no-binary-package --no-build-isolation-package --no-build-package
-    --no-compile-bytecode-package --only-binary --override --overrides --platform --prefix --prerelease
-    --progress-bar --project --proxy --python --python-platform --python-version --refresh-package
-    --reinstall-package --report --resolution --retries --root --src --target --timeout --trusted-host
-    --upgrade-package
-    -C -P -b -p -t -d";
+static IGNORED_WITH_VALUE: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    let options = "
+        --abi --allow-insecure-host --build-constraint --build-constraints --cache-dir --cert --client-cert --color
+        --compression --config-file --config-setting --config-settings --directory --exclude-newer --exists-action
+        --fork-strategy --global-option --hash --implementation --index-strategy --install-option --keyring-provider
+        --link-mode --log --no-binary --no-binary-package --no-build-isolation-package --no-build-package
+        --no-compile-bytecode-package --only-binary --override --overrides --platform --prefix --prerelease
+        --progress-bar --project --proxy --python --python-platform --python-version --refresh-package
+        --reinstall-package --report --resolution --retries --root --src --target --timeout --trusted-host
+        --upgrade-package
+        -C -P -b -p -t -d";
+    options.split_ascii_whitespace().collect()
+});
 
 /// Parses the arguments of `pip install`, or an option line of a requirements file.
 pub(super) fn parse_args(args: &[Argument]) -> InstallArgs {
@@ -108,7 +112,7 @@ pub(super) fn parse_args(args: &[Argument]) -> InstallArgs {
             found.upgrades = true;
         } else if name == "--all-extras" {
             found.extras.push("*".to_owned());
-        } else if inline.is_none() && is_listed(IGNORED_WITH_VALUE, name) {
+        } else if inline.is_none() && IGNORED_WITH_VALUE.contains(name) {
             args.next();
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn read(text: &str, arch: Arch, context: IncludeContext<'_>) -> Resul
     // Options apply to the whole file, whichever line they are on.
     let mut indexes = pip::parse_args(&args.concat()).indexes;
     if let Some(outer) = context.indexes {
-        indexes = indexes.or(outer);
+        indexes = indexes.or_else(|| outer.clone());
     }
     let options: Vec<(Span, InstallArgs)> =
         options.iter().zip(&args).map(|(option, args)| (option.span, pip::parse_args(args))).collect();

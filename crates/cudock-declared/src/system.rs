@@ -11,12 +11,25 @@ const OF_CONDA: &str = "
 /// Python bindings, which do not contain CUDA.
 const BINDINGS: [&str; 4] = ["cuda-bindings", "cuda-core", "cuda-pathfinder", "cuda-python"];
 
-const LIBRARIES: &str = "
-    libcublas libcudnn libcufft libcufile libcurand libcusolver libcusparse libcutensor libnccl libnpp
-    libnvinfer libnvjitlink libnvjpeg";
+const LIBRARIES: [&str; 13] = [
+    "cublas",
+    "cudnn",
+    "cufft",
+    "cufile",
+    "curand",
+    "cusolver",
+    "cusparse",
+    "cutensor",
+    "nccl",
+    "npp",
+    "nvinfer",
+    "nvjitlink",
+    "nvjpeg",
+];
 
 fn is_library(name: &str) -> bool {
-    LIBRARIES.split_ascii_whitespace().any(|library| name.starts_with(library))
+    let name = name.strip_prefix("lib");
+    name.is_some_and(|name| LIBRARIES.iter().any(|library| name.starts_with(library)))
 }
 
 pub(super) fn is_cuda_in_conda(name: &str) -> bool {

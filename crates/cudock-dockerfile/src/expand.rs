@@ -136,6 +136,9 @@ pub fn split_args(text: &str, escape: char) -> Vec<&str> {
 
 /// Expands an argument as Docker does: without quotes and escapes, with variables replaced.
 pub fn expand_arg(raw: &str, escape: char, lookup: Lookup<'_>) -> Expanded {
+    if !raw.contains(['"', '\'', '$', escape]) {
+        return Expanded { text: raw.to_owned(), unknown: None };
+    }
     let mut expanded = Expanded::default();
     let mut quote = None;
     let mut rest = raw;

@@ -30,13 +30,18 @@ pub struct ExpandedCommand {
 impl ExpandedCommand {
     /// Expands variables, as a shell does before it runs a command.
     pub fn expand(text: &str, command: &shell::Command<'_>, lookup: Lookup<'_>) -> Self {
-        let mut expanded = Self::default();
+        let mut expanded = Self { args: Vec::with_capacity(command.words.len()), notes: Vec::new() };
         for (index, word) in command.words.iter().enumerate() {
-            let mut expansion = Expansion { text, lookup, args: Vec::new(), open: None };
-            expansion.parts(&word.parts, false);
-            let args = expansion.args.into_iter().chain(expansion.open);
             let before = expanded.args.len();
-            expanded.args.extend(args.map(|expanded| Argument { bytes: word.span.clone(), ..expanded }));
+            if let [Part::Literal { text, .. }] = word.parts.as_slice() {
+                let text = (*text).to_owned();
+                expanded.args.push(Argument { text, is_unresolved: false, bytes: word.span.clone() });
+            } else {
+                let mut expansion = Expansion { text, lookup, args: Vec::new(), open: None };
+                expansion.parts(&word.parts, false);
+                let args = expansion.args.into_iter().chain(expansion.open);
+                expanded.args.extend(args.map(|expanded| Argument { bytes: word.span.clone(), ..expanded }));
+            }
             let last = expanded.args.get(before..).and_then(<[Argument]>::last);
             let redirects = command.redirects.iter().filter(|redirect| redirect.attached_to == Some(index));
             let notes =

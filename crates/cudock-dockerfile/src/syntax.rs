@@ -21,6 +21,9 @@ pub struct Dockerfile {
 impl Dockerfile {
     /// Shifts spans by the length of a byte order mark that was stripped.
     fn shift_spans(&mut self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
         let shift = |span: &mut Span| (span.start, span.end) = (span.start + bytes, span.end + bytes);
         for instruction in &mut self.instructions {
             shift(&mut instruction.span);
@@ -37,7 +40,7 @@ impl Dockerfile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
     /// In upper case.
-    pub keyword: String,
+    pub keyword: &'static str,
     /// From the keyword to the end of the last line, without here-documents.
     pub span: Span,
     /// The text after the keyword, with continued lines joined.
@@ -57,54 +60,132 @@ pub struct HereDoc {
     pub span: Span,
 }
 
-/// Text that was joined from several ranges of the file.
+/// Text that was joined from several lines of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Joined {
     pub text: String,
-    /// The start of each range in the text, and in the file.
-    ranges: Vec<(usize, usize)>,
+    lines: Vec<JoinedLine>,
+    has_unicode: bool,
+}
+
+/// A line, or what is left of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct JoinedLine {
+    /// Its start in the text.
+    start: usize,
+    /// Its start in the file.
+    source: usize,
+    line: usize,
+    column: usize,
 }
 
 impl Joined {
-    fn push(&mut self, text: &str, at: usize) {
-        self.ranges.push((self.text.len(), at));
+    fn push(&mut self, text: &str, line: Line<'_>) {
+        let Line { start: source, number, column, .. } = line;
+        self.lines.push(JoinedLine { start: self.text.len(), source, line: number, column });
         self.text.push_str(text);
+        self.has_unicode |= !text.is_ascii();
     }
 
     fn shift(&mut self, bytes: usize) {
-        self.ranges.iter_mut().for_each(|(_, source)| *source += bytes);
+        for line in &mut self.lines {
+            line.source += bytes;
+            // The byte order mark is a character of the first line.
+            line.column += usize::from(line.line == 1);
+        }
     }
 
-    /// The byte of the file that a byte of the text comes from.
-    fn source(&self, at: usize) -> usize {
-        let next = self.ranges.partition_point(|(start, _)| *start <= at);
-        let range = next.checked_sub(1).and_then(|index| self.ranges.get(index));
-        range.map_or(0, |(start, source)| source + (at - start))
+    /// The index of the line of a byte.
+    fn line(&self, at: usize) -> usize {
+        self.lines.partition_point(|line| line.start <= at).saturating_sub(1)
     }
 
     /// The bytes of the file that some bytes of the text come from.
     pub fn source_range(&self, bytes: Range<usize>) -> Range<usize> {
-        let start = self.source(bytes.start);
-        let end = bytes.end.checked_sub(1).filter(|last| *last >= bytes.start);
-        start..end.map_or(start, |last| self.source(last) + 1)
+        let source =
+            |line: usize, at: usize| self.lines.get(line).map_or(0, |line| line.source + at - line.start);
+        let line = self.line(bytes.start);
+        let start = source(line, bytes.start);
+        let Some(last) = bytes.end.checked_sub(1).filter(|last| *last >= bytes.start) else {
+            return start..start;
+        };
+        let ends_there = self.lines.get(line + 1).is_none_or(|next| last < next.start);
+        start..source(if ends_there { line } else { self.line(last) }, last) + 1
     }
 
-    /// The text between two of its bytes.
-    pub(crate) fn slice(&self, bytes: Range<usize>) -> Self {
-        let mut ranges = vec![(0, self.source(bytes.start))];
-        let within = self.ranges.iter().filter(|(start, _)| (bytes.start + 1..bytes.end).contains(start));
-        ranges.extend(within.map(|(start, source)| (start - bytes.start, *source)));
-        Self { text: self.text.get(bytes).unwrap_or_default().to_owned(), ranges }
+    /// The span of some bytes of the text; `index` is that of the file.
+    pub fn span(&self, bytes: Range<usize>, index: &LineIndex<'_>) -> Span {
+        let source = self.source_range(bytes.clone());
+        match self.lines.get(self.line(bytes.start)) {
+            // Where every byte is a character, nothing has to be searched or counted.
+            Some(&JoinedLine { start, line, column, .. })
+                if !self.has_unicode && bytes.end <= self.text.len() =>
+            {
+                Span { line, column: column + bytes.start - start, start: source.start, end: source.end }
+            }
+            _ => index.span(source),
+        }
+    }
+
+    /// Drops all but some bytes of the text.
+    fn keep(&mut self, bytes: Range<usize>) {
+        self.text.truncate(bytes.end);
+        self.text.drain(..bytes.start);
+        let first = self.line(bytes.start);
+        self.lines.drain(..first);
+        self.lines.retain(|line| line.start <= bytes.start || line.start < bytes.end);
+        for line in &mut self.lines {
+            let dropped = bytes.start.saturating_sub(line.start);
+            line.source += dropped;
+            line.column += dropped;
+            line.start = line.start.saturating_sub(bytes.start);
+        }
     }
 }
 
-const KEYWORDS: &str = "ADD ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK LABEL MAINTAINER ONBUILD RUN SHELL \
-    STOPSIGNAL USER VOLUME WORKDIR";
+const KEYWORDS: [&str; 18] = [
+    "ADD",
+    "ARG",
+    "CMD",
+    "COPY",
+    "ENTRYPOINT",
+    "ENV",
+    "EXPOSE",
+    "FROM",
+    "HEALTHCHECK",
+    "LABEL",
+    "MAINTAINER",
+    "ONBUILD",
+    "RUN",
+    "SHELL",
+    "STOPSIGNAL",
+    "USER",
+    "VOLUME",
+    "WORKDIR",
+];
 
 #[derive(Clone, Copy)]
 struct Line<'t> {
+    /// The byte of the file.
     start: usize,
+    /// From 1.
+    number: usize,
+    /// That of the text, from 1.
+    column: usize,
     text: &'t str,
+}
+
+impl Line<'_> {
+    /// What comes after the first bytes of its text.
+    fn skip(self, bytes: usize) -> Self {
+        let (skipped, text) = self.text.split_at_checked(bytes).unwrap_or(("", self.text));
+        Self {
+            start: self.start + skipped.len(),
+            column: self.column + skipped.chars().count(),
+            text,
+            ..self
+        }
+    }
 }
 
 /// Parses the instructions of a Dockerfile, without resolving stages or variables.
@@ -116,7 +197,6 @@ pub fn parse(text: &str) -> Result<Dockerfile, SyntaxError> {
 }
 
 fn parse_without_mark(text: &str) -> Result<Dockerfile, SyntaxError> {
-    let index = LineIndex::new(text);
     let escape = escape_directive(text)?;
     let mut instructions = Vec::new();
     let mut lines = lines(text);
@@ -124,25 +204,25 @@ fn parse_without_mark(text: &str) -> Result<Dockerfile, SyntaxError> {
         if is_blank(first.text) {
             continue;
         }
-        let blanks = first.text.len() - first.text.trim_start().len();
-        let start = first.start + blanks;
+        let first = first.skip(first.text.len() - first.text.trim_start().len());
+        let Line { start, number: line, column, .. } = first;
         let mut joined = Joined::default();
         let mut end = start;
-        let mut current = Some(Line { start, text: first.text.trim_start() });
+        let mut current = Some(first);
         while let Some(line) = current.take() {
             end = line.start + line.text.len();
             match without_continuation(line.text, escape) {
                 Some(part) => {
-                    joined.push(part, line.start);
+                    joined.push(part, line);
                     // Blank lines and comments between continued lines do not end them.
                     current = lines.by_ref().find(|line| !is_blank(line.text));
                 }
-                None => joined.push(line.text, line.start),
+                None => joined.push(line.text, line),
             }
         }
-        let mut instruction = instruction(&joined, index.span(start..end))?;
+        let mut instruction = instruction(joined, Span { line, column, start, end })?;
         for (delimiter, strips_tabs) in here_doc_delimiters(&instruction) {
-            let here_doc = here_doc(delimiter, strips_tabs, &mut lines, &index, instruction.span)?;
+            let here_doc = here_doc(delimiter, strips_tabs, &mut lines, instruction.span)?;
             instruction.here_docs.push(here_doc);
         }
         instructions.push(instruction);
@@ -153,11 +233,11 @@ fn parse_without_mark(text: &str) -> Result<Dockerfile, SyntaxError> {
 /// The lines of a text, without what ends them.
 fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     let mut start = 0;
-    text.split_inclusive('\n').map(move |line| {
+    text.split_inclusive('\n').zip(1..).map(move |(line, number)| {
         let at = start;
         start += line.len();
         let text = line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
-        Line { start: at, text }
+        Line { start: at, number, column: 1, text }
     })
 }
 
@@ -194,32 +274,35 @@ fn without_continuation(line: &str, escape: char) -> Option<&str> {
     (!part.ends_with(escape)).then_some(part)
 }
 
-fn instruction(joined: &Joined, span: Span) -> Result<Instruction, SyntaxError> {
+fn instruction(mut joined: Joined, span: Span) -> Result<Instruction, SyntaxError> {
     let text = joined.text.as_str();
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     let (word, rest) = text.split_at_checked(end).unwrap_or((text, ""));
-    let keyword = word.to_ascii_uppercase();
-    if !KEYWORDS.split(' ').any(|known| known == keyword) {
+    let Some(keyword) = KEYWORDS.into_iter().find(|known| known.eq_ignore_ascii_case(word)) else {
         return Err(SyntaxError::new(span.line, 1, format!("unknown instruction `{}`", excerpt(word))));
-    }
+    };
     let arguments = rest.trim();
     // Without arguments, these two reset what the base image starts.
-    if arguments.is_empty() && !["CMD", "ENTRYPOINT"].contains(&keyword.as_str()) {
+    if arguments.is_empty() && !["CMD", "ENTRYPOINT"].contains(&keyword) {
         let column = word.chars().count() + 1;
         return Err(SyntaxError::new(span.line, column, format!("{keyword} without arguments")));
     }
     let start = end + (rest.len() - rest.trim_start().len());
-    let arguments = joined.slice(start..start + arguments.len());
-    Ok(Instruction { keyword, span, arguments, here_docs: Vec::new() })
+    let end = start + arguments.len();
+    joined.keep(start..end);
+    Ok(Instruction { keyword, span, arguments: joined, here_docs: Vec::new() })
 }
 
 /// The delimiters after `<<` and `<<-`, outside quotes, of the instructions that take here-documents.
 fn here_doc_delimiters(instruction: &Instruction) -> Vec<(String, bool)> {
     let text = instruction.arguments.text.as_str();
+    if !text.contains("<<") {
+        return Vec::new();
+    }
     let triggered = || text.split_whitespace().next().unwrap_or_default().to_ascii_uppercase();
     let takes_them = |keyword: &str| matches!(keyword, "RUN" | "COPY" | "ADD");
     let is_trigger = instruction.keyword == "ONBUILD" && takes_them(&triggered());
-    if !takes_them(&instruction.keyword) && !is_trigger {
+    if !takes_them(instruction.keyword) && !is_trigger {
         return Vec::new();
     }
     let mut delimiters = Vec::new();
@@ -252,18 +335,19 @@ fn here_doc<'t>(
     delimiter: String,
     strips_tabs: bool,
     lines: &mut impl Iterator<Item = Line<'t>>,
-    index: &LineIndex<'_>,
     opened: Span,
 ) -> Result<HereDoc, SyntaxError> {
     let mut body = Joined::default();
     let mut first = None;
     for line in lines {
-        let text = if strips_tabs { line.text.trim_start_matches('\t') } else { line.text };
-        let start = *first.get_or_insert(line.start);
-        if text == delimiter {
-            return Ok(HereDoc { delimiter, body, span: index.span(start..line.start) });
+        let tabs = line.text.len() - line.text.trim_start_matches('\t').len();
+        let content = line.skip(if strips_tabs { tabs } else { 0 });
+        let Line { start, number, column, .. } = *first.get_or_insert(line);
+        if content.text == delimiter {
+            let span = Span { line: number, column, start, end: line.start };
+            return Ok(HereDoc { delimiter, body, span });
         }
-        body.push(text, line.start + line.text.len() - text.len());
+        body.push(content.text, content);
         body.text.push('\n');
     }
     let message = format!("here-document is not closed by a line `{}`", excerpt(&delimiter));

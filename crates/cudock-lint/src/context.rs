@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use cudock_base::{Arch, Span};
-use cudock_declared::{Declared, DeclaredPackage, Files};
-use cudock_dockerfile::{Build, Command, Run, Setting, Stage, Step, StepKind};
+use cudock_base::{Arch, LineIndex, Span};
+use cudock_declared::{CudaPackage, Declared, DeclaredPackage, Files, Manager};
+use cudock_dockerfile::{Build, Command, CommandArg, Run, Setting, Stage, Step, StepKind};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, TextEdit, TextRegion};
 use cudock_facts::lookup::{CudaImage, ImageTag, split_reference};
 
-use crate::rules::Rule;
+use crate::rules::{Compilation, Rule};
 use crate::{LintOptions, LintTarget};
 
 /// A Dockerfile with everything that rules need to judge it.
@@ -21,15 +21,26 @@ pub struct LintContext<'a> {
     pub target: Option<&'a LintTarget>,
     pub files: &'a dyn Files,
     /// What each stage contains, with what it is built on; the order is that of the stages.
-    pub declared: Vec<Declared>,
+    pub declared: &'a [Declared],
     /// Whether the last stage needs a stage.
     pub needed: Vec<bool>,
     /// The processor that the image is built for, unless the file says so.
     pub arch: Arch,
-    /// The tags of nvidia/cuda that stages start from.
-    cuda_tags: HashMap<&'a str, CudaImage<'a>>,
+    image_steps: Vec<&'a Step>,
+    image_settings: HashMap<&'a str, (&'a Step, &'a Setting)>,
     in_order: Vec<RunCommand<'a>>,
     settings: HashMap<&'a str, Vec<StageSetting<'a>>>,
+    /// By stage, as the ones below are.
+    installed: Vec<Vec<Installed<'a>>>,
+    conda_packages: Vec<Vec<&'a DeclaredPackage>>,
+    conda_cuda_packages: Vec<Vec<&'a CudaPackage>>,
+    /// The nvidia/cuda tag that a stage starts from.
+    cuda_images: Vec<OnceLock<Option<ImageTag>>>,
+    /// The tags of nvidia/cuda that stages start from.
+    cuda_tags: OnceLock<HashMap<&'a str, CudaImage<'a>>>,
+    /// What several rules ask for.
+    pub(crate) nvidia_sources: OnceLock<Vec<(usize, &'a str, CommandArg)>>,
+    pub(crate) source_builds: OnceLock<Vec<Compilation<'a>>>,
     /// What cudock-compat finds in the last stage.
     pub(crate) predicted: OnceLock<Vec<Finding>>,
 }
@@ -52,18 +63,20 @@ struct StageSetting<'a> {
 
 /// A package with the command that names it.
 #[derive(Clone, Copy)]
-pub struct Installed<'c, 'a> {
-    pub package: &'c DeclaredPackage,
+pub struct Installed<'a> {
+    pub package: &'a DeclaredPackage,
     pub by: RunCommand<'a>,
 }
 
 impl<'a> LintContext<'a> {
     pub(crate) fn new(
         build: &'a Build<'a>,
-        declared: Vec<Declared>,
+        declared: &'a [Declared],
         path: &'a str,
         options: &LintOptions<'a>,
     ) -> Self {
+        let in_order = in_order(build);
+        let image_steps = build.steps(build.last());
         Self {
             build,
             path,
@@ -73,9 +86,17 @@ impl<'a> LintContext<'a> {
             declared,
             needed: build.needed(),
             arch: options.arch,
-            cuda_tags: cuda_tags(build, options.facts),
-            in_order: in_order(build),
+            image_settings: image_settings(&image_steps),
+            image_steps,
             settings: settings(build),
+            installed: declared.iter().map(|declared| installed(declared, &in_order)).collect(),
+            in_order,
+            conda_packages: declared.iter().map(conda_packages).collect(),
+            conda_cuda_packages: declared.iter().map(conda_cuda_packages).collect(),
+            cuda_images: build.stages.iter().map(|_| OnceLock::new()).collect(),
+            cuda_tags: OnceLock::new(),
+            nvidia_sources: OnceLock::new(),
+            source_builds: OnceLock::new(),
             predicted: OnceLock::new(),
         }
     }
@@ -102,17 +123,17 @@ impl<'a> LintContext<'a> {
 
     /// The commands of all `RUN` instructions.
     pub fn commands(&self) -> impl Iterator<Item = (usize, &'a Run, &'a Command)> {
-        self.runs().flat_map(|(index, _, run)| run.commands.iter().map(move |command| (index, run, command)))
+        self.in_order.iter().map(|by| (by.stage, by.run, by.command))
     }
 
     /// The steps that the image consists of: those of the last stage and of what it is built on, in order.
-    pub fn image_steps(&self) -> Vec<&'a Step> {
-        self.build.steps(self.build.last())
+    pub fn image_steps(&self) -> &[&'a Step] {
+        &self.image_steps
     }
 
     /// The commands that run in the image's own layers under no condition.
     pub fn image_commands(&self) -> impl Iterator<Item = (&'a Run, &'a Command)> {
-        let runs = self.image_steps().into_iter().filter_map(|step| match &step.kind {
+        let runs = self.image_steps.iter().filter_map(|step| match &step.kind {
             StepKind::Run(run) => Some(run),
             _ => None,
         });
@@ -128,17 +149,12 @@ impl<'a> LintContext<'a> {
     }
 
     /// The `ENV` settings of the image, the last of each name.
-    pub fn image_settings(&self) -> HashMap<&'a str, (&'a Step, &'a Setting)> {
-        let mut settings = HashMap::new();
-        for step in self.image_steps() {
-            let StepKind::Env(own) = &step.kind else { continue };
-            settings.extend(own.iter().map(|setting| (setting.name.as_str(), (step, setting))));
-        }
-        settings
+    pub fn image_settings(&self) -> &HashMap<&'a str, (&'a Step, &'a Setting)> {
+        &self.image_settings
     }
 
     /// The nvidia/cuda tag that the image starts from.
-    pub fn image_base(&self) -> Option<ImageTag> {
+    pub fn image_base(&self) -> Option<&ImageTag> {
         self.cuda_image(self.build.last())
     }
 
@@ -149,30 +165,35 @@ impl<'a> LintContext<'a> {
 
     /// The command of a `RUN` that a part of the file belongs to.
     pub fn command_at(&self, span: Span) -> Option<RunCommand<'a>> {
-        let behind = self.in_order.partition_point(|one| one.command.span.start <= span.start);
-        let found = *self.in_order.get(behind.checked_sub(1)?)?;
-        (span.end <= found.command.span.end).then_some(found)
+        command_at(&self.in_order, span)
     }
 
     /// The packages that commands of a stage, and of those it is built on, install without a condition.
-    pub fn installed(&self, stage: usize) -> impl Iterator<Item = Installed<'_, 'a>> {
-        let packages = self.declared.get(stage).map(|declared| declared.packages.as_slice());
-        packages.unwrap_or_default().iter().filter(|package| package.file.is_none()).filter_map(|package| {
-            let by = self.command_at(package.span)?;
-            (!by.command.is_conditional).then_some(Installed { package, by })
-        })
+    pub fn installed(&self, stage: usize) -> &[Installed<'a>] {
+        self.installed.get(stage).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The conda packages that a command names.
+    pub fn conda_packages(&self, by: RunCommand<'_>) -> &[&'a DeclaredPackage] {
+        within(self.conda_packages.get(by.stage), by.command.span, |package| package.span.start)
+    }
+
+    /// The CUDA packages that a command of conda names.
+    pub fn conda_cuda_packages(&self, by: RunCommand<'_>) -> &[&'a CudaPackage] {
+        within(self.conda_cuda_packages.get(by.stage), by.command.span, |package| package.span.start)
     }
 
     /// Whether a variable is set for a command: by itself, by its script, or by `ENV` or `ARG` before it.
     pub fn is_set(&self, by: RunCommand<'_>, name: &str) -> bool {
-        let set = || self.settings.get(name).map(Vec::as_slice).unwrap_or_default();
+        let set = self.settings.get(name).map(Vec::as_slice).unwrap_or_default();
         let of_stage = |(stage, _): (usize, &Stage)| {
-            let start = set().partition_point(|one| one.stage < stage);
-            let own = set().iter().skip(start).take_while(move |one| one.stage == stage);
+            let start = set.partition_point(|one| one.stage < stage);
+            let own = set.iter().skip(start).take_while(move |one| one.stage == stage);
             own.take_while(|one| one.setting.span.start < by.command.span.start)
                 .any(|one| one.is_env || one.stage == by.stage)
         };
-        by.command.set.iter().any(|(own, _)| own == name) || self.build.chain(by.stage).any(of_stage)
+        by.command.set.iter().any(|(own, _)| own == name)
+            || !set.is_empty() && self.build.chain(by.stage).any(of_stage)
     }
 
     /// The processor that a stage is for.
@@ -201,15 +222,18 @@ impl<'a> LintContext<'a> {
     }
 
     /// The nvidia/cuda tag that a stage starts from.
-    pub fn cuda_image(&self, stage: usize) -> Option<ImageTag> {
-        let image = &self.build.base_image(stage)?.reference;
-        let (repository, tag) = split_reference(&image.text);
-        (repository == "nvidia/cuda" && image.unknown.is_none()).then(|| ImageTag::parse(tag)).flatten()
+    pub fn cuda_image(&self, stage: usize) -> Option<&ImageTag> {
+        let parse = || {
+            let image = &self.build.base_image(stage)?.reference;
+            let (repository, tag) = split_reference(&image.text);
+            (repository == "nvidia/cuda" && image.unknown.is_none()).then(|| ImageTag::parse(tag)).flatten()
+        };
+        self.cuda_images.get(stage)?.get_or_init(parse).as_ref()
     }
 
     /// What the tables say about a tag of nvidia/cuda that a stage starts from.
     pub fn listed_image(&self, tag: &str) -> Option<&CudaImage<'a>> {
-        self.cuda_tags.get(tag)
+        self.cuda_tags.get_or_init(|| cuda_tags(self.build, self.facts)).get(tag)
     }
 
     /// An edit of a part of a stage's image, if that is its own, and the part is there exactly once, as written.
@@ -264,6 +288,54 @@ fn in_order<'a>(build: &'a Build<'a>) -> Vec<RunCommand<'a>> {
         .collect()
 }
 
+fn command_at<'a>(in_order: &[RunCommand<'a>], span: Span) -> Option<RunCommand<'a>> {
+    let behind = in_order.partition_point(|one| one.command.span.start <= span.start);
+    let found = *in_order.get(behind.checked_sub(1)?)?;
+    (span.end <= found.command.span.end).then_some(found)
+}
+
+fn image_settings<'a>(steps: &[&'a Step]) -> HashMap<&'a str, (&'a Step, &'a Setting)> {
+    let mut settings = HashMap::new();
+    for step in steps {
+        let StepKind::Env(own) = &step.kind else { continue };
+        settings.extend(own.iter().map(|setting| (setting.name.as_str(), (*step, setting))));
+    }
+    settings
+}
+
+fn installed<'a>(declared: &'a Declared, in_order: &[RunCommand<'a>]) -> Vec<Installed<'a>> {
+    let named = declared.packages.iter().filter(|package| package.file.is_none());
+    let installed = named.filter_map(|package| {
+        let by = command_at(in_order, package.span)?;
+        (!by.command.is_conditional).then_some(Installed { package, by })
+    });
+    installed.collect()
+}
+
+/// The conda packages that commands of a stage name, in the order of the file.
+fn conda_packages(declared: &Declared) -> Vec<&DeclaredPackage> {
+    let is_named = |package: &&DeclaredPackage| package.manager == Manager::Conda && package.file.is_none();
+    let mut packages: Vec<_> = declared.packages.iter().filter(is_named).collect();
+    packages.sort_by_key(|package| package.span.start);
+    packages
+}
+
+fn conda_cuda_packages(declared: &Declared) -> Vec<&CudaPackage> {
+    let all = declared.cuda_packages.iter();
+    let mut packages: Vec<_> = all.filter(|package| package.manager == Manager::Conda).collect();
+    packages.sort_by_key(|package| package.span.start);
+    packages
+}
+
+/// The items that start within a span, of some in the order of the file.
+fn within<'c, 'a, T>(items: Option<&'c Vec<&'a T>>, span: Span, start: impl Fn(&T) -> usize) -> &'c [&'a T] {
+    let items = items.map(Vec::as_slice).unwrap_or_default();
+    let first = items.partition_point(|item| start(item) < span.start);
+    let rest = items.get(first..).unwrap_or_default();
+    let count = rest.partition_point(|item| start(item) < span.end);
+    rest.get(..count).unwrap_or_default()
+}
+
 fn settings<'a>(build: &'a Build<'a>) -> HashMap<&'a str, Vec<StageSetting<'a>>> {
     let mut by_name: HashMap<&str, Vec<StageSetting<'_>>> = HashMap::new();
     for (stage, step) in build
@@ -287,23 +359,24 @@ fn settings<'a>(build: &'a Build<'a>) -> HashMap<&'a str, Vec<StageSetting<'a>>>
 /// Takes the findings of one rule.
 pub struct Report<'a, 'f> {
     rule: &'static Rule,
-    context: &'a LintContext<'a>,
+    path: &'a str,
+    lines: &'a LineIndex<'a>,
     findings: &'f mut Vec<Finding>,
 }
 
 impl<'a, 'f> Report<'a, 'f> {
     pub(crate) fn new(
         rule: &'static Rule,
-        context: &'a LintContext<'a>,
+        context: &LintContext<'a>,
         findings: &'f mut Vec<Finding>,
     ) -> Self {
-        Self { rule, context, findings }
+        Self { rule, path: context.path, lines: &context.build.lines, findings }
     }
 
     /// The rule's finding at a part of the file, to be completed and then reported with [`Self::push`].
     pub fn finding(&self, span: Span, message: impl Into<String>, fix: impl Into<String>) -> Finding {
         let finding = Finding::new(self.rule.code, self.rule.severity, message, fix);
-        finding.at(self.context.path, self.context.region(span))
+        finding.at(self.path, TextRegion::new(self.lines, span.bytes()))
     }
 
     /// The rule's own code.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use cudock_dockerfile::Build;
+use cudock_dockerfile::{Build, Stage};
 use cudock_facts::finding::Finding;
 
 use crate::rules::rule;
@@ -21,13 +21,13 @@ pub(crate) struct Ignores {
 impl Ignores {
     /// Reads `# cudock: ignore=CD0712 (reason)`, `# hadolint ignore=DL3006`, both with `global` before `ignore`, and
     /// `BuildKit`'s `# check=skip=Name`. Names are compared without case.
-    pub(crate) fn read(build: &Build<'_>) -> Self {
+    pub(crate) fn read<'b>(build: &'b Build<'_>) -> Self {
         let mut ignores = Self::default();
-        let steps = build.stages.iter().flat_map(|stage| &stage.steps).map(|step| &step.instruction);
-        let froms = build.stages.iter().map(|stage| &stage.from);
         let heads = build.head.iter().map(|step| &step.instruction);
-        let mut instructions: Vec<_> = steps.chain(froms).chain(heads).collect();
-        instructions.sort_by_key(|instruction| instruction.span.start);
+        let of_stage = |stage: &'b Stage| {
+            std::iter::once(&stage.from).chain(stage.steps.iter().map(|step| &step.instruction))
+        };
+        let instructions: Vec<_> = heads.chain(build.stages.iter().flat_map(of_stage)).collect();
         for comment in &build.comments {
             let Some((list, is_global)) = ignore_list(&comment.text) else { continue };
             if is_global {
@@ -51,6 +51,9 @@ impl Ignores {
     }
 
     pub(crate) fn covers(&self, finding: &Finding) -> bool {
+        if self.by_line.is_empty() && self.everywhere.is_empty() {
+            return false;
+        }
         let rule = rule(finding.code);
         let also = rule.map_or(&[][..], |rule| rule.also);
         let mut own =

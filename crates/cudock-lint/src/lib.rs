@@ -82,11 +82,15 @@ pub fn lint(path: &str, text: &str, options: &LintOptions<'_>) -> Result<Vec<Fin
     let (build, declared) =
         threads::both(threads, || Build::read(text), || cudock_declared::read_stages(text, arch, files));
     let build = build?;
-    let context = LintContext::new(&build, declared, path, options);
+    let context = LintContext::new(&build, &declared, path, options);
     let ignores = ignore::Ignores::read(&build);
-    let rules: Vec<&'static Rule> = RULES.iter().flat_map(|group| group.iter()).collect();
-    let mut findings = threads::flat_map(threads, &rules, |rule, findings| {
-        (rule.check)(&context, &mut Report::new(rule, &context, findings));
+    let rules = RULES.iter().flat_map(|group| group.iter());
+    let (own, of_check): (Vec<_>, Vec<_>) = rules.partition(|rule| rule.code.starts_with("CD07"));
+    // The rules of `cudock check` wait for one prediction. It starts first, and they come last.
+    let rules = std::iter::once(None).chain(own.into_iter().chain(of_check).map(Some));
+    let mut findings = threads::flat_map(threads, &rules.collect::<Vec<_>>(), |rule, findings| match rule {
+        Some(rule) => (rule.check)(&context, &mut Report::new(rule, &context, findings)),
+        None => rules::predict(&context),
     });
     if let Some(images) = options.images {
         images.check(&context, &mut findings);

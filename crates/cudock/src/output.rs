@@ -2,8 +2,10 @@
 
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use cudock_base::table::TextTable;
 use cudock_facts::version::Date;
@@ -138,13 +140,16 @@ pub(crate) fn warning(text: impl Display) {
 /// Whether the reader of standard output closed it.
 static READER_GONE: AtomicBool = AtomicBool::new(false);
 
+/// Whether standard output gets colors. To find out takes longer than to print a line.
+static COLORS: LazyLock<ColorChoice> = LazyLock::new(|| AutoStream::choice(&std::io::stdout()));
+
 /// Prints a line. If the reader closed the pipe (`| head`), lines are dropped and the verb completes, so that its exit code
 /// is right.
 pub(crate) fn line(text: impl AsRef<str>) {
     if reader_gone() {
         return;
     }
-    let mut out = anstream::stdout();
+    let mut out = AutoStream::new(std::io::stdout().lock(), *COLORS);
     match writeln!(out, "{}", text.as_ref()) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => READER_GONE.store(true, Ordering::Relaxed),

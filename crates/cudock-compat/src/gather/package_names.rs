@@ -30,22 +30,22 @@ pub(crate) const FRAMEWORKS: [&str; 9] = [
 const MOST_NAMES: usize = 8;
 
 /// The packages a file asks for, with those that they pin: vllm 0.9.2 brings torch 2.7.0.
-pub(crate) fn with_pinned(facts: &Facts, declared: &Declared) -> Declared {
+pub(crate) fn with_pinned(facts: &Facts, mut declared: Declared) -> Declared {
     let table = facts.packages();
-    let mut all = declared.clone();
+    let asked = declared.packages.clone();
     let mut done: BTreeSet<&str> = BTreeSet::new();
-    for package in declared.packages.iter().filter(|package| package.manager == Manager::Pip) {
+    for package in asked.iter().filter(|package| package.manager == Manager::Pip) {
         let Some(version) = package.exact.as_ref().filter(|_| done.insert(&package.name)) else { continue };
         // Of what is not listed only frameworks matter: extensions are judged by them.
         for (name, needs) in facts.packages().pins_of(&package.name, version) {
             let same = |other: &&mut DeclaredPackage| row_name(table, &other.name) == row_name(table, name);
-            match all.packages.iter_mut().find(same) {
+            match declared.packages.iter_mut().find(same) {
                 Some(listed) if listed.exact.is_none() && allows(listed.range.as_deref(), needs) => {
                     listed.exact = Some(needs.clone());
                 }
                 Some(_) => {}
                 None if !FRAMEWORKS.contains(&name) => {}
-                None => all.packages.push(DeclaredPackage {
+                None => declared.packages.push(DeclaredPackage {
                     name: name.to_owned(),
                     extras: Vec::new(),
                     exact: Some(needs.clone()),
@@ -55,7 +55,7 @@ pub(crate) fn with_pinned(facts: &Facts, declared: &Declared) -> Declared {
             }
         }
     }
-    all
+    declared
 }
 
 pub(crate) fn allows(range: Option<&str>, version: &Version) -> bool {
@@ -84,9 +84,7 @@ pub(crate) fn add(
     toolkit: Option<CudaVersion>,
     evidence: &mut Evidence,
 ) {
-    // What was not read may bring another one.
-    let is_all_read = declared.notes.iter().all(|note| !note.decides);
-    let toolkit = toolkit.filter(|_| is_all_read && !brings_compiler(declared));
+    let toolkit = toolkit.filter(|_| !brings_compiler(declared));
     let table = facts.packages();
     let names = |packages: &'_ [DeclaredPackage]| -> BTreeSet<String> {
         packages.iter().map(|package| row_name(table, &package.name).to_owned()).collect()

@@ -4,7 +4,7 @@ use cudock_base::Span;
 use cudock_dockerfile::Instruction;
 use cudock_dockerfile::expand::{Expanded, split_args};
 
-use super::stage::{Command, StageReader, command, without_flags};
+use super::stage::{StageReader, exec_form, without_flags};
 use super::stage_fs::StageFs;
 use super::{FinishedStage, evaluate};
 use crate::files::join;
@@ -40,11 +40,9 @@ impl StageReader<'_> {
         let script = without_flags(&instruction.arguments.text);
         let flags = instruction.arguments.text.split_whitespace().take_while(|arg| arg.starts_with("--"));
         let from = flags.filter_map(|flag| flag.strip_prefix("--from=")).last();
-        let mut paths: Vec<Expanded> = match command(script) {
-            Command::Exec(list) => list.into_iter().map(|text| Expanded { text, unknown: None }).collect(),
-            Command::Shell(script) => {
-                split_args(&script, self.graph.escape).into_iter().map(|raw| self.expand(raw)).collect()
-            }
+        let mut paths: Vec<Expanded> = match exec_form(script) {
+            Some(list) => list.into_iter().map(|text| Expanded { text, unknown: None }).collect(),
+            None => split_args(script, self.graph.escape).into_iter().map(|raw| self.expand(raw)).collect(),
         };
         let Some(target) = paths.pop() else { return };
         if let Some(stage) = from {

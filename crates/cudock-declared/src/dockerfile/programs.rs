@@ -1,21 +1,28 @@
 //! Reads commands that compile, fetch, unpack or run programs.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use cudock_base::Span;
 use cudock_dockerfile::Argument;
 
 use super::run::{Call, MAX_DEPTH, ScriptReader};
+use super::stage_fs::Searched;
 use crate::compile::{self, Compiled, Targets};
 use crate::files::join;
-use crate::{excerpt, is_listed};
+use crate::{Declared, excerpt};
 
 /// Commands that neither add nor start a program that could use a GPU.
-const HARMLESS: &str = "
-    [ [[ ]] } add-apt-repository adduser addgroup apk apt-cache apt-key apt-mark awk basename break case cat
-    chgrp chmod chown cp cut date deluser dirname done dpkg dpkg-reconfigure du echo ls esac exit export false
-    fc-cache fi find for git-lfs gpg grep groupadd gzip head hash huggingface-cli id install ldconfig ln
-    locale-gen mkdir mktemp mv nproc nvidia-smi popd printf pwd pyenv readlink rm rmdir sed set shopt sleep sort
-    ssh-keygen strip sync tail tee test touch tr trap true uname unset update-alternatives
-    update-ca-certificates update-locale useradd usermod which xargs";
+static HARMLESS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    let names = "
+        [ [[ ]] } add-apt-repository adduser addgroup apk apt-cache apt-key apt-mark awk basename break case cat
+        chgrp chmod chown cp cut date deluser dirname done dpkg dpkg-reconfigure du echo ls esac exit export false
+        fc-cache fi find for git-lfs gpg grep groupadd gzip head hash huggingface-cli id install ldconfig ln
+        locale-gen mkdir mktemp mv nproc nvidia-smi popd printf pwd pyenv readlink rm rmdir sed set shopt sleep sort
+        ssh-keygen strip sync tail tee test touch tr trap true uname unset update-alternatives
+        update-ca-certificates update-locale useradd usermod which xargs";
+    names.split_ascii_whitespace().collect()
+});
 
 /// URLs of installers and of data whose programs do not use a GPU.
 const KNOWN_DOWNLOADS: [&str; 11] = [
@@ -63,7 +70,7 @@ impl ScriptReader<'_, '_> {
                 self.declared.note(call.span, format!("content unpacked by `{program}` is unknown"));
             }
             _ if is_script(program) || first.text.starts_with("./") => self.script_file(&first.text, call),
-            _ if is_listed(HARMLESS, program) || program.is_empty() => {}
+            _ if HARMLESS.contains(program) || program.is_empty() => {}
             _ => self.unknown(&first.text, call.span),
         }
     }
@@ -153,11 +160,20 @@ impl ScriptReader<'_, '_> {
         }
     }
 
+    /// Whether cmake was run before. Many commands ask that, so each looks only at what is new.
+    fn is_configured(&mut self) -> bool {
+        let Declared { compiled, notes, .. } = &*self.declared;
+        let Searched { compiled: old_compiled, notes: old_notes, is_found } = &mut self.fs.cmake;
+        *is_found = *is_found
+            || compiled.iter().skip(*old_compiled).any(|compiled| compiled.name.contains("cmake"))
+            || notes.iter().skip(*old_notes).any(|note| note.text.contains("`cmake`"));
+        (*old_compiled, *old_notes) = (compiled.len(), notes.len());
+        *is_found
+    }
+
     fn make(&mut self, program: &str, call: Call<'_>) {
         // The program that cmake configured is already recorded.
-        let is_configured = self.declared.compiled.iter().any(|compiled| compiled.name.contains("cmake"));
-        let is_noted = self.declared.notes.iter().any(|note| note.text.contains("`cmake`"));
-        if is_configured || is_noted {
+        if self.is_configured() {
             return;
         }
         let base = join(&self.cwd, call.value_of(&["-C"]).unwrap_or("."));
@@ -206,7 +222,7 @@ mod tests {
         for program in
             ["pip", "uv", "poetry", "conda", "nvcc", "cmake", "make", "git", "curl", "python", "cargo", "npm"]
         {
-            assert!(!is_listed(HARMLESS, program), "{program}");
+            assert!(!HARMLESS.contains(program), "{program}");
         }
     }
 }

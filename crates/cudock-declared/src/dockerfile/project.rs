@@ -20,7 +20,7 @@ impl ScriptReader<'_, '_> {
         let found = pip::parse_args(args);
         self.record_prefixes(args);
         self.notes(found.notes, within);
-        let indexes = found.indexes.or(&self.indexes_from_env(set));
+        let indexes = found.indexes.or_else(|| self.indexes_from_env(set));
         let first = self.declared.packages.len();
         let selection = Selection {
             extras: found.extras.iter().cloned().collect(),

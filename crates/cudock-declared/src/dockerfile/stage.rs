@@ -37,7 +37,7 @@ pub(super) struct StageReader<'a> {
 
 /// The arguments of `CMD`, `ENTRYPOINT` or `RUN`, in exec or shell form.
 #[derive(Clone)]
-pub(super) enum Command {
+enum Command {
     Exec(Vec<String>),
     Shell(String),
 }
@@ -146,7 +146,7 @@ impl<'a> StageReader<'a> {
 
     pub(super) fn instruction(&mut self, instruction: &Instruction) -> Result<(), PositionedError> {
         let span = instruction.span;
-        match instruction.keyword.as_str() {
+        match instruction.keyword {
             "ARG" => self.stage_arguments(instruction),
             "ENV" => self.environment(instruction)?,
             "RUN" => self.run(instruction),
@@ -259,9 +259,9 @@ impl<'a> StageReader<'a> {
         let skipped = instruction.arguments.text.len() - script.len();
         let locate = |bytes: Range<usize>| {
             let bytes = bytes.start + skipped..bytes.end + skipped;
-            lines.span(instruction.arguments.source_range(bytes))
+            instruction.arguments.span(bytes, lines)
         };
-        if let Command::Exec(list) = command(script) {
+        if let Some(list) = exec_form(script) {
             let arg = |text| Argument { text, is_unresolved: false, bytes: 0..script.len() };
             let list: Vec<Argument> = list.into_iter().map(arg).collect();
             self.script_reader(&locate).command(&list, None, 0);
@@ -277,7 +277,7 @@ impl<'a> StageReader<'a> {
                 self.declared.note(here_doc.span, note);
                 continue;
             }
-            self.script_reader(&|bytes| lines.span(here_doc.body.source_range(bytes))).script(text);
+            self.script_reader(&|bytes| here_doc.body.span(bytes, lines)).script(text);
         }
     }
 
@@ -377,11 +377,12 @@ fn start_command(instruction: &Instruction) -> Option<Command> {
 }
 
 /// A JSON list is the exec form; anything else is the shell form.
-pub(super) fn command(arguments: &str) -> Command {
-    match serde_json::from_str(arguments) {
-        Ok(args) => Command::Exec(args),
-        Err(_) => Command::Shell(arguments.to_owned()),
-    }
+fn command(arguments: &str) -> Command {
+    exec_form(arguments).map_or_else(|| Command::Shell(arguments.to_owned()), Command::Exec)
+}
+
+pub(super) fn exec_form(arguments: &str) -> Option<Vec<String>> {
+    arguments.starts_with('[').then(|| serde_json::from_str(arguments).ok()).flatten()
 }
 
 /// The text after `--mount=…` and the other flags.

@@ -22,8 +22,18 @@ pub(super) struct StageFs<'a> {
     pub(super) cuda_sources: Vec<String>,
     /// How many requirements files were included by others.
     pub(super) included: Cell<usize>,
+    /// Whether cmake is in what was declared.
+    pub(super) cmake: Searched,
     copies: Vec<Copied>,
     lookups: Cell<usize>,
+}
+
+/// How much of what was declared a search has seen, and what it found.
+#[derive(Default)]
+pub(super) struct Searched {
+    pub(super) compiled: usize,
+    pub(super) notes: usize,
+    pub(super) is_found: bool,
 }
 
 /// A file or directory of the context, or text of the Dockerfile itself, and its path in the container.
@@ -49,7 +59,8 @@ impl<'a> StageFs<'a> {
     pub(super) fn new(files: &'a dyn Files) -> Self {
         let (workdir, included, lookups) = (String::new(), Cell::new(0), Cell::new(0));
         let (prefixes, cuda_sources, copies) = (Vec::new(), Vec::new(), Vec::new());
-        Self { files, workdir, image: None, prefixes, cuda_sources, included, copies, lookups }
+        let cmake = Searched::default();
+        Self { files, workdir, image: None, prefixes, cuda_sources, included, cmake, copies, lookups }
     }
 
     fn may_look_up(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The variables that the commands of a stage see.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use cudock_base::Span;
 
@@ -12,15 +12,15 @@ use crate::PositionedError;
 /// The expanded text is bounded: a variable that doubles another, forty times over, would be a terabyte.
 #[derive(Debug)]
 pub(super) struct Variables {
-    environment: BTreeMap<String, Option<String>>,
-    arguments: BTreeMap<String, Option<String>>,
+    environment: HashMap<String, Option<String>>,
+    arguments: HashMap<String, Option<String>>,
     left: Cell<Option<usize>>,
 }
 
 impl Variables {
     pub(super) fn for_text(text: &str) -> Self {
         let left = text.len().saturating_mul(8).saturating_add(1 << 20);
-        Self { environment: BTreeMap::new(), arguments: BTreeMap::new(), left: Cell::new(Some(left)) }
+        Self { environment: HashMap::new(), arguments: HashMap::new(), left: Cell::new(Some(left)) }
     }
 
     /// The value of a variable; the environment wins over build arguments.

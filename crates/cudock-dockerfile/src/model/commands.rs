@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use cudock_base::Span;
 use cudock_base::shell::{self, Script};
@@ -35,11 +36,11 @@ pub struct Command {
     /// Whether the span and those of the arguments are exactly the text of this command, so that it can be edited.
     pub is_exact: bool,
     /// The directory it runs in.
-    pub workdir: String,
+    pub workdir: Arc<str>,
     /// Whether it runs only under a condition: in `if`, `case`, a loop, or after `||`.
     pub is_conditional: bool,
     /// The operator after it: `&&`, `|`, `;`; empty at the end.
-    pub operator: String,
+    pub operator: &'static str,
     /// Files that its output is written to.
     pub outputs: Vec<String>,
     /// Requirements that the shell reads as redirections, because they have no quotes: `torch>=2`. Empty unless it is exact.
@@ -103,21 +104,21 @@ fn name_of(program: &str) -> &str {
 }
 
 /// The commands of a list of arguments, which no shell reads.
-pub(super) fn of_list(list: Vec<String>, span: Span, workdir: &str) -> Vec<Command> {
+pub(super) fn of_list(list: Vec<String>, span: Span, workdir: &Arc<str>) -> Vec<Command> {
     let lookup = |_: &str| None;
     let locate = |_| span;
     let mut reader = ScriptReader::new(workdir, &lookup, &locate);
-    let args: Vec<Argument> =
+    let mut args: Vec<Argument> =
         list.into_iter().map(|text| Argument { text, is_unresolved: false, bytes: 0..0 }).collect();
     let context = CommandContext { within: Some(span), depth: 0, operator: "", outputs: &[], unquoted: &[] };
-    reader.command(&args, context);
+    reader.command(&mut args, context);
     reader.commands
 }
 
 /// The commands of a script; `locate` maps its bytes to the file.
 pub(super) fn commands_of(
     script: &str,
-    workdir: &str,
+    workdir: &Arc<str>,
     lookup: Lookup<'_>,
     locate: &dyn Fn(Range<usize>) -> Span,
 ) -> Vec<Command> {
@@ -130,7 +131,7 @@ struct ScriptReader<'a> {
     commands: Vec<Command>,
     lookup: Lookup<'a>,
     locate: &'a dyn Fn(Range<usize>) -> Span,
-    workdir: String,
+    workdir: Arc<str>,
     /// Variables that the script sets.
     own: HashMap<String, Option<String>>,
     /// Nested `if`, `case` and loops.
@@ -144,18 +145,18 @@ struct CommandContext<'c> {
     /// The span of the command whose argument the script is.
     within: Option<Span>,
     depth: usize,
-    operator: &'c str,
+    operator: &'static str,
     outputs: &'c [String],
     unquoted: &'c [Range<usize>],
 }
 
 impl<'a> ScriptReader<'a> {
-    fn new(workdir: &str, lookup: Lookup<'a>, locate: &'a dyn Fn(Range<usize>) -> Span) -> Self {
+    fn new(workdir: &Arc<str>, lookup: Lookup<'a>, locate: &'a dyn Fn(Range<usize>) -> Span) -> Self {
         Self {
             commands: Vec::new(),
             lookup,
             locate,
-            workdir: workdir.to_owned(),
+            workdir: Arc::clone(workdir),
             own: HashMap::new(),
             conditions: 0,
             is_alternative: false,
@@ -166,7 +167,7 @@ impl<'a> ScriptReader<'a> {
         for command in Script::new(text) {
             let (own, lookup) = (&self.own, self.lookup);
             let lookup = |name: &str| own.get(name).map_or_else(|| lookup(name), Clone::clone);
-            let expanded = ExpandedCommand::expand(text, &command, &lookup);
+            let mut expanded = ExpandedCommand::expand(text, &command, &lookup);
             let written = command.redirects.iter().filter(|redirect| {
                 text.get(redirect.span.clone()).is_some_and(|operator| operator.contains('>'))
             });
@@ -179,11 +180,11 @@ impl<'a> ScriptReader<'a> {
             let context = CommandContext {
                 within,
                 depth,
-                operator: command.operator,
+                operator: operator(command.operator),
                 outputs: &outputs,
                 unquoted: if within.is_none() { &unquoted } else { &[] },
             };
-            self.command(&expanded.args, context);
+            self.command(&mut expanded.args, context);
             self.is_alternative = command.operator == "||";
             let [program] = expanded.args.as_slice() else { continue };
             if !is_shell(&program.text) || depth >= MAX_DEPTH {
@@ -198,11 +199,12 @@ impl<'a> ScriptReader<'a> {
         }
     }
 
-    fn command(&mut self, args: &[Argument], context: CommandContext<'_>) {
-        let mut args = args;
+    /// Adds a command, and takes the texts of its arguments.
+    fn command(&mut self, args: &mut [Argument], context: CommandContext<'_>) {
         let mut set = Vec::new();
         let mut is_behind_prefix = false;
-        while let [first, rest @ ..] = args {
+        let mut at = 0;
+        while let Some([first, rest @ ..]) = args.get(at..) {
             let word = first.text.as_str();
             if let Some(assigned) = assignment(first) {
                 set.push(assigned);
@@ -212,9 +214,9 @@ impl<'a> ScriptReader<'a> {
             } else if !(is_behind_prefix && word.starts_with('-')) {
                 break;
             }
-            args = rest;
+            at += 1;
         }
-        let [first, arguments @ ..] = args else {
+        let Some([first, arguments @ ..]) = args.get_mut(at..) else {
             self.own.extend(set);
             return;
         };
@@ -227,7 +229,7 @@ impl<'a> ScriptReader<'a> {
             "export" => self.own.extend(arguments.iter().filter_map(assignment)),
             "cd" | "pushd" => {
                 if let Some(directory) = arguments.first().filter(|arg| !arg.is_unresolved) {
-                    self.workdir = absolute(&self.workdir, &directory.text);
+                    self.workdir = absolute(&self.workdir, &directory.text).into();
                 }
             }
             _ => {}
@@ -237,11 +239,11 @@ impl<'a> ScriptReader<'a> {
         {
             let deeper = CommandContext { depth: context.depth + 1, ..context };
             match inner {
-                Inner::Args(args) => {
+                Inner::Args(at) => {
                     let before: Vec<_> =
                         set.iter().map(|(name, _)| (name.clone(), self.own.get(name).cloned())).collect();
                     self.own.extend(set);
-                    self.command(args, deeper);
+                    self.command(arguments.get_mut(at..).unwrap_or_default(), deeper);
                     for (name, value) in before {
                         match value {
                             Some(value) => self.own.insert(name, value),
@@ -249,9 +251,10 @@ impl<'a> ScriptReader<'a> {
                         };
                     }
                 }
-                Inner::Script(script) => {
+                Inner::Script(at) => {
+                    let script = arguments.get_mut(at).map(|arg| std::mem::take(&mut arg.text));
                     let conditions = self.conditions;
-                    self.script(script, Some(span), deeper.depth);
+                    self.script(&script.unwrap_or_default(), Some(span), deeper.depth);
                     self.conditions = conditions;
                 }
             }
@@ -261,27 +264,33 @@ impl<'a> ScriptReader<'a> {
         let own = self.own.iter().map(|(name, value)| (name.clone(), value.clone()));
         // Many commands after many assignments would be quadratic.
         let own: Vec<_> = if self.own.len() <= 64 { own.collect() } else { Vec::new() };
-        let locate = |arg: &Argument| CommandArg {
-            text: arg.text.clone(),
+        let locate = |arg: &mut Argument| CommandArg {
+            text: if run.is_some() { arg.text.clone() } else { std::mem::take(&mut arg.text) },
             is_unresolved: arg.is_unresolved,
             span: context.within.unwrap_or_else(|| (self.locate)(arg.bytes.clone())),
         };
         self.commands.push(Command {
             program: name_of(&first.text).to_owned(),
-            args: arguments.iter().map(locate).collect(),
+            args: arguments.iter_mut().map(locate).collect(),
             set: own.into_iter().chain(set).collect(),
             span,
             is_exact: context.within.is_none(),
-            workdir: self.workdir.clone(),
+            workdir: Arc::clone(&self.workdir),
             is_conditional: self.conditions > 0 || self.is_alternative,
-            operator: context.operator.to_owned(),
+            operator: context.operator,
             outputs: context.outputs.to_vec(),
             unquoted: context.unquoted.iter().cloned().map(self.locate).collect(),
         });
-        if let Some(args) = run {
+        if let Some(args) = run.and_then(|at| arguments.get_mut(at..)) {
             self.command(args, CommandContext { depth: context.depth + 1, ..context });
         }
     }
+}
+
+/// The operator of a shell.
+fn operator(written: &str) -> &'static str {
+    let known = ["&&", ";", "|", "||", "&", "(", ")", ";;", "|&"];
+    known.into_iter().find(|known| *known == written).unwrap_or_default()
 }
 
 /// `command -v nvidia-smi` looks a program up and does not run it.
@@ -304,41 +313,40 @@ fn unquoted(
     (is_name && is_bound).then(|| word.start..word.start + length)
 }
 
-/// The command that `conda run` runs.
-fn run_by_conda<'a>(program: &str, args: &'a [Argument]) -> Option<&'a [Argument]> {
-    let [subcommand, rest @ ..] = args else { return None };
-    if !["conda", "mamba", "micromamba"].contains(&program) || subcommand.text != "run" {
+/// The index of the argument from which on there is the command that `conda run` runs.
+fn run_by_conda(program: &str, args: &[Argument]) -> Option<usize> {
+    if !["conda", "mamba", "micromamba"].contains(&program) || args.first()?.text != "run" {
         return None;
     }
-    let mut rest = rest;
-    while let [option, behind @ ..] = rest
+    let mut at = 1;
+    while let Some(option) = args.get(at)
         && option.text.starts_with('-')
     {
         let has_value = ["-n", "--name", "-p", "--prefix", "--cwd"].contains(&option.text.as_str());
-        rest = if has_value { behind.get(1..).unwrap_or_default() } else { behind };
+        at += 1 + usize::from(has_value);
     }
-    Some(rest)
+    Some(at)
 }
 
-/// A command in the arguments of another one.
-enum Inner<'a> {
-    Args(&'a [Argument]),
-    Script(&'a str),
+/// A command in the arguments of another one, by the index of its first argument or of its script.
+enum Inner {
+    Args(usize),
+    Script(usize),
 }
 
-fn inner<'a>(program: &str, args: &'a [Argument]) -> Option<Inner<'a>> {
+fn inner(program: &str, args: &[Argument]) -> Option<Inner> {
     if SHELLS.contains(&program) {
         // `-c`, and combined flags that end with it: `-lc`, `-exc`.
         let is_command = |arg: &Argument| arg.text.starts_with('-') && arg.text.ends_with('c');
         let at = args.iter().position(is_command)?;
-        return args.get(at + 1).map(|script| Inner::Script(&script.text));
+        return (at + 1 < args.len()).then_some(Inner::Script(at + 1));
     }
     if program.starts_with("python") {
         let at = args.iter().position(|arg| !arg.text.starts_with('-') || arg.text == "-m")?;
         let rest = args.get(at..)?;
         let module = rest.get(1)?.text.as_str();
         let is_program = ["pip", "uv", "poetry", "pipenv"].contains(&module);
-        return (rest.first()?.text == "-m" && is_program).then(|| rest.get(1..).map(Inner::Args)).flatten();
+        return (rest.first()?.text == "-m" && is_program).then_some(Inner::Args(at + 1));
     }
     None
 }
@@ -360,7 +368,7 @@ mod tests {
 
     fn commands(script: &str) -> Vec<Command> {
         let lines = LineIndex::new(script);
-        commands_of(script, "/", &|_| None, &|bytes| lines.span(bytes))
+        commands_of(script, &"/".into(), &|_| None, &|bytes| lines.span(bytes))
     }
 
     #[test]

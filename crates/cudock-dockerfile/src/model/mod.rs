@@ -4,6 +4,7 @@ mod commands;
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use cudock_base::{LineIndex, Span};
 
@@ -161,21 +162,16 @@ impl<'t> Build<'t> {
     /// Reads a Dockerfile.
     pub fn read(text: &'t str) -> Result<Self, SyntaxError> {
         let file = parse(text)?;
-        let comments = comments(text, &file);
+        let lines = LineIndex::new(text);
+        let comments = comments(&lines, &file);
         let Dockerfile { escape, instructions } = file;
         let mut reader = Reader {
-            build: Self {
-                lines: LineIndex::new(text),
-                escape,
-                head: Vec::new(),
-                stages: Vec::new(),
-                comments,
-            },
+            build: Self { lines, escape, head: Vec::new(), stages: Vec::new(), comments },
             global: HashMap::new(),
             environment: HashMap::new(),
             arguments: HashMap::new(),
             names: HashMap::new(),
-            workdir: String::new(),
+            workdir: Arc::default(),
             is_posix: true,
             final_states: Vec::new(),
             budget: Cell::new(Some(text.len().saturating_mul(8).saturating_add(1 << 20))),
@@ -252,13 +248,12 @@ impl<'t> Build<'t> {
 }
 
 /// Comment lines that are not part of a here-document.
-fn comments(text: &str, file: &Dockerfile) -> Vec<Comment> {
-    let lines = LineIndex::new(text);
+fn comments(lines: &LineIndex<'_>, file: &Dockerfile) -> Vec<Comment> {
     let bodies: Vec<Span> =
         file.instructions.iter().flat_map(|one| &one.here_docs).map(|here_doc| here_doc.span).collect();
     let mut start = 0;
     let mut comments = Vec::new();
-    for line in text.split_inclusive('\n') {
+    for line in lines.text().split_inclusive('\n') {
         let at = start;
         start += line.len();
         let blank = line.len() - line.trim_start().len();
@@ -280,7 +275,7 @@ type Values = HashMap<String, Option<String>>;
 #[derive(Clone)]
 struct StageState {
     environment: Values,
-    workdir: String,
+    workdir: Arc<str>,
     is_posix: bool,
 }
 
@@ -293,7 +288,7 @@ struct Reader<'t> {
     arguments: Values,
     /// The last stage of each name, in lower case.
     names: HashMap<String, usize>,
-    workdir: String,
+    workdir: Arc<str>,
     is_posix: bool,
     final_states: Vec<StageState>,
     /// The bytes that variables may still expand to; `None` when exceeded.
@@ -368,7 +363,7 @@ impl Reader<'_> {
         };
         let inherited = base.and_then(|base| self.final_states.get(base));
         (self.workdir, self.is_posix) =
-            inherited.map_or((String::new(), true), |state| (state.workdir.clone(), state.is_posix));
+            inherited.map_or((Arc::default(), true), |state| (Arc::clone(&state.workdir), state.is_posix));
         let image = BaseImage { reference, span };
         self.build.stages.push(Stage { name, from: instruction, image, base, platform, steps: Vec::new() });
         Ok(())
@@ -388,9 +383,10 @@ impl Reader<'_> {
     fn step(&mut self, instruction: &Instruction) -> Result<StepKind, SyntaxError> {
         let line = instruction.span.line;
         let text = instruction.arguments.text.as_str();
-        Ok(match instruction.keyword.as_str() {
+        Ok(match instruction.keyword {
             "ARG" => {
-                let mut settings = self.settings(&instruction.arguments);
+                let mut settings =
+                    self.settings(&instruction.arguments, &split_args(text, self.build.escape));
                 let is_global = self.build.stages.is_empty();
                 for setting in &mut settings {
                     if is_global {
@@ -406,9 +402,10 @@ impl Reader<'_> {
                 StepKind::Arg(settings)
             }
             "ENV" | "LABEL" => {
-                let first = split_args(text, self.build.escape).into_iter().next().unwrap_or_default();
+                let raws = split_args(text, self.build.escape);
+                let first = raws.first().copied().unwrap_or_default();
                 let settings = if first.contains('=') {
-                    self.settings(&instruction.arguments)
+                    self.settings(&instruction.arguments, &raws)
                 } else {
                     vec![self.old_setting(&instruction.arguments, first)]
                 };
@@ -436,7 +433,7 @@ impl Reader<'_> {
             "USER" => StepKind::User(self.expand(text)),
             "WORKDIR" => {
                 let directory = self.expand(text);
-                self.workdir = absolute(&self.workdir, &directory.text);
+                self.workdir = absolute(&self.workdir, &directory.text).into();
                 StepKind::Workdir(directory)
             }
             "SHELL" => {
@@ -453,8 +450,7 @@ impl Reader<'_> {
     }
 
     /// `NAME=value …`
-    fn settings(&self, arguments: &Joined) -> Vec<Setting> {
-        let raws = split_args(&arguments.text, self.build.escape);
+    fn settings(&self, arguments: &Joined, raws: &[&str]) -> Vec<Setting> {
         let setting = |raw: &&str| {
             let (name, value) = raw.split_once('=').map_or((*raw, None), |(name, value)| (name, Some(value)));
             let span = self.span_of(arguments, raw);
@@ -480,7 +476,7 @@ impl Reader<'_> {
     /// The span of a part of an instruction's text, found by its address.
     fn span_of(&self, arguments: &Joined, part: &str) -> Span {
         let start = (part.as_ptr() as usize).saturating_sub(arguments.text.as_ptr() as usize);
-        self.build.lines.span(arguments.source_range(start..start + part.len()))
+        arguments.span(start..start + part.len(), &self.build.lines)
     }
 
     fn run(&self, instruction: &Instruction) -> Run {
@@ -528,7 +524,7 @@ impl Reader<'_> {
             let part = script.get(bytes).unwrap_or_default();
             self.span_of(&instruction.arguments, part)
         };
-        let workdir = self.workdir.as_str();
+        let workdir = &self.workdir;
         if let Some(list) = exec_form(script) {
             return commands::of_list(list, locate(0..script.len()), workdir);
         }
@@ -540,7 +536,7 @@ impl Reader<'_> {
             if text.starts_with("#!") && !text.lines().next().unwrap_or("").ends_with("sh") {
                 continue;
             }
-            let locate = |bytes| self.build.lines.span(here_doc.body.source_range(bytes));
+            let locate = |bytes| here_doc.body.span(bytes, &self.build.lines);
             commands.extend(commands_of(text, workdir, &lookup, &locate));
         }
         commands

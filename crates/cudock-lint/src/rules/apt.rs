@@ -34,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
 
 /// The runs of the image with their position among its steps.
 fn image_runs<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &'a Run)> {
-    context.image_steps().into_iter().enumerate().filter_map(|(at, step)| match &step.kind {
+    context.image_steps().iter().enumerate().filter_map(|(at, step)| match &step.kind {
         StepKind::Run(run) => Some((at, run)),
         _ => None,
     })

@@ -1,7 +1,7 @@
 //! conda, mamba and micromamba: channels, CUDA without a GPU in the build, and how environments are used and cleaned.
 
 use cudock_base::Span;
-use cudock_declared::{CudaPackage, DeclaredPackage, Manager};
+use cudock_declared::{DeclaredPackage, Manager};
 use cudock_dockerfile::{Command, StepKind};
 use cudock_facts::finding::{Finding, Severity};
 use cudock_facts::version::{CudaRelease, CudaVersion};
@@ -154,33 +154,6 @@ fn channels(command: &Command) -> Vec<&str> {
     found
 }
 
-/// The conda packages that a command names.
-fn packages<'c>(
-    context: &'c LintContext<'_>,
-    by: RunCommand<'_>,
-) -> impl Iterator<Item = &'c DeclaredPackage> {
-    let span = by.command.span;
-    let all = context.declared.get(by.stage).map(|declared| declared.packages.as_slice()).unwrap_or_default();
-    all.iter().filter(move |package| {
-        package.manager == Manager::Conda
-            && package.file.is_none()
-            && span.bytes().contains(&package.span.start)
-    })
-}
-
-/// The CUDA packages that a command names.
-fn cuda_packages<'c>(
-    context: &'c LintContext<'_>,
-    by: RunCommand<'_>,
-) -> impl Iterator<Item = &'c CudaPackage> {
-    let span = by.command.span;
-    let all =
-        context.declared.get(by.stage).map(|declared| declared.cuda_packages.as_slice()).unwrap_or_default();
-    all.iter().filter(move |package| {
-        package.manager == Manager::Conda && span.bytes().contains(&package.span.start)
-    })
-}
-
 fn unpinned_installer(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let moving =
         ["miniconda3-latest", "miniforge/releases/latest/", "micro.mamba.pm/api/micromamba/linux-64/latest"];
@@ -219,7 +192,10 @@ fn dead_channel(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
         {
             continue;
         }
-        let Some(package) = packages(context, by).find(|package| package.name == "pytorch") else { continue };
+        let Some(package) = context.conda_packages(by).iter().find(|package| package.name == "pytorch")
+        else {
+            continue;
+        };
         let (message, severity) = match asked(package) {
             Some(version) if version.release() > last.release() => (
                 format!("PyTorch's channel ends with {last} and has no pytorch {version}: the solver fails"),
@@ -250,7 +226,7 @@ fn asked(package: &DeclaredPackage) -> Option<Version> {
 
 fn cuda_selectors(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for by in installations(context) {
-        let find = |name: &str| cuda_packages(context, by).find(|package| package.name == name);
+        let find = |name: &str| context.conda_cuda_packages(by).iter().find(|package| package.name == name);
         let (toolkit, selector) = (find("cudatoolkit"), find("pytorch-cuda"));
         let other = selector.or_else(|| find("cuda-version"));
         if let Some(cuda) = toolkit.and_then(|toolkit| toolkit.cuda).filter(|cuda| cuda.major() >= 12)
@@ -271,7 +247,7 @@ fn cuda_selectors(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
                 format!("leave cudatoolkit out: {} chooses the CUDA", other.name),
             );
         }
-        let torch = packages(context, by).find(|package| package.name == "pytorch");
+        let torch = context.conda_packages(by).iter().find(|package| package.name == "pytorch");
         if let (Some(torch), Some(selector)) = (torch, selector)
             && let (Some(version), Some(cuda)) = (&torch.exact, selector.cuda)
         {
@@ -321,13 +297,14 @@ fn override_missing(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
         let channels = channels(by.command);
         let is_forge = channels.contains(&"conda-forge")
             && !channels.iter().any(|channel| channel.starts_with("pytorch"));
-        let is_for_cpu = |package: &DeclaredPackage| {
+        let packages = context.conda_packages(by);
+        let is_for_cpu = |package: &&DeclaredPackage| {
             package.tag.as_deref() == Some("cpu") || package.name.ends_with("-cpu")
         };
-        if !is_forge || context.is_set(by, "CONDA_OVERRIDE_CUDA") || packages(context, by).any(is_for_cpu) {
+        if !is_forge || context.is_set(by, "CONDA_OVERRIDE_CUDA") || packages.iter().any(is_for_cpu) {
             continue;
         }
-        let Some(package) = packages(context, by).find(|package| FRAMEWORKS.contains(&package.name.as_str()))
+        let Some(package) = packages.iter().find(|package| FRAMEWORKS.contains(&package.name.as_str()))
         else {
             continue;
         };
@@ -347,7 +324,7 @@ fn override_missing(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
 
 /// The CUDA that the environment is for: what the command asks for, the base image's, or the target driver's.
 fn cuda_for(context: &LintContext<'_>, by: RunCommand<'_>) -> Option<CudaVersion> {
-    let asked = cuda_packages(context, by).find_map(|package| package.cuda);
+    let asked = context.conda_cuda_packages(by).iter().find_map(|package| package.cuda);
     let of_image = || Some(context.cuda_image(by.stage)?.cuda.parse::<CudaRelease>().ok()?.version());
     let of_target = || match context.target {
         Some(LintTarget::Gpu(target)) => target.cuda,

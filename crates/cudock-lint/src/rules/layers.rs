@@ -144,8 +144,8 @@ struct AddedFile {
 
 fn files_kept_in_layer(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let mut files: BTreeMap<String, AddedFile> = BTreeMap::new();
-    let mut packages: HashMap<String, usize> = HashMap::new();
-    for (at, step) in context.image_steps().into_iter().enumerate() {
+    let mut packages: HashMap<&str, usize> = HashMap::new();
+    for (at, step) in context.image_steps().iter().enumerate() {
         add_copied(&mut files, at, step);
         let StepKind::Run(run) = &step.kind else { continue };
         for command in run.commands.iter().filter(|command| !command.is_conditional) {
@@ -153,7 +153,7 @@ fn files_kept_in_layer(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
                 let is_installer = is_large_installer(&path);
                 files.insert(path, AddedFile { step: at, span: command.span, is_installer });
             }
-            packages.extend(installed(command).map(|(_, name)| (name.to_owned(), at)));
+            packages.extend(installed(command).map(|(_, name)| (name, at)));
             let earlier =
                 removed(command).find(|(_, name)| packages.get(*name).is_some_and(|added| *added < at));
             if let Some((arg, name)) = earlier {
@@ -235,6 +235,9 @@ fn remove(
 
 /// The file that a command downloads to the image.
 fn downloaded_file(command: &Command) -> Option<String> {
+    if !["wget", "curl"].contains(&command.program.as_str()) {
+        return None;
+    }
     let url = command.args.iter().find(|arg| arg.text.contains("://"))?;
     let name = || {
         let path = url.text.split(['?', '#']).next()?;

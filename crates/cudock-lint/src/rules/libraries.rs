@@ -98,7 +98,7 @@ fn library_path_overwritten(context: &LintContext<'_>, report: &mut Report<'_, '
     let overwrites = |setting: &&Setting| {
         setting.name == "LD_LIBRARY_PATH" && !context.source(setting.value_span).contains("LD_LIBRARY_PATH")
     };
-    let settings = context.image_steps().into_iter().flat_map(|step| match &step.kind {
+    let settings = context.image_steps().iter().flat_map(|step| match &step.kind {
         StepKind::Env(settings) => settings.as_slice(),
         _ => &[],
     });

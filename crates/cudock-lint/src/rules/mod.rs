@@ -19,6 +19,7 @@ mod variables;
 use cudock_facts::finding::Severity;
 
 use crate::context::{LintContext, Report};
+pub(crate) use pip::Compilation;
 
 /// One rule. Its page, which says why and what to do, is in the table of findings under its code.
 #[derive(Debug)]
@@ -55,6 +56,11 @@ pub const RULES: &[&[Rule]] = &[
     secrets::RULES,
     start::RULES,
 ];
+
+/// Computes what the rules of `cudock check` report.
+pub(crate) fn predict(context: &LintContext<'_>) {
+    target::predicted(context);
+}
 
 /// The rule of a code.
 pub fn rule(code: &str) -> Option<&'static Rule> {

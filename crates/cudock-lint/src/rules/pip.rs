@@ -8,7 +8,7 @@ use cudock_facts::lookup::{ImageTag, PackageUse, TorchWheel, split_reference};
 use cudock_facts::tables::{GpuUse, SourceBuild};
 use cudock_facts::version::{CudaRelease, CudaVersion};
 
-use crate::context::{LintContext, RunCommand};
+use crate::context::{Installed, LintContext, RunCommand};
 
 /// Packages that PyTorch's indexes hold.
 pub(super) const TORCH_FAMILY: [&str; 3] = ["torch", "torchvision", "torchaudio"];
@@ -46,14 +46,16 @@ pub(super) fn is_pip(command: &Command) -> bool {
 
 /// The argument of pip or uv after which options of an installation come: `install`, `sync`, `add`.
 pub(super) fn install_arg(command: &Command) -> Option<&CommandArg> {
+    let is_pip = is_pip(command);
+    if !is_pip && command.program != "uv" {
+        return None;
+    }
     let mut words = command.args.iter().filter(|arg| !arg.text.starts_with('-'));
     let first = words.next()?;
     match first.text.as_str() {
-        "install" if is_pip(command) => Some(first),
-        "pip" if command.program == "uv" => {
-            words.next().filter(|word| ["install", "sync"].contains(&word.text.as_str()))
-        }
-        "sync" | "add" if command.program == "uv" => Some(first),
+        "install" if is_pip => Some(first),
+        "pip" if !is_pip => words.next().filter(|word| ["install", "sync"].contains(&word.text.as_str())),
+        "sync" | "add" if !is_pip => Some(first),
         _ => None,
     }
 }
@@ -143,19 +145,22 @@ pub(super) fn rename(context: &LintContext<'_>, package: &DeclaredPackage, name:
 }
 
 /// A package that pip compiles with nvcc.
-pub(super) struct Compilation<'c, 'a> {
-    pub(super) name: &'c str,
-    pub(super) row: &'c SourceBuild,
+pub(crate) struct Compilation<'a> {
+    pub(super) name: &'a str,
+    pub(super) row: &'a SourceBuild,
     pub(super) span: Span,
     pub(super) by: RunCommand<'a>,
 }
 
 /// The packages of all stages that pip compiles with nvcc, as far as the tables know them.
-pub(super) fn source_builds<'c, 'a>(context: &'c LintContext<'a>) -> Vec<Compilation<'c, 'a>> {
+pub(super) fn source_builds<'c, 'a>(context: &'c LintContext<'a>) -> &'c [Compilation<'a>] {
+    context.source_builds.get_or_init(|| find_source_builds(context))
+}
+
+fn find_source_builds<'a>(context: &LintContext<'a>) -> Vec<Compilation<'a>> {
     let mut found = Vec::new();
     for (stage, _) in context.stages() {
-        for installed in context.installed(stage) {
-            let (package, by) = (installed.package, installed.by);
+        for Installed { package, by } in context.installed(stage).iter().copied() {
             let is_wheel = package.tag.is_some() || package.manager != Manager::Pip;
             if by.stage != stage || is_wheel {
                 continue;

@@ -190,8 +190,8 @@ fn brings_driver(name: &str) -> bool {
 /// The `.run` file that a command executes.
 fn run_installer(command: &Command) -> Option<CommandArg> {
     let is_installer = |text: &str| {
-        let name = text.rsplit('/').next().unwrap_or_default();
-        name.ends_with(".run") && (name.starts_with("NVIDIA-Linux-") || name.starts_with("cuda_"))
+        let name = || text.rsplit('/').next().unwrap_or_default();
+        text.ends_with(".run") && (name().starts_with("NVIDIA-Linux-") || name().starts_with("cuda_"))
     };
     if is_installer(&command.program) {
         let text = command.program.clone();
@@ -295,7 +295,11 @@ fn container_toolkit_in_image(context: &LintContext<'_>, report: &mut Report<'_,
 }
 
 /// The sources of `ADD`, and the arguments of commands, with the stages that have them.
-fn sources<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &'a str, CommandArg)> {
+fn sources<'c, 'a>(context: &'c LintContext<'a>) -> &'c [(usize, &'a str, CommandArg)] {
+    context.nvidia_sources.get_or_init(|| find_sources(context).collect())
+}
+
+fn find_sources<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &'a str, CommandArg)> {
     let added = context.stages().flat_map(|(stage, own)| {
         own.steps.iter().filter_map(move |step| match &step.kind {
             StepKind::Copy(Copy { sources, .. }) => Some((stage, sources)),
@@ -320,15 +324,15 @@ fn rotated_repository_key(context: &LintContext<'_>, report: &mut Report<'_, '_>
     let (mut renewed, mut subscribed, mut keys) = (HashSet::new(), HashSet::new(), Vec::new());
     for (stage, program, arg) in sources(context) {
         if arg.text.contains("3bf863cc") || arg.text.contains("cuda-keyring") {
-            renewed.insert(stage);
+            renewed.insert(*stage);
         } else if arg.text.contains("7fa2af80") {
             // A local repository has the key that signs it.
             let is_key = arg.text.contains("://")
                 && arg.text.contains("7fa2af80.pub")
                 && !arg.text.contains("machine-learning");
-            keys.extend((is_key && !["rm", "echo"].contains(&program)).then_some((stage, arg)));
+            keys.extend((is_key && !["rm", "echo"].contains(program)).then_some((*stage, arg)));
         } else if arg.text.contains("compute/cuda/repos") {
-            subscribed.insert(stage);
+            subscribed.insert(*stage);
         }
     }
     for (stage, arg) in keys {
@@ -355,7 +359,7 @@ fn retired_repository(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (_, program, arg) in sources(context) {
         // Where the base image still names the repository, its key is needed.
         let is_key = arg.text.ends_with(".pub");
-        if program != "rm" && !is_key && arg.text.contains("compute/machine-learning/repos") {
+        if *program != "rm" && !is_key && arg.text.contains("compute/machine-learning/repos") {
             let message = "NVIDIA's machine-learning repository has had no packages since 2022 and is signed by the \
                 old key: cuDNN, NCCL and TensorRT are in the CUDA repository";
             report.add(arg.span, message, "remove it, and install those packages from the CUDA repository");

@@ -1,5 +1,7 @@
 //! Image references: tags that are missing, moving, deleted or misspelled, and platforms that do not fit.
 
+use std::collections::HashMap;
+
 use cudock_base::Arch;
 use cudock_dockerfile::{Stage, StepKind};
 use cudock_facts::finding::Severity;
@@ -119,7 +121,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// Stages whose image is an image, not another stage, and known.
-fn images<'a>(context: &'a LintContext<'_>) -> impl Iterator<Item = (usize, &'a Stage, &'a str)> {
+fn images<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &'a Stage, &'a str)> {
     let known = |(index, stage): (usize, &'a Stage)| {
         let reference = &stage.image.reference;
         let is_image = stage.base.is_none() && reference.unknown.is_none() && reference.text != "scratch";
@@ -215,6 +217,7 @@ fn is_same_image(written: &str, near: &str) -> bool {
 
 fn image_past_support(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let tables = context.facts.images();
+    let mut successors: HashMap<&str, Option<ImageTag>> = HashMap::new();
     for (index, stage, image) in images(context) {
         let (repository, written) = split_reference(image);
         if repository != "nvidia/cuda" || written.is_empty() {
@@ -224,8 +227,8 @@ fn image_past_support(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
         if row.status != TagStatus::Unsupported {
             continue;
         }
-        let successor = tables.successor(tag);
-        let fix = match &successor {
+        let successor = successors.entry(written).or_insert_with(|| tables.successor(tag)).as_ref();
+        let fix = match successor {
             Some(next) => format!("use nvidia/cuda:{next}"),
             None => "choose a tag that `cudock facts image` lists".to_owned(),
         };

@@ -1,5 +1,7 @@
 //! What the image does on the target: code for its GPU, its driver, its processor; and what a build without a GPU cannot do.
 
+use std::collections::HashMap;
+
 use cudock_base::Span;
 use cudock_base::format::bytes;
 use cudock_compat::{codes, judge, of_declared};
@@ -14,7 +16,7 @@ use pep440_rs::Version;
 use super::Rule;
 use super::pip::{has_nvcc, install_arg, rename, source_builds, torch_cuda, use_index};
 use crate::LintTarget;
-use crate::context::{LintContext, Report, RunCommand};
+use crate::context::{Installed, LintContext, Report, RunCommand};
 
 const ARCH_LIST: &str = "TORCH_CUDA_ARCH_LIST";
 
@@ -412,22 +414,26 @@ fn settings<'a>(context: &LintContext<'a>) -> impl Iterator<Item = &'a Setting> 
 }
 
 fn plain_virtual_architecture(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
+    const OPTION: &str = "arch=compute_";
     // One search in the file is faster than one in each argument.
-    if !context.build.text().contains("arch=compute_") {
+    let found: Vec<usize> = context.build.text().match_indices(OPTION).map(|(at, _)| at).collect();
+    if found.is_empty() {
         return;
     }
+    let within = |span: Span| {
+        let first = found.partition_point(|at| *at < span.start);
+        found.iter().copied().skip(first).take_while(move |at| at + OPTION.len() <= span.end)
+    };
     let args = context
         .commands()
-        .filter(|(_, _, command)| command.is_exact)
+        .filter(|(_, _, command)| command.is_exact && within(command.span).next().is_some())
         .flat_map(|(_, _, command)| &command.args);
     let spans = args.map(|arg| arg.span).chain(settings(context).map(|setting| setting.value_span));
     for span in spans {
-        let source = context.source(span);
-        for (at, _) in source.match_indices("arch=compute_") {
-            let Some((number, real)) = plain_for_special(source.get(at..).unwrap_or_default()) else {
-                continue;
-            };
-            let start = span.start + at + "arch=compute_".len() + number.len();
+        for at in within(span) {
+            let option = context.build.text().get(at..span.end).unwrap_or_default();
+            let Some((number, real)) = plain_for_special(option) else { continue };
+            let start = at + OPTION.len() + number.len();
             let suffix = real.trim_start_matches(|digit: char| digit.is_ascii_digit());
             let message = format!(
                 "`sm_{real}` is compiled from plain `compute_{number}`: code for the features of {real} is left out, and kernels that need it trap"
@@ -452,14 +458,13 @@ fn plain_for_special(option: &str) -> Option<(&str, &str)> {
 }
 
 fn extension_without_architectures(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
-    let mut builds = source_builds(context);
-    builds.retain(|build| build.row.uses_torch_list && !context.is_set(build.by, ARCH_LIST));
-    if builds.is_empty() {
-        return;
-    }
-    let with_nvcc: Vec<_> = context.stages().map(|(stage, _)| has_nvcc(context, stage)).collect();
-    for build in builds {
-        if with_nvcc.get(build.by.stage) != Some(&Some(true)) {
+    let mut with_nvcc = HashMap::new();
+    for build in source_builds(context) {
+        if !build.row.uses_torch_list || context.is_set(build.by, ARCH_LIST) {
+            continue;
+        }
+        let stage = build.by.stage;
+        if *with_nvcc.entry(stage).or_insert_with(|| has_nvcc(context, stage)) != Some(true) {
             continue;
         }
         let list = gpu(context)
@@ -478,8 +483,10 @@ fn cuda_wheels_without_gpu(context: &LintContext<'_>, report: &mut Report<'_, '_
         return;
     }
     let last = context.build.last();
-    for installed in context.installed(last).filter(|installed| installed.package.manager == Manager::Pip) {
-        let (package, by) = (installed.package, installed.by);
+    for Installed { package, by } in context.installed(last).iter().copied() {
+        if package.manager != Manager::Pip {
+            continue;
+        }
         let shown = package
             .exact
             .as_ref()
@@ -560,7 +567,7 @@ fn gpu_query_at_build_time(context: &LintContext<'_>, report: &mut Report<'_, '_
 }
 
 fn python_query(command: &Command) -> Option<&'static str> {
-    let script = command.value_of("-c").filter(|_| command.program.starts_with("python"))?;
+    let script = command.program.starts_with("python").then(|| command.value_of("-c")).flatten()?;
     QUERIES.into_iter().find(|query| script.contains(query))
 }
 
@@ -604,6 +611,7 @@ fn torch_backend_auto(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for by in commands.filter(|by| by.command.value_of("--torch-backend") == Some("auto")) {
         let torch = context
             .installed(by.stage)
+            .iter()
             .find(|one| one.package.name == "torch" && one.by.command.span == by.command.span);
         let version = torch.and_then(|torch| torch.package.exact.clone());
         let tag = version.and_then(|version| fitting_tag(context, &version));

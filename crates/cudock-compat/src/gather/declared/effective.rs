@@ -8,33 +8,31 @@ use pep440_rs::VersionSpecifiers;
 use super::base::Base;
 use cudock_declared::{Declared, DeclaredPackage};
 
-/// What is installed after all steps, with the framework of the base image first.
+/// What is installed after all steps, with the framework of the base image first, and without notes.
 pub(super) fn effective(declared: &Declared, base: Option<&Base>) -> Declared {
-    let of_base = base.and_then(|base| base.package.clone());
+    let of_base = base.and_then(|base| base.package.as_ref());
     let of_base = of_base.filter(|package| !declared.upgraded.contains(&package.name));
     let mut settled: Vec<DeclaredPackage> = Vec::new();
-    let mut places: HashMap<(String, Option<String>), usize> = HashMap::new();
-    for package in of_base.into_iter().chain(declared.packages.iter().cloned()) {
+    let mut places: HashMap<(&str, Option<&str>), usize> = HashMap::new();
+    for package in of_base.into_iter().chain(&declared.packages) {
         let name = if package.name == "pytorch" { "torch" } else { package.name.as_str() };
-        let place = *places.entry((name.to_owned(), package.group.clone())).or_insert(settled.len());
+        let place = *places.entry((name, package.group.as_deref())).or_insert(settled.len());
         let Some(earlier) = settled.get_mut(place) else {
-            settled.push(package);
+            settled.push(package.clone());
             continue;
         };
-        if stands(earlier, &package) {
+        if stands(earlier, package) {
             // Extras bring further packages to what is there already.
-            for extra in package.extras {
-                if !earlier.extras.contains(&extra) {
-                    earlier.extras.push(extra);
+            for extra in &package.extras {
+                if !earlier.extras.contains(extra) {
+                    earlier.extras.push(extra.clone());
                 }
             }
         } else {
-            *earlier = package;
+            *earlier = package.clone();
         }
     }
-    let mut all = declared.clone();
-    all.packages = settled;
-    all
+    declared.with_packages(settled)
 }
 
 /// Whether what is installed satisfies a later request.

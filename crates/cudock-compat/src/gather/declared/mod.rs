@@ -33,19 +33,19 @@ pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch:
     conflicts::check(facts, name, declared, &mut evidence);
     let image = declared.base_image.as_ref();
     let base = image.map(|image| base::read(facts, image, name, &mut evidence));
-    let declared = &effective::effective(declared, base.as_ref());
-    if let Some(failure) = index::missing_version(facts, name, declared) {
+    let installed = effective::effective(declared, base.as_ref());
+    if let Some(failure) = index::missing_version(facts, name, &installed) {
         evidence.build_failure.get_or_insert(failure);
     }
-    let listed = declared.packages.len();
-    let declared = &package_names::with_pinned(facts, declared);
-    evidence.artifacts.extend(frameworks(facts, name, declared, base.as_ref(), cpu_arch));
-    let frameworks_asked = declared.packages.iter().filter(|package| {
+    let listed = installed.packages.len();
+    let installed = &package_names::with_pinned(facts, installed);
+    evidence.artifacts.extend(frameworks(facts, name, installed, base.as_ref(), cpu_arch));
+    let frameworks_asked = installed.packages.iter().filter(|package| {
         is_by_pip(package) && FRAMEWORKS.contains(&package.name.as_str()) && package.exact.is_none()
     });
     for package in frameworks_asked {
         let variants = ranges::versions(facts, package).into_iter().filter_map(|version| {
-            let exact = ranges::pinned(declared, package, &version);
+            let exact = ranges::pinned(installed, package, &version);
             let mut artifacts = frameworks(facts, name, &exact, base.as_ref(), cpu_arch).into_iter();
             let is_it = |artifact: &Artifact| {
                 artifact.build.as_ref().is_some_and(|build| is_called(&build.name, &package.name))
@@ -66,10 +66,12 @@ pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch:
             variants,
         });
     }
-    let toolkit = base.as_ref().and_then(|base| base.toolkit);
-    package_names::add(facts, name, declared, listed, toolkit, &mut evidence);
-    compiled::add(facts, name, declared, &mut evidence);
-    if evidence.artifacts.is_empty() && evidence.ranges.is_empty() && starts_nvidia_smi(declared) {
+    // What was not read may bring another one.
+    let is_all_read = declared.notes.iter().all(|note| !note.decides);
+    let toolkit = base.as_ref().and_then(|base| base.toolkit).filter(|_| is_all_read);
+    package_names::add(facts, name, installed, listed, toolkit, &mut evidence);
+    compiled::add(facts, name, installed, &mut evidence);
+    if evidence.artifacts.is_empty() && evidence.ranges.is_empty() && starts_nvidia_smi(installed) {
         let (tool, path) = ("nvidia-smi".to_owned(), name.to_owned());
         evidence.artifacts.push(Artifact::new(tool, ArtifactKind::Program, path, Code::None));
     }

@@ -28,7 +28,7 @@ pub(super) fn cuda_version_mismatch(context: &LintContext<'_>, report: &mut Repo
         else {
             continue;
         };
-        let Some((name, span)) = extension(context, stage, &builds) else { continue };
+        let Some((name, span)) = extension(context, stage, builds) else { continue };
         let message = format!(
             "{name} is compiled with nvcc {base} for {}, which is built for CUDA {cuda}: torch refuses another major version",
             shown(package)
@@ -59,11 +59,7 @@ fn toolkits(context: &LintContext<'_>) -> impl Iterator<Item = (usize, CudaVersi
 }
 
 /// The first extension of torch that a stage surely compiles.
-fn extension(
-    context: &LintContext<'_>,
-    stage: usize,
-    builds: &[Compilation<'_, '_>],
-) -> Option<(String, Span)> {
+fn extension(context: &LintContext<'_>, stage: usize, builds: &[Compilation<'_>]) -> Option<(String, Span)> {
     let compiled = &context.declared.get(stage)?.compiled;
     let own = compiled.iter().find(|compiled| {
         // These may be anything; a project that was read has GPU code.
@@ -79,7 +75,6 @@ fn extension(
 
 pub(super) fn extra_index_loses(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (stage, _) in context.stages() {
-        let Some(newest) = newest_torch(context, stage) else { continue };
         for Installed { package, by } in
             by_pip(context, stage).filter(|one| one.package.name == "torch" && is_pip(one.by.command))
         {
@@ -89,6 +84,7 @@ pub(super) fn extra_index_loses(context: &LintContext<'_>, report: &mut Report<'
             if package.exclusive || !url.trim_end_matches('/').ends_with(tag) {
                 continue;
             }
+            let Some(newest) = newest_torch(context, stage) else { continue };
             let frameworks = context.facts.frameworks();
             let version = match (&package.exact, &package.range) {
                 // A local version is of the index alone.
@@ -130,7 +126,7 @@ fn is_only_torch_beside(command: &Command) -> bool {
 }
 
 pub(super) fn no_wheel_for_python(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
-    for (stage, _) in context.stages() {
+    for (stage, _) in context.stages().filter(|(stage, _)| by_pip(context, *stage).next().is_some()) {
         let Some(python) = python_of_image(context, stage) else { continue };
         for Installed { package, .. } in by_pip(context, stage) {
             let Some(version) = &package.exact else { continue };

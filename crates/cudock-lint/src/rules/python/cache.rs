@@ -94,13 +94,13 @@ fn cached_by_run(
         command.program == "rm" && has(".cache")
             || has("cache") && (has("purge") || has("clean") || has("prune"))
     };
-    if run.commands.iter().any(cleans) {
+    let mut installs =
+        run.commands.iter().filter_map(|command| Some((command, install_arg(command)?))).peekable();
+    if installs.peek().is_none() || run.commands.iter().any(cleans) {
         return;
     }
-    for command in &run.commands {
-        let (Some(install), Some(by)) = (install_arg(command), context.command_at(command.span)) else {
-            continue;
-        };
+    for (command, install) in installs {
+        let Some(by) = context.command_at(command.span) else { continue };
         let tool = tool(command);
         let names = cache_names(tool);
         let is_off = no_cache_option(command).is_some() || context.is_set(by, names.off);

@@ -3,6 +3,8 @@
 mod builds;
 mod cache;
 
+use std::collections::{HashMap, HashSet};
+
 use cudock_base::format::bytes;
 use cudock_compat::codes;
 use cudock_declared::{DeclaredPackage, Manager};
@@ -191,8 +193,8 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The packages that pip or uv installs in a stage.
-fn by_pip<'c, 'a>(context: &'c LintContext<'a>, stage: usize) -> impl Iterator<Item = Installed<'c, 'a>> {
-    context.installed(stage).filter(|installed| installed.package.manager == Manager::Pip)
+fn by_pip<'a>(context: &LintContext<'a>, stage: usize) -> impl Iterator<Item = Installed<'a>> {
+    context.installed(stage).iter().copied().filter(|installed| installed.package.manager == Manager::Pip)
 }
 
 /// A package and its version, as far as it is known.
@@ -241,15 +243,20 @@ fn onnxruntime_twice(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
 }
 
 fn unpinned_framework(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
-    for (stage, _) in context.stages().filter(|(stage, _)| context.is_plain(*stage)) {
-        for installed in context.installed(stage) {
-            let (package, by) = (installed.package, installed.by);
-            if is_open(context, package) && !is_decided_elsewhere(context, stage, package, by) {
+    for (stage, _) in context.stages() {
+        let open: Vec<_> =
+            context.installed(stage).iter().filter(|one| is_open(context, one.package)).collect();
+        if open.is_empty() || !context.is_plain(stage) {
+            continue;
+        }
+        let (newest, pinned) = (newest_torch(context, stage), pinned(context, stage));
+        for Installed { package, by } in open.into_iter().copied() {
+            let is_pinned = pinned.contains(package.name.as_str());
+            if !is_pinned && !is_decided_elsewhere(context, package, by, newest) {
                 let mut message = format!(
                     "{} is not pinned: the day of the build decides which CUDA and which GPUs it is for",
                     package.name
                 );
-                let newest = newest_torch(context, stage);
                 if let Some(newest) = newest.filter(|_| {
                     package.name == "torch" && package.tag.is_none() && package.manager == Manager::Pip
                 }) {
@@ -284,12 +291,23 @@ fn is_open(context: &LintContext<'_>, package: &DeclaredPackage) -> bool {
     has_code && package.exact.is_none() && !package.range.as_ref().is_some_and(is_bounded)
 }
 
-/// Whether a constraint, another package or a closed index decides the version.
+/// The names of the packages whose version a package of a stage decides: its own, or one that it requires.
+fn pinned<'a>(context: &LintContext<'a>, stage: usize) -> HashSet<&'a str> {
+    let packages = context.declared.get(stage).map(|declared| declared.packages.as_slice());
+    let packages = packages.unwrap_or_default().iter().take(256);
+    let exact = packages.filter_map(|package| Some((package.name.as_str(), package.exact.as_ref()?)));
+    let required = |(name, version): (&'a str, &'a Version)| {
+        context.facts.packages().pins_of(name, version).map(|(name, _)| name)
+    };
+    exact.flat_map(|package| std::iter::once(package.0).chain(required(package))).collect()
+}
+
+/// Whether a constraint or a closed index decides the version.
 fn is_decided_elsewhere(
     context: &LintContext<'_>,
-    stage: usize,
     package: &DeclaredPackage,
     by: RunCommand<'_>,
+    newest: Option<&TorchRelease>,
 ) -> bool {
     let constrains = |arg: &str| {
         arg.starts_with("-c") && by.command.program != "conda" && install_arg(by.command).is_some()
@@ -301,17 +319,9 @@ fn is_decided_elsewhere(
         || context.is_set(by, "UV_CONSTRAINT");
     let is_frozen = package.exclusive
         && package.tag.as_deref().and_then(|tag| newest_in_index(context, tag))
-            < newest_torch(context, stage).map(|release| &release.version)
+            < newest.map(|release| &release.version)
         && package.tag.is_some();
-    let is_pinned_by = |other: &DeclaredPackage| {
-        let same = other.name == package.name && other.exact.is_some();
-        let pins = other.exact.as_ref().is_some_and(|version| {
-            context.facts.packages().pins_of(&other.name, version).any(|(name, _)| name == package.name)
-        });
-        same || pins
-    };
-    let others = context.declared.get(stage).map(|declared| declared.packages.as_slice()).unwrap_or_default();
-    is_constrained || is_frozen || others.iter().take(256).any(is_pinned_by)
+    is_constrained || is_frozen
 }
 
 fn cuda_twice(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
@@ -382,12 +392,12 @@ fn tensorflow_gpu(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
 }
 
 fn no_compiler_for_extension(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
-    let builds = source_builds(context);
-    if builds.is_empty() {
-        return;
-    }
-    let with_nvcc: Vec<_> = context.stages().map(|(stage, _)| has_nvcc(context, stage)).collect();
-    for build in builds.iter().filter(|build| with_nvcc.get(build.by.stage) == Some(&Some(false))) {
+    let mut with_nvcc = HashMap::new();
+    for build in source_builds(context) {
+        let stage = build.by.stage;
+        if *with_nvcc.entry(stage).or_insert_with(|| has_nvcc(context, stage)) != Some(false) {
+            continue;
+        }
         let (name, unless) = (
             build.name,
             if build.row.tries_wheels { ", unless its releases page has a wheel that fits" } else { "" },
@@ -429,7 +439,7 @@ fn framework_replaced(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     if has_environments {
         return;
     }
-    let mut seen: Vec<Installed<'_, '_>> = Vec::new();
+    let mut seen: Vec<Installed<'_>> = Vec::new();
     for installed in by_pip(context, last).filter(|one| context.is_shipped(one.by.stage)) {
         let (package, run) = (installed.package, installed.by.run);
         if package.exact.is_none() || !is_for_gpu(context, &package.name) {

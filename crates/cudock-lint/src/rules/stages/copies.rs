@@ -227,7 +227,7 @@ fn mentions(context: &LintContext<'_>, stage: usize) -> Option<String> {
     let is_predictable = |command: &Command| {
         PREDICTABLE.split_whitespace().any(|known| known == command.program)
             && !command.args.iter().any(|arg| arg.is_unresolved)
-            && !["", "/"].contains(&command.workdir.as_str())
+            && !["", "/"].contains(&&*command.workdir)
     };
     let mut text = String::new();
     for step in context.build.steps(stage) {

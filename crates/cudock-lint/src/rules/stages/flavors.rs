@@ -52,7 +52,7 @@ pub(super) fn library_missing(context: &LintContext<'_>, report: &mut Report<'_,
         let Some(libraries) = &program.libraries else { continue };
         let is_missing = |library: &&String| {
             let part = part_of(library);
-            part.is_some_and(|part| tag.as_ref().is_none_or(|tag| !has(&tag.flavour, part)))
+            part.is_some_and(|part| tag.is_none_or(|tag| !has(&tag.flavour, part)))
                 && !*is_copied.entry((*library).clone()).or_insert_with(|| copies_library(context, library))
         };
         let missing: Vec<&String> = libraries.iter().filter(is_missing).collect();
@@ -61,8 +61,8 @@ pub(super) fn library_missing(context: &LintContext<'_>, report: &mut Report<'_,
         }
         let names = missing.iter().map(|library| format!("lib{library}.so")).collect::<Vec<_>>().join(", ");
         let parts: BTreeSet<Part> = libraries.iter().filter_map(|library| part_of(library)).collect();
-        let better = tag.as_ref().and_then(|tag| flavor_with(context, tag, &parts));
-        let lacking = match &tag {
+        let better = tag.and_then(|tag| flavor_with(context, tag, &parts));
+        let lacking = match tag {
             Some(tag) => format!("the flavor `{}`", tag.flavour),
             None => "this image".to_owned(),
         };
@@ -73,9 +73,7 @@ pub(super) fn library_missing(context: &LintContext<'_>, report: &mut Report<'_,
         };
         let finding =
             report.finding(span, message, format!("start the last stage from nvidia/cuda:{better}"));
-        let edit = tag
-            .as_ref()
-            .and_then(|tag| context.replace_in_image(last, &tag.to_string(), &better.to_string()));
+        let edit = tag.and_then(|tag| context.replace_in_image(last, &tag.to_string(), &better.to_string()));
         report.push(match edit {
             Some(edit) => finding.suggest(format!("use {better}"), vec![edit]),
             None => finding,
@@ -97,7 +95,7 @@ fn copies_library(context: &LintContext<'_>, library: &str) -> bool {
 /// The tag of the last stage and the parts of CUDA that its programs link to, if everything in it is known.
 fn linked_parts(context: &LintContext<'_>) -> Option<(ImageTag, BTreeSet<Part>)> {
     let last = context.build.last();
-    let tag = context.cuda_image(last)?;
+    let tag = context.cuda_image(last)?.clone();
     let declared = context.declared.get(last)?;
     if !declared.packages.is_empty() || !declared.cuda_packages.is_empty() {
         return None;

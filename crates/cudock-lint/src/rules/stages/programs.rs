@@ -1,6 +1,7 @@
 //! Programs that stages compile, and the CUDA libraries they link to.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use cudock_base::Span;
 use cudock_dockerfile::{Command, StepKind, absolute};
@@ -66,7 +67,7 @@ pub(super) struct Program {
     pub(super) output: Option<String>,
     /// Where else the command was told to write.
     directories: Vec<String>,
-    workdir: String,
+    workdir: Arc<str>,
     /// The shared libraries of CUDA that it links to; `None` if the file does not tell.
     pub(super) libraries: Option<BTreeSet<String>>,
     pub(super) is_cuda: bool,
@@ -150,7 +151,7 @@ fn programs(context: &LintContext<'_>, stage: usize) -> Vec<Program> {
             programs.push(Program {
                 output: None,
                 directories: directories(command),
-                workdir: command.workdir.clone(),
+                workdir: Arc::clone(&command.workdir),
                 libraries: in_files.clone(),
                 is_cuda: of_cuda,
             });
@@ -205,7 +206,7 @@ fn linked(command: &Command) -> Option<Program> {
     Some(Program {
         output: Some(absolute(&command.workdir, written)),
         directories: Vec::new(),
-        workdir: command.workdir.clone(),
+        workdir: Arc::clone(&command.workdir),
         libraries: (!is_unresolved).then_some(libraries),
         is_cuda: is_cuda || command.args.iter().any(|arg| arg.text == "-lcudart"),
     })
