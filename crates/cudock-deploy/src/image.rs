@@ -161,7 +161,7 @@ fn of_judgement(judgement: Judgement) -> ImageCheck {
 }
 
 fn unknown(reason: &str) -> ImageCheck {
-    let message = format!("whether the image runs there is not known: {reason}");
+    let message = format!("cannot check whether the image runs there: {reason}");
     let finding = Finding::new(codes::NO_ANSWER, Severity::Note, message, "cudock check IMAGE --size SIZE");
     ImageCheck { verdict: PreflightVerdict::Unknown, detail: reason.to_owned(), finding: Some(finding) }
 }
