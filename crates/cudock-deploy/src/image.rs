@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_azure::preflight::{
-    ImageCheck, PreflightVerdict, PullCredentials, PullQuestion, PullResult, codes,
+    ImageCheck, PreflightVerdict, PullCredentials, PullQuestion, PullResult, codes, is_azure_registry,
 };
 use cudock_azure::{AzureClient, DeploymentSpec, RegistryAccess};
 use cudock_base::text::error_chain;
@@ -64,6 +64,11 @@ fn pull_right(client: &AzureClient, spec: &DeploymentSpec, environment: &Environ
         None => (Credentials::default(), PullCredentials::Anonymous),
         Some(RegistryAccess::Password { username, password, .. }) => {
             (Credentials::of_password(username, password.clone()), PullCredentials::Password)
+        }
+        Some(RegistryAccess::Identity { server, .. }) if !is_azure_registry(server) => {
+            return PullResult::Unreachable(format!(
+                "an identity cannot pull from {server}: not an Azure registry"
+            ));
         }
         Some(RegistryAccess::Identity { server, .. }) => {
             let tag = || reference.tag_or_latest().to_owned();

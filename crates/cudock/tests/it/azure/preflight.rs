@@ -7,13 +7,31 @@ use serde_json::json;
 use super::world::{World, image};
 use crate::support::{code, shown};
 
-/// `up` of a job on a virtual machine, with this registry.
-fn up(registry: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Option<(World, i32, String)> {
+/// `up` of a job on a virtual machine, with this registry and further flags.
+fn up_with(
+    flags: &[&str],
+    registry: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+) -> Option<(World, i32, String)> {
     let mut world = World::with_registry(CloudSettings::default(), registry)?;
     let image = world.image();
-    let output = world.run(&["up", ".", "--on", "vm", "--region", "eastus", "--image", &image]).output;
+    let up = ["up", ".", "--on", "vm", "--region", "eastus", "--image", &image];
+    let output = world.run(&[&up, flags].concat()).output;
     let text = shown(&output);
     Some((world, code(&output), text))
+}
+
+fn up(registry: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Option<(World, i32, String)> {
+    up_with(&[], registry)
+}
+
+#[test]
+fn only_a_registry_of_azure_gets_the_token_of_the_account() {
+    let identity = "/subscriptions/11111111-2222-4333-8444-555555555555/resourceGroups/shared/providers/Microsoft.ManagedIdentity/userAssignedIdentities/reaper";
+    let Some((world, _, text)) = up_with(&["--pull-identity", identity], |_| Reply::new(200, "{}")) else {
+        return;
+    };
+    assert!(text.contains("not an Azure registry"), "{text}");
+    assert!(!world.registry.requests().iter().any(|request| request.method == "POST"), "{text}");
 }
 
 #[test]
