@@ -7,7 +7,7 @@ use cudock_azure::{Call, DeploymentState, Phase, Step};
 use cudock_http::Method;
 use serde_json::Value;
 
-use crate::billing::{BilledTime, billed_time_of_deleted};
+use crate::billing::billed_time_of_deleted;
 use crate::clock::pause;
 use crate::cloud::{ApiError, ApiErrorReason};
 use crate::error::DeployError;
@@ -67,7 +67,14 @@ impl Deployer<'_> {
             self.cancel(&entry)?;
         }
         let mut written = begun.and(entered).and(observed);
+        let mut is_canceled = false;
         for (position, step) in cleanup.iter().enumerate() {
+            // A job may have begun before it was canceled, and tells so until it is deleted.
+            if is_canceled && step.call.method == Method::DELETE && step.call.path.contains("/jobs/") {
+                written = written.and(observe());
+                is_canceled = false;
+            }
+            is_canceled |= step.call.method == Method::POST;
             written = written.and(self.journal.intend(
                 run_id,
                 StepRole::Cleanup,
@@ -153,9 +160,7 @@ impl Deployer<'_> {
             return Ok(());
         }
         if let Ok(billed) = billed_time_of_deleted(self.deleter, record) {
-            let began = record.billed.from.or(billed.from);
-            let until = record.billed.until.or(billed.until).filter(|_| began.is_some());
-            self.journal.bill(&record.run_id, BilledTime { from: began, until })?;
+            self.journal.bill(&record.run_id, billed, &[])?;
         }
         Ok(())
     }
