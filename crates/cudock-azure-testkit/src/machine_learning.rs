@@ -29,7 +29,7 @@ pub(crate) struct ClusterNode {
 }
 
 impl Cloud {
-    pub(crate) fn ml_created(&mut self, target: &Target, body: &Value) {
+    pub(crate) fn ml_created(&mut self, target: &Target) {
         if !target.kind.ends_with("/computes") && !target.kind.ends_with("/workspaces") {
             let now = utc(self.now);
             let system_data =

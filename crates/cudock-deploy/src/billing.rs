@@ -270,31 +270,30 @@ mod tests {
 
     #[test]
     fn nodes_are_billed_from_their_first_job_until_they_leave_the_cluster() {
-        let cases: [(&str, &[(u64, Option<u64>)], Option<u64>, u64, &[(u64, u64)]); 9] = [
-            ("nothing ran", &[], Some(50), 60, &[]),
-            ("it runs", &[(100, None)], None, 250, &[(100, 250)]),
-            ("it waits", &[(100, Some(200))], None, 250, &[(100, 250)]),
-            ("it has left", &[(100, Some(200))], None, 999, &[(100, 320)]),
-            ("deleted while it waits", &[(100, Some(200))], Some(210), 999, &[(100, 210)]),
-            ("deleted while it runs", &[(100, None)], Some(210), 999, &[(100, 210)]),
-            ("it is used again", &[(300, Some(400)), (100, Some(200))], Some(999), 999, &[(100, 520)]),
+        for (case, jobs, deleted, now, expected) in [
+            ("nothing ran", vec![], Some(50), 60, vec![]),
+            ("it runs", vec![(100, None)], None, 250, vec![(100, 250)]),
+            ("it waits", vec![(100, Some(200))], None, 250, vec![(100, 250)]),
+            ("it has left", vec![(100, Some(200))], None, 999, vec![(100, 320)]),
+            ("deleted while it waits", vec![(100, Some(200))], Some(210), 999, vec![(100, 210)]),
+            ("deleted while it runs", vec![(100, None)], Some(210), 999, vec![(100, 210)]),
+            ("it is used again", vec![(300, Some(400)), (100, Some(200))], Some(999), 999, vec![(100, 520)]),
             (
                 "it left before the next job",
-                &[(100, Some(200)), (320, Some(400))],
+                vec![(100, Some(200)), (320, Some(400))],
                 None,
                 999,
-                &[(100, 320), (320, 520)],
+                vec![(100, 320), (320, 520)],
             ),
             (
                 "two at a time",
-                &[(100, Some(200)), (110, Some(250)), (260, Some(300))],
+                vec![(100, Some(200)), (110, Some(250)), (260, Some(300))],
                 Some(999),
                 999,
-                &[(100, 420), (110, 370)],
+                vec![(100, 420), (110, 370)],
             ),
-        ];
-        for (case, jobs, deleted, now, expected) in cases {
-            assert_eq!(spans(jobs, deleted, now), expected, "{case}");
+        ] {
+            assert_eq!(spans(&jobs, deleted, now), expected, "{case}");
         }
     }
 }

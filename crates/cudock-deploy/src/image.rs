@@ -61,16 +61,10 @@ fn pull_right(client: &AzureClient, spec: &DeploymentSpec, environment: &Environ
         Err(error) => return PullResult::Unreachable(error_chain(&error)),
     };
     let (credentials, who) = match &spec.registry {
-        None => (Credentials::default(), PullCredentials::Anonymous),
         Some(RegistryAccess::Password { username, password, .. }) => {
             (Credentials::of_password(username, password.clone()), PullCredentials::Password)
         }
-        Some(RegistryAccess::Identity { server, .. }) if !is_azure_registry(server) => {
-            return PullResult::Unreachable(format!(
-                "an identity cannot pull from {server}: not an Azure registry"
-            ));
-        }
-        Some(RegistryAccess::Identity { server, .. }) => {
+        Some(RegistryAccess::Identity { server, .. }) if is_azure_registry(server) => {
             let tag = || reference.tag_or_latest().to_owned();
             return client.pull_right(&PullQuestion {
                 registry: format!("https://{server}"),
@@ -78,6 +72,8 @@ fn pull_right(client: &AzureClient, spec: &DeploymentSpec, environment: &Environ
                 reference: reference.digest.as_ref().map_or_else(tag, ToString::to_string),
             });
         }
+        // Other registries know no identities of Azure, and must not get the account's token.
+        None | Some(RegistryAccess::Identity { .. }) => (Credentials::default(), PullCredentials::Anonymous),
     };
     let exists = || {
         let store = user_store(environment)?;

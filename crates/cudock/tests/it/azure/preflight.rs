@@ -27,11 +27,15 @@ fn up(registry: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Option<(W
 #[test]
 fn only_a_registry_of_azure_gets_the_token_of_the_account() {
     let identity = "/subscriptions/11111111-2222-4333-8444-555555555555/resourceGroups/shared/providers/Microsoft.ManagedIdentity/userAssignedIdentities/reaper";
-    let Some((world, _, text)) = up_with(&["--pull-identity", identity], |_| Reply::new(200, "{}")) else {
-        return;
-    };
-    assert!(text.contains("not an Azure registry"), "{text}");
-    assert!(!world.registry.requests().iter().any(|request| request.method == "POST"), "{text}");
+    let flags = ["--pull-identity", identity];
+    let Some((world, code, text)) = up_with(&flags, |_| Reply::new(403, "")) else { return };
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("an identity can pull from Azure's registries only"), "{text}");
+    let requests = world.registry.requests();
+    assert!(!requests.is_empty());
+    let is_harmless =
+        |request: &Request| request.method != "POST" && request.header("authorization").is_none();
+    assert!(requests.iter().all(is_harmless), "{text}");
 }
 
 #[test]
