@@ -13,8 +13,6 @@ const KIND: &str = "microsoft.authorization/roleassignments";
 const OWNER: &str = "8e3af657-a8ff-443c-a75c-2fe8c4bcb635";
 /// Everything but role assignments and locks themselves.
 const CONTRIBUTOR: &str = "b24988ac-6180-42a0-ab88-20f7382dd24c";
-/// `AzureML Data Scientist`: everything in a workspace except computes and the workspace itself.
-const ML_WORK: &str = "f6c7c914-8db3-469d-8ca1-694a8f32e121";
 
 impl Cloud {
     /// 403 if the caller may not do this.
@@ -27,7 +25,6 @@ impl Cloud {
             let covers = match role.as_str() {
                 OWNER => true,
                 CONTRIBUTOR => !key.contains("/providers/microsoft.authorization/"),
-                ML_WORK => key.contains("/workspaces/") && !key.contains("/computes/"),
                 _ => false,
             };
             assignment.property("principalId") == principal.as_str()

@@ -9,6 +9,7 @@ use crate::activity::LogEntry;
 use crate::answer::Answer;
 use crate::batch::BatchData;
 use crate::deployments::TemplateRuns;
+use crate::machine_learning::ClusterNode;
 use crate::operation::Operation;
 use crate::random::Random;
 use crate::resource::Resource;
@@ -49,6 +50,8 @@ pub(crate) struct Cloud {
     pub(crate) tokens: BTreeMap<String, Token>,
     pub(crate) client_secret: String,
     pub(crate) batch: BatchData,
+    /// Of clusters of Machine Learning.
+    pub(crate) cluster_nodes: Vec<ClusterNode>,
     pub(crate) runs: TemplateRuns,
     pub(crate) random: Random,
     /// The runs of workflows, by key.
@@ -85,6 +88,7 @@ impl Cloud {
             tokens: BTreeMap::new(),
             client_secret,
             batch: BatchData::default(),
+            cluster_nodes: Vec::new(),
             runs: TemplateRuns::default(),
             workflow_runs: BTreeMap::new(),
             failed_group_deletions: 0,

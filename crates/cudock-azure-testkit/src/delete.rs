@@ -104,6 +104,7 @@ impl Cloud {
         let operation = self.begin(style, &target.key, &location);
         self.stop_charging(&target.key);
         self.batch.stop_account(&target.key);
+        self.remove_nodes(&target.key);
         if !resource.is_deleting {
             self.record(target, "delete", "Started");
         }

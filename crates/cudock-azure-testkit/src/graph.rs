@@ -62,7 +62,7 @@ impl Cloud {
                         })
                         .collect();
                 }
-                "order" | "limit" | "take" => {}
+                "order" => {}
                 _ => return Err(step.to_owned()),
             }
         }

@@ -7,15 +7,29 @@ use crate::cloud::Cloud;
 use crate::container_instances::OUTPUT;
 use crate::operation::{OperationStyle, Progress};
 use crate::resource::Resource;
-use crate::target::{SUBSCRIPTION, Target};
+use crate::target::{SUBSCRIPTION, Target, is_within};
 use crate::time::{Seconds, duration, utc};
 
 const JOB: &str = "microsoft.machinelearningservices/workspaces/jobs";
 /// From the submission of a job until it runs: nodes and image.
 const STARTING: [(Seconds, &str); 3] = [(5, "Preparing"), (30, "Queued"), (90, "Running")];
+/// How long a node stays without a job, if its cluster does not say.
+const NODE_IDLE: Seconds = 120;
+
+/// A node of a cluster. It is billed while it exists.
+#[derive(Debug)]
+pub(crate) struct ClusterNode {
+    /// By its key, which is within that of the cluster.
+    key: String,
+    cluster: String,
+    /// The key of the job that it runs.
+    job: Option<String>,
+    /// When its last job ended.
+    idle_since: Seconds,
+}
 
 impl Cloud {
-    pub(crate) fn ml_created(&mut self, target: &Target, body: &Value) {
+    pub(crate) fn ml_created(&mut self, target: &Target) {
         if !target.kind.ends_with("/computes") && !target.kind.ends_with("/workspaces") {
             let now = utc(self.now);
             let system_data =
@@ -23,7 +37,7 @@ impl Cloud {
             self.update(&target.key, |resource| resource.body["systemData"] = system_data);
         }
         match target.kind.as_str() {
-            JOB => self.job_submitted(target, body),
+            JOB => self.job_submitted(target),
             "microsoft.machinelearningservices/workspaces/environments/versions" => {
                 // The first version makes the environment.
                 let environment = target.id.split("/versions/").next().unwrap_or_default();
@@ -37,28 +51,107 @@ impl Cloud {
         }
     }
 
-    fn job_submitted(&mut self, target: &Target, body: &Value) {
+    fn job_submitted(&mut self, target: &Target) {
         self.update(&target.key, |job| job.set("status", json!("NotStarted")));
         for (seconds, status) in STARTING {
             self.after_for(&target.key, seconds, move |cloud, key| {
-                if cloud.has_ended(key) {
+                if cloud.has_ended(key) || cloud.resources[key].started.is_some() {
                     return;
                 }
-                let now = cloud.now;
-                cloud.update(key, |job| job.set("status", json!(status)));
-                if status == "Running" {
-                    cloud.charge(key);
-                    cloud.update(key, |job| {
-                        job.started = Some(now);
-                        job.body["properties"]["properties"]["StartTimeUtc"] = json!(utc(now));
-                    });
+                match status {
+                    "Running" => cloud.start_ml_job(key),
+                    _ => cloud.update(key, |job| job.set("status", json!(status))),
                 }
             });
         }
-        self.work_for(&target.key, STARTING[2].0 + self.settings.job_seconds);
-        if let Some(limit) = body["properties"]["limits"]["timeout"].as_str().and_then(duration) {
-            let ends = STARTING[2].0 + limit;
-            self.after_for(&target.key, ends, |cloud, key| cloud.end_ml_job(key, "Canceled"));
+    }
+
+    /// Starts a job on serverless compute, or on a node of its cluster if there is one for it.
+    fn start_ml_job(&mut self, key: &str) {
+        match self.cluster_of(key) {
+            None => self.charge(key),
+            Some(cluster) if self.occupy_node(&cluster, key) => {}
+            Some(_) => return,
+        }
+        let now = self.now;
+        self.update(key, |job| {
+            job.started = Some(now);
+            job.set("status", json!("Running"));
+            job.body["properties"]["properties"]["StartTimeUtc"] = json!(utc(now));
+        });
+        self.work_for(key, self.settings.job_seconds);
+        let limit = &self.resources[key].property("limits")["timeout"];
+        if let Some(limit) = limit.as_str().and_then(duration) {
+            self.after_for(key, limit, |cloud, key| cloud.end_ml_job(key, "Canceled"));
+        }
+    }
+
+    /// The key of the cluster that a job runs on.
+    fn cluster_of(&self, job: &str) -> Option<String> {
+        self.resources[job].property("computeId").as_str().map(str::to_ascii_lowercase)
+    }
+
+    /// Gives a job the node that has waited longest, or a new one; false if the cluster has no more.
+    fn occupy_node(&mut self, cluster: &str, job: &str) -> bool {
+        let Some(resource) = self.find(cluster).filter(|cluster| !cluster.is_deleting) else { return false };
+        let most = resource.property("properties")["scaleSettings"]["maxNodeCount"].as_u64().unwrap_or(0);
+        let nodes = || self.cluster_nodes.iter().filter(|node| node.cluster == cluster);
+        let is_full = nodes().count() as u64 >= most;
+        let idle = nodes().filter(|node| node.job.is_none()).min_by_key(|node| node.idle_since);
+        match idle.map(|node| node.key.clone()) {
+            Some(key) => {
+                let node = self.cluster_nodes.iter_mut().find(|node| node.key == key).unwrap();
+                node.job = Some(job.to_owned());
+            }
+            None if is_full => return false,
+            None => {
+                let key = format!("{cluster}/nodes/{}", self.serial());
+                self.charge(&key);
+                let (cluster, job, idle_since) = (cluster.to_owned(), Some(job.to_owned()), self.now);
+                self.cluster_nodes.push(ClusterNode { key, cluster, job, idle_since });
+            }
+        }
+        true
+    }
+
+    /// Lets the node of a job that has ended run the next one, or leave after a while.
+    fn free_node(&mut self, job: &str) {
+        let now = self.now;
+        let Some(node) = self.cluster_nodes.iter_mut().find(|node| node.job.as_deref() == Some(job)) else {
+            return;
+        };
+        (node.job, node.idle_since) = (None, now);
+        let (key, cluster) = (node.key.clone(), node.cluster.clone());
+        let settings = &self.resources[&cluster].property("properties")["scaleSettings"];
+        let idle = settings["nodeIdleTimeBeforeScaleDown"].as_str().and_then(duration).unwrap_or(NODE_IDLE);
+        self.after(idle, move |cloud| {
+            let is_idle =
+                |node: &ClusterNode| node.key == key && node.job.is_none() && node.idle_since == now;
+            if cloud.cluster_nodes.iter().any(is_idle) {
+                cloud.remove_nodes(&key);
+            }
+        });
+        let waiting = self.resources.values().filter(|job| {
+            job.target.kind == JOB
+                && job.property("status") == "Queued"
+                && job.created + STARTING[2].0 <= now
+                && job.property("computeId").as_str().is_some_and(|id| id.eq_ignore_ascii_case(&cluster))
+        });
+        let next = waiting.min_by_key(|job| (job.created, job.serial)).map(|job| job.target.key.clone());
+        if let Some(next) = next {
+            self.start_ml_job(&next);
+        }
+    }
+
+    /// Takes nodes away: one, or all of a cluster with the jobs on them.
+    pub(crate) fn remove_nodes(&mut self, scope: &str) {
+        let gone: Vec<ClusterNode> =
+            self.cluster_nodes.extract_if(.., |node| is_within(&node.key, scope)).collect();
+        for node in gone {
+            self.stop_charging(&node.key);
+            if let Some(job) = node.job {
+                self.end_ml_job(&job, "Canceled");
+            }
         }
     }
 
@@ -77,6 +170,7 @@ impl Cloud {
             job.set("status", json!(status));
             job.body["properties"]["properties"]["EndTimeUtc"] = json!(utc(now));
         });
+        self.free_node(key);
     }
 
     pub(crate) fn endpoint_ready(&mut self, key: &str) {

@@ -86,7 +86,7 @@ impl Cloud {
         let is_new = self.store(target, body);
         if is_new {
             self.record(target, "write", "Started");
-            self.on_created(target, body);
+            self.on_created(target);
         }
         let Some(style) = creation.style else {
             if !["microsoft.authorization", "microsoft.machinelearningservices"].contains(&target.namespace())
@@ -215,13 +215,13 @@ impl Cloud {
     }
 
     /// What a new resource brings with it.
-    fn on_created(&mut self, target: &Target, body: &Value) {
+    fn on_created(&mut self, target: &Target) {
         match target.namespace() {
             "microsoft.compute" => self.machine_created(target),
             "microsoft.containerinstance" => self.container_group_created(target),
             "microsoft.app" => self.container_app_created(target),
             "microsoft.batch" => self.batch_account_created(target),
-            "microsoft.machinelearningservices" => self.ml_created(target, body),
+            "microsoft.machinelearningservices" => self.ml_created(target),
             "microsoft.managedidentity" => {
                 let (principal, client) = (self.random.uuid(), self.random.uuid());
                 self.update(&target.key, |resource| {

@@ -36,4 +36,4 @@ pub use spec::{
     BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, Outputs, RegistryAccess, SpecOptions,
     SpecPlacement, SpecVariable, Target, WorkKind,
 };
-pub use status::{DeploymentState, Status};
+pub use status::{DeploymentState, JobTime, Status};

@@ -18,6 +18,24 @@ pub struct Status {
     /// When billing began and ended, by the service's clock.
     pub billed_from: Option<Timestamp>,
     pub billed_until: Option<Timestamp>,
+    /// The jobs that have started, where each keeps a node of the deployment's own cluster busy.
+    pub jobs: Vec<JobTime>,
+}
+
+/// When a job ran, by the service's clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobTime {
+    pub name: String,
+    pub from: Timestamp,
+    /// None while it runs.
+    pub until: Option<Timestamp>,
+}
+
+impl JobTime {
+    /// None if the job has not started.
+    pub fn new(name: &str, status: &Status) -> Option<Self> {
+        Some(Self { name: name.to_owned(), from: status.billed_from?, until: status.billed_until })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

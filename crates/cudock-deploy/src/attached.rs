@@ -188,15 +188,15 @@ impl Deployer<'_> {
         checkpoints: Option<&Checkpoints>,
     ) -> Result<Duration, DeployError> {
         self.bill_deleted(&self.known(&record.run_id)?)?;
-        let billed = self.known(&record.run_id)?.billed;
+        let known = self.known(&record.run_id)?;
         let is_mounted = record.identity.target == Target::Batch;
         let question = checkpoints.and_then(|checkpoints| checkpoints.question(&record.name, is_mounted));
         let blobs = question.and_then(|question| self.cloud.download(&question, None).ok());
         let kept = blobs.as_deref().and_then(Checkpoints::last_written);
         let now = self.cloud.now();
-        let lost = match (kept, billed.from) {
-            (Some(kept), Some(from)) if kept >= from => billed.until.unwrap_or(now).since(kept),
-            _ => billed.length(now),
+        let lost = match (kept, known.billed.from) {
+            (Some(kept), Some(from)) if kept >= from => known.billed.until.unwrap_or(now).since(kept),
+            _ => known.billed_length(now),
         };
         self.journal.add_lost(&record.run_id, lost)?;
         Ok(lost)

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use cudock_azure::{Call, DeploymentIdentity, Plane, Target, group_name};
+use cudock_azure::{Call, DeploymentIdentity, JobTime, Plane, Target, group_name};
 use cudock_base::{Timestamp, Usd, percent};
 use cudock_http::Method;
 use serde_json::Value;
@@ -30,30 +30,84 @@ impl BilledTime {
     pub(crate) fn is_final(self) -> bool {
         self.from.is_some() && self.until.is_some()
     }
+}
+
+/// Rounds to the nearest second.
+pub(crate) fn whole_seconds(length: Duration) -> u64 {
+    length.as_secs() + u64::from(length.subsec_millis() >= 500)
+}
+
+impl DeploymentRecord {
+    /// From when to when something is billed: each node of an own cluster, or all machines together.
+    pub(crate) fn billed_spans(&self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
+        match (self.identity.node_idle, self.billed.from) {
+            (Some(idle), _) if !self.jobs.is_empty() => node_spans(&self.jobs, idle, self.billed.until, now),
+            (_, Some(from)) => vec![(from, self.billed.until.unwrap_or(now))],
+            (_, None) => Vec::new(),
+        }
+    }
 
     /// The time that is billed until now.
-    pub(crate) fn length(self, now: Timestamp) -> Duration {
-        self.from.map_or(Duration::ZERO, |from| self.until.unwrap_or(now).since(from))
+    pub(crate) fn billed_length(&self, now: Timestamp) -> Duration {
+        self.billed_spans(now).iter().map(|(from, until)| until.since(*from)).sum()
     }
 
-    /// Billed seconds, rounded to the nearest.
-    pub(crate) fn seconds(self, now: Timestamp) -> u64 {
-        let length = self.length(now);
-        length.as_secs() + u64::from(length.subsec_millis() >= 500)
+    /// What a time that is billed costs.
+    pub(crate) fn cost_of(&self, length: Duration) -> Usd {
+        let machines = if self.jobs.is_empty() { 1 } else { u128::from(self.instances.max(1)) };
+        self.price_per_hour.share(length.as_millis(), MILLIS_PER_HOUR * machines)
     }
 
-    pub(crate) fn cost(self, price_per_hour: Usd, now: Timestamp) -> Usd {
-        price_per_hour.share(self.length(now).as_millis(), MILLIS_PER_HOUR)
+    /// What it has cost until now.
+    pub(crate) fn billed_cost(&self, now: Timestamp) -> Usd {
+        self.cost_of(self.billed_length(now))
     }
 }
 
-/// Reads from the activity log what the services themselves can no longer tell.
+/// From when to when each node of a cluster is billed. It appears for a job, waits for the next one when that has ended, and leaves
+/// after the idle time or with the cluster. Which of several idle nodes gets the next job is not known; the one that has
+/// waited longest does here, which costs the most.
+fn node_spans(
+    jobs: &[JobTime],
+    idle: Duration,
+    deleted: Option<Timestamp>,
+    now: Timestamp,
+) -> Vec<(Timestamp, Timestamp)> {
+    let mut jobs: Vec<&JobTime> = jobs.iter().collect();
+    jobs.sort_by_key(|job| job.from);
+    let mut nodes: Vec<(Timestamp, Option<Timestamp>)> = Vec::new();
+    for job in jobs {
+        let is_idle = |since: Timestamp| since <= job.from && job.from < since.plus(idle);
+        let idle_nodes = nodes.iter_mut().filter(|(_, since)| since.is_some_and(is_idle));
+        match idle_nodes.min_by_key(|(_, since)| *since) {
+            Some((_, until)) => *until = job.until,
+            None => nodes.push((job.from, job.until)),
+        }
+    }
+    let end = |until: Option<Timestamp>| match (until, deleted) {
+        (Some(until), Some(deleted)) => until.plus(idle).min(deleted),
+        (None, Some(deleted)) => deleted,
+        (Some(until), None) => until.plus(idle).min(now.max(until)),
+        (None, None) => now,
+    };
+    nodes.into_iter().map(|(from, until)| (from, end(until))).collect()
+}
+
+/// Reads from the activity log what the services themselves can no longer tell, and adds it to what is known.
 pub(crate) fn billed_time_of_deleted(
     cloud: &dyn CloudApi,
     record: &DeploymentRecord,
 ) -> Result<BilledTime, ApiError> {
     let events = cloud.list(&activity_call(record))?;
-    Ok(read_events(&events, &record.identity))
+    let read = read_events(&events, &record.identity);
+    let from = record.billed.from.or(read.from);
+    let until = match (record.identity.node_idle, read.until) {
+        (Some(idle), Some(deleted)) if !record.jobs.is_empty() => {
+            node_spans(&record.jobs, idle, Some(deleted), deleted).into_iter().map(|(_, until)| until).max()
+        }
+        (_, until) => record.billed.until.or(until),
+    };
+    Ok(BilledTime { from, until: until.filter(|_| from.is_some()) })
 }
 
 /// The request for the events of a deployment's resource group.
@@ -80,18 +134,20 @@ fn billed_group(identity: &DeploymentIdentity) -> String {
 
 /// The types of resources, in lower case, whose creation begins the bill and whose deletion ends it. Where only the start
 /// of a container or a node begins it, the activity log does not know when that was.
-const fn billed_types(target: Target) -> (&'static [&'static str], &'static [&'static str]) {
+const fn billed_types(identity: &DeploymentIdentity) -> (&'static [&'static str], &'static [&'static str]) {
     const MACHINES: &[&str] = &["microsoft.compute/virtualmachines"];
     const CONTAINERS: &[&str] = &["microsoft.containerinstance/containergroups"];
     const APPS: &str = "microsoft.app/containerapps";
     const JOBS: &str = "microsoft.machinelearningservices/workspaces/jobs";
     const ENDPOINTS: &str = "microsoft.machinelearningservices/workspaces/onlineendpoints";
+    const CLUSTERS: &[&str] = &["microsoft.machinelearningservices/workspaces/computes"];
     const MODELS: &str = "microsoft.machinelearningservices/workspaces/onlineendpoints/deployments";
-    match target {
+    match identity.target {
         Target::Vm => (MACHINES, MACHINES),
         Target::Aci => (CONTAINERS, CONTAINERS),
         Target::ContainerApps => (&[APPS], &[APPS, "microsoft.app/jobs"]),
         Target::Batch => (&[], &["microsoft.batch/batchaccounts"]),
+        Target::Ml if identity.node_idle.is_some() => (&[], CLUSTERS),
         Target::Ml => (&[MODELS], &[MODELS, ENDPOINTS, JOBS]),
     }
 }
@@ -116,7 +172,7 @@ fn read_events(events: &[Value], identity: &DeploymentIdentity) -> BilledTime {
             .filter_map(|event| Timestamp::parse(text(event, "/eventTimestamp")))
             .min()
     };
-    let (created, deleted) = billed_types(identity.target);
+    let (created, deleted) = billed_types(identity);
     let acts = |operation: &str, verb: &str, types: &[&str]| {
         operation.strip_suffix(verb).is_some_and(|resource_type| types.contains(&resource_type))
     };
@@ -165,6 +221,7 @@ mod tests {
             workspace: None,
             batch_account: None,
             pool: None,
+            node_idle: None,
         };
         let group = "/subscriptions/s/resourceGroups/cudock-0123456789ab";
         let machine = format!("{group}/providers/Microsoft.Compute/virtualMachines/main");
@@ -194,8 +251,49 @@ mod tests {
         let billed = read_events(&events, &identity);
         assert_eq!(billed.from, Timestamp::parse("2026-11-17T01:00:00Z"));
         assert_eq!(billed.until, Timestamp::parse("2026-11-17T03:00:00Z"));
-        assert_eq!(billed.seconds(Timestamp::from_millis(0)), 7200);
-        assert_eq!(billed.cost(Usd::from_cents(150), Timestamp::from_millis(0)), Usd::from_cents(300));
         assert_eq!(read_events(&[], &identity), BilledTime::default());
+    }
+
+    /// The seconds of each node, for jobs from and until these seconds.
+    fn spans(jobs: &[(u64, Option<u64>)], deleted: Option<u64>, now: u64) -> Vec<(u64, u64)> {
+        let time = |seconds: u64| Timestamp::from_millis(seconds * 1000);
+        let jobs = jobs.iter().map(|(from, until)| JobTime {
+            name: from.to_string(),
+            from: time(*from),
+            until: until.map(time),
+        });
+        let jobs: Vec<JobTime> = jobs.collect();
+        let spans = node_spans(&jobs, Duration::from_secs(120), deleted.map(time), time(now));
+        let seconds = |time: Timestamp| time.millis().unwrap() / 1000;
+        spans.into_iter().map(|(from, until)| (seconds(from), seconds(until))).collect()
+    }
+
+    #[test]
+    fn nodes_are_billed_from_their_first_job_until_they_leave_the_cluster() {
+        for (case, jobs, deleted, now, expected) in [
+            ("nothing ran", vec![], Some(50), 60, vec![]),
+            ("it runs", vec![(100, None)], None, 250, vec![(100, 250)]),
+            ("it waits", vec![(100, Some(200))], None, 250, vec![(100, 250)]),
+            ("it has left", vec![(100, Some(200))], None, 999, vec![(100, 320)]),
+            ("deleted while it waits", vec![(100, Some(200))], Some(210), 999, vec![(100, 210)]),
+            ("deleted while it runs", vec![(100, None)], Some(210), 999, vec![(100, 210)]),
+            ("it is used again", vec![(300, Some(400)), (100, Some(200))], Some(999), 999, vec![(100, 520)]),
+            (
+                "it left before the next job",
+                vec![(100, Some(200)), (320, Some(400))],
+                None,
+                999,
+                vec![(100, 320), (320, 520)],
+            ),
+            (
+                "two at a time",
+                vec![(100, Some(200)), (110, Some(250)), (260, Some(300))],
+                Some(999),
+                999,
+                vec![(100, 420), (110, 370)],
+            ),
+        ] {
+            assert_eq!(spans(&jobs, deleted, now), expected, "{case}");
+        }
     }
 }

@@ -12,6 +12,7 @@ use cudock_plan::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::billing::whole_seconds;
 use crate::cloud::CloudApi;
 use crate::error::DeployError;
 use crate::journal::{DeploymentRecord, Journal};
@@ -57,6 +58,7 @@ pub struct DeploymentCost {
     pub billed_from: Option<String>,
     /// None while it is billed.
     pub billed_until: Option<String>,
+    /// Of all machines together; of each, if they are nodes of an own cluster that come and go.
     pub billed_seconds: u64,
     pub cost: Usd,
     /// At the end of its time to live; none if it is not billed anymore.
@@ -136,8 +138,8 @@ pub fn cost(
         let entry = workloads.entry(&record.name).or_default();
         entry.name.clone_from(&record.name);
         entry.deployments += 1;
-        entry.billed_seconds += (in_month + Duration::from_millis(500)).as_secs();
-        entry.cost += record.price_per_hour.share(in_month.as_millis(), 3_600_000);
+        entry.billed_seconds += whole_seconds(in_month);
+        entry.cost += record.cost_of(in_month);
         entry.lost_seconds += record.lost.as_secs();
     }
     let mut workloads: Vec<WorkloadCost> = workloads.into_values().collect();
@@ -158,7 +160,7 @@ pub fn cost(
     let billed = || records.iter().filter(|record| record.is_billed());
     Ok(CostReport {
         per_hour: billed().map(|record| record.price_per_hour).sum(),
-        so_far: billed().map(|record| record.billed.cost(record.price_per_hour, now)).sum(),
+        so_far: billed().map(|record| record.billed_cost(now)).sum(),
         until_expiry: billed().map(|record| cost_until_expiry(record, now)).sum(),
         month: month.name,
         this_month: workloads.iter().map(|workload| workload.cost).sum(),
@@ -168,7 +170,7 @@ pub fn cost(
 }
 
 fn cost_until_expiry(record: &DeploymentRecord, now: Timestamp) -> Usd {
-    record.billed.cost(record.price_per_hour, record.expires.max(now))
+    record.billed_cost(record.expires.max(now))
 }
 
 impl DeploymentCost {
@@ -178,8 +180,8 @@ impl DeploymentCost {
             price_per_hour: record.price_per_hour,
             billed_from: record.billed.from.map(|time| time.to_string()),
             billed_until: record.billed.until.map(|time| time.to_string()),
-            billed_seconds: record.billed.seconds(now),
-            cost: record.billed.cost(record.price_per_hour, now),
+            billed_seconds: whole_seconds(record.billed_length(now)),
+            cost: record.billed_cost(now),
             until_expiry: record.is_billed().then(|| cost_until_expiry(record, now)),
             phases: Vec::new(),
             alternative: None,
@@ -225,9 +227,8 @@ fn month_of(day: Date) -> Month {
 impl Month {
     /// How long a deployment was billed in it.
     fn part_of(&self, record: &DeploymentRecord, now: Timestamp) -> Duration {
-        let Some(from) = record.billed.from else { return Duration::ZERO };
-        let until = record.billed.until.unwrap_or(now);
-        until.min(self.end).since(from.max(self.begin))
+        let spans = record.billed_spans(now);
+        spans.iter().map(|(from, until)| (*until).min(self.end).since((*from).max(self.begin))).sum()
     }
 }
 
@@ -240,7 +241,7 @@ fn alternative(
     now: Timestamp,
 ) -> Option<Alternative> {
     let size = facts.sizes().find(record.size.as_deref()?).one()?;
-    let length = record.billed.length(now);
+    let length = record.billed_length(now);
     if length.is_zero() || record.gpus == 0 {
         return None;
     }

@@ -3,11 +3,11 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use cudock_azure::{Call, DeploymentState, Phase, Step};
+use cudock_azure::{Call, DeploymentState, Phase, Status, Step, Target};
 use cudock_http::Method;
 use serde_json::Value;
 
-use crate::billing::{BilledTime, billed_time_of_deleted};
+use crate::billing::billed_time_of_deleted;
 use crate::clock::pause;
 use crate::cloud::{ApiError, ApiErrorReason};
 use crate::error::DeployError;
@@ -54,9 +54,18 @@ impl Deployer<'_> {
         let begun = self.journal.set_state(run_id, DeploymentState::Deleting, None);
         let entered = self.journal.enter_phase(run_id, Some((Phase::Delete, true)), self.deleter.now());
         // Afterwards nobody can tell anymore when billing began and how a job ended. It is deleted even if this fails.
-        let observe = || match status(self.deleter, &record.identity) {
-            Ok((status, _)) => self.journal.observe(run_id, &status),
-            Err(_) => Ok(()),
+        let read = || status(self.deleter, &record.identity).ok().map(|(status, _)| status);
+        let observe = || {
+            let mut seen = read();
+            // The last task of a Batch job may have ended it after the job was read and before the task was.
+            let is_between = |seen: &Status| {
+                matches!(seen.state, DeploymentState::Succeeded | DeploymentState::Failed)
+                    && seen.billed_until.is_none()
+            };
+            if record.identity.target == Target::Batch && seen.as_ref().is_some_and(is_between) {
+                seen = read().or(seen);
+            }
+            seen.map_or(Ok(()), |seen| self.journal.observe(run_id, &seen))
         };
         let mut observed = observe();
         if record.identity.ending_call().is_some_and(|call| self.deleter.send(&call).is_ok()) {
@@ -67,7 +76,14 @@ impl Deployer<'_> {
             self.cancel(&entry)?;
         }
         let mut written = begun.and(entered).and(observed);
+        let mut is_canceled = false;
         for (position, step) in cleanup.iter().enumerate() {
+            // A job may have begun before it was canceled, and tells so until it is deleted.
+            if is_canceled && step.call.method == Method::DELETE && step.call.path.contains("/jobs/") {
+                written = written.and(observe());
+                is_canceled = false;
+            }
+            is_canceled |= step.call.method == Method::POST;
             written = written.and(self.journal.intend(
                 run_id,
                 StepRole::Cleanup,
@@ -153,9 +169,7 @@ impl Deployer<'_> {
             return Ok(());
         }
         if let Ok(billed) = billed_time_of_deleted(self.deleter, record) {
-            let began = record.billed.from.or(billed.from);
-            let until = record.billed.until.or(billed.until).filter(|_| began.is_some());
-            self.journal.bill(&record.run_id, BilledTime { from: began, until })?;
+            self.journal.bill(&record.run_id, billed, &[])?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_azure::preflight::{
-    ImageCheck, PreflightVerdict, PullCredentials, PullQuestion, PullResult, codes,
+    ImageCheck, PreflightVerdict, PullCredentials, PullQuestion, PullResult, codes, is_azure_registry,
 };
 use cudock_azure::{AzureClient, DeploymentSpec, RegistryAccess};
 use cudock_base::text::error_chain;
@@ -61,11 +61,10 @@ fn pull_right(client: &AzureClient, spec: &DeploymentSpec, environment: &Environ
         Err(error) => return PullResult::Unreachable(error_chain(&error)),
     };
     let (credentials, who) = match &spec.registry {
-        None => (Credentials::default(), PullCredentials::Anonymous),
         Some(RegistryAccess::Password { username, password, .. }) => {
             (Credentials::of_password(username, password.clone()), PullCredentials::Password)
         }
-        Some(RegistryAccess::Identity { server, .. }) => {
+        Some(RegistryAccess::Identity { server, .. }) if is_azure_registry(server) => {
             let tag = || reference.tag_or_latest().to_owned();
             return client.pull_right(&PullQuestion {
                 registry: format!("https://{server}"),
@@ -73,6 +72,8 @@ fn pull_right(client: &AzureClient, spec: &DeploymentSpec, environment: &Environ
                 reference: reference.digest.as_ref().map_or_else(tag, ToString::to_string),
             });
         }
+        // Other registries know no identities of Azure, and must not get the account's token.
+        None | Some(RegistryAccess::Identity { .. }) => (Credentials::default(), PullCredentials::Anonymous),
     };
     let exists = || {
         let store = user_store(environment)?;
@@ -161,7 +162,7 @@ fn of_judgement(judgement: Judgement) -> ImageCheck {
 }
 
 fn unknown(reason: &str) -> ImageCheck {
-    let message = format!("whether the image runs there is not known: {reason}");
+    let message = format!("cannot check whether the image runs there: {reason}");
     let finding = Finding::new(codes::NO_ANSWER, Severity::Note, message, "cudock check IMAGE --size SIZE");
     ImageCheck { verdict: PreflightVerdict::Unknown, detail: reason.to_owned(), finding: Some(finding) }
 }

@@ -20,7 +20,6 @@ mod export;
 mod flags;
 mod gc;
 mod image;
-mod interrupt;
 mod journal;
 mod logs;
 mod names;

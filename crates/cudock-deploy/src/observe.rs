@@ -105,7 +105,7 @@ impl DeploymentSummary {
             expires: record.expires.to_string(),
             age: now.since(record.created).as_secs(),
             cost_per_hour: if record.is_billed() { record.price_per_hour } else { Usd::ZERO },
-            cost_so_far: record.billed.cost(record.price_per_hour, now),
+            cost_so_far: record.billed_cost(now),
             resources,
         }
     }

@@ -149,7 +149,9 @@ fn ranked(facts: &Facts, request: &DeployRequest<'_>) -> Result<Vec<PlacedWork>,
     let message = format!("no size of {} fits this workload", target_title(request.target));
     let reason = plan.nearest().first().map(|rejection| format!(": {}", rejection.reason));
     let error = UsageError::new(format!("{message}{}", reason.unwrap_or_default()));
-    Err(error.hint("`cudock plan` lists what fits, and `cudock plan --why SIZE` tells why not").into())
+    Err(error
+        .hint("`cudock plan` lists what fits, and `cudock plan --why SIZE` explains why a size does not")
+        .into())
 }
 
 /// The workload with the flags as constraints. The image is not inspected: that would download it.

@@ -10,10 +10,10 @@ use cudock_azure::{
 };
 use cudock_base::{Environment, UsageError};
 use cudock_http::Method;
+use cudock_sweep::local::watch_interrupts;
 
 use crate::clock::SystemClock;
 use crate::error::DeployError;
-use crate::interrupt::watch_interrupts;
 use crate::journal::{Journal, journal_directory};
 use crate::run::Deployer;
 use crate::wait::{PhaseLimits, PhaseProgress};

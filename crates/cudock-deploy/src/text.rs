@@ -111,13 +111,12 @@ pub fn ps(deployments: &[DeploymentSummary]) -> TextTable {
 
 /// One line about what was deleted.
 pub fn deleted(record: &DeploymentRecord) -> String {
-    let billed = record.billed;
-    let cost = match (billed.from, billed.until) {
+    let cost = match (record.billed.from, record.billed.until) {
         (None, _) => "never billed".to_owned(),
         (Some(_), Some(end)) => format!(
             "billed for {}: {}",
-            duration(billed.length(end)),
-            dollars(billed.cost(record.price_per_hour, end))
+            duration(record.billed_length(end)),
+            dollars(record.billed_cost(end))
         ),
         (Some(_), None) => "the end of billing is not in Azure's activity log yet (`cudock cost`)".to_owned(),
     };

@@ -123,11 +123,11 @@ impl Deployer<'_> {
             };
             current = Some((status.phase, is_billed, since));
             let elapsed = now.saturating_sub(since);
-            let billed = self.known(run_id)?.billed;
+            let known = self.known(run_id)?;
             (self.on_progress)(&PhaseProgress {
                 phase: status.phase,
                 elapsed,
-                billed: billed.from.map(|_| billed.cost(record.price_per_hour, self.cloud.now())),
+                billed: known.billed.from.map(|_| known.billed_cost(self.cloud.now())),
                 detail: status.detail.as_deref(),
             });
             match status.state {

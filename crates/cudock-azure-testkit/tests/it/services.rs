@@ -203,6 +203,51 @@ fn machine_learning_bills_jobs_while_they_run_and_endpoints_from_their_creation(
 }
 
 #[test]
+fn a_cluster_bills_its_nodes_until_they_have_waited_long_enough() {
+    let Some(azure) = Azure::start(prompt()) else { return };
+    let workspace = "/resourceGroups/shared/providers/Microsoft.MachineLearningServices/workspaces/workspace";
+    let cluster = format!("{workspace}/computes/c");
+    let scale = json!({"minNodeCount": 0, "maxNodeCount": 1, "nodeIdleTimeBeforeScaleDown": "PT2M"});
+    let created = azure.put(
+        &cluster,
+        &json!({"location": "eastus", "properties": {"computeType": "AmlCompute", "properties": {
+            "vmSize": "Standard_NC4as_T4_v3", "scaleSettings": scale}}}),
+    );
+    azure.wait(&created);
+    let id = created.body["id"].as_str().unwrap();
+    let jobs = ["a", "b"].map(|name| format!("{workspace}/jobs/{name}"));
+    for job in &jobs {
+        let body = json!({"properties": {"jobType": "Command", "computeId": id}});
+        assert_eq!(azure.put(job, &body).status, 201);
+    }
+    let status = |job: usize| azure.get(&jobs[job]).body["properties"]["status"].clone();
+    let time = |job: usize, name: &str| {
+        let body = azure.get(&jobs[job]).body;
+        let text = body["properties"]["properties"][name].as_str().unwrap().to_owned();
+        cudock_base::Timestamp::parse(&text).unwrap()
+    };
+    azure.pass(100);
+    assert_eq!((status(0), status(1)), (json!("Running"), json!("Queued")), "there is one node");
+    azure.pass(120);
+    assert_eq!((status(0), status(1)), (json!("Completed"), json!("Running")));
+    assert_eq!(time(1, "StartTimeUtc"), time(0, "EndTimeUtc"));
+    azure.pass(120);
+    assert_eq!(status(1), json!("Completed"));
+    assert_eq!(azure.stand_in.billed().len(), 1, "the node waits for another job");
+    azure.pass(130);
+    assert!(azure.stand_in.billed().is_empty());
+    let busy = time(1, "EndTimeUtc").since(time(0, "StartTimeUtc"));
+    assert_eq!(azure.stand_in.billed_seconds(), busy.as_secs() + 120);
+    let job = format!("{workspace}/jobs/c");
+    assert_eq!(azure.put(&job, &json!({"properties": {"jobType": "Command", "computeId": id}})).status, 201);
+    azure.pass(100);
+    assert_eq!(azure.stand_in.billed().len(), 1);
+    azure.delete(&cluster);
+    assert!(azure.stand_in.billed().is_empty(), "nodes go along");
+    assert_eq!(azure.get(&job).body["properties"]["status"], "Canceled");
+}
+
+#[test]
 fn reads_lag_behind_writes_and_unknown_types_are_refused() {
     let Some(azure) = Azure::start(CloudSettings { consistency_lag: 30, graph_lag: 60, ..prompt() }) else {
         return;

@@ -81,13 +81,14 @@ impl ManagedIdentity {
         &self,
         request: &TokenRequest<'_>,
         audience: &Audience,
+        has_worked: bool,
     ) -> Result<AccessToken, SignInError> {
         let wanted = self.request(audience);
         let host = wanted.url().parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned));
         let host = host.ok_or_else(|| malformed(METHOD, "its endpoint is not a URL"))?;
         let http = Client::for_metadata(&host, TIMEOUT);
         let (is_imds, is_probe) = match self.service {
-            IdentityEndpoint::Imds { is_probe, .. } => (true, is_probe),
+            IdentityEndpoint::Imds { is_probe, .. } => (true, is_probe && !has_worked),
             _ => (false, false),
         };
         let max_retries = if is_probe { 0 } else { request.retries.max_retries };
@@ -99,7 +100,7 @@ impl ManagedIdentity {
             })
         });
         let answer = answer.map_err(|error| match error {
-            error if is_imds && is_unreachable(&error) => SignInError::NoManagedIdentity,
+            error if is_imds && !has_worked && is_unreachable(&error) => SignInError::NoManagedIdentity,
             error => SignInError::Http { method: METHOD, error },
         })?;
         if answer.status != 200 {

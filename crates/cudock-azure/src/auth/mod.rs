@@ -70,7 +70,13 @@ enum Flow {
 }
 
 impl Flow {
-    fn token(&self, request: &TokenRequest<'_>, audience: &Audience) -> Result<AccessToken, SignInError> {
+    /// `has_worked`: whether it gave a token before.
+    fn token(
+        &self,
+        request: &TokenRequest<'_>,
+        audience: &Audience,
+        has_worked: bool,
+    ) -> Result<AccessToken, SignInError> {
         match self {
             Self::AzureCli(cli) => cli.token(audience, request.clock),
             Self::Secret(application, secret) => application.token_by_secret(request, audience, secret),
@@ -78,7 +84,7 @@ impl Flow {
                 application.token_by_certificate(request, audience, certificate)
             }
             Self::Federation(application, issuer) => issuer.token(application, request, audience),
-            Self::ManagedIdentity(identity) => identity.token(request, audience),
+            Self::ManagedIdentity(identity) => identity.token(request, audience, has_worked),
             Self::DeviceCode(device) => device.token(request, audience),
         }
     }
@@ -136,12 +142,12 @@ impl SignIn {
         request: &TokenRequest<'_>,
         audience: &Audience,
     ) -> Result<AccessToken, SignInError> {
+        if let Some(flow) = chosen.and_then(|index| self.flows.get(index)) {
+            return flow.token(request, audience, true);
+        }
         let mut reason = SignInError::NotSignedIn;
         for (index, flow) in self.flows.iter().enumerate() {
-            if chosen.is_some_and(|chosen| chosen != index) {
-                continue;
-            }
-            match flow.token(request, audience) {
+            match flow.token(request, audience, false) {
                 Ok(token) => {
                     *chosen = Some(index);
                     return Ok(token);

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use cudock_base::shell::quote;
+use cudock_http::Method;
 use serde_json::Value;
 
 use super::arm::{self, DEPLOYMENTS};
@@ -178,7 +179,9 @@ impl<'o> Script<'o> {
     fn delete(&mut self, step: &Step) -> Result<(), ExportError> {
         self.line(&format!("# {}", step.id));
         let arguments = arguments(&step.call, &step.id)?;
-        self.line(&format!("request {arguments}"));
+        // What has ended is not canceled; if it has not, it cannot be deleted either.
+        let rest = if step.call.method == Method::POST { " || true" } else { "" };
+        self.line(&format!("request {arguments}{rest}"));
         let id = step.call.path.split('?').next().unwrap_or_default();
         if step.call.plane == Plane::ResourceManager && step.wait != Wait::Response {
             match ResourcePath::parse(&format!("{id}?api-version=")) {

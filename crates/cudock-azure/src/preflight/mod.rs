@@ -17,7 +17,7 @@ mod runner;
 pub use answers::{Answers, QueryResult};
 pub use judge::judge;
 pub use query::{Query, Topic, queries};
-pub use registry::{PullCredentials, PullQuestion, PullResult};
+pub use registry::{PullCredentials, PullQuestion, PullResult, is_azure_registry};
 pub use report::{CandidateReport, PreflightReport, PreflightRow, PreflightVerdict, Question};
 pub use request::{Candidate, ImageCheck, PreflightRequest, PriceQuote};
 pub use runner::{CONCURRENT, ask, ask_azure, gather};

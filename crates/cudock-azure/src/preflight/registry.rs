@@ -15,7 +15,17 @@ const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, application/vn
                          application/vnd.docker.distribution.manifest.list.v2+json, \
                          application/vnd.docker.distribution.manifest.v2+json";
 
-/// An image in a registry of Azure.
+/// The registries of all clouds.
+const REGISTRIES: [&str; 3] = [".azurecr.io", ".azurecr.cn", ".azurecr.us"];
+
+/// Whether a server is a registry of Azure. The account's token must not be sent to any other.
+pub fn is_azure_registry(server: &str) -> bool {
+    let is_host = server.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'));
+    let server = server.to_ascii_lowercase();
+    is_host && REGISTRIES.iter().any(|registry| server.ends_with(registry))
+}
+
+/// An image in a registry of Azure ([`is_azure_registry`]).
 #[derive(Debug, Clone)]
 pub struct PullQuestion {
     /// The registry's URL: `https://team.azurecr.io`.
@@ -110,5 +120,35 @@ fn pull_right(client: &Client, question: &PullQuestion, tenant: &str, token: &Se
         }
         Err(HttpError { kind: HttpErrorKind::Status(404), .. }) => PullResult::NotFound,
         Err(error) => PullResult::Unreachable(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_registries_of_azure_get_a_token() {
+        for server in [
+            "team.azurecr.io",
+            "Team.AzureCR.io",
+            "a.westeurope.data.azurecr.io",
+            "t.azurecr.cn",
+            "t.azurecr.us",
+        ] {
+            assert!(is_azure_registry(server), "{server}");
+        }
+        for server in [
+            "docker.io",
+            "azurecr.io",
+            "team.azurecr.io.example.com",
+            "example.com#.azurecr.io",
+            "example.com?.azurecr.io",
+            "me@example.com:443\\.azurecr.io",
+            "team.azurecr.io:5000",
+            "",
+        ] {
+            assert!(!is_azure_registry(server), "{server}");
+        }
     }
 }

@@ -141,6 +141,7 @@ fn identity(spec: &DeploymentSpec) -> DeploymentIdentity {
         workspace: spec.existing.workspace.clone().filter(|_| spec.target == Target::Ml),
         batch_account: spec.existing.batch_account.clone().filter(|_| spec.target == Target::Batch),
         pool: spec.existing.pool.clone().filter(|_| spec.target == Target::Batch),
+        node_idle: if spec.target == Target::Ml { ml::node_idle(spec) } else { None },
     }
 }
 

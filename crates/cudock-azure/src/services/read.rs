@@ -53,7 +53,16 @@ pub(super) fn deepest_error(error: &Value) -> Option<String> {
 
 impl Status {
     pub(super) fn new(state: DeploymentState, phase: Phase) -> Self {
-        Self { state, phase, detail: None, exit_code: None, url: None, billed_from: None, billed_until: None }
+        Self {
+            state,
+            phase,
+            detail: None,
+            exit_code: None,
+            url: None,
+            billed_from: None,
+            billed_until: None,
+            jobs: Vec::new(),
+        }
     }
 
     pub(super) fn starting(phase: Phase) -> Self {

@@ -255,6 +255,28 @@ fn a_restarting_metadata_service_is_asked_again_if_it_must_exist() {
 }
 
 #[test]
+fn a_metadata_service_that_has_answered_may_fail_for_a_while() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&count);
+    let server = Server::start(move |request| match request.path.as_str() {
+        path if path.starts_with("/metadata") => match counter.fetch_add(1, Ordering::SeqCst) {
+            // Valid, and due to be replaced.
+            0 => reply(200, &json!({"access_token": "first", "expires_in": "60"})),
+            1 => Reply::new(410, ""),
+            2 => reply(200, &json!({"access_token": "second", "expires_in": "60"})),
+            _ => Reply::new(404, ""),
+        },
+        _ => Reply::new(200, "{}"),
+    });
+    let imds = format!("http://{}", server.host());
+    let client = client_with(&server, &[("AZURE_POD_IDENTITY_AUTHORITY_HOST", &imds)]);
+    for token in ["first", "second", "second"] {
+        send(&client).unwrap();
+        assert_eq!(authorization(&server), format!("Bearer {token}"));
+    }
+}
+
+#[test]
 fn without_az_and_outside_of_azure_nobody_is_signed_in() {
     let server = azure(|_| Reply::new(200, "{}"));
     let error = send(&client_with(&server, &[NOBODY])).unwrap_err();

@@ -1,6 +1,7 @@
 //! The state of a deployment, read from recordings of the real services and from what newer versions may say.
 
 use std::path::Path;
+use std::time::Duration;
 
 use cudock_azure::{DeploymentIdentity, DeploymentState, LogPart, Phase, Target, WorkShape, deployment};
 use cudock_base::Timestamp;
@@ -20,6 +21,7 @@ fn identity(target: Target, work: WorkShape) -> DeploymentIdentity {
         workspace: Some("research/vision".to_owned()),
         batch_account: None,
         pool: None,
+        node_idle: None,
     }
 }
 
@@ -274,6 +276,43 @@ fn a_recorded_endpoint_is_ready_once_it_has_traffic() {
     let status =
         identity.status(&[Some(group()), Some(endpoint), recorded(&specs, "aml-online-endpoint.json", 4)]);
     assert_eq!((status.state, status.phase), (DeploymentState::Starting, Phase::Create));
+}
+
+#[test]
+fn jobs_on_an_own_cluster_are_billed_by_their_nodes() {
+    let work = WorkShape::Job { tasks: 3 };
+    let existing = identity(Target::Ml, work);
+    let own = DeploymentIdentity { node_idle: Some(Duration::from_secs(120)), ..existing.clone() };
+    let job = |state: &str| Some(json!({"properties": {"status": state}}));
+    let ended = json!({"startTimeUtc": "2026-11-17T01:00:00Z", "endTimeUtc": "2026-11-17T01:30:00Z"});
+    let running = json!({"startTimeUtc": "2026-11-17T01:40:00Z"});
+    let answers = [
+        Some(group()),
+        job("Completed"),
+        Some(ended.clone()),
+        job("Running"),
+        Some(running),
+        job("Queued"),
+        Some(json!({})),
+    ];
+    let status = own.status(&answers);
+    let times: Vec<_> =
+        status.jobs.iter().map(|job| (job.name.as_str(), Some(job.from), job.until)).collect();
+    assert_eq!(
+        times,
+        [
+            ("cudock-0123456789ab-0", time("2026-11-17T01:00:00Z"), time("2026-11-17T01:30:00Z")),
+            ("cudock-0123456789ab-1", time("2026-11-17T01:40:00Z"), None),
+        ]
+    );
+    let answers: Vec<_> = std::iter::once(Some(group()))
+        .chain((0..3).flat_map(|_| [job("Completed"), Some(ended.clone())]))
+        .collect();
+    let status = own.status(&answers);
+    assert_eq!((status.state, status.billed_until), (DeploymentState::Succeeded, None), "nodes wait");
+    assert_eq!(status.jobs.len(), 3);
+    let status = existing.status(&answers);
+    assert_eq!((status.jobs.len(), status.billed_until), (0, time("2026-11-17T01:30:00Z")));
 }
 
 #[test]

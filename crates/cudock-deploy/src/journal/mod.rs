@@ -140,7 +140,7 @@ impl Journal {
     }
 }
 
-/// Configures a connection, creates the tables of a new database, and returns the version.
+/// Configures a connection, creates the tables that the database does not have, and returns the version.
 fn prepare(connection: &Connection, busy_timeout: Duration) -> Result<i64, rusqlite::Error> {
     connection.busy_timeout(busy_timeout)?;
     connection.pragma_update(None, "foreign_keys", true)?;
@@ -148,12 +148,17 @@ fn prepare(connection: &Connection, busy_timeout: Duration) -> Result<i64, rusql
     connection.pragma_update(None, "synchronous", "FULL")?;
     let version = || connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
     let found = version()?;
-    if found != 0 {
+    if found >= schema::VERSION {
         return Ok(found);
     }
-    connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0))?;
+    if found == 0 {
+        connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0))?;
+    }
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    transaction.execute_batch(schema::TABLES)?;
+    if found == 0 {
+        transaction.execute_batch(schema::TABLES)?;
+    }
+    transaction.execute_batch(schema::JOBS)?;
     transaction.pragma_update(None, "user_version", schema::VERSION)?;
     transaction.commit()?;
     version()
@@ -201,7 +206,19 @@ mod tests {
         journal.write(|change| change.pragma_update(None, "user_version", schema::VERSION + 1)).unwrap();
         drop(journal);
         let error = Journal::open(directory.path()).unwrap_err();
-        assert!(matches!(error, JournalError::TooNew { version: 2, supported: 1, .. }), "{error}");
+        assert!(matches!(error, JournalError::TooNew { version: 3, supported: 2, .. }), "{error}");
+    }
+
+    #[test]
+    fn an_older_version_gets_the_tables_that_it_lacks() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = Journal::open(directory.path()).unwrap();
+        journal.write(|change| change.execute_batch("DROP TABLE jobs; PRAGMA user_version = 1")).unwrap();
+        drop(journal);
+        let journal = Journal::open(directory.path()).unwrap();
+        let jobs: i64 =
+            journal.read(|all| all.query_row("SELECT COUNT(*) FROM jobs", [], |row| row.get(0))).unwrap();
+        assert_eq!(jobs, 0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cudock_azure::{DeploymentState, Step};
+use cudock_azure::{DeploymentState, JobTime, Step};
 use cudock_base::Timestamp;
 use rusqlite::types::Type;
 use rusqlite::{Row, params};
@@ -43,7 +43,20 @@ impl Journal {
         rest: &str,
         params: impl rusqlite::Params,
     ) -> Result<Vec<DeploymentRecord>, JournalError> {
-        self.rows(&format!("SELECT {COLUMNS} FROM deployments {rest}"), params, record)
+        let sql = format!("SELECT {COLUMNS} FROM deployments {rest}");
+        let mut records: Vec<DeploymentRecord> = self.rows(&sql, params, record)?;
+        for record in records.iter_mut().filter(|record| record.identity.node_idle.is_some()) {
+            record.jobs = self.jobs(&record.run_id)?;
+        }
+        Ok(records)
+    }
+
+    fn jobs(&self, run_id: &str) -> Result<Vec<JobTime>, JournalError> {
+        let sql = "SELECT name, began, ended FROM jobs WHERE run_id = ?1 ORDER BY name";
+        self.rows(sql, [run_id], |row| {
+            let until = row.get::<_, Option<i64>>(2)?.map(time);
+            Ok(JobTime { name: row.get(0)?, from: time(row.get(1)?), until })
+        })
     }
 
     /// The names of all deployments.
@@ -137,6 +150,7 @@ fn record(row: &Row<'_>) -> Result<DeploymentRecord, rusqlite::Error> {
         url: row.get(12)?,
         exit_code: row.get(13)?,
         billed: BilledTime { from: moment(14)?, until: moment(15)? },
+        jobs: Vec::new(),
         lost: Duration::from_secs(u64::try_from(row.get::<_, i64>(16)?).unwrap_or(0)),
         replaces: row.get(17)?,
     })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_azure::{Deployment, DeploymentIdentity, DeploymentSpec, DeploymentState, Phase, Step};
+use cudock_azure::{Deployment, DeploymentIdentity, DeploymentSpec, DeploymentState, JobTime, Phase, Step};
 use cudock_base::{Timestamp, Usd};
 
 use crate::billing::BilledTime;
@@ -40,6 +40,8 @@ pub struct DeploymentRecord {
     pub url: Option<String>,
     pub exit_code: Option<i32>,
     pub billed: BilledTime,
+    /// Those that keep nodes of its own cluster busy.
+    pub jobs: Vec<JobTime>,
     /// Work that was lost by eviction.
     pub lost: Duration,
     /// The run that was evicted and that this one continues.

@@ -1,9 +1,9 @@
 //! The tables of the journal.
 
 /// The version of the tables, in the database's `user_version`.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 
-/// Times are milliseconds since 1970, and prices are decimal text so that no digit is lost. A name is free again when its
+/// The tables of version 1. Times are milliseconds since 1970, and prices are decimal text so that no digit is lost. A name is free again when its
 /// deployment is gone.
 pub(super) const TABLES: &str = "
 CREATE TABLE deployments (
@@ -54,4 +54,15 @@ CREATE TABLE phases (
     is_billed INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX phases_by_run ON phases (run_id);
+";
+
+/// What version 2 adds: when each job on a deployment's own cluster ran.
+pub(super) const JOBS: &str = "
+CREATE TABLE jobs (
+    run_id TEXT NOT NULL REFERENCES deployments (run_id),
+    name TEXT NOT NULL,
+    began INTEGER NOT NULL,
+    ended INTEGER,
+    PRIMARY KEY (run_id, name)
+) STRICT, WITHOUT ROWID;
 ";

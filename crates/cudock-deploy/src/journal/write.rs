@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_azure::{DeploymentState, Phase, Status, Step};
+use cudock_azure::{DeploymentState, JobTime, Phase, Status, Step};
 use cudock_base::Timestamp;
 use rusqlite::{ErrorCode, Transaction, params};
 
@@ -116,13 +116,13 @@ impl Journal {
                 "UPDATE deployments SET exit_code = COALESCE(?2, exit_code) WHERE run_id = ?1",
                 params![run_id, status.exit_code],
             )?;
-            set_billed(change, run_id, billed)
+            set_billed(change, run_id, billed, &status.jobs)
         })
     }
 
-    /// Writes down when billing began and ended, as far as that is known. The earliest begin counts.
-    pub fn bill(&self, run_id: &str, billed: BilledTime) -> Result<(), JournalError> {
-        self.write(|change| set_billed(change, run_id, billed))
+    /// Writes down when billing began and ended and when jobs ran, as far as that is known. The earliest begin counts.
+    pub fn bill(&self, run_id: &str, billed: BilledTime, jobs: &[JobTime]) -> Result<(), JournalError> {
+        self.write(|change| set_billed(change, run_id, billed, jobs))
     }
 
     pub fn set_state(
@@ -216,7 +216,12 @@ fn insert_step(
     Ok(())
 }
 
-fn set_billed(change: &Transaction<'_>, run_id: &str, billed: BilledTime) -> Result<(), rusqlite::Error> {
+fn set_billed(
+    change: &Transaction<'_>,
+    run_id: &str,
+    billed: BilledTime,
+    jobs: &[JobTime],
+) -> Result<(), rusqlite::Error> {
     change.execute(
         "UPDATE deployments
          SET billed_from = MIN(COALESCE(billed_from, ?2), COALESCE(?2, billed_from)),
@@ -224,6 +229,14 @@ fn set_billed(change: &Transaction<'_>, run_id: &str, billed: BilledTime) -> Res
          WHERE run_id = ?1",
         params![run_id, billed.from.map(millis), billed.until.map(millis)],
     )?;
+    for job in jobs {
+        change.execute(
+            "INSERT INTO jobs (run_id, name, began, ended) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (run_id, name)
+             DO UPDATE SET began = MIN(began, excluded.began), ended = COALESCE(excluded.ended, ended)",
+            params![run_id, job.name, millis(job.from), job.until.map(millis)],
+        )?;
+    }
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use cudock_sweep::local::{DriveEnd, DriveError, ProjectSweep, SweepDriver, Sweep
 use cudock_sweep::{MachineSlots, MetricSource, SweepPlan};
 
 use self::native::Inexpressible;
-use self::service_runner::ServiceRunner;
+use self::service_runner::{RunnerMachine, ServiceRunner};
 use self::trial_jobs::{SingleJobs, TrialJobs};
 use crate::attached::{DeployOutput, Ended};
 use crate::error::DeployError;
@@ -306,8 +306,12 @@ impl Deployer<'_> {
                 Err(error) => return Err(self.abandon_all(&created, error)),
             }
         }
-        let jobs = run.machines.iter().filter_map(|one| Some((one.jobs.clone()?, one.slots()))).collect();
-        let runner = ServiceRunner::new(self.cloud, self.clock, jobs, &run.plan);
+        let machines = run.machines.iter().filter_map(|machine| {
+            let run_id = machine.planned.deployment.run_id.clone();
+            let (jobs, slots) = (machine.jobs.clone()?, machine.slots());
+            Some(RunnerMachine { run_id, jobs, slots, billed: Vec::new() })
+        });
+        let runner = ServiceRunner::new(self.cloud, self.clock, self.journal, machines.collect(), &run.plan);
         let mut driver = SweepDriver::new(log, runner, sweep.directory(), observer, self.interrupted);
         let mut begun = resumed.map_or(Ok(()), |event| driver.resume(event));
         if run.plan.machine.is_some() {

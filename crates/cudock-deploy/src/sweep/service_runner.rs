@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cudock_azure::JobTime;
 use cudock_sweep::local::{AttemptToStart, LiveAttempt, OutputMetrics, Runner, RunnerEvent, trial_words};
 use cudock_sweep::{AttemptEnd, Event, SweepPlan, TrialHandle, TrialId};
 
 use super::trial_jobs::{JobState, JobStates, TrialJobs};
+use crate::billing::BilledTime;
 use crate::clock::Clock;
 use crate::cloud::{ApiError, ApiErrorReason, CloudApi};
+use crate::journal::{Journal, JournalError};
 
 /// How often the service is asked, if it does not say.
 const POLL: Duration = Duration::from_secs(10);
@@ -23,8 +26,8 @@ const LONGEST_LOST: Duration = Duration::from_secs(3600);
 pub(super) struct ServiceRunner<'a> {
     cloud: &'a dyn CloudApi,
     clock: &'a dyn Clock,
-    /// Where the trials of each size run, with the number of its slots.
-    machines: Vec<(TrialJobs, u32)>,
+    journal: &'a Journal,
+    machines: Vec<RunnerMachine>,
     plan: &'a SweepPlan,
     /// How long the service is left alone.
     interval: Duration,
@@ -33,6 +36,15 @@ pub(super) struct ServiceRunner<'a> {
     /// When the service was asked last.
     asked: Option<Duration>,
     failures: u32,
+}
+
+/// Where the trials of one size run.
+pub(super) struct RunnerMachine {
+    pub(super) run_id: String,
+    pub(super) jobs: TrialJobs,
+    pub(super) slots: u32,
+    /// What the journal knows of the jobs.
+    pub(super) billed: Vec<JobTime>,
 }
 
 /// An attempt whose job may exist.
@@ -44,22 +56,45 @@ struct LiveJob {
     metrics: OutputMetrics,
 }
 
+impl RunnerMachine {
+    /// Writes down when jobs ran: nobody can tell anymore when they are deleted, which Azure may do by itself.
+    fn bill(&mut self, journal: &Journal, mut times: Vec<JobTime>) -> Result<(), JournalError> {
+        times.retain(|time| !self.billed.contains(time));
+        let Some(from) = times.iter().map(|time| time.from).min() else { return Ok(()) };
+        journal.bill(&self.run_id, BilledTime { from: Some(from), until: None }, &times)?;
+        self.billed.extend(times);
+        Ok(())
+    }
+}
+
 impl<'a> ServiceRunner<'a> {
     pub(super) fn new(
         cloud: &'a dyn CloudApi,
         clock: &'a dyn Clock,
-        machines: Vec<(TrialJobs, u32)>,
+        journal: &'a Journal,
+        machines: Vec<RunnerMachine>,
         plan: &'a SweepPlan,
     ) -> Self {
         let (live, pending) = (BTreeMap::new(), Vec::new());
-        Self { cloud, clock, machines, plan, interval: POLL, live, pending, asked: None, failures: 0 }
+        Self {
+            cloud,
+            clock,
+            journal,
+            machines,
+            plan,
+            interval: POLL,
+            live,
+            pending,
+            asked: None,
+            failures: 0,
+        }
     }
 
     /// The machine of a slot: the sizes have theirs one after the other.
     fn machine_of(&self, slot: u32) -> usize {
         let mut end = 0;
-        let found = self.machines.iter().position(|(_, slots)| {
-            end += slots;
+        let found = self.machines.iter().position(|machine| {
+            end += machine.slots;
             slot < end
         });
         found.unwrap_or_default()
@@ -77,9 +112,12 @@ impl<'a> ServiceRunner<'a> {
             let keys = self.live.iter().filter(|(_, live)| live.machine == index);
             let keys: Vec<((TrialId, u32), String)> =
                 keys.map(|(key, live)| (*key, live.id.clone())).collect();
-            let Some((jobs, _)) = self.machines.get_mut(index).filter(|_| !keys.is_empty()) else { continue };
+            let Some(machine) = self.machines.get_mut(index).filter(|_| !keys.is_empty()) else { continue };
             let ids: Vec<String> = keys.iter().map(|(_, id)| id.clone()).collect();
-            let JobStates { states, retry_after } = jobs.states(self.cloud, &ids)?;
+            let JobStates { states, times, retry_after } = machine.jobs.states(self.cloud, &ids)?;
+            if let Err(error) = machine.bill(self.journal, times) {
+                self.pending.push(RunnerEvent::Warning(error.to_string()));
+            }
             interval = interval.max(Some(retry_after.unwrap_or(POLL)));
             for (key, id) in keys {
                 match states.get(&id) {
@@ -97,7 +135,7 @@ impl<'a> ServiceRunner<'a> {
     fn observe(&mut self, key: (TrialId, u32), state: &JobState) -> Result<(), ApiError> {
         let (trial, attempt) = key;
         let Some(live) = self.live.get_mut(&key) else { return Ok(()) };
-        let Some((jobs, _)) = self.machines.get(live.machine) else { return Ok(()) };
+        let Some(RunnerMachine { jobs, .. }) = self.machines.get(live.machine) else { return Ok(()) };
         if !live.is_started {
             live.is_started = true;
             let handle = TrialHandle::Job { id: live.id.clone() };
@@ -124,7 +162,7 @@ impl Runner for ServiceRunner<'_> {
     fn start(&mut self, attempt: &AttemptToStart<'_>) {
         let key = (attempt.trial, attempt.attempt);
         let machine = self.machine_of(attempt.slot);
-        let Some((jobs, _)) = self.machines.get_mut(machine) else { return };
+        let Some(RunnerMachine { jobs, .. }) = self.machines.get_mut(machine) else { return };
         let Some(id) = jobs.name(attempt.trial, attempt.attempt) else {
             let message = "all jobs of this command are used; re-run it".to_owned();
             return self.ended(key, AttemptEnd::FailedToStart { message }, Duration::ZERO);
@@ -141,7 +179,7 @@ impl Runner for ServiceRunner<'_> {
 
     fn stop(&mut self, trial: TrialId, attempt: u32) {
         let Some(live) = self.live.get(&(trial, attempt)) else { return };
-        let Some((jobs, _)) = self.machines.get(live.machine) else { return };
+        let Some(RunnerMachine { jobs, .. }) = self.machines.get(live.machine) else { return };
         if let Err(error) = jobs.stop(self.cloud, &live.id) {
             let warning = format!("trial {trial} cannot be stopped: {error}");
             self.pending.push(RunnerEvent::Warning(warning));

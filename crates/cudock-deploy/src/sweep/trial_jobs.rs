@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cudock_azure::{BatchTasks, Call, DeploymentState, MlJobs, Status};
+use cudock_azure::{BatchTasks, Call, DeploymentState, JobTime, MlJobs, Status};
 use cudock_base::{Secret, Timestamp};
 use cudock_sweep::{AttemptEnd, TrialId};
 use serde_json::Value;
@@ -52,7 +52,9 @@ impl SingleJobs {
         let address = details.as_ref().and_then(|details| self.jobs.output(details));
         let known = self.shown.entry(id.to_owned()).or_default();
         *known = address.or(known.take());
-        to.states.insert(id.to_owned(), job_state(&MlJobs::status(&job.body, details.as_ref())));
+        let status = MlJobs::status(&job.body, details.as_ref());
+        to.times.extend(JobTime::new(id, &status));
+        to.states.insert(id.to_owned(), job_state(&status));
         Ok(())
     }
 }
@@ -78,6 +80,8 @@ pub(super) enum JobState {
 #[derive(Debug, Default)]
 pub(super) struct JobStates {
     pub(super) states: BTreeMap<String, JobState>,
+    /// When those ran that keep nodes of a cluster busy.
+    pub(super) times: Vec<JobTime>,
     /// How long the service wants to be left alone.
     pub(super) retry_after: Option<Duration>,
 }
@@ -174,7 +178,7 @@ fn task_states(tasks: &BatchTasks, cloud: &dyn CloudApi) -> Result<JobStates, Ap
         let id = task.get("id")?.as_str()?;
         Some((id.to_owned(), task_state(task)))
     });
-    Ok(JobStates { states: states.collect(), retry_after: reply.retry_after })
+    Ok(JobStates { states: states.collect(), times: Vec::new(), retry_after: reply.retry_after })
 }
 
 fn job_state(status: &Status) -> JobState {

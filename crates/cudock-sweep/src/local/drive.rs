@@ -20,8 +20,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// The longest time until an event is on disk: what a power cut may take.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Sets the flag when the user ends the command or closes the terminal. A second signal ends it at once: its workers then
-/// end their trials by themselves.
+/// Sets the flag when the user ends the command or closes the terminal. A second signal ends it at once: workers then end
+/// their trials by themselves, and the journal of deployments has what `cudock gc` needs.
 pub fn watch_interrupts() -> io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {

@@ -251,7 +251,7 @@ impl ProjectSweep {
         };
         if !is_same {
             observer.warning(&format!(
-                "cudock.toml has changed since the sweep `{}` began, which goes on as it began; --name NAME starts another",
+                "cudock.toml has changed since the sweep `{}` began; it continues with its original settings (--name NAME starts a new sweep)",
                 plan.name
             ));
         }

@@ -162,6 +162,11 @@ impl JudgeContext<'_> {
             |verdict, message: &str, fix: &str| row(verdict, "denied", codes::PULL_DENIED, message, fix);
         let own = self.request.pull.as_ref().map(|result| match result {
             PullResult::Allowed => PreflightRow::ok(question, "allowed"),
+            PullResult::Denied(PullCredentials::Anonymous) if self.request.pull_identity.is_some() => denied(
+                PreflightVerdict::Blocked,
+                "the image is not public, and an identity can pull from Azure's registries only",
+                "copy it to one: cudock copy IMAGE REGISTRY.azurecr.io/NAME",
+            ),
             // Jobs and endpoints pull with the workspace's identity, whose roles nobody else can try out.
             PullResult::Denied(PullCredentials::Anonymous) if self.request.uses(Target::Ml) => denied(
                 PreflightVerdict::Warning,

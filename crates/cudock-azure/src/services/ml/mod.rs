@@ -42,6 +42,8 @@ const EXPERIMENT: &str = "cudock";
 const CHECKPOINTS: &str = "checkpoints";
 /// The deployment of an endpoint.
 const DEPLOYMENT: &str = "main";
+/// How long nodes stay without a job, as the service itself has it.
+const NODE_IDLE: Duration = Duration::from_secs(120);
 
 /// The ids of everything in the workspace.
 #[derive(Debug)]
@@ -84,6 +86,11 @@ impl Ids {
         format!("{}/jobs/{name}", self.workspace)
     }
 
+    /// What distinguishes a job from the others of the deployment, for names of actions.
+    fn suffix(&self, job: &str) -> String {
+        job.strip_prefix(&self.unique).unwrap_or_default().replace('-', "_")
+    }
+
     /// The names of the jobs: one for each item.
     fn jobs(&self, work: WorkShape) -> Vec<String> {
         match work {
@@ -118,22 +125,25 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
             actions.push(deletion("Delete_the_endpoint", &ids.endpoint()));
         }
         WorkKind::Job { items, concurrent, time_limit, .. } => {
-            let own = (items.len() > 1 && spec.existing.cluster.is_none()).then_some(ids.cluster.as_str());
+            let own = node_idle(spec).map(|idle| (ids.cluster.as_str(), idle));
             let existing = spec.existing.cluster.as_ref().map(|name| ids.compute(name));
-            let cluster = own.or(existing.as_deref());
-            if let Some(cluster) = own {
-                let request =
-                    put(cluster, VERSION, body(&located(spec, self::cluster(spec, &machine, *concurrent)))?);
+            if let Some((cluster, idle)) = own {
+                let properties = self::cluster(spec, &machine, *concurrent, idle);
+                let request = put(cluster, VERSION, body(&located(spec, properties))?);
                 steps.push(Step::new("cluster", Phase::Create, request));
             }
+            let cluster = own.map(|(cluster, _)| cluster);
+            let compute = cluster.or(existing.as_deref());
             let none = [Vec::new()];
             let items = if items.is_empty() { none.as_slice() } else { items.as_slice() };
-            for (name, item) in ids.jobs(super::identity(spec).work).into_iter().zip(items) {
-                let job = command_job(spec, &ids, &machine, item, *time_limit, cluster);
-                steps.push(job_step(spec, &ids, &name, job)?);
-                actions.extend(job_deletions(&ids, &name));
+            let names = ids.jobs(super::identity(spec).work);
+            for (name, item) in names.iter().zip(items) {
+                let job = command_job(spec, &ids, &machine, item, *time_limit, compute);
+                steps.push(job_step(spec, &ids, name, job)?);
             }
-            actions.extend(own.map(|cluster| {
+            // What is billed comes first: jobs that run, then idle nodes.
+            actions.extend(names.iter().map(|name| job_cancellation(&ids, name)));
+            actions.extend(cluster.map(|cluster| {
                 let path = format!("{cluster}?api-version={VERSION}&underlyingResourceAction=Delete");
                 OutsideAction {
                     name: "Delete_the_cluster".to_owned(),
@@ -142,6 +152,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
                     is_awaited: true,
                 }
             }));
+            actions.extend(names.iter().map(|name| job_deletion(&ids, name)));
         }
         WorkKind::MultiNode { nodes, processes_per_node, time_limit } => {
             let existing = spec.existing.cluster.as_ref().map(|name| ids.compute(name));
@@ -152,7 +163,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
                 process_count_per_instance: *processes_per_node,
             });
             steps.push(job_step(spec, &ids, &ids.unique, job)?);
-            actions.extend(job_deletions(&ids, &ids.unique));
+            actions.extend([job_cancellation(&ids, &ids.unique), job_deletion(&ids, &ids.unique)]);
         }
     }
     let image = deletion("Delete_the_image", &ids.environment());
@@ -171,16 +182,17 @@ fn deletion(name: &str, id: &str) -> OutsideAction {
 }
 
 /// A job that runs cannot be deleted.
-fn job_deletions(ids: &Ids, name: &str) -> [OutsideAction; 2] {
-    let suffix = name.strip_prefix(&ids.unique).unwrap_or_default().replace('-', "_");
-    let id = ids.job(name);
-    let cancel = OutsideAction {
-        name: format!("Cancel_the_job{suffix}"),
+fn job_cancellation(ids: &Ids, name: &str) -> OutsideAction {
+    OutsideAction {
+        name: format!("Cancel_the_job{}", ids.suffix(name)),
         method: "POST",
-        address: Address::ResourceManager(format!("{id}/cancel?api-version={VERSION}")),
+        address: Address::ResourceManager(format!("{}/cancel?api-version={VERSION}", ids.job(name))),
         is_awaited: false,
-    };
-    [cancel, deletion(&format!("Delete_the_job{suffix}"), &id)]
+    }
+}
+
+fn job_deletion(ids: &Ids, name: &str) -> OutsideAction {
+    deletion(&format!("Delete_the_job{}", ids.suffix(name)), &ids.job(name))
 }
 
 fn environment(spec: &DeploymentSpec) -> Result<EnvironmentVersion, TranslationError> {
@@ -212,7 +224,17 @@ fn located<P>(spec: &DeploymentSpec, properties: P) -> Located<P> {
     Located { location: spec.region.clone(), tags: Tags::new(spec), identity, sku: None, properties }
 }
 
-fn cluster(spec: &DeploymentSpec, machine: &Machine, concurrent: u32) -> Cluster {
+/// How long the nodes of a deployment's own cluster stay without a job; none if it has no cluster.
+pub(super) fn node_idle(spec: &DeploymentSpec) -> Option<Duration> {
+    match &spec.work {
+        WorkKind::Job { items, .. } if items.len() > 1 && spec.existing.cluster.is_none() => {
+            Some(spec.idle.unwrap_or(NODE_IDLE))
+        }
+        _ => None,
+    }
+}
+
+fn cluster(spec: &DeploymentSpec, machine: &Machine, concurrent: u32, idle: Duration) -> Cluster {
     Cluster {
         compute_type: "AmlCompute",
         properties: ClusterProperties {
@@ -222,7 +244,7 @@ fn cluster(spec: &DeploymentSpec, machine: &Machine, concurrent: u32) -> Cluster
             scale_settings: ScaleSettings {
                 min_node_count: 0,
                 max_node_count: concurrent,
-                node_idle_time_before_scale_down: iso_8601(spec.idle.unwrap_or(Duration::from_secs(120))),
+                node_idle_time_before_scale_down: iso_8601(idle),
             },
             remote_login_port_public_access: "Disabled",
         },

@@ -10,7 +10,7 @@ use crate::services::logs::LogPart;
 use crate::services::ml::{EXPERIMENT, Ids, VERSION, ids};
 use crate::services::read::{answer, ended, is, text, time};
 use crate::services::request::{call, get};
-use crate::status::{DeploymentState, Status};
+use crate::status::{DeploymentState, JobTime, Status};
 
 /// More jobs than these are not asked for their logs.
 const MOST_LOGS: usize = 20;
@@ -40,7 +40,7 @@ pub(super) fn details(identity: &DeploymentIdentity, ids: &Ids, job: &str) -> Ca
 pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
     match identity.work {
         WorkShape::Serve { .. } => of_endpoint(answer(answers, 0), answer(answers, 1)),
-        WorkShape::Job { .. } | WorkShape::MultiNode { .. } => of_jobs(answers),
+        WorkShape::Job { .. } | WorkShape::MultiNode { .. } => of_jobs(identity, answers),
     }
 }
 
@@ -72,7 +72,7 @@ fn of_endpoint(endpoint: Option<&Value>, deployment: Option<&Value>) -> Status {
 }
 
 /// Each job has two answers: its own and that of the run history.
-fn of_jobs(answers: &[Option<Value>]) -> Status {
+fn of_jobs(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
     let jobs: Vec<(Option<&Value>, Option<&Value>)> =
         answers.chunks(2).map(|pair| (answer(pair, 0), answer(pair, 1))).collect();
     let statuses: Vec<Status> = jobs.iter().map(|(job, details)| of_job(*job, *details)).collect();
@@ -87,8 +87,13 @@ fn of_jobs(answers: &[Option<Value>]) -> Status {
         let unfinished = || statuses.iter().filter(|status| !is_over(status));
         unfinished().find(running).or_else(|| unfinished().next())
     };
-    let status = chosen.cloned().unwrap_or_else(|| Status::starting(Phase::Create));
-    let until = if is_over(&status) { until } else { None };
+    let mut status = chosen.cloned().unwrap_or_else(|| Status::starting(Phase::Create));
+    // The nodes of an own cluster outlast their jobs.
+    let until = until.filter(|_| is_over(&status) && identity.node_idle.is_none());
+    if let Some(ids) = ids(identity).filter(|_| identity.node_idle.is_some()) {
+        let jobs = ids.jobs(identity.work).into_iter().zip(&statuses);
+        status.jobs = jobs.filter_map(|(name, job)| JobTime::new(&name, job)).collect();
+    }
     status.billed(from, until)
 }
 

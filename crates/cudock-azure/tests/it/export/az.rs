@@ -20,6 +20,8 @@ log=$(printf '%s/%03d' "$AZ_LOG" "$number")
 mkdir "$log"
 printf '%s\0' "$@" >"$log/arguments"
 [[ " $* " != *" --body @- "* ]] || cat >"$log/input"
+# What has ended cannot be canceled.
+[[ " $* " != *"/cancel?"* ]] || { echo 'Conflict({"error": {"code": "Conflict"}})' >&2; exit 1; }
 "#;
 
 /// One call of `az`.

@@ -209,7 +209,6 @@ pub(super) const KEYWORDS: &[(&str, &str, &str)] = &[
     ("ServicePrincipalCredentials", "secret", "client_secret"),
     ("ServicePrincipalCredentials", "tenant", "tenant_id"),
     ("SharedKeyCredentials", "account_name", "name"),
-    ("SharedKeyCredentials", "key", "key"),
     ("add_collection", "value", "task_collection"),
     ("resize", "pool_resize_parameter", "resize_options"),
     ("PoolAddParameter", "max_tasks_per_node", "task_slots_per_node"),

@@ -140,17 +140,17 @@ impl Case {
 }
 
 /// The client comes back and cleans up.
-fn return_and_clean(world: &mut World, scenario: Scenario) -> Result<(), String> {
+fn return_and_clean(world: &mut World) -> Result<(), String> {
     for _ in 0..MOST_RETURNS {
         if world.run(&["gc"]).output.status.success() {
-            return check_clean(world, scenario);
+            return check_clean(world);
         }
     }
     Err("gc does not succeed".to_owned())
 }
 
 /// Nothing is left, and the journal says so.
-fn check_clean(world: &mut World, scenario: Scenario) -> Result<(), String> {
+fn check_clean(world: &mut World) -> Result<(), String> {
     world.check_gone()?;
     let records = world.stand_in.records();
     if !records.is_empty() {
@@ -163,8 +163,6 @@ fn check_clean(world: &mut World, scenario: Scenario) -> Result<(), String> {
         None if billed == 0 => Ok(()),
         None => Err(format!("{billed} s were billed, and the journal does not know of it")),
         Some((state, _)) if state != "gone" => Err(format!("the journal says {state}")),
-        // The time between single jobs is counted as well: the cluster may have kept its node.
-        Some((_, seconds)) if scenario == Scenario::SingleJobs && seconds >= billed => Ok(()),
         Some((_, seconds)) if seconds != billed => {
             Err(format!("cost says {seconds} s, and {billed} s were billed"))
         }
@@ -191,12 +189,12 @@ fn check_schedule(seed: u64, index: u64, requests: &[u64]) -> Option<Result<Endi
     world.stand_in.set_schedule(schedule.clone());
     let was_killed = case.play(&mut world);
     let (ending, result) = match (was_killed, schedule.comes_back) {
-        (false, _) => (Ending::Survived, return_and_clean(&mut world, case.scenario)),
+        (false, _) => (Ending::Survived, return_and_clean(&mut world)),
         (true, true) => {
             if case.scenario == Scenario::Resumed {
                 world.run(&["resume", NAME]);
             }
-            (Ending::CameBack, return_and_clean(&mut world, case.scenario))
+            (Ending::CameBack, return_and_clean(&mut world))
         }
         (true, false) => {
             world.stand_in.advance(TTL + REAPER_ALLOWANCE);
@@ -226,7 +224,7 @@ fn requests_without_faults(seed: u64) -> Option<Vec<u64>> {
             "{case:?}\n{}",
             world.transcript
         );
-        if let Err(reason) = check_clean(&mut world, case.scenario) {
+        if let Err(reason) = check_clean(&mut world) {
             let requests = world.stand_in.requests();
             panic!("{case:?}, without faults: {reason}\n{}\n{requests:#?}", world.transcript);
         }
