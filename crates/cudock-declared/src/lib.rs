@@ -282,6 +282,7 @@ impl Declared {
     }
 
     /// The same with other packages, and without notes.
+    #[must_use]
     pub fn with_packages(&self, packages: Vec<DeclaredPackage>) -> Self {
         Self {
             packages,

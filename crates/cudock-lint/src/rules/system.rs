@@ -207,7 +207,7 @@ fn toolkit_on_cuda_image(context: &LintContext<'_>, report: &mut Report<'_, '_>)
         let Some(image) = is_candidate.then(|| context.cuda_image(stage)).flatten() else { continue };
         let Ok(release) = image.cuda.parse::<CudaRelease>() else { continue };
         for (arg, name) in installed(command) {
-            let Some(what) = what_is_installed(name, &image, release.version()) else { continue };
+            let Some(what) = what_is_installed(name, image, release.version()) else { continue };
             let message = format!("`{name}` {what}");
             report.add(
                 arg.span,

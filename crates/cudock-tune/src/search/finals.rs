@@ -76,7 +76,9 @@ impl Search {
             }
             let halvings = size.next_power_of_two().ilog2().max(1);
             let used = match self.settings.budget {
-                Some(budget) => (replay.elapsed() - begin).div_duration_f64(budget.saturating_sub(begin)),
+                Some(budget) => {
+                    replay.elapsed().saturating_sub(begin).div_duration_f64(budget.saturating_sub(begin))
+                }
                 None => f64::from(round) / (HALVING_ROUNDS * f64::from(halvings)),
             };
             if used >= 1.0 {
