@@ -1,4 +1,4 @@
-//! Finds compressed cubins outside of containers.
+//! Compressed cubins outside of containers.
 //!
 //! cuBLASLt 13 keeps a part of its kernels as bare zstd frames in its data sections, one cubin each. No header lists them, so
 //! they are recognized by what they decompress to: the header of a cubin. Only the first block of a frame is opened.
@@ -6,19 +6,14 @@
 use std::io::Read;
 
 use cudock_facts::version::{Capability, SmArch, Variant};
-use memchr::memmem;
 
 use crate::bytes::{u16_at, u32_at};
-use crate::container::Module;
-use crate::find::DataRange;
 
-const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+pub(crate) const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 /// The size of an ELF header.
 const ELF_HEADER: usize = 64;
 /// The largest window that is opened: the largest known frame needs a quarter of it.
 const MAX_WINDOW_LOG: u32 = 27;
-/// Candidates that turn out to be other data, before the search of a range ends: no real file has more than a few.
-const MAX_OTHERS: usize = 10_000;
 
 /// A compressed cubin outside of a container. The library itself chooses among them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,43 +29,8 @@ pub struct BareCubin {
     pub arch: SmArch,
 }
 
-impl BareCubin {
-    fn end(&self) -> u64 {
-        self.offset + self.stored
-    }
-}
-
-/// Finds bare cubins in a range, except inside of the containers that were found there.
-pub(crate) fn find(range: &DataRange<'_>, modules: &[Module], found: &mut Vec<BareCubin>) {
-    if range.only_containers {
-        return;
-    }
-    let finder = memmem::Finder::new(&MAGIC);
-    let (mut at, mut others) = (0, 0);
-    while let Some(start) = range.bytes.get(at..).and_then(|rest| finder.find(rest)).map(|next| at + next) {
-        at = start + 1;
-        let offset = range.offset + start as u64;
-        if let Some(module) =
-            modules.iter().find(|module| module.offset <= offset && offset < module.offset + module.size)
-        {
-            at = usize::try_from(module.offset + module.size - range.offset).unwrap_or(usize::MAX);
-            continue;
-        }
-        let Some(cubin) = range.bytes.get(start..).and_then(|frame| parse(frame, offset, &range.section))
-        else {
-            others += 1;
-            if others > MAX_OTHERS {
-                return;
-            }
-            continue;
-        };
-        at = usize::try_from(cubin.end() - range.offset).unwrap_or(usize::MAX);
-        found.push(cubin);
-    }
-}
-
 /// Parses the frame at the start of `bytes`; none if it is not a cubin.
-fn parse(bytes: &[u8], offset: u64, section: &str) -> Option<BareCubin> {
+pub(crate) fn parse(bytes: &[u8], offset: u64, section: &str) -> Option<BareCubin> {
     let mut header = [0; ELF_HEADER];
     let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).ok()?;
     decoder.window_log_max(MAX_WINDOW_LOG).ok()?;

@@ -4,7 +4,7 @@ use object::read::archive::ArchiveFile;
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Endianness, ReadRef};
 
-use crate::bare::{self, BareCubin};
+use crate::bare::BareCubin;
 use crate::container::{Damage, EntryKind, FatbinEntry, MAGIC, Module, read as read_container};
 use crate::cubin::Cubin;
 use crate::elf::{self, Linkage};
@@ -78,7 +78,7 @@ fn fatbin(bytes: &[u8]) -> Result<Binary, ReadError> {
     read_container(bytes, 0, "").map_err(ReadError::Damaged)?;
     let mut binary = empty(FileKind::Fatbin);
     let range = DataRange { section: String::new(), offset: 0, address: 0, bytes, only_containers: true };
-    find::containers(&range, &mut binary.modules, &mut binary.damage);
+    find::code(&range, &mut binary.modules, &mut binary.bare_cubins, &mut binary.damage);
     Ok(binary)
 }
 
@@ -99,11 +99,10 @@ fn elf_file(bytes: &[u8]) -> Result<Binary, ReadError> {
     let mut binary = empty(FileKind::Elf);
     binary.linkage = elf::linkage(&file, bytes);
     for range in elf::data_ranges(&file, bytes, 0) {
-        find::containers(&range, &mut binary.modules, &mut binary.damage);
-        bare::find(&range, &binary.modules, &mut binary.bare_cubins);
+        find::code(&range, &mut binary.modules, &mut binary.bare_cubins, &mut binary.damage);
     }
     if let Some(range) = elf::relocatable(&file, bytes) {
-        find::containers(&range, &mut binary.relocatable, &mut binary.damage);
+        find::code(&range, &mut binary.relocatable, &mut binary.bare_cubins, &mut binary.damage);
         wrappers::mark_linked(&file, bytes, &mut binary.modules);
     }
     Ok(binary.without_overlaps())
@@ -129,8 +128,7 @@ fn archive(bytes: &[u8]) -> Result<Binary, ReadError> {
         match ElfFile64::<Endianness>::parse(data) {
             Ok(file) => {
                 for range in elf::data_ranges(&file, data, start) {
-                    find::containers(&range, &mut binary.modules, &mut binary.damage);
-                    bare::find(&range, &binary.modules, &mut binary.bare_cubins);
+                    find::code(&range, &mut binary.modules, &mut binary.bare_cubins, &mut binary.damage);
                 }
             }
             Err(error) => {

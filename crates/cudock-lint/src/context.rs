@@ -30,11 +30,12 @@ pub struct LintContext<'a> {
     image_settings: HashMap<&'a str, (&'a Step, &'a Setting)>,
     in_order: Vec<RunCommand<'a>>,
     settings: HashMap<&'a str, Vec<StageSetting<'a>>>,
-    /// By stage, as the ones below are.
+    /// By stage.
     installed: Vec<Vec<Installed<'a>>>,
+    /// By stage, in the order of the file.
     conda_packages: Vec<Vec<&'a DeclaredPackage>>,
     conda_cuda_packages: Vec<Vec<&'a CudaPackage>>,
-    /// The nvidia/cuda tag that a stage starts from.
+    /// The nvidia/cuda tag that each stage starts from.
     cuda_images: Vec<OnceLock<Option<ImageTag>>>,
     /// The tags of nvidia/cuda that stages start from.
     cuda_tags: OnceLock<HashMap<&'a str, CudaImage<'a>>>,
@@ -221,7 +222,7 @@ impl<'a> LintContext<'a> {
         self.build.text().get(span.bytes()).unwrap_or_default()
     }
 
-    /// The nvidia/cuda tag that a stage starts from.
+    /// The nvidia/cuda tag that each stage starts from.
     pub fn cuda_image(&self, stage: usize) -> Option<&ImageTag> {
         let parse = || {
             let image = &self.build.base_image(stage)?.reference;

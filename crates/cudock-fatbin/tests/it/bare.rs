@@ -102,3 +102,11 @@ fn a_compressed_entry_of_a_container_is_not_a_bare_cubin() {
     let binary = read(&elf_library(&[(".data", &container(&[entry]))])).unwrap();
     assert_eq!((binary.modules.len(), binary.bare_cubins.len()), (1, 0));
 }
+
+#[test]
+fn many_frames_of_other_data_hide_no_container() {
+    let mut data = [0x28, 0xB5, 0x2F, 0xFD, 0xFF, 0xFF, 0xFF, 0xFF].repeat(10_001);
+    data.extend(container(&[cubin_entry(90, 0)]));
+    let binary = read(&elf_library(&[(".data", &data)])).unwrap();
+    assert_eq!((binary.modules.len(), binary.bare_cubins.len()), (1, 0));
+}

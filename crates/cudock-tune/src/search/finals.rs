@@ -8,9 +8,10 @@ use super::measurement::Score;
 use super::race::{MIN_ROUNDS, Race};
 use super::space::Config;
 
-/// Combinations in the final, with the current one, and the share of the best they must have.
+/// Combinations in the final, with the current one, and the share of the best they must have: the highest of many short
+/// measurements may be twice what it should be.
 pub(crate) const FINALISTS: usize = 6;
-const FINALIST_SHARE: f64 = 0.8;
+const FINALIST_SHARE: f64 = 0.4;
 /// Rounds in which the finalists are halved, if there is no limit of time.
 const HALVING_ROUNDS: f64 = 4.0;
 
