@@ -222,7 +222,7 @@ impl<'a> LintContext<'a> {
         self.build.text().get(span.bytes()).unwrap_or_default()
     }
 
-    /// The nvidia/cuda tag that each stage starts from.
+    /// The nvidia/cuda tag that a stage starts from.
     pub fn cuda_image(&self, stage: usize) -> Option<&ImageTag> {
         let parse = || {
             let image = &self.build.base_image(stage)?.reference;

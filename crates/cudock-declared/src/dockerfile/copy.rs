@@ -1,10 +1,10 @@
 //! Reads `COPY`, `ADD` and bind mounts.
 
 use cudock_base::Span;
-use cudock_dockerfile::Instruction;
 use cudock_dockerfile::expand::{Expanded, split_args};
+use cudock_dockerfile::{Instruction, exec_form};
 
-use super::stage::{StageReader, exec_form, without_flags};
+use super::stage::{StageReader, without_flags};
 use super::stage_fs::StageFs;
 use super::{FinishedStage, evaluate};
 use crate::files::join;

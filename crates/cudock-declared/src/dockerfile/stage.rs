@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use cudock_base::{Arch, Span};
 use cudock_dockerfile::expand::{Expanded, expand_arg, split_args};
-use cudock_dockerfile::{Argument, Instruction};
+use cudock_dockerfile::{Argument, Instruction, exec_form};
 
 use super::run::ScriptReader;
 use super::stage_fs::StageFs;
@@ -379,10 +379,6 @@ fn start_command(instruction: &Instruction) -> Option<Command> {
 /// A JSON list is the exec form; anything else is the shell form.
 fn command(arguments: &str) -> Command {
     exec_form(arguments).map_or_else(|| Command::Shell(arguments.to_owned()), Command::Exec)
-}
-
-pub(super) fn exec_form(arguments: &str) -> Option<Vec<String>> {
-    arguments.starts_with('[').then(|| serde_json::from_str(arguments).ok()).flatten()
 }
 
 /// The text after `--mount=…` and the other flags.

@@ -89,8 +89,8 @@ impl Command {
     }
 }
 
-/// A JSON list of strings.
-pub(super) fn exec_form(text: &str) -> Option<Vec<String>> {
+/// The arguments of an instruction in exec form: a JSON list of strings.
+pub fn exec_form(text: &str) -> Option<Vec<String>> {
     text.starts_with('[').then(|| serde_json::from_str(text).ok()).flatten()
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use cudock_base::{LineIndex, Span};
 
-pub use commands::{Command, CommandArg, assignment};
-use commands::{commands_of, exec_form};
+use commands::commands_of;
+pub use commands::{Command, CommandArg, assignment, exec_form};
 
 use crate::expand::{Expanded, expand_arg, split_args};
 use crate::syntax::{Dockerfile, Instruction, Joined, parse};

@@ -12,7 +12,7 @@ use super::space::Config;
 /// measurements may be twice what it should be.
 pub(crate) const FINALISTS: usize = 6;
 const FINALIST_SHARE: f64 = 0.4;
-/// Rounds in which the finalists are halved, if there is no limit of time.
+/// Rounds until the finalists are halved, without a time limit.
 const HALVING_ROUNDS: f64 = 4.0;
 
 /// A combination and a number of clients in the final.
