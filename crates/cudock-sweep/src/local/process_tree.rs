@@ -120,22 +120,56 @@ pub(crate) fn kill_marked(variable: &str, directory: &Path) -> usize {
     let deadline = Instant::now() + KILL_TIMEOUT;
     let mut killed = std::collections::BTreeSet::new();
     loop {
-        let marked: Vec<i32> = processes().filter(|pid| *pid != own && is_marked(*pid, &prefix)).collect();
-        if marked.is_empty() || Instant::now() > deadline {
-            return killed.len();
-        }
-        for pid in marked {
-            if let Some(found) = Pid::from_raw(pid) {
+        let mut is_clear = true;
+        for pid in processes().filter(|pid| *pid != own) {
+            let Some(variables) = environment(pid) else {
+                is_clear = false;
+                continue;
+            };
+            if let Some(found) = Pid::from_raw(pid)
+                && variables.split(|byte| *byte == 0).any(|variable| variable.starts_with(&prefix))
+            {
+                is_clear = false;
                 let _ = kill_process(found, Signal::KILL);
                 killed.insert(pid);
             }
+        }
+        if is_clear || Instant::now() > deadline {
+            return killed.len();
         }
         std::thread::sleep(KILL_PAUSE);
     }
 }
 
-/// Whether a process has a variable that starts so. A process that has ended, or is that of another user, has none.
-fn is_marked(pid: i32, prefix: &[u8]) -> bool {
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(prefix))
+/// The environment of a process; empty if it has ended or is that of another user. None if the process was just replacing
+/// its program: the new environment was not yet there.
+fn environment(pid: i32) -> Option<Vec<u8>> {
+    let Ok(variables) = fs::read(format!("/proc/{pid}/environ")) else { return Some(Vec::new()) };
+    let has_memory = || stat_field(pid, 23).is_some_and(|bytes| bytes > 0);
+    // Where an environment starts and ends. One that is empty in fact has the same address twice.
+    let is_empty = || stat_field(pid, 51).is_some_and(|end| end > 0 && stat_field(pid, 50) == Some(end));
+    (!variables.is_empty() || !has_memory() || is_empty()).then_some(variables)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_replacing_its_program_is_found() {
+        let directory = Path::new("/no/such/sweep");
+        for _ in 0..40 {
+            let mut child = Command::new("sh")
+                .args(["-c", r#"exec sh -c "$0" "$0""#, r#"exec sh -c "$0" "$0""#])
+                .env("CUDOCK_TEST_MARK", directory.join("0"))
+                .spawn()
+                .unwrap();
+            let killed = kill_marked("CUDOCK_TEST_MARK", directory);
+            let _ = child.kill();
+            child.wait().unwrap();
+            assert_eq!(killed, 1);
+        }
+    }
 }
