@@ -20,17 +20,17 @@ pub(super) const RULES: &[Rule] = &[Rule {
     check: secret_in_image,
 }];
 
-/// Names of variables that hold secrets.
 /// How access tokens of Hugging Face, GitHub and NGC begin.
 const TOKENS: [&str; 4] = ["hf_", "ghp_", "github_pat_", "nvapi-"];
 /// The length of a token after its prefix.
 const SHORTEST_TOKEN: usize = 30;
 
+/// Whether a variable of this name holds a secret.
 fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let ends =
         ["_TOKEN", "_API_KEY", "_APIKEY", "_SECRET", "_PASSWORD", "_PASSWD", "_ACCESS_KEY", "_SECRET_KEY"];
-    let whole = ["TOKEN", "PASSWORD", "API_KEY", "SECRET", "HF_TOKEN"];
+    let whole = ["TOKEN", "PASSWORD", "API_KEY", "SECRET"];
     // Special tokens of language models are no secrets.
     let is_model_token =
         ["PAD_TOKEN", "EOS_TOKEN", "BOS_TOKEN", "STOP_TOKEN", "IMAGE_TOKEN"].contains(&name.as_str());
