@@ -24,6 +24,39 @@ use crate::verbs::{
 #[derive(Debug, Parser)]
 #[command(name = "cudock", version, max_term_width = 100)]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// The arguments of one verb. Parsing them alone saves the description of all others, which takes about a millisecond.
+#[derive(Debug, Parser)]
+pub(crate) struct SingleVerb<A: Args> {
+    #[command(flatten)]
+    pub(crate) args: A,
+}
+
+/// Arguments of `run`, for whose container a user waits, with those of all verbs.
+#[derive(Debug, Args)]
+pub(crate) struct RunLine {
+    #[command(flatten)]
+    global: GlobalArgs,
+
+    #[command(flatten)]
+    args: RunArgs,
+}
+
+impl From<RunLine> for Cli {
+    fn from(RunLine { global, args }: RunLine) -> Self {
+        Self { global, verb: Verb::Run(Box::new(args)) }
+    }
+}
+
+/// Arguments that every verb takes.
+#[derive(Debug, Args)]
+pub(crate) struct GlobalArgs {
     /// Use the fact tables in this directory over the embedded ones
     #[arg(long, global = true, value_name = "DIR", env = env::FACTS)]
     pub(crate) facts: Option<PathBuf>,
@@ -43,9 +76,6 @@ pub(crate) struct Cli {
     /// Color the output [default: on a terminal, unless `NO_COLOR` is set]
     #[arg(long, global = true, value_enum, value_name = "WHEN", hide_default_value = true, default_value_t)]
     pub(crate) color: ColorArg,
-
-    #[command(subcommand)]
-    pub(crate) verb: Verb,
 }
 
 /// When to color the output.

@@ -11,10 +11,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::cli::{Cli, RunLine, SingleVerb};
 use crate::failure::{Failure, Outcome};
 
 fn main() -> ExitCode {
-    match run_waited_for().unwrap_or_else(|| verbs::run(cli::Cli::parse())) {
+    match run_alone().unwrap_or_else(|| verbs::run(Cli::parse())) {
         Ok(outcome) => outcome.into(),
         Err(failure) => {
             failure.print();
@@ -23,13 +24,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the monitor of a container or a process that enters one, if that is what this process was started for. Their
-/// arguments are parsed apart from all others, because the start of a program waits for them.
-fn run_waited_for() -> Option<Result<Outcome, Failure>> {
+/// Runs a verb that the start of a container waits for, with its arguments parsed alone. `None` if it is another one, or if
+/// all verbs have to be described: for help, and for arguments that are invalid.
+fn run_alone() -> Option<Result<Outcome, Failure>> {
     let args = || std::env::args_os().skip(1);
     match args().next()?.to_str()? {
-        "monitor" => Some(verbs::monitor(&verbs::MonitorCli::parse_from(args()).args)),
-        "enter" => Some(verbs::enter(&verbs::EnterCli::parse_from(args()).args)),
+        "run" => Some(verbs::run(SingleVerb::<RunLine>::try_parse_from(args()).ok()?.args.into())),
+        "monitor" => Some(verbs::monitor(&SingleVerb::parse_from(args()).args)),
+        "enter" => Some(verbs::enter(&SingleVerb::parse_from(args()).args)),
         _ => None,
     }
 }

@@ -16,7 +16,7 @@ use super::groups::UpArgs;
 use super::lock::project;
 use super::progress::Lines;
 use super::slim;
-use crate::cli::SlimArgs;
+use crate::cli::{SingleVerb, SlimArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, line};
 
@@ -73,7 +73,7 @@ pub(super) fn run(facts: &Facts, args: &BuildArgs, format: Format) -> Result<Out
         let source = format!("oci-archive:{}", archive.path().display());
         return slim::run(
             facts,
-            &SlimCli::parse_from(["slim", &source].into_iter().chain(args.for_slim())).args,
+            &SingleVerb::<SlimArgs>::parse_from(["slim", &source].into_iter().chain(args.for_slim())).args,
             format,
         );
     }
@@ -150,18 +150,5 @@ pub(super) fn up(directory: &Path, args: &UpArgs, facts: &Facts) -> Result<Outco
     }
     text::lines(&built, false).into_iter().for_each(output::status);
     let run = cudock_build::run_arguments(&project, &name, args.port, args.detach, args.name.as_deref());
-    containers::run(&RunCli::parse_from(run).args)
-}
-
-// Arguments of other verbs, parsed as if they were typed.
-#[derive(Parser)]
-struct RunCli {
-    #[command(flatten)]
-    args: RunArgs,
-}
-
-#[derive(Parser)]
-struct SlimCli {
-    #[command(flatten)]
-    args: SlimArgs,
+    containers::run(&SingleVerb::<RunArgs>::parse_from(run).args)
 }

@@ -40,9 +40,9 @@ pub(crate) use self::build::BuildArgs;
 pub(crate) use self::cdi::{CdiArgs, CdiHookArgs};
 pub(crate) use self::completion::CompletionArgs;
 pub(crate) use self::containers::{
-    CpArgs, EnterCli, ExecArgs, ImagesArgs, InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MonitorArgs,
-    MonitorCli, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, StartArgs, StatsArgs, StopArgs,
-    TopArgs, VolumeArgs, WaitArgs,
+    CpArgs, ExecArgs, ImagesArgs, InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MonitorArgs, PruneArgs,
+    PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, StartArgs, StatsArgs, StopArgs, TopArgs, VolumeArgs,
+    WaitArgs,
 };
 pub(crate) use self::deploy::{CostArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
 pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
@@ -63,13 +63,14 @@ pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::sign::SignArgs;
 pub(crate) use self::sweep::SweepArgs;
 pub(crate) use self::transfer::{CopyArgs, PushArgs};
-use crate::cli::{Cli, Verb};
+use crate::cli::{Cli, GlobalArgs, Verb};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 
 /// Runs a verb. Fact tables are only loaded for verbs that use them, because others must start fast.
 pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
-    let Cli { facts: directory, format, quiet, verbose, color, verb } = cli;
+    let Cli { global, verb } = cli;
+    let GlobalArgs { facts: directory, format, quiet, verbose, color } = global;
     anstream::ColorChoice::from(color).write_global();
     if quiet {
         output::set_quiet();

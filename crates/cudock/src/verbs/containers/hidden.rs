@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use clap::{Args, Parser};
+use clap::Args;
 use cudock_runtime::exec::ExecHandover;
 use cudock_runtime::home::ContainerDir;
 use cudock_runtime::plan::Private;
@@ -31,20 +31,6 @@ pub(crate) struct MonitorArgs {
     /// Whether it only verifies the GPUs.
     #[arg(long)]
     verify: bool,
-}
-
-/// The command line of a watcher. It is parsed separately from all others, which is faster: a container's start waits for it.
-#[derive(Debug, Parser)]
-pub(crate) struct MonitorCli {
-    #[command(flatten)]
-    pub(crate) args: MonitorArgs,
-}
-
-/// The command line of a process that enters a container, for the same reason.
-#[derive(Debug, Parser)]
-pub(crate) struct EnterCli {
-    #[command(flatten)]
-    pub(crate) args: JoinArgs,
 }
 
 /// Arguments of a joining process.

@@ -24,7 +24,7 @@ use cudock_runtime::group::GroupDir;
 use cudock_runtime::{cgroup_warmup, rootless};
 use cudock_trust::{ImageAccess, ImageSigner};
 
-pub(crate) use self::hidden::{EnterCli, JoinArgs, MonitorArgs, MonitorCli, enter, forward, join, monitor};
+pub(crate) use self::hidden::{JoinArgs, MonitorArgs, enter, forward, join, monitor};
 pub(crate) use self::home::home;
 pub(crate) use self::image::{access, announce_read, opener, platform, progress};
 pub(crate) use self::life::{cp, images, kill, pull, restart, start, top};
