@@ -92,6 +92,6 @@ pub use service::ServiceKind;
 pub use size_report::{SizeReport, shared_rules};
 pub use verdict::{SizeVerdict, Verdicts};
 pub use workload::{
-    Access, Assumption, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Management,
-    PerSecond, Priority, Spot, Start, Work, Workload,
+    Access, Assumption, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, ImageLayer, LayerCompression,
+    MachineNeeds, Management, PerSecond, Priority, Spot, Start, Work, Workload,
 };

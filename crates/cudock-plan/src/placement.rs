@@ -48,7 +48,7 @@ pub struct Placement {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Times {
     /// From the order to the program's first useful work.
-    #[serde(serialize_with = "seconds")]
+    #[serde(serialize_with = "exact_seconds")]
     #[schemars(with = "f64")]
     pub start: Duration,
     /// Useful work, waiting for data included.
@@ -154,6 +154,15 @@ impl Rejection {
         self.service.is_none_or(|service| services.contains(&service))
             && self.size.as_deref().is_none_or(|rejected| rejected == size)
             && (self.service.is_some() || self.size.is_some())
+    }
+}
+
+/// Seconds to the millisecond: on a service that has the machine already, a start takes few of them.
+fn exact_seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    if time.subsec_millis() == 0 {
+        seconds(time, serializer)
+    } else {
+        serializer.serialize_f64(time.as_secs_f64())
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn workload(work: Work) -> Workload {
         machine: MachineNeeds::default(),
         data: None,
         start: Start {
-            image: Some(Image { compressed: 3_000_000_000, unpacked: 6_000_000_000 }),
+            image: Some(Image { compressed: 3_000_000_000, unpacked: 6_000_000_000, ..Image::default() }),
             ready: Duration::from_secs(5),
             ..Start::default()
         },

@@ -129,12 +129,28 @@ pub struct Start {
     pub jit: Duration,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Image {
     /// Bytes that are fetched.
     pub compressed: u64,
     /// Bytes on disk.
     pub unpacked: u64,
+    /// The layers, lowest first; empty if unknown, which counts as one layer of gzip.
+    pub layers: Vec<ImageLayer>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageLayer {
+    /// Bytes that are fetched.
+    pub compressed: u64,
+    pub compression: LayerCompression,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerCompression {
+    Gzip,
+    Zstd,
+    None,
 }
 
 /// How a workload handles Spot eviction.

@@ -54,6 +54,7 @@ impl WorkloadBuilder<'_> {
                 bytes
             }
         };
-        Image { compressed, unpacked }
+        let layers = known.filter(|_| file.image_size.is_none()).map(|known| known.layers.clone());
+        Image { compressed, unpacked, layers: layers.unwrap_or_default() }
     }
 }

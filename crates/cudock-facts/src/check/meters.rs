@@ -24,7 +24,9 @@ impl TableChecker {
         self.each(TABLE, "start", &meters.start, |row, check| {
             of_service(&row.service, check);
             let rates = [row.pull_mb_per_s, row.unpack_mb_per_s];
-            check.require(!rates.contains(&0), || "has a pull or unpack rate of zero");
+            let others = [row.unpack_zstd_mb_per_s, row.unpack_plain_mb_per_s];
+            let zero = rates.contains(&0) || others.contains(&Some(0));
+            check.require(!zero, || "has a pull or unpack rate of zero");
             let explained = row.assumed.is_empty() || row.note.is_some();
             check.require(explained, || "has assumed figures and no note that explains them");
         });

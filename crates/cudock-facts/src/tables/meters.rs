@@ -136,8 +136,12 @@ pub struct StartTimes {
     pub provision_s: u32,
     /// Megabytes of compressed image a second that are fetched.
     pub pull_mb_per_s: u32,
-    /// Megabytes of image a second that are written to disk, after the pull.
+    /// Megabytes of image a second that are unpacked from gzip and written to disk.
     pub unpack_mb_per_s: u32,
+    /// The same from zstd; as from gzip if left out.
+    pub unpack_zstd_mb_per_s: Option<u32>,
+    /// The same of layers that are not compressed; as from gzip if left out.
+    pub unpack_plain_mb_per_s: Option<u32>,
     /// What installing the driver adds, where the service's images have none.
     pub gpu_driver_s: Option<u32>,
     /// From when on it costs.

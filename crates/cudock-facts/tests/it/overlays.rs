@@ -122,6 +122,8 @@ fn rows_about_things_that_are_not_there_are_refused() {
     assert!(refusal(billing).contains("is for `functions`, which is not a service"));
     let billing = "\n[[billing]]\nservice = \"vm\"\nunit_s = 0\nrounding = \"up\"\nsource = [\"mine\"]\n";
     assert!(refusal(billing).contains("has a unit of zero seconds"));
+    let start = "\n[[start]]\nservice = \"vm\"\nprovision_s = 1\npull_mb_per_s = 1\nunpack_mb_per_s = 1\nunpack_zstd_mb_per_s = 0\nbilled_from = \"machine\"\nsource = [\"mine\"]\n";
+    assert!(refusal(start).contains("has a pull or unpack rate of zero"));
     let storage = "\n[[throughput]]\nstorage = \"floppy\"\nmb_per_s = 1\nsource = [\"mine\"]\n";
     assert!(refusal(storage).contains("is for `floppy`, which is not a storage"));
     let size =

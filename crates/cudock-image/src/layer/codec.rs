@@ -6,7 +6,7 @@ use flate2::bufread::MultiGzDecoder;
 
 /// A compression format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Codec {
+pub enum Codec {
     Plain,
     Gzip,
     Zstd,
@@ -18,6 +18,15 @@ impl Codec {
             [0x1f, 0x8b, ..] => Codec::Gzip,
             // Skippable frames may come first, as in zstd:chunked layers and seekable files.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Codec::Zstd,
+            _ => Codec::Plain,
+        }
+    }
+
+    /// The format that a media type names.
+    pub(crate) fn of_media_type(media_type: &str) -> Self {
+        match media_type {
+            text if text.ends_with("zstd") => Codec::Zstd,
+            text if text.ends_with("gzip") => Codec::Gzip,
             _ => Codec::Plain,
         }
     }
@@ -34,5 +43,22 @@ impl Codec {
                 Box::new(decoder)
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_types_of_docker_and_oci_name_the_format() {
+        for (media_type, codec) in [
+            ("application/vnd.oci.image.layer.v1.tar", Codec::Plain),
+            ("application/vnd.oci.image.layer.v1.tar+gzip", Codec::Gzip),
+            ("application/vnd.oci.image.layer.v1.tar+zstd", Codec::Zstd),
+            ("application/vnd.docker.image.rootfs.diff.tar.gzip", Codec::Gzip),
+        ] {
+            assert_eq!(Codec::of_media_type(media_type), codec, "{media_type}");
+        }
     }
 }

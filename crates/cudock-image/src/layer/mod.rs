@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::ops::Range;
 
-pub(crate) use codec::Codec;
+pub use codec::Codec;
 pub(crate) use details::{EntryDetails, SparseMap, Time, check_extents, decimal, extents};
 pub use input::Content;
 pub(crate) use input::LayerInput;

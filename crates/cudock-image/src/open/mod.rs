@@ -23,6 +23,7 @@ pub(crate) use graph::{BundleView, Graph, graph};
 pub use source::ImageSource;
 
 use crate::error::ImageError;
+use crate::layer::Codec;
 use crate::manifest::{self, Descriptor, Document, ImageConfig, Platform};
 
 pub struct OpenOptions {
@@ -75,7 +76,7 @@ pub struct Layer {
 #[derive(Clone)]
 enum LayerData {
     Mapped(Bytes),
-    Remote { client: Arc<Client>, reference: Reference, digest: Digest },
+    Remote { client: Arc<Client>, reference: Reference, digest: Digest, codec: Codec },
 }
 
 /// A range of a mapped file.
@@ -276,6 +277,14 @@ impl Image {
 }
 
 impl Layer {
+    /// How it is compressed, for a layer in a registry according to its media type.
+    pub fn codec(&self) -> Codec {
+        match &self.data {
+            LayerData::Mapped(bytes) => Codec::detect(bytes),
+            LayerData::Remote { codec, .. } => *codec,
+        }
+    }
+
     /// Whether the bytes were compared with the digest when they were fetched.
     pub(crate) fn is_verified(&self) -> bool {
         matches!(self.data, LayerData::Remote { .. })
@@ -293,7 +302,7 @@ impl Layer {
     pub(crate) fn bytes(&self) -> Result<Bytes, ImageError> {
         match &self.data {
             LayerData::Mapped(bytes) => Ok(bytes.clone()),
-            LayerData::Remote { client, reference, digest } => {
+            LayerData::Remote { client, reference, digest, .. } => {
                 let path = client.blob(reference, digest, self.size)?;
                 Bytes::of_file(&path)
             }

@@ -8,6 +8,7 @@ use cudock_registry::{Client, Document, Reference};
 use super::layout::{parse_digest, verify_digest, verify_size};
 use super::{BlobSource, Graph, Image, Layer, LayerData, OpenOptions, Origin, assemble};
 use crate::error::ImageError;
+use crate::layer::Codec;
 use crate::manifest::{Descriptor, Document as IndexDocument, MAX_DOCUMENT};
 
 struct Registry {
@@ -80,8 +81,12 @@ impl BlobSource for Registry {
 
     fn layer(&self, descriptor: &Descriptor) -> Result<Layer, ImageError> {
         let digest = parse_digest(&self.location(), descriptor)?;
-        let data =
-            LayerData::Remote { client: self.client.clone(), reference: self.reference.clone(), digest };
+        let data = LayerData::Remote {
+            client: self.client.clone(),
+            reference: self.reference.clone(),
+            digest,
+            codec: Codec::of_media_type(&descriptor.media_type),
+        };
         Ok(Layer { digest: descriptor.digest.clone(), size: descriptor.size, data })
     }
 }

@@ -1,13 +1,16 @@
 //! How long a start takes, and how much of it is billed.
 
-use cudock_facts::tables::{BilledFrom, SizeDriver};
+use cudock_facts::tables::{BilledFrom, SizeDriver, StartTimes};
 
 use super::data;
 use super::storage::DataStore;
 use crate::context::{Case, ReadMode};
+use crate::workload::{Image, ImageLayer, LayerCompression};
 use cudock_base::mul_div_ceil;
 
 const MB: u128 = 1_000_000;
+/// Layers that containerd and docker fetch at once; cudock fetches four.
+const CONNECTIONS: usize = 3;
 
 /// The parts of a start, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,6 +18,7 @@ pub(crate) struct Startup {
     pub(crate) provision: u128,
     pub(crate) driver: u128,
     pub(crate) pull: u128,
+    /// Unpacking after the end of the pull.
     pub(crate) unpack: u128,
     pub(crate) stage: u128,
     pub(crate) weights: u128,
@@ -30,18 +34,15 @@ impl Startup {
         let Some(times) = case.terms.start else { return Self::default() };
         let start = &case.workload().start;
         let seconds = |count: u32| u128::from(count) * 1000;
-        let reading =
-            |bytes: u64, rate: u32| mul_div_ceil(u128::from(bytes), 1000, u128::from(rate.max(1)) * MB);
         // Service images contain the data center driver; GRID is installed by an extension.
         let grid = matches!(case.machine.driver, Some(SizeDriver::Grid | SizeDriver::GridV20));
         let jit = case.verdict().is_none_or(|verdict| verdict.jit);
-        let (compressed, unpacked) =
-            start.image.as_ref().map_or((0, 0), |image| (image.compressed, image.unpacked));
+        let (pull, unpack) = start.image.as_ref().map_or((0, 0), |image| image_times(image, times));
         let mut startup = Self {
             provision: seconds(times.provision_s),
             driver: if grid { seconds(times.gpu_driver_s.unwrap_or(0)) } else { 0 },
-            pull: reading(compressed, times.pull_mb_per_s),
-            unpack: reading(unpacked, times.unpack_mb_per_s),
+            pull,
+            unpack,
             stage: if mode == ReadMode::Stage { fetch(case.context.store.as_ref(), case, copied) } else { 0 },
             weights: fetch(case.context.weights_store.as_ref(), case, start.weights),
             ready: start.ready.as_millis(),
@@ -76,6 +77,54 @@ impl Startup {
     }
 }
 
+/// The milliseconds of a pull, and those of unpacking after it.
+///
+/// Layers are unpacked one after the other, each as soon as it and those below it are there, while others are fetched. So one
+/// layer takes the sum of both times, and many layers little more than the longer one.
+fn image_times(image: &Image, times: &StartTimes) -> (u128, u128) {
+    let whole = [ImageLayer { compressed: image.compressed, compression: LayerCompression::Gzip }];
+    let layers = if image.layers.is_empty() { &whole } else { image.layers.as_slice() };
+    let pulled = |bytes: u128| millis(bytes, times.pull_mb_per_s);
+    let mut done = 0;
+    for (layer, fetched) in layers.iter().zip(arrivals(layers)) {
+        // How far each layer is compressed is unknown.
+        let (part, all) = (u128::from(layer.compressed), u128::from(image.compressed));
+        let unpacked = mul_div_ceil(u128::from(image.unpacked), part, all.max(1));
+        let rate = match layer.compression {
+            LayerCompression::Gzip => None,
+            LayerCompression::Zstd => times.unpack_zstd_mb_per_s,
+            LayerCompression::None => times.unpack_plain_mb_per_s,
+        };
+        let unpacking = millis(unpacked, rate.unwrap_or(times.unpack_mb_per_s));
+        done = pulled(fetched).max(done).saturating_add(unpacking);
+    }
+    let pull = pulled(image.compressed.into());
+    (pull, done.saturating_sub(pull))
+}
+
+/// The bytes of an image that have been fetched when each of its layers is complete: those that are fetched at once
+/// share the network.
+fn arrivals(layers: &[ImageLayer]) -> Vec<u128> {
+    let mut arrivals = vec![0; layers.len()];
+    let mut waiting = arrivals.iter_mut().zip(layers).map(|(at, layer)| (at, u128::from(layer.compressed)));
+    let mut active: Vec<(&mut u128, u128)> = waiting.by_ref().take(CONNECTIONS).collect();
+    let mut fetched = 0;
+    while let Some(least) = active.iter().map(|(_, rest)| *rest).min() {
+        fetched += least * active.len() as u128;
+        active.retain_mut(|(at, rest)| {
+            *rest -= least;
+            **at = fetched;
+            *rest > 0
+        });
+        active.extend(waiting.by_ref().take(CONNECTIONS - active.len()));
+    }
+    arrivals
+}
+
+fn millis(bytes: u128, mb_per_s: u32) -> u128 {
+    mul_div_ceil(bytes, 1000, u128::from(mb_per_s.max(1)) * MB)
+}
+
 /// How long fetching bytes from a storage takes.
 fn fetch(store: Option<&DataStore>, case: &Case, bytes: u64) -> u128 {
     match store.and_then(|store| data::rate(case, store)) {
@@ -96,6 +145,48 @@ mod tests {
     fn startup(workload: &Workload, service: ServiceKind, size: &str, mode: ReadMode) -> Startup {
         let bytes = workload.data.as_ref().map_or(0, |data| data.bytes);
         on(workload, service, size, |case| Startup::of(case, mode, bytes))
+    }
+
+    /// Seconds of pulling, and of unpacking after it, on virtual machines: 150 and 100 MB/s.
+    fn image_seconds(layers: &[u64], compression: LayerCompression) -> (u128, u128) {
+        let layers = layers.iter().map(|size| ImageLayer { compressed: size * 1_000_000, compression });
+        let mut workload = job(1);
+        workload.start.image =
+            Some(Image { compressed: 3_000_000_000, unpacked: 6_000_000_000, layers: layers.collect() });
+        let start = startup(&workload, ServiceKind::Vm, "Standard_NC4as_T4_v3", ReadMode::Stream);
+        (start.pull / SECOND, start.unpack / SECOND)
+    }
+
+    #[test]
+    fn layers_are_unpacked_while_others_are_fetched() {
+        use LayerCompression::Gzip;
+        // One layer, or three that arrive together, leave nothing to overlap.
+        for layers in [&[][..], &[3000], &[1000, 1000, 1000]] {
+            assert_eq!(image_seconds(layers, Gzip), (20, 60), "{layers:?}");
+        }
+        // The first is there after 900 of 3000 MB, 6 of 20 s, and unpacked when the others arrive.
+        assert_eq!(image_seconds(&[300, 1350, 1350], Gzip), (20, 60 - 6));
+        // Of ten, three are there after 6 s, and from then on unpacking never waits.
+        assert_eq!(image_seconds(&[300; 10], Gzip), (20, 60 + 6 - 20));
+        // The lowest comes last, and all others wait for it.
+        assert_eq!(image_seconds(&[2400, 300, 300], Gzip), (20, 60));
+    }
+
+    #[test]
+    fn the_compression_of_a_layer_decides_how_fast_it_is_unpacked() {
+        let workload = job(1);
+        let rates = |times: &StartTimes, compression| {
+            let layers = vec![ImageLayer { compressed: 1000, compression }];
+            image_times(&Image { compressed: 1000, unpacked: 600_000_000, layers }, times).1
+        };
+        on(&workload, ServiceKind::Vm, "Standard_NC4as_T4_v3", |case| {
+            let mut times = case.terms.start.unwrap().clone();
+            let all = [LayerCompression::Gzip, LayerCompression::Zstd, LayerCompression::None];
+            assert_eq!(all.map(|compression| rates(&times, compression)), [6000; 3]);
+            times.unpack_zstd_mb_per_s = Some(200);
+            times.unpack_plain_mb_per_s = Some(600);
+            assert_eq!(all.map(|compression| rates(&times, compression)), [6000, 3000, 1000]);
+        });
     }
 
     #[test]

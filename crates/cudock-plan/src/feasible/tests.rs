@@ -233,7 +233,7 @@ fn limits_of_a_service_hold() {
     rejected(&sweep, ServiceKind::MlCluster, T4, "CD0815", text);
     fits(&sweep, ServiceKind::Batch, T4);
     let image = with(|workload| {
-        workload.start.image = Some(Image { compressed: u64::MAX, unpacked: u64::MAX });
+        workload.start.image = Some(Image { compressed: u64::MAX, unpacked: u64::MAX, ..Image::default() });
     });
     fits(&image, VM, T4);
 }

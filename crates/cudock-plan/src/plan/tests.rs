@@ -196,7 +196,7 @@ fn no_figure_is_too_large_or_too_small() {
             let long = Duration::from_secs(large);
             workload.gpu.instances = u32::try_from(large).unwrap_or(u32::MAX);
             workload.gpu.speeds.insert("T4".into(), large);
-            workload.start.image = Some(Image { compressed: large, unpacked: large });
+            workload.start.image = Some(Image { compressed: large, unpacked: large, ..Image::default() });
             workload.start.weights = large;
             (workload.start.ready, workload.start.jit) = (long, long);
             workload.spot = Some(Spot {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use cudock_base::Arch;
 use cudock_compat::{GatherError, ImageSet, Target};
 use cudock_facts::Facts;
-use cudock_image::{Access, Image, ImageSource, LayerLimits, Origin};
-use cudock_plan::Assumption;
+use cudock_image::{Access, Codec, Image, ImageSource, LayerLimits, Origin};
+use cudock_plan::{Assumption, ImageLayer, LayerCompression};
 
 use super::{ImageSize, Inspection, Processor};
 use crate::Notify;
@@ -52,8 +52,18 @@ fn architecture(image: &Image) -> Processor {
 /// What is fetched of it, and what it holds if its layers are on this machine and quickly read.
 fn size(image: &Image, name: &str) -> ImageSize {
     let mut counted = BTreeSet::new();
-    let layers = image.layers.iter().filter(|layer| counted.insert(layer.digest.as_str()));
-    let stored: u64 = layers.map(|layer| layer.size).sum();
+    let distinct = image.layers.iter().filter(|layer| counted.insert(layer.digest.as_str()));
+    let mut layers: Vec<ImageLayer> = distinct
+        .map(|layer| {
+            let compression = match layer.codec() {
+                Codec::Gzip => LayerCompression::Gzip,
+                Codec::Zstd => LayerCompression::Zstd,
+                Codec::Plain => LayerCompression::None,
+            };
+            ImageLayer { compressed: layer.size, compression }
+        })
+        .collect();
+    let stored: u64 = layers.iter().map(|layer| layer.compressed).sum();
     let is_local = image.origin != Origin::Registry || image.bytes_to_fetch() == 0;
     let unpacked = (is_local && stored <= MAX_COUNTED).then(|| unpacked_bytes(image)).flatten();
     // Daemons export layers uncompressed; what a registry sends is about half.
@@ -64,12 +74,16 @@ fn size(image: &Image, name: &str) -> ImageSize {
     };
     if is_plain {
         let source = format!("assumed: half of the layers of {name}, which are stored uncompressed");
-        return ImageSize { compressed: stored / 2, source, unpacked: unpacked.or(Some(stored)) };
+        for layer in &mut layers {
+            *layer = ImageLayer { compressed: layer.compressed / 2, compression: LayerCompression::Gzip };
+        }
+        return ImageSize { compressed: stored / 2, source, unpacked: unpacked.or(Some(stored)), layers };
     }
     ImageSize {
         compressed: stored,
         source: format!("the layers of {name}, according to its manifest"),
         unpacked,
+        layers,
     }
 }
 

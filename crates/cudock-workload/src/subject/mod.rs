@@ -16,7 +16,7 @@ use cudock_compat::{Context, GatherError, Judgement, Subject, Target, Verdict, g
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
 use cudock_facts::version::{Capability, Date};
-use cudock_plan::{Assumption, Verdicts};
+use cudock_plan::{Assumption, ImageLayer, Verdicts};
 use cudock_project::{ManifestText, Project};
 
 use crate::Notify;
@@ -50,6 +50,7 @@ pub(crate) struct ImageSize {
     pub(crate) source: String,
     /// Bytes on disk, if they were counted.
     pub(crate) unpacked: Option<u64>,
+    pub(crate) layers: Vec<ImageLayer>,
 }
 
 /// A size or profile, and its verdict if that is known.

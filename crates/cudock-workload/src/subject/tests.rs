@@ -9,7 +9,7 @@ use cudock_http::NoProgress;
 use cudock_project::Project;
 
 use cudock_compat::Target;
-use cudock_plan::{Catalog, ServiceKind};
+use cudock_plan::{Catalog, ImageLayer, LayerCompression, ServiceKind};
 use cudock_testkit::tar::Tar;
 
 use super::{Inspection, Processor, inspect, relative_to, targets};
@@ -61,6 +61,8 @@ fn an_image_determines_size_architecture_and_verdicts() {
     let image = inspection.image.unwrap();
     // One header, six blocks of data, two blocks at the end.
     assert_eq!((image.compressed, image.unpacked), (512 * 9, Some(3000)));
+    let layer = ImageLayer { compressed: 512 * 9, compression: LayerCompression::None };
+    assert_eq!(image.layers, [layer]);
     assert_eq!(inspection.architecture, Some(Processor::One("x86_64".to_owned())));
     // Nothing in it uses a GPU, so it runs on none.
     let verdict = inspection.verdicts.of("Standard_NC4as_T4_v3").unwrap();

@@ -152,7 +152,11 @@ fn data() -> BoxedStrategy<Option<DataNeeds>> {
 }
 
 fn start() -> BoxedStrategy<Start> {
-    let image = (number(), number()).prop_map(|(compressed, unpacked)| Image { compressed, unpacked });
+    let image = (number(), number()).prop_map(|(compressed, unpacked)| Image {
+        compressed,
+        unpacked,
+        ..Image::default()
+    });
     (option::of(image), number(), time(), time())
         .prop_map(|(image, weights, ready, jit)| Start { image, weights, ready, jit })
         .boxed()

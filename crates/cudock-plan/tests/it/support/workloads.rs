@@ -44,7 +44,7 @@ pub(crate) fn job(duration: Duration) -> Workload {
         machine: MachineNeeds { vcpu: 0, memory: 0, architecture: Some("x86_64".to_owned()) },
         data: None,
         start: Start {
-            image: Some(Image { compressed: 4 * GB, unpacked: 10 * GB }),
+            image: Some(Image { compressed: 4 * GB, unpacked: 10 * GB, ..Image::default() }),
             weights: 0,
             ready: Duration::from_secs(30),
             jit: Duration::ZERO,
