@@ -93,25 +93,36 @@ fn processes() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// A field of `/proc/PID/stat`, counted as in proc(5) and after the name.
-fn stat_field(pid: i32, field: usize) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in parentheses, and may contain others.
-    let (_, rest) = stat.rsplit_once(") ")?;
-    rest.split(' ').nth(field.checked_sub(3)?)?.parse().ok()
+/// `/proc/PID/stat` after the name.
+struct Stat(String);
+
+impl Stat {
+    fn read(pid: i32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name is in parentheses, and may contain others.
+        Some(Self(stat.rsplit_once(") ")?.1.trim_end().to_owned()))
+    }
+
+    /// A field, counted as in proc(5).
+    fn field(&self, field: usize) -> Option<u64> {
+        self.0.split(' ').nth(field.checked_sub(3)?)?.parse().ok()
+    }
 }
 
 fn parent_of(pid: i32) -> Option<i32> {
-    stat_field(pid, 4).and_then(|parent| i32::try_from(parent).ok())
+    Stat::read(pid)?.field(4).and_then(|parent| i32::try_from(parent).ok())
 }
 
 /// When a process started, in clock ticks since boot.
 pub(crate) fn start_time(pid: i32) -> Option<u64> {
-    stat_field(pid, 22)
+    Stat::read(pid)?.field(22)
 }
 
 /// Kills all processes whose environment has `variable` with a path below `directory`: what is left of trials if the sweep
 /// and a worker were killed at the same moment. Returns their number.
+///
+/// A child that has not yet replaced its worker's program has the worker's environment, and is not found. It has the
+/// worker's lock, too: whoever holds that lock exclusively knows that there is no such child.
 pub(crate) fn kill_marked(variable: &str, directory: &Path) -> usize {
     let mut prefix = format!("{variable}=").into_bytes();
     prefix.extend_from_slice(directory.as_os_str().as_bytes());
@@ -142,13 +153,15 @@ pub(crate) fn kill_marked(variable: &str, directory: &Path) -> usize {
 }
 
 /// The environment of a process; empty if it has ended or is that of another user. None if the process was just replacing
-/// its program: the new environment was not yet there.
+/// its program: then the new environment was not yet there, or the end of the old one was not there any more.
 fn environment(pid: i32) -> Option<Vec<u8>> {
     let Ok(variables) = fs::read(format!("/proc/{pid}/environ")) else { return Some(Vec::new()) };
-    let has_memory = || stat_field(pid, 23).is_some_and(|bytes| bytes > 0);
-    // Where an environment starts and ends. One that is empty in fact has the same address twice.
-    let is_empty = || stat_field(pid, 51).is_some_and(|end| end > 0 && stat_field(pid, 50) == Some(end));
-    (!variables.is_empty() || !has_memory() || is_empty()).then_some(variables)
+    let Some(stat) = Stat::read(pid) else { return Some(variables) };
+    let has_memory = stat.field(23).is_some_and(|bytes| bytes > 0);
+    // The kernel sets the address of the code after those of the environment.
+    let is_started = stat.field(26).is_some_and(|code| code > 0);
+    let length = stat.field(51).zip(stat.field(50)).and_then(|(end, start)| end.checked_sub(start));
+    (!has_memory || is_started && length == u64::try_from(variables.len()).ok()).then_some(variables)
 }
 
 #[cfg(test)]
@@ -166,6 +179,8 @@ mod tests {
                 .env("CUDOCK_TEST_MARK", directory.join("0"))
                 .spawn()
                 .unwrap();
+            let own_program = fs::read_link("/proc/self/exe").unwrap();
+            while fs::read_link(format!("/proc/{}/exe", child.id())).unwrap() == own_program {}
             let killed = kill_marked("CUDOCK_TEST_MARK", directory);
             let _ = child.kill();
             child.wait().unwrap();
