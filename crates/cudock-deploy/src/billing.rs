@@ -1,11 +1,12 @@
 //! Which time is billed, by the clocks of the services.
 //!
 //! Begin and end come from the services' own responses. For what was deleted, the end is when the service accepted the
-//! deletion, which only the activity log knows.
+//! deletion, which only the activity log knows. What the cloud deleted by itself may have begun later and ended sooner than
+//! can be found out then: such a time is the most that was billed.
 
 use std::time::Duration;
 
-use cudock_azure::{Call, DeploymentIdentity, JobTime, Plane, Target, group_name};
+use cudock_azure::{Call, DeploymentIdentity, JobTime, Plane, Target, WorkShape, group_name};
 use cudock_base::{Timestamp, Usd, percent};
 use cudock_http::Method;
 use serde_json::Value;
@@ -23,9 +24,16 @@ const MILLIS_PER_HOUR: u128 = 3_600_000;
 pub struct BilledTime {
     pub from: Option<Timestamp>,
     pub until: Option<Timestamp>,
+    /// Whether less may have been billed.
+    pub is_at_most: bool,
 }
 
 impl BilledTime {
+    /// What a service says.
+    pub(crate) const fn seen(from: Option<Timestamp>, until: Option<Timestamp>) -> Self {
+        Self { from, until, is_at_most: false }
+    }
+
     /// Whether it will not change anymore.
     pub(crate) fn is_final(self) -> bool {
         self.from.is_some() && self.until.is_some()
@@ -40,11 +48,19 @@ pub(crate) fn whole_seconds(length: Duration) -> u64 {
 impl DeploymentRecord {
     /// From when to when something is billed: each node of an own cluster, or all machines together.
     pub(crate) fn billed_spans(&self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
-        match (self.identity.node_idle, self.billed.from) {
-            (Some(idle), _) if !self.jobs.is_empty() => node_spans(&self.jobs, idle, self.billed.until, now),
-            (_, Some(from)) => vec![(from, self.billed.until.unwrap_or(now))],
-            (_, None) => Vec::new(),
+        let whole = self.billed.from.map(|from| (from, self.billed.until.unwrap_or(now)));
+        match self.identity.node_idle.filter(|_| self.is_billed_by_node()) {
+            // Jobs that nobody has seen may have kept any node busy.
+            Some(_) if self.billed.is_at_most => {
+                whole.into_iter().flat_map(|span| (0..self.instances).map(move |_| span)).collect()
+            }
+            Some(idle) => node_spans(&self.jobs, idle, self.billed.until, now),
+            None => whole.into_iter().collect(),
         }
+    }
+
+    fn is_billed_by_node(&self) -> bool {
+        self.identity.node_idle.is_some() && (!self.jobs.is_empty() || self.billed.is_at_most)
     }
 
     /// The time that is billed until now.
@@ -54,7 +70,7 @@ impl DeploymentRecord {
 
     /// What a time that is billed costs.
     pub(crate) fn cost_of(&self, length: Duration) -> Usd {
-        let machines = if self.jobs.is_empty() { 1 } else { u128::from(self.instances.max(1)) };
+        let machines = if self.is_billed_by_node() { u128::from(self.instances.max(1)) } else { 1 };
         self.price_per_hour.share(length.as_millis(), MILLIS_PER_HOUR * machines)
     }
 
@@ -93,21 +109,32 @@ fn node_spans(
     nodes.into_iter().map(|(from, until)| (from, end(until))).collect()
 }
 
-/// Reads from the activity log what the services themselves can no longer tell, and adds it to what is known.
+/// Whether the activity log knows the whole time that is billed: from the creation of something until its deletion.
+pub(crate) const fn is_in_activity_log(identity: &DeploymentIdentity) -> bool {
+    let is_machine = matches!(identity.target, Target::Vm);
+    (is_machine || matches!(identity.work, WorkShape::Serve { .. })) && !identity.is_spot
+}
+
+/// Reads from the activity log what the services themselves can no longer tell, and adds it to what is known. If the cloud
+/// deleted it by itself, it was billed at most from `requested`, when the first request was sent that costs money, until
+/// its time to live was over.
 pub(crate) fn billed_time_of_deleted(
     cloud: &dyn CloudApi,
     record: &DeploymentRecord,
+    requested: Option<Timestamp>,
 ) -> Result<BilledTime, ApiError> {
     let events = cloud.list(&activity_call(record))?;
     let read = read_events(&events, &record.identity);
-    let from = record.billed.from.or(read.from);
+    let is_at_most = record.billed.is_at_most;
+    let from = record.billed.from.or(read.from).or(requested.filter(|_| is_at_most));
     let until = match (record.identity.node_idle, read.until) {
-        (Some(idle), Some(deleted)) if !record.jobs.is_empty() => {
+        (Some(idle), Some(deleted)) if !record.jobs.is_empty() && !is_at_most => {
             node_spans(&record.jobs, idle, Some(deleted), deleted).into_iter().map(|(_, until)| until).max()
         }
         (_, until) => record.billed.until.or(until),
     };
-    Ok(BilledTime { from, until: until.filter(|_| from.is_some()) })
+    let until = until.or(Some(record.expires).filter(|_| is_at_most));
+    Ok(BilledTime { from, until: until.filter(|_| from.is_some()), is_at_most })
 }
 
 /// The request for the events of a deployment's resource group.
@@ -180,6 +207,7 @@ fn read_events(events: &[Value], identity: &DeploymentIdentity) -> BilledTime {
     // A container group is billed from the start of its containers on, which ends its creation.
     let created_with: &[&str] = if identity.target == Target::Aci { &["Succeeded"] } else { &accepted };
     BilledTime {
+        is_at_most: false,
         from: first(created_with, &|operation| {
             acts(operation, "/write", created) || operation == "microsoft.app/jobs/start/action"
         }),
@@ -197,7 +225,6 @@ fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
 
 #[cfg(test)]
 mod tests {
-    use cudock_azure::WorkShape;
     use serde_json::json;
 
     use super::*;

@@ -39,12 +39,14 @@ pub struct CostReport {
 }
 
 /// All deployments with the same name in a month.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WorkloadCost {
     pub name: String,
     pub deployments: u32,
     pub billed_seconds: u64,
     pub cost: Usd,
+    /// Whether both are what was billed. If not, they are the most that it can have been.
+    pub exact: bool,
     /// Seconds of work that evictions have cost.
     pub lost_seconds: u64,
 }
@@ -61,6 +63,9 @@ pub struct DeploymentCost {
     /// Of all machines together; of each, if they are nodes of an own cluster that come and go.
     pub billed_seconds: u64,
     pub cost: Usd,
+    /// Whether both are what was billed. If not, they are the most that it can have been: the cloud deleted it by itself,
+    /// and nobody saw when it ended.
+    pub exact: bool,
     /// At the end of its time to live; none if it is not billed anymore.
     pub until_expiry: Option<Usd>,
     pub phases: Vec<PhaseCost>,
@@ -107,7 +112,8 @@ impl Deployer<'_> {
                 .any(|known| known.run_id == record.run_id && known.state == DeploymentState::Gone);
             let is_deleted = vanished || record.state == DeploymentState::Gone;
             if is_deleted && !record.billed.is_final() {
-                self.bill_deleted(&record)?;
+                self.mark_deleted_by_cloud(&record)?;
+                self.bill_deleted(&self.known(&record.run_id)?)?;
             }
         }
         Ok(notes)
@@ -135,11 +141,11 @@ pub fn cost(
         if in_month.is_zero() {
             continue;
         }
-        let entry = workloads.entry(&record.name).or_default();
-        entry.name.clone_from(&record.name);
+        let entry = workloads.entry(&record.name).or_insert_with(|| WorkloadCost::new(&record.name));
         entry.deployments += 1;
         entry.billed_seconds += whole_seconds(in_month);
         entry.cost += record.cost_of(in_month);
+        entry.exact &= !record.billed.is_at_most;
         entry.lost_seconds += record.lost.as_secs();
     }
     let mut workloads: Vec<WorkloadCost> = workloads.into_values().collect();
@@ -173,6 +179,13 @@ fn cost_until_expiry(record: &DeploymentRecord, now: Timestamp) -> Usd {
     record.billed_cost(record.expires.max(now))
 }
 
+impl WorkloadCost {
+    fn new(name: &str) -> Self {
+        let (deployments, billed_seconds, cost, lost_seconds) = (0, 0, Usd::ZERO, 0);
+        Self { name: name.to_owned(), deployments, billed_seconds, cost, exact: true, lost_seconds }
+    }
+}
+
 impl DeploymentCost {
     fn new(record: &DeploymentRecord, now: Timestamp) -> Self {
         Self {
@@ -182,6 +195,7 @@ impl DeploymentCost {
             billed_until: record.billed.until.map(|time| time.to_string()),
             billed_seconds: whole_seconds(record.billed_length(now)),
             cost: record.billed_cost(now),
+            exact: !record.billed.is_at_most,
             until_expiry: record.is_billed().then(|| cost_until_expiry(record, now)),
             phases: Vec::new(),
             alternative: None,

@@ -7,7 +7,7 @@ use cudock_azure::{Call, DeploymentState, Phase, Status, Step, Target};
 use cudock_http::Method;
 use serde_json::Value;
 
-use crate::billing::billed_time_of_deleted;
+use crate::billing::{BilledTime, billed_time_of_deleted, is_in_activity_log};
 use crate::clock::pause;
 use crate::cloud::{ApiError, ApiErrorReason};
 use crate::error::DeployError;
@@ -55,8 +55,7 @@ impl Deployer<'_> {
         let entered = self.journal.enter_phase(run_id, Some((Phase::Delete, true)), self.deleter.now());
         // Afterwards nobody can tell anymore when billing began and how a job ended. It is deleted even if this fails.
         let read = || status(self.deleter, &record.identity).ok().map(|(status, _)| status);
-        let observe = || {
-            let mut seen = read();
+        let observe = |mut seen: Option<Status>| {
             // The last task of a Batch job may have ended it after the job was read and before the task was.
             let is_between = |seen: &Status| {
                 matches!(seen.state, DeploymentState::Succeeded | DeploymentState::Failed)
@@ -67,9 +66,13 @@ impl Deployer<'_> {
             }
             seen.map_or(Ok(()), |seen| self.journal.observe(run_id, &seen))
         };
-        let mut observed = observe();
+        let first = read();
+        if first.as_ref().is_some_and(|seen| seen.state == DeploymentState::Gone) {
+            self.mark_deleted_by_cloud(record)?;
+        }
+        let mut observed = observe(first);
         if record.identity.ending_call().is_some_and(|call| self.deleter.send(&call).is_ok()) {
-            observed = observed.and(observe());
+            observed = observed.and(observe(read()));
         }
         (self.on_progress)(&PhaseProgress::beginning(Phase::Delete, None));
         for entry in self.journal.steps(run_id, StepRole::Create)? {
@@ -80,7 +83,7 @@ impl Deployer<'_> {
         for (position, step) in cleanup.iter().enumerate() {
             // A job may have begun before it was canceled, and tells so until it is deleted.
             if is_canceled && step.call.method == Method::DELETE && step.call.path.contains("/jobs/") {
-                written = written.and(observe());
+                written = written.and(observe(read()));
                 is_canceled = false;
             }
             is_canceled |= step.call.method == Method::POST;
@@ -168,8 +171,21 @@ impl Deployer<'_> {
         if record.billed.is_final() {
             return Ok(());
         }
-        if let Ok(billed) = billed_time_of_deleted(self.deleter, record) {
+        let requested = self.journal.billed_request(&record.run_id)?;
+        if let Ok(billed) = billed_time_of_deleted(self.deleter, record, requested) {
             self.journal.bill(&record.run_id, billed, &[])?;
+        }
+        Ok(())
+    }
+
+    /// Writes down that less may have been billed than can be found out, if the cloud has deleted a deployment by itself.
+    /// Before this program deletes one, it reads all times.
+    pub(crate) fn mark_deleted_by_cloud(&self, record: &DeploymentRecord) -> Result<(), DeployError> {
+        let cleanup = self.journal.steps(&record.run_id, StepRole::Cleanup)?;
+        let is_own_deletion = cleanup.iter().any(|step| step.state != StepState::Planned);
+        if !is_own_deletion && !record.billed.is_final() && !is_in_activity_log(&record.identity) {
+            let at_most = BilledTime { is_at_most: true, ..BilledTime::default() };
+            self.journal.bill(&record.run_id, at_most, &[])?;
         }
         Ok(())
     }

@@ -114,7 +114,8 @@ pub fn deleted(record: &DeploymentRecord) -> String {
     let cost = match (record.billed.from, record.billed.until) {
         (None, _) => "never billed".to_owned(),
         (Some(_), Some(end)) => format!(
-            "billed for {}: {}",
+            "billed for {}{}: {}",
+            if record.billed.is_at_most { "at most " } else { "" },
             duration(record.billed_length(end)),
             dollars(record.billed_cost(end))
         ),
@@ -186,9 +187,10 @@ fn deployment_line(deployment: &DeploymentCost) -> String {
         .until_expiry
         .map_or_else(String::new, |total| format!(", {} until it expires", dollars(total)));
     format!(
-        "{}: {}, billed for {}, {}{rest}",
+        "{}: {}, billed for {}{}, {}{rest}",
         deployment.deployment.name,
         deployment.deployment.state,
+        if deployment.exact { "" } else { "at most " },
         duration(Duration::from_secs(deployment.billed_seconds)),
         dollars(deployment.cost),
     )

@@ -155,10 +155,10 @@ fn prepare(connection: &Connection, busy_timeout: Duration) -> Result<i64, rusql
         connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0))?;
     }
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    if found == 0 {
-        transaction.execute_batch(schema::TABLES)?;
+    let changes = [schema::TABLES, schema::JOBS, schema::BILLED_AT_MOST];
+    for change in changes.iter().skip(usize::try_from(found).unwrap_or_default()) {
+        transaction.execute_batch(change)?;
     }
-    transaction.execute_batch(schema::JOBS)?;
     transaction.pragma_update(None, "user_version", schema::VERSION)?;
     transaction.commit()?;
     version()
@@ -206,19 +206,22 @@ mod tests {
         journal.write(|change| change.pragma_update(None, "user_version", schema::VERSION + 1)).unwrap();
         drop(journal);
         let error = Journal::open(directory.path()).unwrap_err();
-        assert!(matches!(error, JournalError::TooNew { version: 3, supported: 2, .. }), "{error}");
+        assert!(matches!(error, JournalError::TooNew { version: 4, supported: 3, .. }), "{error}");
     }
 
     #[test]
     fn an_older_version_gets_the_tables_that_it_lacks() {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::open(directory.path()).unwrap();
-        journal.write(|change| change.execute_batch("DROP TABLE jobs; PRAGMA user_version = 1")).unwrap();
+        let first =
+            "DROP TABLE jobs; ALTER TABLE deployments DROP COLUMN billed_at_most; PRAGMA user_version = 1";
+        journal.write(|change| change.execute_batch(first)).unwrap();
         drop(journal);
         let journal = Journal::open(directory.path()).unwrap();
-        let jobs: i64 =
-            journal.read(|all| all.query_row("SELECT COUNT(*) FROM jobs", [], |row| row.get(0))).unwrap();
-        assert_eq!(jobs, 0);
+        for query in ["SELECT COUNT(*) FROM jobs", "SELECT COUNT(billed_at_most) FROM deployments"] {
+            let count: i64 = journal.read(|all| all.query_row(query, [], |row| row.get(0))).unwrap();
+            assert_eq!(count, 0, "{query}");
+        }
     }
 
     #[test]

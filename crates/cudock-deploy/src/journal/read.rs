@@ -15,7 +15,8 @@ use crate::names::{phase_named, state_named};
 
 const COLUMNS: &str =
     "run_id, name, identity, size, gpus, instances, price_per_hour, is_attached, created, expires,
-    state, detail, url, exit_code, billed_from, billed_until, lost_seconds, replaces";
+    state, detail, url, exit_code, billed_from, billed_until, lost_seconds, replaces,
+    billed_at_most";
 
 impl Journal {
     /// All deployments, the newest first.
@@ -85,6 +86,13 @@ impl Journal {
         })
     }
 
+    /// When the first request was sent that costs money.
+    pub(crate) fn billed_request(&self, run_id: &str) -> Result<Option<Timestamp>, JournalError> {
+        let sql = "SELECT MIN(intended) FROM steps WHERE run_id = ?1 AND role = 'create' AND is_billed";
+        let found = self.rows(sql, [run_id], |row| Ok(row.get::<_, Option<i64>>(0)?.map(time)))?;
+        Ok(found.into_iter().next().flatten())
+    }
+
     pub fn phases(&self, run_id: &str) -> Result<Vec<PhaseRecord>, JournalError> {
         let sql = "SELECT phase, began, ended, is_billed FROM phases WHERE run_id = ?1 ORDER BY rowid";
         self.rows(sql, [run_id], |row| {
@@ -149,7 +157,7 @@ fn record(row: &Row<'_>) -> Result<DeploymentRecord, rusqlite::Error> {
         detail: row.get(11)?,
         url: row.get(12)?,
         exit_code: row.get(13)?,
-        billed: BilledTime { from: moment(14)?, until: moment(15)? },
+        billed: BilledTime { from: moment(14)?, until: moment(15)?, is_at_most: row.get(18)? },
         jobs: Vec::new(),
         lost: Duration::from_secs(u64::try_from(row.get::<_, i64>(16)?).unwrap_or(0)),
         replaces: row.get(17)?,

@@ -1,7 +1,7 @@
 //! The tables of the journal.
 
 /// The version of the tables, in the database's `user_version`.
-pub(super) const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 3;
 
 /// The tables of version 1. Times are milliseconds since 1970, and prices are decimal text so that no digit is lost. A name is free again when its
 /// deployment is gone.
@@ -65,4 +65,9 @@ CREATE TABLE jobs (
     ended INTEGER,
     PRIMARY KEY (run_id, name)
 ) STRICT, WITHOUT ROWID;
+";
+
+/// What version 3 adds: whether less than the known time may have been billed.
+pub(super) const BILLED_AT_MOST: &str = "
+ALTER TABLE deployments ADD COLUMN billed_at_most INTEGER NOT NULL DEFAULT 0;
 ";

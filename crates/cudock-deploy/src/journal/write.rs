@@ -105,7 +105,7 @@ impl Journal {
             DeploymentState::Gone | DeploymentState::Deleting => None,
             state => Some(state_name(state)),
         };
-        let billed = BilledTime { from: status.billed_from, until: status.billed_until };
+        let billed = BilledTime::seen(status.billed_from, status.billed_until);
         self.write(|change| {
             change.execute(
                 "UPDATE deployments SET state = COALESCE(?2, state), detail = ?3, url = COALESCE(?4, url)
@@ -225,9 +225,10 @@ fn set_billed(
     change.execute(
         "UPDATE deployments
          SET billed_from = MIN(COALESCE(billed_from, ?2), COALESCE(?2, billed_from)),
-             billed_until = COALESCE(?3, billed_until)
+             billed_until = COALESCE(?3, billed_until),
+             billed_at_most = MAX(billed_at_most, ?4)
          WHERE run_id = ?1",
-        params![run_id, billed.from.map(millis), billed.until.map(millis)],
+        params![run_id, billed.from.map(millis), billed.until.map(millis), billed.is_at_most],
     )?;
     for job in jobs {
         change.execute(

@@ -306,10 +306,8 @@ impl Deployer<'_> {
                 Err(error) => return Err(self.abandon_all(&created, error)),
             }
         }
-        let machines = run.machines.iter().filter_map(|machine| {
-            let run_id = machine.planned.deployment.run_id.clone();
-            let (jobs, slots) = (machine.jobs.clone()?, machine.slots());
-            Some(RunnerMachine { run_id, jobs, slots, billed: Vec::new() })
+        let machines = run.machines.iter().zip(&created).filter_map(|(machine, (record, _))| {
+            Some(RunnerMachine::new(record.identity.clone(), machine.jobs.clone()?, machine.slots()))
         });
         let runner = ServiceRunner::new(self.cloud, self.clock, self.journal, machines.collect(), &run.plan);
         let mut driver = SweepDriver::new(log, runner, sweep.directory(), observer, self.interrupted);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cudock_azure::JobTime;
+use cudock_azure::{DeploymentIdentity, JobTime, Target};
 use cudock_sweep::local::{AttemptToStart, LiveAttempt, OutputMetrics, Runner, RunnerEvent, trial_words};
 use cudock_sweep::{AttemptEnd, Event, SweepPlan, TrialHandle, TrialId};
 
@@ -11,7 +11,9 @@ use super::trial_jobs::{JobState, JobStates, TrialJobs};
 use crate::billing::BilledTime;
 use crate::clock::Clock;
 use crate::cloud::{ApiError, ApiErrorReason, CloudApi};
-use crate::journal::{Journal, JournalError};
+use crate::error::DeployError;
+use crate::journal::Journal;
+use crate::observe::status;
 
 /// How often the service is asked, if it does not say.
 const POLL: Duration = Duration::from_secs(10);
@@ -40,11 +42,13 @@ pub(super) struct ServiceRunner<'a> {
 
 /// Where the trials of one size run.
 pub(super) struct RunnerMachine {
-    pub(super) run_id: String,
-    pub(super) jobs: TrialJobs,
-    pub(super) slots: u32,
+    identity: DeploymentIdentity,
+    jobs: TrialJobs,
+    slots: u32,
+    /// Whether the journal knows when billing began.
+    is_billed: bool,
     /// What the journal knows of the jobs.
-    pub(super) billed: Vec<JobTime>,
+    billed: Vec<JobTime>,
 }
 
 /// An attempt whose job may exist.
@@ -57,12 +61,33 @@ struct LiveJob {
 }
 
 impl RunnerMachine {
-    /// Writes down when jobs ran: nobody can tell anymore when they are deleted, which Azure may do by itself.
-    fn bill(&mut self, journal: &Journal, mut times: Vec<JobTime>) -> Result<(), JournalError> {
+    pub(super) const fn new(identity: DeploymentIdentity, jobs: TrialJobs, slots: u32) -> Self {
+        Self { identity, jobs, slots, is_billed: false, billed: Vec::new() }
+    }
+
+    /// Writes down since when the machines exist and when jobs ran: nobody can tell anymore when they are deleted, which
+    /// Azure may do by itself.
+    fn bill(
+        &mut self,
+        cloud: &dyn CloudApi,
+        journal: &Journal,
+        mut times: Vec<JobTime>,
+    ) -> Result<(), DeployError> {
         times.retain(|time| !self.billed.contains(time));
-        let Some(from) = times.iter().map(|time| time.from).min() else { return Ok(()) };
-        journal.bill(&self.run_id, BilledTime { from: Some(from), until: None }, &times)?;
-        self.billed.extend(times);
+        let from = match times.iter().map(|time| time.from).min() {
+            // Nodes of Batch are billed before they run a task.
+            None if !self.is_billed && self.identity.target == Target::Batch => {
+                let (status, _) = status(cloud, &self.identity)
+                    .map_err(|error| DeployError::cloud("cannot read since when the nodes exist", error))?;
+                status.billed_from
+            }
+            from => from,
+        };
+        if from.is_some() {
+            journal.bill(&self.identity.run_id, BilledTime::seen(from, None), &times)?;
+            self.is_billed = true;
+            self.billed.extend(times);
+        }
         Ok(())
     }
 }
@@ -115,7 +140,7 @@ impl<'a> ServiceRunner<'a> {
             let Some(machine) = self.machines.get_mut(index).filter(|_| !keys.is_empty()) else { continue };
             let ids: Vec<String> = keys.iter().map(|(_, id)| id.clone()).collect();
             let JobStates { states, times, retry_after } = machine.jobs.states(self.cloud, &ids)?;
-            if let Err(error) = machine.bill(self.journal, times) {
+            if let Err(error) = machine.bill(self.cloud, self.journal, times) {
                 self.pending.push(RunnerEvent::Warning(error.to_string()));
             }
             interval = interval.max(Some(retry_after.unwrap_or(POLL)));

@@ -65,9 +65,31 @@ fn what_the_cloud_deleted_by_itself_is_billed_until_then() {
     assert!(notes.is_empty(), "{notes:?}");
     let known = journal.run("aaaaaaaaaaaa").unwrap().unwrap();
     assert_eq!(known.billed.from, record.billed.from);
-    assert_eq!(known.billed.until, Some(until));
+    assert_eq!((known.billed.until, known.billed.is_at_most), (Some(until), false));
     // The journal keeps it until a deletion has confirmed that nothing is left.
     assert_eq!(known.state, DeploymentState::Running);
     let report = cost(&journal, Some(&cloud), &query(&facts)).unwrap();
     assert_eq!(report.per_hour, Usd::ZERO);
+}
+
+#[test]
+fn a_job_that_ended_unseen_is_billed_at_most_until_its_deletion() {
+    let facts = Facts::embedded();
+    let directory = tempfile::tempdir().unwrap();
+    let journal = Journal::open(directory.path()).unwrap();
+    let cloud = ScriptedCloud::default();
+    cloud.set_script(Script { pull: 100, work: 1000, exit_code: 0 });
+    deployer(&cloud, &journal)
+        .up_detached(&[planned("train", "aaaaaaaaaaaa")], &Recorder::default())
+        .unwrap();
+    cloud.advance(5000);
+    let until = cloud.delete_groups();
+    deployer(&cloud, &journal).update_costs().unwrap();
+    let known = journal.run("aaaaaaaaaaaa").unwrap().unwrap();
+    assert_eq!((known.billed.until, known.billed.is_at_most), (Some(until), true));
+    let report = cost(&journal, Some(&cloud), &query(&facts)).unwrap();
+    assert!(!report.deployments[0].exact && !report.workloads[0].exact, "{report:?}");
+    let (lines, _) = cudock_deploy::text::cost(&report);
+    assert!(lines.iter().any(|line| line.contains("billed for at most 1 h ")), "{lines:?}");
+    assert!(cudock_deploy::text::deleted(&known).contains("billed for at most 1 h "), "{known:?}");
 }

@@ -2,7 +2,9 @@
 //!
 //! Each schedule is one case with its own cloud and journal. If the client comes back, it runs `gc`; then nothing is left
 //! and its bill is that of the cloud, to the second. If it does not, the cloud has deleted everything after the time to live.
+//! Whoever reads the journal after that sees a bill that is exact, or one that says that it is the most it can be, and is.
 
+use std::cmp::Ordering as CmpOrdering;
 use std::env;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +13,7 @@ use std::time::Duration;
 
 use cudock_azure_testkit::{CloudSettings, Schedule};
 
-use super::world::World;
+use super::world::{JournalEntries, World};
 
 /// How many schedules run, and the seed that they are made from.
 const SCHEDULES: &str = "CUDOCK_TEST_SCHEDULES";
@@ -139,8 +141,24 @@ impl Case {
     }
 }
 
+/// What `cudock cost` knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bill {
+    Exact,
+    /// Less was billed, or the same.
+    AtMost,
+}
+
+/// The bill of somebody who has seen everything.
+fn exact(bill: Result<Bill, String>) -> Result<(), String> {
+    match bill? {
+        Bill::Exact => Ok(()),
+        Bill::AtMost => Err("cost says that the bill is not exact".to_owned()),
+    }
+}
+
 /// The client comes back and cleans up.
-fn return_and_clean(world: &mut World) -> Result<(), String> {
+fn return_and_clean(world: &mut World) -> Result<Bill, String> {
     for _ in 0..MOST_RETURNS {
         if world.run(&["gc"]).output.status.success() {
             return check_clean(world);
@@ -150,7 +168,7 @@ fn return_and_clean(world: &mut World) -> Result<(), String> {
 }
 
 /// Nothing is left, and the journal says so.
-fn check_clean(world: &mut World) -> Result<(), String> {
+fn check_clean(world: &mut World) -> Result<Bill, String> {
     world.check_gone()?;
     let records = world.stand_in.records();
     if !records.is_empty() {
@@ -160,13 +178,14 @@ fn check_clean(world: &mut World) -> Result<(), String> {
     let cost = world.run(&["cost", NAME, "--format", "json"]).output;
     match World::journal_entries(&cost)? {
         // It was killed before it knew what it was going to do.
-        None if billed == 0 => Ok(()),
+        None if billed == 0 => Ok(Bill::Exact),
         None => Err(format!("{billed} s were billed, and the journal does not know of it")),
-        Some((state, _)) if state != "gone" => Err(format!("the journal says {state}")),
-        Some((_, seconds)) if seconds != billed => {
-            Err(format!("cost says {seconds} s, and {billed} s were billed"))
-        }
-        Some(_) => Ok(()),
+        Some(entry) if entry.state != "gone" => Err(format!("the journal says {}", entry.state)),
+        Some(JournalEntries { seconds, is_exact, .. }) => match seconds.cmp(&billed) {
+            CmpOrdering::Equal => Ok(if is_exact { Bill::Exact } else { Bill::AtMost }),
+            CmpOrdering::Greater if !is_exact => Ok(Bill::AtMost),
+            _ => Err(format!("cost says {seconds} s (exact: {is_exact}), and {billed} s were billed")),
+        },
     }
 }
 
@@ -177,7 +196,9 @@ enum Ending {
     /// It was killed, and came back.
     CameBack,
     /// It was killed, and the cloud cleaned up.
-    StayedAway,
+    StayedAway {
+        bill: Bill,
+    },
 }
 
 /// Runs one schedule. An error tells what is wrong and everything that led to it.
@@ -188,20 +209,21 @@ fn check_schedule(seed: u64, index: u64, requests: &[u64]) -> Option<Result<Endi
     let schedule = Schedule::generate(seed, index / CASES.len() as u64, requests[number]);
     world.stand_in.set_schedule(schedule.clone());
     let was_killed = case.play(&mut world);
-    let (ending, result) = match (was_killed, schedule.comes_back) {
-        (false, _) => (Ending::Survived, return_and_clean(&mut world)),
+    let result = match (was_killed, schedule.comes_back) {
+        (false, _) => exact(return_and_clean(&mut world)).map(|()| Ending::Survived),
         (true, true) => {
             if case.scenario == Scenario::Resumed {
                 world.run(&["resume", NAME]);
             }
-            (Ending::CameBack, return_and_clean(&mut world))
+            exact(return_and_clean(&mut world)).map(|()| Ending::CameBack)
         }
         (true, false) => {
             world.stand_in.advance(TTL + REAPER_ALLOWANCE);
-            (Ending::StayedAway, world.check_gone())
+            let bill = world.check_gone().and_then(|()| return_and_clean(&mut world));
+            bill.map(|bill| Ending::StayedAway { bill })
         }
     };
-    Some(result.map(|()| ending).map_err(|reason| {
+    Some(result.map_err(|reason| {
         format!(
             "seed {seed}, schedule {index}: {case:?}, {schedule:?}\n{reason}\n{}\nrequests:\n  {}",
             world.transcript,
@@ -224,7 +246,7 @@ fn requests_without_faults(seed: u64) -> Option<Vec<u64>> {
             "{case:?}\n{}",
             world.transcript
         );
-        if let Err(reason) = check_clean(&mut world) {
+        if let Err(reason) = exact(check_clean(&mut world)) {
             let requests = world.stand_in.requests();
             panic!("{case:?}, without faults: {reason}\n{}\n{requests:#?}", world.transcript);
         }
@@ -268,9 +290,13 @@ fn nothing_is_left_and_every_billed_second_is_known_whatever_fails() {
     });
     let (endings, failures) = (endings.into_inner().unwrap(), failures.into_inner().unwrap());
     let count = |ending: Ending| endings.iter().filter(|other| **other == ending).count() as u64;
-    let [survived, came_back, stayed_away] =
-        [Ending::Survived, Ending::CameBack, Ending::StayedAway].map(count);
-    println!("{survived} survived, {came_back} were killed and came back, {stayed_away} never came back");
+    let [survived, came_back] = [Ending::Survived, Ending::CameBack].map(count);
+    let [exact, at_most] = [Bill::Exact, Bill::AtMost].map(|bill| count(Ending::StayedAway { bill }));
+    let stayed_away = exact + at_most;
+    println!(
+        "{survived} survived, {came_back} were killed and came back, {stayed_away} never came back; of these, \
+         {exact} bills are exact, and {at_most} are what was billed at most"
+    );
     let first: Vec<&str> = failures.iter().take(5).map(String::as_str).collect();
     assert!(
         failures.is_empty(),

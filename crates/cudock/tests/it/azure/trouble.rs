@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cudock_azure_testkit::{CloudSettings, Fault, Schedule};
 
-use super::world::World;
+use super::world::{JournalEntries, World};
 use crate::support::{code, shown};
 
 /// Each service, and the flags that it needs.
@@ -32,7 +32,8 @@ fn assert_clean(world: &mut World) {
     world.check_gone().unwrap_or_else(|left| panic!("{left}\n{}", world.transcript));
     let billed = world.stand_in.billed_seconds();
     let cost = world.run(&["cost", "train", "--format", "json"]).output;
-    assert_eq!(World::journal_entries(&cost), Ok(Some(("gone".to_owned(), billed))), "{}", world.transcript);
+    let known = JournalEntries { state: "gone".to_owned(), seconds: billed, is_exact: true };
+    assert_eq!(World::journal_entries(&cost), Ok(Some(known)), "{}", world.transcript);
 }
 
 /// A job on every service in a cloud like this, with these faults at some requests. It succeeds and leaves nothing.

@@ -98,8 +98,8 @@ impl World {
         Err(format!("left: {left:#?}\nbilled: {billed:?}\nreaper: {:?}", self.stand_in.workflow_runs()))
     }
 
-    /// State and billed seconds of all entries of `cudock cost`; none if it does not know the deployment.
-    pub(super) fn journal_entries(cost: &Output) -> Result<Option<(String, u64)>, String> {
+    /// What all entries of `cudock cost` say; none if it does not know the deployment.
+    pub(super) fn journal_entries(cost: &Output) -> Result<Option<JournalEntries>, String> {
         let Ok(report) = serde_json::from_slice::<Value>(&cost.stdout) else {
             let is_unknown = cost.status.code() == Some(2);
             return if is_unknown { Ok(None) } else { Err(format!("cost failed: {}", shown(cost))) };
@@ -108,11 +108,23 @@ impl World {
         let seconds: Option<u64> = entries.iter().map(|entry| entry["billed_seconds"].as_u64()).sum();
         let state = |entry: &&Value| entry["state"] != "gone";
         let worst = entries.iter().find(state).or(entries.first()).and_then(|entry| entry["state"].as_str());
+        let is_exact = entries.iter().all(|entry| entry["exact"] == true);
         match (worst, seconds) {
-            (Some(state), Some(seconds)) => Ok(Some((state.to_owned(), seconds))),
+            (Some(state), Some(seconds)) => {
+                Ok(Some(JournalEntries { state: state.to_owned(), seconds, is_exact }))
+            }
             _ => Err(format!("cost has no deployment: {report}")),
         }
     }
+}
+
+/// What `cudock cost` says about the deployments of a name.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct JournalEntries {
+    pub(super) state: String,
+    /// Billed.
+    pub(super) seconds: u64,
+    pub(super) is_exact: bool,
 }
 
 /// A registry with one image, which has no layers and this configuration.
