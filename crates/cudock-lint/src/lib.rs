@@ -105,5 +105,8 @@ pub fn lint(path: &str, text: &str, options: &LintOptions<'_>) -> Result<Vec<Fin
         (span.map(|span| (span.start, span.end)), finding.code)
     });
     findings.dedup();
+    drop(context);
+    // Both are many small texts.
+    threads::both(threads, || drop(build), || drop(declared));
     Ok(findings)
 }

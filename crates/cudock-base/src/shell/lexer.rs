@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::{Part, Word};
 
 /// The limit for text in braces, so that many unclosed braces cost no more than one.
@@ -102,7 +104,7 @@ impl<'t> Lexer<'t> {
     /// The word that starts here.
     pub(super) fn word(&mut self) -> Word<'t> {
         let start = self.at;
-        let mut parts = Vec::new();
+        let mut parts = SmallVec::new();
         while let Some(byte) = self.byte(0) {
             if let Some(length) = self.continuation() {
                 // A word continues if the next line starts without a blank.

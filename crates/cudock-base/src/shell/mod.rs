@@ -12,11 +12,12 @@ use std::ops::Range;
 
 use lexer::{Lexer, Style};
 pub use script::{Command, HereDoc, Redirect, Script};
+use smallvec::SmallVec;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Word<'t> {
-    /// Its parts; empty for `''`.
-    pub parts: Vec<Part<'t>>,
+    /// Its parts; empty for `''`. Most words are one literal.
+    pub parts: SmallVec<[Part<'t>; 1]>,
     /// Its bytes, quotes included.
     pub span: Range<usize>,
 }
