@@ -132,6 +132,12 @@ impl ConnectionActivity {
         self.is_busy() && !self.received.load(Ordering::Relaxed)
     }
 
+    /// Whether the last request of an HTTP/1 client was answered before its body was read.
+    pub(crate) fn left_body_unread(&self) -> bool {
+        let first_version = (10..20).contains(&self.version.load(Ordering::Relaxed));
+        first_version && !self.received.load(Ordering::Relaxed)
+    }
+
     /// Whether the client understands an interim response and has not been sent part of the final one.
     pub(crate) fn accepts_interim(&self) -> bool {
         self.version.load(Ordering::Relaxed) == 11 && self.is_busy() && !self.blocked.load(Ordering::Relaxed)

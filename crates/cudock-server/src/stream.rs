@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -20,7 +20,9 @@ const SMALL_HEAD: usize = 8 << 10;
 const BURST: usize = 64 << 10;
 /// Interval at which a half-closed client is checked for having disconnected.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(20);
-/// What such a client is sent: a live one ignores it, the system of a disconnected one replies with a reset.
+/// How long a client may go on sending a body after the response that says that nobody reads it.
+const LINGER: Duration = Duration::from_secs(2);
+/// What a half-closed client is sent: a live one ignores it, the system of a disconnected one replies with a reset.
 const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 pub(crate) struct MonitoredStream {
@@ -36,6 +38,8 @@ pub(crate) struct MonitoredStream {
     /// Whether this is plain HTTP and not TLS, which has its own way to close the sending side.
     plain: bool,
     half_closed: Option<HalfClosed>,
+    /// The end of the time for a client whose body is not read.
+    linger: Option<Pin<Box<Sleep>>>,
 }
 
 /// A client that has closed its sending side but may still wait for its response.
@@ -51,7 +55,18 @@ impl MonitoredStream {
         budget: Arc<Budget>,
         plain: bool,
     ) -> Self {
-        Self { stream, activity, budget, head: 0, heads: 0, held: None, burst: 0, plain, half_closed: None }
+        Self {
+            stream,
+            activity,
+            budget,
+            head: 0,
+            heads: 0,
+            held: None,
+            burst: 0,
+            plain,
+            half_closed: None,
+            linger: None,
+        }
     }
 
     /// Counts the bytes of incomplete heads, so that many of them cannot take all memory.
@@ -96,6 +111,25 @@ impl MonitoredStream {
             }
             state.check = Box::pin(sleep(LIVENESS_INTERVAL));
         }
+        Poll::Pending
+    }
+
+    /// Reads what the client still sends, because closing a socket with unread bytes resets the connection: the client would
+    /// lose a response that it has not read yet.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let linger = self.linger.get_or_insert_with(|| Box::pin(sleep(LINGER)));
+        if linger.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        let mut unread = [0; 16 << 10];
+        for _ in 0..BURST / unread.len() {
+            let mut buffer = ReadBuf::new(&mut unread);
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {}
+                outcome => return outcome,
+            }
+        }
+        context.waker().wake_by_ref();
         Poll::Pending
     }
 
@@ -163,6 +197,13 @@ impl AsyncWrite for MonitoredStream {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+        let this = self.get_mut();
+        if this.linger.is_none() {
+            ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
+            if !this.activity.left_body_unread() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        this.poll_linger(context)
     }
 }

@@ -36,6 +36,19 @@ fn a_body_over_the_limit_is_rejected_however_it_is_sent() {
 }
 
 #[test]
+fn a_client_that_goes_on_sending_a_rejected_body_gets_its_response() {
+    let server = TestServer::start(|_| {});
+    let mut client = server.connect();
+    let head = format!("POST / HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n", BODY_LIMIT + 1);
+    client.write(head.as_bytes());
+    client.stream.peek(&mut [0]).unwrap();
+    for _ in 0..16 {
+        client.write(&vec![0; 64 << 10]);
+    }
+    assert_eq!(client.receive().status, 413);
+}
+
+#[test]
 fn a_body_that_stops_arriving_times_out() {
     let server = TestServer::start(|settings| settings.client_timeout = Duration::from_millis(200));
     let mut client = server.connect();
