@@ -1,18 +1,13 @@
 //! Finds GPU code in a range of bytes.
 
-use std::sync::LazyLock;
-
-use aho_corasick::packed::Searcher;
-use memchr::memmem;
-
 use crate::bare::{self, BareCubin};
 use crate::container::{self, Damage, Module, is_plausible, read};
 
 /// Bare frames that turn out to be other data, before no more are searched in a range: no real file has more than a few.
 const MAX_OTHERS: usize = 10_000;
 
-/// Finds containers and bare frames in one pass; none on a processor without vector instructions for it.
-static BOTH: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new([container::MAGIC, bare::MAGIC]));
+/// What GPU code is aligned to where it is loaded: containers by their format, and all bare frames that are known.
+const ALIGNMENT: usize = 8;
 
 /// A range of a file that may contain containers.
 #[derive(Debug, Clone)]
@@ -34,19 +29,8 @@ pub(crate) fn code(
     bare_cubins: &mut Vec<BareCubin>,
     damage: &mut Vec<Damage>,
 ) {
-    let containers = memmem::Finder::new(&container::MAGIC);
-    let frames = memmem::Finder::new(&bare::MAGIC);
-    let next = |at: usize, others: usize| {
-        let rest = range.bytes.get(at..)?;
-        let found = match BOTH.as_ref() {
-            _ if range.only_containers || others > MAX_OTHERS => containers.find(rest),
-            Some(both) => both.find(rest).map(|found| found.start()),
-            None => containers.find(rest).into_iter().chain(frames.find(rest)).min(),
-        };
-        Some(at + found?)
-    };
     let (mut at, mut others) = (0, 0);
-    while let Some(start) = next(at, others) {
+    while let Some(start) = next_start(range, at, !range.only_containers && others <= MAX_OTHERS) {
         let bytes = range.bytes.get(start..).unwrap_or_default();
         let offset = range.offset + start as u64;
         let mut size = 1;
@@ -57,9 +41,7 @@ pub(crate) fn code(
             } else {
                 others += 1;
             }
-        } else if range.address.wrapping_add(start as u64).is_multiple_of(8)
-            && (range.only_containers || is_plausible(bytes))
-        {
+        } else if range.only_containers || is_plausible(bytes) {
             match read(bytes, offset, &range.section) {
                 Ok((module, broken)) => {
                     size = module.size;
@@ -72,4 +54,24 @@ pub(crate) fn code(
         }
         at = usize::try_from(size).ok().and_then(|size| start.checked_add(size)).unwrap_or(usize::MAX);
     }
+}
+
+/// Where the next container starts, or the next bare frame if they are looked for.
+fn next_start(range: &DataRange<'_>, at: usize, with_frames: bool) -> Option<usize> {
+    /// Bytes that are compared by vector instructions, because no word is a branch.
+    const BLOCK: usize = 128;
+    let address = range.address.wrapping_add(at as u64);
+    let padding = usize::try_from(address.wrapping_neg() % ALIGNMENT as u64).ok()?;
+    let rest = range.bytes.get(at.checked_add(padding)?..)?;
+    let other = if with_frames { bare::MAGIC } else { container::MAGIC };
+    let is_start = |[a, b, c, d, ..]: &[u8; ALIGNMENT]| {
+        let magic = [*a, *b, *c, *d];
+        magic == container::MAGIC || magic == other
+    };
+    let has_start = |block: &&[u8; BLOCK]| {
+        block.as_chunks().0.iter().fold(false, |has_start, word| has_start | is_start(word))
+    };
+    let before = rest.as_chunks().0.iter().take_while(|block| !has_start(block)).count() * BLOCK;
+    let found = rest.get(before..)?.as_chunks().0.iter().position(is_start)?;
+    Some(at + padding + before + found * ALIGNMENT)
 }
