@@ -63,10 +63,12 @@ fn next_start(range: &DataRange<'_>, at: usize, with_frames: bool) -> Option<usi
     let address = range.address.wrapping_add(at as u64);
     let padding = usize::try_from(address.wrapping_neg() % ALIGNMENT as u64).ok()?;
     let rest = range.bytes.get(at.checked_add(padding)?..)?;
-    let other = if with_frames { bare::MAGIC } else { container::MAGIC };
-    let is_start = |[a, b, c, d, ..]: &[u8; ALIGNMENT]| {
-        let magic = [*a, *b, *c, *d];
-        magic == container::MAGIC || magic == other
+    let first = u32::from_le_bytes(container::MAGIC);
+    let other = u32::from_le_bytes(if with_frames { bare::MAGIC } else { container::MAGIC });
+    let is_start = |word: &[u8; ALIGNMENT]| {
+        #[allow(clippy::cast_possible_truncation, reason = "the first half")]
+        let magic = u64::from_le_bytes(*word) as u32;
+        magic == first || magic == other
     };
     let has_start = |block: &&[u8; BLOCK]| {
         block.as_chunks().0.iter().fold(false, |has_start, word| has_start | is_start(word))
