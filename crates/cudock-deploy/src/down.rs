@@ -11,7 +11,7 @@ use crate::billing::{BilledTime, billed_time_of_deleted, is_in_activity_log};
 use crate::clock::pause;
 use crate::cloud::{ApiError, ApiErrorReason};
 use crate::error::DeployError;
-use crate::journal::{DeploymentRecord, StepRecord, StepRole, StepState};
+use crate::journal::{DeploymentRecord, JournalError, StepRecord, StepRole, StepState};
 use crate::observe::status;
 use crate::run::{Deployer, find_deployment};
 use crate::wait::PhaseProgress;
@@ -67,10 +67,9 @@ impl Deployer<'_> {
             seen.map_or(Ok(()), |seen| self.journal.observe(run_id, &seen))
         };
         let first = read();
-        if first.as_ref().is_some_and(|seen| seen.state == DeploymentState::Gone) {
-            self.mark_deleted_by_cloud(record)?;
-        }
-        let mut observed = observe(first);
+        let is_gone = first.as_ref().is_some_and(|seen| seen.state == DeploymentState::Gone);
+        let marked = if is_gone { self.mark_deleted_by_cloud(record) } else { Ok(()) };
+        let mut observed = marked.and(observe(first));
         if record.identity.ending_call().is_some_and(|call| self.deleter.send(&call).is_ok()) {
             observed = observed.and(observe(read()));
         }
@@ -180,7 +179,7 @@ impl Deployer<'_> {
 
     /// Writes down that less may have been billed than can be found out, if the cloud has deleted a deployment by itself.
     /// Before this program deletes one, it reads all times.
-    pub(crate) fn mark_deleted_by_cloud(&self, record: &DeploymentRecord) -> Result<(), DeployError> {
+    pub(crate) fn mark_deleted_by_cloud(&self, record: &DeploymentRecord) -> Result<(), JournalError> {
         let cleanup = self.journal.steps(&record.run_id, StepRole::Cleanup)?;
         let is_own_deletion = cleanup.iter().any(|step| step.state != StepState::Planned);
         if !is_own_deletion && !record.billed.is_final() && !is_in_activity_log(&record.identity) {

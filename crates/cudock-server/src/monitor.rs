@@ -123,8 +123,12 @@ impl ConnectionActivity {
 
     /// Whether an HTTP/1 client that has closed its sending side still waits for a response.
     pub(crate) fn owes_response(&self) -> bool {
-        let first_version = (10..20).contains(&self.version.load(Ordering::Relaxed));
-        first_version && (self.is_busy() || self.blocked.load(Ordering::Relaxed))
+        self.has_first_version() && (self.is_busy() || self.blocked.load(Ordering::Relaxed))
+    }
+
+    /// Whether the last request came over HTTP/1.
+    fn has_first_version(&self) -> bool {
+        (10..20).contains(&self.version.load(Ordering::Relaxed))
     }
 
     /// Whether the body of the current request is incomplete.
@@ -134,8 +138,7 @@ impl ConnectionActivity {
 
     /// Whether the last request of an HTTP/1 client was answered before its body was read.
     pub(crate) fn left_body_unread(&self) -> bool {
-        let first_version = (10..20).contains(&self.version.load(Ordering::Relaxed));
-        first_version && !self.received.load(Ordering::Relaxed)
+        self.has_first_version() && !self.received.load(Ordering::Relaxed)
     }
 
     /// Whether the client understands an interim response and has not been sent part of the final one.

@@ -121,8 +121,8 @@ pub(crate) fn start_time(pid: i32) -> Option<u64> {
 /// Kills all processes whose environment has `variable` with a path below `directory`: what is left of trials if the sweep
 /// and a worker were killed at the same moment. Returns their number.
 ///
-/// A child that has not yet replaced its worker's program has the worker's environment, and is not found. It has the
-/// worker's lock, too: whoever holds that lock exclusively knows that there is no such child.
+/// A child that has not yet replaced its worker's program has the worker's environment, and is not found. It also holds the
+/// worker's lock, so there is no such child once that lock could be taken exclusively.
 pub(crate) fn kill_marked(variable: &str, directory: &Path) -> usize {
     let mut prefix = format!("{variable}=").into_bytes();
     prefix.extend_from_slice(directory.as_os_str().as_bytes());
