@@ -61,7 +61,7 @@ pub struct BuildFailure {
 }
 
 /// Something that may use a GPU or bring a library, of which the contents are not known.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Unread {
     /// What it is: "requirements/gpu.txt", "sglang 0.5.0".
     pub what: String,

@@ -1,12 +1,13 @@
 //! How long linting takes: the promise is 20 ms for a Dockerfile of 5,000 lines.
 #![allow(clippy::unwrap_used, reason = "a measurement that fails panics")]
 
+use std::fs;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use cudock_base::Date;
 use cudock_facts::Facts;
-use cudock_lint::{LintOptions, LintTarget, RULES, lint};
+use cudock_lint::{LintFlags, LintOptions, LintTarget, Linter, RULES, lint};
 use cudock_target::Target;
 
 const LINES: usize = 5000;
@@ -22,15 +23,45 @@ fn main() {
     let examples = || RULES.iter().flat_map(|group| group.iter()).flat_map(|rule| [rule.bad, rule.good]);
     let stages: String = examples().collect();
     let steps: String = examples().map(without_from).collect();
-    measure("all examples with their stages", &repeated("", &stages), &options);
-    measure(
-        "all examples in one stage",
-        &repeated("FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\n", &steps),
-        &options,
-    );
+    let of_text = |text: &str| lint("Dockerfile", text, &options).unwrap().len();
+    measure("all examples with their stages", &repeated("", &stages), of_text);
+    let in_one_stage = repeated("FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\n", &steps);
+    measure("all examples in one stage", &in_one_stage, of_text);
     let command = " && \\\n  apt-get install -y libfoo-dev && \\\n  pip install torch==2.5.1";
     let head = "FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nRUN apt-get update";
-    measure("one RUN", &repeated(head, command), &options);
+    measure("one RUN", &repeated(head, command), of_text);
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("Dockerfile");
+    let flags = LintFlags { target: Some("H100".to_owned()), ..LintFlags::default() };
+    let mut linter = Linter::new(&facts, today, flags, None);
+    let settings = linter.settings(&path).unwrap();
+    let of_file = |text: &str| linter.lint(&settings, &path, "Dockerfile", text).len();
+    let text = ordinary();
+    measure("no findings, no files", &text, of_file);
+    fs::create_dir(directory.path().join("src")).unwrap();
+    for number in 0..LINES / ORDINARY.len() {
+        fs::write(directory.path().join(format!("src/{number}.py")), "print()").unwrap();
+    }
+    measure("no findings, every file exists", &text, of_file);
+}
+
+/// Lines of an ordinary Dockerfile; `#` is a number.
+const ORDINARY: [&str; 5] = [
+    "ENV APP_#=value-#",
+    "COPY --chown=app:app src/#.py /app/#.py",
+    "RUN mkdir -p /data/# \\",
+    "    && echo item # > /data/#/name \\",
+    "    && chmod 0644 /data/#/name",
+];
+
+fn ordinary() -> String {
+    let mut text = "FROM nvidia/cuda:12.9.1-runtime-ubuntu24.04\n".to_owned();
+    for number in 0..LINES / ORDINARY.len() {
+        let lines = ORDINARY.iter().map(|line| line.replace('#', &number.to_string()) + "\n");
+        text.extend(lines);
+    }
+    text
 }
 
 /// The lines of an example that name no stage.
@@ -45,12 +76,13 @@ fn repeated(head: &str, part: &str) -> String {
     format!("{head}{}\n", part.repeat(LINES.div_ceil(lines)))
 }
 
-fn measure(name: &str, text: &str, options: &LintOptions<'_>) {
-    let findings = lint("Dockerfile", text, options).unwrap();
+/// Measures a function that returns the number of findings.
+fn measure(name: &str, text: &str, find: impl Fn(&str) -> usize) {
+    let findings = find(text);
     let mut times: Vec<Duration> = (0..RUNS)
         .map(|_| {
             let start = Instant::now();
-            black_box(lint("Dockerfile", black_box(text), options).unwrap());
+            black_box(find(black_box(text)));
             start.elapsed()
         })
         .collect();
@@ -59,7 +91,7 @@ fn measure(name: &str, text: &str, options: &LintOptions<'_>) {
     println!(
         "{name:32} {} lines, {:5} findings: {:7.2} ms, {:.0} % of what is promised",
         text.lines().count(),
-        findings.len(),
+        findings,
         median.as_secs_f64() * 1e3,
         median.as_secs_f64() / PROMISED.as_secs_f64() * 100.0
     );

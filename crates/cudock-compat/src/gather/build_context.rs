@@ -1,8 +1,10 @@
 //! Reads the build context of a Dockerfile and the files next to a dependency file, within bounds.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use cudock_declared::Files;
 
@@ -10,6 +12,8 @@ use cudock_declared::Files;
 const LARGEST: u64 = 4 << 20;
 /// The limit of files in a build context.
 const MOST_FILES: usize = 4096;
+/// The limit of a path: the kernel's.
+const LONGEST_PATH: usize = 4096;
 /// The limit of nested directories.
 const DEEPEST: usize = 12;
 
@@ -18,15 +22,34 @@ const SKIPPED: [&str; 8] =
     [".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".mypy_cache"];
 
 /// The root directory of a build context.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct BuildContext {
     root: PathBuf,
+    /// What was found at the paths looked up so far: most share few directories, and are asked for more than once.
+    entries: Mutex<HashMap<String, Option<Entry>>>,
+}
+
+/// What is at a path of the context, with links resolved.
+#[derive(Debug, Clone)]
+enum Entry {
+    File(PathBuf),
+    Directory(PathBuf),
+}
+
+impl Entry {
+    fn new(metadata: &fs::Metadata, path: PathBuf) -> Option<Self> {
+        if metadata.is_dir() {
+            return Some(Self::Directory(path));
+        }
+        metadata.is_file().then_some(Self::File(path))
+    }
 }
 
 impl BuildContext {
     /// The directory, with links in its own path resolved.
     pub fn new(root: &Path) -> Self {
-        Self { root: root.canonicalize().unwrap_or_else(|_| root.to_owned()) }
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        Self { root, entries: Mutex::default() }
     }
 
     /// The build context of a Dockerfile: its own directory, or the parent if only that has the files of its `COPY`
@@ -46,10 +69,35 @@ impl BuildContext {
         }
     }
 
-    /// A file below the root. Symlinks that lead out of it are not followed.
-    fn file(&self, path: &str) -> Option<PathBuf> {
-        let real = self.root.join(path).canonicalize().ok()?;
-        (real.starts_with(&self.root) && real.is_file()).then_some(real)
+    /// What is at a path below the root. Symlinks that lead out of it are not followed.
+    fn entry(&self, path: &str) -> Option<Entry> {
+        if path.len() > LONGEST_PATH {
+            return None;
+        }
+        let entries = || self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = entries().get(path).cloned();
+        known.unwrap_or_else(|| {
+            let entry = self.find(path);
+            entries().insert(path.to_owned(), entry.clone());
+            entry
+        })
+    }
+
+    fn find(&self, path: &str) -> Option<Entry> {
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if ["", ".", ".."].contains(&name) {
+            return self.resolve(path);
+        }
+        let Entry::Directory(directory) = self.entry(parent)? else { return None };
+        let real = directory.join(name);
+        let metadata = fs::symlink_metadata(&real).ok()?;
+        if metadata.is_symlink() { self.resolve(path) } else { Entry::new(&metadata, real) }
+    }
+
+    /// [`Self::find`] for any path, by a system call for each of its parts.
+    fn resolve(&self, path: &str) -> Option<Entry> {
+        let real = self.root.join(path).canonicalize().ok().filter(|real| real.starts_with(&self.root))?;
+        Entry::new(&fs::symlink_metadata(&real).ok()?, real)
     }
 
     fn walk(&self, directory: &Path, depth: usize, found: &mut Vec<String>) {
@@ -76,20 +124,18 @@ impl BuildContext {
 impl Files for BuildContext {
     fn text(&self, path: &str) -> Option<String> {
         let mut bytes = Vec::new();
-        File::open(self.file(path)?).ok()?.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
+        let Entry::File(path) = self.entry(path)? else { return None };
+        File::open(path).ok()?.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
         let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= LARGEST);
         fits.then(|| String::from_utf8_lossy(&bytes).into_owned())
     }
 
     fn below(&self, path: &str) -> Vec<String> {
-        if self.file(path).is_some() {
-            return vec![path.to_owned()];
-        }
-        let directory = self.root.join(path);
-        let is_inside = directory.canonicalize().is_ok_and(|real| real.starts_with(&self.root));
         let mut found = Vec::new();
-        if is_inside {
-            self.walk(&directory, 0, &mut found);
+        match self.entry(path) {
+            Some(Entry::File(_)) => found.push(path.to_owned()),
+            Some(Entry::Directory(_)) => self.walk(&self.root.join(path), 0, &mut found),
+            None => {}
         }
         found
     }
@@ -116,4 +162,41 @@ fn copied(text: &str) -> Vec<String> {
         sources.extend(named.filter(|token| !token.is_empty() && *token != ".").map(str::to_owned));
     }
     sources
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_are_followed_inside_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("root");
+        fs::create_dir_all(root.join("src/deep")).unwrap();
+        fs::create_dir(directory.path().join("secret")).unwrap();
+        for file in ["root/src/a.py", "root/src/deep/b.py", "secret/key"] {
+            fs::write(directory.path().join(file), file).unwrap();
+        }
+        symlink("src", root.join("inner")).unwrap();
+        symlink("src/a.py", root.join("a.py")).unwrap();
+        symlink("../secret", root.join("outer")).unwrap();
+        symlink("../secret/key", root.join("key")).unwrap();
+        let context = BuildContext::new(&root);
+        // Twice: the second time, all of it is known.
+        for _ in 0..2 {
+            for path in ["src/a.py", "inner/a.py", "a.py", "src/../a.py", "./src/a.py"] {
+                assert_eq!(context.text(path).as_deref(), Some("root/src/a.py"), "{path}");
+                assert_eq!(context.below(path), [path]);
+            }
+            for path in ["outer/key", "key", "../secret/key", "outer", "..", "nothing/a.py", "src/a.py/x"] {
+                assert_eq!(context.text(path), None, "{path}");
+                assert!(context.below(path).is_empty(), "{path}");
+            }
+            assert_eq!(context.below("src"), ["src/a.py", "src/deep/b.py"]);
+            assert_eq!(context.text("src"), None);
+            assert_eq!(context.text(&"src/".repeat(1 << 20)), None);
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! Turns a verdict of `cpu` into `unknown` if something was not read: `cpu` needs positive evidence.
 
-use cudock_facts::finding::Severity;
+use std::collections::HashSet;
+
+use cudock_facts::finding::{Finding, Severity};
 use cudock_host::Verdict;
 
 use super::{Case, Stop, seen};
@@ -14,9 +16,12 @@ pub(super) fn weigh(case: &mut Case<'_>, outcome: Stop) -> Stop {
     let is_open = outcome.verdict == Verdict::Cpu && outcome.error.is_none();
     let is_unknown = is_open || outcome.verdict == Verdict::Unknown;
     let severity = if is_unknown { Severity::Warning } else { Severity::Note };
-    for unread in &evidence.unread {
+    // There may be thousands, too many to compare each with all others.
+    let mut told = HashSet::new();
+    for unread in evidence.unread.iter().filter(|unread| told.insert(*unread)) {
         let at = seen(unread.at.clone(), unread.what.clone());
-        case.find(severity, codes::NOT_READ, unread.describe(), at, unread.fix.clone());
+        let finding = Finding::new(codes::NOT_READ, severity, unread.describe(), unread.fix.clone());
+        case.findings.push(finding.with_evidence(at));
     }
     if !is_open {
         return outcome;

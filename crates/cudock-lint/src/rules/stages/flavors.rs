@@ -100,6 +100,10 @@ fn linked_parts(context: &LintContext<'_>) -> Option<(ImageTag, BTreeSet<Part>)>
     if !declared.packages.is_empty() || !declared.cuda_packages.is_empty() {
         return None;
     }
+    let copied = programs::copied(context);
+    if copied.is_empty() {
+        return None;
+    }
     for step in context.build.steps(last) {
         let is_known = match &step.kind {
             StepKind::Run(run) => run.commands.iter().all(|command| {
@@ -117,14 +121,13 @@ fn linked_parts(context: &LintContext<'_>) -> Option<(ImageTag, BTreeSet<Part>)>
             return None;
         }
     }
-    let copied = programs::copied(context);
     let is_program = |path: &str| {
         let path = cudock_dockerfile::absolute("/", path);
         programs::is_text(&path) || copied.iter().any(|one| one.path == path && one.program.output.is_some())
     };
     let from_stages = copies(context).filter(|(_, copy)| copy.from.is_some());
     let mut sources = from_stages.flat_map(|(_, copy)| &copy.sources).take(64);
-    if copied.is_empty() || !sources.all(|source| !source.is_unresolved && is_program(&source.text)) {
+    if !sources.all(|source| !source.is_unresolved && is_program(&source.text)) {
         return None;
     }
     let mut parts = BTreeSet::new();
