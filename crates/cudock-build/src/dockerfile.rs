@@ -42,11 +42,12 @@ impl Builder {
         let [file, context, archive] =
             [request.dockerfile, request.context, request.archive].map(|path| path.display().to_string());
         let name = format!("localhost/{}:cudock-build", request.name);
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let owned =
+            |arguments: &[&str]| arguments.iter().map(|argument| (*argument).to_owned()).collect::<Vec<_>>();
         match self {
             Self::Buildx => {
                 let output = format!("type=oci,dest={archive}");
-                vec![words(&[
+                vec![owned(&[
                     "buildx",
                     "build",
                     "--provenance=false",
@@ -60,13 +61,13 @@ impl Builder {
             Self::Podman | Self::Buildah => {
                 let target = format!("oci-archive:{archive}");
                 let export = match self {
-                    Self::Podman => words(&["save", "--format", "oci-archive", "--output", &archive, &name]),
-                    _ => words(&["push", &name, &target]),
+                    Self::Podman => owned(&["save", "--format", "oci-archive", "--output", &archive, &name]),
+                    _ => owned(&["push", &name, &target]),
                 };
                 vec![
-                    words(&["build", "--file", &file, "--tag", &name, &context]),
+                    owned(&["build", "--file", &file, "--tag", &name, &context]),
                     export,
-                    words(&["rmi", &name]),
+                    owned(&["rmi", &name]),
                 ]
             }
         }

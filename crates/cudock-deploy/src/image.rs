@@ -9,7 +9,7 @@ use cudock_azure::preflight::{
 };
 use cudock_azure::{AzureClient, DeploymentSpec, RegistryAccess};
 use cudock_base::text::error_chain;
-use cudock_base::{Date, Environment, format};
+use cudock_base::{Arch, Date, Environment, format};
 use cudock_compat::{ImageSet, Judgement, Target, Verdict};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
@@ -119,7 +119,7 @@ fn check_image(
 /// The image that Azure will pull, not one of the same name on this machine.
 fn open<'a>(image: &'a str, environment: &'a BTreeMap<String, String>) -> Result<ImageSet<'a>, String> {
     let access = Access {
-        platform: Some(Platform::linux("amd64")),
+        platform: Some(Platform::linux(Arch::X86_64.oci_name())),
         offline: false,
         pull: Some(Pull::Always),
         progress: Arc::new(NoProgress),

@@ -45,8 +45,8 @@ impl DeploymentIdentity {
         };
         match self.target {
             Target::Vm => {
-                let words = words(command);
-                let script = format!("docker exec cudock {words}\ncode=$?\necho\necho \"{EXIT_CODE}$code\"");
+                let line = shell_line(command);
+                let script = format!("docker exec cudock {line}\ncode=$?\necho\necho \"{EXIT_CODE}$code\"");
                 Ok(ExecMethod::Script(Box::new(Step::action("exec", vm::script_call(self.names(), &script)))))
             }
             Target::ContainerApps | Target::Aci => Ok(ExecMethod::Terminal),
@@ -57,7 +57,7 @@ impl DeploymentIdentity {
 }
 
 /// A command as a shell reads it.
-fn words(command: &[String]) -> String {
+fn shell_line(command: &[String]) -> String {
     command.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
 }
 
@@ -76,7 +76,7 @@ impl ExecOutput {
 pub fn interactive_program(command: &[String]) -> (String, Option<String>) {
     match command {
         [program] => (program.clone(), None),
-        _ => (SHELL.to_owned(), Some(format!("exec {}\n", words(command)))),
+        _ => (SHELL.to_owned(), Some(format!("exec {}\n", shell_line(command)))),
     }
 }
 
@@ -100,7 +100,7 @@ impl TypedCommand {
         let line = format!(
             "stty -echo -opost 2> /dev/null; printf '\\n%s %s\\n' 'cudock begins' {mark}; {} < /dev/null; \
              printf '\\n%s%s %s\\n' '{EXIT_CODE}' {mark} $?; exit\n",
-            words(command)
+            shell_line(command)
         );
         let hint = "put it into a script in the image, and run that";
         if command.iter().any(|word| word.contains(char::is_control)) {

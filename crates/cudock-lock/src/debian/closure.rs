@@ -136,9 +136,12 @@ mod tests {
         stanzas(text, |fields| {
             let mut fields = fields.clone();
             let file = format!("pool/{}.deb", fields["package"]);
-            for (name, value) in
-                [("architecture", "amd64"), ("filename", &file), ("size", "1"), ("sha256", &hash)]
-            {
+            for (name, value) in [
+                ("architecture", Arch::X86_64.oci_name()),
+                ("filename", &file),
+                ("size", "1"),
+                ("sha256", &hash),
+            ] {
                 fields.insert(name.to_owned(), value.to_owned());
             }
             set.add(DebPackage::read(&fields, Arch::X86_64).unwrap(), "debian");

@@ -82,8 +82,8 @@ impl ReleaseFile {
             release.valid_until = get("valid-until");
             release.has_by_hash = get("acquire-by-hash").is_some_and(|value| value == "yes");
             for line in get("sha256").unwrap_or_default().lines() {
-                let words: Vec<&str> = line.split_whitespace().collect();
-                let [hash, size, name] = words.as_slice() else { continue };
+                let fields: Vec<&str> = line.split_whitespace().collect();
+                let [hash, size, name] = fields.as_slice() else { continue };
                 if let (Ok(digest), Ok(size)) = (format!("sha256:{hash}").parse(), size.parse()) {
                     release.files.insert((*name).to_owned(), IndexFile { digest, size });
                 }
@@ -147,18 +147,18 @@ fn verify(
 /// Judges what gpgv reports: one good signature by a known key, and none that is wrong. Signatures by unknown keys are
 /// usual while a distribution changes its keys.
 fn judge(status: &str) -> Result<(), String> {
-    let words = status.lines().filter_map(|line| line.strip_prefix("[GNUPG:] "));
+    let lines = status.lines().filter_map(|line| line.strip_prefix("[GNUPG:] "));
     let mut good = false;
     let mut unknown = Vec::new();
-    for line in words {
-        let mut words = line.split_whitespace();
-        match words.next().unwrap_or_default() {
+    for line in lines {
+        let mut fields = line.split_whitespace();
+        match fields.next().unwrap_or_default() {
             "GOODSIG" => good = true,
             "BADSIG" => return Err("the signature does not match the content".to_owned()),
             "EXPSIG" => return Err("the signature has expired".to_owned()),
             "EXPKEYSIG" => return Err("the key of the signature has expired".to_owned()),
             "REVKEYSIG" => return Err("the key of the signature is revoked".to_owned()),
-            "NO_PUBKEY" => unknown.extend(words.next().map(|key| text::truncate(key, 40))),
+            "NO_PUBKEY" => unknown.extend(fields.next().map(|key| text::truncate(key, 40))),
             _ => {}
         }
     }

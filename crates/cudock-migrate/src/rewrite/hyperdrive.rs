@@ -341,18 +341,18 @@ impl<'t> SweepReader<'t, '_, '_> {
             ),
         };
         if let Some(command) = argument("command") {
-            self.words(command, sweep);
+            self.command_parts(command, sweep);
         } else if let Some(script) = argument("script").or_else(|| argument("entry_script")) {
             sweep.command.push(CommandPart::Text("python".to_owned()));
-            self.words(script, sweep);
+            self.command_parts(script, sweep);
         }
         if let Some(arguments) = argument("arguments") {
-            self.words(arguments, sweep);
+            self.command_parts(arguments, sweep);
         }
         if let Some(Expr::Map(pairs)) = argument("script_params").map(|value| &*value.expr) {
             for (name, value) in pairs {
-                self.words(name, sweep);
-                self.words(value, sweep);
+                self.command_parts(name, sweep);
+                self.command_parts(value, sweep);
             }
         }
         let attribute =
@@ -371,13 +371,13 @@ impl<'t> SweepReader<'t, '_, '_> {
         }
     }
 
-    /// Words of the command. Data that is mounted becomes an input.
-    fn words(&mut self, value: &Value<'t>, sweep: &mut SweepDescription) {
+    /// Adds parts of the command. Data that is mounted becomes an input.
+    fn command_parts(&mut self, value: &Value<'t>, sweep: &mut SweepDescription) {
         match &*value.expr {
-            Expr::List(members) => members.iter().for_each(|member| self.words(member, sweep)),
+            Expr::List(members) => members.iter().for_each(|member| self.command_parts(member, sweep)),
             Expr::Text(text) if value.name.is_none() && text.contains(' ') && sweep.command.is_empty() => {
-                let words = text.split_whitespace().map(|word| CommandPart::Text(word.to_owned()));
-                sweep.command.extend(words);
+                let parts = text.split_whitespace().map(|word| CommandPart::Text(word.to_owned()));
+                sweep.command.extend(parts);
             }
             _ => match value.scalar() {
                 Some(Json::String(text)) => sweep.command.push(CommandPart::Text(text)),

@@ -110,7 +110,7 @@ fn line(toml: &mut String, key: &str, value: &Json) {
     let _ = writeln!(toml, "{key} = {value}");
 }
 
-/// The words of the command, each made from a part.
+/// The arguments of the command, each made from a part.
 fn command(
     sweep: &SweepDescription,
     text: &dyn Fn(&str) -> String,
@@ -127,28 +127,28 @@ fn command(
 
 /// The command where cudock runs it: in the project's directory, from which the script is found by its path.
 fn own_command(sweep: &SweepDescription) -> Vec<String> {
-    let mut words = command(sweep, &str::to_owned, &str::to_owned, &|name| format!("{{{name}}}"));
+    let mut arguments = command(sweep, &str::to_owned, &str::to_owned, &|name| format!("{{{name}}}"));
     let directory = code(&sweep.source_directory);
     let directory = directory.trim_start_matches("./").trim_end_matches('/');
-    if let [python, script, ..] = words.as_mut_slice()
+    if let [python, script, ..] = arguments.as_mut_slice()
         && python == "python"
         && !directory.is_empty()
         && directory != "."
     {
         *script = format!("{directory}/{script}");
     }
-    words
+    arguments
 }
 
 /// The command where Machine Learning runs it: in the directory of `code`, by a shell.
 fn job_command(sweep: &SweepDescription) -> String {
-    let words = command(
+    let arguments = command(
         sweep,
         &|word| quote(word).into_owned(),
         &|name| format!("${{{{inputs.{name}}}}}"),
         &|name| format!("${{{{search_space.{name}}}}}"),
     );
-    words.join(" ")
+    arguments.join(" ")
 }
 
 fn code(source_directory: &str) -> String {

@@ -52,8 +52,8 @@ pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Opti
         return Status::new(DeploymentState::Deleting, Phase::Delete).billed(from, None);
     }
     if let Some(error) = job.pointer("/executionInfo/schedulingError") {
-        let words = text(error, "/message").or_else(|| text(error, "/code"));
-        return Status::new(DeploymentState::Failed, Phase::Create).detail(words).billed(from, None);
+        let message = text(error, "/message").or_else(|| text(error, "/code"));
+        return Status::new(DeploymentState::Failed, Phase::Create).detail(message).billed(from, None);
     }
     let until = time(job, "/executionInfo/endTime");
     let reason = text(job, "/executionInfo/terminateReason");
@@ -69,8 +69,8 @@ pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Opti
     }
     let pool = answer(answers, 2);
     if let Some(error) = pool.and_then(|pool| list(pool, "/resizeErrors").first()) {
-        let words = text(error, "/message").or_else(|| text(error, "/code"));
-        return Status::new(DeploymentState::Failed, Phase::Create).detail(words).billed(from, None);
+        let message = text(error, "/message").or_else(|| text(error, "/code"));
+        return Status::new(DeploymentState::Failed, Phase::Create).detail(message).billed(from, None);
     }
     in_progress(tasks, nodes, from)
 }
@@ -85,23 +85,23 @@ fn result(tasks: &[Value], reason: Option<&str>, has_job_ended: bool) -> Status 
         None if unfinished || tasks.is_empty() => None,
         None => Some(0),
     };
-    let words = failed.and_then(|task| {
+    let message = failed.and_then(|task| {
         let info = task.get("executionInfo")?;
         text(info, "/containerInfo/error")
             .or_else(|| text(info, "/failureInfo/message"))
             .or_else(|| text(info, "/failureInfo/code"))
     });
     let is_cut = has_job_ended && (unfinished || tasks.is_empty());
-    ended(code, failed.is_some() || is_cut).detail(words.or(reason))
+    ended(code, failed.is_some() || is_cut).detail(message.or(reason))
 }
 
 fn in_progress(tasks: &[Value], nodes: &[Value], from: Option<Timestamp>) -> Status {
     let has_node = |name: &str| nodes.iter().any(|node| is(text(node, "/state"), name));
     // They are billed and never recover.
     if !nodes.is_empty() && (has_node("unusable") || has_node("starttaskfailed")) {
-        let words =
+        let message =
             nodes.iter().flat_map(|node| list(node, "/errors")).find_map(|error| text(error, "/message"));
-        return Status::new(DeploymentState::Failed, Phase::Pull).detail(words).billed(from, None);
+        return Status::new(DeploymentState::Failed, Phase::Pull).detail(message).billed(from, None);
     }
     if tasks.iter().any(|task| is(text(task, "/state"), "running")) {
         return Status::new(DeploymentState::Running, Phase::Work).billed(from, None);
@@ -118,8 +118,8 @@ fn in_progress(tasks: &[Value], nodes: &[Value], from: Option<Timestamp>) -> Sta
     } else {
         Phase::Pull
     };
-    let words = nodes.first().and_then(|node| text(node, "/state"));
-    Status::starting(phase).detail(words).billed(from, None)
+    let state = nodes.first().and_then(|node| text(node, "/state"));
+    Status::starting(phase).detail(state).billed(from, None)
 }
 
 pub(in crate::services) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {

@@ -109,9 +109,9 @@ fn of_executions(executions: &[Value], tasks: u32, replicas: Option<&Value>) -> 
         let has_failed = !executions.iter().all(|execution| is(state(execution).as_deref(), "Succeeded"));
         let code = executions.iter().filter_map(exit_code).max_by_key(|code| *code != 0);
         let code = code.or((!has_failed).then_some(0));
-        let words =
+        let state =
             executions.iter().filter_map(state).find(|state| !state.eq_ignore_ascii_case("Succeeded"));
-        return ended(code, has_failed).detail(words).billed(from, until);
+        return ended(code, has_failed).detail(state).billed(from, until);
     }
     let (phase, detail) = progress(replicas);
     let is_working = executions.iter().any(|execution| is(state(execution).as_deref(), "Running"));

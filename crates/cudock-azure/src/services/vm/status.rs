@@ -42,8 +42,8 @@ pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Opti
         return Status::new(state, Phase::Work).detail(power).billed(from, None);
     }
     if is(outcome, "Failed") || is(outcome, "Canceled") {
-        let words = deployment.and_then(|d| d.pointer("/properties/error")).and_then(deepest_error);
-        return Status::new(DeploymentState::Failed, Phase::Create).detail(words).billed(from, None);
+        let message = deployment.and_then(|d| d.pointer("/properties/error")).and_then(deepest_error);
+        return Status::new(DeploymentState::Failed, Phase::Create).detail(message).billed(from, None);
     }
     let command = answer(answers, 2);
     let execution = command.and_then(|command| text(command, "/properties/instanceView/executionState"));
@@ -75,9 +75,9 @@ fn without_machine(
     outcome: Option<&str>,
 ) -> Status {
     if is(outcome, "Failed") || is(outcome, "Canceled") {
-        let words = deployment.and_then(|d| d.pointer("/properties/error")).and_then(deepest_error);
+        let message = deployment.and_then(|d| d.pointer("/properties/error")).and_then(deepest_error);
         return Status::new(DeploymentState::Failed, Phase::Create)
-            .detail(words.or(outcome.map(str::to_owned)));
+            .detail(message.or(outcome.map(str::to_owned)));
     }
     if is(outcome, "Succeeded") {
         let state = if identity.is_spot { DeploymentState::Evicted } else { DeploymentState::Failed };

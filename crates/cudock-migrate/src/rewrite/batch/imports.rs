@@ -104,9 +104,9 @@ impl<'t> Imports<'t> {
             return None;
         }
         let mut lines = BTreeSet::new();
-        let mut words = rest.iter().copied().peekable();
-        while let Some(name) = words.next() {
-            let alias = if words.peek() == Some(&"as") { words.nth(1) } else { None };
+        let mut names = rest.iter().copied().peekable();
+        while let Some(name) = names.next() {
+            let alias = if names.peek() == Some(&"as") { names.nth(1) } else { None };
             let bound = alias.unwrap_or(name);
             let renamed = |module: &str, new: &str| match alias {
                 Some(alias) => format!("from {module} import {new} as {alias}"),
