@@ -17,8 +17,8 @@ pub(super) fn weigh(case: &mut Case<'_>, outcome: Stop) -> Stop {
     let is_unknown = is_open || outcome.verdict == Verdict::Unknown;
     let severity = if is_unknown { Severity::Warning } else { Severity::Note };
     // There may be thousands, too many to compare each with all others.
-    let mut told = HashSet::new();
-    for unread in evidence.unread.iter().filter(|unread| told.insert(*unread)) {
+    let mut reported = HashSet::new();
+    for unread in evidence.unread.iter().filter(|unread| reported.insert(*unread)) {
         let at = seen(unread.at.clone(), unread.what.clone());
         let finding = Finding::new(codes::NOT_READ, severity, unread.describe(), unread.fix.clone());
         case.findings.push(finding.with_evidence(at));

@@ -122,7 +122,7 @@ pub(crate) fn start_time(pid: i32) -> Option<u64> {
 /// and a worker were killed at the same moment. Returns their number.
 ///
 /// A child that has not yet replaced its worker's program has the worker's environment, and is not found. It also holds the
-/// worker's lock, so there is no such child once that lock could be taken exclusively.
+/// worker's lock: whoever has taken that lock exclusively knows that no such child is left.
 pub(crate) fn kill_marked(variable: &str, directory: &Path) -> usize {
     let mut prefix = format!("{variable}=").into_bytes();
     prefix.extend_from_slice(directory.as_os_str().as_bytes());
