@@ -300,26 +300,11 @@ fn source_date(environment: &Environment) -> Result<u64, BuildError> {
     })
 }
 
-/// The arguments of `cudock run` for the image of a project: its ports are published, and it is not looked for elsewhere.
-pub fn run_arguments(
-    project: &Project,
-    name: &str,
-    port: Option<u16>,
-    detach: bool,
-    container: Option<&str>,
-) -> Vec<String> {
+/// The ports that the image of a project publishes, as `HOST:CONTAINER`; the first one at `port`.
+pub fn published_ports(project: &Project, port: Option<u16>) -> Vec<String> {
     let image = project.manifest.image.clone().unwrap_or_default();
     let serves = image.entrypoint.is_empty() && image.program.is_none();
     let ports = if serves && image.ports.is_empty() { vec![SERVE_PORT] } else { image.ports };
-    let mut arguments = ["run", "--pull", "never", "--rm"].map(str::to_owned).to_vec();
-    for (index, inside) in ports.iter().enumerate() {
-        let outside = port.filter(|_| index == 0).unwrap_or(*inside);
-        arguments.extend(["--publish".to_owned(), format!("{outside}:{inside}")]);
-    }
-    if detach {
-        arguments.push("--detach".to_owned());
-    }
-    arguments.extend(container.into_iter().flat_map(|name| ["--name".to_owned(), name.to_owned()]));
-    arguments.push(name.to_owned());
-    arguments
+    let first = port.into_iter().map(Some).chain(std::iter::repeat(None));
+    ports.iter().zip(first).map(|(inside, port)| format!("{}:{inside}", port.unwrap_or(*inside))).collect()
 }

@@ -20,7 +20,7 @@ mod system;
 pub mod text;
 pub mod unpack;
 
-pub use build::{BuildRequest, Built, build, run_arguments};
+pub use build::{BuildRequest, Built, build, published_ports};
 pub use dockerfile::{Builder, DockerfileRequest, build_dockerfile};
 pub use error::BuildError;
 pub use file::{FileOrigin, FileSource, ImageFile, ImageFileKind};

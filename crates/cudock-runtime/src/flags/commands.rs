@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::arguments::{FileArgs, GpuArgs, LimitArgs, NetworkArgs, ProcessArgs, SecurityArgs};
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{ArgAction, Args, FromArgMatches, ValueEnum};
 use cudock_image::Pull;
 
 /// The variable with the container engine, like `--engine`.
@@ -133,6 +133,14 @@ pub struct RunArgs {
     /// Print help
     #[arg(long, action = ArgAction::Help)]
     pub help: Option<bool>,
+}
+
+impl RunArgs {
+    /// The arguments of `cudock run IMAGE`, with what the environment sets.
+    pub fn of_image(image: &str) -> Self {
+        let matches = Self::augment_args(clap::Command::new("run")).get_matches_from(["run", image]);
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
 }
 
 /// When the registry is queried for an image.

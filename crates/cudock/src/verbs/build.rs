@@ -3,20 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{Args, Parser};
+use clap::Args;
 use cudock_base::Environment;
 use cudock_build::{BuildRequest, Built, build, text};
 use cudock_facts::Facts;
 use cudock_image::write::{Compression, Destination};
 use cudock_lock::{LockError, PackageFetcher, Upgrade};
 use cudock_project::Project;
+use cudock_runtime::flags::commands::PullChoice;
 
 use super::containers::{self, RunArgs, reports};
 use super::groups::UpArgs;
 use super::lock::project;
 use super::progress::Lines;
 use super::slim;
-use crate::cli::{SingleVerb, SlimArgs};
+use crate::cli::SlimArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, line};
 
@@ -50,19 +51,11 @@ pub(crate) struct BuildArgs {
 
     /// Compress layers differently: gzip, zstd, zstd:19, none
     #[arg(long, value_name = "HOW")]
-    pub(crate) compression: Option<String>,
+    pub(crate) compression: Option<Compression>,
 
     /// Build this Dockerfile with docker buildx, podman or buildah instead
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "Dockerfile", requires = "output", requires = "targets", conflicts_with = "explain_size")]
     pub(crate) dockerfile: Option<PathBuf>,
-}
-
-impl BuildArgs {
-    /// The arguments of `slim` for an image that a builder made.
-    fn for_slim(&self) -> impl Iterator<Item = &str> {
-        let output = self.output.iter().flat_map(|output| ["-o", output]);
-        output.chain(self.targets.iter().flat_map(|target| ["--for", target.as_str()]))
-    }
 }
 
 pub(super) fn run(facts: &Facts, args: &BuildArgs, format: Format) -> Result<Outcome, Failure> {
@@ -70,25 +63,25 @@ pub(super) fn run(facts: &Facts, args: &BuildArgs, format: Format) -> Result<Out
     let environment = Environment::of_process();
     if let Some(file) = &args.dockerfile {
         let archive = cudock_build::build_dockerfile(&args.path, file, &environment)?;
-        let source = format!("oci-archive:{}", archive.path().display());
-        return slim::run(
-            facts,
-            &SingleVerb::<SlimArgs>::parse_from(["slim", &source].into_iter().chain(args.for_slim())).args,
-            format,
-        );
+        let slim = SlimArgs {
+            input: format!("oci-archive:{}", archive.path().display()).into(),
+            output: args.output.as_ref().map(PathBuf::from),
+            targets: args.targets.clone(),
+            compact: false,
+            compression: args.compression,
+            remove_unused: false,
+            in_place: false,
+            dry_run: false,
+        };
+        return slim::run(facts, &slim, format);
     }
     let project = project(&args.path)?;
-    let compression = args
-        .compression
-        .as_deref()
-        .map(|text| text.parse::<Compression>().map_err(Failure::input))
-        .transpose()?;
     let lock = cudock_lock::locked(&project, facts)?;
     let request = BuildRequest {
         lock: &lock,
         targets: &args.targets,
         destination: destination.as_ref(),
-        compression,
+        compression: args.compression,
         explain: args.explain_size,
         ..request(&project, &lock, facts, &environment)?
     };
@@ -149,6 +142,10 @@ pub(super) fn up(directory: &Path, args: &UpArgs, facts: &Facts) -> Result<Outco
         return Ok(report(&built, false, Format::Text));
     }
     text::lines(&built, false).into_iter().for_each(output::status);
-    let run = cudock_build::run_arguments(&project, &name, args.port, args.detach, args.name.as_deref());
-    containers::run(&SingleVerb::<RunArgs>::parse_from(run).args)
+    let mut run = RunArgs::of_image(&name);
+    // The image is in the cache, and nowhere else.
+    (run.pull, run.rm) = (Some(PullChoice::Never), true);
+    (run.detach, run.name) = (args.detach, args.name.clone());
+    run.network.publish = cudock_build::published_ports(&project, args.port);
+    containers::run(&run)
 }
