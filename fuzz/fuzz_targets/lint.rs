@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use cudock_base::Date;
-use cudock_dockerfile::Build;
+use cudock_dockerfile::{Build, parse};
 use cudock_facts::Facts;
 use cudock_lint::{LintOptions, LintTarget, apply, fix_all, lint};
 use cudock_target::Target;
@@ -31,7 +31,7 @@ fuzz_target!(|input: (u8, &str)| {
             assert!(text.get(edit.region.span.bytes()).is_some(), "{finding:?}");
         }
         let fixed = apply(text, std::slice::from_ref(finding));
-        assert!(Build::read(&fixed.text).is_ok(), "{}: {:?}", finding.code, fixed.text);
+        assert!(parse(&fixed.text).is_ok_and(|file| Build::read(&file).is_ok()), "{}: {:?}", finding.code, fixed.text);
     }
     let (fixed, remaining) = fix_all("Dockerfile", text, &options).expect("it was linted before");
     assert_eq!(lint("Dockerfile", &fixed.text, &options).as_ref(), Ok(&remaining));

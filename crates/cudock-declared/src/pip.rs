@@ -8,12 +8,12 @@ use cudock_dockerfile::{Argument, NoteAt};
 use super::{excerpt, tag};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct InstallArgs {
-    pub(super) requirements: Vec<Argument>,
+pub(super) struct InstallArgs<'t> {
+    pub(super) requirements: Vec<Argument<'t>>,
     /// Requirements files.
-    pub(super) files: Vec<Argument>,
-    pub(super) constraints: Vec<Argument>,
-    pub(super) editable: Vec<Argument>,
+    pub(super) files: Vec<Argument<'t>>,
+    pub(super) constraints: Vec<Argument<'t>>,
+    pub(super) editable: Vec<Argument<'t>>,
     /// Extras of a project that is installed by its `pyproject.toml`.
     pub(super) extras: Vec<String>,
     pub(super) groups: Vec<String>,
@@ -92,7 +92,7 @@ static IGNORED_WITH_VALUE: LazyLock<HashSet<&str>> = LazyLock::new(|| {
 });
 
 /// Parses the arguments of `pip install`, or an option line of a requirements file.
-pub(super) fn parse_args(args: &[Argument]) -> InstallArgs {
+pub(super) fn parse_args<'t>(args: &[Argument<'t>]) -> InstallArgs<'t> {
     let mut found = InstallArgs::default();
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -102,7 +102,7 @@ pub(super) fn parse_args(args: &[Argument]) -> InstallArgs {
         }
         let (name, inline) = split_option(&arg.text);
         let value = || match inline {
-            Some(value) => Argument { text: value.to_owned(), ..arg.clone() },
+            Some(value) => Argument { text: value.to_owned().into(), ..arg.clone() },
             None => args.next().cloned().unwrap_or_default(),
         };
         if found.option(name, value) {
@@ -130,15 +130,15 @@ fn split_option(arg: &str) -> (&str, Option<&str>) {
     }
 }
 
-impl InstallArgs {
+impl<'t> InstallArgs<'t> {
     /// Applies an option that affects what is installed, with its value; returns whether it is one.
-    fn option(&mut self, name: &str, value: impl FnOnce() -> Argument) -> bool {
+    fn option(&mut self, name: &str, value: impl FnOnce() -> Argument<'t>) -> bool {
         match name {
             "-r" | "--requirement" | "--requirements" => self.files.push(value()),
             "-c" | "--constraint" | "--constraints" => self.constraints.push(value()),
             "-e" | "--editable" => self.editable.push(value()),
-            "--extra" => self.extras.push(value().text),
-            "--group" => self.groups.push(value().text),
+            "--extra" => self.extras.push(value().text.into_owned()),
+            "--group" => self.groups.push(value().text.into_owned()),
             "-i" | "--index-url" | "--pypi-url" | "--default-index" => {
                 self.index(&value(), Indexes::set_main);
             }
@@ -161,7 +161,7 @@ impl InstallArgs {
         true
     }
 
-    fn index(&mut self, value: &Argument, apply: fn(&mut Indexes, &str)) {
+    fn index(&mut self, value: &Argument<'_>, apply: fn(&mut Indexes, &str)) {
         if value.is_unresolved {
             let note = format!("index `{}` cannot be resolved", excerpt(&value.text));
             self.notes.push((value.bytes.clone(), note));
@@ -177,7 +177,7 @@ impl InstallArgs {
         files.chain(self.editable.iter().map(|arg| (arg.bytes.clone(), from_source(&arg.text)))).collect()
     }
 
-    fn positional(&mut self, arg: &Argument) {
+    fn positional(&mut self, arg: &Argument<'t>) {
         if arg.is_unresolved {
             self.notes.push((arg.bytes.clone(), format!("`{}` cannot be resolved", excerpt(&arg.text))));
         } else if !arg.text.trim().is_empty() {
@@ -195,9 +195,9 @@ pub(super) fn from_source(project: &str) -> String {
 }
 
 /// Splits an option line as pip does: by space, with quotes.
-pub(super) fn split(line: &str) -> Vec<Argument> {
+pub(super) fn split(line: &str) -> Vec<Argument<'_>> {
     let mut args = Vec::new();
-    let mut arg: Option<Argument> = None;
+    let mut arg: Option<Argument<'_>> = None;
     let mut quote = None;
     for (at, ch) in line.char_indices() {
         let start = || Argument { bytes: at..at, ..Argument::default() };
@@ -208,7 +208,7 @@ pub(super) fn split(line: &str) -> Vec<Argument> {
                 arg.get_or_insert_with(start);
             }
             None if ch.is_whitespace() => args.extend(arg.take()),
-            _ => arg.get_or_insert_with(start).text.push(ch),
+            _ => arg.get_or_insert_with(start).text.to_mut().push(ch),
         }
         if let Some(arg) = &mut arg {
             arg.bytes.end = at + ch.len_utf8();
@@ -228,7 +228,7 @@ mod tests {
             "-U torch --target /opt -q 'numpy<2' --index-url=https://x.org/whl/cu124 --log l -rfile.txt",
         );
         let found = parse_args(&args);
-        let names: Vec<&str> = found.requirements.iter().map(|arg| arg.text.as_str()).collect();
+        let names: Vec<&str> = found.requirements.iter().map(|arg| &*arg.text).collect();
         assert_eq!(names, ["torch", "numpy<2"]);
         assert_eq!(found.indexes.tag(), Some("cu124"));
         assert_eq!(found.unread(), [(80..90, "cannot read `file.txt`".to_owned())]);

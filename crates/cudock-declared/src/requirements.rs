@@ -47,13 +47,13 @@ pub(super) fn read(text: &str, arch: Arch, context: IncludeContext<'_>) -> Resul
     let mut declared = Declared::default();
     let (options, lines): (Vec<Logical>, Vec<Logical>) =
         logical_lines(text).into_iter().partition(|logical| is_option(&logical.text));
-    let args: Vec<Vec<Argument>> = options.iter().map(|option| pip::split(&option.text)).collect();
+    let args: Vec<Vec<Argument<'_>>> = options.iter().map(|option| pip::split(&option.text)).collect();
     // Options apply to the whole file, whichever line they are on.
     let mut indexes = pip::parse_args(&args.concat()).indexes;
     if let Some(outer) = context.indexes {
         indexes = indexes.or_else(|| outer.clone());
     }
-    let options: Vec<(Span, InstallArgs)> =
+    let options: Vec<(Span, InstallArgs<'_>)> =
         options.iter().zip(&args).map(|(option, args)| (option.span, pip::parse_args(args))).collect();
     for (span, found) in &options {
         found.notes.iter().for_each(|(_, note)| declared.note(*span, note));
@@ -91,7 +91,7 @@ pub(super) fn read(text: &str, arch: Arch, context: IncludeContext<'_>) -> Resul
 /// Reads an included file, or notes that it cannot be read.
 fn include(
     declared: &mut Declared,
-    file: &Argument,
+    file: &Argument<'_>,
     span: Span,
     arch: Arch,
     context: IncludeContext<'_>,

@@ -1,5 +1,7 @@
 //! Expands variables in Dockerfiles and shell scripts: `$X`, `${X:-default}`.
 
+use smallvec::SmallVec;
+
 /// The limit for nested defaults.
 const MAX_DEPTH: usize = 8;
 
@@ -109,8 +111,11 @@ fn plain(text: &str, lookup: Lookup<'_>, depth: usize) -> Expanded {
 }
 
 /// Splits an instruction's text by space outside quotes; quotes are kept.
-pub fn split_args(text: &str, escape: char) -> Vec<&str> {
-    let mut args = Vec::new();
+pub fn split_args(text: &str, escape: char) -> SmallVec<[&str; 4]> {
+    if !text.contains(['"', '\'', escape]) {
+        return text.split_whitespace().collect();
+    }
+    let mut args = SmallVec::new();
     let mut start = None;
     let mut quote = None;
     let mut is_escaped = false;
@@ -208,6 +213,6 @@ mod tests {
 
     #[test]
     fn arguments_keep_their_quotes() {
-        assert_eq!(split_args(r#"A="b c" D=e\ f G='h "i'"#, '\\'), [r#"A="b c""#, r"D=e\ f", r#"G='h "i'"#]);
+        assert_eq!(*split_args(r#"A="b c" D=e\ f G='h "i'"#, '\\'), [r#"A="b c""#, r"D=e\ f", r#"G='h "i'"#]);
     }
 }

@@ -1,5 +1,6 @@
 //! Expands variables in the commands of shell scripts.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use cudock_base::shell::{self, Part};
@@ -9,8 +10,9 @@ use crate::expand::{Lookup, variable};
 
 /// An argument of a command, after expansion.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Argument {
-    pub text: String,
+pub struct Argument<'t> {
+    /// Borrowed if it stands in the script like this.
+    pub text: Cow<'t, str>,
     /// Whether it contains the output of a command, or a variable that the file does not set.
     pub is_unresolved: bool,
     /// Its bytes in the script.
@@ -22,19 +24,19 @@ pub type NoteAt = (Range<usize>, String);
 
 /// An expanded command, with notes about its syntax.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct ExpandedCommand {
-    pub args: Vec<Argument>,
+pub struct ExpandedCommand<'t> {
+    pub args: Vec<Argument<'t>>,
     pub notes: Vec<NoteAt>,
 }
 
-impl ExpandedCommand {
+impl<'t> ExpandedCommand<'t> {
     /// Expands variables, as a shell does before it runs a command.
-    pub fn expand(text: &str, command: &shell::Command<'_>, lookup: Lookup<'_>) -> Self {
+    pub fn expand(text: &'t str, command: &shell::Command<'t>, lookup: Lookup<'_>) -> Self {
         let mut expanded = Self { args: Vec::with_capacity(command.words.len()), notes: Vec::new() };
         for (index, word) in command.words.iter().enumerate() {
             let before = expanded.args.len();
             if let [Part::Literal { text, .. }] = word.parts.as_slice() {
-                let text = (*text).to_owned();
+                let text = Cow::Borrowed(*text);
                 expanded.args.push(Argument { text, is_unresolved: false, bytes: word.span.clone() });
             } else {
                 let mut expansion = Expansion { text, lookup, args: Vec::new(), open: None };
@@ -42,7 +44,7 @@ impl ExpandedCommand {
                 let args = expansion.args.into_iter().chain(expansion.open);
                 expanded.args.extend(args.map(|expanded| Argument { bytes: word.span.clone(), ..expanded }));
             }
-            let last = expanded.args.get(before..).and_then(<[Argument]>::last);
+            let last = expanded.args.get(before..).and_then(<[Argument<'_>]>::last);
             let redirects = command.redirects.iter().filter(|redirect| redirect.attached_to == Some(index));
             let notes =
                 redirects.filter_map(|redirect| Some((redirect.span.clone(), note(text, last?, redirect)?)));
@@ -53,7 +55,7 @@ impl ExpandedCommand {
 }
 
 /// `pip install torch>=2` is a redirection, which is hardly ever intended.
-fn note(text: &str, arg: &Argument, redirect: &shell::Redirect<'_>) -> Option<String> {
+fn note(text: &str, arg: &Argument<'_>, redirect: &shell::Redirect<'_>) -> Option<String> {
     let operator = text.get(redirect.span.clone())?;
     let is_bound = text.get(redirect.target.span.clone())?.starts_with('=');
     let is_name = arg.text.bytes().any(|byte| byte.is_ascii_alphabetic());
@@ -64,21 +66,21 @@ fn note(text: &str, arg: &Argument, redirect: &shell::Redirect<'_>) -> Option<St
 }
 
 /// The arguments that one shell word expands to.
-struct Expansion<'a> {
-    text: &'a str,
-    lookup: Lookup<'a>,
-    args: Vec<Argument>,
-    open: Option<Argument>,
+struct Expansion<'l, 't> {
+    text: &'t str,
+    lookup: Lookup<'l>,
+    args: Vec<Argument<'t>>,
+    open: Option<Argument<'t>>,
 }
 
-impl Expansion<'_> {
-    fn parts(&mut self, parts: &[Part<'_>], is_quoted: bool) {
+impl<'t> Expansion<'_, 't> {
+    fn parts(&mut self, parts: &[Part<'t>], is_quoted: bool) {
         for part in parts {
             match part {
-                Part::Literal { text, .. } => self.push(text),
+                Part::Literal { text, .. } => self.literal(text),
                 Part::Quoted { parts, .. } => {
                     // Empty quotes are an argument, too.
-                    self.push("");
+                    self.literal("");
                     self.parts(parts, true);
                 }
                 Part::Variable { span } | Part::Substitution { span } => {
@@ -93,8 +95,13 @@ impl Expansion<'_> {
         }
     }
 
+    /// Appends text of the script.
+    fn literal(&mut self, text: &'t str) {
+        self.open.get_or_insert_with(Argument::default).text += text;
+    }
+
     fn push(&mut self, text: &str) {
-        self.open.get_or_insert_with(Argument::default).text.push_str(text);
+        self.open.get_or_insert_with(Argument::default).text.to_mut().push_str(text);
     }
 
     fn unknown(&mut self, text: &str) {
@@ -131,7 +138,9 @@ mod tests {
     }
 
     fn commands(text: &str) -> Vec<Vec<String>> {
-        let arg = |arg: Argument| if arg.is_unresolved { format!("?{}", arg.text) } else { arg.text };
+        let arg = |arg: Argument<'_>| {
+            if arg.is_unresolved { format!("?{}", arg.text) } else { arg.text.into_owned() }
+        };
         let args =
             |command| ExpandedCommand::expand(text, &command, &lookup).args.into_iter().map(arg).collect();
         Script::new(text).map(args).filter(|args: &Vec<String>| !args.is_empty()).collect()

@@ -6,19 +6,21 @@
 use std::ops::Range;
 
 use cudock_base::{LineIndex, Span};
+use smallvec::SmallVec;
 
 use crate::{SyntaxError, excerpt};
 
 /// A Dockerfile's instructions as written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dockerfile {
+#[derive(Debug)]
+pub struct Dockerfile<'t> {
+    pub lines: LineIndex<'t>,
     /// The character that continues lines and escapes others.
     pub escape: char,
     /// In the order of the file.
     pub instructions: Vec<Instruction>,
 }
 
-impl Dockerfile {
+impl Dockerfile<'_> {
     /// Shifts spans by the length of a byte order mark that was stripped.
     fn shift_spans(&mut self, bytes: usize) {
         if bytes == 0 {
@@ -64,7 +66,7 @@ pub struct HereDoc {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Joined {
     pub text: String,
-    lines: Vec<JoinedLine>,
+    lines: SmallVec<[JoinedLine; 1]>,
     has_unicode: bool,
 }
 
@@ -189,14 +191,15 @@ impl Line<'_> {
 }
 
 /// Parses the instructions of a Dockerfile, without resolving stages or variables.
-pub fn parse(text: &str) -> Result<Dockerfile, SyntaxError> {
+pub fn parse(text: &str) -> Result<Dockerfile<'_>, SyntaxError> {
     let without_mark = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut file = parse_without_mark(without_mark)?;
+    let (escape, instructions) = parse_without_mark(without_mark)?;
+    let mut file = Dockerfile { lines: LineIndex::new(text), escape, instructions };
     file.shift_spans(text.len() - without_mark.len());
     Ok(file)
 }
 
-fn parse_without_mark(text: &str) -> Result<Dockerfile, SyntaxError> {
+fn parse_without_mark(text: &str) -> Result<(char, Vec<Instruction>), SyntaxError> {
     let escape = escape_directive(text)?;
     let mut instructions = Vec::new();
     let mut lines = lines(text);
@@ -227,7 +230,7 @@ fn parse_without_mark(text: &str) -> Result<Dockerfile, SyntaxError> {
         }
         instructions.push(instruction);
     }
-    Ok(Dockerfile { escape, instructions })
+    Ok((escape, instructions))
 }
 
 /// The lines of a text, without what ends them.

@@ -26,8 +26,8 @@ pub struct LintContext<'a> {
     pub needed: Vec<bool>,
     /// The processor that the image is built for, unless the file says so.
     pub arch: Arch,
-    image_steps: Vec<&'a Step>,
-    image_settings: HashMap<&'a str, (&'a Step, &'a Setting)>,
+    image_steps: Vec<&'a Step<'a>>,
+    image_settings: HashMap<&'a str, (&'a Step<'a>, &'a Setting)>,
     in_order: Vec<RunCommand<'a>>,
     settings: HashMap<&'a str, Vec<StageSetting<'a>>>,
     /// By stage.
@@ -40,7 +40,7 @@ pub struct LintContext<'a> {
     /// The tags of nvidia/cuda that stages start from.
     cuda_tags: OnceLock<HashMap<&'a str, CudaImage<'a>>>,
     /// What several rules ask for.
-    pub(crate) nvidia_sources: OnceLock<Vec<(usize, &'a str, CommandArg)>>,
+    pub(crate) nvidia_sources: OnceLock<Vec<(usize, &'a str, CommandArg<'a>)>>,
     pub(crate) source_builds: OnceLock<Vec<Compilation<'a>>>,
     /// What cudock-compat finds in the last stage.
     pub(crate) predicted: OnceLock<Vec<Finding>>,
@@ -50,8 +50,8 @@ pub struct LintContext<'a> {
 #[derive(Clone, Copy)]
 pub struct RunCommand<'a> {
     pub stage: usize,
-    pub run: &'a Run,
-    pub command: &'a Command,
+    pub run: &'a Run<'a>,
+    pub command: &'a Command<'a>,
 }
 
 /// A variable that a stage sets.
@@ -103,17 +103,17 @@ impl<'a> LintContext<'a> {
     }
 
     /// The stage that becomes the image.
-    pub fn last(&self) -> Option<&'a Stage> {
+    pub fn last(&self) -> Option<&'a Stage<'a>> {
         self.build.stages.last()
     }
 
     /// All stages with their indexes.
-    pub fn stages(&self) -> impl Iterator<Item = (usize, &'a Stage)> {
+    pub fn stages(&self) -> impl Iterator<Item = (usize, &'a Stage<'a>)> {
         self.build.stages.iter().enumerate()
     }
 
     /// The `RUN` instructions of all stages, with the index of the stage.
-    pub fn runs(&self) -> impl Iterator<Item = (usize, &'a Step, &'a Run)> {
+    pub fn runs(&self) -> impl Iterator<Item = (usize, &'a Step<'a>, &'a Run<'a>)> {
         self.stages().flat_map(|(index, stage)| {
             stage.steps.iter().filter_map(move |step| match &step.kind {
                 StepKind::Run(run) => Some((index, step, run)),
@@ -123,17 +123,17 @@ impl<'a> LintContext<'a> {
     }
 
     /// The commands of all `RUN` instructions.
-    pub fn commands(&self) -> impl Iterator<Item = (usize, &'a Run, &'a Command)> {
+    pub fn commands(&self) -> impl Iterator<Item = (usize, &'a Run<'a>, &'a Command<'a>)> {
         self.in_order.iter().map(|by| (by.stage, by.run, by.command))
     }
 
     /// The steps that the image consists of: those of the last stage and of what it is built on, in order.
-    pub fn image_steps(&self) -> &[&'a Step] {
+    pub fn image_steps(&self) -> &[&'a Step<'a>] {
         &self.image_steps
     }
 
     /// The commands that run in the image's own layers under no condition.
-    pub fn image_commands(&self) -> impl Iterator<Item = (&'a Run, &'a Command)> {
+    pub fn image_commands(&self) -> impl Iterator<Item = (&'a Run<'a>, &'a Command<'a>)> {
         let runs = self.image_steps.iter().filter_map(|step| match &step.kind {
             StepKind::Run(run) => Some(run),
             _ => None,
@@ -143,14 +143,14 @@ impl<'a> LintContext<'a> {
     }
 
     /// The commands of all stages that the image needs which run under no condition.
-    pub fn needed_commands(&self) -> impl Iterator<Item = (usize, &'a Command)> {
+    pub fn needed_commands(&self) -> impl Iterator<Item = (usize, &'a Command<'a>)> {
         let is_needed = |stage: usize| self.needed.get(stage).copied().unwrap_or(false);
         let commands = self.commands().filter(move |(stage, _, _)| is_needed(*stage));
         commands.filter(|(_, _, command)| !command.is_conditional).map(|(stage, _, command)| (stage, command))
     }
 
     /// The `ENV` settings of the image, the last of each name.
-    pub fn image_settings(&self) -> &HashMap<&'a str, (&'a Step, &'a Setting)> {
+    pub fn image_settings(&self) -> &HashMap<&'a str, (&'a Step<'a>, &'a Setting)> {
         &self.image_settings
     }
 
@@ -187,7 +187,7 @@ impl<'a> LintContext<'a> {
     /// Whether a variable is set for a command: by itself, by its script, or by `ENV` or `ARG` before it.
     pub fn is_set(&self, by: RunCommand<'_>, name: &str) -> bool {
         let set = self.settings.get(name).map(Vec::as_slice).unwrap_or_default();
-        let of_stage = |(stage, _): (usize, &Stage)| {
+        let of_stage = |(stage, _): (usize, &Stage<'_>)| {
             let start = set.partition_point(|one| one.stage < stage);
             let own = set.iter().skip(start).take_while(move |one| one.stage == stage);
             own.take_while(|one| one.setting.span.start < by.command.span.start)
@@ -295,7 +295,7 @@ fn command_at<'a>(in_order: &[RunCommand<'a>], span: Span) -> Option<RunCommand<
     (span.end <= found.command.span.end).then_some(found)
 }
 
-fn image_settings<'a>(steps: &[&'a Step]) -> HashMap<&'a str, (&'a Step, &'a Setting)> {
+fn image_settings<'a>(steps: &[&'a Step<'a>]) -> HashMap<&'a str, (&'a Step<'a>, &'a Setting)> {
     let mut settings = HashMap::new();
     for step in steps {
         let StepKind::Env(own) = &step.kind else { continue };

@@ -24,7 +24,7 @@ impl Ignores {
     pub(crate) fn read<'b>(build: &'b Build<'_>) -> Self {
         let mut ignores = Self::default();
         let heads = build.head.iter().map(|step| &step.instruction);
-        let of_stage = |stage: &'b Stage| {
+        let of_stage = |stage: &'b Stage<'b>| {
             std::iter::once(&stage.from).chain(stage.steps.iter().map(|step| &step.instruction))
         };
         let instructions: Vec<_> = heads.chain(build.stages.iter().flat_map(of_stage)).collect();
@@ -116,7 +116,8 @@ mod tests {
     #[test]
     fn checks_are_skipped_by_a_directive_alone() {
         let skipped = |text: &str| {
-            let build = Build::read(text).unwrap();
+            let file = cudock_dockerfile::parse(text).unwrap();
+            let build = Build::read(&file).unwrap();
             skipped_checks(&build).flat_map(names).collect::<Vec<_>>()
         };
         for (head, expected) in [

@@ -79,8 +79,9 @@ impl<'a> LintOptions<'a> {
 pub fn lint(path: &str, text: &str, options: &LintOptions<'_>) -> Result<Vec<Finding>, SyntaxError> {
     let threads = threads::count(text);
     let (arch, files) = (options.arch, options.files);
+    let file = cudock_dockerfile::parse(text)?;
     let (build, declared) =
-        threads::both(threads, || Build::read(text), || cudock_declared::read_stages(text, arch, files));
+        threads::both(threads, || Build::read(&file), || cudock_declared::read_stages(&file, arch, files));
     let build = build?;
     let context = LintContext::new(&build, &declared, path, options);
     let ignores = ignore::Ignores::read(&build);

@@ -14,7 +14,6 @@ use std::fmt;
 use cudock_base::{ErrorKind, Report, did_you_mean};
 use cudock_facts::Facts;
 use cudock_facts::finding::Finding;
-use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::{ForwardCompatClass, Vendor};
 use cudock_facts::version::{Capability, CudaVersion, Date, DriverVersion, PtxIsa};
 use cudock_host::host::LibraryKind;
@@ -135,7 +134,7 @@ impl Target {
                 None => Ok(None),
             };
         }
-        let is_size = name.contains('/') || matches!(facts.sizes().find(name), NameMatch::One(_));
+        let is_size = name.contains('/') || facts.sizes().contains(name);
         let target = if is_size {
             Self::of_size(facts, name, driver, today)
         } else {

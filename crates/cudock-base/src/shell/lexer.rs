@@ -51,7 +51,7 @@ impl<'t> Lexer<'t> {
     }
 
     pub(super) fn byte(&self, offset: usize) -> Option<u8> {
-        self.rest().as_bytes().get(offset).copied()
+        self.text.as_bytes().get(..self.limit)?.get(self.at + offset).copied()
     }
 
     fn is_script(&self) -> bool {
@@ -95,10 +95,16 @@ impl<'t> Lexer<'t> {
     }
 
     fn is_operator(&self, byte: u8) -> bool {
-        match self.style {
-            Style::Script => b";|&()<>".contains(&byte),
-            Style::Snippet { quote } => Some(byte) == quote || b";|&()<>`".contains(&byte),
+        match byte {
+            b';' | b'|' | b'&' | b'(' | b')' | b'<' | b'>' => true,
+            b'`' => !self.is_script(),
+            _ => self.is_closing_quote(byte),
         }
+    }
+
+    /// Whether it is the quote around a snippet.
+    fn is_closing_quote(&self, byte: u8) -> bool {
+        matches!(self.style, Style::Snippet { quote: Some(quote) } if quote == byte)
     }
 
     /// The word that starts here.
@@ -127,8 +133,8 @@ impl<'t> Lexer<'t> {
                 Some(part) => parts.push(part),
                 None if self.byte(0).is_none() => {}
                 None => {
-                    let ends = |byte: &u8| b" \t\r\n'\"$`\\^".contains(byte) || self.is_operator(*byte);
-                    let length = self.length_until(ends);
+                    let length =
+                        self.length_until(|byte| ends_literal(*byte) || self.is_closing_quote(*byte));
                     let literal = self.literal(length);
                     parts.push(literal);
                 }
@@ -240,6 +246,13 @@ impl<'t> Lexer<'t> {
         self.at = span.end;
         Some(if is_substitution { Part::Substitution { span } } else { Part::Variable { span } })
     }
+}
+
+/// Whether literal text outside quotes ends before this byte.
+fn ends_literal(byte: u8) -> bool {
+    let is_special = matches!(byte, b'\'' | b'"' | b'$' | b'`' | b'\\' | b'^');
+    is_special
+        || matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b'(' | b')' | b'<' | b'>')
 }
 
 fn is_name_byte(byte: u8) -> bool {

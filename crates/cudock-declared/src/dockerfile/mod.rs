@@ -27,7 +27,7 @@ struct StageInstructions<'a> {
 
 /// All stages of a file, since stages build on and copy from each other.
 struct BuildGraph<'a> {
-    lines: LineIndex<'a>,
+    lines: &'a LineIndex<'a>,
     head: &'a [Instruction],
     stages: Vec<StageInstructions<'a>>,
     /// Stages by their names, in lower case.
@@ -49,7 +49,8 @@ struct FinishedStage {
 }
 
 pub(super) fn read(text: &str, arch: Arch, files: &dyn Files) -> Result<Declared, PositionedError> {
-    let mut stages = read_each(text, arch, files, |last| last..last + 1)?;
+    let file = cudock_dockerfile::parse(text)?;
+    let mut stages = read_each(&file, arch, files, |last| last..last + 1)?;
     Ok(stages.pop().unwrap_or_default())
 }
 
@@ -58,9 +59,9 @@ const MAX_STAGES: usize = 64;
 
 /// Reads what every stage of a Dockerfile contains, with the stages it is built on. A stage that cannot be read, or that is
 /// far before the last one, is empty.
-pub fn read_stages(text: &str, arch: Arch, files: &dyn Files) -> Vec<Declared> {
+pub fn read_stages(file: &Dockerfile<'_>, arch: Arch, files: &dyn Files) -> Vec<Declared> {
     let mut first = 0;
-    let read = read_each(text, arch, files, |last| {
+    let read = read_each(file, arch, files, |last| {
         first = (last + 1).saturating_sub(MAX_STAGES);
         first..last + 1
     });
@@ -70,19 +71,20 @@ pub fn read_stages(text: &str, arch: Arch, files: &dyn Files) -> Vec<Declared> {
 }
 
 fn read_each(
-    text: &str,
+    file: &Dockerfile<'_>,
     arch: Arch,
     files: &dyn Files,
     wanted: impl FnOnce(usize) -> std::ops::Range<usize>,
 ) -> Result<Vec<Declared>, PositionedError> {
-    let Dockerfile { escape, instructions } = cudock_dockerfile::parse(text)?;
+    let Dockerfile { lines, escape, instructions } = file;
+    let escape = *escape;
     let first = instructions.iter().position(|instruction| instruction.keyword == "FROM");
     let Some((head, rest)) = first.and_then(|first| instructions.split_at_checked(first)) else {
         return Err(PositionedError::new(1, 1, "no FROM"));
     };
     let stages = stages(rest);
     let names = names(&stages, escape);
-    let (lines, finished, started) = (LineIndex::new(text), RefCell::default(), Cell::new(0));
+    let (finished, started) = (RefCell::default(), Cell::new(0));
     let graph = BuildGraph { lines, head, stages, names, arch, escape, files, finished, started };
     let last = graph.stages.len().saturating_sub(1);
     wanted(last).map(|stage| Ok(evaluate(&graph, stage)?.declared)).collect()

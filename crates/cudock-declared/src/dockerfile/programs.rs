@@ -45,7 +45,7 @@ pub(super) fn is_script(name: &str) -> bool {
 
 impl ScriptReader<'_, '_> {
     /// Reads a command that is not an installer.
-    pub(super) fn other(&mut self, program: &str, first: &Argument, call: Call<'_>) {
+    pub(super) fn other(&mut self, program: &str, first: &Argument<'_>, call: Call<'_>) {
         match program {
             "nvcc" => self.nvcc(call),
             "cmake" => self.cmake(call),
@@ -54,7 +54,7 @@ impl ScriptReader<'_, '_> {
             "git" => {
                 if let Some(("clone" | "submodule" | "pull" | "fetch", call)) = call.subcommand() {
                     let url = call.args.iter().find(|arg| arg.text.contains([':', '/']));
-                    let url = excerpt(url.map_or("git", |arg| arg.text.as_str()));
+                    let url = excerpt(url.map_or("git", |arg| &*arg.text));
                     self.declared.note(call.span, format!("content fetched from `{url}` is unknown"));
                 }
             }
@@ -100,7 +100,7 @@ impl ScriptReader<'_, '_> {
 
     fn nvcc(&mut self, call: Call<'_>) {
         let arguments = call.args;
-        if arguments.iter().any(|arg| matches!(arg.text.as_str(), "--version" | "-V" | "--help")) {
+        if arguments.iter().any(|arg| matches!(&*arg.text, "--version" | "-V" | "--help")) {
             return;
         }
         let open = arguments
@@ -108,7 +108,7 @@ impl ScriptReader<'_, '_> {
             .find(|arg| arg.is_unresolved && ["arch", "code"].iter().any(|part| arg.text.contains(part)));
         let targets = match open {
             Some(arg) => Targets::Unknown(format!("`{}` cannot be resolved", excerpt(&arg.text))),
-            None => compile::of_nvcc(arguments.iter().map(|arg| arg.text.as_str())),
+            None => compile::of_nvcc(arguments.iter().map(|arg| &*arg.text)),
         };
         let output = call.value_of(&["-o", "--output-file"]).unwrap_or("a.out");
         self.compiled(output, Some(join(&self.cwd, output)), targets, call.span);
@@ -117,13 +117,13 @@ impl ScriptReader<'_, '_> {
     fn cmake(&mut self, call: Call<'_>) {
         let arguments = call.args;
         let is_step = ["--build", "--install", "-E", "--version", "-P"];
-        if arguments.iter().any(|arg| is_step.contains(&arg.text.as_str())) {
+        if arguments.iter().any(|arg| is_step.contains(&&*arg.text)) {
             return;
         }
         let mut asked = None;
         for (index, arg) in arguments.iter().enumerate() {
             let definition = match arg.text.strip_prefix("-D") {
-                Some("") => arguments.get(index + 1).map(|next| (next.text.as_str(), next.is_unresolved)),
+                Some("") => arguments.get(index + 1).map(|next| (&*next.text, next.is_unresolved)),
                 Some(definition) => Some((definition, arg.is_unresolved)),
                 None => None,
             };
@@ -142,14 +142,13 @@ impl ScriptReader<'_, '_> {
         let asked = asked.or_else(|| self.value(call.set, "CUDAARCHS").map(|list| compile::of_cmake(&list)));
         let valued = |index: &usize| {
             index.checked_sub(1).and_then(|before| arguments.get(before)).is_some_and(|before| {
-                ["-B", "-G", "-D", "-C", "-T", "-A", "--preset", "--toolchain"]
-                    .contains(&before.text.as_str())
+                ["-B", "-G", "-D", "-C", "-T", "-A", "--preset", "--toolchain"].contains(&&*before.text)
             })
         };
         let positional = || {
             let mut indexed = arguments.iter().enumerate();
             let found = indexed.find(|(index, arg)| !arg.text.starts_with('-') && !valued(index));
-            found.map(|(_, arg)| arg.text.as_str())
+            found.map(|(_, arg)| &*arg.text)
         };
         let source = call.value_of(&["-S"]).or_else(positional).unwrap_or(".");
         let lists = self.fs.text(&join(&self.cwd, source), "CMakeLists.txt");
@@ -200,7 +199,7 @@ impl ScriptReader<'_, '_> {
 
     fn download(&mut self, program: &str, call: Call<'_>) {
         let keys = [".gpg", ".asc", ".key", ".pub", ".list", "gpgkey"];
-        let is_harmless = |arg: &Argument| {
+        let is_harmless = |arg: &Argument<'_>| {
             KNOWN_DOWNLOADS.iter().any(|known| arg.text.contains(known))
                 || keys.iter().any(|ending| arg.text.ends_with(ending))
         };
@@ -208,7 +207,7 @@ impl ScriptReader<'_, '_> {
             return;
         }
         let url = call.args.iter().find(|arg| arg.text.contains("://"));
-        let url = excerpt(url.map_or(program, |arg| arg.text.as_str()));
+        let url = excerpt(url.map_or(program, |arg| &*arg.text));
         self.declared.note(call.span, format!("content downloaded from `{url}` is unknown"));
     }
 }

@@ -90,10 +90,10 @@ impl ScriptReader<'_, '_> {
     }
 
     /// Records directories that packages are installed to, besides those of the system's Python.
-    fn record_prefixes(&mut self, args: &[Argument]) {
+    fn record_prefixes(&mut self, args: &[Argument<'_>]) {
         for (index, arg) in args.iter().enumerate() {
             let (option, inline) = arg.text.split_once('=').unwrap_or((&arg.text, ""));
-            let next = || args.get(index + 1).map_or("", |arg| arg.text.as_str());
+            let next = || args.get(index + 1).map_or("", |arg| &*arg.text);
             match option {
                 "--target" | "-t" | "--prefix" | "--root" => {
                     let directory = if inline.is_empty() { next() } else { inline };
@@ -165,9 +165,10 @@ impl ScriptReader<'_, '_> {
             Some(("pip", call)) => match call.subcommand() {
                 Some(("install", call)) => self.install(call),
                 Some(("sync", call)) => {
-                    let option = Argument { text: "-r".to_owned(), ..Argument::default() };
+                    let option = Argument { text: "-r".into(), ..Argument::default() };
                     let files = call.args.iter().filter(|arg| !arg.text.starts_with('-'));
-                    let args: Vec<Argument> = files.flat_map(|arg| [option.clone(), arg.clone()]).collect();
+                    let args: Vec<Argument<'_>> =
+                        files.flat_map(|arg| [option.clone(), arg.clone()]).collect();
                     self.install(Call { args: &args, ..call });
                 }
                 _ => {}
@@ -258,12 +259,12 @@ fn local_project(text: &str) -> Option<(&str, &str)> {
 }
 
 /// The names that follow an option: `--extra gpu`, `--with=a,b`.
-fn values(args: &[Argument], options: &[&str]) -> impl Iterator<Item = String> {
+fn values(args: &[Argument<'_>], options: &[&str]) -> impl Iterator<Item = String> {
     let mut found = Vec::new();
     for (index, arg) in args.iter().enumerate() {
         let (option, inline) = arg.text.split_once('=').unwrap_or((&arg.text, ""));
         if options.contains(&option) {
-            let next = args.get(index + 1).map_or("", |arg| arg.text.as_str());
+            let next = args.get(index + 1).map_or("", |arg| &*arg.text);
             let value = if inline.is_empty() { next } else { inline };
             found.extend(value.split([',', ' ']).filter(|name| !name.is_empty()).map(str::to_owned));
         }
@@ -271,7 +272,7 @@ fn values(args: &[Argument], options: &[&str]) -> impl Iterator<Item = String> {
     found.into_iter()
 }
 
-fn uv_selection(args: &[Argument]) -> Selection {
+fn uv_selection(args: &[Argument<'_>]) -> Selection {
     let flag = |option, name| flag_value(args, option, name);
     let only: Vec<String> = values(args, &["--only-group"]).collect();
     let only_dev = flag("--only-dev", "dev");
@@ -288,7 +289,7 @@ fn uv_selection(args: &[Argument]) -> Selection {
     }
 }
 
-fn poetry_selection(args: &[Argument]) -> Selection {
+fn poetry_selection(args: &[Argument<'_>]) -> Selection {
     let flag = |option, name| flag_value(args, option, name);
     let only: Vec<String> = values(args, &["--only"]).collect();
     let only_groups = !only.is_empty() && !only.iter().any(|group| group == "main");
@@ -302,6 +303,6 @@ fn poetry_selection(args: &[Argument]) -> Selection {
 }
 
 /// The name that a flag stands for, if it is given.
-fn flag_value(args: &[Argument], flag: &str, name: &str) -> Option<String> {
+fn flag_value(args: &[Argument<'_>], flag: &str, name: &str) -> Option<String> {
     args.iter().any(|arg| arg.text == flag).then(|| name.to_owned())
 }

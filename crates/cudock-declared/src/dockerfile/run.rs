@@ -44,7 +44,7 @@ pub(super) type CommandEnv = [(String, Option<String>)];
 /// A command of a script, without its program.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'c> {
-    pub(super) args: &'c [Argument],
+    pub(super) args: &'c [Argument<'c>],
     pub(super) set: &'c CommandEnv,
     pub(super) span: Span,
     /// The span of the command whose argument the script is.
@@ -56,16 +56,16 @@ impl<'c> Call<'c> {
     /// The first argument that is not an option, and the call with the arguments after it.
     pub(super) fn subcommand(self) -> Option<(&'c str, Self)> {
         let at = self.args.iter().position(|arg| !arg.text.starts_with('-'))?;
-        Some((self.args.get(at)?.text.as_str(), Self { args: self.args.get(at + 1..)?, ..self }))
+        Some((&self.args.get(at)?.text, Self { args: self.args.get(at + 1..)?, ..self }))
     }
 
     /// The argument after one of these options.
     pub(super) fn value_of(self, options: &[&str]) -> Option<&'c str> {
-        let at = self.args.iter().position(|arg| options.contains(&arg.text.as_str()))?;
-        self.args.get(at + 1).map(|arg| arg.text.as_str())
+        let at = self.args.iter().position(|arg| options.contains(&&*arg.text))?;
+        self.args.get(at + 1).map(|arg| &*arg.text)
     }
 
-    pub(super) fn positional(self) -> Option<&'c Argument> {
+    pub(super) fn positional(self) -> Option<&'c Argument<'c>> {
         self.args.iter().find(|arg| !arg.text.starts_with('-'))
     }
 }
@@ -110,14 +110,14 @@ impl ScriptReader<'_, '_> {
         }
     }
 
-    pub(super) fn command(&mut self, args: &[Argument], within: Option<Span>, depth: usize) {
+    pub(super) fn command(&mut self, args: &[Argument<'_>], within: Option<Span>, depth: usize) {
         let mut args = args;
         let mut set = Vec::new();
         let mut is_behind_prefix = false;
         while let [first, rest @ ..] = args {
             if let Some(assigned) = assignment(first) {
                 set.push(assigned);
-            } else if COMMAND_PREFIXES.contains(&first.text.as_str()) {
+            } else if COMMAND_PREFIXES.contains(&&*first.text) {
                 is_behind_prefix = true;
             } else if !(is_behind_prefix && first.text.starts_with('-')) {
                 break;
@@ -160,7 +160,7 @@ impl ScriptReader<'_, '_> {
                 if let Some([option, rest @ ..]) = module.and_then(|at| arguments.get(at..))
                     && option.text == "-m"
                 {
-                    let module = rest.first().map_or("", |module| module.text.as_str());
+                    let module = rest.first().map_or("", |module| &*module.text);
                     if ["pip", "uv", "poetry"].contains(&module) && depth < MAX_DEPTH {
                         self.with_env(set, |reader| reader.command(rest, within, depth + 1));
                     } else if ["venv", "virtualenv"].contains(&module) {
@@ -189,7 +189,7 @@ impl ScriptReader<'_, '_> {
 
     /// Records the directory of a virtual environment.
     pub(super) fn virtual_environment(&mut self, call: Call<'_>) {
-        let directory = call.positional().map_or(".venv", |arg| arg.text.as_str());
+        let directory = call.positional().map_or(".venv", |arg| &*arg.text);
         self.fs.prefixes.push(join(&self.cwd, directory));
     }
 
@@ -209,7 +209,7 @@ impl ScriptReader<'_, '_> {
 
     fn shell(&mut self, call: Call<'_>) {
         // `-c`, and combined flags that end with it: `-lc`, `-exc`.
-        let is_command = |arg: &Argument| arg.text.starts_with('-') && arg.text.ends_with('c');
+        let is_command = |arg: &Argument<'_>| arg.text.starts_with('-') && arg.text.ends_with('c');
         let script = call.args.iter().position(is_command).and_then(|at| call.args.get(at + 1));
         if let Some(script) = script.filter(|_| call.depth < MAX_DEPTH) {
             self.script_at(&script.text, Some(call.span), call.depth + 1);
@@ -227,12 +227,12 @@ impl ScriptReader<'_, '_> {
                 let inline = call.args.iter().find_map(|arg| arg.text.strip_prefix("--wheel-dir="));
                 self.fs.prefixes.push(join(&self.cwd, inline.unwrap_or(target)));
                 let is_target = |text: &str| TARGET.contains(&text) || text == target && target != ".";
-                let args: Vec<Argument> =
+                let args: Vec<Argument<'_>> =
                     call.args.iter().filter(|arg| !is_target(&arg.text)).cloned().collect();
                 self.install(Call { args: &args, ..call });
             }
             Some(("uninstall", call)) => {
-                let names = call.args.iter().map(|arg| arg.text.as_str());
+                let names = call.args.iter().map(|arg| &*arg.text);
                 let names: Vec<&str> = names.filter(|name| !name.starts_with('-')).collect();
                 self.declared.packages.retain(|package| !names.contains(&package.name.as_str()));
                 self.declared.remark(call.span, format!("removes {}", excerpt(&names.join(" "))));
@@ -273,8 +273,7 @@ impl ScriptReader<'_, '_> {
                 while let [option, behind @ ..] = rest
                     && option.text.starts_with('-')
                 {
-                    let has_value =
-                        ["-n", "--name", "-p", "--prefix", "--cwd"].contains(&option.text.as_str());
+                    let has_value = ["-n", "--name", "-p", "--prefix", "--cwd"].contains(&&*option.text);
                     rest = if has_value { behind.get(1..).unwrap_or_default() } else { behind };
                 }
                 self.command(rest, call.within, call.depth + 1);
@@ -287,10 +286,10 @@ impl ScriptReader<'_, '_> {
         let mut args = call.args.iter();
         while let Some(arg) = args.next() {
             let span = self.span(arg.bytes.clone(), call.within);
-            let text = arg.text.as_str();
+            let text: &str = &arg.text;
             let (option, inline) =
                 text.split_once('=').map_or((text, None), |(option, value)| (option, Some(value)));
-            let mut value = || inline.or_else(|| args.next().map(|arg| arg.text.as_str()));
+            let mut value = || inline.or_else(|| args.next().map(|arg| &*arg.text));
             match option {
                 "-c" | "--channel" => self.declared.channels.extend(value().map(str::to_owned)),
                 "-f" if program != "micromamba" => {}
@@ -325,7 +324,7 @@ impl ScriptReader<'_, '_> {
         let Some(("install" | "reinstall", call)) = call.subcommand() else { return };
         let mut args = call.args.iter();
         while let Some(arg) = args.next() {
-            let text = arg.text.as_str();
+            let text: &str = &arg.text;
             if ["-t", "-o", "-c", "--target-release", "--option", "--enablerepo"].contains(&text) {
                 args.next();
                 continue;
@@ -377,7 +376,7 @@ fn is_gpu_program(name: &str) -> bool {
 }
 
 /// The program name without its directory.
-fn program_name(arg: &Argument) -> &str {
+fn program_name<'c>(arg: &'c Argument<'_>) -> &'c str {
     arg.text.rsplit('/').next().unwrap_or_default()
 }
 

@@ -254,7 +254,7 @@ impl<'a> StageReader<'a> {
     }
 
     fn run_command(&mut self, instruction: &Instruction) {
-        let lines = &self.graph.lines;
+        let lines = self.graph.lines;
         let script = without_flags(&instruction.arguments.text);
         let skipped = instruction.arguments.text.len() - script.len();
         let locate = |bytes: Range<usize>| {
@@ -262,8 +262,9 @@ impl<'a> StageReader<'a> {
             instruction.arguments.span(bytes, lines)
         };
         if let Some(list) = exec_form(script) {
-            let arg = |text| Argument { text, is_unresolved: false, bytes: 0..script.len() };
-            let list: Vec<Argument> = list.into_iter().map(arg).collect();
+            let arg =
+                |text: String| Argument { text: text.into(), is_unresolved: false, bytes: 0..script.len() };
+            let list: Vec<Argument<'_>> = list.into_iter().map(arg).collect();
             self.script_reader(&locate).command(&list, None, 0);
             return;
         }

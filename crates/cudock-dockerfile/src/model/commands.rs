@@ -1,5 +1,6 @@
 //! The simple commands of a script, with shells, prefixes and Python modules seen through.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,11 +25,11 @@ const PREFIXES: [&str; 17] = [
 
 /// A simple command: a program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct Command<'f> {
     /// The program's name without its directory; `pip` for `python -m pip`.
-    pub program: String,
+    pub program: Cow<'f, str>,
     /// The arguments after the program.
-    pub args: Vec<CommandArg>,
+    pub args: Vec<CommandArg<'f>>,
     /// Variables that are set for it, with the value if it is known: `A=1 make`, `export A=1` before it.
     pub set: Vec<(String, Option<String>)>,
     /// From the program to the last argument; the enclosing command for a script in an argument.
@@ -48,18 +49,18 @@ pub struct Command {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandArg {
-    pub text: String,
+pub struct CommandArg<'f> {
+    pub text: Cow<'f, str>,
     /// Whether it contains the output of a command, or a variable that the file does not set.
     pub is_unresolved: bool,
     pub span: Span,
 }
 
-impl Command {
+impl<'f> Command<'f> {
     /// The first argument that is not an option, and the arguments after it.
-    pub fn subcommand(&self) -> Option<(&str, &[CommandArg])> {
+    pub fn subcommand(&self) -> Option<(&str, &[CommandArg<'f>])> {
         let at = self.args.iter().position(|arg| !arg.text.starts_with('-'))?;
-        Some((self.args.get(at)?.text.as_str(), self.args.get(at + 1..).unwrap_or_default()))
+        Some((&self.args.get(at)?.text, self.args.get(at + 1..).unwrap_or_default()))
     }
 
     /// Whether the program and its subcommand are these: `is("apt-get", "install")`.
@@ -77,7 +78,7 @@ impl Command {
             let rest = arg.text.strip_prefix(option)?;
             match rest.strip_prefix('=') {
                 Some(value) => Some(value),
-                None if rest.is_empty() => self.args.get(index + 1).map(|next| next.text.as_str()),
+                None if rest.is_empty() => self.args.get(index + 1).map(|next| &*next.text),
                 None => None,
             }
         })
@@ -104,31 +105,31 @@ fn name_of(program: &str) -> &str {
 }
 
 /// The commands of a list of arguments, which no shell reads.
-pub(super) fn of_list(list: Vec<String>, span: Span, workdir: &Arc<str>) -> Vec<Command> {
+pub(super) fn of_list<'f>(list: Vec<String>, span: Span, workdir: &Arc<str>) -> Vec<Command<'f>> {
     let lookup = |_: &str| None;
     let locate = |_| span;
     let mut reader = ScriptReader::new(workdir, &lookup, &locate);
-    let mut args: Vec<Argument> =
-        list.into_iter().map(|text| Argument { text, is_unresolved: false, bytes: 0..0 }).collect();
+    let arg = |text: String| Argument { text: text.into(), is_unresolved: false, bytes: 0..0 };
+    let mut args: Vec<Argument<'_>> = list.into_iter().map(arg).collect();
     let context = CommandContext { within: Some(span), depth: 0, operator: "", outputs: &[], unquoted: &[] };
     reader.command(&mut args, context);
     reader.commands
 }
 
 /// The commands of a script; `locate` maps its bytes to the file.
-pub(super) fn commands_of(
-    script: &str,
+pub(super) fn commands_of<'f>(
+    script: &'f str,
     workdir: &Arc<str>,
     lookup: Lookup<'_>,
     locate: &dyn Fn(Range<usize>) -> Span,
-) -> Vec<Command> {
+) -> Vec<Command<'f>> {
     let mut reader = ScriptReader::new(workdir, lookup, locate);
-    reader.script(script, None, 0);
+    reader.script(script, |arg| arg, None, 0);
     reader.commands
 }
 
-struct ScriptReader<'a> {
-    commands: Vec<Command>,
+struct ScriptReader<'a, 'f> {
+    commands: Vec<Command<'f>>,
     lookup: Lookup<'a>,
     locate: &'a dyn Fn(Range<usize>) -> Span,
     workdir: Arc<str>,
@@ -150,7 +151,7 @@ struct CommandContext<'c> {
     unquoted: &'c [Range<usize>],
 }
 
-impl<'a> ScriptReader<'a> {
+impl<'a, 'f> ScriptReader<'a, 'f> {
     fn new(workdir: &Arc<str>, lookup: Lookup<'a>, locate: &'a dyn Fn(Range<usize>) -> Span) -> Self {
         Self {
             commands: Vec::new(),
@@ -163,11 +164,19 @@ impl<'a> ScriptReader<'a> {
         }
     }
 
-    fn script(&mut self, text: &str, within: Option<Span>, depth: usize) {
+    /// Reads a script. `keep` makes arguments last as long as the commands.
+    fn script<'s>(
+        &mut self,
+        text: &'s str,
+        keep: fn(Argument<'s>) -> Argument<'f>,
+        within: Option<Span>,
+        depth: usize,
+    ) {
         for command in Script::new(text) {
             let (own, lookup) = (&self.own, self.lookup);
             let lookup = |name: &str| own.get(name).map_or_else(|| lookup(name), Clone::clone);
-            let mut expanded = ExpandedCommand::expand(text, &command, &lookup);
+            let expanded = ExpandedCommand::expand(text, &command, &lookup);
+            let mut args: Vec<Argument<'f>> = expanded.args.into_iter().map(keep).collect();
             let written = command.redirects.iter().filter(|redirect| {
                 text.get(redirect.span.clone()).is_some_and(|operator| operator.contains('>'))
             });
@@ -184,28 +193,28 @@ impl<'a> ScriptReader<'a> {
                 outputs: &outputs,
                 unquoted: if within.is_none() { &unquoted } else { &[] },
             };
-            self.command(&mut expanded.args, context);
+            self.command(&mut args, context);
             self.is_alternative = command.operator == "||";
-            let [program] = expanded.args.as_slice() else { continue };
+            let [program] = args.as_slice() else { continue };
             if !is_shell(&program.text) || depth >= MAX_DEPTH {
                 continue;
             }
             for here_doc in command.redirects.iter().filter_map(|redirect| redirect.here_doc.as_ref()) {
                 let span = within.unwrap_or_else(|| (self.locate)(program.bytes.clone()));
                 if let Some(body) = text.get(here_doc.body.clone()) {
-                    self.script(body, Some(span), depth + 1);
+                    self.script(body, keep, Some(span), depth + 1);
                 }
             }
         }
     }
 
     /// Adds a command, and takes the texts of its arguments.
-    fn command(&mut self, args: &mut [Argument], context: CommandContext<'_>) {
+    fn command(&mut self, args: &mut [Argument<'f>], context: CommandContext<'_>) {
         let mut set = Vec::new();
         let mut is_behind_prefix = false;
         let mut at = 0;
         while let Some([first, rest @ ..]) = args.get(at..) {
-            let word = first.text.as_str();
+            let word: &str = &first.text;
             if let Some(assigned) = assignment(first) {
                 set.push(assigned);
             } else if PREFIXES.contains(&name_of(word)) && !asks_for_a_program(word, rest) {
@@ -223,7 +232,7 @@ impl<'a> ScriptReader<'a> {
         let end = arguments.last().map_or(first.bytes.end, |last| last.bytes.end);
         let bytes = first.bytes.start..end.max(first.bytes.end);
         let span = context.within.unwrap_or_else(|| (self.locate)(bytes));
-        match first.text.as_str() {
+        match &*first.text {
             "for" | "case" => self.conditions += 1,
             "fi" | "done" | "esac" => self.conditions = self.conditions.saturating_sub(1),
             "export" => self.own.extend(arguments.iter().filter_map(assignment)),
@@ -254,7 +263,10 @@ impl<'a> ScriptReader<'a> {
                 Inner::Script(at) => {
                     let script = arguments.get_mut(at).map(|arg| std::mem::take(&mut arg.text));
                     let conditions = self.conditions;
-                    self.script(&script.unwrap_or_default(), Some(span), deeper.depth);
+                    match script.unwrap_or_default() {
+                        Cow::Borrowed(script) => self.script(script, |arg| arg, Some(span), deeper.depth),
+                        Cow::Owned(script) => self.script(&script, owned, Some(span), deeper.depth),
+                    }
                     self.conditions = conditions;
                 }
             }
@@ -264,13 +276,16 @@ impl<'a> ScriptReader<'a> {
         let own = self.own.iter().map(|(name, value)| (name.clone(), value.clone()));
         // Many commands after many assignments would be quadratic.
         let own: Vec<_> = if self.own.len() <= 64 { own.collect() } else { Vec::new() };
-        let locate = |arg: &mut Argument| CommandArg {
+        let locate = |arg: &mut Argument<'f>| CommandArg {
             text: if run.is_some() { arg.text.clone() } else { std::mem::take(&mut arg.text) },
             is_unresolved: arg.is_unresolved,
             span: context.within.unwrap_or_else(|| (self.locate)(arg.bytes.clone())),
         };
         self.commands.push(Command {
-            program: name_of(&first.text).to_owned(),
+            program: match &first.text {
+                Cow::Borrowed(program) => name_of(program).into(),
+                Cow::Owned(program) => name_of(program).to_owned().into(),
+            },
             args: arguments.iter_mut().map(locate).collect(),
             set: own.into_iter().chain(set).collect(),
             span,
@@ -287,6 +302,11 @@ impl<'a> ScriptReader<'a> {
     }
 }
 
+/// An argument that does not borrow from its script.
+fn owned<'f>(arg: Argument<'_>) -> Argument<'f> {
+    Argument { text: arg.text.into_owned().into(), ..arg }
+}
+
 /// The operator of a shell.
 fn operator(written: &str) -> &'static str {
     let known = ["&&", ";", "|", "||", "&", "(", ")", ";;", "|&"];
@@ -294,8 +314,8 @@ fn operator(written: &str) -> &'static str {
 }
 
 /// `command -v nvidia-smi` looks a program up and does not run it.
-fn asks_for_a_program(word: &str, rest: &[Argument]) -> bool {
-    word == "command" && rest.first().is_some_and(|option| ["-v", "-V"].contains(&option.text.as_str()))
+fn asks_for_a_program(word: &str, rest: &[Argument<'_>]) -> bool {
+    word == "command" && rest.first().is_some_and(|option| ["-v", "-V"].contains(&&*option.text))
 }
 
 /// The bytes of a requirement whose bound is a redirection to the shell: `torch>=2,<3`, `numpy<2`.
@@ -314,7 +334,7 @@ fn unquoted(
 }
 
 /// The index of the argument from which on there is the command that `conda run` runs.
-fn run_by_conda(program: &str, args: &[Argument]) -> Option<usize> {
+fn run_by_conda(program: &str, args: &[Argument<'_>]) -> Option<usize> {
     if !["conda", "mamba", "micromamba"].contains(&program) || args.first()?.text != "run" {
         return None;
     }
@@ -322,7 +342,7 @@ fn run_by_conda(program: &str, args: &[Argument]) -> Option<usize> {
     while let Some(option) = args.get(at)
         && option.text.starts_with('-')
     {
-        let has_value = ["-n", "--name", "-p", "--prefix", "--cwd"].contains(&option.text.as_str());
+        let has_value = ["-n", "--name", "-p", "--prefix", "--cwd"].contains(&&*option.text);
         at += 1 + usize::from(has_value);
     }
     Some(at)
@@ -334,17 +354,17 @@ enum Inner {
     Script(usize),
 }
 
-fn inner(program: &str, args: &[Argument]) -> Option<Inner> {
+fn inner(program: &str, args: &[Argument<'_>]) -> Option<Inner> {
     if SHELLS.contains(&program) {
         // `-c`, and combined flags that end with it: `-lc`, `-exc`.
-        let is_command = |arg: &Argument| arg.text.starts_with('-') && arg.text.ends_with('c');
+        let is_command = |arg: &Argument<'_>| arg.text.starts_with('-') && arg.text.ends_with('c');
         let at = args.iter().position(is_command)?;
         return (at + 1 < args.len()).then_some(Inner::Script(at + 1));
     }
     if program.starts_with("python") {
         let at = args.iter().position(|arg| !arg.text.starts_with('-') || arg.text == "-m")?;
         let rest = args.get(at..)?;
-        let module = rest.get(1)?.text.as_str();
+        let module: &str = &rest.get(1)?.text;
         let is_program = ["pip", "uv", "poetry", "pipenv"].contains(&module);
         return (rest.first()?.text == "-m" && is_program).then_some(Inner::Args(at + 1));
     }
@@ -352,7 +372,7 @@ fn inner(program: &str, args: &[Argument]) -> Option<Inner> {
 }
 
 /// `NAME=value`, with the value if it is known.
-pub fn assignment(arg: &Argument) -> Option<(String, Option<String>)> {
+pub fn assignment(arg: &Argument<'_>) -> Option<(String, Option<String>)> {
     let (name, value) = arg.text.split_once('=')?;
     let is_name = !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())
@@ -366,7 +386,7 @@ mod tests {
 
     use super::*;
 
-    fn commands(script: &str) -> Vec<Command> {
+    fn commands(script: &str) -> Vec<Command<'_>> {
         let lines = LineIndex::new(script);
         commands_of(script, &"/".into(), &|_| None, &|bytes| lines.span(bytes))
     }
@@ -391,7 +411,9 @@ mod tests {
 
     #[test]
     fn a_program_that_is_only_looked_up_is_not_run() {
-        let programs = |script: &str| commands(script).into_iter().map(|one| one.program).collect::<Vec<_>>();
+        let programs = |script: &str| {
+            commands(script).into_iter().map(|one| one.program.into_owned()).collect::<Vec<_>>()
+        };
         assert_eq!(programs("command -v nvidia-smi"), ["command"]);
         assert_eq!(programs("command nvidia-smi -L"), ["nvidia-smi"]);
     }

@@ -12,7 +12,7 @@ use commands::commands_of;
 pub use commands::{Command, CommandArg, assignment, exec_form};
 
 use crate::expand::{Expanded, expand_arg, split_args};
-use crate::syntax::{Dockerfile, Instruction, Joined, parse};
+use crate::syntax::{Dockerfile, Instruction, Joined};
 use crate::{SyntaxError, excerpt};
 
 /// The limit for stages that are built on each other, in look-ups.
@@ -20,12 +20,12 @@ const MAX_CHAIN: usize = 64;
 
 /// A Dockerfile with its stages resolved.
 #[derive(Debug)]
-pub struct Build<'t> {
-    pub lines: LineIndex<'t>,
+pub struct Build<'f> {
+    pub lines: &'f LineIndex<'f>,
     pub escape: char,
     /// The build arguments before the first `FROM`.
-    pub head: Vec<Step>,
-    pub stages: Vec<Stage>,
+    pub head: Vec<Step<'f>>,
+    pub stages: Vec<Stage<'f>>,
     /// Comment lines, directives included, without those inside of here-documents.
     pub comments: Vec<Comment>,
 }
@@ -39,16 +39,16 @@ pub struct Comment {
 }
 
 #[derive(Debug)]
-pub struct Stage {
+pub struct Stage<'f> {
     /// As written after `AS`.
     pub name: Option<String>,
     /// The `FROM` instruction.
-    pub from: Instruction,
+    pub from: &'f Instruction,
     pub image: BaseImage,
     /// The stage that it is built on, if its image is one.
     pub base: Option<usize>,
     pub platform: Option<Expanded>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<Step<'f>>,
 }
 
 /// The image of a `FROM`.
@@ -62,21 +62,21 @@ pub struct BaseImage {
 
 /// An instruction of a stage.
 #[derive(Debug)]
-pub struct Step {
-    pub instruction: Instruction,
-    pub kind: StepKind,
+pub struct Step<'f> {
+    pub instruction: &'f Instruction,
+    pub kind: StepKind<'f>,
 }
 
 #[derive(Debug)]
-pub enum StepKind {
+pub enum StepKind<'f> {
     Arg(Vec<Setting>),
     Env(Vec<Setting>),
     Label(Vec<Setting>),
-    Run(Run),
+    Run(Run<'f>),
     /// `COPY` and `ADD`.
     Copy(Copy),
-    Cmd(StartCommand),
-    Entrypoint(StartCommand),
+    Cmd(StartCommand<'f>),
+    Entrypoint(StartCommand<'f>),
     User(Expanded),
     Workdir(Expanded),
     Shell(Vec<String>),
@@ -97,10 +97,10 @@ pub struct Setting {
 }
 
 #[derive(Debug, Default)]
-pub struct Run {
+pub struct Run<'f> {
     pub mounts: Vec<Mount>,
     /// The commands, in order; empty if the shell is not a POSIX shell.
-    pub commands: Vec<Command>,
+    pub commands: Vec<Command<'f>>,
     /// The bytes of the script after flags such as `--mount`.
     pub script: Span,
 }
@@ -152,19 +152,17 @@ pub struct CopyPath {
 
 /// What `CMD` or `ENTRYPOINT` starts.
 #[derive(Debug)]
-pub struct StartCommand {
+pub struct StartCommand<'f> {
     /// Whether it is a JSON list, and not a command for a shell.
     pub is_exec: bool,
-    pub commands: Vec<Command>,
+    pub commands: Vec<Command<'f>>,
 }
 
-impl<'t> Build<'t> {
-    /// Reads a Dockerfile.
-    pub fn read(text: &'t str) -> Result<Self, SyntaxError> {
-        let file = parse(text)?;
-        let lines = LineIndex::new(text);
-        let comments = comments(&lines, &file);
-        let Dockerfile { escape, instructions } = file;
+impl<'f> Build<'f> {
+    /// Reads the instructions of a Dockerfile.
+    pub fn read(file: &'f Dockerfile<'f>) -> Result<Self, SyntaxError> {
+        let Dockerfile { lines, escape, instructions } = file;
+        let (escape, comments) = (*escape, comments(file));
         let mut reader = Reader {
             build: Self { lines, escape, head: Vec::new(), stages: Vec::new(), comments },
             global: HashMap::new(),
@@ -174,7 +172,7 @@ impl<'t> Build<'t> {
             workdir: Arc::default(),
             is_posix: true,
             final_states: Vec::new(),
-            budget: Cell::new(Some(text.len().saturating_mul(8).saturating_add(1 << 20))),
+            budget: Cell::new(Some(lines.text().len().saturating_mul(8).saturating_add(1 << 20))),
         };
         for instruction in instructions {
             let line = instruction.span.line;
@@ -191,7 +189,7 @@ impl<'t> Build<'t> {
         Ok(reader.build)
     }
 
-    pub fn text(&self) -> &'t str {
+    pub fn text(&self) -> &'f str {
         self.lines.text()
     }
 
@@ -201,12 +199,12 @@ impl<'t> Build<'t> {
     }
 
     /// A stage and those it is built on, itself first.
-    pub fn chain(&self, stage: usize) -> impl Iterator<Item = (usize, &Stage)> {
-        let next = |(_, stage): &(usize, &Stage)| stage.base.and_then(|base| self.get(base));
+    pub fn chain(&self, stage: usize) -> impl Iterator<Item = (usize, &Stage<'f>)> {
+        let next = |(_, stage): &(usize, &Stage<'f>)| stage.base.and_then(|base| self.get(base));
         std::iter::successors(self.get(stage), next).take(MAX_CHAIN)
     }
 
-    fn get(&self, stage: usize) -> Option<(usize, &Stage)> {
+    fn get(&self, stage: usize) -> Option<(usize, &Stage<'f>)> {
         self.stages.get(stage).map(|found| (stage, found))
     }
 
@@ -216,8 +214,8 @@ impl<'t> Build<'t> {
     }
 
     /// The steps of a stage and of those it is built on, in the order in which they run.
-    pub fn steps(&self, stage: usize) -> Vec<&Step> {
-        let mut stages: Vec<&Stage> = self.chain(stage).map(|(_, stage)| stage).collect();
+    pub fn steps(&self, stage: usize) -> Vec<&Step<'f>> {
+        let mut stages: Vec<&Stage<'f>> = self.chain(stage).map(|(_, stage)| stage).collect();
         stages.reverse();
         stages.into_iter().flat_map(|stage| &stage.steps).collect()
     }
@@ -248,12 +246,12 @@ impl<'t> Build<'t> {
 }
 
 /// Comment lines that are not part of a here-document.
-fn comments(lines: &LineIndex<'_>, file: &Dockerfile) -> Vec<Comment> {
+fn comments(file: &Dockerfile<'_>) -> Vec<Comment> {
     let bodies: Vec<Span> =
         file.instructions.iter().flat_map(|one| &one.here_docs).map(|here_doc| here_doc.span).collect();
     let mut start = 0;
     let mut comments = Vec::new();
-    for line in lines.text().split_inclusive('\n') {
+    for line in file.lines.text().split_inclusive('\n') {
         let at = start;
         start += line.len();
         let blank = line.len() - line.trim_start().len();
@@ -262,7 +260,7 @@ fn comments(lines: &LineIndex<'_>, file: &Dockerfile) -> Vec<Comment> {
         if bodies.get(next).is_some_and(|body| body.bytes().contains(&at)) {
             continue;
         }
-        let span = lines.span(at + blank..at + line.trim_end().len());
+        let span = file.lines.span(at + blank..at + line.trim_end().len());
         comments.push(Comment { span, text: comment.trim().to_owned() });
     }
     comments
@@ -279,8 +277,8 @@ struct StageState {
     is_posix: bool,
 }
 
-struct Reader<'t> {
-    build: Build<'t>,
+struct Reader<'f> {
+    build: Build<'f>,
     global: Values,
     /// What the current stage sets; what it inherits is looked up.
     environment: Values,
@@ -295,8 +293,8 @@ struct Reader<'t> {
     budget: Cell<Option<usize>>,
 }
 
-impl Reader<'_> {
-    fn instruction(&mut self, instruction: Instruction) -> Result<(), SyntaxError> {
+impl<'f> Reader<'f> {
+    fn instruction(&mut self, instruction: &'f Instruction) -> Result<(), SyntaxError> {
         let line = instruction.span.line;
         if instruction.keyword == "FROM" {
             self.end_stage();
@@ -305,7 +303,7 @@ impl Reader<'_> {
         if self.build.stages.is_empty() && instruction.keyword != "ARG" {
             return Err(SyntaxError::new(line, 1, format!("{} before FROM", instruction.keyword)));
         }
-        let kind = self.step(&instruction)?;
+        let kind = self.step(instruction)?;
         let step = Step { instruction, kind };
         match self.build.stages.last_mut() {
             Some(stage) => stage.steps.push(step),
@@ -346,7 +344,7 @@ impl Reader<'_> {
         expand_arg(raw, self.build.escape, &lookup)
     }
 
-    fn from(&mut self, instruction: Instruction) -> Result<(), SyntaxError> {
+    fn from(&mut self, instruction: &'f Instruction) -> Result<(), SyntaxError> {
         let args = split_args(&instruction.arguments.text, self.build.escape);
         let flags = args.iter().take_while(|arg| arg.starts_with("--"));
         let platform = flags.filter_map(|flag| flag.strip_prefix("--platform=")).last();
@@ -380,7 +378,7 @@ impl Reader<'_> {
         self.final_states.push(StageState { environment, workdir, is_posix: self.is_posix });
     }
 
-    fn step(&mut self, instruction: &Instruction) -> Result<StepKind, SyntaxError> {
+    fn step(&mut self, instruction: &'f Instruction) -> Result<StepKind<'f>, SyntaxError> {
         let line = instruction.span.line;
         let text = instruction.arguments.text.as_str();
         Ok(match instruction.keyword {
@@ -476,10 +474,10 @@ impl Reader<'_> {
     /// The span of a part of an instruction's text, found by its address.
     fn span_of(&self, arguments: &Joined, part: &str) -> Span {
         let start = (part.as_ptr() as usize).saturating_sub(arguments.text.as_ptr() as usize);
-        arguments.span(start..start + part.len(), &self.build.lines)
+        arguments.span(start..start + part.len(), self.build.lines)
     }
 
-    fn run(&self, instruction: &Instruction) -> Run {
+    fn run(&self, instruction: &'f Instruction) -> Run<'f> {
         let arguments = &instruction.arguments;
         let mut script = arguments.text.as_str();
         let mut mounts = Vec::new();
@@ -518,7 +516,7 @@ impl Reader<'_> {
         stage.map_or(CopyFrom::Image(name), CopyFrom::Stage)
     }
 
-    fn commands(&self, instruction: &Instruction, script: &str) -> Vec<Command> {
+    fn commands(&self, instruction: &'f Instruction, script: &'f str) -> Vec<Command<'f>> {
         let lookup = |name: &str| self.get(name);
         let locate = |bytes: std::ops::Range<usize>| {
             let part = script.get(bytes).unwrap_or_default();
@@ -536,13 +534,13 @@ impl Reader<'_> {
             if text.starts_with("#!") && !text.lines().next().unwrap_or("").ends_with("sh") {
                 continue;
             }
-            let locate = |bytes| here_doc.body.span(bytes, &self.build.lines);
+            let locate = |bytes| here_doc.body.span(bytes, self.build.lines);
             commands.extend(commands_of(text, workdir, &lookup, &locate));
         }
         commands
     }
 
-    fn start(&self, instruction: &Instruction) -> StartCommand {
+    fn start(&self, instruction: &'f Instruction) -> StartCommand<'f> {
         let text = instruction.arguments.text.as_str();
         let is_exec = exec_form(text).is_some();
         let commands = if self.is_posix || is_exec { self.commands(instruction, text) } else { Vec::new() };
@@ -591,21 +589,33 @@ fn known(setting: &Setting) -> Option<String> {
 
 /// Joins a path to a directory, without `.` and `..`; the result starts with `/`.
 pub fn absolute(directory: &str, path: &str) -> String {
-    format!("/{}", join(directory, path))
+    let mut joined = normalized(directory, path);
+    if joined.is_empty() {
+        joined.push('/');
+    }
+    joined
 }
 
 /// Joins `path` to `directory`, without `.` and `..`. An absolute path stays itself; the result has no leading `/`.
 pub fn join(directory: &str, path: &str) -> String {
+    let mut joined = normalized(directory, path);
+    joined.drain(..joined.len().min(1));
+    joined
+}
+
+/// The parts of a path in a directory, each after a `/`.
+fn normalized(directory: &str, path: &str) -> String {
     let start = if path.starts_with('/') { "" } else { directory };
-    let mut parts: Vec<&str> = Vec::new();
+    let mut joined = String::with_capacity(start.len() + path.len() + 2);
     for part in start.split('/').chain(path.split('/')) {
         match part {
             "" | "." => {}
-            ".." => {
-                parts.pop();
+            ".." => joined.truncate(joined.rfind('/').unwrap_or_default()),
+            part => {
+                joined.push('/');
+                joined.push_str(part);
             }
-            part => parts.push(part),
         }
     }
-    parts.join("/")
+    joined
 }

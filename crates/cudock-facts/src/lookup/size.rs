@@ -14,6 +14,12 @@ impl Sizes {
         })
     }
 
+    /// Whether [`Self::find`] finds one.
+    pub fn contains(&self, name: &str) -> bool {
+        let wanted = bare(name);
+        self.size.iter().any(|size| bare(&size.name) == wanted)
+    }
+
     /// The sizes with one of the named GPUs.
     pub fn with_gpu<'a>(&'a self, gpus: &'a [&str]) -> impl Iterator<Item = &'a Size> {
         self.size.iter().filter(move |size| size.gpu.as_deref().is_some_and(|gpu| gpus.contains(&gpu)))

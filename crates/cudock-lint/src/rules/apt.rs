@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The runs of the image with their position among its steps.
-fn image_runs<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &'a Run)> {
+fn image_runs<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &'a Run<'a>)> {
     context.image_steps().iter().enumerate().filter_map(|(at, step)| match &step.kind {
         StepKind::Run(run) => Some((at, run)),
         _ => None,
@@ -52,8 +52,8 @@ const RECOMMENDED: [(&str, u64, bool); 6] = [
 ];
 
 fn recommended_packages(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
-    let mentions = |command: &Command| {
-        let texts = command.args.iter().map(|arg| arg.text.as_str());
+    let mentions = |command: &Command<'_>| {
+        let texts = command.args.iter().map(|arg| &*arg.text);
         texts
             .chain(command.outputs.iter().map(String::as_str))
             .any(|text| text.contains("Install-Recommends"))
@@ -101,8 +101,8 @@ fn package_lists_kept(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
             ["cache", "tmpfs"].contains(&mount.kind.as_str())
                 && mount.target.trim_end_matches('/').starts_with("/var/lib/apt")
         });
-        let cleans = |command: &Command| {
-            let removes = ["rm", "find"].contains(&command.program.as_str())
+        let cleans = |command: &Command<'_>| {
+            let removes = ["rm", "find"].contains(&&*command.program)
                 && command
                     .args
                     .iter()
@@ -115,7 +115,7 @@ fn package_lists_kept(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
         let message = "the package lists stay in the layer";
         let mut finding = report.finding(update.span, message, format!("end the RUN with `&& {CLEAN}`"));
         let ends_script =
-            |last: &Command| last.is_exact && last.operator.is_empty() && last.span.end == run.script.end;
+            |last: &Command<'_>| last.is_exact && last.operator.is_empty() && last.span.end == run.script.end;
         if run.commands.last().is_some_and(ends_script) && !needs_lists.contains(&at) {
             let edit = context.insert(run.script.end, format!(" && {CLEAN}"));
             finding = finding.suggest("remove the lists", vec![edit]);
@@ -128,7 +128,7 @@ fn package_lists_kept(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
 fn later_runs_need_lists(context: &LintContext<'_>) -> HashSet<usize> {
     let mut needed = HashSet::new();
     let mut is_needed = false;
-    let runs: Vec<(usize, &Run)> = image_runs(context).collect();
+    let runs: Vec<(usize, &Run<'_>)> = image_runs(context).collect();
     for (at, run) in runs.into_iter().rev() {
         if is_needed {
             needed.insert(at);

@@ -117,16 +117,16 @@ pub(super) const RULES: &[Rule] = &[
 
 const PROGRAMS: [&str; 3] = ["conda", "mamba", "micromamba"];
 
-fn is_conda(command: &Command) -> bool {
-    PROGRAMS.contains(&command.program.as_str())
+fn is_conda(command: &Command<'_>) -> bool {
+    PROGRAMS.contains(&&*command.program)
 }
 
 /// Whether a command installs packages with conda: `conda install`, `mamba env create`.
-fn installs(command: &Command) -> bool {
+fn installs(command: &Command<'_>) -> bool {
     let Some((subcommand, rest)) = command.subcommand().filter(|_| is_conda(command)) else { return false };
     match subcommand {
         "install" | "create" | "update" | "upgrade" => true,
-        "env" => rest.iter().any(|arg| ["create", "update"].contains(&arg.text.as_str())),
+        "env" => rest.iter().any(|arg| ["create", "update"].contains(&&*arg.text)),
         _ => false,
     }
 }
@@ -137,15 +137,13 @@ fn installations<'a>(context: &LintContext<'a>) -> impl Iterator<Item = RunComma
 }
 
 /// The channels that a command names, in order.
-fn channels(command: &Command) -> Vec<&str> {
+fn channels<'c>(command: &'c Command<'_>) -> Vec<&'c str> {
     let mut found = Vec::new();
     let mut args = command.args.iter();
     while let Some(arg) = args.next() {
         let value = match arg.text.split_once('=') {
             Some(("-c" | "--channel", value)) => Some(value),
-            None if ["-c", "--channel"].contains(&arg.text.as_str()) => {
-                args.next().map(|next| next.text.as_str())
-            }
+            None if ["-c", "--channel"].contains(&&*arg.text) => args.next().map(|next| &*next.text),
             _ => None,
         };
         found
@@ -157,8 +155,7 @@ fn channels(command: &Command) -> Vec<&str> {
 fn unpinned_installer(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let moving =
         ["miniconda3-latest", "miniforge/releases/latest/", "micro.mamba.pm/api/micromamba/linux-64/latest"];
-    let commands =
-        context.commands().filter(|(_, _, command)| ["curl", "wget"].contains(&command.program.as_str()));
+    let commands = context.commands().filter(|(_, _, command)| ["curl", "wget"].contains(&&*command.program));
     for arg in commands.flat_map(|(_, _, command)| &command.args) {
         let url = arg.text.to_ascii_lowercase();
         if url.contains("://") && moving.iter().any(|moving| url.contains(moving)) {
@@ -338,7 +335,7 @@ fn run_captures_output(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
         let arguments = step.instruction.arguments.text.as_str();
         let captures = match &step.kind {
             StepKind::Cmd(start) | StepKind::Entrypoint(start) => start.commands.iter().any(|command| {
-                let words = command.args.iter().map(|arg| arg.text.as_str());
+                let words = command.args.iter().map(|arg| &*arg.text);
                 command.is("conda", "run") && words.into_iter().all(|word| !STREAMS.contains(&word))
             }),
             StepKind::Shell(shell) => {
@@ -377,7 +374,7 @@ const STREAMS: [&str; 3] = ["--no-capture-output", "--live-stream", "-s"];
 fn activate_without_effect(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (_, _, run) in context.runs() {
         let Some(last) = run.commands.last() else { continue };
-        let name = match last.program.as_str() {
+        let name = match &*last.program {
             "conda" | "mamba" | "micromamba" => {
                 last.subcommand().filter(|(word, _)| *word == "activate").map(|(_, rest)| rest)
             }
@@ -389,7 +386,7 @@ fn activate_without_effect(context: &LintContext<'_>, report: &mut Report<'_, '_
             _ => None,
         };
         let Some(name) = name else { continue };
-        let name = name.first().map_or("base", |arg| arg.text.as_str());
+        let name = name.first().map_or("base", |arg| &*arg.text);
         let message = format!(
             "`{name}` is activated in a shell that ends with this RUN: later instructions do not see it"
         );
@@ -399,13 +396,13 @@ fn activate_without_effect(context: &LintContext<'_>, report: &mut Report<'_, '_
 }
 
 fn not_cleaned(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
-    let is_clean = |command: &Command| {
+    let is_clean = |command: &Command<'_>| {
         is_conda(command) && command.subcommand().is_some_and(|(word, _)| word == "clean")
     };
-    let removes = |command: &Command| {
+    let removes = |command: &Command<'_>| {
         command.program == "rm" && command.args.iter().any(|arg| arg.text.contains("pkgs"))
     };
-    let cleans = |command: &Command| is_clean(command) || removes(command);
+    let cleans = |command: &Command<'_>| is_clean(command) || removes(command);
     let last_clean =
         context.run_commands().filter(|by| cleans(by.command)).map(|by| by.command.span.start).max();
     for (stage, _, run) in context.runs().filter(|(stage, _, _)| context.is_shipped(*stage)) {
@@ -418,7 +415,7 @@ fn not_cleaned(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
         if has_cache || run.commands.iter().any(cleans) {
             continue;
         }
-        let installs = |command: &&Command| installs(command) && !command.is_conditional;
+        let installs = |command: &&Command<'_>| installs(command) && !command.is_conditional;
         let Some(command) = run.commands.iter().rev().find(installs) else { continue };
         let is_moved = context.is_set(RunCommand { stage, run, command }, "CONDA_PKGS_DIRS");
         if is_moved {
@@ -473,11 +470,11 @@ fn conda_for_pip_alone(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
             })
         };
         let commands = || runs().flat_map(|run| &run.commands);
-        let is_bare = |command: &&Command| {
+        let is_bare = |command: &&Command<'_>| {
             installs(command)
                 && !command.args.iter().any(|arg| {
                     arg.is_unresolved
-                        || ["-f", "--file", "--clone"].contains(&arg.text.as_str())
+                        || ["-f", "--file", "--clone"].contains(&&*arg.text)
                         || arg.text.starts_with("--file=")
                 })
         };

@@ -47,9 +47,8 @@ fn piped_script(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (_, _, run) in context.runs().filter(|(stage, _, _)| context.needed.get(*stage) == Some(&true)) {
         for pair in run.commands.windows(2) {
             let [download, shell] = pair else { continue };
-            let runs = ["sh", "bash", "zsh", "python", "python3"].contains(&shell.program.as_str());
-            let is_download =
-                ["curl", "wget"].contains(&download.program.as_str()) && download.operator == "|";
+            let runs = ["sh", "bash", "zsh", "python", "python3"].contains(&&*shell.program);
+            let is_download = ["curl", "wget"].contains(&&*download.program) && download.operator == "|";
             let url = download.args.iter().find(|arg| arg.text.contains("://"));
             let Some(url) = url.filter(|url| runs && is_download && !url.is_unresolved) else { continue };
             let is_version = |part: &str| {
@@ -78,9 +77,9 @@ fn model_in_layer(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
 }
 
 /// What a command downloads, if it is a model.
-fn downloaded_model(command: &Command) -> Option<&'static str> {
+fn downloaded_model(command: &Command<'_>) -> Option<&'static str> {
     let is_hub = |text: &str| text.contains("huggingface.co/");
-    match command.program.as_str() {
+    match &*command.program {
         "huggingface-cli" | "hf" if command.subcommand()?.0 == "download" => {
             Some("the download from Hugging Face")
         }
@@ -111,7 +110,7 @@ fn downloaded_model(command: &Command) -> Option<&'static str> {
 
 fn moving_source(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     for (_, _, run) in context.runs().filter(|(stage, _, _)| context.needed.get(*stage) == Some(&true)) {
-        let is_build = |command: &Command| match command.program.as_str() {
+        let is_build = |command: &Command<'_>| match &*command.program {
             "make" | "cmake" | "ninja" | "nvcc" | "bazel" | "cargo" => true,
             program => {
                 program.starts_with("pip")

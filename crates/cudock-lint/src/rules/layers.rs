@@ -97,23 +97,23 @@ fn copy_before_install(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
 }
 
 /// Whether a command installs packages of Python or conda, the project's own included.
-fn is_install(command: &Command) -> bool {
+fn is_install(command: &Command<'_>) -> bool {
     let is_local = |text: &str| text.starts_with('.') || text == "-e" || text == "--editable";
     installs_dependencies(command) || is_pip(command) && command.args.iter().any(|arg| is_local(&arg.text))
 }
 
-fn is_pip(command: &Command) -> bool {
-    let program = command.program.as_str();
+fn is_pip(command: &Command<'_>) -> bool {
+    let program = &*command.program;
     program.starts_with("pip") && command.is(program, "install")
         || command.is("uv", "pip") && command.has("install")
 }
 
 /// Whether a command installs packages that do not depend on the project's own sources.
-fn installs_dependencies(command: &Command) -> bool {
-    let program = command.program.as_str();
+fn installs_dependencies(command: &Command<'_>) -> bool {
+    let program = &*command.program;
     if ["conda", "mamba", "micromamba"].contains(&program) {
         return command.subcommand().is_some_and(|(subcommand, args)| match subcommand {
-            "env" => args.first().is_some_and(|action| ["create", "update"].contains(&action.text.as_str())),
+            "env" => args.first().is_some_and(|action| ["create", "update"].contains(&&*action.text)),
             "install" | "create" => true,
             _ => false,
         });
@@ -181,7 +181,7 @@ fn files_kept_in_layer(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
 }
 
 /// Archives and installers that are copied from the build context.
-fn add_copied(files: &mut BTreeMap<String, AddedFile>, at: usize, step: &Step) {
+fn add_copied(files: &mut BTreeMap<String, AddedFile>, at: usize, step: &Step<'_>) {
     let StepKind::Copy(copy) = &step.kind else { return };
     let archives = [".deb", ".run", ".rpm", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".zip", ".whl"];
     // `ADD` unpacks archives.
@@ -199,7 +199,7 @@ fn add_copied(files: &mut BTreeMap<String, AddedFile>, at: usize, step: &Step) {
 fn remove(
     files: &mut BTreeMap<String, AddedFile>,
     at: usize,
-    command: &Command,
+    command: &Command<'_>,
     report: &mut Report<'_, '_>,
 ) {
     for arg in command.args.iter().filter(|arg| !arg.text.starts_with('-') && !arg.is_unresolved) {
@@ -234,8 +234,8 @@ fn remove(
 }
 
 /// The file that a command downloads to the image.
-fn downloaded_file(command: &Command) -> Option<String> {
-    if !["wget", "curl"].contains(&command.program.as_str()) {
+fn downloaded_file(command: &Command<'_>) -> Option<String> {
+    if !["wget", "curl"].contains(&&*command.program) {
         return None;
     }
     let url = command.args.iter().find(|arg| arg.text.contains("://"))?;
@@ -243,7 +243,7 @@ fn downloaded_file(command: &Command) -> Option<String> {
         let path = url.text.split(['?', '#']).next()?;
         path.rsplit('/').next().filter(|name| !name.is_empty() && !url.is_unresolved)
     };
-    let file = match command.program.as_str() {
+    let file = match &*command.program {
         "wget" => match command.value_of("-O").or_else(|| command.value_of("--output-document")) {
             Some(file) => Some(file),
             None if command.args.iter().any(|arg| arg.text.starts_with("-P") || arg.text.contains("O-")) => {

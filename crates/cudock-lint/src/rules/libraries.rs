@@ -198,7 +198,7 @@ fn stub_library_installed(context: &LintContext<'_>, report: &mut Report<'_, '_>
             StepKind::Run(run) => {
                 for command in &run.commands {
                     stubs.truncate(MAX_TRACKED);
-                    if ["rm", "unlink"].contains(&command.program.as_str()) {
+                    if ["rm", "unlink"].contains(&&*command.program) {
                         stubs.retain(|stub| !removes(command, &stub.target));
                     } else if !command.is_conditional {
                         stubs.extend(installed_stub(command));
@@ -222,9 +222,9 @@ fn stub_library_installed(context: &LintContext<'_>, report: &mut Report<'_, '_>
     }
 }
 
-fn installed_stub(command: &Command) -> Option<InstalledStub> {
+fn installed_stub(command: &Command<'_>) -> Option<InstalledStub> {
     let span = command.span;
-    match command.program.as_str() {
+    match &*command.program {
         "ln" | "cp" | "mv" | "install" => {
             let (target, sources) = command.args.split_last()?;
             let is_stub = sources.iter().any(|arg| is_stub_library(&arg.text));
@@ -241,7 +241,7 @@ fn installed_stub(command: &Command) -> Option<InstalledStub> {
 }
 
 /// Whether `rm` takes away a file; a pattern is compared up to its first `*`.
-fn removes(command: &Command, target: &str) -> bool {
+fn removes(command: &Command<'_>, target: &str) -> bool {
     command.args.iter().filter(|arg| !arg.text.starts_with('-')).any(|arg| {
         let path = absolute(&command.workdir, &arg.text);
         let start = path.split('*').next().unwrap_or_default();
@@ -323,11 +323,11 @@ fn linked_libraries(context: &LintContext<'_>) -> HashSet<String> {
     let compilers = ["nvcc", "gcc", "g++", "cc", "c++", "clang", "clang++"];
     let mut linked = HashSet::new();
     for (_, command) in context.needed_commands() {
-        if ["patchelf", "chrpath"].contains(&command.program.as_str()) {
+        if ["patchelf", "chrpath"].contains(&&*command.program) {
             return HashSet::new();
         }
         let knows = || command.args.iter().any(|arg| arg.text.contains("rpath"));
-        if compilers.contains(&command.program.as_str()) && !knows() {
+        if compilers.contains(&&*command.program) && !knows() {
             let names = command.args.iter().filter_map(|arg| arg.text.strip_prefix("-l"));
             linked.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
         }
@@ -351,7 +351,7 @@ fn copied_libraries(copy: &Copy) -> impl Iterator<Item = (String, String, Span)>
 }
 
 /// The directories that a command writes to the loader's configuration.
-fn configured_directories(command: &Command) -> impl Iterator<Item = String> {
+fn configured_directories(command: &Command<'_>) -> impl Iterator<Item = String> {
     let writes = command.outputs.iter().any(|file| file.starts_with("/etc/ld.so.conf"));
     let args = command.args.iter().filter(move |_| writes);
     args.flat_map(|arg| arg.text.split(|ch: char| ch.is_whitespace() || ch == '\\'))

@@ -39,22 +39,22 @@ pub(super) fn is_for_gpu(context: &LintContext<'_>, name: &str) -> bool {
 }
 
 /// Whether a command is pip's.
-pub(super) fn is_pip(command: &Command) -> bool {
+pub(super) fn is_pip(command: &Command<'_>) -> bool {
     let version = command.program.strip_prefix("pip");
     version.is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
 }
 
 /// The argument of pip or uv after which options of an installation come: `install`, `sync`, `add`.
-pub(super) fn install_arg(command: &Command) -> Option<&CommandArg> {
+pub(super) fn install_arg<'c>(command: &'c Command<'_>) -> Option<&'c CommandArg<'c>> {
     let is_pip = is_pip(command);
     if !is_pip && command.program != "uv" {
         return None;
     }
     let mut words = command.args.iter().filter(|arg| !arg.text.starts_with('-'));
     let first = words.next()?;
-    match first.text.as_str() {
+    match &*first.text {
         "install" if is_pip => Some(first),
-        "pip" if !is_pip => words.next().filter(|word| ["install", "sync"].contains(&word.text.as_str())),
+        "pip" if !is_pip => words.next().filter(|word| ["install", "sync"].contains(&&*word.text)),
         "sync" | "add" if !is_pip => Some(first),
         _ => None,
     }
@@ -79,12 +79,12 @@ const PLAIN_OPTIONS: [&str; 14] = [
 ];
 
 /// Whether a command installs nothing but packages of PyTorch's indexes, by name.
-pub(super) fn is_torch_only(command: &Command) -> bool {
+pub(super) fn is_torch_only(command: &Command<'_>) -> bool {
     let Some(install) = install_arg(command) else { return false };
     let mut args = command.args.iter().filter(|arg| arg.span.start > install.span.start);
     args.all(|arg| {
         let name = arg.text.split(['=', '<', '>', '!', '~', '[']).next().unwrap_or_default();
-        !arg.is_unresolved && (PLAIN_OPTIONS.contains(&arg.text.as_str()) || TORCH_FAMILY.contains(&name))
+        !arg.is_unresolved && (PLAIN_OPTIONS.contains(&&*arg.text) || TORCH_FAMILY.contains(&name))
     })
 }
 
@@ -192,7 +192,7 @@ fn find_source_builds<'a>(context: &LintContext<'a>) -> Vec<Compilation<'a>> {
 }
 
 /// Whether a command names a place of wheels besides PyPI.
-fn names_an_index(command: &Command) -> bool {
+fn names_an_index(command: &Command<'_>) -> bool {
     let options =
         ["-f", "--find-links", "-i", "--index-url", "--extra-index-url", "--index", "--default-index"];
     command.args.iter().any(|arg| {

@@ -79,7 +79,7 @@ const OTHER_SERVERS: [&str; 12] = [
 ];
 
 /// The server that a command starts: `vllm` of `vllm serve` and of `python -m vllm.entrypoints.openai.api_server`.
-fn server<'a>(command: &'a Command, known: &[&'static str]) -> Option<&'static str> {
+fn server<'a>(command: &'a Command<'a>, known: &[&'static str]) -> Option<&'static str> {
     let module = command.program.starts_with("python").then(|| command.value_of("-m")).flatten();
     let module = module.map(|module| module.split('.').next().unwrap_or_default());
     let name: &'a str = module.unwrap_or(&command.program);
@@ -87,7 +87,7 @@ fn server<'a>(command: &'a Command, known: &[&'static str]) -> Option<&'static s
 }
 
 /// The last instruction of the image that starts a program: `ENTRYPOINT`, or else `CMD`.
-fn start<'a>(context: &LintContext<'a>) -> Option<(&'a Step, &'a StartCommand)> {
+fn start<'a>(context: &LintContext<'a>) -> Option<(&'a Step<'a>, &'a StartCommand<'a>)> {
     let steps = context.image_steps();
     let entrypoint = steps.iter().rev().find_map(|step| match &step.kind {
         StepKind::Entrypoint(start) => Some((*step, start)),

@@ -1,5 +1,6 @@
 //! Drivers, toolkits and package repositories of NVIDIA inside an image.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use cudock_dockerfile::{Command, CommandArg, Copy, StepKind};
@@ -188,7 +189,7 @@ fn brings_driver(name: &str) -> bool {
 }
 
 /// The `.run` file that a command executes.
-fn run_installer(command: &Command) -> Option<CommandArg> {
+fn run_installer<'f>(command: &Command<'f>) -> Option<CommandArg<'f>> {
     let is_installer = |text: &str| {
         let name = || text.rsplit('/').next().unwrap_or_default();
         text.ends_with(".run") && (name().starts_with("NVIDIA-Linux-") || name().starts_with("cuda_"))
@@ -197,7 +198,7 @@ fn run_installer(command: &Command) -> Option<CommandArg> {
         let text = command.program.clone();
         return Some(CommandArg { text, is_unresolved: false, span: command.span });
     }
-    let is_shell = ["sh", "bash"].contains(&command.program.as_str());
+    let is_shell = ["sh", "bash"].contains(&&*command.program);
     command.args.first().filter(|arg| is_shell && is_installer(&arg.text)).cloned()
 }
 
@@ -295,11 +296,11 @@ fn container_toolkit_in_image(context: &LintContext<'_>, report: &mut Report<'_,
 }
 
 /// The sources of `ADD`, and the arguments of commands, with the stages that have them.
-fn sources<'c, 'a>(context: &'c LintContext<'a>) -> &'c [(usize, &'a str, CommandArg)] {
+fn sources<'c, 'a>(context: &'c LintContext<'a>) -> &'c [(usize, &'a str, CommandArg<'a>)] {
     context.nvidia_sources.get_or_init(|| find_sources(context).collect())
 }
 
-fn find_sources<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &'a str, CommandArg)> {
+fn find_sources<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &'a str, CommandArg<'a>)> {
     let added = context.stages().flat_map(|(stage, own)| {
         own.steps.iter().filter_map(move |step| match &step.kind {
             StepKind::Copy(Copy { sources, .. }) => Some((stage, sources)),
@@ -309,13 +310,13 @@ fn find_sources<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &
     let is_of_nvidia = |text: &str| text.contains("nvidia") || text.contains("7fa2af80");
     let added = added.flat_map(move |(stage, sources)| {
         sources.iter().filter(move |source| is_of_nvidia(&source.text)).map(move |source| {
-            let (text, span) = (source.text.clone(), source.span);
+            let (text, span) = (Cow::Borrowed(&*source.text), source.span);
             (stage, "ADD", CommandArg { text, is_unresolved: source.is_unresolved, span })
         })
     });
     let args = context.needed_commands().flat_map(move |(stage, command)| {
         let args = command.args.iter().filter(move |arg| is_of_nvidia(&arg.text));
-        args.map(move |arg| (stage, command.program.as_str(), arg.clone()))
+        args.map(move |arg| (stage, &*command.program, arg.clone()))
     });
     args.chain(added)
 }
@@ -372,8 +373,7 @@ fn key_workaround(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
         let is_key =
             command.is("apt-key", "del") && command.args.iter().any(|arg| arg.text.contains("7fa2af80"));
         let lists = ["/etc/apt/sources.list.d/cuda.list", "/etc/apt/sources.list.d/nvidia-ml.list"];
-        let is_list =
-            command.program == "rm" && command.args.iter().any(|arg| lists.contains(&arg.text.as_str()));
+        let is_list = command.program == "rm" && command.args.iter().any(|arg| lists.contains(&&*arg.text));
         if !(is_key || is_list) || context.cuda_image(stage).is_none() {
             continue;
         }

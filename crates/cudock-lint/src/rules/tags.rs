@@ -121,8 +121,8 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// Stages whose image is an image, not another stage, and known.
-fn images<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &'a Stage, &'a str)> {
-    let known = |(index, stage): (usize, &'a Stage)| {
+fn images<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &'a Stage<'a>, &'a str)> {
+    let known = |(index, stage): (usize, &'a Stage<'a>)| {
         let reference = &stage.image.reference;
         let is_image = stage.base.is_none() && reference.unknown.is_none() && reference.text != "scratch";
         is_image.then_some((index, stage, reference.text.as_str()))
@@ -271,7 +271,7 @@ fn end_of_life_distribution(context: &LintContext<'_>, report: &mut Report<'_, '
 fn moved_packages<'a>(context: &LintContext<'_>, index: usize, system: &'a System) -> Option<&'a str> {
     let host = system.packages_moved_to.as_deref()?;
     let installs = context.commands().any(|(stage, _, command)| {
-        stage == index && ["apt-get", "apt", "yum", "dnf"].contains(&command.program.as_str())
+        stage == index && ["apt-get", "apt", "yum", "dnf"].contains(&&*command.program)
     });
     (installs && !context.build.text().contains(host)).then_some(host)
 }
@@ -295,7 +295,9 @@ fn digest_without_tag(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
 }
 
 /// The unknown variable of each `FROM`, and whether it is declared before the first one.
-fn unknown_arguments<'a>(context: &'a LintContext<'_>) -> impl Iterator<Item = (&'a Stage, &'a str, bool)> {
+fn unknown_arguments<'a>(
+    context: &'a LintContext<'_>,
+) -> impl Iterator<Item = (&'a Stage<'a>, &'a str, bool)> {
     let declared = move |name: &str| {
         context.build.head.iter().any(|step| match &step.kind {
             StepKind::Arg(settings) => settings.iter().any(|setting| setting.name == name),
@@ -333,7 +335,7 @@ fn argument_without_default(context: &LintContext<'_>, report: &mut Report<'_, '
 }
 
 /// The processor of a constant `--platform`, as images name it.
-fn processor(stage: &Stage) -> Option<&str> {
+fn processor<'c>(stage: &'c Stage<'_>) -> Option<&'c str> {
     let platform = stage.platform.as_ref().filter(|platform| platform.unknown.is_none())?;
     platform.text.split('/').nth(1).map(Arch::to_oci)
 }

@@ -376,12 +376,12 @@ fn native_architecture(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
         for name in own.filter_map(|(own, _)| ARCHITECTURE_SETTINGS.into_iter().find(|name| own == name)) {
             found(name, command.span);
         }
-        let is_compiler = ["nvcc", "cmake"].contains(&command.program.as_str());
+        let is_compiler = ["nvcc", "cmake"].contains(&&*command.program);
         for (arg, next) in with_next(&command.args).filter(|_| is_compiler) {
             let text = arg.text.strip_prefix("-D").unwrap_or(&arg.text);
             let (name, value) = text
                 .split_once('=')
-                .map_or((text, next.map(|next| next.text.as_str())), |(name, value)| (name, Some(value)));
+                .map_or((text, next.map(|next| &*next.text)), |(name, value)| (name, Some(value)));
             let name = name.split(':').next().unwrap_or(name);
             let Some(name) = ARCHITECTURE_SETTINGS.into_iter().find(|known| *known == name) else { continue };
             if is_native(value) {
@@ -398,7 +398,9 @@ fn is_native(value: Option<&str>) -> bool {
     value.is_some_and(|value| value.eq_ignore_ascii_case("native"))
 }
 
-fn with_next(args: &[CommandArg]) -> impl Iterator<Item = (&CommandArg, Option<&CommandArg>)> {
+fn with_next<'c>(
+    args: &'c [CommandArg<'_>],
+) -> impl Iterator<Item = (&'c CommandArg<'c>, Option<&'c CommandArg<'c>>)> {
     args.iter().enumerate().map(|(index, arg)| (arg, args.get(index + 1)))
 }
 
@@ -566,7 +568,7 @@ fn gpu_query_at_build_time(context: &LintContext<'_>, report: &mut Report<'_, '_
     }
 }
 
-fn python_query(command: &Command) -> Option<&'static str> {
+fn python_query(command: &Command<'_>) -> Option<&'static str> {
     let script = command.program.starts_with("python").then(|| command.value_of("-c")).flatten()?;
     QUERIES.into_iter().find(|query| script.contains(query))
 }

@@ -101,7 +101,7 @@ RUN apt-get update && apt-get install -y libgl1 ffmpeg
 
 /// A setting of the image whose value is known.
 struct Known<'a> {
-    step: &'a Step,
+    step: &'a Step<'a>,
     setting: &'a Setting,
     value: &'a str,
 }
@@ -236,7 +236,7 @@ fn evidence<'a>(context: &LintContext<'a>, capability: &str) -> Option<(&'a str,
         let arg = command.args.iter().find(|arg| is_video && is_codec(&arg.text));
         if let Some(arg) = arg {
             let is_option = arg.text.starts_with('-');
-            return Some((if is_option { arg.text.as_str() } else { "nv-codec-headers" }, arg.span));
+            return Some((if is_option { &*arg.text } else { "nv-codec-headers" }, arg.span));
         }
     }
     for (_, command) in context.image_commands() {

@@ -1,7 +1,7 @@
 //! Edits: applied as they are, and never harmful.
 
 use cudock_base::LineIndex;
-use cudock_dockerfile::Build;
+use cudock_dockerfile::{Build, parse};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity, TextEdit, TextRegion};
 use cudock_lint::{LintOptions, RULES, apply, fix_all, lint};
@@ -69,7 +69,7 @@ proptest! {
             prop_assert!(text.get(region.span.bytes()).is_some());
             let one = apply(&text, std::slice::from_ref(finding));
             prop_assert_eq!(one.applied > 0, !finding.suggestions.is_empty());
-            prop_assert!(Build::read(&one.text).is_ok(), "{}:\n{}", finding.code, one.text);
+            prop_assert!(parse(&one.text).is_ok_and(|file| Build::read(&file).is_ok()), "{}:\n{}", finding.code, one.text);
         }
         let without: Vec<Finding> =
             findings.iter().cloned().map(|finding| Finding { suggestions: Vec::new(), ..finding }).collect();

@@ -13,6 +13,7 @@
 mod action;
 mod azure;
 mod bench;
+mod build;
 mod cdi;
 mod check;
 mod closed_output;

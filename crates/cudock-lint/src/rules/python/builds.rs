@@ -115,7 +115,7 @@ pub(super) fn extra_index_loses(context: &LintContext<'_>, report: &mut Report<'
 }
 
 /// Whether a command installs packages of PyTorch's indexes alone, besides the option for the index.
-fn is_only_torch_beside(command: &Command) -> bool {
+fn is_only_torch_beside(command: &Command<'_>) -> bool {
     let mut rest = command.clone();
     let at = rest.args.iter().position(|arg| arg.text.starts_with("--extra-index-url"));
     if let Some(at) = at {
@@ -162,7 +162,7 @@ fn python_of_image<'a>(context: &LintContext<'a>, stage: usize) -> Option<&'a st
     }
     let others = ["conda", "mamba", "micromamba", "pyenv", "uv", "pixi"];
     let brings_another = context.build.steps(stage).iter().any(|step| match &step.kind {
-        StepKind::Run(run) => run.commands.iter().any(|command| others.contains(&command.program.as_str())),
+        StepKind::Run(run) => run.commands.iter().any(|command| others.contains(&&*command.program)),
         _ => false,
     });
     let tag = context.build.base_image(stage)?.reference.text.rsplit_once(':')?.1;

@@ -12,7 +12,7 @@ use super::{by_pip, wheel_bytes};
 use crate::context::{Installed, LintContext, Report};
 
 /// The tool whose cache an installation fills: pip or uv.
-fn tool(command: &Command) -> &'static str {
+fn tool(command: &Command<'_>) -> &'static str {
     if command.program == "uv" { "uv" } else { "pip" }
 }
 
@@ -31,10 +31,10 @@ fn cache_names(tool: &str) -> CacheNames {
 }
 
 /// Whether a command has an option that switches its cache off.
-fn no_cache_option(command: &Command) -> Option<Span> {
+fn no_cache_option(command: &Command<'_>) -> Option<Span> {
     let names: &[&str] =
         if command.program == "uv" { &["--no-cache", "--no-cache-dir", "-n"] } else { &["--no-cache-dir"] };
-    command.args.iter().find(|arg| names.contains(&arg.text.as_str())).map(|arg| arg.span)
+    command.args.iter().find(|arg| names.contains(&&*arg.text)).map(|arg| arg.span)
 }
 
 /// Whether a mount is at the cache of a tool.
@@ -86,10 +86,10 @@ fn gpu_downloads(context: &LintContext<'_>, stage: usize) -> Downloads {
 fn cached_by_run(
     context: &LintContext<'_>,
     report: &mut Report<'_, '_>,
-    run: &Run,
+    run: &Run<'_>,
     (user, downloads): (Option<&str>, &Downloads),
 ) {
-    let cleans = |command: &Command| {
+    let cleans = |command: &Command<'_>| {
         let has = |word: &str| command.args.iter().any(|arg| arg.text.contains(word));
         command.program == "rm" && has(".cache")
             || has("cache") && (has("purge") || has("clean") || has("prune"))
@@ -138,7 +138,7 @@ fn cached_by_run(
 }
 
 /// Whether a command installs what a file lists.
-fn installs_list(command: &Command) -> bool {
+fn installs_list(command: &Command<'_>) -> bool {
     let is_list = |text: &str| text.starts_with("-r") || ["--requirement", "."].contains(&text);
     command.is("uv", "sync") || command.args.iter().any(|arg| is_list(&arg.text))
 }

@@ -413,7 +413,7 @@ fn no_compiler_for_extension(context: &LintContext<'_>, report: &mut Report<'_, 
 fn unquoted_requirement(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let programs = ["conda", "mamba", "micromamba", "poetry", "uv"];
     for (_, _, command) in context.commands() {
-        if !is_pip(command) && !programs.contains(&command.program.as_str()) {
+        if !is_pip(command) && !programs.contains(&&*command.program) {
             continue;
         }
         for span in &command.unquoted {

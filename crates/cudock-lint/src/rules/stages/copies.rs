@@ -182,7 +182,7 @@ pub(super) fn unknown_stage(context: &LintContext<'_>, report: &mut Report<'_, '
     }
 }
 
-fn is_called(stage: &Stage, name: &str) -> bool {
+fn is_called(stage: &Stage<'_>, name: &str) -> bool {
     stage.name.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(name))
 }
 
@@ -224,7 +224,7 @@ fn mentions(context: &LintContext<'_>, stage: usize) -> Option<String> {
     let tables = context.facts.images();
     let is_plain =
         repository == "nvidia/cuda" || tables.system.iter().any(|row| row.repository == repository);
-    let is_predictable = |command: &Command| {
+    let is_predictable = |command: &Command<'_>| {
         PREDICTABLE.split_whitespace().any(|known| known == command.program)
             && !command.args.iter().any(|arg| arg.is_unresolved)
             && !["", "/"].contains(&&*command.workdir)
@@ -250,7 +250,7 @@ fn mentions(context: &LintContext<'_>, stage: usize) -> Option<String> {
 
 pub(super) fn unused_stage(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     // With names from arguments, stages are alternatives.
-    let is_chosen = |stage: &Stage| {
+    let is_chosen = |stage: &Stage<'_>| {
         stage.base.is_some() && stage.from.arguments.text.contains('$')
             || stage.steps.iter().any(|step| match &step.kind {
                 StepKind::Copy(copy) => {
@@ -263,7 +263,7 @@ pub(super) fn unused_stage(context: &LintContext<'_>, report: &mut Report<'_, '_
         return;
     }
     let is_used = |index: usize| {
-        let of_stage = |stage: &Stage| {
+        let of_stage = |stage: &Stage<'_>| {
             stage.base == Some(index)
                 || stage.steps.iter().any(|step| match &step.kind {
                     StepKind::Copy(copy) => source_stage(copy) == Some(index),

@@ -2,7 +2,7 @@
 
 use cudock_base::{Span, format};
 use cudock_declared::Manager;
-use cudock_dockerfile::{Command, CopyFrom, StepKind};
+use cudock_dockerfile::{Command, CommandArg, CopyFrom, StepKind};
 use cudock_facts::lookup::{ImageTag, PackageUse, split_reference};
 use cudock_facts::tables::GpuUse;
 use cudock_facts::version::{CudaRelease, CudaVersion};
@@ -121,7 +121,7 @@ fn need(context: &LintContext<'_>) -> Need {
         }
     }
     let commands = starts.map(|start| start.commands.as_slice()).unwrap_or_default();
-    let is_interactive = |command: &Command| {
+    let is_interactive = |command: &Command<'_>| {
         let is_shell = INTERACTIVE.split(' ').any(|known| known == command.program);
         is_shell && !command.args.iter().any(|arg| arg.text.ends_with(".sh") || arg.text.ends_with(".py"))
     };
@@ -137,8 +137,8 @@ fn need(context: &LintContext<'_>) -> Need {
 }
 
 /// The build tools that a command installs.
-fn tools(command: &Command) -> impl Iterator<Item = &cudock_dockerfile::CommandArg> {
-    let manages = ["apt-get", "apt", "dnf", "yum", "microdnf", "apk"].contains(&command.program.as_str());
+fn tools<'c>(command: &'c Command<'_>) -> impl Iterator<Item = &'c CommandArg<'c>> {
+    let manages = ["apt-get", "apt", "dnf", "yum", "microdnf", "apk"].contains(&&*command.program);
     let (_, packages) = command
         .subcommand()
         .filter(|(name, _)| manages && ["install", "add"].contains(name))
@@ -150,7 +150,7 @@ fn tools(command: &Command) -> impl Iterator<Item = &cudock_dockerfile::CommandA
     })
 }
 
-fn installs_tools(command: &Command) -> bool {
+fn installs_tools(command: &Command<'_>) -> bool {
     tools(command).next().is_some()
 }
 
@@ -181,8 +181,7 @@ pub(super) fn devel_in_final_stage(context: &LintContext<'_>, report: &mut Repor
 pub(super) fn compiler_shipped(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     // Python packages may compile at run time: DeepSpeed, Triton, CuPy.
     let managers = ["conda", "mamba", "micromamba", "pip", "pip3", "pixi", "poetry", "uv"];
-    let has_python =
-        context.image_commands().any(|(_, command)| managers.contains(&command.program.as_str()));
+    let has_python = context.image_commands().any(|(_, command)| managers.contains(&&*command.program));
     let stage = devel_stage(context).filter(|_| !has_python && need(context) == Need::Perhaps);
     let Some(stage) = stage else { return };
     let Some(span) = context.build.base_image(context.build.last()).map(|image| image.span) else { return };
@@ -207,18 +206,16 @@ pub(super) fn build_tools(context: &LintContext<'_>, report: &mut Report<'_, '_>
         StepKind::Run(run) => Some(run),
         _ => None,
     });
-    let commands: Vec<&Command> = runs.flat_map(|run| &run.commands).collect();
+    let commands: Vec<&Command<'_>> = runs.flat_map(|run| &run.commands).collect();
     // What else runs may need them: pip, a script, a removal in the same layer.
     let quiet = [
         "apt-get", "apt", "cd", "chmod", "chown", "echo", "ldconfig", "ln", "mkdir", "rm", "set", "useradd",
         "groupadd",
     ];
-    let removes = |command: &&Command| {
+    let removes = |command: &&Command<'_>| {
         command.subcommand().is_some_and(|(name, _)| ["autoremove", "purge", "remove"].contains(&name))
     };
-    if !commands.iter().all(|command| quiet.contains(&command.program.as_str()))
-        || commands.iter().any(removes)
-    {
+    if !commands.iter().all(|command| quiet.contains(&&*command.program)) || commands.iter().any(removes) {
         return;
     }
     for command in commands {

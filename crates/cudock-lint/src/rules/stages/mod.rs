@@ -327,7 +327,7 @@ CMD [\"/app\"]
 ];
 
 /// The copies of the last stage, and of those it is built on.
-fn copies<'a>(context: &'a LintContext<'_>) -> impl Iterator<Item = (&'a Step, &'a Copy)> {
+fn copies<'a>(context: &'a LintContext<'_>) -> impl Iterator<Item = (&'a Step<'a>, &'a Copy)> {
     context.build.steps(context.build.last()).into_iter().filter_map(|step| match &step.kind {
         StepKind::Copy(copy) => Some((step, copy)),
         _ => None,

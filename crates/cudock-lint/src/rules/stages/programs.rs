@@ -143,7 +143,7 @@ fn programs(context: &LintContext<'_>, stage: usize) -> Vec<Program> {
     });
     let mut programs = Vec::new();
     for command in runs.flat_map(|run| &run.commands).filter(|command| !command.is_conditional) {
-        let name = command.program.as_str();
+        let name = &*command.program;
         if is_linker(command) {
             programs.extend(linked(command));
         } else if BUILDERS.contains(&name) {
@@ -164,22 +164,22 @@ fn programs(context: &LintContext<'_>, stage: usize) -> Vec<Program> {
 }
 
 /// Whether a command compiles native code.
-pub(super) fn is_compiler(command: &Command) -> bool {
-    let name = command.program.as_str();
+pub(super) fn is_compiler(command: &Command<'_>) -> bool {
+    let name = &*command.program;
     let of_python =
         name.starts_with("python") && command.args.iter().any(|arg| arg.text.ends_with("setup.py"));
     is_linker(command) || BUILDERS.contains(&name) || of_python
 }
 
-fn is_linker(command: &Command) -> bool {
-    let name = command.program.as_str();
+fn is_linker(command: &Command<'_>) -> bool {
+    let name = &*command.program;
     // `g++-12` is `g++`.
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').trim_end_matches('-');
     LINKERS.contains(&name) || plain != name && LINKERS.contains(&plain)
 }
 
 /// The program that a compiler links.
-fn linked(command: &Command) -> Option<Program> {
+fn linked(command: &Command<'_>) -> Option<Program> {
     let is_other =
         |option: &str| ["-c", "-dc", "-E", "-ptx", "-cubin", "--version", "-dumpversion"].contains(&option);
     if command.args.is_empty() || command.args.iter().any(|arg| is_other(&arg.text)) {
@@ -189,7 +189,7 @@ fn linked(command: &Command) -> Option<Program> {
     let is_unresolved = command.args.iter().any(|arg| arg.is_unresolved);
     let is_cuda = command.program.starts_with("nvcc");
     let mut libraries: BTreeSet<String> = BTreeSet::new();
-    let mut args = command.args.iter().map(|arg| arg.text.as_str()).peekable();
+    let mut args = command.args.iter().map(|arg| &*arg.text).peekable();
     while let Some(arg) = args.next() {
         let name = match arg {
             "-l" | "--library" => args.peek().copied(),
@@ -213,7 +213,7 @@ fn linked(command: &Command) -> Option<Program> {
 }
 
 /// Where a builder was told to write.
-fn directories(command: &Command) -> Vec<String> {
+fn directories(command: &Command<'_>) -> Vec<String> {
     let options = ["-B", "--build", "--prefix", "--install-prefix", "--target-dir"];
     let values = options.iter().filter_map(|option| command.value_of(option));
     let mut directories: Vec<String> = values.map(str::to_owned).collect();
