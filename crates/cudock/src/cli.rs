@@ -35,23 +35,10 @@ pub(crate) struct Cli {
 #[derive(Debug, Parser)]
 pub(crate) struct SingleVerb<A: Args> {
     #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+
+    #[command(flatten)]
     pub(crate) args: A,
-}
-
-/// Arguments of `run`, for whose container a user waits, with those of all verbs.
-#[derive(Debug, Args)]
-pub(crate) struct RunLine {
-    #[command(flatten)]
-    global: GlobalArgs,
-
-    #[command(flatten)]
-    args: RunArgs,
-}
-
-impl From<RunLine> for Cli {
-    fn from(RunLine { global, args }: RunLine) -> Self {
-        Self { global, verb: Verb::Run(Box::new(args)) }
-    }
 }
 
 /// Arguments that every verb takes.
