@@ -1,8 +1,9 @@
 //! The command-line arguments.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, Command, FromArgMatches, Parser, Subcommand, ValueEnum};
 use cudock_facts::version::DriverVersion;
 use cudock_findings::ServiceFormat;
 
@@ -35,10 +36,26 @@ pub(crate) struct Cli {
 #[derive(Debug, Parser)]
 pub(crate) struct SingleVerb<A: Args> {
     #[command(flatten)]
-    pub(crate) global: GlobalArgs,
-
-    #[command(flatten)]
     pub(crate) args: A,
+}
+
+impl Cli {
+    /// Parses the arguments of one verb, with those of all verbs, as [`SingleVerb`] does. `None` if they are invalid or ask
+    /// for help, for which all verbs have to be described.
+    pub(crate) fn parse_verb<A: Args>(
+        args: impl Iterator<Item = OsString>,
+        verb: fn(A) -> Verb,
+    ) -> Option<Self> {
+        let mut command = A::augment_args(Command::new("cudock"));
+        let global = GlobalArgs::augment_args(Command::new("cudock"));
+        // Some verbs have a text of their own for one of these.
+        let is_new = |arg: &&Arg| !command.get_arguments().any(|own| own.get_id() == arg.get_id());
+        let new: Vec<Arg> = global.get_arguments().filter(is_new).cloned().collect();
+        command = command.args(new);
+        let matches = command.try_get_matches_from(args).ok()?;
+        let args = A::from_arg_matches(&matches).ok()?;
+        Some(Self { global: GlobalArgs::from_arg_matches(&matches).ok()?, verb: verb(args) })
+    }
 }
 
 /// Arguments that every verb takes.
@@ -523,6 +540,34 @@ pub(crate) struct SlimArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_verb_parsed_alone_is_what_it_is_among_all() {
+        let parsed = |line: &str| {
+            let args = || line.split(' ').map(OsString::from);
+            let all = Cli::try_parse_from([OsString::from("cudock")].into_iter().chain(args())).ok();
+            let alone = match line.split(' ').next() {
+                Some("lint") => Cli::parse_verb(args(), Verb::Lint),
+                Some("plan") => Cli::parse_verb(args(), |args| Verb::Plan(Box::new(args))),
+                _ => Cli::parse_verb(args(), |args| Verb::Run(Box::new(args))),
+            };
+            (format!("{alone:?}"), format!("{all:?}"))
+        };
+        for line in [
+            "lint a b --for T4",
+            "lint -v a",
+            "lint --verbose --format json --facts /tables a -q",
+            "plan -v examples/digits --color never",
+            "run -q --rm -v /a:/b image sh -c true --format",
+        ] {
+            let (alone, all) = parsed(line);
+            assert_eq!(alone, all);
+            assert!(alone.starts_with("Some("), "{line}: {alone}");
+        }
+        for line in ["lint --nope", "lint --help", "plan --format nope", "run --help"] {
+            assert_eq!(parsed(line), ("None".to_owned(), "None".to_owned()), "{line}");
+        }
+    }
 
     #[test]
     fn verbs_reject_formats_they_do_not_support() {

@@ -10,7 +10,7 @@ mod verbs;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Args, Parser};
+use clap::Parser;
 
 use crate::cli::{Cli, SingleVerb, Verb};
 use crate::failure::{Failure, Outcome};
@@ -38,18 +38,15 @@ fn run_hidden() -> Option<Result<Outcome, Failure>> {
     }
 }
 
-/// Parses the arguments of a verb that ends within milliseconds. `None` if it is another one, or if all verbs have to be
-/// described: for help, and for arguments that are invalid.
+/// Parses the arguments of a verb that takes milliseconds. `None` if it is another one, or for help and errors.
 fn parse_alone() -> Option<Cli> {
-    fn parsed<A: Args>(verb: fn(A) -> Verb) -> Option<Cli> {
-        let SingleVerb { global, args } = SingleVerb::try_parse_from(args()).ok()?;
-        Some(Cli { global, verb: verb(args) })
-    }
     match args().next()?.to_str()? {
-        "run" => parsed(|args| Verb::Run(Box::new(args))),
-        "plan" => parsed(|args| Verb::Plan(Box::new(args))),
-        "check" => parsed(Verb::Check),
-        "lint" => parsed(Verb::Lint),
+        "run" => Cli::parse_verb(args(), |args| Verb::Run(Box::new(args))),
+        "plan" => Cli::parse_verb(args(), |args| Verb::Plan(Box::new(args))),
+        "check" => Cli::parse_verb(args(), Verb::Check),
+        "explain" => Cli::parse_verb(args(), Verb::Explain),
+        "inspect" => Cli::parse_verb(args(), Verb::Inspect),
+        "lint" => Cli::parse_verb(args(), Verb::Lint),
         _ => None,
     }
 }
