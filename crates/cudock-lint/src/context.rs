@@ -255,11 +255,11 @@ impl<'a> LintContext<'a> {
 
     /// An edit that inserts text before a byte.
     pub fn insert(&self, at: usize, text: impl Into<String>) -> TextEdit {
-        TextEdit { region: TextRegion::new(&self.build.lines, at..at), text: text.into() }
+        TextEdit { region: TextRegion::new(self.build.lines, at..at), text: text.into() }
     }
 
     fn region(&self, span: Span) -> TextRegion {
-        TextRegion::new(&self.build.lines, span.bytes())
+        TextRegion::new(self.build.lines, span.bytes())
     }
 }
 
@@ -371,7 +371,7 @@ impl<'a, 'f> Report<'a, 'f> {
         context: &LintContext<'a>,
         findings: &'f mut Vec<Finding>,
     ) -> Self {
-        Self { rule, path: context.path, lines: &context.build.lines, findings }
+        Self { rule, path: context.path, lines: context.build.lines, findings }
     }
 
     /// The rule's finding at a part of the file, to be completed and then reported with [`Self::push`].

@@ -50,7 +50,7 @@ impl ImageCheck {
             let Ok(reference) = image.text.parse::<Reference>() else { continue };
             if self.exists(&reference) == Some(false) {
                 let message = format!("`{reference}` does not exist: the registry has no such tag");
-                let region = TextRegion::new(&context.build.lines, span.bytes());
+                let region = TextRegion::new(context.build.lines, span.bytes());
                 let finding =
                     Finding::new(BASE_IMAGE_MISSING, Severity::Error, message, "name a tag that exists");
                 findings.push(finding.at(context.path, region));
