@@ -175,9 +175,41 @@ pub fn lock(file: &File, on_wait: &dyn Fn()) -> io::Result<()> {
     Ok(rustix::io::retry_on_intr(|| flock(file, FlockOperation::LockExclusive))?)
 }
 
+/// The lock of a file that the caller has locked. A child process that is being started has a copy of the descriptor until
+/// it executes its program, so closing the file alone would leave it locked for a moment.
+#[derive(Debug)]
+pub struct FileLock(File);
+
+impl From<File> for FileLock {
+    fn from(locked: File) -> Self {
+        Self(locked)
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_of_the_descriptor_keeps_no_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let file = File::create(&path).unwrap();
+        let copy = file.try_clone().unwrap();
+        file.lock().unwrap();
+        let other = File::open(&path).unwrap();
+        let lock = FileLock::from(file);
+        assert!(other.try_lock().is_err());
+        drop(lock);
+        other.try_lock().unwrap();
+        drop(copy);
+    }
 
     #[test]
     fn only_temporary_files_are_leftovers() {

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 
 use cudock_base::Timestamp;
-use cudock_base::files::remove_optional;
+use cudock_base::files::{FileLock, remove_optional};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -65,7 +65,7 @@ impl fmt::Display for ContainerState {
 /// The lock that a watcher holds on its container.
 #[derive(Debug)]
 pub struct Watch {
-    _file: fs::File,
+    _lock: FileLock,
 }
 
 impl ContainerDir {
@@ -78,7 +78,7 @@ impl ContainerDir {
             Err(_) => fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?,
         };
         match file.try_lock() {
-            Ok(()) => Ok(Some(Watch { _file: file })),
+            Ok(()) => Ok(Some(Watch { _lock: file.into() })),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(error)) => Err(RuntimeError::file("cannot lock", path, error)),
         }

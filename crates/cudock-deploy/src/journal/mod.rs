@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use cudock_base::files::FileLock;
 use cudock_base::{Environment, FileError, files};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
@@ -38,7 +39,7 @@ pub struct Journal {
 /// The right to work on one deployment, which ends when it is dropped.
 #[derive(Debug)]
 pub struct RunLock {
-    _file: File,
+    _lock: FileLock,
 }
 
 /// The directory of the user's journal.
@@ -107,7 +108,7 @@ impl Journal {
         let path = runs.join(format!("{run_id}.lock"));
         let file = open_private(&path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(RunLock { _file: file })),
+            Ok(()) => Ok(Some(RunLock { _lock: file.into() })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(source)) => Err(FileError::at("cannot lock", &path)(source).into()),
         }

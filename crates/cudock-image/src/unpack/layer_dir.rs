@@ -15,6 +15,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use cudock_base::files::FileLock;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, fchmod, flock, openat};
 use rustix::io::Errno;
 
@@ -40,8 +41,7 @@ pub(super) struct LockedLayer {
     /// The directory of its files.
     pub(super) path: PathBuf,
     pub(super) record: LayerRecord,
-    /// The lock, held until this is closed.
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl LayerDir {
@@ -63,11 +63,12 @@ impl LayerDir {
             if !is_still_there(&file, &directory) {
                 continue;
             }
+            let lock = FileLock::from(file);
             if let Some(record) = LayerRecord::read(&directory) {
-                return Ok(Some(LockedLayer { path: directory.join(FILES), record, _lock: file }));
+                return Ok(Some(LockedLayer { path: directory.join(FILES), record, _lock: lock }));
             }
             // Not valid any more: remove it, unless it is in use.
-            drop(file);
+            drop(lock);
             if !self.discard(name)? {
                 return Ok(None);
             }
@@ -214,7 +215,7 @@ impl PartialLayer {
             return Err(UnpackError::Gone(target));
         }
         let file = self.file.try_clone().map_err(io_error)?;
-        Ok(LockedLayer { path: target.join(FILES), record, _lock: file })
+        Ok(LockedLayer { path: target.join(FILES), record, _lock: FileLock::from(file) })
     }
 }
 
