@@ -9,7 +9,7 @@ use super::Rule;
 use super::packages::{does, installed, is_apt};
 use crate::context::{LintContext, Report};
 
-pub(super) const RULES: &[Rule] = &[
+pub(super) static RULES: &[Rule] = &[
     Rule {
         code: "CD0775",
         name: "recommended-packages",

@@ -12,7 +12,7 @@ use super::pip::{install_arg, is_pip};
 use crate::LintTarget;
 use crate::context::{LintContext, Report, RunCommand};
 
-pub(super) const RULES: &[Rule] = &[
+pub(super) static RULES: &[Rule] = &[
     Rule {
         code: "CD0748",
         name: "unpinned-conda-installer",

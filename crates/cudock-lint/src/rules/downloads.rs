@@ -7,7 +7,7 @@ use cudock_facts::finding::Severity;
 use super::Rule;
 use crate::context::{LintContext, Report};
 
-pub(super) const RULES: &[Rule] = &[
+pub(super) static RULES: &[Rule] = &[
     Rule {
         code: "CD0780",
         name: "piped-script",

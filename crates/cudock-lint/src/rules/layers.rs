@@ -10,7 +10,7 @@ use super::Rule;
 use super::packages::{installed, removed};
 use crate::context::{LintContext, Report};
 
-pub(super) const RULES: &[Rule] = &[
+pub(super) static RULES: &[Rule] = &[
     Rule {
         code: "CD0777",
         name: "copy-before-install",

@@ -11,7 +11,7 @@ use super::Rule;
 use super::packages::installed;
 use crate::context::{LintContext, Report};
 
-pub(super) const RULES: &[Rule] = &[
+pub(super) static RULES: &[Rule] = &[
     Rule {
         code: "CD0764",
         name: "library-path-overwritten",

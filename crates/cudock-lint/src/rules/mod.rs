@@ -41,7 +41,7 @@ pub struct Rule {
 }
 
 /// All rules, by topic.
-pub const RULES: &[&[Rule]] = &[
+pub static RULES: &[&[Rule]] = &[
     tags::RULES,
     stages::RULES,
     target::RULES,

@@ -9,7 +9,7 @@ use cudock_facts::finding::Severity;
 use super::Rule;
 use crate::context::{LintContext, Report};
 
-pub(super) const RULES: &[Rule] = &[Rule {
+pub(super) static RULES: &[Rule] = &[Rule {
     code: "CD0779",
     name: "secret-in-image",
     severity: Severity::Warning,

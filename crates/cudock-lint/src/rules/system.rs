@@ -12,7 +12,7 @@ use super::Rule;
 use super::packages::{does, installed, is_apt, removed};
 use crate::context::{LintContext, Report};
 
-pub(super) const RULES: &[Rule] = &[
+pub(super) static RULES: &[Rule] = &[
     Rule {
         code: "CD0758",
         name: "driver-in-image",

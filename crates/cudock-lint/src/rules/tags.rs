@@ -27,7 +27,7 @@ const PLATFORM_ARGS: [&str; 8] = [
 /// The last CUDA version with images for ppc64le.
 const LAST_FOR_PPC64LE: &str = "12.4.1";
 
-pub(super) const RULES: &[Rule] = &[
+pub(super) static RULES: &[Rule] = &[
     Rule {
         code: "CD0613",
         name: "image-does-not-exist",

@@ -10,7 +10,7 @@ use super::packages::installed;
 use crate::LintTarget;
 use crate::context::{LintContext, Report};
 
-pub(super) const RULES: &[Rule] = &[
+pub(super) static RULES: &[Rule] = &[
     Rule {
         code: "CD0604",
         name: "hidden-gpus",

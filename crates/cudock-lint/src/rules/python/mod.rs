@@ -19,7 +19,7 @@ use super::pip::{has_nvcc, install_arg, is_for_gpu, is_pip, rename, source_build
 use super::target::prediction;
 use crate::context::{Installed, LintContext, Report, RunCommand};
 
-pub(super) const RULES: &[Rule] = &[
+pub(super) static RULES: &[Rule] = &[
     Rule {
         code: "CD0405",
         name: "onnxruntime-twice",

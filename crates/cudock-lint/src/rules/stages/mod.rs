@@ -13,7 +13,7 @@ use cudock_facts::tables::System;
 use super::Rule;
 use crate::context::LintContext;
 
-pub(super) const RULES: &[Rule] = &[
+pub(super) static RULES: &[Rule] = &[
     Rule {
         code: "CD0712",
         name: "devel-in-final-stage",
