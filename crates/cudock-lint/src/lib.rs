@@ -79,7 +79,13 @@ impl<'a> LintOptions<'a> {
 pub fn lint(path: &str, text: &str, options: &LintOptions<'_>) -> Result<Vec<Finding>, SyntaxError> {
     let threads = threads::count(text);
     let (arch, files) = (options.arch, options.files);
-    let file = cudock_dockerfile::parse(text)?;
+    let preload = || {
+        if threads > 1 {
+            preload(options.facts)
+        }
+    };
+    let (file, ()) = threads::both(threads, || cudock_dockerfile::parse(text), preload);
+    let file = file?;
     let (build, declared) =
         threads::both(threads, || Build::read(&file), || cudock_declared::read_stages(&file, arch, files));
     let build = build?;
@@ -110,4 +116,10 @@ pub fn lint(path: &str, text: &str, options: &LintOptions<'_>) -> Result<Vec<Fin
     // Both are many small texts.
     threads::both(threads, || drop(build), || drop(declared));
     Ok(findings)
+}
+
+/// Reads the tables that almost every prediction needs.
+fn preload(facts: &Facts) {
+    facts.images();
+    facts.packages();
 }

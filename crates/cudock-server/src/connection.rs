@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cudock_trace::{Exporter, RequestTrace, Sampler, TRACEPARENT, TRACESTATE};
 use hyper::body::{Body, Incoming};
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -31,7 +31,7 @@ const CONNECTION_WINDOW: u32 = 2 << 20;
 const SHUTDOWN_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 const SHUTDOWN_IDLE: Duration = Duration::from_secs(1);
 /// The client's request id, which is returned in the response.
-const REQUEST_ID: &str = "x-request-id";
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Serves a connection until its client disconnects, it is idle for too long, or the server shuts down.
 pub(crate) async fn serve<H: Handler>(
@@ -174,13 +174,13 @@ async fn handle<H: Handler>(
     request: Request<Incoming>,
     activity: &Arc<ConnectionActivity>,
 ) -> Response<H::Body> {
-    let (version, id) = (request.version(), request.headers().get(REQUEST_ID).cloned());
+    let (version, id) = (request.version(), request.headers().get(&REQUEST_ID).cloned());
     let mut response = match check_host(&request) {
         Ok(()) => shared.handler.handle(request, activity).await,
         Err(rejection) => shared.handler.reject(rejection),
     };
     if let Some(id) = id {
-        response.headers_mut().insert(REQUEST_ID, id);
+        response.headers_mut().insert(REQUEST_ID.clone(), id);
     }
     if shared.drain.has_begun() && version == Version::HTTP_11 {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -58,9 +58,9 @@ impl BuildContext {
         let own = Self::new(
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         );
-        let sources = copied(text);
         let all_in = |directory: &Self| {
-            !sources.is_empty() && sources.iter().all(|source| !directory.below(source).is_empty())
+            let mut sources = copied(text).map(|source| !directory.below(source).is_empty()).peekable();
+            sources.peek().is_some() && sources.all(|exists| exists)
         };
         let above = own.root.parent().map(Self::new);
         match above {
@@ -142,26 +142,23 @@ impl Files for BuildContext {
 }
 
 /// The plain paths that `COPY` and `ADD` copy from the context, by a rough parser.
-fn copied(text: &str) -> Vec<String> {
-    let mut sources = Vec::new();
-    for line in text.lines().map(str::trim) {
+fn copied(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().flat_map(|line| {
         let mut tokens = line.split_whitespace();
         let is_copy = |token: &str| token.eq_ignore_ascii_case("copy") || token.eq_ignore_ascii_case("add");
-        if !tokens.next().is_some_and(is_copy) {
-            continue;
-        }
-        let tokens: Vec<&str> = tokens.collect();
+        let mut tokens: Vec<&str> =
+            if tokens.next().is_some_and(is_copy) { tokens.collect() } else { Vec::new() };
+        // The target.
+        tokens.pop();
         if tokens.iter().any(|token| token.starts_with("--from") || token.contains("<<")) {
-            continue;
+            tokens.clear();
         }
-        let plain = tokens.split_last().map_or(&[][..], |(_, sources)| sources);
         let is_plain =
-            |token: &&&str| !token.contains(['*', '$', '[', '"', ':', '\\']) && !token.starts_with("--");
-        let named =
-            plain.iter().filter(is_plain).map(|token| token.trim_start_matches("./").trim_matches('/'));
-        sources.extend(named.filter(|token| !token.is_empty() && *token != ".").map(str::to_owned));
-    }
-    sources
+            |token: &&str| !token.contains(['*', '$', '[', '"', ':', '\\']) && !token.starts_with("--");
+        let named = tokens.into_iter().filter(is_plain);
+        let named = named.map(|token| token.trim_start_matches("./").trim_matches('/'));
+        named.filter(|token| !token.is_empty() && *token != ".")
+    })
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use cudock_tensor::{
 use cudock_trace::RequestTrace;
 use hyper::StatusCode;
 use hyper::body::Incoming;
-use hyper::header::{self, HeaderMap};
+use hyper::header::{self, HeaderMap, HeaderName};
 use hyper::http::request::Parts;
 
 use super::media::Media;
@@ -120,6 +120,11 @@ const OCTETS: &str = "application/octet-stream";
 const NPY: &str = "application/x-npy";
 const CSV: &str = "text/csv";
 
+// Looking up a name that is a string parses it each time.
+static TIMEOUT: HeaderName = HeaderName::from_static("x-timeout-ms");
+static PRIORITY: HeaderName = HeaderName::from_static("x-priority");
+static JSON_LENGTH: HeaderName = HeaderName::from_static(oip::HEADER_LENGTH);
+
 /// `POST /predict`, and the like of other APIs.
 pub(crate) async fn predict(
     service: &ModelService,
@@ -137,8 +142,9 @@ pub(crate) async fn predict(
         None => service.only_model()?,
     };
     let body = service.resources.read_body(&head.headers, body, activity).await?;
-    let (model, _first_request) =
-        service.after_first_load(served, deadline(&head.headers, received)?).await?;
+    let timeout = timeout(&head.headers)?;
+    let deadline = timeout.and_then(|timeout| received.checked_add(timeout));
+    let (model, _first_request) = service.after_first_load(served, deadline).await?;
     model.queue.reject_if_full()?;
     let format = format.guessed(api, &model, &body.bytes);
     let (mut request, reservation) = if let Some(media) = Media::of(format, api, &model, &body.bytes)? {
@@ -158,12 +164,13 @@ pub(crate) async fn predict(
         })
         .await?
     };
-    apply_headers(&head.headers, &mut request)?;
+    request.timeout = timeout.or(request.timeout);
+    request.priority = priority(&head.headers)?.unwrap_or(request.priority);
     let (id, single, outputs) = (request.id.take(), request.single, std::mem::take(&mut request.outputs));
     let form = request.form;
     let trace = head.extensions.get::<Arc<RequestTrace>>();
     let response = model.infer(request, received, trace.map(AsRef::as_ref)).await?;
-    let answered = Instant::now();
+    let answered = trace.map(|_| Instant::now());
     let writing = move |response: &InferenceResponse| {
         let (signature, mut out) = (&model.signature, Vec::new());
         match wanted {
@@ -211,20 +218,22 @@ pub(crate) async fn infer(
     let served = service.find(&model.name, model.version.as_deref())?;
     let json_length = json_length(&head.headers)?;
     let body = service.resources.read_body(&head.headers, body, activity).await?;
-    let (model, _first_request) =
-        service.after_first_load(served, deadline(&head.headers, received)?).await?;
+    let timeout = timeout(&head.headers)?;
+    let deadline = timeout.and_then(|timeout| received.checked_add(timeout));
+    let (model, _first_request) = service.after_first_load(served, deadline).await?;
     model.queue.reject_if_full()?;
     let text = json_length.filter(|_| !has_strings(&model.signature)).unwrap_or(body.bytes.len());
     let (mut request, reservation) = parse(service, &model, body, text, move |bytes, signature, limits| {
         oip::read(bytes, json_length, signature, limits)
     })
     .await?;
-    apply_headers(&head.headers, &mut request)?;
+    request.timeout = timeout.or(request.timeout);
+    request.priority = priority(&head.headers)?.unwrap_or(request.priority);
     let (id, outputs, binary_outputs) =
         (request.id.take(), std::mem::take(&mut request.outputs), request.binary_outputs);
     let trace = head.extensions.get::<Arc<RequestTrace>>();
     let response = model.infer(request, received, trace.map(AsRef::as_ref)).await?;
-    let answered = Instant::now();
+    let answered = trace.map(|_| Instant::now());
     let inline = if binary_outputs { MAX_INLINE_COPY } else { MAX_INLINE_PARSE };
     let writing = move |response: &InferenceResponse| {
         let mut out = Vec::new();
@@ -237,14 +246,14 @@ pub(crate) async fn infer(
     note_reply(trace, answered);
     let mut response = full(StatusCode::OK, if json_length.is_some() { OCTETS } else { JSON }, bytes);
     if let Some(length) = json_length {
-        response.headers_mut().insert(oip::HEADER_LENGTH, length.into());
+        response.headers_mut().insert(JSON_LENGTH.clone(), length.into());
     }
     Ok(response)
 }
 
 /// Notes in a trace that the response to a request, which ran until `answered`, has been written.
-fn note_reply(trace: Option<&Arc<RequestTrace>>, answered: Instant) {
-    if let Some(trace) = trace {
+fn note_reply(trace: Option<&Arc<RequestTrace>>, answered: Option<Instant>) {
+    if let (Some(trace), Some(answered)) = (trace, answered) {
         trace.stage("reply", answered, Instant::now());
     }
 }
@@ -336,40 +345,30 @@ async fn write<T: Send + 'static>(
 }
 
 fn json_length(headers: &HeaderMap) -> Result<Option<usize>, ServeError> {
-    let Some(value) = headers.get(oip::HEADER_LENGTH) else { return Ok(None) };
+    let Some(value) = headers.get(&JSON_LENGTH) else { return Ok(None) };
     let length = value.to_str().ok().and_then(|text| text.trim().parse().ok());
     let message = || format!("header {} is not a number of bytes", oip::HEADER_LENGTH);
     length.map(Some).ok_or_else(|| HttpRejection::BadRequest(message()).into())
 }
 
-/// Deadline and priority headers, for clients whose protocol has no fields for them.
-fn apply_headers(headers: &HeaderMap, request: &mut InferenceRequest) -> Result<(), ServeError> {
-    if let Some(timeout) = timeout(headers)? {
-        request.timeout = Some(timeout);
-    }
-    if let Some(priority) = number(headers, "x-priority")? {
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "in range, as checked above"
-        )]
-        let priority = priority as u32;
-        request.priority = priority;
-    }
-    Ok(())
+/// The priority, for clients whose protocol has no field for it.
+fn priority(headers: &HeaderMap) -> Result<Option<u32>, HttpRejection> {
+    let priority = number(headers, &PRIORITY)?;
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "in range, as `number` checks"
+    )]
+    Ok(priority.map(|priority| priority as u32))
 }
 
+/// The time that a client gives us from the arrival of its request.
 fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, HttpRejection> {
-    let milliseconds = number(headers, "x-timeout-ms")?;
+    let milliseconds = number(headers, &TIMEOUT)?;
     Ok(milliseconds.map(|milliseconds| Duration::from_secs_f64(milliseconds / 1000.0)))
 }
 
-/// The deadline in the headers of a request that arrived at `received`.
-fn deadline(headers: &HeaderMap, received: Instant) -> Result<Option<Instant>, HttpRejection> {
-    Ok(timeout(headers)?.and_then(|timeout| received.checked_add(timeout)))
-}
-
-fn number(headers: &HeaderMap, name: &str) -> Result<Option<f64>, HttpRejection> {
+fn number(headers: &HeaderMap, name: &HeaderName) -> Result<Option<f64>, HttpRejection> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let number = value.to_str().ok().and_then(|text| text.trim().parse::<f64>().ok());
     let number = number.filter(|number| number.is_finite() && *number >= 0.0 && *number < 1e9);

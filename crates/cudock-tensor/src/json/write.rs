@@ -4,6 +4,9 @@ use half::{bf16, f16};
 
 use crate::{DType, Tensor, elements};
 
+/// The most bytes that are reserved for a text at once.
+const SMALL_TEXT: usize = 4096;
+
 /// A string that is not UTF-8, which JSON cannot hold: its index in the tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotText(pub usize);
@@ -15,6 +18,8 @@ pub struct NotText(pub usize);
 /// parser of any width gets the same value. JSON has neither NaN nor infinities: they become null.
 pub fn nested(tensor: &Tensor, shape: &[usize], out: &mut Vec<u8>) -> Result<(), NotText> {
     let data = tensor.data().as_ref();
+    // Most numbers take up to three characters per byte. A long text grows in few steps anyway.
+    out.reserve((data.len() * 3).min(SMALL_TEXT));
     match tensor.dtype() {
         DType::Bool => rows(shape, out, each(data, |[byte], out| boolean(byte != 0, out))),
         DType::U8 => rows(shape, out, each(data, |bytes, out| integer(u8::from_le_bytes(bytes), out))),
