@@ -1,5 +1,7 @@
 //! Checks tensors against the signature of a model.
 
+use std::fmt::Display;
+
 use crate::suggestion::{alternatives, truncated};
 use crate::{DType, InferenceRequest, RequestError, RequestLimits, Signature, Tensor, TensorSpec, elements};
 
@@ -37,7 +39,7 @@ pub fn check<'a>(
 }
 
 /// Checks a tensor against one input; `path` is its name in messages.
-pub(crate) fn check_one(tensor: &Tensor, spec: &TensorSpec, path: &str) -> Result<(), RequestError> {
+pub(crate) fn check_one(tensor: &Tensor, spec: &TensorSpec, path: &dyn Display) -> Result<(), RequestError> {
     check_dtype(tensor.dtype(), spec, path)?;
     if !fits(tensor, spec) {
         let (given, taken) = (tensor.shape(), show_spec(spec));
@@ -60,7 +62,7 @@ pub(crate) fn as_rows(
     tensor: Tensor,
     spec: &TensorSpec,
     signature: &Signature,
-    path: &str,
+    path: &dyn Display,
 ) -> Result<(Tensor, bool), RequestError> {
     let single = signature.batched && tensor.shape().len() + 1 == spec.shape.len();
     if !single {
@@ -94,7 +96,7 @@ fn fits(tensor: &Tensor, spec: &TensorSpec) -> bool {
             && sizes.all(|(size, fixed)| fixed.is_none_or(|fixed| fixed == *size))
 }
 
-pub(crate) fn check_dtype(dtype: DType, spec: &TensorSpec, path: &str) -> Result<(), RequestError> {
+pub(crate) fn check_dtype(dtype: DType, spec: &TensorSpec, path: &dyn Display) -> Result<(), RequestError> {
     if dtype == spec.dtype {
         return Ok(());
     }
@@ -102,8 +104,12 @@ pub(crate) fn check_dtype(dtype: DType, spec: &TensorSpec, path: &str) -> Result
 }
 
 /// Rejects a shape of too many dimensions or elements before anything is allocated.
-pub(crate) fn check_limits(shape: &[usize], limits: &RequestLimits, path: &str) -> Result<(), RequestError> {
-    let too_large = |what, most| Err(RequestError::TooLarge { path: path.to_owned(), what, most });
+pub(crate) fn check_limits(
+    shape: &[usize],
+    limits: &RequestLimits,
+    path: &dyn Display,
+) -> Result<(), RequestError> {
+    let too_large = |what, most| Err(RequestError::TooLarge { path: path.to_string(), what, most });
     if shape.len() > limits.rank {
         return too_large("dimensions", limits.rank);
     }

@@ -37,7 +37,7 @@ pub fn read(
 pub fn tensor(body: &Bytes, limits: &RequestLimits) -> Result<Tensor, RequestError> {
     limits.check_body(body)?;
     let NpyHeader { kind, shape, length } = header::read(body)?;
-    check_limits(&shape, limits, ".npy")?;
+    check_limits(&shape, limits, &".npy")?;
     let data = body.slice(length.min(body.len())..);
     let mismatch = |error| RequestError::Mismatch(format!(".npy: {error}"));
     match kind {

@@ -64,7 +64,7 @@ pub(crate) fn read_inputs(
             return Err(cursor.error(&key, message));
         };
         let tensor = cursor.tensor(spec.dtype, row_elements(spec), limits, &key)?;
-        let (tensor, single) = as_rows(tensor, spec, signature, key)?;
+        let (tensor, single) = as_rows(tensor, spec, signature, &key)?;
         return Ok((vec![tensor], single));
     }
     let mut slots = InputSlots::new(signature);
@@ -105,7 +105,7 @@ fn read_rows(
         data.extend_from_slice(&length.to_le_bytes());
         data.extend_from_slice(text);
         rows += 1;
-        check_limits(&[rows], limits, key)
+        check_limits(&[rows], limits, &key)
     };
     if single {
         row(cursor, &key)?;
@@ -181,7 +181,7 @@ impl Column {
         }
         self.rows += 1;
         let shape: Vec<usize> = std::iter::once(self.rows).chain(self.shape.iter().copied()).collect();
-        check_limits(&shape, limits, path)?;
+        check_limits(&shape, limits, &path)?;
         self.data.extend_from_slice(tensor.data());
         Ok(())
     }

@@ -142,6 +142,9 @@ pub struct StartTimes {
     pub unpack_zstd_mb_per_s: Option<u32>,
     /// The same of layers that are not compressed; as from gzip if left out.
     pub unpack_plain_mb_per_s: Option<u32>,
+    /// Whether a layer is unpacked before those below it, if it is there first; docker and containerd do not.
+    #[serde(default)]
+    pub unpacks_in_any_order: bool,
     /// What installing the driver adds, where the service's images have none.
     pub gpu_driver_s: Option<u32>,
     /// From when on it costs.

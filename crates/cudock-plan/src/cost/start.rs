@@ -79,14 +79,18 @@ impl Startup {
 
 /// The milliseconds of a pull, and those of unpacking after it.
 ///
-/// Layers are unpacked one after the other, each as soon as it and those below it are there, while others are fetched. So one
-/// layer takes the sum of both times, and many layers little more than the longer one.
+/// Layers are unpacked while others are fetched, each as soon as it is there, and those below it where they are unpacked in
+/// order. So one layer takes the sum of both times, and many layers little more than the longer one.
 fn image_times(image: &Image, times: &StartTimes) -> (u128, u128) {
     let whole = [ImageLayer { compressed: image.compressed, compression: LayerCompression::Gzip }];
     let layers = if image.layers.is_empty() { &whole } else { image.layers.as_slice() };
     let pulled = |bytes: u128| millis(bytes, times.pull_mb_per_s);
+    let mut arrived: Vec<(u128, &ImageLayer)> = arrivals(layers).into_iter().zip(layers).collect();
+    if times.unpacks_in_any_order {
+        arrived.sort_by_key(|(fetched, _)| *fetched);
+    }
     let mut done = 0;
-    for (layer, fetched) in layers.iter().zip(arrivals(layers)) {
+    for (fetched, layer) in arrived {
         // How far each layer is compressed is unknown.
         let (part, all) = (u128::from(layer.compressed), u128::from(image.compressed));
         let unpacked = mul_div_ceil(u128::from(image.unpacked), part, all.max(1));
@@ -186,6 +190,27 @@ mod tests {
             times.unpack_zstd_mb_per_s = Some(200);
             times.unpack_plain_mb_per_s = Some(600);
             assert_eq!(all.map(|compression| rates(&times, compression)), [6000, 3000, 1000]);
+        });
+    }
+
+    #[test]
+    fn a_layer_that_comes_late_holds_up_others_only_if_they_are_unpacked_in_order() {
+        on(&job(1), ServiceKind::Vm, "Standard_NC4as_T4_v3", |case| {
+            let unpack = |in_any_order: bool| {
+                let given = case.terms.start.unwrap().clone();
+                let times = StartTimes {
+                    pull_mb_per_s: 100,
+                    unpack_mb_per_s: 100,
+                    unpacks_in_any_order: in_any_order,
+                    ..given
+                };
+                let layer = |compressed| ImageLayer { compressed, compression: LayerCompression::Gzip };
+                let layers = vec![layer(400_000_000), layer(100_000_000), layer(100_000_000)];
+                image_times(&Image { compressed: 600_000_000, unpacked: 600_000_000, layers }, &times)
+            };
+            // The small ones are there after three seconds, the large one after six.
+            assert_eq!(unpack(false), (6000, 6000));
+            assert_eq!(unpack(true), (6000, 4000));
         });
     }
 

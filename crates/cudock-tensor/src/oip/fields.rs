@@ -1,11 +1,13 @@
 //! Fields of requests of the Open Inference Protocol.
 
+use std::fmt::Display;
+
 use crate::json::Cursor;
 use crate::suggestion::truncated;
 use crate::{DType, RequestError, Tensor, elements};
 
 /// Gives the elements their declared shape: they are flat, or nested accordingly.
-pub(super) fn reshape(tensor: Tensor, shape: Vec<usize>, path: &str) -> Result<Tensor, RequestError> {
+pub(super) fn reshape(tensor: Tensor, shape: Vec<usize>, path: &dyn Display) -> Result<Tensor, RequestError> {
     let found = elements(tensor.shape()).unwrap_or(0);
     let flat = tensor.shape().len() <= 1;
     if flat && elements(&shape) != Some(found) {
@@ -20,8 +22,8 @@ pub(super) fn reshape(tensor: Tensor, shape: Vec<usize>, path: &str) -> Result<T
     tensor.reshaped(shape).ok_or_else(|| RequestError::Mismatch(format!("{path}.data: not of that shape")))
 }
 
-pub(super) fn read_datatype(cursor: &mut Cursor<'_>, path: &str) -> Result<DType, RequestError> {
-    let path = format!("{path}.datatype");
+pub(super) fn read_datatype(cursor: &mut Cursor<'_>, path: &dyn Display) -> Result<DType, RequestError> {
+    let path = format_args!("{path}.datatype");
     let name = cursor.string(&path)?;
     DType::from_protocol_name(&name).ok_or_else(|| {
         let known: Vec<&str> = DType::ALL.into_iter().map(DType::protocol_name).collect();
@@ -34,9 +36,12 @@ pub(super) fn read_datatype(cursor: &mut Cursor<'_>, path: &str) -> Result<DType
 }
 
 /// Parses the binary size from the parameters of an input.
-pub(super) fn read_binary_size(cursor: &mut Cursor<'_>, path: &str) -> Result<Option<usize>, RequestError> {
+pub(super) fn read_binary_size(
+    cursor: &mut Cursor<'_>,
+    path: &dyn Display,
+) -> Result<Option<usize>, RequestError> {
     let mut size = None;
-    let path = format!("{path}.parameters");
+    let path = format_args!("{path}.parameters");
     cursor.object(&path, |cursor, key| {
         match key.as_ref() {
             "binary_data_size" => {
@@ -52,9 +57,12 @@ pub(super) fn read_binary_size(cursor: &mut Cursor<'_>, path: &str) -> Result<Op
 }
 
 /// Parses from the parameters of an output whether it is binary.
-pub(super) fn read_binary_data(cursor: &mut Cursor<'_>, path: &str) -> Result<Option<bool>, RequestError> {
+pub(super) fn read_binary_data(
+    cursor: &mut Cursor<'_>,
+    path: &dyn Display,
+) -> Result<Option<bool>, RequestError> {
     let mut binary = None;
-    let path = format!("{path}.parameters");
+    let path = format_args!("{path}.parameters");
     cursor.object(&path, |cursor, key| {
         match key.as_ref() {
             "binary_data" => binary = Some(cursor.boolean(&format_args!("{path}.binary_data"))?),

@@ -1,6 +1,7 @@
 //! Parses requests of the Open Inference Protocol.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -47,17 +48,15 @@ pub fn read(
     let mut cursor = Cursor::new(head);
     cursor.object(&"", |cursor, key| {
         match keys.once(&["id", "inputs", "outputs", "parameters"], &key, cursor, &"")? {
-            Some("inputs") => {
-                cursor.array(&"inputs", |cursor, index| request.input(cursor, &format!("inputs[{index}]")))
-            }
+            Some("inputs") => cursor
+                .array(&"inputs", |cursor, index| request.input(cursor, &format_args!("inputs[{index}]"))),
             Some(_) if cursor.null() => Ok(()),
             Some("id") => {
                 id = Some(cursor.string(&"id")?.into_owned());
                 Ok(())
             }
-            Some("outputs") => {
-                cursor.array(&"outputs", |cursor, index| request.output(cursor, &format!("outputs[{index}]")))
-            }
+            Some("outputs") => cursor
+                .array(&"outputs", |cursor, index| request.output(cursor, &format_args!("outputs[{index}]"))),
             Some(_) => request.parameters(cursor),
             None => cursor.skip(&truncated(&key)),
         }
@@ -98,7 +97,7 @@ enum InputData {
 }
 
 impl<'a> RequestParser<'a> {
-    fn input<'text>(&mut self, cursor: &mut Cursor<'text>, path: &str) -> Result<(), RequestError> {
+    fn input<'text>(&mut self, cursor: &mut Cursor<'text>, path: &dyn Display) -> Result<(), RequestError> {
         let mut input = InputFields::default();
         let mut datatype: Option<DType> = None;
         let mut keys = SeenKeys::default();
@@ -122,7 +121,7 @@ impl<'a> RequestParser<'a> {
                 None => cursor.skip(&path)?,
             }
             if let (Some(spec), Some(dtype), false) = (input.spec, datatype, input.typed) {
-                check_dtype(dtype, spec, &format!("{path} (`{}`)", spec.name))?;
+                check_dtype(dtype, spec, &format_args!("{path} (`{}`)", spec.name))?;
                 input.typed = true;
             }
             Ok(())
@@ -134,7 +133,7 @@ impl<'a> RequestParser<'a> {
         &mut self,
         cursor: &Cursor<'_>,
         input: InputFields<'a>,
-        path: &str,
+        path: &dyn Display,
     ) -> Result<(), RequestError> {
         let missing = |key: &str| RequestError::Mismatch(format!("{path}: `{key}` is missing"));
         let (index, spec) = input.index.zip(input.spec).ok_or_else(|| missing("name"))?;
@@ -155,7 +154,7 @@ impl<'a> RequestParser<'a> {
                 reshape(self.data(&mut cursor.part(range), spec, likely, path)?, shape, path)?
             }
         };
-        check_one(&tensor, spec, &format!("{path} (`{}`)", spec.name))?;
+        check_one(&tensor, spec, &format_args!("{path} (`{}`)", spec.name))?;
         self.slots.fill(index, tensor);
         Ok(())
     }
@@ -165,14 +164,14 @@ impl<'a> RequestParser<'a> {
         cursor: &mut Cursor<'_>,
         spec: &TensorSpec,
         likely: usize,
-        path: &str,
+        path: &dyn Display,
     ) -> Result<Tensor, RequestError> {
         cursor.tensor(spec.dtype, likely, self.limits, &format_args!("{path}.data"))
     }
 
-    fn shape(&self, cursor: &mut Cursor<'_>, path: &str) -> Result<Vec<usize>, RequestError> {
+    fn shape(&self, cursor: &mut Cursor<'_>, path: &dyn Display) -> Result<Vec<usize>, RequestError> {
         let mut shape = Vec::new();
-        let path = format!("{path}.shape");
+        let path = format_args!("{path}.shape");
         cursor.array(&path, |cursor, index| {
             let size = cursor.natural(&format_args!("{path}[{index}]"))?;
             shape.push(usize::try_from(size).unwrap_or(usize::MAX));
@@ -186,7 +185,7 @@ impl<'a> RequestParser<'a> {
     }
 
     /// The next bytes after the head.
-    fn blob(&mut self, size: usize, path: &str) -> Result<Bytes, RequestError> {
+    fn blob(&mut self, size: usize, path: &dyn Display) -> Result<Bytes, RequestError> {
         let mismatch = |message: String| Err(RequestError::Mismatch(format!("{path}: {message}")));
         match &mut self.blobs {
             None => mismatch(format!("a binary tensor needs the header {}", super::HEADER_LENGTH)),
@@ -197,7 +196,7 @@ impl<'a> RequestParser<'a> {
         }
     }
 
-    fn output(&mut self, cursor: &mut Cursor<'_>, path: &str) -> Result<(), RequestError> {
+    fn output(&mut self, cursor: &mut Cursor<'_>, path: &dyn Display) -> Result<(), RequestError> {
         let (mut index, mut binary) = (None, None);
         let mut keys = SeenKeys::default();
         cursor.object(&path, |cursor, key| {
@@ -222,16 +221,20 @@ impl<'a> RequestParser<'a> {
 
     fn parameters(&mut self, cursor: &mut Cursor<'_>) -> Result<(), RequestError> {
         cursor.object(&"parameters", |cursor, key| {
-            let path = format!("parameters.{}", truncated(&key));
             match key.as_ref() {
-                "binary_data_output" => self.binary_outputs = cursor.boolean(&path)?,
-                "priority" => self.priority = u32::try_from(cursor.natural(&path)?).unwrap_or(u32::MAX),
+                "binary_data_output" => {
+                    self.binary_outputs = cursor.boolean(&"parameters.binary_data_output")?;
+                }
+                "priority" => {
+                    let priority = cursor.natural(&"parameters.priority")?;
+                    self.priority = u32::try_from(priority).unwrap_or(u32::MAX);
+                }
                 // Zero is the server's default, which is none.
                 "timeout" => {
-                    self.timeout =
-                        Some(cursor.natural(&path)?).filter(|time| *time > 0).map(Duration::from_micros);
+                    let time = cursor.natural(&"parameters.timeout")?;
+                    self.timeout = (time > 0).then(|| Duration::from_micros(time));
                 }
-                _ => cursor.skip(&path)?,
+                _ => cursor.skip(&format_args!("parameters.{}", truncated(&key)))?,
             }
             Ok(())
         })

@@ -4,6 +4,9 @@ use crate::json::write as text;
 use crate::response_error::append;
 use crate::{InferenceResponse, RequestedOutput, ResponseError, Signature, Tensor, elements};
 
+/// What a head takes up to, mostly.
+const HEAD: usize = 256;
+
 /// The part of a request on which its response depends.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseOptions<'a> {
@@ -27,6 +30,7 @@ pub fn write(
 ) -> Result<Option<usize>, ResponseError> {
     append(out, |out| {
         let start = out.len();
+        out.reserve(HEAD + response.outputs.iter().map(|tensor| tensor.data().len()).sum::<usize>());
         out.extend_from_slice(b"{\"model_name\":");
         text::string(model_name, out);
         out.extend_from_slice(b",\"model_version\":");
