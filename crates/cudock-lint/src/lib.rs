@@ -81,7 +81,7 @@ pub fn lint(path: &str, text: &str, options: &LintOptions<'_>) -> Result<Vec<Fin
     let (arch, files) = (options.arch, options.files);
     let preload = || {
         if threads > 1 {
-            preload(options.facts)
+            preload(options.facts);
         }
     };
     let (file, ()) = threads::both(threads, || cudock_dockerfile::parse(text), preload);
