@@ -102,7 +102,7 @@ impl EngineProcess {
 
 impl Drop for EngineProcess {
     fn drop(&mut self) {
-        self.stop("it is no longer needed");
+        self.stop("it is not needed any more");
     }
 }
 

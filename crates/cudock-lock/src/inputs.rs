@@ -198,6 +198,6 @@ pub(crate) fn differences(
         }
     }
     let gone = locked.keys().filter(|key| !current.contains_key(*key));
-    reasons.extend(gone.map(|key| format!("{} is no longer used", name(key))));
+    reasons.extend(gone.map(|key| format!("{} is not used any more", name(key))));
     reasons
 }

@@ -23,7 +23,7 @@ pub struct MapError {
 }
 
 /// Maps a file for reading.
-#[allow(unsafe_code, reason = "there is no safe way to map a file")]
+#[allow(unsafe_code, reason = "files cannot be mapped safely")]
 pub fn map(path: &Path) -> Result<Mmap, MapError> {
     let io_error = |source| MapError { path: path.to_owned(), source };
     let file = File::open(path).map_err(io_error)?;

@@ -135,7 +135,7 @@ impl Cause {
             Self::SpotQuota => "choose another region, or capacity that is not Spot",
             Self::ServiceQuota => "delete what is not needed, choose another region, or request more quota",
             Self::SizeRestricted => {
-                "choose another size or region; for Spot it means that there is no capacity"
+                "choose another size or region; for Spot it means that capacity is exhausted"
             }
             Self::Capacity => "choose another region, zone or size, or try again later",
             Self::Overconstrained => "drop the zone, or choose another size",

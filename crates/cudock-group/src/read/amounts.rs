@@ -26,7 +26,7 @@ const MOST_GIGABYTES: f64 = 1_048_576.0;
 impl GroupReader {
     pub(super) fn resources(&mut self, container: &Fields<'_>) -> Option<Resources> {
         if container.get("resources").is_none() {
-            let message = "Azure requires `requests` with `cpu` and `memoryInGB`; here there is no limit";
+            let message = "Azure requires `requests` with `cpu` and `memoryInGB`; here nothing is limited";
             self.note_at(container, "resources", NoteKind::Differs, message);
         }
         let fields = self.map(container, "resources", &RESOURCES)?;

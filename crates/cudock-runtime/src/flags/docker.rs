@@ -121,7 +121,7 @@ pub const REFUSED: &[(&[&str], &str)] = &[
     ),
     (&["publish-all"], "name each port: -p HOST:CONTAINER, or -p 0:CONTAINER for a free one"),
     (&["storage-opt"], "limits on the size of the container's root are not supported; leave it out"),
-    (&["use-api-socket"], "omit it; there is no daemon and no API socket"),
+    (&["use-api-socket"], "omit it; cudock has neither a daemon nor an API socket"),
     (&["uts"], "use --hostname NAME; the host's name would be the container's to change"),
     (&["volume-driver"], "mount it on the host, then -v /PATH:/TARGET"),
     (&["volumes-from"], "name the volume in both containers: -v NAME:/PATH"),
