@@ -52,7 +52,7 @@ fn print(paths: &[String], findings: &[Finding], driver: Option<&str>, directori
         }
         for finding in mine {
             let (style, word) = match finding.level {
-                Level::Problem => (RED, "problem"),
+                Level::Problem => (RED, "error"),
                 Level::Note => (BLUE, "note"),
             };
             line(format!("{}  {path}: {}", styled(style, word), finding.message));
