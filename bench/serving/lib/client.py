@@ -125,8 +125,8 @@ def output(protocol, headers, body):
     return _flat(answer["outputs"][0]["data"] if protocol == "oip" else answer["prediction"])
 
 
-def agrees(got, want):
+def agrees(got, want, tolerance=1e-3):
     """Whether two lists of numbers are the same except for rounding."""
     return len(got) == len(want) and all(
-        isinstance(one, (int, float)) and abs(one - other) <= 1e-3 * max(1.0, abs(other))
+        isinstance(one, (int, float)) and abs(one - other) <= tolerance * max(1.0, abs(other))
         for one, other in zip(got, want))

@@ -3,6 +3,8 @@ import os
 import pathlib
 import statistics
 
+from servers import OURS_PYTHON
+
 
 def machine():
     """Describes the machine in one line."""
@@ -102,7 +104,7 @@ def pair(name):
 
 def _python_model(document, results, options, model):
     counts = sorted({run["clients"] for run in results.runs if run["model"] == model and run["loop"] == "closed"})
-    ours = "cudock"
+    ours = [kind.name for kind in OURS_PYTHON]
 
     def closed(name):
         return [_figure(results.median(model, name, "closed", "throughput", count),
@@ -112,24 +114,22 @@ def _python_model(document, results, options, model):
         used = results.median(model, name, "closed", "memory")
         return "" if used is None else f"{used / 1e6:.0f}"
 
-    own = results.saturation(model, ours)
-    rows, ratios = [], []
-    for peer in sorted(options.peers, key=lambda peer: results.saturation(model, peer.name) or 0):
-        throughput, loop = results.saturation(model, peer.name), pair(peer.name)
-        p99, own_p99 = (results.median(model, name, loop, "p99_ms") for name in (peer.name, ours))
-        rate = results.median(model, peer.name, loop, "rate")
-        if own and throughput:
-            ratios.append((own / throughput, peer.name))
-        rows.append([peer.name, *closed(peer.name), _ratio(own, throughput), "" if rate is None else f"{rate:,.0f}",
-                     *("" if value is None else f"{value:.2f}" for value in (p99, own_p99)), memory(peer.name)])
-    rows.append([ours, *closed(ours), "", "", "", "", memory(ours)])
+    def p99(name, peer):
+        found = results.median(model, name, pair(peer), "p99_ms")
+        return "" if found is None else f"{found:.2f}"
+
+    peers = sorted((peer.name for peer in options.peers), key=lambda name: results.saturation(model, name) or 0)
+    rows = []
+    for name in peers:
+        throughput, rate = results.saturation(model, name), results.median(model, name, pair(name), "rate")
+        rows.append([name, *closed(name), memory(name), "" if rate is None else f"{rate:,.0f}", p99(name, name),
+                     *(cell for own in ours for cell in (_ratio(results.saturation(model, own), throughput), p99(own, name)))])
+    rows += [[name, *closed(name), memory(name), *[""] * (2 + 2 * len(ours))] for name in ours]
+    heads = [head for name in ours for head in (f"{name} / it", "its p99")]
     parts = [f"## {model}\n",
-             "Requests/s (p99 in ms) by closed-loop clients; how many times that cudock answers; an open loop at 70 % of "
-             "the server's own throughput, with its p99 and that of cudock at the same rate, in ms; memory in MB.\n",
-             table(["server", *map(str, counts), "cudock / it", "70 %", "p99", "p99 of cudock", "memory"], rows), ""]
-    if ratios:
-        ratio, name = min(ratios)
-        parts.append(f"- cudock / best other server: {ratio:.2f} ({name})")
+             "Requests/s (p99 in ms) by closed-loop clients; memory in MB; an open loop at 70 % of the server's own "
+             "throughput, with its p99 in ms; how many times its throughput cudock has, and its p99 at the same rate.\n",
+             table(["server", *map(str, counts), "memory", "70 %", "p99", *heads], rows), ""]
     limits = (document["limits"].get(model) or {}).get("runs") or []
     if limits:
         parts.append("- torch without a server: " + ", ".join(

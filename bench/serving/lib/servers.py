@@ -30,6 +30,9 @@ class Kind:
     name: str
     program: str
     protocol: str = "predict"
+    # Additional options of its command, and how much numbers may differ because of them.
+    options: tuple = ()
+    tolerance: float = 1e-3
 
     @property
     def is_ours(self):
@@ -49,7 +52,10 @@ PEERS = _by_name(
     Kind("asgi-batch", "uvicorn"),
     Kind("granian-batch", "granian"))
 ALL = {**_by_name(OURS, OURS_BINARY), **PEERS}
-OURS_PYTHON = Kind("cudock", "cudock", "raw")
+# The network as it is, and what settings make of it; with other servers that is code of the user's.
+OURS_PYTHON = (
+    Kind("cudock", "cudock", "raw"),
+    Kind("cudock --nhwc --precision bf16", "cudock", "raw", ("--nhwc", "--precision", "bf16"), tolerance=2e-2))
 PYTHON_PEERS = _by_name(
     Kind("litserve", "litserve", "raw"),
     Kind("bentoml", "bentoml", "raw"),
@@ -217,7 +223,8 @@ class Running:
         self.kind, self.model, self.port = kind, model, free_port()
         self.traffic = Traffic(model, kind.protocol)
         command, env, cwd = PROGRAMS[kind.program](context, model, self.port)
-        log = context.logs / f"{kind.name}-{model}.log"
+        command += kind.options
+        log = context.logs / f"{kind.name.replace(' ', '')}-{model}.log"
         self.process = Process(pinned(context.server_core, command), log, env, cwd)
 
     def __enter__(self):
@@ -253,5 +260,6 @@ class Running:
         requests = self.traffic.requests()
         answers = [client.ask(self.port, data) for data in requests] + client.ask_together(self.port, requests)
         return sum(
-            status != 200 or not client.agrees(client.output(self.kind.protocol, headers, body), want)
+            status != 200
+            or not client.agrees(client.output(self.kind.protocol, headers, body), want, self.kind.tolerance)
             for (status, headers, body), want in zip(answers, self.traffic.expected * 2))

@@ -23,6 +23,8 @@ pub struct PythonSettings {
     pub channels_last: bool,
     /// Whether torch compiles the model.
     pub compile: bool,
+    /// Row counts that it is compiled for; if there are none, it is compiled for any.
+    pub compiled_rows: Vec<usize>,
     /// Row counts that are captured as CUDA graphs and replayed; others run as usual.
     pub graphs: Vec<usize>,
     /// Whether convolutions try every algorithm once per shape and keep the fastest.

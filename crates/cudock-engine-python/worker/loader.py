@@ -88,7 +88,7 @@ class Loader:
         if not interface.takes_torch:
             return ArrayModel(call, inputs, outputs)
         from cudock_tensors import TorchModel
-        return TorchModel(call, inputs, outputs, self.place_modules(model))
+        return TorchModel(call, inputs, outputs, self.place_modules(model, inputs))
 
     def find_class(self, reference):
         """The class `FILE.py:CLASS` or `MODULE:CLASS`; of a file without a class, the only one with `predict`."""
@@ -144,15 +144,20 @@ class Loader:
                 torch.cuda.set_per_process_memory_fraction(min(1.0, settings["gpu_memory"] / total), self.device)
         return self.device
 
-    def torch_options(self, uses_autocast=False):
+    def torch_options(self, inputs, uses_autocast=False):
+        import torch
         from cudock_tensors import PRECISIONS, TorchOptions, pin_error
         is_gpu, dtype = self.device.type == "cuda", PRECISIONS.get(self.kind["precision"])
         error = pin_error() if is_gpu and self.kind["pinned"] else 0
         if error:
             self.notes.append(f"memory is not pinned: CUDA error {error}")
+        has_one_open_size = are_batched(inputs) and all(None not in spec.shape[1:] for spec in inputs)
+        # PyTorch 2.6 and newer.
+        can_stay_eager = hasattr(torch.compiler, "set_stance")
         return TorchOptions(
             self.device, dtype, uses_autocast=uses_autocast and dtype is not None,
             channels_last=self.kind["channels_last"], compile=self.kind["compile"],
+            compiled_rows=tuple(self.kind["compiled_rows"]) if has_one_open_size and can_stay_eager else (),
             graphs=tuple(self.kind["graphs"]) if is_gpu else (), pinned=is_gpu and self.kind["pinned"] and not error)
 
     def torch_file(self, suffix):
@@ -236,14 +241,14 @@ class Loader:
 
     def module(self, build, inputs, outputs, interface=None):
         """A model from a module that `build` makes. If it cannot run in the precision asked for, its operators are cast."""
-        options = self.torch_options()
+        options = self.torch_options(inputs)
         try:
             return self.prepared(build(), inputs, outputs, options, interface)
         except (LoadError, RuntimeError) as error:
             if options.dtype is None:
                 raise
             self.notes.append(f"{self.kind['precision']} by autocast: {describe(error.__cause__ or error)}")
-        return self.prepared(build(), inputs, outputs, self.torch_options(uses_autocast=True), interface)
+        return self.prepared(build(), inputs, outputs, self.torch_options(inputs, uses_autocast=True), interface)
 
     def prepared(self, module, inputs, outputs, options, interface):
         from cudock_tensors import TorchModel
@@ -265,15 +270,17 @@ class Loader:
         if options.compile and isinstance(module, torch.jit.ScriptModule):
             self.notes.append("torch.compile does not apply to TorchScript")
         elif options.compile:
-            module = torch.compile(module)
+            # On the CPU, frozen weights are packed for its instructions and merged with norms. GPUs were not measured.
+            freezing = {"freezing": True} if self.device.type == "cpu" else None
+            module = torch.compile(module, dynamic=False if options.compiled_rows else None, options=freezing)
         return module
 
-    def place_modules(self, model):
+    def place_modules(self, model, inputs):
         """Places the modules that are attributes of a model of the user's; returns the options for it."""
         import torch
         modules = {name: value for name, value in vars(model).items() if isinstance(value, torch.nn.Module)}
         # Without modules, the weights are in the precision that the class chose.
-        options = self.torch_options(uses_autocast=not modules)
+        options = self.torch_options(inputs, uses_autocast=not modules)
         for name, module in modules.items():
             setattr(model, name, self.place(module, options))
         return options

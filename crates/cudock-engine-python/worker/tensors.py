@@ -31,6 +31,8 @@ class TorchOptions:
     uses_autocast: bool
     channels_last: bool
     compile: bool
+    # Numbers of rows that the model is compiled for; if there are none, it is compiled for any number.
+    compiled_rows: tuple
     # Numbers of rows that are captured as CUDA graphs.
     graphs: tuple
     pinned: bool
@@ -43,6 +45,10 @@ class TorchOptions:
         if self.channels_last and tensor.dim() == 4:
             changes["memory_format"] = torch.channels_last
         return tensor.to(**changes) if changes else tensor
+
+    def uncompiled(self):
+        """Within it, a model that is compiled for certain sizes runs as it is."""
+        return torch.compiler.set_stance("force_eager") if self.compiled_rows else contextlib.nullcontext()
 
     def autocast(self):
         if self.uses_autocast:
@@ -70,9 +76,11 @@ class TorchModel:
             # A model is compiled by its first runs; and one that cannot run in its new precision shows it now.
             has_new_dtype = options.dtype is not None and not options.uses_autocast
             found = None
-            if outputs is None or options.compile or has_new_dtype:
+            if outputs is None or (options.compile and not options.compiled_rows) or has_new_dtype:
                 found = find_outputs(inputs, self.probe)
             self.outputs = outputs or found
+            if options.compiled_rows:
+                self.compile_sizes()
             self.out_dtypes = [getattr(torch, spec.dtype) for spec in self.outputs]
             self.names = [spec.name for spec in self.outputs]
             if options.graphs:
@@ -102,9 +110,15 @@ class TorchModel:
         return [torch.zeros(shape, dtype=dtype, device=self.options.device)
                 for shape, dtype in zip(shapes, self.dtypes)]
 
+    def shapes(self, rows):
+        """The shapes of inputs with a number of rows; open sizes are 1."""
+        return [(rows, *(1 if size is None else size for size in spec.shape[1:])) for spec in self.inputs]
+
     def probe(self, shapes):
         specs = []
-        for name, value in named_outputs(self.compute(self.zeros(shapes))).items():
+        with self.options.uncompiled():
+            values = named_outputs(self.compute(self.zeros(shapes)))
+        for name, value in values.items():
             tensor = value if isinstance(value, torch.Tensor) else torch.as_tensor(value)
             dtype = tensor.dtype
             if dtype == self.options.dtype and torch.float32 in self.dtypes:
@@ -112,10 +126,16 @@ class TorchModel:
             specs.append(Spec(name, dtype_name(dtype), tuple(tensor.shape)))
         return specs
 
+    def compile_sizes(self):
+        """Compiles the model for each size. Batches of other sizes run as they are: compiling would hold them up."""
+        for rows in self.options.compiled_rows:
+            self.compute(self.zeros(self.shapes(rows)))
+        torch.compiler.set_stance("eager_on_recompile")
+
     def try_graph(self):
         """Captures a batch once, so that a model for which this fails is known when it is loaded."""
         rows = min(self.options.graphs)
-        tensors = self.zeros([(rows, *(1 if size is None else size for size in spec.shape[1:])) for spec in self.inputs])
+        tensors = self.zeros(self.shapes(rows))
         try:
             capture(torch.cuda.Stream(), torch.cuda.graph_pool_handle(), lambda: self.results(tensors, rows))
         except Exception as error:

@@ -183,15 +183,14 @@ impl ModelSettings {
         // With a second lane, one batch is copied while another is computed. With a third, Python prepares one meanwhile.
         let gpu_lanes = if is_python { 3 } else { 2 };
         let lanes = options.lanes.unwrap_or(if on_gpu { gpu_lanes } else { 1 }).max(sessions);
-        let captured = if graphs { preferred_rows.clone() } else { Vec::new() };
         let (kind, library_path) = if is_python {
-            (EngineKind::Python(python::python_settings(options, captured, on_gpu)?), Vec::new())
+            (EngineKind::Python(python::python_settings(options, &preferred_rows, on_gpu)?), Vec::new())
         } else {
             let engine = onnx.ok_or(SettingsError::NoOnnxRuntime)?;
             let kind = OnnxSettings {
                 sessions,
                 nhwc: options.nhwc.unwrap_or(false),
-                graphs: captured,
+                graphs: if graphs { preferred_rows.clone() } else { Vec::new() },
                 pinned: on_gpu && !options.no_pinned.unwrap_or(false),
                 io_binding: !options.no_io_binding.unwrap_or(false),
                 exhaustive: options.exhaustive.unwrap_or(false),
@@ -205,7 +204,9 @@ impl ModelSettings {
             batcher: BatcherSettings {
                 max_rows,
                 max_wait: time_or(options.max_wait, Duration::from_millis(2)),
-                pad: graphs || options.pad_rows.unwrap_or(false),
+                pad: graphs
+                    || (is_python && options.compile == Some(true))
+                    || options.pad_rows.unwrap_or(false),
                 latency_target: options.latency_target.map(|span| span.0),
                 max_queued_rows: options.queue_rows.unwrap_or(4096),
                 max_queue_time: time_or(options.queue_time, Duration::from_secs(1)),
@@ -378,6 +379,13 @@ mod tests {
         );
         let (settings, python) = resolve_python("device = 'cpu'\nprecision = 'fp32'\nnhwc = true").unwrap();
         assert_eq!((settings.engine.lanes, python.precision, python.channels_last), (1, None, true));
+        let (settings, python) = resolve_python("compile = true\npreferred = [8, 1]").unwrap();
+        assert_eq!(
+            (settings.batcher.pad, python.compiled_rows, python.graphs),
+            (true, vec![1, 8], Vec::new())
+        );
+        let (settings, python) = resolve_python("preferred = [8, 1]").unwrap();
+        assert_eq!((settings.batcher.pad, python.compiled_rows), (false, Vec::new()));
         let onnx = ModelSettings::new(&options(""), Path::new("model.onnx"), None);
         assert!(matches!(onnx, Err(SettingsError::NoOnnxRuntime)));
     }

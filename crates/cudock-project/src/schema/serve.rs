@@ -206,7 +206,7 @@ pub struct ServeOptions {
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub trust: Option<bool>,
 
-    /// Compile PyTorch models with torch.compile
+    /// Compile PyTorch models with torch.compile: for each preferred size, or for any without them
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub compile: Option<bool>,
 

@@ -6,15 +6,17 @@ use cudock_tensor::{DType, TensorSpec};
 
 use super::SettingsError;
 
-/// Settings from options; `graphs` are the row counts to capture.
+/// Settings from options, whose preferred row counts are sorted.
 pub(super) fn python_settings(
     options: &ServeOptions,
-    graphs: Vec<usize>,
+    preferred_rows: &[usize],
     on_gpu: bool,
 ) -> Result<PythonSettings, SettingsError> {
     let specs = |declared: &Option<Vec<TensorDeclaration>>| {
         declared.iter().flatten().map(spec).collect::<Result<Vec<_>, _>>()
     };
+    let rows_if =
+        |option: Option<bool>| preferred_rows.iter().copied().filter(|_| option == Some(true)).collect();
     Ok(PythonSettings {
         python: options.python.clone(),
         class: options.class.clone(),
@@ -28,7 +30,8 @@ pub(super) fn python_settings(
         }),
         channels_last: options.nhwc.unwrap_or(false),
         compile: options.compile.unwrap_or(false),
-        graphs,
+        compiled_rows: rows_if(options.compile),
+        graphs: rows_if(options.graphs),
         exhaustive: options.exhaustive.unwrap_or(false),
         pinned: on_gpu && !options.no_pinned.unwrap_or(false),
     })

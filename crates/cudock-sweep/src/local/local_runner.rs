@@ -18,6 +18,7 @@ use super::outbox::read_attempt;
 use super::process_tree::{adopt_orphans, kill_descendants, kill_marked};
 use super::protocol::{AttemptResult, AttemptStart, MetricReport, WorkerEvent, WorkerRequest};
 use super::runner::{AttemptToStart, LiveAttempt, Runner, RunnerEvent};
+use super::spare_dir::remove_spares;
 use crate::config::SweepPlan;
 use crate::journal::{AttemptEnd, Event, TrialHandle, TrialId};
 
@@ -309,7 +310,9 @@ impl Runner for LocalRunner {
         let path = self.options.directory.workers_lock();
         let lock = File::open(&path).map_err(FileError::at("open", &path))?;
         cudock_base::files::lock(&lock, &|| {}).map_err(FileError::at("lock", &path))?;
-        kill_marked(TRIAL_DIR, &self.options.directory.trials());
+        let trials = self.options.directory.trials();
+        kill_marked(TRIAL_DIR, &trials);
+        remove_spares(&trials);
         for attempt in live {
             self.remove_container(attempt.trial, attempt.attempt);
         }
@@ -332,6 +335,7 @@ impl Runner for LocalRunner {
                 }
             }
         }
+        remove_spares(&self.options.directory.trials());
         Ok(())
     }
 }

@@ -28,6 +28,7 @@ mod report_reader;
 mod requests;
 mod run;
 mod runner;
+mod spare_dir;
 mod trial_log;
 mod worker;
 

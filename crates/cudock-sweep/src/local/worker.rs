@@ -19,6 +19,7 @@ use super::messages::MessageReader;
 use super::outbox::{Outbox, send_ready};
 use super::process_tree::adopt_orphans;
 use super::protocol::{AttemptStart, RequestReader, WorkerRequest};
+use super::spare_dir::SpareDir;
 use crate::journal::AttemptEnd;
 
 /// Runs trials until the sweep that started this process is gone. `lock` is the lock file of its workers.
@@ -33,10 +34,11 @@ pub fn run_worker(lock: &Path) -> io::Result<()> {
     let lock = File::open(lock)?;
     lock.lock_shared()?;
     let mut requests = MessageReader::new(io::stdin());
+    let mut spare = SpareDir::default();
     send_ready()?;
     while let Some(request) = requests.wait()? {
         if let WorkerRequest::Start(start) = request {
-            run(&start, &mut requests).map_err(|error| {
+            run(&start, &mut spare, &mut requests).map_err(|error| {
                 io::Error::other(format!("cannot write the result of trial {}: {error}", start.trial))
             })?;
         }
@@ -46,11 +48,17 @@ pub fn run_worker(lock: &Path) -> io::Result<()> {
 }
 
 /// Runs an attempt, whose result is in its file before the sweep is told.
-fn run(start: &AttemptStart, requests: &mut RequestReader) -> io::Result<()> {
+fn run(start: &AttemptStart, spare: &mut SpareDir, requests: &mut RequestReader) -> io::Result<()> {
+    spare.become_trial(&start.directory);
     let path = TrialDir::at(&start.directory).events(start.attempt);
     let mut outbox = Outbox::create(&path).map_err(io::Error::other)?;
     let result = match Attempt::begin(start, &mut outbox) {
-        Ok(attempt) => attempt.supervise(requests),
+        Ok(attempt) => {
+            if let Some(trials) = start.directory.parent() {
+                spare.prepare(trials);
+            }
+            attempt.supervise(requests)
+        }
         Err(error) => start.result(AttemptEnd::FailedToStart { message: error_chain(&error) }),
     };
     outbox.finish(result)
