@@ -79,18 +79,13 @@ impl Startup {
 
 /// The milliseconds of a pull, and those of unpacking after it.
 ///
-/// Layers are unpacked while others are fetched, each as soon as it is there, and those below it where they are unpacked in
-/// order. So one layer takes the sum of both times, and many layers little more than the longer one.
+/// Layers are unpacked while others are fetched: one after the other in their order, or all that are there at once. So one
+/// layer takes the sum of both times, and many layers little more than the longer one.
 fn image_times(image: &Image, times: &StartTimes) -> (u128, u128) {
     let whole = [ImageLayer { compressed: image.compressed, compression: LayerCompression::Gzip }];
     let layers = if image.layers.is_empty() { &whole } else { image.layers.as_slice() };
     let pulled = |bytes: u128| millis(bytes, times.pull_mb_per_s);
-    let mut arrived: Vec<(u128, &ImageLayer)> = arrivals(layers).into_iter().zip(layers).collect();
-    if times.unpacks_in_any_order {
-        arrived.sort_by_key(|(fetched, _)| *fetched);
-    }
-    let mut done = 0;
-    for (fetched, layer) in arrived {
+    let unpacking = |layer: &ImageLayer| {
         // How far each layer is compressed is unknown.
         let (part, all) = (u128::from(layer.compressed), u128::from(image.compressed));
         let unpacked = mul_div_ceil(u128::from(image.unpacked), part, all.max(1));
@@ -99,11 +94,51 @@ fn image_times(image: &Image, times: &StartTimes) -> (u128, u128) {
             LayerCompression::Zstd => times.unpack_zstd_mb_per_s,
             LayerCompression::None => times.unpack_plain_mb_per_s,
         };
-        let unpacking = millis(unpacked, rate.unwrap_or(times.unpack_mb_per_s));
-        done = pulled(fetched).max(done).saturating_add(unpacking);
-    }
+        millis(unpacked, rate.unwrap_or(times.unpack_mb_per_s))
+    };
+    let arrived = arrivals(layers).into_iter().map(pulled);
+    let work: Vec<(u128, u128)> = arrived.zip(layers.iter().map(unpacking)).collect();
+    let done = if times.unpacks_in_any_order {
+        unpacked_together(work, times.unpack_alone_percent.unwrap_or(100))
+    } else {
+        work.into_iter().fold(0, |done, (arrived, unpacking)| arrived.max(done).saturating_add(unpacking))
+    };
     let pull = pulled(image.compressed.into());
     (pull, done.saturating_sub(pull))
+}
+
+/// When the last layer is unpacked. Of each there is the time at which it arrives, and how long it takes at the full rate, of
+/// which one alone reaches some percent, and which several share.
+fn unpacked_together(mut layers: Vec<(u128, u128)>, alone_percent: u32) -> u128 {
+    /// Of a millisecond, so that shares are whole numbers.
+    const PARTS: u128 = 1_000_000;
+    layers.sort_unstable();
+    let mut waiting = layers.into_iter().peekable();
+    // The work left of each layer that is being unpacked.
+    let mut active: Vec<u128> = Vec::new();
+    let mut now = 0;
+    loop {
+        while let Some((_, work)) = waiting.next_if(|(arrived, _)| arrived * PARTS <= now) {
+            active.push(work * PARTS);
+        }
+        let arrival = waiting.peek().map(|(arrived, _)| arrived * PARTS);
+        let Some(least) = active.iter().copied().min() else {
+            match arrival {
+                Some(arrival) => now = arrival,
+                None => return now.div_ceil(PARTS),
+            }
+            continue;
+        };
+        let share = (u128::from(alone_percent.clamp(1, 100)) * PARTS / 100).min(PARTS / active.len() as u128);
+        let finish = now + mul_div_ceil(least, PARTS, share.max(1));
+        let until = arrival.map_or(finish, |arrival| arrival.min(finish));
+        let progress = if until == finish { least } else { (until - now) * share / PARTS };
+        active.retain_mut(|left| {
+            *left = left.saturating_sub(progress);
+            *left > 0
+        });
+        now = until;
+    }
 }
 
 /// The bytes of an image that have been fetched when each of its layers is complete: those that are fetched at once
@@ -212,6 +247,22 @@ mod tests {
             assert_eq!(unpack(false), (6000, 6000));
             assert_eq!(unpack(true), (6000, 4000));
         });
+    }
+
+    #[test]
+    fn one_layer_alone_does_not_reach_the_rate_of_several() {
+        let cases = [
+            (vec![], 50, 0),
+            (vec![(1000, 2000)], 100, 3000),
+            (vec![(1000, 2000)], 50, 5000),
+            (vec![(0, 1000), (0, 1000)], 50, 2000),
+            // The second arrives when half of the first is done, and is alone at last.
+            (vec![(0, 1000), (1000, 1000)], 50, 3000),
+            (vec![(9000, 500), (0, 1000), (100, 0)], 100, 9500),
+        ];
+        for (layers, percent, done) in cases {
+            assert_eq!(unpacked_together(layers.clone(), percent), done, "{layers:?} at {percent} %");
+        }
     }
 
     #[test]
