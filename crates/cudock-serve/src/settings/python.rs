@@ -16,7 +16,7 @@ pub(super) fn python_settings(
         declared.iter().flatten().map(spec).collect::<Result<Vec<_>, _>>()
     };
     let rows_if =
-        |option: Option<bool>| preferred_rows.iter().copied().filter(|_| option == Some(true)).collect();
+        |is_on: Option<bool>| if is_on == Some(true) { preferred_rows.to_vec() } else { Vec::new() };
     Ok(PythonSettings {
         python: options.python.clone(),
         class: options.class.clone(),
