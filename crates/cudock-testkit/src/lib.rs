@@ -13,6 +13,7 @@
 )]
 
 pub mod client;
+pub mod disk;
 pub mod driver_tree;
 pub mod host_tree;
 pub mod http;

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cudock_base::Environment;
-use cudock_build::{BuildReport, BuildRequest, build};
+use cudock_base::text::error_chain;
+use cudock_build::{BuildError, BuildReport, BuildRequest, build};
 use cudock_facts::Facts;
 use cudock_http::NoProgress;
 use cudock_image::write::{Bundle, Destination, WriteOptions, referrer_blob, referrers};
 use cudock_image::{ImageSource, OpenOptions};
 use cudock_lock::LockFile;
 use cudock_project::Project;
+use cudock_testkit::disk::{fill, on_small_disk};
 use cudock_testkit::http::noise;
 use cudock_testkit::packages::LockedProject;
 use cudock_testkit::process;
@@ -37,6 +39,10 @@ fn project(size: usize) -> LockedProject {
 
 /// Builds the project below a directory, with the cache beside it.
 fn build_in(directory: &Path, destination: &Destination) -> BuildReport {
+    try_build_in(directory, destination).unwrap()
+}
+
+fn try_build_in(directory: &Path, destination: &Destination) -> Result<BuildReport, BuildError> {
     let text = std::fs::read_to_string(directory.join("lock")).unwrap();
     let lock = LockFile::parse(Path::new("cudock.lock"), &text).unwrap();
     let project = Project::open(&directory.join("project")).unwrap();
@@ -54,7 +60,7 @@ fn build_in(directory: &Path, destination: &Destination) -> BuildReport {
         today: "2026-11-15".parse().unwrap(),
         progress: Arc::new(NoProgress),
     };
-    build(&request).unwrap().report
+    Ok(build(&request)?.report)
 }
 
 fn options(scratch: &Path) -> OpenOptions {
@@ -98,6 +104,39 @@ fn an_image_has_its_documents_and_they_are_the_same_each_time() {
     assert_eq!(report.digest, format!("sha256:{}", subject.as_str().unwrap()));
     assert_eq!(provenance["predicateType"], "https://slsa.dev/provenance/v1");
     assert_eq!(found.len(), 3, "no targets, no report of check");
+}
+
+#[test]
+fn a_build_on_a_full_disk_leaves_no_image_and_the_next_one_gives_the_same() {
+    const STEP: u64 = 256 << 10;
+    let project = project(1 << 20);
+    let expected = build_in(&project.beside(""), &layout(project.beside("out"))).digest;
+    on_small_disk(16 << 10, |disk| {
+        for name in ["project", "lock", "cache/packages"] {
+            std::fs::create_dir_all(disk.join(name).parent().unwrap()).unwrap();
+            let copied = Command::new("cp").arg("-r").arg(project.beside(name)).arg(disk.join(name)).status();
+            assert!(copied.unwrap().success());
+        }
+        let (filler, destination) = (fill(disk), layout(disk.join("out")));
+        let mut errors = Vec::new();
+        // With a little more room each time it fails later.
+        let built = loop {
+            match try_build_in(disk, &destination) {
+                Ok(built) => break built,
+                Err(error) => {
+                    let text = error_chain(&error);
+                    assert!(text.to_lowercase().contains("no space left on device"), "{text}");
+                    errors.push(text);
+                }
+            }
+            assert!(!disk.join("out/index.json").exists(), "half an image after {errors:?}");
+            filler.set_len(filler.metadata().unwrap().len() - STEP).unwrap();
+        };
+        for place in ["cache/unpacked/", "cache/scratch/", "out/blobs/"] {
+            assert!(errors.iter().any(|error| error.contains(place)), "{place}: {errors:?}");
+        }
+        assert_eq!(built.digest, expected);
+    });
 }
 
 /// Where a process of the test below builds, and what it writes.

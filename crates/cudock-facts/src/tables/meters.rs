@@ -145,8 +145,11 @@ pub struct StartTimes {
     /// Whether a layer is unpacked before those below it, if it is there first; docker and containerd do not.
     #[serde(default)]
     pub unpacks_in_any_order: bool,
-    /// How much of these rates a layer reaches that is unpacked alone, where several are unpacked at once; all if left out.
+    /// How much of these rates a compressed layer reaches that is unpacked alone, where several are unpacked at once; all if
+    /// left out.
     pub unpack_alone_percent: Option<u32>,
+    /// How much of the processors a pull takes, so that unpacking has the rest meanwhile; none if left out.
+    pub pull_cpu_percent: Option<u32>,
     /// What installing the driver adds, where the service's images have none.
     pub gpu_driver_s: Option<u32>,
     /// From when on it costs.

@@ -1,5 +1,7 @@
 //! How long a start takes, and how much of it is billed.
 
+use std::collections::BTreeMap;
+
 use cudock_facts::tables::{BilledFrom, SizeDriver, StartTimes};
 
 use super::data;
@@ -84,8 +86,7 @@ impl Startup {
 fn image_times(image: &Image, times: &StartTimes) -> (u128, u128) {
     let whole = [ImageLayer { compressed: image.compressed, compression: LayerCompression::Gzip }];
     let layers = if image.layers.is_empty() { &whole } else { image.layers.as_slice() };
-    let pulled = |bytes: u128| millis(bytes, times.pull_mb_per_s);
-    let unpacking = |layer: &ImageLayer| {
+    let work = layers.iter().map(|layer| {
         // How far each layer is compressed is unknown.
         let (part, all) = (u128::from(layer.compressed), u128::from(image.compressed));
         let unpacked = mul_div_ceil(u128::from(image.unpacked), part, all.max(1));
@@ -94,70 +95,76 @@ fn image_times(image: &Image, times: &StartTimes) -> (u128, u128) {
             LayerCompression::Zstd => times.unpack_zstd_mb_per_s,
             LayerCompression::None => times.unpack_plain_mb_per_s,
         };
-        millis(unpacked, rate.unwrap_or(times.unpack_mb_per_s))
-    };
-    let arrived = arrivals(layers).into_iter().map(pulled);
-    let work: Vec<(u128, u128)> = arrived.zip(layers.iter().map(unpacking)).collect();
-    let done = if times.unpacks_in_any_order {
-        unpacked_together(work, times.unpack_alone_percent.unwrap_or(100))
-    } else {
-        work.into_iter().fold(0, |done, (arrived, unpacking)| arrived.max(done).saturating_add(unpacking))
-    };
-    let pull = pulled(image.compressed.into());
-    (pull, done.saturating_sub(pull))
+        LayerWork {
+            fetch: millis(part, times.pull_mb_per_s),
+            unpack: millis(unpacked, rate.unwrap_or(times.unpack_mb_per_s)),
+            compressed: layer.compression != LayerCompression::None,
+        }
+    });
+    let (pulled, unpacked) = work_through(&work.collect::<Vec<_>>(), times);
+    (pulled, unpacked - pulled)
 }
 
-/// When the last layer is unpacked. Of each there is the time at which it arrives, and how long it takes at the full rate, of
-/// which one alone reaches some percent, and which several share.
-fn unpacked_together(mut layers: Vec<(u128, u128)>, alone_percent: u32) -> u128 {
-    /// Of a millisecond, so that shares are whole numbers.
+/// The milliseconds that a layer takes at the full rates.
+#[derive(Debug, Clone, Copy)]
+struct LayerWork {
+    fetch: u128,
+    unpack: u128,
+    compressed: bool,
+}
+
+/// When the last layer is fetched, and when the last one is unpacked. Layers that are fetched at once share the full rate, as
+/// do those that are unpacked at once, of which one alone may not reach it; meanwhile a pull takes its part of the processors.
+fn work_through(layers: &[LayerWork], times: &StartTimes) -> (u128, u128) {
+    /// Of a millisecond and of a rate, so that shares are whole numbers.
     const PARTS: u128 = 1_000_000;
-    layers.sort_unstable();
-    let mut waiting = layers.into_iter().peekable();
-    // The work left of each layer that is being unpacked.
-    let mut active: Vec<u128> = Vec::new();
-    let mut now = 0;
+    let percent = |part: u32| u128::from(part.clamp(1, 100)) * PARTS / 100;
+    let unpack_alone = percent(times.unpack_alone_percent.unwrap_or(100));
+    let beside_pull = percent(100_u32.saturating_sub(times.pull_cpu_percent.unwrap_or(0)));
+    let mut waiting = layers.iter().map(|layer| (layer.fetch * PARTS, layer)).enumerate();
+    let mut fetching = Vec::new();
+    // What is there and not unpacked yet, by number.
+    let mut fetched = BTreeMap::new();
+    let mut unpacking: Vec<(u128, &LayerWork)> = Vec::new();
+    let mut lowest = 0;
+    let (mut now, mut pulled) = (0_u128, 0_u128);
     loop {
-        while let Some((_, work)) = waiting.next_if(|(arrived, _)| arrived * PARTS <= now) {
-            active.push(work * PARTS);
+        fetching.extend(waiting.by_ref().take(CONNECTIONS - fetching.len()));
+        if times.unpacks_in_any_order {
+            unpacking.extend(std::mem::take(&mut fetched).into_values());
+        } else if unpacking.is_empty()
+            && let Some(work) = fetched.remove(&lowest)
+        {
+            unpacking.push(work);
+            lowest += 1;
         }
-        let arrival = waiting.peek().map(|(arrived, _)| arrived * PARTS);
-        let Some(least) = active.iter().copied().min() else {
-            match arrival {
-                Some(arrival) => now = arrival,
-                None => return now.div_ceil(PARTS),
-            }
-            continue;
+        let fetch = PARTS / fetching.len().max(1) as u128;
+        let available = if fetching.is_empty() { PARTS } else { beside_pull };
+        let each = (available / unpacking.len().max(1) as u128).max(1);
+        // Decompression is what a single layer waits for.
+        let unpack = |layer: &LayerWork| if layer.compressed { each.min(unpack_alone) } else { each };
+        let arrivals = fetching.iter().map(|(_, (left, _))| mul_div_ceil(*left, PARTS, fetch));
+        let completions = unpacking.iter().map(|(left, layer)| mul_div_ceil(*left, PARTS, unpack(layer)));
+        let Some(step) = arrivals.chain(completions).min() else {
+            let rounded = |time: u128| (time + PARTS / 2) / PARTS;
+            return (rounded(pulled), rounded(now));
         };
-        let share = (u128::from(alone_percent.clamp(1, 100)) * PARTS / 100).min(PARTS / active.len() as u128);
-        let finish = now + mul_div_ceil(least, PARTS, share.max(1));
-        let until = arrival.map_or(finish, |arrival| arrival.min(finish));
-        let progress = if until == finish { least } else { (until - now) * share / PARTS };
-        active.retain_mut(|left| {
-            *left = left.saturating_sub(progress);
+        now += step;
+        if !fetching.is_empty() {
+            pulled = now;
+        }
+        fetching.retain_mut(|(number, (left, layer))| {
+            *left = left.saturating_sub(step * fetch / PARTS);
+            if *left == 0 {
+                fetched.insert(*number, (layer.unpack * PARTS, *layer));
+            }
             *left > 0
         });
-        now = until;
-    }
-}
-
-/// The bytes of an image that have been fetched when each of its layers is complete: those that are fetched at once
-/// share the network.
-fn arrivals(layers: &[ImageLayer]) -> Vec<u128> {
-    let mut arrivals = vec![0; layers.len()];
-    let mut waiting = arrivals.iter_mut().zip(layers).map(|(at, layer)| (at, u128::from(layer.compressed)));
-    let mut active: Vec<(&mut u128, u128)> = waiting.by_ref().take(CONNECTIONS).collect();
-    let mut fetched = 0;
-    while let Some(least) = active.iter().map(|(_, rest)| *rest).min() {
-        fetched += least * active.len() as u128;
-        active.retain_mut(|(at, rest)| {
-            *rest -= least;
-            **at = fetched;
-            *rest > 0
+        unpacking.retain_mut(|(left, layer)| {
+            *left = left.saturating_sub(step * unpack(layer) / PARTS);
+            *left > 0
         });
-        active.extend(waiting.by_ref().take(CONNECTIONS - active.len()));
     }
-    arrivals
 }
 
 fn millis(bytes: u128, mb_per_s: u32) -> u128 {
@@ -225,6 +232,8 @@ mod tests {
             times.unpack_zstd_mb_per_s = Some(200);
             times.unpack_plain_mb_per_s = Some(600);
             assert_eq!(all.map(|compression| rates(&times, compression)), [6000, 3000, 1000]);
+            times.unpack_alone_percent = Some(50);
+            assert_eq!(all.map(|compression| rates(&times, compression)), [12000, 6000, 1000]);
         });
     }
 
@@ -249,20 +258,38 @@ mod tests {
         });
     }
 
+    /// Milliseconds of pulling, and of both, where layers are unpacked in any order.
+    fn shared(layers: &[(u128, u128)], percents: impl Fn(&mut StartTimes)) -> (u128, u128) {
+        let layers: Vec<_> =
+            layers.iter().map(|&(fetch, unpack)| LayerWork { fetch, unpack, compressed: true }).collect();
+        on(&job(1), ServiceKind::Vm, "Standard_NC4as_T4_v3", |case| {
+            let mut times = StartTimes { unpacks_in_any_order: true, ..case.terms.start.unwrap().clone() };
+            percents(&mut times);
+            work_through(&layers, &times)
+        })
+    }
+
     #[test]
     fn one_layer_alone_does_not_reach_the_rate_of_several() {
-        let cases = [
-            (vec![], 50, 0),
-            (vec![(1000, 2000)], 100, 3000),
-            (vec![(1000, 2000)], 50, 5000),
-            (vec![(0, 1000), (0, 1000)], 50, 2000),
-            // The second arrives when half of the first is done, and is alone at last.
-            (vec![(0, 1000), (1000, 1000)], 50, 3000),
-            (vec![(9000, 500), (0, 1000), (100, 0)], 100, 9500),
-        ];
-        for (layers, percent, done) in cases {
-            assert_eq!(unpacked_together(layers.clone(), percent), done, "{layers:?} at {percent} %");
-        }
+        let unpack =
+            |layers: &[_], percent| shared(layers, |times| times.unpack_alone_percent = Some(percent));
+        assert_eq!(unpack(&[], 50), (0, 0));
+        assert_eq!(unpack(&[(1000, 2000)], 100), (1000, 3000));
+        assert_eq!(unpack(&[(1000, 2000)], 50), (1000, 5000));
+        assert_eq!(unpack(&[(0, 1000), (0, 1000)], 50), (0, 2000));
+        // The second arrives when half of the first is done, and is alone at last.
+        assert_eq!(unpack(&[(0, 1000), (1000, 1000)], 50), (1000, 3000));
+    }
+
+    #[test]
+    fn unpacking_has_the_processors_that_the_pull_leaves() {
+        let both = |layers: &[_], percent| shared(layers, |times| times.pull_cpu_percent = Some(percent));
+        // Nothing is unpacked during the pull.
+        assert_eq!(both(&[(1000, 2000)], 80), (1000, 3000));
+        // Of the first, 800 of 1000 are left when the second arrives.
+        assert_eq!(both(&[(0, 1000), (1000, 1000)], 80), (1000, 2800));
+        assert_eq!(both(&[(0, 1000), (1000, 1000)], 0), (1000, 2000));
+        assert_eq!(both(&[(0, 1000), (1000, 1000)], 100), (1000, 2990));
     }
 
     #[test]
