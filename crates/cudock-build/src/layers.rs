@@ -22,7 +22,7 @@ const CUT: u64 = 384 << 20;
 /// Engines pull three layers at once by default; more of them gain nothing.
 const MAX_PARTS: u64 = 4;
 /// Raised when the same files give other bytes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Writers at once: each may hold a library of half a gigabyte.
 const MAX_WRITERS: usize = 4;
 

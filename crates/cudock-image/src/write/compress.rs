@@ -14,8 +14,8 @@ use std::thread::JoinHandle;
 use cudock_base::{Algorithm, Digest, Hasher, lock};
 use flate2::GzBuilder;
 
-/// Small enough that a layer of a few megabytes uses several cores, large enough that the ratio does not suffer.
-const BLOCK: usize = 4 << 20;
+/// Small enough that layers use several cores; as large as the window of zstd that every decoder must accept.
+const BLOCK: usize = 8 << 20;
 
 /// How layers are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
