@@ -21,7 +21,7 @@ pub(crate) enum Expression {
     },
 }
 
-/// Parses a string of a template. None if it is no expression but a text, and an error if it is a wrong one.
+/// Parses a string of a template. None if it is a text without an expression, and an error if the expression is wrong.
 pub(crate) fn parse(text: &str) -> Option<Result<Expression, String>> {
     if text.starts_with("[[") {
         return None;

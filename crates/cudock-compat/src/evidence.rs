@@ -341,7 +341,7 @@ pub struct Missing {
     pub needed_by: String,
     /// What is wrong with it, where it is there: a version that it lacks.
     pub version: Option<String>,
-    /// A file of that name that comes first and is no library.
+    /// A file of that name that comes first and is not a library.
     pub broken: Option<String>,
     pub effect: Effect,
 }

@@ -46,7 +46,7 @@ fn close_all() {
     let _ = unsafe { nix::libc::syscall(nix::libc::SYS_close_range, 0_u32, u32::MAX, 0_u32) };
 }
 
-/// Does something in a process of its own that is no child of this one, so that nobody has to wait for it. Where none
+/// Does something in a process of its own that is not a child of this one, so that nobody has to wait for it. Where none
 /// can be had, it is not done.
 pub(crate) fn orphaned(task: impl FnOnce()) {
     // SAFETY: the caller is a command that has not started threads yet, so its memory is whole in the child.

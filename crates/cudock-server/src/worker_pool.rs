@@ -59,7 +59,7 @@ impl WorkerPool {
 }
 
 fn run_jobs(waiting: &Mutex<Receiver<Job>>) {
-    // Missing permission to lower the priority is no reason to fail.
+    // Without the permission to lower the priority, it goes on.
     let _ = setpriority_process(Pid::from_raw(gettid().as_raw_nonzero().get()), NICE);
     loop {
         let job = lock(waiting).recv();

@@ -288,7 +288,7 @@ fn more_requirements_than_the_container_tool_takes_are_refused() {
 #[test]
 fn a_mistake_is_shown_with_its_place() {
     let GateVerdict::Malformed(error) = judge("cuda>=99 brand=tesla,gpu>=7", &t4("12.4", "550.54.15")) else {
-        panic!("`gpu` is no property");
+        panic!("`gpu` is not a property");
     };
     assert_eq!(
         (error.variable.as_str(), error.text.as_str(), error.position),

@@ -201,7 +201,7 @@ fn compat_packages_run_on_their_branches() {
     assert!(packages(535).contains(&"12.4".to_owned()));
     assert!(packages(570).contains(&"13.0".to_owned()));
     assert!(!packages(580).contains(&"12.9".to_owned()), "a package older than the driver never runs");
-    assert!(packages(565).is_empty(), "565 is no base branch any more");
+    assert!(packages(565).is_empty(), "565 is not a base branch any more");
 }
 
 #[test]

@@ -57,7 +57,7 @@ impl Inside {
 
     /// A plain file, opened for reading; none if there is no such file.
     pub(crate) fn file(&self, path: &str) -> Option<File> {
-        // What is no plain file is not opened for reading: a pipe would never end.
+        // Only plain files are opened for reading: a pipe would never end.
         let found = self.resolve(Path::new(path), OFlags::PATH).ok()?;
         let plain = |fd: &OwnedFd| {
             let stat = rustix::fs::fstat(fd).ok()?;

@@ -216,7 +216,7 @@ fn the_images_own_library_directory_is_chosen() {
     assert_eq!(
         library_directory(hostile.path()).unwrap(),
         Path::new("/usr/lib"),
-        "a link that leads out is no folder"
+        "a link that leads out is not a folder"
     );
 }
 

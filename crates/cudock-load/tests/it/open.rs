@@ -48,7 +48,7 @@ fn waiting_for_a_free_connection_counts() {
     assert_eq!((report.requests, report.latency.count, report.connections), (80, 80, 1), "{report:?}");
     assert!(report.latency.p99_ms >= 2500.0, "{report:?}");
     assert!(report.sent_late.unwrap().p99_ms >= 2500.0);
-    // What comes in the grace period is no goodput.
+    // What comes in the grace period is not counted as goodput.
     assert!(report.goodput_per_second <= 21.5, "{}", report.goodput_per_second);
 }
 

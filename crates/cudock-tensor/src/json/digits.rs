@@ -151,7 +151,7 @@ fn digits(text: &[u8], mut at: usize, mut mantissa: u64) -> (u64, usize) {
     (mantissa, at)
 }
 
-/// Zeros before the first digit that counts; the point among them is no digit.
+/// Zeros before the first digit that counts; the point among them is not a digit.
 fn leading_zeros(text: &[u8], from: usize, to: usize) -> usize {
     let digits = text.get(from..to).unwrap_or_default();
     digits.iter().take_while(|byte| matches!(byte, b'0' | b'.')).filter(|byte| **byte == b'0').count()

@@ -260,7 +260,7 @@ fn requests_without_faults(seed: u64) -> Option<Vec<u64>> {
 
 fn setting(name: &str, default: u64) -> u64 {
     env::var(name)
-        .map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+        .map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is not a number")))
 }
 
 #[test]

@@ -117,7 +117,7 @@ impl Folder {
         let output = self.check(words);
         let shown = support::shown(&output);
         assert_eq!(support::code(&output), 2, "{shown}");
-        assert!(output.stdout.is_empty(), "an error is no data: {shown}");
+        assert!(output.stdout.is_empty(), "an error is not data: {shown}");
         assert!(shown.contains("error: "), "{shown}");
         shown
     }

@@ -121,7 +121,7 @@ fn all_are_removed_at_once() {
     machine.good(&["wait", "a"]);
     assert_eq!(machine.good(&["rm", "--all", "--force"]), "a\nb\n");
     assert_eq!(machine.list().len(), 0);
-    assert_eq!(machine.good(&["rm", "--all"]), "", "and none is no fault");
+    assert_eq!(machine.good(&["rm", "--all"]), "", "and none is not a fault");
 }
 
 #[test]

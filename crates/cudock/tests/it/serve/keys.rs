@@ -23,7 +23,7 @@ fn keys_are_read_again_when_their_file_changes_and_comments_are_not_keys() {
     stage.swap("keys", format!("{new}\n").as_bytes());
     eventually("the new key opens", || status(&new) == 200);
     assert_eq!(status(&old), 401);
-    // A file that is no good leaves the keys as they are, and says so once.
+    // A file without keys leaves the keys as they are, which is reported once.
     stage.swap("keys", b"# nothing\n");
     server.signal("HUP");
     eventually("it is reported", || server.said().contains("keys not reloaded"));

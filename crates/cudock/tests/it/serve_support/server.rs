@@ -318,7 +318,7 @@ pub fn children(process: u32) -> Vec<u32> {
 }
 
 pub fn signal(process: u32, name: &str) {
-    // The shell's own, which every system has; a process that is gone already is no matter.
+    // The shell's own, which every system has; a process that is gone already does not matter.
     let script = format!("kill -{name} {process} 2>/dev/null");
     let _ = Command::new("sh").args(["-c", &script]).status().unwrap();
 }

@@ -15,7 +15,7 @@ pub(super) struct Canary {
     before: BTreeMap<String, Seen>,
 }
 
-/// What is known of one file. When it was read last is no part of it.
+/// What is known of one file. When it was read last is not part of it.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     mode: u32,

@@ -10,7 +10,7 @@ use super::run;
 use crate::containers::machine::machine;
 use crate::support::shown;
 
-/// Puts something in a file's place that is no text.
+/// Puts something in a file's place that is not a text.
 fn put(place: &Path, kind: &str, canary: &Canary) {
     let made = |command: &mut Command| assert!(command.status().unwrap().success(), "{kind}");
     let _ = fs::remove_file(place);

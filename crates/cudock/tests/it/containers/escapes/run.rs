@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::containers::machine::{Machine, run_words};
 use crate::support::{code, shown};
 
-/// After this long a command is held to hang. It is no promise of ours.
+/// After this long a command is held to hang. It is not a promise of ours.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs a command to its end, which must be one of those that `cudock` documents.
