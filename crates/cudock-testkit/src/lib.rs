@@ -20,6 +20,7 @@ pub mod http;
 pub mod otlp;
 pub mod packages;
 pub mod process;
+pub mod random;
 pub mod registry;
 pub mod tar;
 mod tree;

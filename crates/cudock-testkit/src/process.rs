@@ -5,9 +5,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::client::eventually;
+use crate::random::{Random, seed};
 
 /// Set in a process that [`reenter`] made; its value is the test's name.
 const REENTERED: &str = "CUDOCK_TEST_REENTERED";
@@ -48,35 +49,23 @@ pub fn is_reentered(test: &str) -> bool {
     env::var(REENTERED).is_ok_and(|name| name == test)
 }
 
-/// The variable that repeats the moments of an earlier [`kill_at_random`].
-const SEED: &str = "CUDOCK_TEST_SEED";
-
-/// Runs a test again in child processes, which `start` prepares, and kills each of them at a random moment within the time
-/// that a whole run takes. Calls `check` after each. The seed is printed.
+/// Starts commands, which `start` prepares for each round, and kills each of them at a random moment within the time that a whole
+/// run takes. Calls `check` after each. The seed is printed.
 ///
 /// # Panics
 ///
 /// If every process was done before it could be killed: then nothing was tested.
 pub fn kill_at_random(
-    test: &str,
     rounds: u32,
     whole: Duration,
-    mut start: impl FnMut(u32, &mut Command),
+    mut start: impl FnMut(u32) -> Command,
     mut check: impl FnMut(u32),
 ) {
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos().into();
-    let seed: u64 = env::var(SEED).ok().map_or_else(now, |text| text.parse().unwrap());
-    eprintln!("{SEED}={seed}");
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut random = Random::new(seed());
     let mut killed = 0;
     for round in 0..rounds {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        let moment = whole.mul_f64(f64::from(u16::try_from(state >> 48).unwrap()) / f64::from(u16::MAX));
-        let mut command = reenter(test);
-        start(round, &mut command);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let moment = whole.mul_f64(random.fraction());
+        let mut child = start(round).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         thread::sleep(moment);
         killed += u32::from(child.try_wait().unwrap().is_none());
         child.kill().ok();

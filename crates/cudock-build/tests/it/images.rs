@@ -203,13 +203,14 @@ fn a_build_that_is_killed_leaves_no_image_and_the_next_one_gives_the_same() {
         }
     };
     process::kill_at_random(
-        test,
         8,
         took,
-        |round, command| {
+        |round| {
             let fresh = project(4 << 20);
-            start(&fresh, &place(round, &fresh), command);
+            let mut command = process::reenter(test);
+            start(&fresh, &place(round, &fresh), &mut command);
             killed.replace(Some(fresh));
+            command
         },
         |round| {
             let project = killed.take().unwrap();

@@ -193,10 +193,13 @@ fn a_push_that_is_killed_has_no_tag_and_the_next_one_completes_it() {
     // Each to a repository of its own, with the cache that the killed ones left behind.
     let name = |round: u32| format!("round{round}/app:1");
     process::kill_at_random(
-        test,
         8,
         took,
-        |round, command| start(&name(round), command),
+        |round| {
+            let mut command = process::reenter(test);
+            start(&name(round), &mut command);
+            command
+        },
         |round| {
             let name = format!("{host}/{}", name(round));
             assert!(pulled(&name).is_none_or(|found| found == digest), "round {round}");

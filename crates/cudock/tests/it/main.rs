@@ -29,6 +29,7 @@ mod help;
 mod init;
 mod inspect;
 mod join_trace;
+mod kills;
 mod lint;
 mod lsp;
 mod man;
