@@ -7,6 +7,7 @@ mod run;
 mod stage;
 mod stage_fs;
 mod variables;
+mod writes;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -88,7 +88,10 @@ impl ScriptReader<'_, '_> {
             Some((_, text)) if call.depth < MAX_DEPTH => {
                 self.script_at(&text, Some(call.span), call.depth + 1);
             }
-            _ => self.declared.note(call.span, format!("cannot read script `{}`", excerpt(path))),
+            _ => {
+                self.fs.changed_by.get_or_insert_with(|| path.to_owned());
+                self.declared.note(call.span, format!("cannot read script `{}`", excerpt(path)));
+            }
         }
     }
 
@@ -152,10 +155,20 @@ impl ScriptReader<'_, '_> {
         };
         let source = call.value_of(&["-S"]).or_else(positional).unwrap_or(".");
         let lists = self.fs.text(&join(&self.cwd, source), "CMakeLists.txt");
-        let own = lists.and_then(|(_, text)| compile::of_build_file(&text));
+        let own = lists.and_then(|(_, text)| compile::of_build_file(&text)).map(|own| self.of_file(own));
         match asked.or(own) {
             Some(targets) => self.compiled("program that cmake builds", None, targets, call.span),
             None => self.declared.note(call.span, "program built by `cmake` is unknown"),
+        }
+    }
+
+    /// What a build file lists, unless a command before may have changed the file.
+    fn of_file(&self, listed: Targets) -> Targets {
+        match &self.fs.changed_by {
+            Some(command) => {
+                Targets::Unknown(format!("`{}` may have changed the architectures", excerpt(command)))
+            }
+            None => listed,
         }
     }
 
@@ -182,7 +195,7 @@ impl ScriptReader<'_, '_> {
         // nvcc appends this variable to its arguments, whatever the makefile passes.
         let appended = self.value(call.set, "NVCC_APPEND_FLAGS");
         let targets = file.and_then(|(_, text)| compile::of_build_file(&text)).filter(|_| program != "ninja");
-        let targets = targets.map(|mut targets| {
+        let targets = targets.map(|targets| self.of_file(targets)).map(|mut targets| {
             targets.add(compile::of_nvcc(appended.as_deref().unwrap_or_default().split_whitespace()));
             targets
         });

@@ -86,6 +86,7 @@ impl ScriptReader<'_, '_> {
             let expanded = ExpandedCommand::expand(text, &command, &lookup);
             self.notes(expanded.notes, within);
             self.command(&expanded.args, within, depth);
+            self.record_writes(text, &command, &expanded.args);
             let is_shell =
                 matches!(expanded.args.as_slice(), [program] if SHELLS.contains(&program_name(program)));
             for here_doc in command.redirects.iter().filter_map(|redirect| redirect.here_doc.as_ref()) {
@@ -184,6 +185,7 @@ impl ScriptReader<'_, '_> {
     }
 
     pub(super) fn unknown(&mut self, command: &str, span: Span) {
+        self.fs.changed_by.get_or_insert_with(|| command.to_owned());
         self.declared.note(span, format!("effect of `{}` is unknown", excerpt(command)));
     }
 
@@ -376,7 +378,7 @@ fn is_gpu_program(name: &str) -> bool {
 }
 
 /// The program name without its directory.
-fn program_name<'c>(arg: &'c Argument<'_>) -> &'c str {
+pub(super) fn program_name<'c>(arg: &'c Argument<'_>) -> &'c str {
     arg.text.rsplit('/').next().unwrap_or_default()
 }
 

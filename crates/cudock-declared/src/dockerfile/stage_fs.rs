@@ -24,6 +24,8 @@ pub(super) struct StageFs<'a> {
     pub(super) included: Cell<usize>,
     /// Whether cmake is in what was declared.
     pub(super) cmake: Searched,
+    /// The first command that may have changed any file.
+    pub(super) changed_by: Option<String>,
     copies: Vec<Copied>,
     lookups: Cell<usize>,
 }
@@ -42,10 +44,41 @@ struct Copied {
     target: String,
 }
 
+impl Copied {
+    /// Whether a path may be what was copied, or a part of it.
+    fn covers(&self, path: &str) -> bool {
+        self.target == path || below(&self.target, path).is_some()
+    }
+
+    fn is_changed(&self, path: &str) -> bool {
+        match self.source {
+            CopySource::Changed(Written::File) => self.target == path,
+            CopySource::Changed(Written::Below) => self.covers(path),
+            _ => false,
+        }
+    }
+}
+
+/// The rest of a path below a directory.
+fn below<'p>(directory: &str, path: &'p str) -> Option<&'p str> {
+    let rest = path.strip_prefix(directory)?;
+    if directory.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
+}
+
 enum CopySource {
     File(String),
     Directory(String),
     Text(String),
+    /// A command of the stage wrote it, so its contents are not those of the context.
+    Changed(Written),
+}
+
+/// What a command wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    File,
+    /// Any file below a directory.
+    Below,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -60,7 +93,8 @@ impl<'a> StageFs<'a> {
         let (workdir, included, lookups) = (String::new(), Cell::new(0), Cell::new(0));
         let (prefixes, cuda_sources, copies) = (Vec::new(), Vec::new(), Vec::new());
         let cmake = Searched::default();
-        Self { files, workdir, image: None, prefixes, cuda_sources, included, cmake, copies, lookups }
+        let (image, changed_by) = (None, None);
+        Self { files, workdir, image, prefixes, cuda_sources, included, cmake, changed_by, copies, lookups }
     }
 
     fn may_look_up(&self) -> bool {
@@ -73,9 +107,11 @@ impl<'a> StageFs<'a> {
         self.copies.len()
     }
 
-    /// Drops the mounts of one command.
+    /// Drops the mounts of one command, but not what it wrote.
     pub(super) fn truncate(&mut self, copies: usize) {
-        self.copies.truncate(copies);
+        let since = self.copies.split_off(copies.min(self.copies.len()));
+        self.copies
+            .extend(since.into_iter().filter(|copied| matches!(copied.source, CopySource::Changed(_))));
     }
 
     /// Copies a source of the context, which may be a pattern.
@@ -132,23 +168,33 @@ impl<'a> StageFs<'a> {
         self.copies.push(Copied { source: CopySource::Text(text), target });
     }
 
+    /// Records that a command wrote a path.
+    pub(super) fn change(&mut self, directory: &str, path: &str, written: Written) {
+        let target = join(directory, path);
+        // Others are not read, and a script may write any number of them.
+        let is_read = |copied: &Copied| copied.covers(&target) || below(&target, &copied.target).is_some();
+        if self.copies.iter().any(is_read) {
+            self.copies.push(Copied { source: CopySource::Changed(written), target });
+        }
+    }
+
     /// The path in the context, and the text, of a file in the container.
     pub(super) fn text(&self, directory: &str, path: &str) -> Option<(String, String)> {
         if !self.may_look_up() {
             return None;
         }
         let wanted = join(directory, path);
-        self.copies.iter().rev().find_map(|copied| match &copied.source {
+        let known = self.copies.iter().rev().take_while(|copied| !copied.is_changed(&wanted));
+        known.into_iter().find_map(|copied| match &copied.source {
             CopySource::Text(text) => (copied.target == wanted).then(|| (wanted.clone(), text.clone())),
             CopySource::File(source) => {
                 (copied.target == wanted).then(|| Some((source.clone(), self.files.text(source)?))).flatten()
             }
             CopySource::Directory(source) => {
-                let rest = wanted.strip_prefix(copied.target.as_str())?;
-                let rest = if copied.target.is_empty() { rest } else { rest.strip_prefix('/')? };
-                let path = join(source, rest);
+                let path = join(source, below(&copied.target, &wanted)?);
                 Some((path.clone(), self.files.text(&path)?))
             }
+            CopySource::Changed(_) => None,
         })
     }
 

@@ -1,7 +1,7 @@
 //! Dockerfiles, as people write them.
 
 use cudock_base::Arch;
-use cudock_declared::{Declared, FileKind, Manager};
+use cudock_declared::{Declared, FileKind, Files, Manager, Targets, read_with_files};
 
 use crate::{read, read_for};
 
@@ -368,4 +368,87 @@ fn everything_found_has_the_bytes_it_was_found_at() {
 fn a_here_document_in_a_script_is_read_only_where_a_shell_reads_it() {
     let text = "FROM a\nRUN <<EOF\ncat <<X > /etc/motd\npip install tensorflow\nX\nbash <<Y\npip install torch\nY\nEOF\n";
     assert_eq!(packages(&docker(text)), ["6 torch"]);
+}
+
+/// Files of a build context, by path.
+struct Context<'a>(&'a [(&'a str, &'a str)]);
+
+impl Files for Context<'_> {
+    fn text(&self, path: &str) -> Option<String> {
+        self.0.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned())
+    }
+
+    fn below(&self, path: &str) -> Vec<String> {
+        let names = self.0.iter().map(|(name, _)| (*name).to_owned());
+        names.filter(|name| path.is_empty() || name == path).collect()
+    }
+}
+
+fn read_in(files: &[(&str, &str)], text: &str) -> Declared {
+    read_with_files(FileKind::Dockerfile, "Dockerfile", text, Arch::X86_64, "", &Context(files)).unwrap()
+}
+
+#[test]
+fn what_a_command_may_have_changed_is_not_known_any_more() {
+    const LISTS: &str = "project(a LANGUAGES CXX CUDA)\nset(CMAKE_CUDA_ARCHITECTURES 70-real)\n";
+    const MAKE: &str = "a: a.cu\n\tnvcc -gencode arch=compute_70,code=sm_70 -o a a.cu\n";
+    let files = [
+        ("CMakeLists.txt", LISTS),
+        ("Makefile", MAKE),
+        ("a.cu", ""),
+        ("build.sh", "#!/bin/sh\nnvcc -gencode arch=compute_70,code=sm_70 -o a a.cu\n"),
+        ("fix.sh", "#!/bin/sh\nsed -i s/70/90/ CMakeLists.txt Makefile build.sh\n"),
+    ];
+    let builds = [
+        ("CMakeLists.txt", "cmake -B out && cmake --build out"),
+        ("Makefile", "make"),
+        ("build.sh", "sh build.sh"),
+    ];
+    // Whether a command before the build leaves the file as it is.
+    let commands: [(&str, bool); 26] = [
+        ("true", true),
+        ("apt-get update", true),
+        ("sed s/70/90/ FILE", true),
+        ("cat FILE > /tmp/copy", true),
+        ("cp FILE /tmp/", true),
+        ("sed -i s/70/90/ other.txt", true),
+        ("sed -i s/70/90/ FILE", false),
+        ("sed -i.bak s/70/90/ ./FILE", false),
+        ("sed --in-place=.bak -e s/70/90/ /src/FILE", false),
+        ("sed -i s/70/90/ *", false),
+        ("cd / && sed -i s/70/90/ src/FILE", false),
+        ("perl -pi -e s/70/90/ FILE", false),
+        ("gawk -i inplace 1 FILE", false),
+        ("echo x > FILE", false),
+        ("echo x >> FILE", false),
+        ("echo x | tee -a FILE", false),
+        ("cp /opt/new FILE", false),
+        ("cp /opt/FILE .", false),
+        ("mv /opt/FILE /src/", false),
+        ("patch -p1 < x.patch", false),
+        ("git apply x.patch", false),
+        ("git checkout v2", false),
+        ("sh fix.sh", false),
+        ("./fix.sh", false),
+        ("python3 set_architectures.py", false),
+        ("./configure --cuda", false),
+    ];
+    for (file, build) in builds {
+        for (command, stays) in commands {
+            // Only build files are read after a command that could change anything.
+            let is_unknown = command.starts_with("python3") || command.starts_with("./configure");
+            let stays = stays || is_unknown && file == "build.sh";
+            let command = command.replace("FILE", file);
+            for separator in ["\nRUN ", " && "] {
+                let text = format!(
+                    "FROM nvidia/cuda:12.6.3-devel-ubuntu22.04\nWORKDIR /src\nCOPY . .\nRUN {command}{separator}cd /src && {build}\n"
+                );
+                let declared = read_in(&files, &text);
+                let listed =
+                    declared.compiled.iter().any(|one| matches!(one.targets, Targets::Listed { .. }));
+                assert_eq!(listed, stays, "{command}{separator}{build}: {:?}", declared.compiled);
+                assert!(listed || !declared.notes.is_empty() || !declared.compiled.is_empty(), "{command}");
+            }
+        }
+    }
 }
