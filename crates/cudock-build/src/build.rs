@@ -32,6 +32,9 @@ use crate::{check, unpack as unpacking};
 /// Downloads at once.
 const DOWNLOADS: usize = 6;
 /// Sets the time of all files, as in other reproducible builds.
+/// What documents call an image whose project has no name.
+const UNNAMED: &str = "image";
+
 const SOURCE_DATE_EPOCH: &str = "SOURCE_DATE_EPOCH";
 
 /// What to build.
@@ -90,7 +93,7 @@ pub fn build(request: &BuildRequest<'_>) -> Result<Built, BuildError> {
         rules: &rules,
         operators: entry.operators.as_ref(),
         user: USER,
-    });
+    })?;
     let store = BlobStore::open(&cache)?;
     let options = WriteOptions::in_environment(request.environment, Arc::clone(&request.progress))?;
     let chosen = request.destination.map(Destination::compression);
@@ -223,32 +226,48 @@ impl Assembler<'_> {
         let kept = if self.rules.has(GPU_CODE) { capabilities.as_slice() } else { &[] };
         let job = LayerJob { store: self.store, compression: self.compression, time, targets: kept };
         let layers = job.write(self.plan, &group(self.plan))?;
-        let (lock_file, name) = (self.request.lock, self.request.project.name());
+        let lock_file = self.request.lock;
+        // Not the directory's name, so that the same project gives the same image wherever it is built.
+        let title = self.request.project.manifest.name.as_deref();
         let lock_digest = lock_file.digest()?;
         let cuda = lock_file.target.cuda.as_deref();
-        let config = config(&ConfigInput {
-            name: &name,
-            image: self.image,
-            arch: lock_file.target.arch,
-            time,
-            cuda,
-            minimum_driver: cuda.and_then(|cuda| self.minimum_driver(cuda)),
-            targets: &capabilities,
-            lock: lock_digest.to_string(),
-            runtime: self.runtime(),
-            entrypoint: self.entry.command.clone(),
-            layers: &layers,
-        });
         let blobs: Vec<LayerBlob> = layers.iter().map(|layer| layer.blob.clone()).collect();
-        let mut bundle = Bundle::image(&config, &blobs, &BTreeMap::new());
-        let gpu = architectures(&capabilities);
+        let bundle_for = |targets: &[Capability]| {
+            let config = config(&ConfigInput {
+                title,
+                image: self.image,
+                arch: lock_file.target.arch,
+                time,
+                cuda,
+                minimum_driver: cuda.and_then(|cuda| self.minimum_driver(cuda)),
+                targets,
+                lock: lock_digest.to_string(),
+                runtime: self.runtime(),
+                entrypoint: self.entry.command.clone(),
+                layers: &layers,
+            });
+            Bundle::image(&config, &blobs, &BTreeMap::new())
+        };
+        let scratch = self.store.directory().join("scratch");
+        let facts = self.request.facts;
+        let asked = bundle_for(&capabilities);
+        let checks = check::verdicts(&asked, &blobs, targets, facts, &scratch, self.options)?;
+        // The labels name the GPUs that it was found to run on, not those that were asked for.
+        let runs_on: Vec<Capability> =
+            capabilities.into_iter().filter(|capability| checks.runs_on(*capability)).collect();
+        let mut bundle = bundle_for(&runs_on);
+        let gpu = architectures(&runs_on);
         if !gpu.is_empty() {
             bundle.describe("io.cudock.gpu", &gpu);
         }
-        let scratch = self.store.directory().join("scratch");
-        let checks = check::verdicts(&bundle, &blobs, targets, self.request.facts, &scratch, self.options)?;
-        let attached =
-            attach_documents(&mut bundle, lock_file, &lock_digest, &name, checks.document.as_ref())?;
+        let document = checks.document(bundle.digest());
+        let attached = attach_documents(
+            &mut bundle,
+            lock_file,
+            &lock_digest,
+            title.unwrap_or(UNNAMED),
+            document.as_ref(),
+        )?;
         let sizes = final_sizes(self.plan, &layers);
         let report = ImageReport {
             digest: bundle.digest().to_owned(),
@@ -258,7 +277,7 @@ impl Assembler<'_> {
             files: sizes.len(),
             layers: layers.iter().map(layer_report).collect(),
             omitted: omitted(self.plan, &sizes),
-            checks: checks.targets,
+            checks: checks.targets(),
             documents: attached.into_iter().map(AttachedDocument::from).collect(),
             sizes: if self.request.explain { size_tree(self.plan, &sizes) } else { Vec::new() },
         };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use cudock_base::FileError;
 use cudock_compat::{ImageSet, Judgement, Target};
 use cudock_facts::Facts;
+use cudock_facts::version::Capability;
 use cudock_http::Progress;
 use cudock_image::write::{Bundle, Destination, LayerBlob, WriteOptions};
 use cudock_image::{Access, ImageSource, Platform};
@@ -18,17 +19,16 @@ use crate::error::BuildError;
 use crate::report::CheckedTarget;
 
 /// The verdicts on an image.
+#[derive(Default)]
 pub(crate) struct ImageChecks {
-    pub(crate) targets: Vec<CheckedTarget>,
-    /// The same in the form of `check --format json`, to be attached to the image; none without targets.
-    pub(crate) document: Option<Value>,
+    results: Vec<CheckResult>,
 }
 
 #[derive(Serialize)]
 struct CheckDocument<'a> {
     schema: u8,
     subject: &'a str,
-    results: Vec<CheckResult>,
+    results: &'a [CheckResult],
 }
 
 #[derive(Serialize)]
@@ -36,6 +36,29 @@ struct CheckResult {
     target: Target,
     #[serde(flatten)]
     judgement: Judgement,
+}
+
+impl ImageChecks {
+    /// Whether the image uses the GPU of every target with this capability.
+    pub(crate) fn runs_on(&self, capability: Capability) -> bool {
+        let mut of_capability = self.results.iter().filter(|one| one.target.capability == Some(capability));
+        of_capability.all(|one| one.judgement.verdict.uses_gpu())
+    }
+
+    pub(crate) fn targets(&self) -> Vec<CheckedTarget> {
+        let checked = self.results.iter().map(|CheckResult { target, judgement }| CheckedTarget {
+            target: target.to_string(),
+            verdict: judgement.verdict,
+            reason: judgement.reason.clone(),
+        });
+        checked.collect()
+    }
+
+    /// The same in the form of `check --format json`, to be attached to the image; none without targets.
+    pub(crate) fn document(&self, digest: &str) -> Option<Value> {
+        let document = CheckDocument { schema: 1, subject: digest, results: &self.results };
+        if self.results.is_empty() { None } else { serde_json::to_value(&document).ok() }
+    }
 }
 
 /// Judges an image for its targets, from a layout of links to the blobs in the cache.
@@ -48,7 +71,7 @@ pub(crate) fn verdicts(
     options: &WriteOptions,
 ) -> Result<ImageChecks, BuildError> {
     if targets.is_empty() {
-        return Ok(ImageChecks { targets: Vec::new(), document: None });
+        return Ok(ImageChecks::default());
     }
     let layout = scratch.join(format!("check-{}-{}", std::process::id(), bundle.digest().replace(':', "-")));
     let result = judge(bundle, layers, targets, facts, &layout, options);
@@ -77,8 +100,6 @@ fn judge(
         }
     }
     bundle.write(&Destination::Layout { directory: layout.to_owned(), name: None }, options)?;
-    let source =
-        ImageSource::at(layout).ok_or_else(|| BuildError::usage("the image cannot be read back", ""))?;
     let platform: Option<Platform> = bundle.descriptor().platform.clone();
     let access = Access {
         platform,
@@ -86,6 +107,7 @@ fn judge(
         pull: None,
         progress: Arc::clone(&options.progress) as Arc<dyn Progress>,
     };
+    let source = ImageSource::Layout { directory: layout.to_owned(), name: None };
     let environment = BTreeMap::new();
     let mut images = ImageSet::open(&source, &access, "image", &environment, &|_| {})
         .map_err(cudock_compat::GatherError::from)?;
@@ -96,11 +118,5 @@ fn judge(
         judgement.findings.retain(|finding| !target.traits.notes.contains(finding));
         Some(CheckResult { target, judgement })
     });
-    let document = CheckDocument { schema: 1, subject: bundle.digest(), results: results.collect() };
-    let checked = document.results.iter().map(|CheckResult { target, judgement }| CheckedTarget {
-        target: target.to_string(),
-        verdict: judgement.verdict,
-        reason: judgement.reason.clone(),
-    });
-    Ok(ImageChecks { targets: checked.collect(), document: serde_json::to_value(&document).ok() })
+    Ok(ImageChecks { results: results.collect() })
 }

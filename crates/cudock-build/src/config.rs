@@ -22,7 +22,7 @@ pub(crate) const APP: &str = "app";
 /// What the configuration is made from.
 #[derive(Debug)]
 pub(crate) struct ConfigInput<'a> {
-    pub(crate) name: &'a str,
+    pub(crate) title: Option<&'a str>,
     pub(crate) image: &'a ImageBuild,
     pub(crate) arch: Arch,
     pub(crate) time: u64,
@@ -80,11 +80,11 @@ pub(crate) fn config(input: &ConfigInput<'_>) -> NewConfig {
 
 fn labels(input: &ConfigInput<'_>, created: &str) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::from([
-        ("org.opencontainers.image.title".to_owned(), input.name.to_owned()),
         ("org.opencontainers.image.created".to_owned(), created.to_owned()),
         ("io.cudock.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         ("io.cudock.lock".to_owned(), input.lock.clone()),
     ]);
+    labels.extend(input.title.map(|title| ("org.opencontainers.image.title".to_owned(), title.to_owned())));
     if !input.targets.is_empty() {
         labels.insert("io.cudock.gpu".to_owned(), architectures(input.targets));
         labels.extend(input.cuda.map(|cuda| ("io.cudock.cuda".to_owned(), cuda.to_owned())));

@@ -22,6 +22,12 @@ pub enum ImageFileKind {
     File(FileSource),
 }
 
+impl ImageFileKind {
+    pub fn is_directory(&self) -> bool {
+        *self == Self::Directory
+    }
+}
+
 /// Where the bytes of a file come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileSource {

@@ -9,6 +9,7 @@ use cudock_fatbin::{KeptLibraries, KnownUse, LinkedFile, is_cuda_library, is_lib
 use cudock_lock::LayerGroup;
 
 use crate::empty_library::empty_library;
+use crate::error::BuildError;
 use crate::file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
 use crate::rules::{RuleSet, UNUSABLE_PROVIDERS, UNUSED_LIBRARIES, UNUSED_LINKS};
 use crate::system;
@@ -69,7 +70,7 @@ pub struct ImagePlan {
 }
 
 impl ImagePlan {
-    pub fn new(input: &PlanInput<'_>) -> Self {
+    pub fn new(input: &PlanInput<'_>) -> Result<Self, BuildError> {
         let mut plan = Self::default();
         for package in input.packages {
             plan.warnings.extend(
@@ -91,7 +92,27 @@ impl ImagePlan {
         plan.report_missing(&linked, input.operators.is_some());
         system::add(&mut plan, input, &linked);
         plan.redirect_through_links();
-        plan
+        plan.check_parents()?;
+        Ok(plan)
+    }
+
+    /// Fails if something is in a file: packages, the project and other packages each have paths of their own, and nothing else keeps
+    /// them from naming one path as a file and as a directory.
+    fn check_parents(&self) -> Result<(), BuildError> {
+        for file in self.files.values() {
+            let blocking = |parent: &str| self.files.get(parent).filter(|found| !found.kind.is_directory());
+            let Some(parent) = parents(&file.path).find_map(blocking) else { continue };
+            let reason = if parent.origin == file.origin {
+                format!("it has /{}, and /{} below it", parent.path, file.path)
+            } else {
+                format!(
+                    "its /{} is below /{}, which is a file of {}",
+                    file.path, parent.path, parent.origin.name
+                )
+            };
+            return Err(BuildError::Package { name: file.origin.name.clone(), reason });
+        }
+        Ok(())
     }
 
     fn add(&mut self, file: ImageFile, rules: &RuleSet) {
@@ -100,7 +121,7 @@ impl ImagePlan {
             return;
         }
         if let Some(known) = self.files.get(&file.path) {
-            let directories = known.kind == ImageFileKind::Directory && file.kind == ImageFileKind::Directory;
+            let directories = known.kind.is_directory() && file.kind.is_directory();
             if !directories && !has_same_content(known, &file) {
                 self.warnings.push(format!(
                     "{} and {} both have /{}: that of the latter is used",
@@ -115,7 +136,7 @@ impl ImagePlan {
     }
 
     fn omit(&mut self, rule: &'static str, file: &ImageFile, reason: Option<String>) {
-        if file.kind != ImageFileKind::Directory {
+        if !file.kind.is_directory() {
             let (path, bytes, package) = (file.path.clone(), file.size(), file.origin.name.clone());
             self.omitted.push(OmittedFile { rule, path, bytes, package, reason });
         }

@@ -113,7 +113,7 @@ impl BuildReport {
     /// Whether the image runs on all of its targets.
     pub fn runs(&self) -> bool {
         let mut checks = self.images.iter().flat_map(|image| &image.checks);
-        checks.all(|check| matches!(check.verdict, Verdict::Works | Verdict::Jit))
+        checks.all(|check| check.verdict.uses_gpu())
     }
 }
 

@@ -3,12 +3,14 @@ use std::sync::Arc;
 
 use cudock_base::Arch;
 use cudock_build::{
-    FileOrigin, FileSource, ImageFile, ImageFileKind, ImagePlan, LayerJob, PlanInput, RuleSet, group,
+    BuildError, FileOrigin, FileSource, ImageFile, ImageFileKind, ImagePlan, LayerJob, PlanInput, RuleSet,
+    group,
 };
 use cudock_facts::Facts;
 use cudock_http::BlobStore;
 use cudock_image::write::Compression;
 use cudock_lock::LayerGroup;
+use cudock_testkit::random::{Random, cases, seed};
 
 fn large(path: &str, size: u64, origin: &Arc<FileOrigin>) -> ImageFile {
     let source = FileSource::Disk { path: "/dev/null".into(), size, identity: path.to_owned() };
@@ -21,6 +23,10 @@ fn large(path: &str, size: u64, origin: &Arc<FileOrigin>) -> ImageFile {
 }
 
 fn plan(files: Vec<ImageFile>) -> ImagePlan {
+    try_plan(files).unwrap()
+}
+
+fn try_plan(files: Vec<ImageFile>) -> Result<ImagePlan, BuildError> {
     let (facts, rules) = (Facts::embedded(), RuleSet::new(&BTreeMap::new()).unwrap());
     let input = PlanInput {
         facts: &facts,
@@ -33,6 +39,47 @@ fn plan(files: Vec<ImageFile>) -> ImagePlan {
         user: (65532, 65532),
     };
     ImagePlan::new(&input)
+}
+
+#[test]
+fn nothing_is_below_a_file_whatever_the_parts_of_an_image_are_called() {
+    let mut random = Random::new(seed());
+    let (mut planned, mut refused) = (0, 0);
+    for _ in 0..cases(500) {
+        let mut files: BTreeMap<String, ImageFile> = BTreeMap::new();
+        for number in 0..=random.below(8) {
+            let parts: Vec<&str> =
+                (0..=random.below(3)).map(|_| *random.pick(&["a", "a.py", "b", "a-b"])).collect();
+            let path = format!("app/{}", parts.join("/"));
+            let origin = FileOrigin::new(LayerGroup::Program, format!("package {}", number % 3), "");
+            let file = if random.one_in(2) {
+                ImageFile::directory(path.clone(), 0o755, &origin)
+            } else {
+                ImageFile::generated(path.clone(), "x", &origin)
+            };
+            files.insert(path, file);
+        }
+        let is_file = |path: &str| files.get(path).is_some_and(|file| !file.kind.is_directory());
+        let conflict = files.keys().any(|path| {
+            let parents = path.match_indices('/').map(|(at, _)| &path[..at]);
+            parents.into_iter().any(is_file)
+        });
+        match try_plan(files.values().cloned().collect()) {
+            Ok(_) => {
+                assert!(!conflict, "{:?}", files.keys());
+                planned += 1;
+            }
+            Err(error) => {
+                assert!(
+                    conflict && error.to_string().contains("refused package"),
+                    "{error}: {:?}",
+                    files.keys()
+                );
+                refused += 1;
+            }
+        }
+    }
+    assert!(planned > 0 && refused > 0, "{planned} planned, {refused} refused");
 }
 
 #[test]

@@ -34,6 +34,8 @@ pub(crate) struct ElfFacts {
     pub(crate) note: Option<CompatNote>,
     /// Why its GPU code could not be read.
     pub(crate) damage: Option<String>,
+    /// Whether it is cudock.
+    pub(crate) is_own: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -140,10 +142,12 @@ pub(crate) fn read_elf(bytes: &[u8]) -> ElfFacts {
         && !binary.relocatable.is_empty()
         && binary.modules.iter().all(|module| module.device_linked);
     let strings = BinaryStrings::of(bytes, &binary.linkage);
-    let mut loose = false;
+    let (mut loose, mut is_own) = (false, false);
     if patterns.is_empty() && strings.opens_driver {
-        patterns = loose::patterns(bytes);
+        let found = loose::find(bytes);
+        patterns = found.patterns;
         loose = !patterns.is_empty();
+        is_own = found.has_own_kernel && patterns.is_empty();
     }
     let toolkit =
         linked_by.or_else(|| binary.modules.iter().find_map(|module| module.smallest_cubin(bytes)?.toolkit));
@@ -159,7 +163,7 @@ pub(crate) fn read_elf(bytes: &[u8]) -> ElfFacts {
     let note =
         driver.and_then(|_| compat_note(cudock_fatbin::section(bytes, ".note.cuda.fwd_compatibility")?));
     let damage = binary.damage.first().map(ToString::to_string);
-    ElfFacts { linkage: binary.linkage, code, strings, note, damage }
+    ElfFacts { linkage: binary.linkage, code, strings, note, damage, is_own }
 }
 
 fn add(patterns: &mut Vec<Pattern>, targets: Option<ModuleTargets>) {

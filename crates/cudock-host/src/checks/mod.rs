@@ -132,6 +132,11 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Whether it will use the GPU.
+    pub const fn uses_gpu(self) -> bool {
+        matches!(self, Self::Works | Self::Jit)
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Works => "works",

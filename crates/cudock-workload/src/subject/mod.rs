@@ -200,7 +200,7 @@ impl Inspection {
 fn plan_verdict(judgement: Judgement) -> cudock_plan::SizeVerdict {
     let error = judgement.findings.iter().find(|finding| finding.severity == Severity::Error);
     cudock_plan::SizeVerdict {
-        runs: matches!(judgement.verdict, Verdict::Works | Verdict::Jit),
+        runs: judgement.verdict.uses_gpu(),
         jit: judgement.verdict == Verdict::Jit,
         code: error.map_or(cudock_plan::codes::IMAGE_DOES_NOT_RUN, |finding| finding.code),
         reason: judgement.reason,

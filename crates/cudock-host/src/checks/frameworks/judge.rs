@@ -45,7 +45,7 @@ pub(super) fn judge(context: &CheckContext<'_>, build: &Build) -> Judgment {
     }
     let judgment = code(context, build);
     match context.blocked_by {
-        Some(code) if matches!(judgment.verdict, Verdict::Works | Verdict::Jit) => {
+        Some(code) if judgment.verdict.uses_gpu() => {
             let reason = format!("fits the GPU, but cannot use it until {code} is fixed");
             Judgment::new(Verdict::Fails, None, reason, None)
         }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use cudock_base::Report as _;
 use cudock_compat::evidence::Component;
-use cudock_compat::{Context, GatherError, Judgement, Subject, Target, Verdict, gather, judge, subject};
+use cudock_compat::{Context, GatherError, Judgement, Subject, Target, gather, judge, subject};
 use cudock_facts::Facts;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -89,7 +89,7 @@ pub(super) fn run(facts: &Facts, args: &CheckArgs, format: FindingFormat) -> Res
 
 /// Yes if it runs on the GPU of every target; of all sizes, one is enough.
 fn outcome(args: &CheckArgs, results: &[TargetResult]) -> Outcome {
-    let runs = |result: &TargetResult| matches!(result.judgement.verdict, Verdict::Works | Verdict::Jit);
+    let runs = |result: &TargetResult| result.judgement.verdict.uses_gpu();
     let yes = if args.all_sizes { results.iter().any(runs) } else { results.iter().all(runs) };
     if yes { Outcome::Yes } else { Outcome::No }
 }

@@ -132,7 +132,7 @@ fn groups(results: &[TargetResult]) -> Vec<TargetGroup<'_>> {
 }
 
 fn runs(result: &TargetResult) -> bool {
-    matches!(result.judgement.verdict, Verdict::Works | Verdict::Jit)
+    result.judgement.verdict.uses_gpu()
 }
 
 fn print_group(group: &TargetGroup<'_>, of: usize, columns: &Columns) {

@@ -101,7 +101,7 @@ pub(super) fn matrix(subject: &str, results: &[TargetResult]) {
         line(output::wrapped("        ", reason));
         line(styled(DIM, &output::wrapped("        ", &sizes.join(", "))));
     }
-    let runs = |result: &&TargetResult| matches!(result.judgement.verdict, Verdict::Works | Verdict::Jit);
+    let runs = |result: &&TargetResult| result.judgement.verdict.uses_gpu();
     line(format!("\n{} of {} sizes can run it", results.iter().filter(runs).count(), results.len()));
     if results.iter().any(|result| result.target.traits.driver_assumed.is_some()) {
         let note = "drivers are those that Azure documents, or the newest that supports the GPU; set another with --driver";

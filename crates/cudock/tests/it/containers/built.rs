@@ -16,7 +16,7 @@ use cudock_testkit::tar::Tar;
 use serde_json::Value;
 
 use super::machine::machine;
-use crate::support::{code, json, shown};
+use crate::support::{code, json, run, shown};
 
 const LIBRARIES: &str = "./usr/lib/x86_64-linux-gnu";
 
@@ -43,19 +43,24 @@ fn of_this_machine(cc: &Path, name: &str) -> Vec<u8> {
     std::fs::read(String::from_utf8(output.stdout).unwrap().trim()).unwrap()
 }
 
-/// The project of a program that nvcc made, locked with this machine's C library and a stand-in for CUDA's.
-fn project(cc: &Path, directory: &Path) -> LockedProject {
+/// The data of this machine's C library as a Debian package has it.
+fn libc(cc: &Path) -> Vec<u8> {
     let ours = |tar: Tar, name: &str| tar.program(&format!("{LIBRARIES}/{name}"), of_this_machine(cc, name));
     let loader = std::fs::read("/lib64/ld-linux-x86-64.so.2").unwrap();
     let libc = ["libc.so.6", "libm.so.6"].into_iter().fold(Tar::default(), ours);
-    let libc = libc.program("./usr/lib64/ld-linux-x86-64.so.2", loader).end();
+    libc.program("./usr/lib64/ld-linux-x86-64.so.2", loader).end()
+}
+
+/// The project of a program that nvcc made, locked with this machine's C library and a stand-in for CUDA's.
+fn project(cc: &Path, directory: &Path) -> LockedProject {
+    let ours = |tar: Tar, name: &str| tar.program(&format!("{LIBRARIES}/{name}"), of_this_machine(cc, name));
     let cudart = library(cc, directory, &fixtures().join("fake_cudart.c"), "libcudart.so.13");
     let empty = directory.join("empty.c");
     std::fs::write(&empty, "int nothing_links_to_this;\n").unwrap();
     let unused = library(cc, directory, &empty, "libcufft.so.12");
     let target = "cuda = \"13.4\"\ngpus = [\"T4\", \"H200\"]";
     let project = LockedProject::new("program = \"program\"\ntargets = [\"T4\", \"H200\"]\n", target)
-        .deb("libc6", "2.41-12", &libc)
+        .deb("libc6", "2.41-12", &libc(cc))
         .deb("libgcc-s1", "14.2.0-19", &ours(Tar::default(), "libgcc_s.so.1").end())
         .deb("libstdc++6", "14.2.0-19", &ours(Tar::default(), "libstdc++.so.6").end())
         .wheel("nvidia-cuda-runtime", "13.4.92", "cuda", &[("nvidia/cu13/lib/libcudart.so.13", &cudart)])
@@ -144,4 +149,45 @@ fn a_compiled_program_gets_its_libraries_and_the_code_of_its_card_and_starts() {
     let both = build_for(&project, &["T4", "H200"], &machine.path().join("both"));
     let gpus: Vec<&str> = both.images.iter().map(|image| image.gpu.as_str()).collect();
     assert_eq!(gpus, ["sm_75", "sm_90"]);
+}
+
+#[test]
+fn cudock_in_an_image_is_no_evidence_of_what_the_rest_of_it_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("root");
+    for name in ["etc", "usr/bin"] {
+        std::fs::create_dir_all(root.join(name)).unwrap();
+    }
+    std::fs::hard_link(env!("CARGO_BIN_EXE_cudock"), root.join("usr/bin/cudock"))
+        .or_else(|_| std::fs::copy(env!("CARGO_BIN_EXE_cudock"), root.join("usr/bin/cudock")).map(drop))
+        .unwrap();
+    for gpu in ["T4", "H200"] {
+        let output = run(&["check", &format!("rootfs:{}", root.display()), "--gpu", gpu, "--format", "json"]);
+        let verdict = &json(&output)["results"][0]["verdict"];
+        assert_eq!((code(&output), verdict), (1, &Value::from("cpu")), "{}", shown(&output));
+    }
+}
+
+#[test]
+fn an_image_that_does_not_use_the_gpu_is_neither_written_nor_labeled_for_it() {
+    let Some(cc) = cudock_testkit::require_program("cc") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("main.c");
+    let own = ".version 3.2\\n.target sm_30\\n.address_size 64\\n.visible .entry cudock_multiply_add(";
+    for (kernel, gpu) in [(own.to_owned(), ""), (own.replace("cudock_multiply_add", "scale"), "sm_75")] {
+        let text =
+            format!("const char *const ptx = \"{kernel}\";\nconst char *const driver = \"libcuda.so.1\";\n");
+        std::fs::write(&source, text + "int main(void) { return ptx[0] == driver[0]; }\n").unwrap();
+        let program = directory.path().join("program");
+        let output = Command::new(&cc).arg("-o").args([&program, &source]).output().unwrap();
+        assert!(output.status.success(), "{}", shown(&output));
+        let image = "program = \"program\"\ntargets = [\"T4\"]\n";
+        let project =
+            LockedProject::new(image, "cuda = \"13.4\"\ngpus = [\"T4\"]").deb("libc6", "2.41-12", &libc(&cc));
+        project.write("program", std::fs::read(&program).unwrap());
+        let layout = project.beside("layout");
+        let report = build_for(&project, &["T4"], &layout);
+        assert_eq!((report.images[0].gpu.as_str(), report.runs()), (gpu, !gpu.is_empty()), "{report:?}");
+        assert_eq!(layout.join("index.json").exists(), report.runs());
+    }
 }
