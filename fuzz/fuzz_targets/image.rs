@@ -4,7 +4,7 @@
 use std::fs;
 use std::sync::LazyLock;
 
-use cudock_image::{LayerLimits, OpenOptions, ImageSource, open};
+use cudock_image::{LayerLimits, ImageSource, OpenOptions, ResolvedImage};
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
@@ -24,7 +24,9 @@ fuzz_target!(|bytes: &[u8]| {
         progress: None,
         scratch: FOLDER.path().join("scratch"),
     };
-    let Ok(image) = open(&ImageSource::Archive { file, name: None }, &options) else { return };
+    let Ok(found) = ResolvedImage::resolve(&ImageSource::Archive { file, name: None }, &options) else { return };
+    let _ = found.bundle();
+    let Ok(image) = found.open() else { return };
     assert_eq!(image.bytes_to_fetch(), 0);
     image.config.config.command();
     image.config.config.environment();

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use cudock_base::Digest;
 use cudock_facts::Facts;
-use cudock_image::{Access, Image, ImageError, ImageSource, OpenOptions, Origin, Platform, open};
+use cudock_image::{Access, Image, ImageError, ImageSource, Origin, Platform, ResolvedImage};
 
 use crate::evidence::Evidence;
 use crate::gather::{GatherError, image, image_start};
@@ -20,8 +21,7 @@ pub struct ImageSet<'a> {
     subject: &'a str,
     /// Variables that a container of it is started with.
     environment: &'a BTreeMap<String, String>,
-    source: ImageSource,
-    options: OpenOptions,
+    resolved: ResolvedImage,
     /// Whether the user chose the processor.
     is_chosen: bool,
     on_read: OnRead<'a>,
@@ -44,20 +44,33 @@ impl<'a> ImageSet<'a> {
         environment: &'a BTreeMap<String, String>,
         on_read: OnRead<'a>,
     ) -> Result<Self, ImageError> {
-        let options = access.options(source)?;
-        let source = access.resolve(source.clone(), &options);
-        let is_chosen = access.platform.is_some();
-        let images = Vec::new();
-        let mut set = Self { subject, environment, source, options, is_chosen, on_read, images };
-        set.add()?;
+        Self::of(
+            access.find_source(source.clone())?,
+            access.platform.is_some(),
+            subject,
+            environment,
+            on_read,
+        )
+    }
+
+    /// The same for an image that was found already. `is_chosen`: the user chose the processor.
+    pub fn of(
+        resolved: ResolvedImage,
+        is_chosen: bool,
+        subject: &'a str,
+        environment: &'a BTreeMap<String, String>,
+        on_read: OnRead<'a>,
+    ) -> Result<Self, ImageError> {
+        let first = resolved.open()?;
+        let mut set = Self { subject, environment, resolved, is_chosen, on_read, images: Vec::new() };
+        set.add(first);
         Ok(set)
     }
 
-    fn add(&mut self) -> Result<usize, ImageError> {
-        let image = open(&self.source, &self.options)?;
+    fn add(&mut self, image: Image) -> usize {
         let config = image_start(&image, self.subject, self.environment);
         self.images.push(Opened { image, config, whole: None });
-        Ok(self.images.len() - 1)
+        self.images.len() - 1
     }
 
     /// Judges the subject for each target. Nothing is fetched where every verdict follows from a configuration; what is
@@ -97,8 +110,8 @@ impl<'a> ImageSet<'a> {
         match other.filter(|_| !self.is_chosen) {
             None => Ok(0),
             platform => {
-                self.options.platform = platform;
-                self.add()
+                let image = self.resolved.open_for(platform.as_ref())?;
+                Ok(self.add(image))
             }
         }
     }
@@ -111,6 +124,11 @@ impl<'a> ImageSet<'a> {
             opened.whole = Some(image(&opened.image, self.subject, self.environment, facts)?);
         }
         Ok(opened.whole.as_ref())
+    }
+
+    /// The digest of the image's manifest or index; archives of docker have none.
+    pub fn digest(&self) -> Option<Digest> {
+        self.resolved.known_digest()
     }
 
     /// The image that was opened first, and whether its layers would have to be fetched to look into it.

@@ -15,7 +15,7 @@ pub use cudock_target::{self as target, StartPath, Target, TargetError, TargetMa
 pub use evidence::Evidence;
 pub use gather::{
     BuildContext, Context, GatherError, Subject, gather, gather_dockerfile, image as gather_image,
-    of_declared, subject,
+    image_subject, is_file_name, of_declared, subject,
 };
 pub use image_set::{ImageSet, OnRead};
 pub use judge::{ArtifactJudgement, CheckRule, Failure, Judgement, RULES, RuleUse, judge};

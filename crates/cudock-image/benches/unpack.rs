@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use cudock_base::Digest;
 use cudock_http::Progress;
 use cudock_image::unpack::LayerStore;
-use cudock_image::{ImageSource, OpenOptions, open};
+use cudock_image::{ImageSource, OpenOptions, ResolvedImage};
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
@@ -63,7 +63,8 @@ fn measure(name: &str, layout: &Path, scratch: &Path) {
         scratch: scratch.join("scratch"),
     };
     let source = ImageSource::Layout { directory: layout.to_owned(), name: None };
-    let image = open(&source, &options).expect("the layout can be opened");
+    let found = ResolvedImage::resolve(&source, &options).expect("the layout can be read");
+    let image = found.open().expect("the layout can be opened");
     let blobs: Vec<PathBuf> =
         image.layers.iter().map(|layer| layout.join("blobs").join(layer.digest.replace(':', "/"))).collect();
     let store = scratch.join("store");

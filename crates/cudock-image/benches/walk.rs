@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use cudock_base::Digest;
-use cudock_image::{Image, ImageSource, LayerLimits, OpenOptions, open};
+use cudock_image::{Image, ImageSource, LayerLimits, OpenOptions, ResolvedImage};
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
@@ -49,7 +49,8 @@ fn main() {
         scratch: scratch.path().join("scratch"),
     };
     let source = ImageSource::Layout { directory: directory.clone(), name: None };
-    let image = open(&source, &options).expect("the layout can be opened");
+    let found = ResolvedImage::resolve(&source, &options).expect("the layout can be read");
+    let image = found.open().expect("the layout can be opened");
     let blobs = directory.join("blobs");
     let mut maps: Vec<_> = image
         .layers

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use cudock_http::Progress;
 use cudock_image::unpack::LayerStore;
-use cudock_image::{ImageSource, OpenOptions, open};
+use cudock_image::{ImageSource, OpenOptions, ResolvedImage};
 
 struct Silent;
 
@@ -19,7 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let scratch = layout.join("scratch");
     let options = OpenOptions { platform: None, client: None, sockets: Vec::new(), progress: None, scratch };
-    let image = open(&ImageSource::Layout { directory: layout, name: None }, &options)?;
+    let source = ImageSource::Layout { directory: layout, name: None };
+    let image = ResolvedImage::resolve(&source, &options)?.open()?;
     LayerStore::open(store)?.unpack(&image, &Silent)?;
     Ok(())
 }

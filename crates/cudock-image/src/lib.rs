@@ -1,7 +1,7 @@
 //! Container images: opens them from any source and walks their layers as one merged file system.
 //!
 //! An image is a list of layers, each a tar file that adds, replaces and removes files. Only the merged layers show what a
-//! program will find, and unpacking gigabytes to look at a few libraries is wasteful. [`open`] reads an image from a
+//! program will find, and unpacking gigabytes to look at a few libraries is wasteful. [`ResolvedImage`] finds an image in a
 //! layout, an archive, a registry or a daemon; [`Image::walk`] reads its layers in one parallel pass, passes each file
 //! to a function that decides what to keep of it, and merges the result into a [`Tree`]. [`mod@write`] makes new layers and
 //! images, and takes images from one place to another.
@@ -27,6 +27,7 @@ pub use layer::fuzz;
 pub use layer::{Codec, Content, EntryHeader, EntryKind, LayerLimits, read_tar};
 pub use manifest::{Descriptor, ImageConfig, Platform, RunConfig};
 pub use open::{
-    Access, CachedImage, Image, ImageSource, Layer, OpenOptions, Origin, Pull, cached_images, open,
+    Access, CachedImage, Image, ImageSource, Layer, OpenOptions, Origin, Pull, Referrer, Referrers,
+    ResolvedImage, UnreadableReferrer, cached_images, local_path,
 };
 pub use tree::{NodeKind, Tree, TreeNode};

@@ -22,6 +22,7 @@ pub struct Descriptor {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
     pub digest: String,
+    #[serde(deserialize_with = "plausible_size")]
     pub size: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
@@ -65,6 +66,7 @@ impl Descriptor {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Document {
     schema_version: Option<u32>,
+    media_type: Option<String>,
     pub(crate) manifests: Option<Vec<Descriptor>>,
     pub(crate) config: Option<Descriptor>,
     pub(crate) layers: Option<Vec<Descriptor>>,
@@ -164,6 +166,16 @@ pub(crate) struct RootFs {
     pub(crate) diff_ids: Vec<String>,
 }
 
+/// Sizes are claims until the bytes are there. Larger ones cannot be true, and their sum would not be a number.
+fn plausible_size<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    const MAX: u64 = 1 << 44;
+    let size = u64::deserialize(deserializer)?;
+    if size > MAX {
+        return Err(serde::de::Error::custom(format!("a part of {size} bytes is larger than any image")));
+    }
+    Ok(size)
+}
+
 /// Docker writes `null` for an empty list.
 fn null_is_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
@@ -206,13 +218,46 @@ pub(crate) fn parse<T: for<'de> Deserialize<'de>>(location: &str, bytes: &[u8]) 
 impl Document {
     pub(crate) fn read(location: &str, bytes: &[u8]) -> Result<Self, ImageError> {
         let document: Self = parse(location, bytes)?;
-        let invalid = |message| ImageError::document(location, message);
-        match document.schema_version {
-            Some(1) => Err(invalid("schema version 1 manifests are not supported: push the image again")),
-            _ if document.manifests.is_none() && document.config.is_none() => {
-                Err(invalid("neither an index nor a manifest"))
-            }
-            _ => Ok(document),
+        let invalid = |message: &str| ImageError::document(location, message);
+        if document.schema_version == Some(1) {
+            return Err(invalid("schema version 1 manifests are not supported: push the image again"));
         }
+        match (document.manifests.is_some(), document.config.is_some() || document.layers.is_some()) {
+            (false, _) if document.config.is_none() => Err(invalid("neither an index nor a manifest")),
+            // Two readers would see two images (CVE-2021-41190).
+            (true, true) => Err(invalid("rejected: an index and a manifest in one document")),
+            _ => {
+                document.check_kind(location, document.media_type.as_deref().unwrap_or_default())?;
+                Ok(document)
+            }
+        }
+    }
+
+    /// Reads the document that a descriptor describes.
+    pub(crate) fn read_as(location: &str, descriptor: &Descriptor, bytes: &[u8]) -> Result<Self, ImageError> {
+        let document = Self::read(location, bytes)?;
+        document.check_kind(location, &descriptor.media_type)?;
+        Ok(document)
+    }
+
+    /// Fails if a media type is that of the other kind of document.
+    fn check_kind(&self, location: &str, media_type: &str) -> Result<(), ImageError> {
+        const INDEXES: [&str; 2] = [
+            "application/vnd.oci.image.index.v1+json",
+            "application/vnd.docker.distribution.manifest.list.v2+json",
+        ];
+        const MANIFESTS: [&str; 2] = [
+            "application/vnd.oci.image.manifest.v1+json",
+            "application/vnd.docker.distribution.manifest.v2+json",
+        ];
+        let (others, is, called) = match self.manifests {
+            Some(_) => (MANIFESTS, "an index", "a manifest"),
+            None => (INDEXES, "a manifest", "an index"),
+        };
+        if others.contains(&media_type) {
+            let message = format!("rejected: {is} with the media type of {called}");
+            return Err(ImageError::document(location, message));
+        }
+        Ok(())
     }
 }

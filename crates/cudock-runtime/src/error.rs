@@ -82,25 +82,6 @@ impl RuntimeError {
     pub(crate) fn reported(text: impl Into<String>) -> Self {
         Self::Reported { code: 3, text: text.into(), hint: None }
     }
-
-    pub(crate) fn hint(&self) -> Option<String> {
-        match self {
-            Self::Unknown(_) => Some("`cudock ps --all` lists them".to_owned()),
-            Self::UnknownGroup(_) => Some("`cudock groups` lists them".to_owned()),
-            Self::Ambiguous(_) => Some("use more digits of the id, or the name".to_owned()),
-            Self::NameTaken { name, .. } => Some(format!("cudock rm {name}, or choose another name")),
-            Self::State { name, needed: "stopped", .. } => {
-                Some(format!("cudock stop {name}, or cudock rm --force {name}"))
-            }
-            Self::Usage(error) => error.hints().first().cloned(),
-            Self::Host { hint, .. } => Some(hint.clone()),
-            Self::Reported { hint, .. } => hint.clone(),
-            Self::Image(error) => error.hints().pop(),
-            Self::Inject(error) => error.hints().pop(),
-            Self::Unpack(error) => error.hints().pop(),
-            _ => None,
-        }
-    }
 }
 
 impl Report for RuntimeError {
@@ -114,7 +95,23 @@ impl Report for RuntimeError {
     }
 
     fn hints(&self) -> Vec<String> {
-        self.hint().into_iter().collect()
+        let hint = match self {
+            Self::Usage(error) => return error.hints(),
+            Self::Image(error) => return error.hints(),
+            Self::Inject(error) => return error.hints(),
+            Self::Unpack(error) => return error.hints(),
+            Self::Unknown(_) => "`cudock ps --all` lists them".to_owned(),
+            Self::UnknownGroup(_) => "`cudock groups` lists them".to_owned(),
+            Self::Ambiguous(_) => "use more digits of the id, or the name".to_owned(),
+            Self::NameTaken { name, .. } => format!("cudock rm {name}, or choose another name"),
+            Self::State { name, needed: "stopped", .. } => {
+                format!("cudock stop {name}, or cudock rm --force {name}")
+            }
+            Self::Host { hint, .. } => hint.clone(),
+            Self::Reported { hint, .. } => return hint.iter().cloned().collect(),
+            _ => return Vec::new(),
+        };
+        vec![hint]
     }
 }
 

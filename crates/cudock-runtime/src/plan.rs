@@ -18,6 +18,9 @@ pub struct Plan {
     pub created: u64,
     /// The image or directory, as the user named it.
     pub image: String,
+    /// The digest of the image's manifest or index. A root file system and an archive of docker have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// The directories of its layers, the topmost first.
     pub layers: Vec<PathBuf>,
     pub process: ProcessPlan,

@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
+use cudock_base::Report as _;
 use cudock_confine::seal;
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::Serialize;
@@ -130,7 +131,7 @@ pub fn take_over(descriptor: i32) -> File {
 const SEPARATOR: char = '\u{1f}';
 
 pub(crate) fn format_error(error: &RuntimeError) -> String {
-    let hint = error.hint().unwrap_or_default();
+    let hint = error.hints().join("; ");
     format!("{}{SEPARATOR}{}{SEPARATOR}{hint}", crate::exit_code(error), error_text(error))
 }
 

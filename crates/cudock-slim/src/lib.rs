@@ -18,8 +18,8 @@ use cudock_facts::Facts;
 use cudock_facts::version::Capability;
 use cudock_fatbin::{SlimError, SlimJob, Slimmed, is_candidate, slim_bytes};
 use cudock_http::BlobStore;
+use cudock_image::Platform;
 use cudock_image::write::{Bundle, Compression, Edit, History, LayerBlob, LayerChanges};
-use cudock_image::{OpenOptions, Platform};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -110,13 +110,11 @@ pub fn slim_image(
     name: &str,
     job: &SlimImageJob<'_>,
     store: &BlobStore,
-    options: &OpenOptions,
 ) -> Result<SlimImage, SlimImageError> {
     let capabilities: Vec<Capability> = job.targets.iter().map(|target| target.capability).collect();
     let code_job = SlimJob { targets: &capabilities, gpus: job.gpus, compact: job.compact };
     let layers = bundle.layers()?;
-    let unused =
-        if job.remove_unused { unused::by_layer(bundle, name, job.facts, options)? } else { BTreeMap::new() };
+    let unused = if job.remove_unused { unused::by_layer(bundle, name, job.facts)? } else { BTreeMap::new() };
     let files = Mutex::new(Vec::new());
     let removed = Mutex::new(BTreeMap::new());
     let edited = try_parallel(&layers, LAYERS_AT_ONCE, |digest| {
@@ -145,9 +143,9 @@ pub fn slim_image(
     } else {
         bundle.with_layers(&changes, Some(&history(job)))?
     };
-    let before = judgements(bundle, name, job, options)?;
+    let before = judgements(bundle, name, job)?;
     if !changes.is_empty() {
-        compare(&before, &judgements(&slimmed, name, job, options)?)?;
+        compare(&before, &judgements(&slimmed, name, job)?)?;
     }
     let mut report = report(bundle, &slimmed, &layers, &changes, &before)?;
     report.unused_libraries = removed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -191,14 +189,9 @@ fn history(job: &SlimImageJob<'_>) -> History {
 /// The judgement of each image for each target.
 type Judgements = Vec<(Platform, String, Judgement)>;
 
-fn judgements(
-    bundle: &Bundle,
-    name: &str,
-    job: &SlimImageJob<'_>,
-    options: &OpenOptions,
-) -> Result<Judgements, SlimImageError> {
+fn judgements(bundle: &Bundle, name: &str, job: &SlimImageJob<'_>) -> Result<Judgements, SlimImageError> {
     let mut all = Vec::new();
-    for opened in bundle.open(name, options)? {
+    for opened in bundle.open(name)? {
         let evidence = gather_image(&opened.image, name, &BTreeMap::new(), job.facts)?;
         for target in job.targets {
             let judgement = judge(&evidence, &target.target, job.facts);

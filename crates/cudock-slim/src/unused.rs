@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cudock_facts::Facts;
 use cudock_fatbin::{KeptLibraries, KnownUse, LinkedFile, is_cuda_library};
+use cudock_image::LayerLimits;
 use cudock_image::write::{Bundle, WriteError};
-use cudock_image::{LayerLimits, OpenOptions};
 
 use crate::SlimImageError;
 
@@ -15,10 +15,9 @@ pub(crate) fn by_layer(
     bundle: &Bundle,
     name: &str,
     facts: &Facts,
-    options: &OpenOptions,
 ) -> Result<BTreeMap<String, BTreeSet<String>>, SlimImageError> {
     let mut by_layer: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for opened in bundle.open(name, options)? {
+    for opened in bundle.open(name)? {
         let tree = opened.image.walk(LayerLimits::default(), |header, content| {
             if header.size < 64 || !content.start()?.starts_with(b"\x7fELF") {
                 return Ok(None);

@@ -12,6 +12,7 @@
     reason = "callers are tests, which fail by panicking"
 )]
 
+pub mod ambiguous;
 pub mod client;
 pub mod disk;
 pub mod driver_tree;

@@ -1,93 +1,98 @@
 //! An image where it is, to be signed and verified there.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use cudock_base::{Digest, Timestamp};
 use cudock_device::DeviceReport;
 use cudock_http::Progress;
-use cudock_image::write::{Destination, WriteError, WriteOptions};
-use cudock_image::{Descriptor, ImageSource, OpenOptions};
+use cudock_image::write::{Destination, WriteOptions};
+use cudock_image::{Access, ImageSource, Pull, ResolvedImage};
 
-use crate::image::{ImageVerifyReport, SignReport, find, sign, verify};
+use crate::image::{ImageVerifyReport, SignReport, sign, verify};
 use crate::statement::{PROOF, Proof, Statement, proof_statement, signature_statement};
 use crate::{ImageSigner, PublicKey, TrustError};
 
-/// An image as a user names it.
-pub struct ImageAccess {
-    name: String,
-    source: ImageSource,
-    open: OpenOptions,
-    write: WriteOptions,
-    image: Descriptor,
+/// An image that was found, to be signed or verified. What is signed or verified is this image, by its digest, and not what its name
+/// stands for by then.
+pub struct TrustedImage {
+    image: ResolvedImage,
     digest: Digest,
 }
 
-impl ImageAccess {
+impl TrustedImage {
     /// Finds an image in a registry, a layout or an archive.
-    pub fn open(name: &str, progress: Arc<dyn Progress>) -> Result<Self, TrustError> {
-        let known = ImageSource::with_transport(name).or_else(|| ImageSource::at(Path::new(name)).map(Ok));
-        let source = known.unwrap_or_else(|| ImageSource::reference(name)).map_err(WriteError::from)?;
-        let write = WriteOptions::from_environment(progress)?;
-        let open = OpenOptions {
-            platform: None,
-            client: write.client.clone(),
-            sockets: write.sockets.clone(),
-            progress: None,
-            scratch: write.scratch.clone(),
-        };
-        let (image, digest) = find(&source, &open)?;
-        Ok(Self { name: name.to_owned(), source, open, write, image, digest })
+    pub fn find(name: &str, progress: Arc<dyn Progress>) -> Result<Self, TrustError> {
+        // Daemons have no referrers.
+        let access = Access { platform: None, offline: false, pull: Some(Pull::Always), progress };
+        Self::of(access.find(name)?)
+    }
+
+    /// An image that was found already.
+    pub fn of(image: ResolvedImage) -> Result<Self, TrustError> {
+        let digest = image.digest()?;
+        Ok(Self { image, digest })
     }
 
     /// Signs the image.
-    pub fn sign(&self, signer: &ImageSigner) -> Result<SignReport, TrustError> {
-        self.attach(&signature_statement(&self.digest), signer)
+    pub fn sign(&self, signer: &ImageSigner, write: &WriteOptions) -> Result<SignReport, TrustError> {
+        self.attach(&signature_statement(&self.digest), signer, write)
     }
 
     /// An error unless it is one image that stays what it is while it is verified.
     pub fn check_provable(&self) -> Result<(), TrustError> {
         self.check_pinned()?;
-        if self.image.media_type.contains("manifest.v") { Ok(()) } else { Err(TrustError::Index) }
+        let media_type = &self.image.descriptor().media_type;
+        if media_type.contains("manifest.v") { Ok(()) } else { Err(TrustError::Index) }
     }
 
     /// Signs that GPUs computed from inside the image, with this result.
-    pub fn prove(&self, signer: &ImageSigner, report: &DeviceReport) -> Result<SignReport, TrustError> {
+    pub fn prove(
+        &self,
+        signer: &ImageSigner,
+        report: &DeviceReport,
+        write: &WriteOptions,
+    ) -> Result<SignReport, TrustError> {
         self.check_provable()?;
         let proof = Proof::of(report, Timestamp::now().to_string()).ok_or(TrustError::NoProof)?;
-        self.attach(&proof_statement(&self.digest, &proof), signer)
+        self.attach(&proof_statement(&self.digest, &proof), signer, write)
     }
 
-    fn attach(&self, statement: &Statement, signer: &ImageSigner) -> Result<SignReport, TrustError> {
-        let destination = match &self.source {
-            ImageSource::Registry(reference) => {
-                let mut repository = reference.clone();
-                // What is attached is pushed by its own digest.
-                repository.digest = None;
-                Destination::Registry(repository)
-            }
-            _ => Destination::parse(&self.name)?,
-        };
-        sign(&self.image, statement, signer, &destination, &self.write)
+    fn attach(
+        &self,
+        statement: &Statement,
+        signer: &ImageSigner,
+        write: &WriteOptions,
+    ) -> Result<SignReport, TrustError> {
+        let destination = Destination::of(self.image.source());
+        sign(self.image.descriptor(), statement, signer, &destination, write)
     }
 
     /// What a key signed about the image.
     pub fn verify(&self, key: &PublicKey) -> Result<ImageVerifyReport, TrustError> {
-        let statements = verify(&self.source, &self.digest, key, None, &self.open)?;
-        Ok(ImageVerifyReport { digest: self.digest.to_string(), statements })
+        let verified = verify(&self.image, &self.digest, key, None)?;
+        Ok(ImageVerifyReport {
+            digest: self.digest.to_string(),
+            statements: verified.statements,
+            skipped: verified.skipped,
+        })
     }
 
-    /// An error unless a key signed a proof for the image.
-    pub fn require_proof(&self, key: &PublicKey) -> Result<(), TrustError> {
+    /// The image, if a key signed a proof for it. This is the one to run.
+    pub fn proven(self, key: &PublicKey) -> Result<ResolvedImage, TrustError> {
         self.check_pinned()?;
-        let proofs = verify(&self.source, &self.digest, key, Some(PROOF), &self.open)?;
-        let is_proven = proofs.iter().any(|proof| Proof::in_predicate(&proof.predicate).is_some());
-        if is_proven { Ok(()) } else { Err(TrustError::Unproven(self.digest.to_string())) }
+        let verified = verify(&self.image, &self.digest, key, Some(PROOF))?;
+        let is_proven =
+            verified.statements.iter().any(|proof| Proof::in_predicate(&proof.predicate).is_some());
+        if is_proven {
+            return Ok(self.image);
+        }
+        Err(TrustError::Unproven { digest: self.digest.to_string(), skipped: verified.skipped })
     }
 
-    /// A registry's image must be named by its digest, so that the one that is verified is the one that runs.
+    /// A registry's image must be named by its digest: a name that stands for another image tomorrow is not proven.
     fn check_pinned(&self) -> Result<(), TrustError> {
-        let is_tag = matches!(&self.source, ImageSource::Registry(reference) if reference.digest.is_none());
+        let is_tag =
+            matches!(self.image.source(), ImageSource::Registry(reference) if reference.digest.is_none());
         if is_tag { Err(TrustError::Tag) } else { Ok(()) }
     }
 }

@@ -1,12 +1,12 @@
 //! Documents and signatures as referrers of an image.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
-use cudock_base::Digest;
-use cudock_image::write::{
-    Artifact, ArtifactBlob, Bundle, Destination, WriteOptions, referrer_blob, referrers,
-};
-use cudock_image::{Descriptor, ImageSource, OpenOptions};
+use cudock_base::text::error_chain;
+use cudock_base::{Digest, try_parallel};
+use cudock_image::write::{Artifact, ArtifactBlob, Bundle, Destination, WriteOptions};
+use cudock_image::{Descriptor, Referrer, ResolvedImage};
 use cudock_lock::LockFile;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,6 +15,9 @@ use serde_json::Value;
 use crate::bundle::BUNDLE_TYPE;
 use crate::statement::{PROVENANCE, provenance_statement};
 use crate::{ImageSigner, PublicKey, SignatureBundle, Statement, TrustError, cyclonedx, spdx};
+
+/// Registries limit the rate of each connection.
+const CONNECTIONS: usize = 4;
 
 const SPDX_TYPE: &str = "application/spdx+json";
 const CYCLONEDX_TYPE: &str = "application/vnd.cyclonedx+json";
@@ -37,25 +40,28 @@ pub struct ImageVerifyReport {
     pub digest: String,
     /// What the key signed about the image; empty if it signed nothing.
     pub statements: Vec<VerifiedStatement>,
+    /// What is attached to the image and could not be read.
+    pub skipped: Vec<SkippedReferrer>,
+}
+
+/// Something attached to an image that could not be read.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SkippedReferrer {
+    pub referrer: String,
+    pub reason: String,
 }
 
 impl ImageVerifyReport {
     /// The report as lines of text.
     pub fn lines(&self) -> Vec<String> {
-        if self.statements.is_empty() {
-            return vec![format!("{}: the key signed nothing about this image", self.digest)];
-        }
-        let first = format!("{}: verified", self.digest);
+        let first = match self.statements.as_slice() {
+            [] => format!("{}: the key signed nothing about this image", self.digest),
+            _ => format!("{}: verified", self.digest),
+        };
         let rest = self.statements.iter().map(|one| format!("  {}", one.predicate_type));
-        std::iter::once(first).chain(rest).collect()
+        let skipped = skipped_text(&self.skipped).map(|text| format!("note: {text}"));
+        std::iter::once(first).chain(rest).chain(skipped).collect()
     }
-}
-
-/// The descriptor and the digest of an image.
-pub(crate) fn find(source: &ImageSource, options: &OpenOptions) -> Result<(Descriptor, Digest), TrustError> {
-    let descriptor = Bundle::read(source, options)?.descriptor().clone();
-    let digest = digest_of(&descriptor)?;
-    Ok((descriptor, digest))
 }
 
 fn digest_of(descriptor: &Descriptor) -> Result<Digest, TrustError> {
@@ -136,26 +142,49 @@ pub fn sign(
     Ok(SignReport { digest: image.digest.clone(), signature })
 }
 
+/// What a key signed about an image.
+#[derive(Debug, Default)]
+pub struct Verified {
+    pub statements: Vec<VerifiedStatement>,
+    pub skipped: Vec<SkippedReferrer>,
+}
+
 /// The statements about an image that a key signed, of one predicate type or of all. What others signed, or what is about
 /// another image, does not count.
 pub fn verify(
-    source: &ImageSource,
-    image: &Digest,
+    image: &ResolvedImage,
+    subject: &Digest,
     key: &PublicKey,
     predicate_type: Option<&str>,
-    options: &OpenOptions,
-) -> Result<Vec<VerifiedStatement>, TrustError> {
-    let mut verified = Vec::new();
-    for referrer in referrers(source, &image.to_string(), Some(BUNDLE_TYPE), options)? {
-        let [layer] = referrer.layers.as_slice() else { continue };
-        let bytes = referrer_blob(source, layer, options).map_err(TrustError::from)?;
+) -> Result<Verified, TrustError> {
+    let referrers = image.referrers(subject, Some(BUNDLE_TYPE))?;
+    let skipped = |referrer: String, reason: String| SkippedReferrer { referrer, reason };
+    let mut verified = Verified::default();
+    verified.skipped.extend(referrers.unreadable.into_iter().map(|one| skipped(one.digest, one.reason)));
+    if referrers.omitted > 0 {
+        verified.skipped.push(skipped(format!("{} more", referrers.omitted), "too many to read".to_owned()));
+    }
+    let read = |referrer: &Referrer| -> Result<Option<Vec<u8>>, TrustError> {
+        let [layer] = referrer.layers.as_slice() else { return Ok(None) };
+        Ok(Some(image.part(layer)?))
+    };
+    let parts = try_parallel(&referrers.found, CONNECTIONS, |one| Ok::<_, Infallible>(read(one)));
+    for (referrer, part) in referrers.found.into_iter().zip(parts.unwrap_or_default()) {
+        let bytes = match part {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => continue,
+            Err(error) => {
+                verified.skipped.push(skipped(referrer.descriptor.digest, error_chain(&error)));
+                continue;
+            }
+        };
         // A bundle of another kind, such as one with a certificate, is not for this key.
         let Ok(Some(statement)) = SignatureBundle::parse(&bytes).and_then(|bundle| bundle.verify(key)) else {
             continue;
         };
         let is_wanted = predicate_type.is_none_or(|wanted| wanted == statement.predicate_type);
-        if is_wanted && statement.is_about(image) {
-            verified.push(VerifiedStatement {
+        if is_wanted && statement.is_about(subject) {
+            verified.statements.push(VerifiedStatement {
                 referrer: referrer.descriptor.digest,
                 predicate_type: statement.predicate_type,
                 predicate: statement.predicate,
@@ -163,4 +192,11 @@ pub fn verify(
         }
     }
     Ok(verified)
+}
+
+/// What was skipped, in a few words.
+pub(crate) fn skipped_text(skipped: &[SkippedReferrer]) -> Option<String> {
+    let first = skipped.first()?;
+    let what = cudock_base::format::count(skipped.len(), "referrer");
+    Some(format!("{what} could not be read; the first is {}: {}", first.referrer, first.reason))
 }

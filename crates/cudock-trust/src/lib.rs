@@ -12,11 +12,12 @@ mod key;
 mod sbom;
 mod statement;
 
-pub use access::ImageAccess;
+pub use access::TrustedImage;
 pub use bundle::SignatureBundle;
 pub use error::TrustError;
 pub use image::{
-    ImageVerifyReport, SignReport, VerifiedStatement, attach_documents, sign, signed_artifact, verify,
+    ImageVerifyReport, SignReport, SkippedReferrer, Verified, VerifiedStatement, attach_documents, sign,
+    signed_artifact, verify,
 };
 pub use key::{ImageSigner, PublicKey};
 pub use sbom::{cyclonedx, spdx};

@@ -11,8 +11,8 @@ use cudock_base::text::error_chain;
 use cudock_build::{BuildError, BuildReport, BuildRequest, build};
 use cudock_facts::Facts;
 use cudock_http::NoProgress;
-use cudock_image::write::{Bundle, Destination, WriteOptions, referrer_blob, referrers};
-use cudock_image::{ImageSource, OpenOptions};
+use cudock_image::write::{Destination, WriteOptions};
+use cudock_image::{ImageSource, OpenOptions, ResolvedImage};
 use cudock_lock::LockFile;
 use cudock_project::Project;
 use cudock_testkit::disk::{fill, on_small_disk};
@@ -43,9 +43,18 @@ fn build_in(directory: &Path, destination: &Destination) -> BuildReport {
 }
 
 fn try_build_in(directory: &Path, destination: &Destination) -> Result<BuildReport, BuildError> {
+    build_project(&directory.join("project"), directory, destination)
+}
+
+/// Builds a project with the lock and the cache of a directory.
+fn build_project(
+    project: &Path,
+    directory: &Path,
+    destination: &Destination,
+) -> Result<BuildReport, BuildError> {
     let text = std::fs::read_to_string(directory.join("lock")).unwrap();
     let lock = LockFile::parse(Path::new("cudock.lock"), &text).unwrap();
-    let project = Project::open(&directory.join("project")).unwrap();
+    let project = Project::open(project).unwrap();
     let environment = Environment::of(directory, [("CUDOCK_CACHE", directory.join("cache"))]);
     let request = BuildRequest {
         project: &project,
@@ -86,14 +95,14 @@ fn an_image_has_its_documents_and_they_are_the_same_each_time() {
     assert_eq!(report.images[0].documents, other_report.images[0].documents);
 
     let source = ImageSource::Layout { directory: project.beside("layout"), name: None };
-    let options = options(&project.beside("scratch"));
-    let found = referrers(&source, &report.digest, None, &options).unwrap();
+    let image = ResolvedImage::resolve(&source, &options(&project.beside("scratch"))).unwrap();
+    let found = image.referrers(&image.digest().unwrap(), None).unwrap().found;
     let digests: Vec<&str> = found.iter().map(|one| one.descriptor.digest.as_str()).collect();
     let reported: Vec<&str> = report.images[0].documents.iter().map(|one| one.digest.as_str()).collect();
     assert_eq!(digests, reported);
     let document = |kind: &str| -> Value {
         let one = found.iter().find(|one| one.artifact_type.as_deref() == Some(kind)).unwrap();
-        serde_json::from_slice(&referrer_blob(&source, &one.layers[0], &options).unwrap()).unwrap()
+        serde_json::from_slice(&image.part(&one.layers[0]).unwrap()).unwrap()
     };
     for kind in ["application/spdx+json", "application/vnd.cyclonedx+json"] {
         let text = document(kind).to_string();
@@ -104,6 +113,39 @@ fn an_image_has_its_documents_and_they_are_the_same_each_time() {
     assert_eq!(report.digest, format!("sha256:{}", subject.as_str().unwrap()));
     assert_eq!(provenance["predicateType"], "https://slsa.dev/provenance/v1");
     assert_eq!(found.len(), 3, "no targets, no report of check");
+}
+
+#[test]
+fn an_image_is_the_same_whatever_the_directory_of_its_project_is_called() {
+    let digest_in = |name: &str| {
+        let project = project(1000);
+        // Without a name of its own.
+        let manifest = std::fs::read_to_string(project.path().join("cudock.toml")).unwrap();
+        project.write("cudock.toml", manifest.replace("name = \"app\"\n", ""));
+        let directory = project.beside(name);
+        std::fs::create_dir(&directory).unwrap();
+        for part in ["project", "lock", "cache"] {
+            std::fs::rename(project.beside(part), directory.join(part)).unwrap();
+        }
+        std::fs::rename(directory.join("project"), directory.join(name)).unwrap();
+        let report =
+            build_project(&directory.join(name), &directory, &layout(directory.join("out"))).unwrap();
+        (report.digest, report.images.into_iter().map(|image| image.documents).collect::<Vec<_>>())
+    };
+    assert_eq!(digest_in("one"), digest_in("another name"));
+}
+
+#[test]
+fn a_package_with_a_file_and_a_directory_of_one_name_is_refused() {
+    let project = LockedProject::new("python = \"3.13\"\nentrypoint = [\"/a\"]\n", "python = \"3.13\"")
+        .wheel("broken", "1.0", "dependencies", &[("a/__init__.py", b""), ("a/__init__.py/x", b"")]);
+    std::fs::write(project.beside("lock"), project.lock()).unwrap();
+    let error = try_build_in(&project.beside(""), &layout(project.beside("out"))).unwrap_err().to_string();
+    assert!(
+        error.starts_with("refused broken 1.0: it has /") && error.ends_with("/a/__init__.py/x below it"),
+        "{error}"
+    );
+    assert!(!project.beside("out").exists());
 }
 
 #[test]
@@ -169,7 +211,7 @@ fn a_build_that_is_killed_leaves_no_image_and_the_next_one_gives_the_same() {
             }
             let copy = tempfile::tempdir().unwrap();
             let source = ImageSource::parse(&destination.to_string()).unwrap();
-            let image = Bundle::read(&source, &options(copy.path())).unwrap();
+            let found = ResolvedImage::resolve(&source, &options(copy.path())).unwrap();
             let scratch = copy.path().join("scratch");
             let write = WriteOptions {
                 platform: None,
@@ -179,8 +221,9 @@ fn a_build_that_is_killed_leaves_no_image_and_the_next_one_gives_the_same() {
                 progress: Arc::new(NoProgress),
             };
             // Copying verifies every byte.
-            let digest = image.write(&layout(copy.path().join("copy")), &write).unwrap().digest;
-            assert_eq!(referrers(&source, &digest, None, &options(copy.path())).unwrap().len(), 3);
+            let digest =
+                found.bundle().unwrap().write(&layout(copy.path().join("copy")), &write).unwrap().digest;
+            assert_eq!(found.referrers(&found.digest().unwrap(), None).unwrap().found.len(), 3);
             digest
         })
     };

@@ -33,7 +33,7 @@ use cudock_image::{ImageError, walk_directory};
 pub use build_context::BuildContext;
 pub use image::image;
 pub(crate) use image::image_start;
-pub use subject::{Subject, subject};
+pub use subject::{Subject, image_subject, is_file_name, subject};
 
 use self::frameworks::Completeness;
 use crate::evidence::Evidence;

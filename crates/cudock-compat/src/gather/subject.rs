@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use cudock_image::ImageSource;
+use cudock_image::{ImageSource, local_path};
 
 use super::{GatherError, file_name};
 use cudock_declared::FileKind;
@@ -36,13 +36,12 @@ pub fn subject(text: &str) -> Result<Subject, GatherError> {
     if let Some(source) = ImageSource::with_transport(text) {
         return Ok(Subject::Image(source?));
     }
-    let path = Path::new(text);
-    if !path.exists() {
-        if text.starts_with(['/', '.', '~']) || is_known_file(text) {
-            return Err(GatherError::NotFound { path: path.to_owned() });
+    let Some(path) = local_path(text)? else {
+        if is_file_name(text) {
+            return Err(GatherError::NotFound { path: text.into() });
         }
         return Ok(Subject::Image(ImageSource::reference(text)?));
-    }
+    };
     if let Some(source) = ImageSource::at(path) {
         return Ok(Subject::Image(source));
     }
@@ -52,6 +51,19 @@ pub fn subject(text: &str) -> Result<Subject, GatherError> {
         return Ok(kind(path.to_owned()));
     }
     file(path)
+}
+
+/// The same where an image is meant: a name that does not look like a path or a known file is a registry's, whatever files there are.
+pub fn image_subject(text: &str) -> Result<Subject, GatherError> {
+    if text.starts_with("rootfs:") || is_file_name(text) {
+        return subject(text);
+    }
+    Ok(Subject::Image(ImageSource::parse(text)?))
+}
+
+/// Whether a name is a path or that of a known file, and not that of an image.
+pub fn is_file_name(text: &str) -> bool {
+    text.starts_with(['/', '.', '~']) || is_known_file(text)
 }
 
 fn is_known_file(text: &str) -> bool {

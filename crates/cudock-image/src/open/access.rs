@@ -1,13 +1,12 @@
 //! How an image that a user named is reached: from a local file, a daemon of this machine, or a registry.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use cudock_base::Environment;
 use cudock_http::Progress;
 use cudock_registry::{Client, Options, daemon};
 
-use super::{Image, ImageSource, OpenOptions, open};
+use super::{ImageSource, OpenOptions, ResolvedImage};
 use crate::error::ImageError;
 use crate::manifest::Platform;
 
@@ -48,7 +47,7 @@ pub struct Access {
 
 impl Access {
     /// The options to open an image with. Registries and daemons are asked only for images that are theirs.
-    pub fn options(&self, source: &ImageSource) -> Result<OpenOptions, ImageError> {
+    fn options(&self, source: &ImageSource) -> Result<OpenOptions, ImageError> {
         let platform = self.platform.clone();
         let progress = Some(Arc::clone(&self.progress));
         if !source.is_remote() {
@@ -66,11 +65,11 @@ impl Access {
         Ok(OpenOptions { platform, client: Some(client), sockets, progress, scratch })
     }
 
-    /// Where an image is read from: a name without a transport is searched for in the daemons of this machine first, since
-    /// that is where images that were built here are. `--pull always` skips them.
-    pub fn resolve(&self, source: ImageSource, options: &OpenOptions) -> ImageSource {
+    /// A name without a transport is searched for in the daemons of this machine first, since that is where images that were built
+    /// here are. `--pull always` skips them, and so does a digest: daemons do not keep the manifests that digests are of.
+    fn prefer_daemon(&self, source: ImageSource, options: &OpenOptions) -> ImageSource {
         let ImageSource::Registry(reference) = &source else { return source };
-        if self.pull == Some(Pull::Always) {
+        if self.pull == Some(Pull::Always) || reference.digest.is_some() {
             return source;
         }
         let name = reference.to_string();
@@ -81,29 +80,16 @@ impl Access {
         source
     }
 
-    /// Opens an image by the name that a user typed.
-    pub fn open(&self, name: &str) -> Result<Image, ImageError> {
-        let source = ImageSource::parse(name)?;
+    /// Finds an image by the name that a user typed, where only images are meant.
+    pub fn find(&self, name: &str) -> Result<ResolvedImage, ImageError> {
+        let found = self.find_source(ImageSource::parse(name)?);
+        found.map_err(|error| error.with_local_file(name))
+    }
+
+    /// Finds the image of a source.
+    pub fn find_source(&self, source: ImageSource) -> Result<ResolvedImage, ImageError> {
         let options = self.options(&source)?;
-        open(&self.resolve(source, &options), &options)
-    }
-}
-
-impl ImageSource {
-    /// What a user means: a transport and a path, the path of an image on this machine, or a name in a registry.
-    pub fn parse(name: &str) -> Result<Self, ImageError> {
-        if let Some(source) = Self::with_transport(name) {
-            return source;
-        }
-        match Self::at(Path::new(name)) {
-            Some(source) => Ok(source),
-            None => Self::reference(name),
-        }
-    }
-
-    /// Whether a registry or a daemon has to be asked for it.
-    pub fn is_remote(&self) -> bool {
-        matches!(self, ImageSource::Registry(_) | ImageSource::Daemon { .. })
+        ResolvedImage::resolve(&self.prefer_daemon(source, &options), &options)
     }
 }
 
@@ -139,7 +125,7 @@ mod tests {
             scratch: std::env::temp_dir(),
         };
         for pull in [None, Some(Pull::Always), Some(Pull::Missing)] {
-            assert_eq!(access(pull).resolve(source.clone(), &options), source, "{pull:?}");
+            assert_eq!(access(pull).prefer_daemon(source.clone(), &options), source, "{pull:?}");
         }
     }
 }

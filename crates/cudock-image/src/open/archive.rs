@@ -8,11 +8,13 @@ use std::path::Path;
 
 use cudock_registry::daemon;
 
-use super::layout::{docker_manifests, parse_digest, select_by_name, verify_digest, verify_size};
-use super::{BlobSource, Bytes, Graph, Image, Layer, LayerData, OpenOptions, Origin, assemble, finish};
+use super::image::{Bytes, Image, Layer, LayerData, Origin};
+use super::layout::{parse_digest, verify_digest, verify_size};
+use super::resolved::Content;
+use super::{BlobSource, Graph, OpenOptions, listing};
 use crate::error::ImageError;
 use crate::layer::members;
-use crate::manifest::{self, Descriptor, ImageConfig};
+use crate::manifest::{self, Descriptor, ImageConfig, Platform};
 
 struct Archive {
     location: String,
@@ -20,17 +22,22 @@ struct Archive {
     members: HashMap<String, Range<usize>>,
 }
 
-pub(super) fn open(file: &Path, name: Option<&str>, options: &OpenOptions) -> Result<Image, ImageError> {
-    read(file, &file.display().to_string(), name, Origin::Archive, options)
+/// An image in an archive of docker: its configuration and its layers, by name.
+pub(super) struct DockerImage {
+    pub(super) location: String,
+    config: Bytes,
+    layers: Vec<(String, Bytes)>,
+}
+
+pub(super) fn find(file: &Path, name: Option<&str>, options: &OpenOptions) -> Result<Content, ImageError> {
+    read(file, &file.display().to_string(), name, options)
 }
 
 /// Exports an image from a daemon, which only offers whole archives.
-pub(super) fn from_daemon(name: &str, options: &OpenOptions) -> Result<Image, ImageError> {
+pub(super) fn find_in_daemon(name: &str, options: &OpenOptions) -> Result<Content, ImageError> {
     let scratch = scratch_file(options)?;
     daemon::export(name, &options.sockets, scratch.as_ref(), options.progress.as_deref())?;
-    let mut image = read(&scratch, name, None, Origin::Daemon, options)?;
-    image.keep(scratch);
-    Ok(image)
+    read(&scratch, name, None, options)
 }
 
 fn scratch_file(options: &OpenOptions) -> Result<tempfile::TempPath, ImageError> {
@@ -40,35 +47,38 @@ fn scratch_file(options: &OpenOptions) -> Result<tempfile::TempPath, ImageError>
     Ok(file.into_temp_path())
 }
 
+/// Finds an image in a file. Its content stays mapped, so the file itself may be removed afterwards.
 fn read(
     file: &Path,
     location: &str,
     name: Option<&str>,
-    origin: Origin,
     options: &OpenOptions,
-) -> Result<Image, ImageError> {
+) -> Result<Content, ImageError> {
     let map = cudock_map::map(file)?;
     let not_an_image = |reason: String| ImageError::NotAnImage { subject: location.to_owned(), reason };
-    if matches!(&map[..], [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..]) {
+    if is_compressed(&map) {
         let scratch = scratch_file(options)?;
         decompress(&map, &scratch).map_err(|error| not_an_image(error.to_string()))?;
-        let mut image = read(&scratch, location, name, origin, options)?;
-        image.keep(scratch);
-        return Ok(image);
+        return read(&scratch, location, name, options);
     }
     let members = members(&map).map_err(|error| not_an_image(error.to_string()))?;
     let archive = Archive { location: location.to_owned(), whole: Bytes::whole(map), members };
     // Docker writes both manifest.json and index.json today; other tools write only the latter.
     if let Some(manifests) = archive.get("manifest.json") {
-        return docker(&archive, &manifests, name, origin, options);
+        return Ok(Content::docker(DockerImage::find(&archive, &manifests, name)?));
     }
     let index = archive.get("index.json").ok_or_else(|| {
         not_an_image(
             "a tar file without index.json or manifest.json; is it a layer or a root file system?".to_owned(),
         )
     })?;
-    let top = select_by_name(&archive, &index, name)?;
-    assemble(&archive, &top, origin, options)
+    let listed = listing::find(&archive, &index, name)?;
+    Ok(Content::Documents { store: Box::new(archive), listed })
+}
+
+/// Whether a file starts like one that is compressed as a whole.
+pub(super) fn is_compressed(start: &[u8]) -> bool {
+    matches!(start, [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..])
 }
 
 /// Decompresses an archive that is compressed as a whole, because its members are accessed by offset.
@@ -79,81 +89,71 @@ fn decompress(bytes: &[u8], to: &Path) -> io::Result<()> {
     file.flush()
 }
 
-/// The configuration and the layers, by name, of an image in an archive of docker.
-fn docker_parts(
-    archive: &Archive,
-    manifests: &[u8],
-    name: Option<&str>,
-) -> Result<(Bytes, Vec<(String, Bytes)>), ImageError> {
-    let location = &archive.location;
-    let invalid = |message: String| ImageError::document(location, message);
-    let images = docker_manifests(location, manifests)?;
-    let tags = |image: &super::layout::DockerManifest| image.repo_tags.clone().unwrap_or_default();
-    let all_tags = || images.iter().flat_map(tags).collect();
-    let image = match (name, images.as_slice()) {
-        (Some(name), _) => {
-            let named = images.iter().find(|image| tags(image).iter().any(|tag| tag == name));
-            named.ok_or_else(|| ImageError::NoName {
-                location: location.clone(),
-                requested: name.to_owned(),
-                names: all_tags(),
-            })?
-        }
-        (None, [only]) => only,
-        (None, []) => return Err(invalid("manifest.json lists no image".to_owned())),
-        (None, _) => return Err(ImageError::Several { location: location.clone(), names: all_tags() }),
-    };
-    let member =
-        |name: &str| archive.get(name).ok_or_else(|| invalid(format!("`{name}` not found in the archive")));
-    let layers = image.layers.iter().map(|name| Ok((name.clone(), member(name)?)));
-    Ok((member(&image.config)?, layers.collect::<Result<_, ImageError>>()?))
+/// An entry of `manifest.json`, which docker used before OCI layouts.
+#[derive(Debug, serde::Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct DockerManifest {
+    config: String,
+    #[serde(default)]
+    repo_tags: Option<Vec<String>>,
+    layers: Vec<String>,
 }
 
-fn docker(
-    archive: &Archive,
-    manifests: &[u8],
-    name: Option<&str>,
-    origin: Origin,
-    options: &OpenOptions,
-) -> Result<Image, ImageError> {
-    let location = &archive.location;
-    let (config, layers) = docker_parts(archive, manifests, name)?;
-    let config: ImageConfig = manifest::parse(&format!("{location}: configuration"), &config)?;
-    let layers = layers.into_iter().map(|(name, bytes)| {
-        let digest =
-            name.strip_prefix("blobs/").map_or_else(|| name.clone(), |digest| digest.replace('/', ":"));
-        Layer { digest, size: bytes.len() as u64, data: LayerData::Mapped(bytes) }
-    });
-    finish(location.clone(), config, Vec::new(), layers.collect(), origin, options)
-}
-
-/// Everything of an image in an archive.
-pub(super) fn graph(file: &Path, name: Option<&str>, options: &OpenOptions) -> Result<Graph, ImageError> {
-    let map = cudock_map::map(file)?;
-    let location = file.display().to_string();
-    let not_an_image = |reason: String| ImageError::NotAnImage { subject: location.clone(), reason };
-    if matches!(&map[..], [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..]) {
-        let scratch = scratch_file(options)?;
-        decompress(&map, &scratch).map_err(|error| not_an_image(error.to_string()))?;
-        // The mapping of its content outlives the file.
-        return graph(&scratch, name, options);
+impl DockerManifest {
+    fn tags(&self) -> &[String] {
+        self.repo_tags.as_deref().unwrap_or_default()
     }
-    let members = members(&map).map_err(|error| not_an_image(error.to_string()))?;
-    let archive = Archive { location: location.clone(), whole: Bytes::whole(map), members };
-    if let Some(manifests) = archive.get("manifest.json") {
-        let (config, layers) = docker_parts(&archive, &manifests, name)?;
-        return Ok(Graph::of_docker(&config, layers));
-    }
-    let missing = || not_an_image("a tar file without index.json or manifest.json".to_owned());
-    let index = archive.get("index.json").ok_or_else(missing)?;
-    Graph::of_index(&archive, &index, name)
 }
 
-/// Everything of an image in a daemon.
-pub(super) fn graph_from_daemon(name: &str, options: &OpenOptions) -> Result<Graph, ImageError> {
-    let scratch = scratch_file(options)?;
-    daemon::export(name, &options.sockets, scratch.as_ref(), options.progress.as_deref())?;
-    graph(&scratch, None, options)
+impl DockerImage {
+    /// The only image in an archive, or the one with this name.
+    fn find(archive: &Archive, manifests: &[u8], name: Option<&str>) -> Result<Self, ImageError> {
+        let location = &archive.location;
+        let invalid = |message: String| ImageError::document(location, message);
+        let images: Vec<DockerManifest> = manifest::parse(&format!("{location}: manifest.json"), manifests)?;
+        let all_tags = || images.iter().flat_map(|image| image.tags().iter().cloned()).collect();
+        let image = match (name, images.as_slice()) {
+            (Some(name), _) => {
+                let mut named = images.iter().filter(|image| image.tags().iter().any(|tag| tag == name));
+                match (named.next(), named.next()) {
+                    (Some(image), None) => image,
+                    (Some(_), Some(_)) => {
+                        return Err(invalid(format!("manifest.json lists several images named {name}")));
+                    }
+                    (None, _) => {
+                        let (location, requested) = (location.clone(), name.to_owned());
+                        return Err(ImageError::NoName { location, requested, names: all_tags() });
+                    }
+                }
+            }
+            (None, [only]) => only,
+            (None, []) => return Err(invalid("manifest.json lists no image".to_owned())),
+            (None, _) => return Err(ImageError::Several { location: location.clone(), names: all_tags() }),
+        };
+        let member = |name: &str| {
+            archive.get(name).ok_or_else(|| invalid(format!("`{name}` not found in the archive")))
+        };
+        let layers = image.layers.iter().map(|name| Ok((name.clone(), member(name)?)));
+        let layers = layers.collect::<Result<_, ImageError>>()?;
+        Ok(Self { location: location.clone(), config: member(&image.config)?, layers })
+    }
+
+    pub(super) fn open(&self, origin: Origin, platform: Option<&Platform>) -> Result<Image, ImageError> {
+        let config: ImageConfig =
+            manifest::parse(&format!("{}: configuration", self.location), &self.config)?;
+        let layers = self.layers.iter().map(|(name, bytes)| {
+            let digest =
+                name.strip_prefix("blobs/").map_or_else(|| name.clone(), |digest| digest.replace('/', ":"));
+            Layer { digest, size: bytes.len() as u64, data: LayerData::Mapped(bytes.clone()) }
+        });
+        let image = Image::new(self.location.clone(), origin, config, layers.collect(), Vec::new(), None);
+        image.for_platform(platform)
+    }
+
+    /// The image with the manifest that it would be copied with.
+    pub(super) fn graph(&self) -> Graph {
+        Graph::of_docker(&self.config, &self.layers)
+    }
 }
 
 impl Archive {

@@ -6,7 +6,7 @@ use cudock_base::Environment;
 use cudock_registry::tags::{self, KeptTag};
 use cudock_registry::{Client, Options, Reference, user_store};
 
-use super::{ImageSource, OpenOptions, open};
+use super::{ImageSource, OpenOptions, ResolvedImage};
 use crate::error::ImageError;
 
 /// A tag in the cache.
@@ -35,7 +35,8 @@ pub fn cached_images(environment: &Environment) -> Result<Vec<CachedImage>, Imag
             progress: None,
             scratch: store.directory().join("scratch"),
         };
-        let opened = open(&ImageSource::Registry(reference), &options).ok();
+        let found = ResolvedImage::resolve(&ImageSource::Registry(reference), &options);
+        let opened = found.and_then(|image| image.open()).ok();
         CachedImage {
             bytes: opened.as_ref().map(|image| image.layers.iter().map(|layer| layer.size).sum()),
             complete: opened.is_some_and(|image| image.bytes_to_fetch() == 0),

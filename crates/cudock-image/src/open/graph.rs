@@ -5,110 +5,65 @@ use std::sync::Arc;
 
 use cudock_base::{Digest, try_parallel};
 
-use super::{
-    BlobSource, Bytes, Image, ImageSource, Layer, LayerData, OpenOptions, Origin, archive, assemble, layout,
-    registry,
-};
+use super::image::{Bytes, Image, Layer, LayerData, Origin};
+use super::listing::Listed;
+use super::select::MAX_DEPTH;
+use super::{BlobSource, UnreadableReferrer, resolved};
 use crate::error::ImageError;
 use crate::layer::Codec;
-use crate::manifest::{Descriptor, Document, REF_NAME, REFERRERS};
-use crate::write::{BlobData, BundleBlob, BundleDocument, Compression, image_documents};
+use crate::manifest::{Descriptor, Document};
+use crate::write::{BlobData, BundleBlob, BundleDocument, Compression, WriteError, image_documents};
 
-/// The nesting of indexes.
-const MAX_DEPTH: usize = 4;
 /// The number of documents and blobs in one image.
-const MAX_PARTS: usize = 10_000;
+pub(super) const MAX_PARTS: usize = 10_000;
 
 /// The documents and blobs of an image.
+#[derive(Clone)]
 pub(crate) struct Graph {
     pub(crate) top: Descriptor,
     /// Every document after those that it lists.
     pub(crate) documents: Vec<BundleDocument>,
     pub(crate) blobs: Vec<BundleBlob>,
     pub(crate) referrers: Vec<Descriptor>,
+    /// Referrers that were left out.
+    pub(crate) unreadable: Vec<UnreadableReferrer>,
     known: HashSet<String>,
 }
 
 impl Default for Graph {
     fn default() -> Self {
         let top = Descriptor::of("", b"");
-        Self { top, documents: Vec::new(), blobs: Vec::new(), referrers: Vec::new(), known: HashSet::new() }
-    }
-}
-
-/// Reads the documents of an image. Its layers are fetched when they are needed.
-pub(crate) fn graph(source: &ImageSource, options: &OpenOptions) -> Result<Graph, ImageError> {
-    match source {
-        ImageSource::Layout { directory, name } => layout::graph(directory, name.as_deref()),
-        ImageSource::Archive { file, name } => archive::graph(file, name.as_deref(), options),
-        ImageSource::Daemon { name } => archive::graph_from_daemon(name, options),
-        ImageSource::Registry(reference) => registry::graph(reference, options),
+        let (documents, blobs, referrers) = (Vec::new(), Vec::new(), Vec::new());
+        Self { top, documents, blobs, referrers, unreadable: Vec::new(), known: HashSet::new() }
     }
 }
 
 impl Graph {
-    /// The image in a layout or archive with an `index.json`: the only one, or the one with this name; or the whole index,
-    /// if that is one image for several platforms.
-    pub(super) fn of_index(
-        store: &dyn BlobSource,
-        index: &[u8],
-        name: Option<&str>,
-    ) -> Result<Self, ImageError> {
-        let location = store.location();
+    /// Everything of the image that was found. Its layers are fetched when they are needed.
+    pub(super) fn of(store: &dyn BlobSource, listed: &Listed) -> Result<Self, ImageError> {
         let mut graph = Self::default();
-        let listed = Document::read(&location, index)?.manifests.unwrap_or_default();
-        let mut images = Vec::new();
-        let mut referrers = Vec::new();
-        for descriptor in listed {
-            let bytes = store.document(&descriptor)?;
-            let document = Document::read(&location, &bytes)?;
-            if document.subject.is_some() {
-                referrers.push(descriptor);
-            } else {
-                images.push((descriptor, bytes));
-            }
+        graph.add_document(store, listed.top.clone(), listed.bytes.clone(), 0)?;
+        if let Some(last) = graph.documents.last() {
+            graph.top = last.descriptor.clone();
         }
-        let name_of = |image: &Descriptor| image.annotations.get(REF_NAME).cloned();
-        let mut names: Vec<String> = images.iter().filter_map(|(image, _)| name_of(image)).collect();
-        if let Some(name) = name {
-            images.retain(|(image, _)| name_of(image).as_deref() == Some(name));
-            if images.is_empty() {
-                return Err(ImageError::NoName { location, requested: name.to_owned(), names });
-            }
+        let mut candidates = listed.referrers.clone();
+        let documents = graph.documents.iter().filter_map(|document| document.descriptor.digest.parse().ok());
+        for subject in documents.collect::<Vec<Digest>>() {
+            candidates.extend(store.referrers(&subject)?);
         }
-        names.sort();
-        names.dedup();
-        for index in images.iter().filter_map(|(image, _)| image.referrers()) {
-            // Tools that do not know it remove it from layouts, as nothing lists it.
-            if let Ok(bytes) = store.document(&index) {
-                referrers.extend(Document::read(&location, &bytes)?.manifests.unwrap_or_default());
+        let mut seen = HashSet::new();
+        for candidate in candidates.into_iter().filter(|candidate| seen.insert(candidate.digest.clone())) {
+            if let Err(error) = graph.add_referrer(store, &candidate) {
+                graph.unreadable.push(UnreadableReferrer::new(&candidate, &error));
             }
-        }
-        match images.as_slice() {
-            [] => return Err(ImageError::document(&location, "the index is empty")),
-            [(image, bytes)] => {
-                let mut image = image.clone();
-                image.annotations.retain(|key, _| key != REF_NAME && key != REFERRERS);
-                graph.add_document(store, image, bytes.clone(), 0)?;
-            }
-            // One image for several platforms is one image; two names are two images.
-            _ if name.is_none() && names.len() > 1 => return Err(ImageError::Several { location, names }),
-            _ => {
-                let descriptor = Descriptor::of("application/vnd.oci.image.index.v1+json", index);
-                graph.add_document(store, descriptor, index.to_vec(), 0)?;
-            }
-        }
-        graph.select_last();
-        for referrer in referrers {
-            graph.add_referrer(store, referrer)?;
         }
         Ok(graph)
     }
 
     /// An image of an archive of docker, which has no manifest with digests.
-    pub(super) fn of_docker(config: &Bytes, layers: Vec<(String, Bytes)>) -> Self {
+    pub(super) fn of_docker(config: &Bytes, layers: &[(String, Bytes)]) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let digests = try_parallel(&layers, cores, |(_, bytes)| {
+        let digests = try_parallel(layers, cores, |(_, bytes)| {
             let codec = match Codec::detect(bytes) {
                 Codec::Plain => Compression::None,
                 Codec::Gzip => Compression::default(),
@@ -120,7 +75,7 @@ impl Graph {
         let (config, manifest) = image_documents(config, descriptors.clone());
         let blobs = descriptors.into_iter().zip(layers).map(|(descriptor, (_, bytes))| {
             let (digest, size) = (descriptor.digest.clone(), descriptor.size);
-            let layer = Layer { digest, size, data: LayerData::Mapped(bytes) };
+            let layer = Layer { digest, size, data: LayerData::Mapped(bytes.clone()) };
             BundleBlob { descriptor, data: BlobData::Layer(Arc::new(layer)) }
         });
         let blobs: Vec<BundleBlob> = [config].into_iter().chain(blobs).collect();
@@ -128,7 +83,7 @@ impl Graph {
     }
 
     /// Adds a document after everything below it.
-    pub(super) fn add_document(
+    fn add_document(
         &mut self,
         store: &dyn BlobSource,
         mut descriptor: Descriptor,
@@ -139,13 +94,13 @@ impl Graph {
         if !self.known.insert(descriptor.digest.clone()) {
             return Ok(());
         }
-        if depth > MAX_DEPTH || self.known.len() > MAX_PARTS {
+        if depth >= MAX_DEPTH || self.known.len() > MAX_PARTS {
             return Err(ImageError::document(
                 &location,
                 "indexes are nested too deeply, or have too many entries",
             ));
         }
-        let document = Document::read(&location, &bytes)?;
+        let document = Document::read_as(&location, &descriptor, &bytes)?;
         if descriptor.media_type.is_empty() || descriptor.media_type == "application/octet-stream" {
             let kind = if document.manifests.is_some() { "index" } else { "manifest" };
             descriptor.media_type = format!("application/vnd.oci.image.{kind}.v1+json");
@@ -170,32 +125,26 @@ impl Graph {
         Ok(())
     }
 
-    /// The document that was added last is the image.
-    pub(super) fn select_last(&mut self) {
-        if let Some(last) = self.documents.last() {
-            self.top = last.descriptor.clone();
-        }
-    }
-
-    pub(super) fn digests(&self) -> Vec<Digest> {
-        self.documents.iter().filter_map(|document| document.descriptor.digest.parse().ok()).collect()
-    }
-
-    /// Adds a document that refers to one in the graph, unless its subject is another image's.
-    pub(super) fn add_referrer(
-        &mut self,
-        store: &dyn BlobSource,
-        descriptor: Descriptor,
-    ) -> Result<(), ImageError> {
-        if self.referrers.iter().any(|known| known.digest == descriptor.digest) {
+    /// Adds a document that refers to one in the graph, with all of its parts, unless its subject is another image's.
+    fn add_referrer(&mut self, store: &dyn BlobSource, descriptor: &Descriptor) -> Result<(), WriteError> {
+        let bytes = store.document(descriptor)?;
+        let document = Document::read_as(&store.location(), descriptor, &bytes)?;
+        if !document.subject.is_some_and(|subject| self.known.contains(&subject.digest)) {
             return Ok(());
         }
-        let bytes = store.document(&descriptor)?;
-        let document = Document::read(&store.location(), &bytes)?;
-        if document.subject.is_some_and(|subject| self.known.contains(&subject.digest)) {
-            self.add_document(store, descriptor.clone(), bytes, 0)?;
-            self.referrers.push(descriptor);
+        let mut referrer = Self::default();
+        referrer.add_document(store, descriptor.clone(), bytes, 0)?;
+        for blob in &referrer.blobs {
+            blob.verified()?;
         }
+        if self.known.len() + referrer.known.len() > MAX_PARTS {
+            return Err(ImageError::document(&store.location(), "too many referrers").into());
+        }
+        let is_new = |descriptor: &Descriptor| !self.known.contains(&descriptor.digest);
+        self.documents.extend(referrer.documents.into_iter().filter(|stored| is_new(&stored.descriptor)));
+        self.blobs.extend(referrer.blobs.into_iter().filter(|blob| is_new(&blob.descriptor)));
+        self.known.extend(referrer.known);
+        self.referrers.push(descriptor.clone());
         Ok(())
     }
 }
@@ -208,8 +157,9 @@ pub(crate) struct BundleView<'a> {
 }
 
 impl BundleView<'_> {
-    pub(crate) fn open(&self, manifest: &[u8], options: &OpenOptions) -> Result<Image, ImageError> {
-        assemble(self, manifest, Origin::Layout, options)
+    /// Opens one of the images in it.
+    pub(crate) fn open(&self, manifest: &BundleDocument) -> Result<Image, ImageError> {
+        resolved::open(self, &manifest.descriptor, &manifest.bytes, Origin::Layout, None)
     }
 
     fn blob(&self, descriptor: &Descriptor) -> Result<&BundleBlob, ImageError> {

@@ -6,49 +6,20 @@ use std::path::{Path, PathBuf};
 
 use cudock_base::Digest;
 
-use super::{BlobSource, Bytes, Graph, Image, Layer, LayerData, OpenOptions, Origin, assemble};
+use super::image::{Bytes, Layer, LayerData};
+use super::resolved::Content;
+use super::{BlobSource, listing};
 use crate::error::ImageError;
-use crate::manifest::{self, Descriptor, Document, MAX_DOCUMENT, REF_NAME};
+use crate::manifest::{Descriptor, MAX_DOCUMENT};
 
-struct Layout<'f> {
-    directory: &'f Path,
+struct Layout {
+    directory: PathBuf,
 }
 
-pub(super) fn open(directory: &Path, name: Option<&str>, options: &OpenOptions) -> Result<Image, ImageError> {
-    let index = read(&directory.join("index.json"))?;
-    let layout = Layout { directory };
-    let top = select_by_name(&layout, &index, name)?;
-    assemble(&layout, &top, Origin::Layout, options)
-}
-
-/// Everything of an image in a layout.
-pub(super) fn graph(directory: &Path, name: Option<&str>) -> Result<Graph, ImageError> {
-    Graph::of_index(&Layout { directory }, &read(&directory.join("index.json"))?, name)
-}
-
-/// The document of the image with that name, or the index itself if it holds a single image.
-pub(super) fn select_by_name(
-    store: &dyn BlobSource,
-    index: &[u8],
-    name: Option<&str>,
-) -> Result<Vec<u8>, ImageError> {
-    let location = store.location();
-    let Some(manifests) = Document::read(&location, index)?.manifests else { return Ok(index.to_vec()) };
-    let name_of = |manifest: &Descriptor| manifest.annotations.get(REF_NAME).cloned();
-    if let Some(name) = name {
-        let found = manifests.iter().find(|manifest| name_of(manifest).as_deref() == Some(name));
-        let found = found.ok_or_else(|| ImageError::NoName {
-            location: location.clone(),
-            requested: name.to_owned(),
-            names: manifests.iter().filter_map(name_of).collect(),
-        })?;
-        return store.document(found);
-    }
-    let mut names: Vec<String> = manifests.iter().filter_map(name_of).collect();
-    names.sort();
-    names.dedup();
-    // One image for several platforms is one image; two names are two images.
-    if names.len() > 1 { Err(ImageError::Several { location, names }) } else { Ok(index.to_vec()) }
+pub(super) fn find(directory: &Path, name: Option<&str>) -> Result<Content, ImageError> {
+    let layout = Layout { directory: directory.to_owned() };
+    let listed = listing::find(&layout, &read(&directory.join("index.json"))?, name)?;
+    Ok(Content::Documents { store: Box::new(layout), listed })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, ImageError> {
@@ -59,7 +30,7 @@ fn read(path: &Path) -> Result<Vec<u8>, ImageError> {
     Ok(bytes)
 }
 
-impl Layout<'_> {
+impl Layout {
     fn path(&self, descriptor: &Descriptor) -> Result<PathBuf, ImageError> {
         let digest = parse_digest(&self.location(), descriptor)?;
         Ok(self.directory.join("blobs").join(digest.algorithm().name()).join(digest.hex()))
@@ -91,7 +62,7 @@ pub(super) fn verify_digest(location: &str, descriptor: &Descriptor, bytes: &[u8
     Err(ImageError::document(location, format!("digest mismatch: {digest}")))
 }
 
-impl BlobSource for Layout<'_> {
+impl BlobSource for Layout {
     fn location(&self) -> String {
         self.directory.display().to_string()
     }
@@ -108,18 +79,4 @@ impl BlobSource for Layout<'_> {
         verify_size(&self.location(), descriptor, bytes.len())?;
         Ok(Layer { digest: descriptor.digest.clone(), size: descriptor.size, data: LayerData::Mapped(bytes) })
     }
-}
-
-/// An entry of `manifest.json`, which docker used before OCI layouts.
-#[derive(Debug, serde::Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub(super) struct DockerManifest {
-    pub(super) config: String,
-    #[serde(default)]
-    pub(super) repo_tags: Option<Vec<String>>,
-    pub(super) layers: Vec<String>,
-}
-
-pub(super) fn docker_manifests(location: &str, bytes: &[u8]) -> Result<Vec<DockerManifest>, ImageError> {
-    manifest::parse(&format!("{location}: manifest.json"), bytes)
 }

@@ -3,57 +3,33 @@
 use std::sync::Arc;
 
 use cudock_base::Digest;
-use cudock_registry::{Client, Document, Reference};
+use cudock_registry::{Client, Reference};
 
+use super::image::{Layer, LayerData};
 use super::layout::{parse_digest, verify_digest, verify_size};
-use super::{BlobSource, Graph, Image, Layer, LayerData, OpenOptions, Origin, assemble};
+use super::listing::Listed;
+use super::resolved::Content;
+use super::{BlobSource, OpenOptions};
 use crate::error::ImageError;
 use crate::layer::Codec;
-use crate::manifest::{Descriptor, Document as IndexDocument, MAX_DOCUMENT};
+use crate::manifest::{Descriptor, Document, MAX_DOCUMENT};
 
 struct Registry {
     client: Arc<Client>,
     reference: Reference,
 }
 
-pub(super) fn open(reference: &Reference, options: &OpenOptions) -> Result<Image, ImageError> {
-    let (store, top) = connect(reference, options)?;
-    assemble(&store, &top.bytes, Origin::Registry, options)
-}
-
-fn connect(reference: &Reference, options: &OpenOptions) -> Result<(Registry, Document), ImageError> {
+pub(super) fn find(reference: &Reference, options: &OpenOptions) -> Result<Content, ImageError> {
     let client = options.client.clone().ok_or_else(|| ImageError::NotAnImage {
         subject: reference.to_string(),
         reason: "the path does not exist, and registry access is disabled".to_owned(),
     })?;
     let top = client.manifest(reference)?;
-    Ok((Registry { client, reference: reference.clone() }, top))
-}
-
-/// Everything of an image in a registry, with what refers to its documents.
-pub(super) fn graph(reference: &Reference, options: &OpenOptions) -> Result<Graph, ImageError> {
-    let (store, top) = connect(reference, options)?;
-    let descriptor = Descriptor::of(&top.media_type, &top.bytes);
-    let mut graph = Graph::default();
-    graph.add_document(&store, Descriptor { digest: top.digest.to_string(), ..descriptor }, top.bytes, 0)?;
-    graph.select_last();
-    for subject in graph.digests() {
-        for referrer in referrers(&store.client, reference, &subject)? {
-            graph.add_referrer(&store, referrer)?;
-        }
-    }
-    Ok(graph)
-}
-
-/// The descriptors of what refers to a document.
-pub(crate) fn referrers(
-    client: &Client,
-    reference: &Reference,
-    subject: &Digest,
-) -> Result<Vec<Descriptor>, ImageError> {
-    let Some(index) = client.referrers(reference, subject)? else { return Ok(Vec::new()) };
-    let location = format!("referrers of {subject}");
-    Ok(IndexDocument::read(&location, &index)?.manifests.unwrap_or_default())
+    let described = Descriptor::of(&top.media_type, &top.bytes);
+    let described = Descriptor { digest: top.digest.to_string(), ..described };
+    let listed = Listed { top: described, bytes: top.bytes, referrers: Vec::new() };
+    let store = Box::new(Registry { client, reference: reference.clone() });
+    Ok(Content::Documents { store, listed })
 }
 
 impl BlobSource for Registry {
@@ -88,5 +64,11 @@ impl BlobSource for Registry {
             codec: Codec::of_media_type(&descriptor.media_type),
         };
         Ok(Layer { digest: descriptor.digest.clone(), size: descriptor.size, data })
+    }
+
+    fn referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>, ImageError> {
+        let Some(index) = self.client.referrers(&self.reference, subject)? else { return Ok(Vec::new()) };
+        let location = format!("referrers of {subject}");
+        Ok(Document::read(&location, &index)?.manifests.unwrap_or_default())
     }
 }

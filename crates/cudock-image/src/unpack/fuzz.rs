@@ -11,7 +11,7 @@ use super::error::LayerError;
 use super::job::{find_removals, unpack};
 use super::lower::{LowerLayers, Removal};
 use super::options::{Ownership, StoreOptions, WhiteoutForm};
-use super::stream::read_hashed;
+use super::stream::{StoredLayer, read_hashed};
 use super::upper::UpperLayer;
 use crate::layer::LayerLimits;
 
@@ -49,12 +49,13 @@ fn one(
         openat(CWD, directory.join("spare"), flags, Mode::empty()).map_err(io::Error::from)
     });
     let spare = spare.map_err(LayerError::write(b""))?;
+    let layer = StoredLayer { bytes, is_own: false };
     let mut lower = |removals: Option<&[Removal]>| {
         let mut lower = LowerLayers::open(below.iter().map(std::path::PathBuf::as_path), options)
             .map_err(LayerError::write(b""))?;
         let found = match removals {
             Some(removals) => removals.to_vec(),
-            None => find_removals(bytes, options.limits)?,
+            None => find_removals(layer, options.limits)?.0,
         };
         lower.remove(&found).map_err(LayerError::write(b""))?;
         Ok(lower)
@@ -62,5 +63,5 @@ fn one(
     let upper =
         UpperLayer::new(&directory.join("fs"), spare, options, &mut lower).map_err(LayerError::write(b""))?;
     let read = |input: crate::layer::LayerInput<'_>| unpack(input, upper, options.limits, &|| Ok(()));
-    read_hashed(bytes, options.limits, &AtomicU64::new(0), read).map(|_| ())
+    read_hashed(layer, options.limits, &AtomicU64::new(0), read).map(|_| ())
 }

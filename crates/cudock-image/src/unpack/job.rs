@@ -14,7 +14,7 @@ use super::lower::{LowerLayers, Removal};
 use super::options::StoreOptions;
 use super::record::LayerRecord;
 use super::scheduler::{Scheduler, Stopped, WorkSlot};
-use super::stream::read_hashed;
+use super::stream::{StoredLayer, read_hashed};
 use super::upper::UpperLayer;
 use crate::layer::{LayerInput, LayerLimits, TarError, TarReader};
 use crate::open::Image;
@@ -66,17 +66,18 @@ impl LayerJob<'_> {
         let layer = self.image.layers.get(self.index).ok_or(LayerError::Stopped)?;
         let bytes = self.scheduler.fetch(|| layer.bytes())?.map_err(UnpackError::from)?;
         let mut slot = self.scheduler.work_slot(self.index, layer.size)?;
-        self.write_layer(&bytes, partial, &mut slot)
+        let stored = StoredLayer { bytes: &bytes, is_own: layer.is_verified() };
+        self.write_layer(stored, partial, &mut slot)
     }
 
     fn write_layer(
         &self,
-        bytes: &[u8],
+        layer: StoredLayer<'_>,
         partial: PartialLayer,
         slot: &mut WorkSlot<'_>,
     ) -> Result<LockedLayer, LayerError> {
         let name = self.diff.to_string();
-        self.progress.started(&name, Some(bytes.len() as u64), 0);
+        self.progress.started(&name, Some(layer.bytes.len() as u64), 0);
         let consumed = AtomicU64::new(0);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let spare = openat(CWD, partial.spare(), flags, Mode::empty());
@@ -89,9 +90,14 @@ impl LayerJob<'_> {
             });
             let lower = LowerLayers::open(seen, self.options);
             let mut lower = lower.map_err(UnpackError::store("read", self.layer_dir.directory()))?;
+            let mut found = None;
             let removals = match removals {
                 Some(removals) => removals,
-                None => &find_removals(bytes, self.options.limits)?,
+                None => {
+                    let (removals, got) = find_removals(layer, self.options.limits)?;
+                    self.verify(&got)?;
+                    found.insert(removals)
+                }
             };
             lower.remove(removals).map_err(LayerError::write(b""))?;
             Ok(lower)
@@ -103,14 +109,16 @@ impl LayerJob<'_> {
             if self.scheduler.is_stopped() { Err(LayerError::Stopped) } else { Ok(()) }
         };
         let read = |input: LayerInput<'_>| unpack(input, upper, self.options.limits, &report);
-        let (finished, got) = read_hashed(bytes, self.options.limits, &consumed, read)?;
-        if got != *self.diff {
-            return Err(LayerError::WrongContents { got: got.to_string() });
-        }
+        let (finished, got) = read_hashed(layer, self.options.limits, &consumed, read)?;
+        self.verify(&got)?;
         let name_in_store = if finished.depends_on_lower { self.chain_name } else { self.diff.hex() };
         let held = partial.complete(name_in_store, LayerRecord::new(finished))?;
         self.progress.finished(&name);
         Ok(held)
+    }
+
+    fn verify(&self, got: &Digest) -> Result<(), LayerError> {
+        if got == self.diff { Ok(()) } else { Err(LayerError::WrongContents { got: got.to_string() }) }
     }
 
     fn to_unpack_error(&self, error: LayerError) -> UnpackError {
@@ -174,14 +182,19 @@ pub(super) fn unpack(
     upper.finish()
 }
 
-/// Reads a layer only for its whiteouts.
-pub(super) fn find_removals(bytes: &[u8], limits: LayerLimits) -> Result<Vec<Removal>, LayerError> {
-    let input = LayerInput::new(bytes, limits).map_err(TarError::from)?;
-    let mut reader = TarReader::with_details(input);
-    let mut removals = Vec::new();
-    while let Some(header) = reader.next_below(limits.entries)? {
-        let path = path_of(&header, &mut reader.take_details());
-        removals.extend(removal(&path)?.0);
-    }
-    Ok(removals)
+/// Reads a layer only for its whiteouts. Returns its digest as well.
+pub(super) fn find_removals(
+    layer: StoredLayer<'_>,
+    limits: LayerLimits,
+) -> Result<(Vec<Removal>, Digest), LayerError> {
+    read_hashed(layer, limits, &AtomicU64::new(0), |input| {
+        let mut reader = TarReader::with_details(input);
+        let mut removals = Vec::new();
+        while let Some(header) = reader.next_below(limits.entries)? {
+            let path = path_of(&header, &mut reader.take_details());
+            removals.extend(removal(&path)?.0);
+        }
+        reader.drain().map_err(TarError::from)?;
+        Ok(removals)
+    })
 }

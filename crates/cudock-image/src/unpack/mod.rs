@@ -47,7 +47,7 @@ use crate::open::Image;
 use job::{LayerJob, find};
 use layer_dir::{LayerDir, LockedLayer};
 use scheduler::Scheduler;
-use stream::read_hashed;
+use stream::{StoredLayer, read_hashed};
 
 /// The number of layers that overlayfs supports.
 pub(crate) const MAX_LAYERS: usize = 500;
@@ -146,7 +146,8 @@ impl LayerStore {
         }
         let layers = image.layers.iter().enumerate().map(|(index, layer)| {
             let bytes = layer.bytes()?;
-            let drained = read_hashed(&bytes, self.options.limits, &AtomicU64::new(0), |mut input| {
+            let stored = StoredLayer { bytes: &bytes, is_own: layer.is_verified() };
+            let drained = read_hashed(stored, self.options.limits, &AtomicU64::new(0), |mut input| {
                 input.drain().map_err(|error| error::LayerError::Tar(error.into()))
             });
             let digest = drained.map(|((), digest)| digest).map_err(|error| match error {

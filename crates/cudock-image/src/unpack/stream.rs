@@ -15,15 +15,25 @@ const BLOCK: usize = 512 << 10;
 /// Blocks queued between two threads.
 const WAITING: usize = 4;
 
-/// Calls `read` with the decoded layer and returns the digest. `read` must read to the end. `taken` counts the compressed
+/// The stored bytes of a layer.
+#[derive(Clone, Copy)]
+pub(super) struct StoredLayer<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Whether they are in a file that only cudock writes. Others may change while they are read, so that every byte has to be read
+    /// once: what is used must be what was hashed.
+    pub(super) is_own: bool,
+}
+
+/// Calls `read` with the decoded layer and returns the digest. `read` must read to the end. `consumed` counts the compressed
 /// bytes consumed so far.
 pub(super) fn read_hashed<T>(
-    bytes: &[u8],
+    layer: StoredLayer<'_>,
     limits: LayerLimits,
     consumed: &AtomicU64,
     read: impl FnOnce(LayerInput<'_>) -> Result<T, LayerError>,
 ) -> Result<(T, Digest), LayerError> {
-    if Codec::detect(bytes) == Codec::Plain {
+    let bytes = layer.bytes;
+    if layer.is_own && Codec::detect(bytes) == Codec::Plain {
         return read_hashed_in_place(bytes, limits, consumed, read);
     }
     std::thread::scope(|scope| {
@@ -166,8 +176,14 @@ mod tests {
     use super::*;
 
     fn drained(bytes: &[u8]) -> Result<(u64, Digest), LayerError> {
+        let [own, other] = [true, false].map(|is_own| drained_from(StoredLayer { bytes, is_own }));
+        assert_eq!(own.as_ref().ok(), other.as_ref().ok());
+        own
+    }
+
+    fn drained_from(layer: StoredLayer<'_>) -> Result<(u64, Digest), LayerError> {
         let consumed = AtomicU64::new(0);
-        let result = read_hashed(bytes, LayerLimits::default(), &consumed, |mut input| {
+        let result = read_hashed(layer, LayerLimits::default(), &consumed, |mut input| {
             let mut total = 0;
             let mut buffer = vec![0; 100_000];
             loop {
@@ -177,7 +193,7 @@ mod tests {
                 }
             }
         });
-        assert!(result.is_err() || consumed.into_inner() == bytes.len() as u64);
+        assert!(result.is_err() || consumed.into_inner() == layer.bytes.len() as u64);
         result
     }
 
@@ -196,8 +212,9 @@ mod tests {
         let plain = vec![b'x'; 40 << 20];
         let mut packed = gzip(&plain);
         let consumed = AtomicU64::new(0);
+        let layer = StoredLayer { bytes: &packed, is_own: true };
         let result =
-            read_hashed(&packed, LayerLimits::default(), &consumed, |_| Err::<(), _>(LayerError::Stopped));
+            read_hashed(layer, LayerLimits::default(), &consumed, |_| Err::<(), _>(LayerError::Stopped));
         assert!(matches!(result, Err(LayerError::Stopped)));
         packed.truncate(packed.len() / 2);
         assert!(matches!(drained(&packed), Err(LayerError::Tar(_))));

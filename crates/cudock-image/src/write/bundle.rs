@@ -10,7 +10,7 @@ use super::document::{self, Artifact, NewConfig};
 use super::error::WriteError;
 use super::layer::LayerBlob;
 use crate::manifest::{Descriptor, Document, Platform};
-use crate::open::{self, Bytes, ImageSource, Layer, OpenOptions};
+use crate::open::{BundleView, Bytes, Graph, Layer, UnreadableReferrer, select};
 
 /// A manifest or an index with everything below it, and what refers to it. Nothing is fetched until it is written.
 #[derive(Clone)]
@@ -21,6 +21,7 @@ pub struct Bundle {
     pub(super) blobs: Vec<BundleBlob>,
     /// Documents with a subject, which no other document lists.
     pub(super) referrers: Vec<Descriptor>,
+    pub(super) unreadable: Vec<UnreadableReferrer>,
 }
 
 /// A manifest or an index.
@@ -47,7 +48,7 @@ pub(crate) enum BlobData {
 }
 
 /// The bytes of a blob.
-pub(super) enum BlobBytes {
+pub(crate) enum BlobBytes {
     Memory(Arc<[u8]>),
     Mapped(Bytes),
 }
@@ -89,7 +90,7 @@ impl BundleBlob {
     }
 
     /// The bytes, which have been compared with their digest.
-    pub(super) fn verified(&self) -> Result<BlobBytes, WriteError> {
+    pub(crate) fn verified(&self) -> Result<BlobBytes, WriteError> {
         let bytes = self.bytes()?;
         let digest = self.digest()?;
         let is_verified = match &self.data {
@@ -138,7 +139,7 @@ impl Bundle {
     pub(super) fn of(media_type: &str, bytes: Vec<u8>, platform: Option<Platform>) -> Self {
         let top = Descriptor { platform, ..Descriptor::of(media_type, &bytes) };
         let documents = vec![BundleDocument { descriptor: top.clone(), bytes }];
-        Self { top, documents, blobs: Vec::new(), referrers: Vec::new() }
+        Self { top, documents, blobs: Vec::new(), referrers: Vec::new(), unreadable: Vec::new() }
     }
 
     /// An index of several images.
@@ -164,6 +165,7 @@ impl Bundle {
             self.add(blob);
         }
         self.referrers.extend(other.referrers);
+        self.unreadable.extend(other.unreadable);
     }
 
     pub(super) fn add(&mut self, blob: BundleBlob) {
@@ -220,9 +222,14 @@ impl Bundle {
     }
 
     /// An existing image with all its platforms, and what refers to it.
-    pub fn read(source: &ImageSource, options: &OpenOptions) -> Result<Self, WriteError> {
-        let open::Graph { top, documents, blobs, referrers, .. } = open::graph(source, options)?;
-        Ok(Self { top, documents, blobs, referrers })
+    pub(crate) fn of_graph(graph: Graph) -> Self {
+        let Graph { top, documents, blobs, referrers, unreadable, .. } = graph;
+        Self { top, documents, blobs, referrers, unreadable }
+    }
+
+    /// What referred to the image and could not be read, so that it is not part of this.
+    pub fn unreadable_referrers(&self) -> &[UnreadableReferrer] {
+        &self.unreadable
     }
 
     /// Whether it is only something about an image that is elsewhere.
@@ -260,8 +267,7 @@ impl Bundle {
             let document = Document::read(&descriptor.digest, &stored.bytes)?;
             match &document.manifests {
                 Some(manifests) => open.extend(manifests.iter().rev().filter(|one| one.is_image()).cloned()),
-                None if document.subject.is_none() => images.push((descriptor, document)),
-                None => {}
+                None => images.push((descriptor, document)),
             }
         }
         Ok(images)
@@ -269,12 +275,15 @@ impl Bundle {
 
     /// The part for one platform: the only image, or that of this platform.
     pub(super) fn select(&self, platform: Option<&Platform>) -> Result<(Descriptor, Document), WriteError> {
-        let images = self.images()?;
-        let mut platforms = Vec::new();
-        let descriptors: Vec<Descriptor> = images.iter().map(|(descriptor, _)| descriptor.clone()).collect();
-        let chosen = open::choose(&self.top.digest, &descriptors, platform, &mut platforms)?.digest.clone();
-        let missing = || WriteError::damaged(&chosen, "not found");
-        images.into_iter().find(|(descriptor, _)| descriptor.digest == chosen).ok_or_else(missing)
+        let missing = || WriteError::damaged(&self.top.digest, "not found");
+        let top = self.document(&self.top.digest).ok_or_else(missing)?;
+        let selected = select(&self.view(&self.top.digest), &top.descriptor, &top.bytes, platform)?;
+        Ok((selected.descriptor, selected.document))
+    }
+
+    /// A view to read it through.
+    pub(super) fn view<'a>(&'a self, name: &'a str) -> BundleView<'a> {
+        BundleView { name, documents: &self.documents, blobs: &self.blobs }
     }
 
     /// The stored size of all blobs.

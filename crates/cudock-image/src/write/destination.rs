@@ -141,6 +141,19 @@ impl Destination {
         Destination::pushed(reference(text)?)
     }
 
+    /// Where an image is that was found.
+    pub fn of(source: &ImageSource) -> Self {
+        match source.clone() {
+            ImageSource::Layout { directory, name } => Destination::Layout { directory, name },
+            ImageSource::Archive { file, name } => Destination::OciArchive { file, name },
+            ImageSource::Daemon { name } => Destination::Daemon { name },
+            // What is written there is named by its own digest.
+            ImageSource::Registry(reference) => {
+                Destination::Registry(Reference { digest: None, ..reference })
+            }
+        }
+    }
+
     /// A name to push to: what has a digest cannot be chosen.
     fn pushed(reference: Reference) -> Result<Self, WriteError> {
         if reference.digest.is_some() {

@@ -12,7 +12,6 @@ mod document;
 mod error;
 mod layer;
 mod layout;
-mod referrers;
 mod registry;
 mod rewrite;
 #[cfg(feature = "squashfs")]
@@ -27,6 +26,5 @@ pub(crate) use document::image_documents;
 pub use document::{Artifact, ArtifactBlob, History, NewConfig};
 pub use error::WriteError;
 pub use layer::{LayerBlob, LayerWriter, write_layer};
-pub use referrers::{Referrer, referrer_blob, referrers};
 pub use rewrite::{Edit, LayerChanges, RewrittenImage};
 pub use tar::{FileContent, LayerEntry, LayerEntryKind};

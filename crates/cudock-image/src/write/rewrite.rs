@@ -16,7 +16,7 @@ use super::layer::{LayerBlob, LayerWriter};
 use super::tar::{BLOCK, padding, set_size};
 use crate::layer::{Codec, EntryHeader, EntryKind, LayerInput, LayerLimits, TarReader, hard_link_targets};
 use crate::manifest::{Descriptor, Document};
-use crate::open::{BundleView, Bytes, Image, OpenOptions};
+use crate::open::{Bytes, Image};
 
 /// What becomes of a file.
 pub enum Edit {
@@ -39,20 +39,13 @@ pub struct RewrittenImage {
 
 impl Bundle {
     /// Opens the images in it, one for each platform.
-    pub fn open(&self, name: &str, options: &OpenOptions) -> Result<Vec<RewrittenImage>, WriteError> {
-        let view = BundleView { name, documents: &self.documents, blobs: &self.blobs };
-        let any = OpenOptions {
-            platform: None,
-            client: options.client.clone(),
-            sockets: Vec::new(),
-            progress: options.progress.clone(),
-            scratch: options.scratch.clone(),
-        };
+    pub fn open(&self, name: &str) -> Result<Vec<RewrittenImage>, WriteError> {
+        let view = self.view(name);
         let open = |(descriptor, document): (Descriptor, Document)| {
             let missing = || WriteError::damaged(&descriptor.digest, "not found");
             let manifest = self.document(&descriptor.digest).ok_or_else(missing)?;
             let layers = document.layers.into_iter().flatten().map(|layer| layer.digest).collect();
-            let image = view.open(&manifest.bytes, &any)?;
+            let image = view.open(manifest)?;
             Ok(RewrittenImage { digest: descriptor.digest, image, layers })
         };
         self.images()?.into_iter().map(open).collect()
@@ -182,10 +175,12 @@ impl Bundle {
         let mut documents: HashMap<String, Descriptor> = HashMap::new();
         let mut bundle = Bundle { documents: Vec::new(), blobs: Vec::new(), ..self.clone() };
         for stored in &self.documents {
-            let document = Document::read(&stored.descriptor.digest, &stored.bytes)?;
-            if document.subject.is_some() {
+            let is_referrer =
+                self.referrers.iter().any(|referrer| referrer.digest == stored.descriptor.digest);
+            if is_referrer {
                 continue;
             }
+            let document = Document::read(&stored.descriptor.digest, &stored.bytes)?;
             let rewritten = match &document.manifests {
                 Some(manifests) => rewritten_index(&stored.bytes, manifests, &documents)?,
                 None => self.rewritten_manifest(&stored.bytes, &document, changes, history, &mut bundle)?,

@@ -10,6 +10,7 @@
 mod hostile;
 mod layers;
 mod merge_property;
+mod resolution;
 mod sources;
 mod support;
 mod unpack;

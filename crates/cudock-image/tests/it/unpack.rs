@@ -8,11 +8,11 @@ use std::sync::Mutex;
 
 use cudock_base::{Digest, Report as _};
 use cudock_http::Progress;
-use cudock_image::open;
 use cudock_image::unpack::{LayerStore, Ownership, StoreOptions, UnpackError, WhiteoutForm};
 use cudock_testkit::process;
 use serde_json::json;
 
+use crate::support::open;
 use crate::support::{
     self, BLOCK, Blobs, Tar, archive, gzip, header, index, layout, options, seal, set_number, zstd,
 };

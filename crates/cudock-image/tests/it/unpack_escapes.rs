@@ -5,11 +5,11 @@ use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 
 use cudock_base::{Algorithm, Hasher};
+use cudock_image::LayerLimits;
 use cudock_image::unpack::{LayerStore, StoreOptions, UnpackError};
-use cudock_image::{LayerLimits, open};
 use rustix::fs::{XattrFlags, setxattr};
 
-use crate::support::{Tar, gzip, header, layout, options, seal, set_number, zstd};
+use crate::support::{Tar, gzip, header, layout, open, options, seal, set_number, zstd};
 use crate::unpack_support::{self, Bench, attribute, image_with, layout_with, silent};
 
 fn tar() -> Tar {

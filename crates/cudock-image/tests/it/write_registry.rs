@@ -9,14 +9,14 @@ use std::time::Instant;
 
 use cudock_image::write::{
     Artifact, ArtifactBlob, Bundle, Compression, Destination, FileContent, LayerBlob, LayerEntry,
-    LayerEntryKind, Written, referrers, write_layer,
+    LayerEntryKind, Written, write_layer,
 };
 use cudock_image::{ImageSource, OpenOptions};
 use cudock_testkit::http::{Reply, Request, Server, noise};
 use cudock_testkit::registry::start_registry;
 use cudock_testkit::{process, require_program};
 
-use crate::support::options;
+use crate::support::{options, read_bundle, referrers};
 use crate::write::{bundle, one_layer, run, store, write_options};
 
 fn push(image: &Bundle, name: &str, directory: &Path) -> Written {
@@ -43,7 +43,7 @@ fn an_image_is_pushed_once_mounted_elsewhere_and_pulled_by_other_tools() {
     // Another machine with an empty cache copies it to another repository: nothing passes through it.
     let other = tempfile::tempdir().unwrap();
     let source = ImageSource::parse(&name).unwrap();
-    let read = Bundle::read(&source, &remote(other.path())).unwrap();
+    let read = read_bundle(&source, &remote(other.path())).unwrap();
     assert_eq!(read.digest(), image.digest());
     let copy = format!("{host}/other/app:2");
     let layer_size = read.layer_size(&read.layers().unwrap()[0]).unwrap();
@@ -58,7 +58,7 @@ fn an_image_is_pushed_once_mounted_elsewhere_and_pulled_by_other_tools() {
     pull.args(["--insecure-policy", "copy", "--src-tls-verify=false", &format!("docker://{copy}")]);
     run(pull.arg(format!("oci:{}:x", path.join("pulled").display())));
     let pulled = ImageSource::parse(&format!("oci:{}:x", path.join("pulled").display())).unwrap();
-    assert_eq!(Bundle::read(&pulled, &options(path)).unwrap().digest(), image.digest());
+    assert_eq!(read_bundle(&pulled, &options(path)).unwrap().digest(), image.digest());
 }
 
 /// A registry in memory that takes uploads.
@@ -174,7 +174,7 @@ fn a_push_that_is_killed_has_no_tag_and_the_next_one_completes_it() {
     // What is at a name: a whole image, which another machine with an empty cache copies, or nothing.
     let pulled = |name: &str| -> Option<String> {
         let other = tempfile::tempdir().unwrap();
-        let read = Bundle::read(&ImageSource::parse(name).unwrap(), &remote(other.path()));
+        let read = read_bundle(&ImageSource::parse(name).unwrap(), &remote(other.path()));
         let image = match read {
             Ok(image) => image,
             Err(error) => {

@@ -14,12 +14,12 @@ use cudock_base::text::escape;
 use cudock_device::DeviceReport;
 use cudock_http::Progress;
 use cudock_image::unpack::{LayerStore, Pruned, Unpacked};
-use cudock_image::{Image, ImageError, RunConfig};
+use cudock_image::{Image, ImageError, ResolvedImage, RunConfig};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Engine, LogRequest, RunRequest, Summary};
+use super::{Engine, LogRequest, RunImage, RunRequest, Summary};
 use crate::copy::{Copied, CopyRequest};
 use crate::error::{OnError, RuntimeError, error_text};
 use crate::exec::{self, ExecRequest};
@@ -34,7 +34,8 @@ use crate::started::Started;
 use crate::status::{ContainerState, ContainerStatus};
 use crate::usage::Process;
 
-pub type Open = Box<dyn Fn(&str) -> Result<Image, ImageError>>;
+/// Finds an image by the name that a user typed.
+pub type FindImage = Box<dyn Fn(&str) -> Result<ResolvedImage, ImageError>>;
 
 /// Everything about one container except the values of its variables.
 #[derive(Serialize, JsonSchema)]
@@ -52,7 +53,9 @@ pub struct ContainerDetails {
 
 pub struct Builtin {
     pub home: Home,
-    pub open: Open,
+    pub find: FindImage,
+    /// Is called before an image is fetched.
+    pub on_open: fn(&Image),
     pub progress: Arc<dyn Progress>,
 }
 
@@ -78,13 +81,21 @@ impl HeldLayers {
 
 impl Builtin {
     /// Unpacks the image if necessary, and fills in what it decides.
-    pub fn complete(&self, request: &mut RunRequest) -> Result<HeldLayers, RuntimeError> {
-        let (layers, run, held) = if let Some(directory) = request.plan.image.strip_prefix("rootfs:") {
-            (vec![directory.into()], RunConfig::default(), None)
-        } else {
-            let image = (self.open)(&request.plan.image)?;
-            let unpacked = LayerStore::open(self.home.images())?.unpack(&image, self.progress.as_ref())?;
-            (unpacked.layers.clone(), image.config.config.clone(), Some(unpacked))
+    pub fn complete(&self, request: &mut RunRequest, image: &RunImage) -> Result<HeldLayers, RuntimeError> {
+        let (layers, run, held) = match image {
+            RunImage::Rootfs(directory) => (vec![directory.clone()], RunConfig::default(), None),
+            RunImage::Found(found) => {
+                let image = self.open(found)?;
+                request.plan.digest = found.known_digest().map(|digest| digest.to_string());
+                let unpacked =
+                    LayerStore::open(self.home.images())?.unpack(&image, self.progress.as_ref())?;
+                (unpacked.layers.clone(), image.config.config.clone(), Some(unpacked))
+            }
+            RunImage::Named => {
+                return Err(RuntimeError::reported(
+                    "an image for another engine cannot be started by cudock's",
+                ));
+            }
         };
         apply_image_config(request, &run)?;
         request.plan.layers = layers;
@@ -171,8 +182,14 @@ impl Builtin {
         }
     }
 
+    fn open(&self, found: &ResolvedImage) -> Result<Image, RuntimeError> {
+        let image = found.open()?;
+        (self.on_open)(&image);
+        Ok(image)
+    }
+
     pub fn pull(&self, image: &str) -> Result<Image, RuntimeError> {
-        let opened = (self.open)(image)?;
+        let opened = self.open(&(self.find)(image)?)?;
         let store = LayerStore::open(self.home.images())?;
         store.unpack(&opened, self.progress.as_ref())?;
         // Layers that are not on disk are unpacked again after a reboot.
@@ -186,8 +203,15 @@ impl Engine for Builtin {
         "cudock"
     }
 
-    fn run(&self, mut request: RunRequest) -> Result<i32, RuntimeError> {
-        let held = self.complete(&mut request)?;
+    fn find_image(&self, name: &str) -> Result<RunImage, RuntimeError> {
+        match name.strip_prefix("rootfs:") {
+            Some(directory) => Ok(RunImage::Rootfs(directory.into())),
+            None => Ok(RunImage::Found((self.find)(name)?)),
+        }
+    }
+
+    fn run(&self, mut request: RunRequest, image: &RunImage) -> Result<i32, RuntimeError> {
+        let held = self.complete(&mut request, image)?;
         for mount in &request.plan.mounts {
             if let MountPlan::Volume { name, .. } = mount {
                 self.home.create_volume(name)?;
@@ -206,13 +230,13 @@ impl Engine for Builtin {
         Err(become_watcher(&dir, &request.private)?)
     }
 
-    fn verify_gpus(&self, request: &RunRequest) -> Result<DeviceReport, RuntimeError> {
+    fn verify_gpus(&self, request: &RunRequest, image: &RunImage) -> Result<DeviceReport, RuntimeError> {
         let mut request = request.clone();
         request.plan.id = new_id()?;
         request.plan.name = default_name(&request.plan.image, &request.plan.id);
         request.plan.remove = true;
         request.plan.network.publish.clear();
-        let held = self.complete(&mut request)?;
+        let held = self.complete(&mut request, image)?;
         let dir = self.home.create(&request.plan)?;
         held.apply_root_metadata(&dir)?;
         let reply = start_watcher(&dir, &request.private, &["--verify"])?;

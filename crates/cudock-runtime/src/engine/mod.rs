@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use cudock_device::DeviceReport;
 pub use cudock_image::Pull;
+use cudock_image::ResolvedImage;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -37,6 +38,17 @@ pub struct RunRequest {
     pub pull: Option<Pull>,
     /// The platform of a multi-platform image, such as linux/arm64.
     pub platform: Option<String>,
+}
+
+/// What a container is started from.
+#[derive(Debug, Clone)]
+pub enum RunImage {
+    /// The root of a file system, in place of an image.
+    Rootfs(PathBuf),
+    /// An image that was found. This one is started, whatever its name stands for by then.
+    Found(ResolvedImage),
+    /// The plan's name, which docker or podman looks up.
+    Named,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -90,11 +102,13 @@ impl LogRequest {
 /// The operations of an engine. Containers are given by name or by a prefix of the id.
 pub trait Engine {
     fn name(&self) -> &'static str;
+    /// Finds the image that a name stands for.
+    fn find_image(&self, name: &str) -> Result<RunImage, RuntimeError>;
     /// Runs a container and returns its exit code. A detached one returns 0 after its id is printed.
-    fn run(&self, request: RunRequest) -> Result<i32, RuntimeError>;
+    fn run(&self, request: RunRequest, image: &RunImage) -> Result<i32, RuntimeError>;
     /// Computes on the GPUs from inside a container like the requested one, in which nothing else runs. Fails unless all of
     /// them compute.
-    fn verify_gpus(&self, _request: &RunRequest) -> Result<DeviceReport, RuntimeError> {
+    fn verify_gpus(&self, _request: &RunRequest, _image: &RunImage) -> Result<DeviceReport, RuntimeError> {
         let text = format!("the GPUs of a container cannot be verified with --engine {}", self.name());
         Err(RuntimeError::Request(text))
     }

@@ -12,7 +12,7 @@ const ENGINE: &str = "CUDOCK_ENGINE";
 /// Run a container on this machine, with GPU access
 ///
 /// Needs no daemon and no NVIDIA toolkit: the driver's files and device nodes are found when the container starts. IMAGE is
-/// a name in a registry or a daemon, an OCI layout, or an archive. The exit code is the program's; 126 means that it could
+/// a name in a registry or a daemon, or the path of an OCI layout or archive, which begins with . or /. The exit code is the program's; 126 means that it could
 /// not be executed, 127 that it was not found, 2 and 3 that no container was started. See docs/run.md.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
@@ -20,7 +20,7 @@ const ENGINE: &str = "CUDOCK_ENGINE";
 #[command(after_help = "Examples:
   cudock run --gpus all oci:./layout nvidia-smi
   cudock run --rm -it -v $PWD:/work -w /work registry.example/team/train:1.4 bash
-  cudock run -d --name api --gpus 1 -p 8080:80 --restart always -m 16g app.tar
+  cudock run -d --name api --gpus 1 -p 8080:80 --restart always -m 16g ./app.tar
   cudock run --rm --init --ipc host --device nvidia.com/gpu=all -v models:/models IMAGE python train.py
   cudock run --gpus '\"device=0,1\",capabilities=utility' --verify-gpu IMAGE
   cudock run --rootfs ./debian --network none -- /bin/sh -c 'id; ls /'")]

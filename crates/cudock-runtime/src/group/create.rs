@@ -10,8 +10,8 @@ use cudock_group::{Container, Group, Os, VariableValue};
 use super::dir::{GroupDir, GroupLock};
 use super::{gpus, volumes};
 use crate::capabilities::capabilities;
-use crate::engine::RunRequest;
 use crate::engine::builtin::Builtin;
+use crate::engine::{Engine, RunRequest};
 use crate::error::RuntimeError;
 use crate::flags::MIN_MEMORY;
 use crate::home::new_id;
@@ -96,7 +96,8 @@ fn create_locked(
     }
     let mut held = Vec::new();
     for request in &mut requests {
-        held.push(engine.complete(request).map_err(|error| in_container(&request.plan.name, error))?);
+        let image = engine.find_image(&request.plan.image)?;
+        held.push(engine.complete(request, &image).map_err(|error| in_container(&request.plan.name, error))?);
     }
     for (request, held) in requests.iter().zip(&held) {
         held.apply_root_metadata(&engine.home.create(&request.plan)?)?;
@@ -147,6 +148,7 @@ fn request(
         name: container_name(&group.name, &container.name),
         created: now(),
         image: image(&container.image),
+        digest: None,
         layers: Vec::new(),
         process: ProcessPlan {
             given: private.environment.iter().map(|(name, _)| name.clone()).collect(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cudock_base::Report as _;
 use cudock_group::Group;
 use cudock_inject::{Driver, DriverKind};
 
@@ -48,14 +49,12 @@ pub(super) fn assign(
 /// Adds which containers request a GPU, and how to run without one.
 fn no_gpu(wanted: &[(&str, u32)], error: &RuntimeError) -> RuntimeError {
     let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
-    let mut hint = "run the group without GPUs: `cudock up --gpus none`".to_owned();
-    if let Some(hints) = error.hint() {
-        hint = format!("{hint}; {hints}");
-    }
+    let without = "run the group without GPUs: `cudock up --gpus none`".to_owned();
+    let hints: Vec<String> = std::iter::once(without).chain(error.hints()).collect();
     RuntimeError::Reported {
         code: crate::exit_code(error),
         text: format!("{} requests a GPU: {}", names.join(", "), crate::error::error_text(error)),
-        hint: Some(hint),
+        hint: Some(hints.join("; ")),
     }
 }
 

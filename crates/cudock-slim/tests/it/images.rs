@@ -12,7 +12,7 @@ use cudock_image::write::{
     Bundle, Compression, Destination, FileContent, LayerBlob, LayerEntry, LayerEntryKind, NewConfig,
     WriteOptions, write_layer,
 };
-use cudock_image::{ImageSource, LayerLimits, OpenOptions, Platform};
+use cudock_image::{ImageSource, LayerLimits, OpenOptions, Platform, ResolvedImage};
 use cudock_slim::{SlimImage, SlimImageError, SlimImageJob, SlimTarget, slim_image};
 use cudock_testkit::process;
 use proptest::prelude::*;
@@ -79,7 +79,7 @@ fn slim_with(
     let targets: Vec<SlimTarget> = targets.iter().map(named).collect();
     let (gpus, compact, compression) = (&[][..], false, None);
     let job = SlimImageJob { facts: &facts, targets: &targets, gpus, compact, compression, remove_unused };
-    slim_image(bundle, "image", &job, &store(directory), &options(directory))
+    slim_image(bundle, "image", &job, &store(directory))
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn only_layers_with_removed_code_change_and_the_configuration_says_what_was_done
     assert_ne!(layers[2], code.digest.to_string());
     assert!(slimmed.report.bytes_after < slimmed.report.bytes_before);
     assert_eq!(slimmed.bundle.compression_of(&layers[2]).unwrap(), Compression::Zstd(3));
-    let opened = slimmed.bundle.open("image", &options(path)).unwrap();
+    let opened = slimmed.bundle.open("image").unwrap();
     let keep = |_: &_, content: &mut cudock_image::Content<'_, '_>| Ok(Some(content.all()?.to_vec()));
     let tree = opened[0].image.walk(LayerLimits::default(), keep).unwrap();
     let content = tree.get("lib/x.fatbin").unwrap().kept().unwrap();
@@ -182,7 +182,7 @@ fn unused_libraries_are_removed_when_asked_and_what_is_linked_opened_or_named_st
     let removed: Vec<&String> = slimmed.report.unused_libraries.keys().collect();
     assert_eq!(removed, ["lib/libcurand.so.10", "lib/libnvblas.so.13"]);
     assert_eq!(slimmed.bundle.layers().unwrap()[1], program.digest.to_string());
-    let opened = slimmed.bundle.open("image", &options(path)).unwrap();
+    let opened = slimmed.bundle.open("image").unwrap();
     let tree = opened[0].image.walk(LayerLimits::default(), |_, _| Ok(Some(()))).unwrap();
     let names: Vec<&str> = tree.names("lib").collect();
     let kept = [
@@ -238,7 +238,7 @@ fn slimming_that_is_killed_leaves_no_image_and_the_next_run_gives_the_same() {
     let found = |layout: &str| -> Option<String> {
         path.join(layout).join("index.json").is_file().then(|| {
             let source = ImageSource::Layout { directory: path.join(layout), name: None };
-            let bundle = Bundle::read(&source, &options(path)).unwrap();
+            let bundle = ResolvedImage::resolve(&source, &options(path)).unwrap().bundle().unwrap();
             // Copying verifies every byte.
             let copy = tempfile::tempdir().unwrap();
             let destination = Destination::Layout { directory: copy.path().to_owned(), name: None };

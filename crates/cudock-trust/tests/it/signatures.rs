@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cudock_base::Digest;
 use cudock_http::NoProgress;
 use cudock_image::write::{Bundle, Destination, NewConfig, WriteOptions};
-use cudock_image::{ImageSource, OpenOptions, Platform};
+use cudock_image::{ImageSource, OpenOptions, Platform, ResolvedImage};
 use cudock_trust::{
     COSIGN_SIGNATURE, ImageSigner, PROOF, Proof, ProvenDriver, ProvenGpu, PublicKey, SignatureBundle,
     proof_statement, sign, signature_statement, verify,
@@ -116,7 +116,12 @@ fn a_signed_image_in_a_layout_is_verified_by_its_key_only() {
         progress: None,
         scratch: directory.path().to_owned(),
     };
-    let found = |key: &PublicKey, kind: Option<&str>| verify(&source, &digest, key, kind, &options).unwrap();
+    let image = ResolvedImage::resolve(&source, &options).unwrap();
+    let found = |key: &PublicKey, kind: Option<&str>| {
+        let verified = verify(&image, &digest, key, kind).unwrap();
+        assert!(verified.skipped.is_empty(), "{verified:?}");
+        verified.statements
+    };
     assert_eq!(found(&keys.public(), None).len(), 2);
     assert_eq!(found(&keys.public(), Some(COSIGN_SIGNATURE)).len(), 1);
     let [proven] = found(&keys.public(), Some(PROOF)).try_into().unwrap();

@@ -12,7 +12,9 @@ use std::path::Path;
 
 use cudock_base::Arch;
 use cudock_base::text::error_chain;
-use cudock_compat::{Context, GatherError, Judgement, Subject, Target, Verdict, gather, judge};
+use cudock_compat::{
+    Context, GatherError, Judgement, Subject, Target, Verdict, gather, image_subject, is_file_name, judge,
+};
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
 use cudock_facts::version::{Capability, Date};
@@ -94,7 +96,7 @@ fn relative_to(directory: &Path, name: &str) -> String {
     let inside = directory.join(path);
     match transport {
         Some(transport) => format!("{transport}:{}", inside.display()),
-        None if inside.exists() => inside.display().to_string(),
+        None if is_file_name(name) && inside.exists() => inside.display().to_string(),
         None => name.to_owned(),
     }
 }
@@ -106,7 +108,7 @@ fn inspect_named(
     today: Date,
     notify: &Notify<'_>,
 ) -> Result<Inspection, GatherError> {
-    match cudock_compat::subject(name)? {
+    match image_subject(name)? {
         Subject::Image(source) => {
             image::inspect(facts, name, &source, offline, targets(facts, today), notify)
         }

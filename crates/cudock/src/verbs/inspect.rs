@@ -6,6 +6,7 @@ use cudock_fatbin::{Binary, CodeSummary, CodeTarget, Coverage, FileError, Inspec
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::refuse_digest;
 use crate::cli::InspectArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, BOLD, DIM, Format, RED, YELLOW, line, styled};
@@ -86,6 +87,7 @@ struct Problem {
 }
 
 pub(super) fn run(args: &InspectArgs, format: Format) -> Result<Outcome, Failure> {
+    args.paths.iter().try_for_each(|path| refuse_digest(path))?;
     let named_only = args.paths.iter().all(|path| path.is_file());
     let look = |file: Inspected, bytes: &[u8]| {
         let kernels = if args.kernels { kernels(&file.binary, bytes) } else { Vec::new() };

@@ -154,6 +154,30 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
     }
 }
 
+/// Says that an argument names a file, where it could also be meant as the name of an image. An error if the file has the name of
+/// an image with a digest.
+fn note_local(text: &str) -> Result<(), Failure> {
+    let Some(path) = cudock_image::local_path(text)?.filter(|_| !cudock_compat::is_file_name(text)) else {
+        return Ok(());
+    };
+    // Few images have a name with an extension.
+    let last = text.rsplit('/').next().unwrap_or_default();
+    let has_extension = last.split(':').next().is_some_and(|name| name.contains('.'));
+    if !has_extension && cudock_image::ImageSource::reference(text).is_ok() {
+        let what = if path.is_dir() { "directory" } else { "file" };
+        output::note(format!(
+            "{text} is a {what} here, which is taken; the image of that name is docker://{text}"
+        ));
+    }
+    Ok(())
+}
+
+/// An error if the argument of a verb that only takes files is a file with the name of an image with a digest.
+fn refuse_digest(path: &std::path::Path) -> Result<(), Failure> {
+    path.to_str().map(cudock_image::local_path).transpose()?;
+    Ok(())
+}
+
 /// Enters a container on behalf of the process that joins it.
 pub(crate) fn enter(args: &JoinArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Program(containers::enter(args)?))

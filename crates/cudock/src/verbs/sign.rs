@@ -1,13 +1,12 @@
 //! `cudock sign` and `cudock verify --key`: signatures of images.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::Args;
-use cudock_trust::{ImageAccess, ImageSigner, PublicKey};
+use cudock_image::write::WriteOptions;
+use cudock_trust::{ImageSigner, PublicKey, TrustedImage};
 
-use super::containers::reports;
-use super::progress::Lines;
+use super::containers::{progress, reports};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line};
 
@@ -29,8 +28,8 @@ pub(crate) struct SignArgs {
 
 pub(super) fn run(args: &SignArgs, format: Format) -> Result<Outcome, Failure> {
     let signer = ImageSigner::read(&args.key)?;
-    let access = ImageAccess::open(&args.image, Arc::new(Lines::default()))?;
-    let report = access.sign(&signer)?;
+    let image = TrustedImage::find(&args.image, progress())?;
+    let report = image.sign(&signer, &WriteOptions::from_environment(progress())?)?;
     match format {
         Format::Json => reports::print(&report),
         Format::Text => line(format!("signed {}", report.digest)),
@@ -39,7 +38,7 @@ pub(super) fn run(args: &SignArgs, format: Format) -> Result<Outcome, Failure> {
 }
 
 pub(super) fn verify(image: &str, key: &Path, format: Format) -> Result<Outcome, Failure> {
-    let report = ImageAccess::open(image, Arc::new(Lines::default()))?.verify(&PublicKey::read(key)?)?;
+    let report = TrustedImage::find(image, progress())?.verify(&PublicKey::read(key)?)?;
     match format {
         Format::Json => reports::print(&report),
         Format::Text => report.lines().iter().for_each(line),

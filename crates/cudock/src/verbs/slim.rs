@@ -1,21 +1,22 @@
 //! `cudock slim`: removes GPU code for other GPUs than the named ones.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use cudock_base::format::{count, fixed_bytes};
 use cudock_compat::{Subject, subject};
 use cudock_facts::Facts;
 use cudock_facts::version::Capability;
 use cudock_fatbin::{SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed};
-use cudock_image::OpenOptions;
+use cudock_image::ImageSource;
 use cudock_image::write::{Destination, WriteOptions};
 use cudock_slim::{ImageReport, SlimImageJob, SlimTarget};
 use cudock_target::{capabilities, capability_named};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::containers::progress;
-use super::transfer;
+use super::containers::{access, progress};
+use super::note_local;
 use crate::cli::SlimArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, BOLD, Format, TableUsed, YELLOW, line, styled};
@@ -107,8 +108,8 @@ pub(super) fn run(facts: &Facts, args: &SlimArgs, format: Format) -> Result<Outc
             uncovered,
         });
     };
-    let image = if let Some(Ok(Subject::Image(_))) = args.input.to_str().map(subject) {
-        Some(slim_image(facts, args, &targets, &all, &mut add)?)
+    let image = if let Some(source) = image_source(&args.input)? {
+        Some(slim_image(facts, args, source, &targets, &all, &mut add)?)
     } else {
         if args.remove_unused {
             return Err(Failure::input("--remove-unused is for images: files have no loader"));
@@ -136,10 +137,21 @@ pub(super) fn run(facts: &Facts, args: &SlimArgs, format: Format) -> Result<Outc
     Ok(Outcome::Yes)
 }
 
+/// The image that the argument names, if it is one.
+fn image_source(input: &Path) -> Result<Option<ImageSource>, Failure> {
+    let Some(text) = input.to_str() else { return Ok(None) };
+    note_local(text)?;
+    match subject(text) {
+        Ok(Subject::Image(source)) => Ok(Some(source)),
+        _ => Ok(None),
+    }
+}
+
 /// Slims an image, and writes it to its destination.
 fn slim_image(
     facts: &Facts,
     args: &SlimArgs,
+    source: ImageSource,
     targets: &[(&str, Capability)],
     gpus: &[Capability],
     add: &mut dyn FnMut(Slimmed),
@@ -155,7 +167,7 @@ fn slim_image(
     let named = targets.iter().map(|(name, capability)| SlimTarget::named(facts, name, *capability, today));
     let targets: Vec<SlimTarget> = named.collect::<Result<_, _>>()?;
     let name = args.input.display().to_string();
-    let bundle = transfer::read(&name)?;
+    let bundle = access(None, false).find_source(source)?.bundle()?;
     let options = WriteOptions::from_environment(progress())?;
     let client = options.client.clone().ok_or_else(|| Failure::input("no cache directory"))?;
     let job = SlimImageJob {
@@ -166,14 +178,7 @@ fn slim_image(
         compression: args.compression,
         remove_unused: args.remove_unused,
     };
-    let open = OpenOptions {
-        platform: None,
-        client: Some(client.clone()),
-        sockets: Vec::new(),
-        progress: None,
-        scratch: options.scratch.clone(),
-    };
-    let slimmed = cudock_slim::slim_image(&bundle, &name, &job, client.store(), &open)?;
+    let slimmed = cudock_slim::slim_image(&bundle, &name, &job, client.store())?;
     slimmed.files.into_iter().for_each(add);
     if let Some(destination) = destination.filter(|_| !args.dry_run) {
         slimmed.bundle.write(&destination, &options)?;

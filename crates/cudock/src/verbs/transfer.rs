@@ -2,8 +2,7 @@
 
 use clap::Args;
 use cudock_base::format::fixed_bytes;
-use cudock_image::ImageSource;
-use cudock_image::write::{Bundle, Compression, Destination, WriteError, WriteOptions};
+use cudock_image::write::{Compression, Destination, WriteOptions};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -18,9 +17,9 @@ use crate::output::{self, Format, line, status};
 #[command(after_help = "Examples:
   cudock copy docker-daemon:app:1.0 registry.example/team/app:1.0
   cudock copy registry.example/team/app:1.0 oci:layout:1.0
-  cudock copy app.tar cache:team/app:1.0 --compression zstd")]
+  cudock copy ./app.tar cache:team/app:1.0 --compression zstd")]
 pub(crate) struct CopyArgs {
-    /// The image: a name, or oci:DIR, oci-archive:FILE, docker-archive:FILE, docker-daemon:NAME
+    /// The image: a name, a path that begins with . or /, oci:DIR, oci-archive:FILE, docker-archive:FILE or docker-daemon:NAME
     #[arg(value_name = "SOURCE")]
     source: String,
 
@@ -36,7 +35,7 @@ pub(crate) struct CopyArgs {
 /// Push an image to a registry
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock push oci:layout registry.example/team/app:1.0
-  cudock push app.tar registry.example/team/app:1.0 --compression zstd")]
+  cudock push ./app.tar registry.example/team/app:1.0 --compression zstd")]
 pub(crate) struct PushArgs {
     #[command(flatten)]
     copy: CopyArgs,
@@ -68,7 +67,13 @@ pub(super) fn push(args: &PushArgs, format: Format) -> Result<Outcome, Failure> 
 pub(super) fn copy(args: &CopyArgs, format: Format) -> Result<Outcome, Failure> {
     let destination = Destination::parse(&args.destination)?;
     let options = WriteOptions::from_environment(progress())?;
-    let mut bundle = read(&args.source)?;
+    let mut bundle = access(None, false).find(&args.source)?.bundle()?;
+    for skipped in bundle.unreadable_referrers() {
+        output::note(format!(
+            "left out {}, which is attached to the image: {}",
+            skipped.digest, skipped.reason
+        ));
+    }
     if let Some(compression) = args.compression {
         status(format!("compressing layers with {compression}, as --compression says"));
         let client = options.client.as_ref().ok_or_else(|| Failure::input("no cache directory"))?;
@@ -96,12 +101,4 @@ pub(super) fn copy(args: &CopyArgs, format: Format) -> Result<Outcome, Failure> 
         }
     }
     Ok(Outcome::Yes)
-}
-
-/// An image, wherever it is.
-pub(super) fn read(name: &str) -> Result<Bundle, WriteError> {
-    let access = access(None, false);
-    let source = ImageSource::parse(name)?;
-    let options = access.options(&source)?;
-    Bundle::read(&access.resolve(source, &options), &options)
 }

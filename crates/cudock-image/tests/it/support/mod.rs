@@ -6,7 +6,11 @@ use std::io::Write as _;
 use std::path::Path;
 
 use cudock_base::Digest;
-use cudock_image::{Image, ImageError, ImageSource, LayerLimits, NodeKind, OpenOptions, Tree, open};
+use cudock_image::write::{Bundle, WriteError};
+use cudock_image::{
+    Descriptor, Image, ImageError, ImageSource, LayerLimits, NodeKind, OpenOptions, Referrer, ResolvedImage,
+    Tree,
+};
 pub(crate) use cudock_testkit::tar::{BLOCK, Tar, header, record, seal, set_number};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -113,6 +117,37 @@ pub(crate) fn layout(directory: &Path) -> ImageSource {
 
 pub(crate) fn archive(file: &Path) -> ImageSource {
     ImageSource::Archive { file: file.to_owned(), name: None }
+}
+
+/// Finds and opens an image.
+pub(crate) fn open(source: &ImageSource, options: &OpenOptions) -> Result<Image, ImageError> {
+    ResolvedImage::resolve(source, options)?.open()
+}
+
+/// Finds an image with everything that belongs to it.
+pub(crate) fn read_bundle(source: &ImageSource, options: &OpenOptions) -> Result<Bundle, WriteError> {
+    ResolvedImage::resolve(source, options)?.bundle()
+}
+
+/// What refers to an image, all of which can be read.
+pub(crate) fn referrers(
+    source: &ImageSource,
+    subject: &str,
+    artifact_type: Option<&str>,
+    options: &OpenOptions,
+) -> Result<Vec<Referrer>, ImageError> {
+    let found =
+        ResolvedImage::resolve(source, options)?.referrers(&subject.parse().unwrap(), artifact_type)?;
+    assert!(found.unreadable.is_empty() && found.omitted == 0, "{found:?}");
+    Ok(found.found)
+}
+
+pub(crate) fn referrer_blob(
+    source: &ImageSource,
+    part: &Descriptor,
+    options: &OpenOptions,
+) -> Result<Vec<u8>, WriteError> {
+    ResolvedImage::resolve(source, options)?.part(part)
 }
 
 /// Walks an image and keeps every file's bytes.

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use cudock_base::Digest;
 use cudock_http::Progress;
+use cudock_image::Image;
 use cudock_image::unpack::{LayerStore, UnpackError, Unpacked};
-use cudock_image::{Image, open};
 use rustix::fs::lgetxattr;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Blobs, CONFIG, LAYER, index, layout, options};
+use crate::support::{Blobs, CONFIG, LAYER, index, layout, open, options};
 
 pub(crate) struct Quiet;
 

@@ -2,6 +2,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use cudock_base::Report as _;
 use cudock_inject::Edits;
 use serde_json::json;
 
@@ -370,7 +371,7 @@ fn what_docker_cannot_do_is_an_error_with_a_hint() {
     ] {
         let error = run(EngineKind::Docker, request, None, &InputRefs::default()).unwrap_err();
         assert_eq!(error.to_string(), expected);
-        assert!(matches!(error, RuntimeError::Host { .. }) && error.hint().is_some());
+        assert!(matches!(error, RuntimeError::Host { .. }) && !error.hints().is_empty());
     }
     assert_eq!(added_plain(EngineKind::Podman, &joining), ["--network=ns:/run/netns/web"]);
 }

@@ -28,7 +28,7 @@ use self::argv::{EngineKind, LABEL};
 use self::client::{EngineClient, stderr_summary};
 use self::inputs::CommandInputs;
 use crate::copy::{Copied, CopyRequest, Direction};
-use crate::engine::{Engine, LogRequest, RunRequest, Summary};
+use crate::engine::{Engine, LogRequest, RunImage, RunRequest, Summary};
 use crate::error::RuntimeError;
 use crate::exec::ExecRequest;
 use crate::plan::Seccomp;
@@ -95,7 +95,11 @@ impl Engine for ExternalEngine {
         self.client.kind.name()
     }
 
-    fn run(&self, mut request: RunRequest) -> Result<i32, RuntimeError> {
+    fn find_image(&self, _name: &str) -> Result<RunImage, RuntimeError> {
+        Ok(RunImage::Named)
+    }
+
+    fn run(&self, mut request: RunRequest, _image: &RunImage) -> Result<i32, RuntimeError> {
         let kind = self.client.kind;
         if request.plan.verify_gpu {
             return Err(RuntimeError::Host {

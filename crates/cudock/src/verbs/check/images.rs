@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use cudock_compat::evidence::Component;
 use cudock_compat::{ImageSet, Target};
 use cudock_facts::Facts;
 use cudock_image::{ImageSource, Platform};
 
-use super::TargetResult;
+use super::{Checked, TargetResult};
 use crate::cli::CheckArgs;
 use crate::failure::Failure;
 use crate::verbs::containers::{access, announce_read};
@@ -19,13 +18,14 @@ pub(super) fn results(
     environment: &BTreeMap<String, String>,
     source: &ImageSource,
     targets: Vec<Target>,
-) -> Result<(Vec<TargetResult>, Vec<Component>), Failure> {
+) -> Result<Checked, Failure> {
     let access = access(platform, args.offline);
     let mut images = ImageSet::open(source, &access, &args.subject, environment, &announce_read)?;
     let results = images.judge(targets, facts, false)?.into_iter().filter_map(|(target, judgement)| {
         Some(TargetResult { target, judgement: judgement?, rules: Vec::new() })
     });
     let results = results.collect();
-    let components = images.into_evidence().map(|evidence| evidence.components);
-    Ok((results, components.unwrap_or_default()))
+    let digest = images.digest().map(|digest| digest.to_string());
+    let components = images.into_evidence().map(|evidence| evidence.components).unwrap_or_default();
+    Ok(Checked { digest, results, components })
 }

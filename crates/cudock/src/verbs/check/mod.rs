@@ -19,7 +19,7 @@ use crate::cli::CheckArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, FindingFormat, TableUsed};
 use crate::verbs::containers::platform;
-use crate::verbs::other_verb;
+use crate::verbs::{note_local, other_verb};
 
 const TABLES: [&str; 8] =
     ["gpus", "drivers", "toolkits", "forward_compat", "images", "frameworks", "packages", "azure_sizes"];
@@ -29,6 +29,9 @@ const TABLES: [&str; 8] =
 pub(crate) struct CheckReport<'a> {
     schema: u8,
     subject: &'a str,
+    /// The digest of the image's manifest or index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<&'a str>,
     results: &'a [TargetResult],
     components: &'a [Component],
     tables: &'a [TableUsed],
@@ -44,11 +47,19 @@ struct TargetResult {
     rules: Vec<cudock_compat::RuleUse>,
 }
 
+/// What was found out about a subject.
+struct Checked {
+    digest: Option<String>,
+    results: Vec<TargetResult>,
+    components: Vec<Component>,
+}
+
 pub(super) fn run(facts: &Facts, args: &CheckArgs, format: FindingFormat) -> Result<Outcome, Failure> {
     let environment = variables(&args.env)?;
     let platform = platform(args.platform.as_deref())?;
     let targets = targets::chosen(facts, args)?;
-    let (mut results, components) = match subject(&args.subject).map_err(gather_failure)? {
+    note_local(&args.subject)?;
+    let checked = match subject(&args.subject).map_err(gather_failure)? {
         Subject::Image(source) => images::results(facts, args, platform, &environment, &source, targets)?,
         other => {
             let context = Context { facts, environment: &environment, on_this_machine: args.host };
@@ -57,9 +68,10 @@ pub(super) fn run(facts: &Facts, args: &CheckArgs, format: FindingFormat) -> Res
                 let judgement = judge(&evidence, &target, facts);
                 TargetResult { target, judgement, rules: Vec::new() }
             });
-            (results.collect(), evidence.components)
+            Checked { digest: None, results: results.collect(), components: evidence.components }
         }
     };
+    let Checked { digest, mut results, components } = checked;
     let tables = output::tables_used(facts, &TABLES);
     let subject = args.subject.as_str();
     match format {
@@ -72,6 +84,7 @@ pub(super) fn run(facts: &Facts, args: &CheckArgs, format: FindingFormat) -> Res
             output::json(&CheckReport {
                 schema: 1,
                 subject,
+                digest: digest.as_deref(),
                 results: &results,
                 components: &components,
                 tables: &tables,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use cudock_base::format::fixed_bytes;
 use cudock_http::Progress;
 use cudock_image::{Access, Image, Platform};
-use cudock_runtime::engine::builtin::Open;
 
 use crate::failure::Failure;
 use crate::output::{self, status};
@@ -24,15 +23,6 @@ pub(crate) fn progress() -> Arc<dyn Progress> {
     Arc::new(Lines::default())
 }
 
-/// Opens images for an engine.
-pub(crate) fn opener(access: Access) -> Open {
-    Box::new(move |name| {
-        let image = access.open(name)?;
-        announce_fetch(&image);
-        Ok(image)
-    })
-}
-
 /// The value of `--platform`.
 pub(crate) fn platform(text: Option<&str>) -> Result<Option<Platform>, Failure> {
     let platform = text.map(str::parse::<Platform>).transpose();
@@ -48,7 +38,8 @@ pub(crate) fn announce_read(image: &Image) {
     }
 }
 
-fn announce_fetch(image: &Image) {
+/// Says that an image is about to be fetched.
+pub(super) fn announce_fetch(image: &Image) {
     let bytes = image.bytes_to_fetch();
     if bytes > 0 {
         status(format!("fetching {} of {}", fixed_bytes(bytes), image.name));

@@ -14,19 +14,22 @@ mod volume;
 use std::collections::BTreeMap;
 
 use cudock_base::format::fixed_bytes;
-use cudock_image::{Access, Pull};
+use cudock_image::write::WriteOptions;
+use cudock_image::{Access, ImageSource, Pull};
 use cudock_runtime::RuntimeError;
 use cudock_runtime::engine::builtin::Builtin;
-use cudock_runtime::engine::{Engine, LogRequest, external};
+use cudock_runtime::engine::{Engine, LogRequest, RunImage, RunRequest, external};
 use cudock_runtime::exec::ExecRequest;
 use cudock_runtime::flags;
 use cudock_runtime::group::GroupDir;
+use cudock_runtime::home::Home;
 use cudock_runtime::{cgroup_warmup, rootless};
-use cudock_trust::{ImageAccess, ImageSigner};
+use cudock_trust::{ImageSigner, PublicKey, SignReport, TrustedImage};
 
 pub(crate) use self::hidden::{JoinArgs, MonitorArgs, enter, forward, join, monitor};
 pub(crate) use self::home::home;
-pub(crate) use self::image::{access, announce_read, opener, platform, progress};
+use self::image::announce_fetch;
+pub(crate) use self::image::{access, announce_read, platform, progress};
 pub(crate) use self::life::{cp, images, kill, pull, restart, start, top};
 use self::reports::{PruneReport, PsReport, WaitReport};
 pub(crate) use self::stats::stats;
@@ -53,7 +56,13 @@ fn engine(choice: EngineChoice, access: Access) -> Result<Box<dyn Engine>, Failu
 
 fn builtin(access: Access) -> Result<Builtin, Failure> {
     rootless::become_root()?;
-    Ok(Builtin { home: home()?, open: opener(access), progress: progress() })
+    Ok(own_engine(home()?, access))
+}
+
+/// cudock's own engine, with images from where `access` finds them.
+pub(crate) fn own_engine(home: Home, access: Access) -> Builtin {
+    let find = Box::new(move |name: &str| access.find(name));
+    Builtin { home, find, on_open: announce_fetch, progress: progress() }
 }
 
 fn plain_engine(args: &EngineArgs) -> Result<Box<dyn Engine>, Failure> {
@@ -102,18 +111,55 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     }
     let access =
         Access { platform, offline: args.offline, pull: args.pull.map(Pull::from), progress: progress() };
-    let engine = engine(args.engine.engine, access)?;
+    let engine = engine(args.engine.engine, access.clone())?;
     let mut request = request::request(args)?;
-    if let Some(key) = &args.sign_proof {
-        let (signer, image) =
-            (ImageSigner::read(key)?, ImageAccess::open(&request.plan.image, self::progress())?);
-        image.check_provable()?;
-        let report = engine.verify_gpus(&request)?;
-        status(report.text().trim_end());
-        status(format!("proof attached to {}", image.prove(&signer, &report)?.digest));
+    let key = args.require_proof.as_deref().map(PublicKey::read).transpose()?;
+    let signer = args.sign_proof.as_deref().map(ImageSigner::read).transpose()?;
+    let mut image = engine.find_image(&request.plan.image)?;
+    if let Some(key) = key {
+        image = proven(&access, &request.plan.image, image, &key)?;
+    }
+    if let Some(signer) = signer {
+        let report = prove(engine.as_ref(), &request, &image, &signer)?;
+        status(format!("proof attached to {}", report.digest));
         request.plan.verify_gpu = false;
     }
-    Ok(Outcome::Program(engine.run(request)?))
+    Ok(Outcome::Program(engine.run(request, &image)?))
+}
+
+/// The image, if a key signed a proof for it.
+fn proven(access: &Access, name: &str, image: RunImage, key: &PublicKey) -> Result<RunImage, Failure> {
+    match image {
+        RunImage::Found(found) => Ok(RunImage::Found(TrustedImage::of(found)?.proven(key)?)),
+        RunImage::Rootfs(_) => Err(Failure::input("--require-proof with --rootfs: only images have proofs")),
+        RunImage::Named => {
+            let source = ImageSource::parse(name)?;
+            if source.is_local() {
+                return Err(Failure::input(format!("--require-proof: another engine opens {name} again"))
+                    .hint("leave --engine out, or use an image of a registry by its digest"));
+            }
+            // The engine looks it up again, by the digest that was verified.
+            TrustedImage::of(access.find_source(source)?)?.proven(key)?;
+            Ok(RunImage::Named)
+        }
+    }
+}
+
+/// Computes on the GPUs from inside the image, and signs the result.
+fn prove(
+    engine: &dyn Engine,
+    request: &RunRequest,
+    image: &RunImage,
+    signer: &ImageSigner,
+) -> Result<SignReport, Failure> {
+    let RunImage::Found(found) = image else {
+        return Err(Failure::input("--sign-proof needs an image that cudock's own engine starts"));
+    };
+    let trusted = TrustedImage::of(found.clone())?;
+    trusted.check_provable()?;
+    let report = engine.verify_gpus(request, image)?;
+    status(report.text().trim_end());
+    Ok(trusted.prove(signer, &report, &WriteOptions::from_environment(progress())?)?)
 }
 
 /// `cudock ps`.

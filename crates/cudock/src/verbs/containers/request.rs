@@ -10,10 +10,8 @@ use cudock_runtime::flags::{self, GpuFlags, SecurityFlags, Sources};
 use cudock_runtime::home::new_id;
 use cudock_runtime::plan::{NetworkPlan, Plan, Private, ProcessPlan};
 use cudock_runtime::status::now;
-use cudock_trust::{ImageAccess, PublicKey};
 
 use super::docker_flags::flags_of_run;
-use super::progress;
 use crate::failure::Failure;
 use crate::output::note;
 
@@ -25,9 +23,6 @@ pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
     let environment = flags::variables(&args.process.env, &args.process.env_file)?;
     let private = Private { environment };
     check_accepted(args)?;
-    if let Some(key) = &args.require_proof {
-        ImageAccess::open(&image, progress())?.require_proof(&PublicKey::read(key)?)?;
-    }
     let process = ProcessPlan {
         given: private.environment.iter().map(|(name, _)| name.clone()).collect(),
         groups: args.process.group_add.clone(),
@@ -66,6 +61,7 @@ pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
         id,
         created: now(),
         image,
+        digest: None,
         layers: Vec::new(),
         process,
         mounts,

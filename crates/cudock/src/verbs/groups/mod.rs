@@ -11,7 +11,6 @@ use cudock_group::restart::GroupState;
 use cudock_group::{Group, Reading};
 use cudock_runtime::Connection;
 use cudock_runtime::engine::LogRequest;
-use cudock_runtime::engine::builtin::Builtin;
 use cudock_runtime::flags;
 use cudock_runtime::group::flags::UpSource;
 use cudock_runtime::group::{self, GroupDir, GroupHandover, GroupLock, GroupStatus, StartOutcome};
@@ -22,7 +21,7 @@ pub(crate) use self::args::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, Format, line, styled};
 use crate::verbs::containers::reports::{self, GroupsReport};
-use crate::verbs::containers::{access, home, opener, progress};
+use crate::verbs::containers::{access, home, own_engine};
 use crate::verbs::serve::{self, ServeArgs};
 use crate::verbs::{build, deploy};
 
@@ -85,7 +84,7 @@ fn up_group(args: &UpArgs, file: &Path) -> Result<Outcome, Failure> {
     let home = home()?;
     print::notes(file, &reading, &settings);
     request::enter_directory_of(file)?;
-    let engine = Builtin { home, open: opener(access(None, args.offline)), progress: progress() };
+    let engine = own_engine(home, access(None, args.offline));
     let limit = Some(flags::duration(&args.timeout)?).filter(|limit| !limit.is_zero());
     let (dir, lock) = group::create(&engine, &reading.group, &settings)?;
     let name = reading.group.name.clone();

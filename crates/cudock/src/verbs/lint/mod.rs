@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
+use super::refuse_digest;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, FindingFormat, TableUsed};
 use cudock_findings::ReportedFinding;
@@ -105,6 +106,7 @@ pub(super) fn run(facts: &Facts, args: &LintArgs, format: FindingFormat) -> Resu
         (true, true) => FixMode::Preview,
         (true, false) => FixMode::Apply,
     };
+    args.paths.iter().try_for_each(|path| refuse_digest(path))?;
     let current = [PathBuf::from(".")];
     let paths = dockerfiles(if args.paths.is_empty() { &current } else { &args.paths })?;
     let lint = |path: &PathBuf| linter.lint_file(path, std::io::stdin().lock(), mode);

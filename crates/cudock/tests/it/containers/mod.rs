@@ -27,6 +27,7 @@ mod processes;
 mod programs;
 pub(crate) mod pseudo_terminal;
 mod registries;
+mod resolution;
 mod restarts;
 mod rights;
 mod robustness;

@@ -95,7 +95,8 @@ fn an_archive_and_a_bare_path_are_images_too() {
     let packed =
         Command::new("tar").args(["-cf", "../app.tar", "."]).current_dir(machine.path().join("app")).status();
     assert!(packed.is_ok_and(|status| status.success()));
-    for image in ["app.tar", "oci-archive:app.tar", "./app", "oci:app"] {
+    let absolute = machine.path().join("app").display().to_string();
+    for image in ["./app.tar", "oci-archive:app.tar", "./app", "oci:app", &absolute] {
         assert_eq!(
             machine.good(&["run", "--rm", "--network", "none", image]),
             "from an archive\n",

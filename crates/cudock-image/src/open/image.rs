@@ -1,0 +1,189 @@
+//! Images of one platform that can be read.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use cudock_base::Digest;
+use cudock_map::Mmap;
+use cudock_registry::{Client, Reference};
+
+use crate::error::ImageError;
+use crate::layer::Codec;
+use crate::manifest::{ImageConfig, Platform};
+
+/// An open image: its configuration has been read, its layers have not.
+pub struct Image {
+    /// The name of the image, for messages.
+    pub name: String,
+    pub origin: Origin,
+    pub platform: Platform,
+    /// All platforms that the image is available for.
+    pub platforms: Vec<Platform>,
+    pub config: ImageConfig,
+    /// The layers, lowest first.
+    pub layers: Vec<Layer>,
+    /// The digest of its manifest; archives of docker have none.
+    pub digest: Option<Digest>,
+}
+
+/// The kind of source an image was opened from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// An OCI layout directory.
+    Layout,
+    /// A tar file: an OCI archive, or the output of `docker save`.
+    Archive,
+    /// A docker or podman daemon.
+    Daemon,
+    Registry,
+}
+
+pub struct Layer {
+    /// The digest; the file name in old docker archives.
+    pub digest: String,
+    pub size: u64,
+    pub(super) data: LayerData,
+}
+
+#[derive(Clone)]
+pub(super) enum LayerData {
+    Mapped(Bytes),
+    Remote { client: Arc<Client>, reference: Reference, digest: Digest, codec: Codec },
+}
+
+/// A range of a mapped file.
+#[derive(Clone)]
+pub(crate) struct Bytes {
+    pub(super) map: Arc<Mmap>,
+    pub(super) range: Range<usize>,
+}
+
+impl Bytes {
+    pub(crate) fn of_file(path: &Path) -> Result<Self, ImageError> {
+        Ok(Self::whole(cudock_map::map(path)?))
+    }
+
+    pub(super) fn whole(map: Mmap) -> Self {
+        let range = 0..map.len();
+        Self { map: Arc::new(map), range }
+    }
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.map.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl Image {
+    pub(super) fn new(
+        name: String,
+        origin: Origin,
+        config: ImageConfig,
+        layers: Vec<Layer>,
+        mut platforms: Vec<Platform>,
+        digest: Option<Digest>,
+    ) -> Self {
+        let platform = config.platform();
+        if platforms.is_empty() {
+            platforms.push(platform.clone());
+        }
+        Self { name, origin, platform, platforms, config, layers, digest }
+    }
+
+    /// The image, if it is for this platform.
+    pub(super) fn for_platform(self, requested: Option<&Platform>) -> Result<Self, ImageError> {
+        match requested.filter(|requested| !self.platform.satisfies(requested)) {
+            None => Ok(self),
+            Some(requested) => {
+                let available = self.platforms.iter().map(ToString::to_string).collect();
+                let (location, requested) = (self.name, requested.to_string());
+                Err(ImageError::NoPlatform { location, requested, available })
+            }
+        }
+    }
+
+    /// The number of bytes to download before the image can be walked.
+    pub fn bytes_to_fetch(&self) -> u64 {
+        let missing = |layer: &&Layer| match &layer.data {
+            LayerData::Remote { client, digest, .. } => client.store().path_of(digest).is_none(),
+            LayerData::Mapped(_) => false,
+        };
+        let mut counted = std::collections::HashSet::new();
+        let missing = self.layers.iter().filter(missing);
+        missing.filter(|layer| counted.insert(layer.digest.as_str())).map(|layer| layer.size).sum()
+    }
+
+    /// Fetches and maps all layers.
+    pub(crate) fn fetch(&self) -> Result<Vec<Bytes>, ImageError> {
+        let results: Mutex<Vec<(usize, Result<Bytes, ImageError>)>> = Mutex::new(Vec::new());
+        let next = std::sync::atomic::AtomicUsize::new(0);
+        // Registries limit the rate of each connection.
+        let workers = if self.bytes_to_fetch() > 0 { 4 } else { 1 };
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    loop {
+                        let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        let Some(layer) = self.layers.get(index) else { break };
+                        let bytes = layer.bytes();
+                        let failed = bytes.is_err();
+                        if let Ok(mut results) = results.lock() {
+                            results.push((index, bytes));
+                        }
+                        if failed {
+                            // Do not start downloads that will not be used.
+                            next.store(self.layers.len(), std::sync::atomic::Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        let mut results = results.into_inner().unwrap_or_default();
+        results.sort_by_key(|(index, _)| *index);
+        results.into_iter().map(|(_, bytes)| bytes).collect()
+    }
+
+    pub(crate) fn layer_error(&self, index: usize, message: String) -> ImageError {
+        let digest = self.layers.get(index).map_or("", |layer| layer.digest.as_str());
+        let digest = digest.chars().take(19).collect();
+        ImageError::Layer { number: index + 1, digest, message }
+    }
+}
+
+impl Layer {
+    /// How it is compressed, for a layer in a registry according to its media type.
+    pub fn codec(&self) -> Codec {
+        match &self.data {
+            LayerData::Mapped(bytes) => Codec::detect(bytes),
+            LayerData::Remote { codec, .. } => *codec,
+        }
+    }
+
+    /// Whether the bytes were compared with the digest when they were fetched.
+    pub(crate) fn is_verified(&self) -> bool {
+        matches!(self.data, LayerData::Remote { .. })
+    }
+
+    /// The repository that has it.
+    pub(crate) fn repository(&self) -> Option<&Reference> {
+        match &self.data {
+            LayerData::Remote { reference, .. } => Some(reference),
+            LayerData::Mapped(_) => None,
+        }
+    }
+
+    /// The stored bytes of the layer, downloaded if necessary.
+    pub(crate) fn bytes(&self) -> Result<Bytes, ImageError> {
+        match &self.data {
+            LayerData::Mapped(bytes) => Ok(bytes.clone()),
+            LayerData::Remote { client, reference, digest, .. } => {
+                let path = client.blob(reference, digest, self.size)?;
+                Bytes::of_file(&path)
+            }
+        }
+    }
+}

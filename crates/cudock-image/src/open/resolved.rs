@@ -1,0 +1,186 @@
+//! An image that was found: which one it is has been decided.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use cudock_base::Digest;
+
+use super::archive::DockerImage;
+use super::image::{Image, Layer, Origin};
+use super::listing::Listed;
+use super::referrers::{self, Referrers};
+use super::select::select;
+use super::{BlobSource, Graph, ImageSource, OpenOptions, archive, layout, registry};
+use crate::error::ImageError;
+use crate::manifest::{self, Descriptor, ImageConfig, Platform};
+use crate::write::{BlobData, Bundle, BundleBlob, WriteError};
+
+/// The largest part of a referrer that is read.
+const MAX_PART: u64 = 64 << 20;
+
+/// An image that was found where a user named it. Its documents are in memory or named by their digest, so it stays the same whatever
+/// becomes of the name; what is read through it is compared with these digests.
+#[derive(Clone)]
+pub struct ResolvedImage(Arc<Inner>);
+
+struct Inner {
+    source: ImageSource,
+    /// What is opened if the image is one for several platforms.
+    platform: Option<Platform>,
+    origin: Origin,
+    content: Content,
+}
+
+/// What was found.
+pub(super) enum Content {
+    /// A manifest or an index.
+    Documents { store: Box<dyn BlobSource>, listed: Listed },
+    /// An image in an archive of docker, which has no manifest. Its layers are hashed where a digest is needed.
+    Docker { image: DockerImage, graph: OnceLock<Graph> },
+}
+
+impl Content {
+    pub(super) fn docker(image: DockerImage) -> Self {
+        Content::Docker { image, graph: OnceLock::new() }
+    }
+}
+
+impl fmt::Debug for ResolvedImage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("ResolvedImage");
+        debug.field("source", &self.0.source);
+        if let Content::Documents { listed, .. } = &self.0.content {
+            debug.field("digest", &listed.top.digest);
+        }
+        debug.finish_non_exhaustive()
+    }
+}
+
+impl ResolvedImage {
+    /// Finds the image of a source.
+    pub fn resolve(source: &ImageSource, options: &OpenOptions) -> Result<Self, ImageError> {
+        let (origin, content) = match source {
+            ImageSource::Layout { directory, name } => {
+                (Origin::Layout, layout::find(directory, name.as_deref())?)
+            }
+            ImageSource::Archive { file, name } => {
+                (Origin::Archive, archive::find(file, name.as_deref(), options)?)
+            }
+            ImageSource::Daemon { name } => (Origin::Daemon, archive::find_in_daemon(name, options)?),
+            ImageSource::Registry(reference) => (Origin::Registry, registry::find(reference, options)?),
+        };
+        let (source, platform) = (source.clone(), options.platform.clone());
+        Ok(Self(Arc::new(Inner { source, platform, origin, content })))
+    }
+
+    /// Where it was found.
+    pub fn source(&self) -> &ImageSource {
+        &self.0.source
+    }
+
+    /// Describes it: a manifest, or an index of several. An archive of docker gets the manifest that it would be copied with, for which
+    /// all of its layers are read.
+    pub fn descriptor(&self) -> &Descriptor {
+        match &self.0.content {
+            Content::Documents { listed, .. } => &listed.top,
+            Content::Docker { image, graph } => &graph.get_or_init(|| image.graph()).top,
+        }
+    }
+
+    /// The digest of the manifest or index.
+    pub fn digest(&self) -> Result<Digest, ImageError> {
+        let text = &self.descriptor().digest;
+        text.parse().map_err(|_| ImageError::document(&self.location(), format!("`{text}` is not a digest")))
+    }
+
+    /// The digest, if it is known without reading any layer.
+    pub fn known_digest(&self) -> Option<Digest> {
+        match &self.0.content {
+            Content::Documents { .. } => self.digest().ok(),
+            Content::Docker { .. } => None,
+        }
+    }
+
+    fn location(&self) -> String {
+        match &self.0.content {
+            Content::Documents { store, .. } => store.location(),
+            Content::Docker { image, .. } => image.location.clone(),
+        }
+    }
+
+    /// Opens the image for the platform that was asked for, else for this machine's.
+    pub fn open(&self) -> Result<Image, ImageError> {
+        self.open_for(self.0.platform.as_ref())
+    }
+
+    /// Opens the image for a platform.
+    pub fn open_for(&self, platform: Option<&Platform>) -> Result<Image, ImageError> {
+        match &self.0.content {
+            Content::Documents { store, listed } => {
+                open(store.as_ref(), &listed.top, &listed.bytes, self.0.origin, platform)
+            }
+            Content::Docker { image, .. } => image.open(self.0.origin, platform),
+        }
+    }
+
+    /// The image with all its platforms and what refers to it, for taking it elsewhere.
+    pub fn bundle(&self) -> Result<Bundle, WriteError> {
+        let graph = match &self.0.content {
+            Content::Documents { store, listed } => Graph::of(store.as_ref(), listed)?,
+            Content::Docker { image, graph } => graph.get_or_init(|| image.graph()).clone(),
+        };
+        Ok(Bundle::of_graph(graph))
+    }
+
+    /// What refers to the image or to another document of it, of one type or of all. What cannot be read is reported and skipped:
+    /// anybody who may push to a repository can attach something broken to an image in it.
+    pub fn referrers(&self, subject: &Digest, artifact_type: Option<&str>) -> Result<Referrers, ImageError> {
+        match &self.0.content {
+            Content::Documents { store, listed } => {
+                let mut candidates = listed.referrers.clone();
+                candidates.extend(store.referrers(subject)?);
+                Ok(referrers::read(store.as_ref(), candidates, subject, artifact_type))
+            }
+            Content::Docker { .. } => Ok(Referrers::default()),
+        }
+    }
+
+    /// A part of a referrer, compared with its digest.
+    pub fn part(&self, descriptor: &Descriptor) -> Result<Vec<u8>, WriteError> {
+        let missing = |reason: &str| WriteError::damaged(&descriptor.digest, reason);
+        if descriptor.size > MAX_PART {
+            return Err(missing("too large for a referrer"));
+        }
+        let Content::Documents { store, .. } = &self.0.content else { return Err(missing("not found")) };
+        let layer = store.layer(descriptor)?;
+        let blob = BundleBlob { descriptor: descriptor.clone(), data: BlobData::Layer(Arc::new(layer)) };
+        Ok(blob.verified()?.to_vec())
+    }
+}
+
+/// Opens the image for a platform below a document.
+pub(crate) fn open(
+    store: &dyn BlobSource,
+    top: &Descriptor,
+    bytes: &[u8],
+    origin: Origin,
+    platform: Option<&Platform>,
+) -> Result<Image, ImageError> {
+    let selected = select(store, top, bytes, platform)?;
+    let location = store.location();
+    let invalid = |message| ImageError::document(&location, message);
+    let descriptor = selected.document.config.ok_or_else(|| invalid("the manifest has no configuration"))?;
+    let config: ImageConfig =
+        manifest::parse(&format!("{location}: configuration"), &store.document(&descriptor)?)?;
+    let layers = selected.document.layers.unwrap_or_default();
+    if layers.iter().any(|layer| layer.media_type.contains("encrypted")) {
+        return Err(invalid("encrypted layers are not supported"));
+    }
+    if !config.rootfs.diff_ids.is_empty() && config.rootfs.diff_ids.len() != layers.len() {
+        return Err(invalid("manifest and configuration have different numbers of layers"));
+    }
+    let layers: Vec<Layer> = layers.iter().map(|layer| store.layer(layer)).collect::<Result<_, _>>()?;
+    let digest = selected.descriptor.digest.parse().ok();
+    let image = Image::new(location, origin, config, layers, selected.platforms, digest);
+    image.for_platform(platform)
+}
