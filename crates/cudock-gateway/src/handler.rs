@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cudock_server::{
-    ConnectionActivity, Handler, HttpRejection, MAX_INLINE_PARSE, Reservation, SMALL_BODY, StallDetector,
+    ConnectionActivity, ContentEncoding, Effect, Handler, HttpRejection, MAX_INLINE_PARSE, Reservation,
+    SMALL_BODY, StallDetector,
 };
 use cudock_trace::RequestTrace;
 use hyper::body::{Body, Incoming};
@@ -23,7 +24,7 @@ use crate::headers::{self, ClientInfo};
 use crate::metrics::{self, RequestKind};
 use crate::queue::Unanswered;
 use crate::state::GatewayState;
-use crate::{health, reads, scale};
+use crate::{health, predictions, reads, scale};
 
 /// Paths of the gateway itself; all others are those of the upstreams.
 const OWN_PATHS: &str = "/_gateway/";
@@ -71,7 +72,19 @@ impl Handler for GatewayHandler {
         response
     }
 
-    fn reject(&self, rejection: HttpRejection) -> Response<GatewayBody> {
+    /// What is not read or predicted may change an upstream. A request that is held starts one; a probe is not held.
+    fn effect(&self, request: &Request<Incoming>) -> Effect {
+        let (settings, path) = (&self.state.settings, request.uri().path());
+        let is_prediction =
+            *request.method() == Method::POST && (path == settings.path || predictions::is_prediction(path));
+        if !request.method().is_safe() && !is_prediction {
+            return Effect::Changes;
+        }
+        let is_held = !path.starts_with(OWN_PATHS) && (is_prediction || path != settings.health_path.path());
+        if is_held && settings.wake.is_some() { Effect::Starts } else { Effect::None }
+    }
+
+    fn reject(&self, _: &HeaderMap, rejection: HttpRejection) -> Response<GatewayBody> {
         error_response(&rejection.into())
     }
 
@@ -104,7 +117,9 @@ fn is_batchable(state: &GatewayState, head: &Parts) -> bool {
     let essence = kind.and_then(|kind| kind.split(|byte| *byte == b';').next());
     let is_json =
         essence.is_none_or(|essence| essence.trim_ascii().eq_ignore_ascii_case(b"application/json"));
-    head.method == Method::POST && head.uri.path() == state.settings.path && is_json
+    // What cannot be decompressed here is for the upstream to read.
+    let is_readable = ContentEncoding::of_body(&head.headers).is_ok();
+    head.method == Method::POST && head.uri.path() == state.settings.path && is_json && is_readable
 }
 
 async fn dispatch(

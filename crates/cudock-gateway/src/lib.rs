@@ -14,6 +14,7 @@ mod handler;
 mod headers;
 mod health;
 mod metrics;
+mod predictions;
 mod queue;
 mod reads;
 pub mod rows;

@@ -107,6 +107,12 @@ impl GatewaySettings {
         Ok(Self {
             server: ServerSettings {
                 listen: listen(options, port)?,
+                allow_hosts: options
+                    .allow_hosts
+                    .iter()
+                    .flatten()
+                    .map(|host| host.as_str().to_owned())
+                    .collect(),
                 io_threads: options.io_threads.unwrap_or((processors / 2).clamp(1, 8)),
                 memory,
                 connections: options.connections.unwrap_or(10_000).max(1),

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
 use crate::schema::{CapabilityRange, DayRate, RequestRate, SpotUse};
-use crate::{ByteRate, ByteSize, ImageSize, Manifest, RateLimit, SpotChoice, TimeSpan};
+use crate::{ByteRate, ByteSize, HostName, ImageSize, Manifest, RateLimit, SpotChoice, TimeSpan};
 
 /// The JSON Schema of `cudock.toml`.
 pub fn json_schema() -> Schema {
@@ -112,6 +112,15 @@ schemas! {
         "examples": ["100/s", "100/s:20"],
         "pattern": concat!(
             r"^\s*\+?", number!(), r"(?:[eE][+-]?[0-9]+)?\s*(?:/\s*(?:s|sec|m|min|h|d|day)\s*)?(?::\s*\+?0*[1-9][0-9]*\s*)?$"
+        ),
+    };
+    HostName: |_| {
+        "type": "string",
+        "description": "A name or an address under which a server is reached, without scheme and port.",
+        "examples": ["models.example", "10.0.0.5"],
+        "pattern": concat!(
+            r"^\s*(?:[A-Za-z0-9._~-]*[A-Za-z0-9][A-Za-z0-9._~-]*",
+            r"|\[?[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\]?)\s*$"
         ),
     };
     DayRate: |generator| {

@@ -184,6 +184,11 @@ impl ModelService {
             && models.iter().any(|served| served.has_engine() || self.is_loadable(served))
     }
 
+    /// Whether requests load models.
+    pub(crate) fn loads_on_request(&self) -> bool {
+        self.loader.residency().loads_on_request()
+    }
+
     /// Whether requests for a model can be processed: it has an engine, or gets one when a request arrives.
     pub(crate) fn is_model_ready(&self, served: &ServedModel) -> bool {
         !self.is_draining()

@@ -104,6 +104,12 @@ impl ServeSettings {
         Self {
             server: ServerSettings {
                 listen: listen.unwrap_or_else(|| vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8000))]),
+                allow_hosts: options
+                    .allow_hosts
+                    .iter()
+                    .flatten()
+                    .map(|host| host.as_str().to_owned())
+                    .collect(),
                 io_threads: options.io_threads.unwrap_or((processors() / 2).clamp(1, 8)),
                 memory,
                 connections: options.connections.unwrap_or(10_000).max(1),

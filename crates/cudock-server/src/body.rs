@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Incoming};
-use hyper::header::{self, HeaderMap};
+use hyper::header::HeaderMap;
 
 use crate::compression::{ContentEncoding, InflateError};
 use crate::memory::{Reservation, SMALL_BODY};
@@ -40,7 +40,7 @@ impl ServerResources {
         let limit = self.body_limit;
         let claimed = usize::try_from(body.size_hint().lower()).ok().filter(|&claimed| claimed <= limit);
         let claimed = claimed.ok_or(HttpRejection::BodyTooLarge { limit })?;
-        let encoding = encoding_of(headers)?;
+        let encoding = ContentEncoding::of_body(headers)?;
         let mut held = Reservation::new(&self.budget);
         let bytes = self.collect(body, claimed, &mut held).await?;
         activity.body_read();
@@ -129,19 +129,6 @@ impl ServerResources {
         };
         self.workers.run(decompressing).await?
     }
-}
-
-fn encoding_of(headers: &HeaderMap) -> Result<Option<ContentEncoding>, HttpRejection> {
-    let Some(value) = headers.get(header::CONTENT_ENCODING) else { return Ok(None) };
-    let name = value.to_str().unwrap_or("?").trim();
-    if name.is_empty() || name == "identity" {
-        return Ok(None);
-    }
-    ContentEncoding::from_name(name).map(Some).ok_or_else(|| {
-        HttpRejection::UnsupportedMediaType(format!(
-            "unsupported content-encoding `{name}`; supported: gzip, deflate, zstd"
-        ))
-    })
 }
 
 fn inflate_error(error: InflateError, limit: usize) -> HttpRejection {

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use flate2::Compression;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use flate2::write::{GzEncoder, ZlibEncoder};
+use hyper::header::{self, HeaderMap};
 
 use crate::rejection::HttpRejection;
 
@@ -29,13 +30,28 @@ pub enum InflateError {
 }
 
 impl ContentEncoding {
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "gzip" | "x-gzip" => Some(Self::Gzip),
-            "deflate" => Some(Self::Deflate),
-            "zstd" => Some(Self::Zstd),
-            _ => None,
+    /// All of them, as in the header `Accept-Encoding`.
+    pub(crate) const NAMES: &str = "gzip, deflate, zstd";
+
+    fn from_name(name: &str) -> Option<Self> {
+        let is = |known| name.eq_ignore_ascii_case(known);
+        if is("gzip") || is("x-gzip") {
+            return Some(Self::Gzip);
         }
+        [Self::Deflate, Self::Zstd].into_iter().find(|encoding| is(encoding.name()))
+    }
+
+    /// The encoding of a body by its headers; `None` if it is not encoded.
+    pub fn of_body(headers: &HeaderMap) -> Result<Option<Self>, HttpRejection> {
+        let mut values = headers.get_all(header::CONTENT_ENCODING).iter();
+        let Some(value) = values.next() else { return Ok(None) };
+        let name = value.to_str().unwrap_or("?").trim();
+        let is_only = values.next().is_none();
+        if is_only && (name.is_empty() || name.eq_ignore_ascii_case("identity")) {
+            return Ok(None);
+        }
+        let encoding = Self::from_name(name).filter(|_| is_only);
+        encoding.map(Some).ok_or_else(|| HttpRejection::UnsupportedEncoding { name: name.to_owned() })
     }
 
     pub const fn name(self) -> &'static str {
@@ -120,6 +136,31 @@ mod tests {
 
     const ALL: [ContentEncoding; 3] =
         [ContentEncoding::Gzip, ContentEncoding::Deflate, ContentEncoding::Zstd];
+
+    #[test]
+    fn the_encoding_of_a_body_is_read_in_any_case_and_must_be_the_only_one() {
+        use hyper::header::HeaderValue;
+        let of = |values: &[&'static str]| {
+            let named = |value: &&'static str| (header::CONTENT_ENCODING, HeaderValue::from_static(value));
+            ContentEncoding::of_body(&values.iter().map(named).collect()).map_err(|error| error.to_string())
+        };
+        for values in [&[][..], &[""], &["identity"], &[" Identity "]] {
+            assert_eq!(of(values), Ok(None), "{values:?}");
+        }
+        assert_eq!(of(&["GZip"]), Ok(Some(ContentEncoding::Gzip)));
+        assert_eq!(of(&["X-GZIP"]), Ok(Some(ContentEncoding::Gzip)));
+        assert_eq!(of(&["Deflate"]), Ok(Some(ContentEncoding::Deflate)));
+        assert_eq!(of(&["ZSTD"]), Ok(Some(ContentEncoding::Zstd)));
+        for (values, name) in [
+            (&["br"][..], "br"),
+            (&["gzip, gzip"], "gzip, gzip"),
+            (&["gzip", "gzip"], "gzip"),
+            (&["identity", "gzip"], "identity"),
+        ] {
+            let error = format!("unsupported content-encoding `{name}`; supported: gzip, deflate, zstd");
+            assert_eq!(of(values), Err(error), "{values:?}");
+        }
+    }
 
     #[test]
     fn an_encoding_with_weight_zero_is_not_used() {

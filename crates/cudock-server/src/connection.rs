@@ -8,19 +8,21 @@ use std::time::{Duration, Instant};
 
 use cudock_trace::{Exporter, RequestTrace, Sampler, TRACEPARENT, TRACESTATE};
 use hyper::body::{Body, Incoming};
-use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{Request, Response, Version};
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::body::CONNECTION_BUFFERS;
+use crate::framing::ScannedStream;
 use crate::handler::{COMPUTE_STAGE, Handler, QUEUE_STAGE};
 use crate::log::Log;
 use crate::monitor::{ConnectionActivity, WakeReason};
-use crate::rejection::HttpRejection;
+use crate::origin::{Listener, Reach};
+use crate::request_rules;
 use crate::server::ServerShared;
 use crate::settings::ServerSettings;
 
@@ -38,6 +40,7 @@ pub(crate) async fn serve<H: Handler>(
     shared: Arc<ServerShared<H>>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     activity: Arc<ConnectionActivity>,
+    reach: Reach,
     mut ending: watch::Receiver<bool>,
 ) {
     let mut builder = Builder::new(TokioExecutor::new());
@@ -56,11 +59,12 @@ pub(crate) async fn serve<H: Handler>(
         activity.head_read(request.version(), !request.body().is_end_stream());
         let busy = Arc::clone(&activity).begin();
         async move {
-            let response = respond(&shared, request, &activity).await;
+            let response = respond(&shared, request, &activity, reach).await;
             drop(busy);
             Ok::<_, Infallible>(response)
         }
     });
+    let stream = ScannedStream::new(stream, Arc::clone(&activity));
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let (mut notified, mut is_ending) = (false, false);
@@ -103,10 +107,11 @@ async fn respond<H: Handler>(
     shared: &ServerShared<H>,
     mut request: Request<Incoming>,
     activity: &Arc<ConnectionActivity>,
+    reach: Reach,
 ) -> Response<H::Body> {
     let ServerSettings { log, exporter, .. } = &shared.settings;
     if !log.logs_requests() && exporter.is_none() {
-        return handle(shared, request, activity).await;
+        return handle(shared, request, activity, reach).await;
     }
     let sampler = exporter.as_ref().map(Exporter::sampler).unwrap_or_default();
     let trace = Arc::new(begin_trace(request.headers(), sampler));
@@ -114,7 +119,7 @@ async fn respond<H: Handler>(
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let sent = request.body().size_hint().exact();
     let received = Instant::now();
-    let response = handle(shared, request, activity).await;
+    let response = handle(shared, request, activity, reach).await;
     if log.logs_requests() {
         let bytes = [sent, response.body().size_hint().exact()];
         log_request(
@@ -173,29 +178,24 @@ async fn handle<H: Handler>(
     shared: &ServerShared<H>,
     request: Request<Incoming>,
     activity: &Arc<ConnectionActivity>,
+    reach: Reach,
 ) -> Response<H::Body> {
     let (version, id) = (request.version(), request.headers().get(&REQUEST_ID).cloned());
-    let mut response = match check_host(&request) {
-        Ok(()) => shared.handler.handle(request, activity).await,
-        Err(rejection) => shared.handler.reject(rejection),
+    let (handler, settings) = (&shared.handler, &shared.settings);
+    let listener = Listener { reach, has_tls: settings.tls.is_some(), allowed: &settings.allow_hosts };
+    let mut closes = shared.drain.has_begun();
+    let mut response = match request_rules::check(&request, activity, listener, handler) {
+        Ok(()) => handler.handle(request, activity).await,
+        Err(rejection) => {
+            closes |= request_rules::closes_connection(&rejection);
+            handler.reject(request.headers(), rejection)
+        }
     };
     if let Some(id) = id {
         response.headers_mut().insert(REQUEST_ID.clone(), id);
     }
-    if shared.drain.has_begun() && version == Version::HTTP_11 {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    if closes || shared.drain.has_begun() {
+        request_rules::close_connection(response.headers_mut(), version);
     }
     response
-}
-
-/// An HTTP/1.1 request names its host once; a missing or second one allows attacks on proxies that disagree (RFC 9112,
-/// 3.2).
-fn check_host(request: &Request<Incoming>) -> Result<(), HttpRejection> {
-    let mut hosts = request.headers().get_all(header::HOST).iter();
-    let problem = match (hosts.next(), hosts.next()) {
-        (None, _) if request.version() == Version::HTTP_11 => "the request has no Host header",
-        (_, Some(_)) => "the request has more than one Host header",
-        _ => return Ok(()),
-    };
-    Err(HttpRejection::BadRequest(problem.to_owned()))
 }

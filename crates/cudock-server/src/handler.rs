@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
+use hyper::header::HeaderMap;
 use hyper::{Request, Response};
 
 use crate::monitor::ConnectionActivity;
+use crate::origin::Effect;
 use crate::rejection::HttpRejection;
 
 /// The stages of a request that are logged, if its handler notes them in the `Arc<RequestTrace>` among the extensions of
@@ -29,8 +31,12 @@ pub trait Handler: Send + Sync + 'static {
         activity: &Arc<ConnectionActivity>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 
-    /// The response to a request that is rejected before it reaches [`Handler::handle`].
-    fn reject(&self, rejection: HttpRejection) -> Response<Self::Body>;
+    /// What a request does besides getting its response. Only asked about requests of web pages of other origins, of which
+    /// those that change something are rejected.
+    fn effect(&self, request: &Request<Incoming>) -> Effect;
+
+    /// The response to a request, with these headers, that is rejected before it reaches [`Handler::handle`].
+    fn reject(&self, headers: &HeaderMap, rejection: HttpRejection) -> Response<Self::Body>;
 
     /// Prepares an I/O thread; called on that thread, within its runtime.
     fn start_io_thread(&self) {}

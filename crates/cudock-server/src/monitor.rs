@@ -36,6 +36,8 @@ pub struct ConnectionActivity {
     /// Number of heads read, and whether the last request has been read completely.
     heads: AtomicU32,
     received: AtomicBool,
+    /// The number of the head that states two lengths of its body; 0 if none does.
+    two_lengths: AtomicU32,
     evicted: AtomicBool,
     /// The address of the client, once the connection is served.
     peer: OnceLock<IpAddr>,
@@ -66,6 +68,7 @@ impl ConnectionActivity {
             version: AtomicU8::new(0),
             heads: AtomicU32::new(0),
             received: AtomicBool::new(false),
+            two_lengths: AtomicU32::new(0),
             evicted: AtomicBool::new(false),
             peer: OnceLock::new(),
             wake: Notify::new(),
@@ -119,6 +122,16 @@ impl ConnectionActivity {
 
     pub(crate) fn heads(&self) -> u32 {
         self.heads.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_two_lengths(&self, head: u32) {
+        self.two_lengths.store(head, Ordering::Relaxed);
+    }
+
+    /// Whether the head of the current request states two lengths of its body.
+    pub(crate) fn has_two_lengths(&self) -> bool {
+        let head = self.two_lengths.load(Ordering::Relaxed);
+        head != 0 && head == self.heads()
     }
 
     /// Whether an HTTP/1 client that has closed its sending side still waits for a response.

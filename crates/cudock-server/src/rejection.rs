@@ -5,6 +5,7 @@ use std::time::Duration;
 use hyper::StatusCode;
 use hyper::header::{self, HeaderMap, HeaderValue};
 
+use crate::compression::ContentEncoding;
 use crate::worker_pool::WorkerLost;
 
 /// The reason why a request is rejected. Its message is sent to the client.
@@ -15,6 +16,9 @@ pub enum HttpRejection {
     BadRequest(String),
     #[error("API key required: send `Authorization: Bearer KEY` or `X-API-Key: KEY`")]
     Unauthorized,
+    /// The host or the web page of the request is not allowed.
+    #[error("{0}")]
+    Forbidden(String),
     #[error("the body did not arrive in time")]
     BodyTooSlow,
     #[error("the body is larger than {limit} bytes")]
@@ -22,9 +26,12 @@ pub enum HttpRejection {
     /// The request needs more memory than the server may ever use for requests.
     #[error("the request needs {needed} bytes of memory, more than the server may hold ({limit})")]
     MemoryExceeded { needed: usize, limit: usize },
-    /// The type or encoding of the body is not supported.
+    /// The type of the body is not supported.
     #[error("{0}")]
     UnsupportedMediaType(String),
+    /// The compression of the body is not supported.
+    #[error("unsupported content-encoding `{name}`; supported: {}", ContentEncoding::NAMES)]
+    UnsupportedEncoding { name: String },
     /// A queue or the memory budget is full.
     #[error("too many requests are queued; retry in {} ms", retry_after.as_millis())]
     Overloaded { retry_after: Duration },
@@ -41,9 +48,12 @@ impl HttpRejection {
         match self {
             Self::BadRequest(_) => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::BodyTooLarge { .. } | Self::MemoryExceeded { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::UnsupportedMediaType(_) | Self::UnsupportedEncoding { .. } => {
+                StatusCode::UNSUPPORTED_MEDIA_TYPE
+            }
             Self::Overloaded { .. } | Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::WorkerLost(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -62,8 +72,15 @@ impl HttpRejection {
         if let Some(after) = self.retry_after() {
             write_retry_after(headers, after);
         }
-        if *self == Self::Unauthorized {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        match self {
+            Self::Unauthorized => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            // Tells clients that the encoding and not the type is at fault (RFC 9110, 15.5.16).
+            Self::UnsupportedEncoding { .. } => {
+                headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(ContentEncoding::NAMES));
+            }
+            _ => {}
         }
     }
 }
@@ -88,5 +105,11 @@ mod tests {
         let mut headers = HeaderMap::new();
         HttpRejection::Unauthorized.write_headers(&mut headers);
         assert_eq!((headers.len(), &headers["www-authenticate"]), (1, &HeaderValue::from_static("Bearer")));
+        let mut headers = HeaderMap::new();
+        HttpRejection::UnsupportedEncoding { name: "br".to_owned() }.write_headers(&mut headers);
+        assert_eq!(
+            (headers.len(), &headers["accept-encoding"]),
+            (1, &HeaderValue::from_static("gzip, deflate, zstd"))
+        );
     }
 }

@@ -19,6 +19,7 @@ use crate::drain::DrainSignal;
 use crate::handler::Handler;
 use crate::memory::Budget;
 use crate::monitor::{ConnectionActivity, ConnectionMonitor};
+use crate::origin::Reach;
 use crate::resources::ServerResources;
 use crate::settings::ServerSettings;
 use crate::stream::MonitoredStream;
@@ -92,6 +93,12 @@ pub(crate) struct ServerShared<H> {
     monitors: Vec<ConnectionMonitor>,
     /// The lowest file descriptor that connections may not use.
     first_reserved: i32,
+}
+
+/// A connection on its way to its thread.
+struct AcceptedStream {
+    stream: TcpStream,
+    reach: Reach,
 }
 
 impl Server {
@@ -308,9 +315,10 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 async fn accept<H: Handler>(
     listener: tokio::net::TcpListener,
     shared: Arc<ServerShared<H>>,
-    inboxes: Vec<mpsc::UnboundedSender<TcpStream>>,
+    inboxes: Vec<mpsc::UnboundedSender<AcceptedStream>>,
 ) {
     let mut turn = inboxes.iter().cycle();
+    let reach = reach_of(&listener);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Probably out of file descriptors: another connection must end first. Clients wait in the backlog until
@@ -325,10 +333,16 @@ async fn accept<H: Handler>(
         let Ok(stream) = configure(stream, shared.settings.client_timeout) else { continue };
         let Some(inbox) = turn.next() else { return };
         shared.connections.fetch_add(1, Ordering::AcqRel);
-        if inbox.send(stream).is_err() {
+        if inbox.send(AcceptedStream { stream, reach }).is_err() {
             shared.connections.fetch_sub(1, Ordering::AcqRel);
         }
     }
+}
+
+/// Who can connect to a listener. One without an address is treated as the one with more rules.
+fn reach_of(listener: &tokio::net::TcpListener) -> Reach {
+    let address = listener.local_addr().map(|address| address.ip().to_canonical());
+    if address.is_ok_and(|address| !address.is_loopback()) { Reach::Network } else { Reach::Loopback }
 }
 
 fn configure(stream: tokio::net::TcpStream, client_timeout: Duration) -> io::Result<TcpStream> {
@@ -343,7 +357,7 @@ fn io_thread<H: Handler>(
     number: usize,
     shared: Arc<ServerShared<H>>,
     monitor: ConnectionMonitor,
-    mut streams: mpsc::UnboundedReceiver<TcpStream>,
+    mut streams: mpsc::UnboundedReceiver<AcceptedStream>,
 ) -> io::Result<JoinHandle<()>> {
     let runtime = Builder::new_current_thread()
         .enable_all()
@@ -354,8 +368,8 @@ fn io_thread<H: Handler>(
         runtime.block_on(async move {
             shared.handler.start_io_thread();
             tokio::spawn(monitor.clone().run());
-            while let Some(stream) = streams.recv().await {
-                tokio::spawn(serve(Arc::clone(&shared), stream, monitor.register()));
+            while let Some(accepted) = streams.recv().await {
+                tokio::spawn(serve(Arc::clone(&shared), accepted, monitor.register()));
             }
             while shared.connections.load(Ordering::Acquire) > 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -376,7 +390,7 @@ impl<H> Drop for ConnectionGuard<H> {
 
 async fn serve<H: Handler>(
     shared: Arc<ServerShared<H>>,
-    stream: TcpStream,
+    AcceptedStream { stream, reach }: AcceptedStream,
     activity: Arc<ConnectionActivity>,
 ) {
     let counted = ConnectionGuard(shared);
@@ -389,7 +403,7 @@ async fn serve<H: Handler>(
     let budget = Arc::clone(&shared.budget);
     let stream = MonitoredStream::new(stream, Arc::clone(&activity), budget, shared.tls.is_none());
     let Some(tls) = &shared.tls else {
-        return connection::serve(Arc::clone(shared), stream, activity, ending).await;
+        return connection::serve(Arc::clone(shared), stream, activity, reach, ending).await;
     };
     let stream = tokio::select! {
         stream = tls.acceptor().accept(stream) => stream,
@@ -398,6 +412,6 @@ async fn serve<H: Handler>(
         _ = ending.changed() => return,
     };
     if let Ok(stream) = stream {
-        connection::serve(Arc::clone(shared), stream, activity, ending).await;
+        connection::serve(Arc::clone(shared), stream, activity, reach, ending).await;
     }
 }

@@ -19,6 +19,8 @@ use crate::rejection::HttpRejection;
 pub struct ServerSettings {
     /// Addresses to listen on; HTTP/1.1 and HTTP/2 share each of them.
     pub listen: Vec<SocketAddr>,
+    /// Names of this server besides those of the loopback address, whose web pages are trusted.
+    pub allow_hosts: Vec<String>,
     /// Threads that read and write connections.
     pub io_threads: usize,
     /// Memory budget: most bytes that requests and responses hold at once, from the first byte read to the last one

@@ -13,13 +13,13 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// A request with a body.
 pub fn post(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let head =
-        format!("POST {path} HTTP/1.1\r\nhost: test\r\n{headers}content-length: {}\r\n\r\n", body.len());
+        format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {}\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
 
 /// A request without a body.
 pub fn get(path: &str, headers: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nhost: test\r\n{headers}\r\n").into_bytes()
+    format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n").into_bytes()
 }
 
 /// Waits until a condition holds, on however slow a machine.
@@ -112,8 +112,9 @@ impl TestClient {
         }
     }
 
+    /// The next bytes, exactly so many.
     #[track_caller]
-    fn take(&mut self, length: usize) -> Vec<u8> {
+    pub fn take(&mut self, length: usize) -> Vec<u8> {
         while self.unread.len() < length {
             assert!(self.fill(), "closed inside a response");
         }

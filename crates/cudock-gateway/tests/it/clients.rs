@@ -90,18 +90,20 @@ fn bodies_that_are_too_long_or_too_slow_are_rejected() {
     let upstream = Server::start(echo);
     let gateway = TestGateway::start(&[upstream.address()], "max_body = '64KiB'\nclient_timeout = '200ms'");
     for path in ["/predict", "/other"] {
-        let announced = format!("POST {path} HTTP/1.1\r\nhost: test\r\n{JSON}content-length: 100000\r\n\r\n");
+        let announced =
+            format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{JSON}content-length: 100000\r\n\r\n");
         assert_eq!(gateway.send(announced.as_bytes()).status, 413, "{path}");
         let mut client = gateway.connect();
         client.write(
-            format!("POST {path} HTTP/1.1\r\nhost: test\r\n{JSON}transfer-encoding: chunked\r\n\r\n")
+            format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{JSON}transfer-encoding: chunked\r\n\r\n")
                 .as_bytes(),
         );
         client.write(format!("11000\r\n{}\r\n0\r\n\r\n", " ".repeat(0x11000)).as_bytes());
         assert_eq!(client.receive().status, 413, "{path}");
         let mut client = gateway.connect();
         client.write(
-            format!("POST {path} HTTP/1.1\r\nhost: test\r\n{JSON}content-length: 100\r\n\r\n{{").as_bytes(),
+            format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{JSON}content-length: 100\r\n\r\n{{")
+                .as_bytes(),
         );
         assert_eq!(client.receive().status, 408, "{path}");
     }
@@ -131,7 +133,7 @@ fn a_burst_is_rejected_before_its_bodies_are_read() {
     events.recv_timeout(PATIENCE).unwrap();
     let _queued = gateway.ask("{\"input\":[1]}");
     gateway.until("upstream_queue_rows", 1);
-    let head = format!("POST /predict HTTP/1.1\r\nhost: test\r\n{JSON}content-length: 100\r\n\r\n");
+    let head = format!("POST /predict HTTP/1.1\r\nhost: localhost\r\n{JSON}content-length: 100\r\n\r\n");
     // A rejection counts for a millisecond; later, the body would be waited for.
     eventually("the second of two requests is rejected without its body", || {
         let mut client = gateway.connect();

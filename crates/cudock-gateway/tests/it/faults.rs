@@ -183,8 +183,10 @@ fn a_request_is_sent_again_only_if_that_is_safe() {
             let gateway = TestGateway::start(&[upstream], options);
             let request = match method {
                 "GET" => get(path, ""),
-                _ => format!("{method} {path} HTTP/1.1\r\nhost: test\r\n{JSON}content-length: 0\r\n\r\n")
-                    .into_bytes(),
+                _ => {
+                    format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n{JSON}content-length: 0\r\n\r\n")
+                        .into_bytes()
+                }
             };
             let response = match (method, path) {
                 ("POST", "/predict") => gateway.predict("{\"input\":[1]}"),

@@ -22,7 +22,7 @@ fn method_path_headers_and_body_reach_the_upstream_and_its_answer_the_client() {
             .with("set-cookie", "a=1")
             .with("keep-alive", "timeout=5"),
     });
-    let gateway = TestGateway::start(&[upstream.address()], "");
+    let gateway = TestGateway::start(&[upstream.address()], "allow_hosts = ['shop.example']");
     let request = "PATCH /pots/1?size=2&a=%20b HTTP/1.1\r\nhost: shop.example\r\nx-own: 7\r\nconnection: x-hop\r\n\
                    x-hop: 1\r\nte: trailers\r\ncontent-length: 3\r\n\r\ntea";
     let response = gateway.send(request.as_bytes());
@@ -68,7 +68,8 @@ fn large_bodies_pass_in_both_directions_with_and_without_a_length() {
     let gateway = TestGateway::start(&[upstream.address()], "");
     let body = noise(3 << 20);
     assert!(gateway.send(&post("/whole", "", &body)).body == body);
-    let mut chunked = b"POST /chunked HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+    let mut chunked =
+        b"POST /chunked HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     for chunk in body.chunks(100_000) {
         write!(chunked, "{:x}\r\n", chunk.len()).unwrap();
         chunked.extend([chunk, b"\r\n"].concat());

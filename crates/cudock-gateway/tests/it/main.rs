@@ -6,6 +6,7 @@ mod clients;
 mod faults;
 mod forwarding;
 mod holding;
+mod origins;
 mod rows;
 mod support;
 mod upstreams;

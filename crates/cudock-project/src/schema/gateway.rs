@@ -7,7 +7,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{ByteSize, FILE_NAME, Project, ProjectError, RateLimit, TimeSpan};
+use crate::{ByteSize, FILE_NAME, HostName, Project, ProjectError, RateLimit, TimeSpan};
 
 // Not a doc comment: clap would show it as the description of `cudock gateway`.
 //
@@ -24,6 +24,10 @@ pub struct GatewayOptions {
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "port")]
     #[schemars(extend("items" = {"type": "string", "pattern": ":[0-9]{1,5}$"}))]
     pub listen: Option<Vec<SocketAddr>>,
+
+    /// Serve under this name, too, and trust its web pages; repeatable [default: only names of the loopback address there]
+    #[arg(long = "allow-host", value_name = "NAME")]
+    pub allow_hosts: Option<Vec<HostName>>,
 
     /// Batch POST requests to this path; others are passed on as they are [default: /predict]
     #[arg(long, value_name = "PATH")]
@@ -141,7 +145,7 @@ impl GatewayOptions {
     #[must_use]
     pub fn or(self, fallback: Self) -> Self {
         combine!(self, fallback,
-            to listen path input_key output_keys row_rank ignore_headers max_batch max_wait concurrency latency_target
+            to listen allow_hosts path input_key output_keys row_rank ignore_headers max_batch max_wait concurrency latency_target
             queue_rows queue_time timeout hold health_path retry_posts wake idle_stop idle_after upstream_ca max_body
             memory connections io_threads client_timeout drain_timeout rate_limit otlp_endpoint
         )

@@ -37,7 +37,7 @@ pub use inputs::{ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize, 
 pub use lint::{FailLevel, Lint};
 pub use needs::{CapabilityRange, Needs};
 pub use rate::{DayRate, RequestRate};
-pub use routes::{Dialect, RateLimit};
+pub use routes::{Dialect, HostName, RateLimit};
 pub use serve::{DeviceChoice, KeepLoaded, Precision, ServeOptions, TryModel};
 pub use spot::{SpotChoice, SpotUse};
 pub use start::Start;

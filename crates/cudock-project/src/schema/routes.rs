@@ -1,5 +1,6 @@
 //! Other model servers whose clients a server answers, and how often.
 
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use clap::ValueEnum;
@@ -70,9 +71,70 @@ impl<'de> Deserialize<'de> for RateLimit {
     }
 }
 
+/// A name or an address under which a server is reached, without scheme and port. An IPv6 address is in brackets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostName(String);
+
+impl HostName {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for HostName {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let trimmed = text.trim();
+        let bare = trimmed.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(trimmed);
+        if let Ok(address) = bare.parse::<Ipv6Addr>() {
+            return Ok(Self(format!("[{address}]")));
+        }
+        let is_name = trimmed.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+            && trimmed.bytes().any(|byte| byte.is_ascii_alphanumeric());
+        let wrong = || {
+            QuantityError::unreadable(text, "host", "a name without scheme and port, such as models.example")
+        };
+        if is_name { Ok(Self(trimmed.to_owned())) } else { Err(wrong()) }
+    }
+}
+
+impl<'de> Deserialize<'de> for HostName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_has_neither_scheme_nor_port() {
+        for (text, expected) in [
+            ("models.example", "models.example"),
+            (" my_gpu-1 ", "my_gpu-1"),
+            ("10.0.0.5", "10.0.0.5"),
+            ("FE80:0::1", "[fe80::1]"),
+            ("[::1]", "[::1]"),
+        ] {
+            assert_eq!(text.parse::<HostName>().unwrap().as_str(), expected, "{text}");
+        }
+        for text in [
+            "",
+            ".",
+            "*",
+            "*.example",
+            "https://a.example",
+            "a.example:80",
+            "a.example/b",
+            "a b",
+            "u@a",
+            "[a]",
+        ] {
+            assert!(text.parse::<HostName>().is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_rate_limit_has_a_rate_and_maybe_a_burst() {

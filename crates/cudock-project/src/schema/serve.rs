@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::inputs::{ImageOptions, ScoreFunction, TextOptions};
-use super::routes::{Dialect, RateLimit};
+use super::routes::{Dialect, HostName, RateLimit};
 use super::tensor::TensorDeclaration;
 use crate::{ByteSize, TimeSpan};
 
@@ -72,6 +72,10 @@ pub struct ServeOptions {
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "port")]
     #[schemars(extend("items" = {"type": "string", "pattern": ":[0-9]{1,5}$"}))]
     pub listen: Option<Vec<SocketAddr>>,
+
+    /// Serve under this name, too, and trust its web pages; repeatable [default: only names of the loopback address there]
+    #[arg(long = "allow-host", value_name = "NAME")]
+    pub allow_hosts: Option<Vec<HostName>>,
 
     /// Run the model on this device [default: a GPU if there is one]
     #[arg(long, value_enum)]
@@ -290,7 +294,7 @@ impl ServeOptions {
     #[must_use]
     pub fn or(self, fallback: Self) -> Self {
         combine!(self, fallback,
-            listen device gpus gpu_memory threads lanes sessions nhwc graphs exhaustive engine_cache no_pinned
+            listen allow_hosts device gpus gpu_memory threads lanes sessions nhwc graphs exhaustive engine_cache no_pinned
             no_io_binding batch max_batch max_wait preferred pad_rows pad_sizes latency_target queue_rows queue_time
             engine_timeout max_body memory connections io_threads client_timeout drain_timeout precision
             python class trust compile engine_memory inputs outputs model_memory on_demand idle_unload keep_loaded

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use cudock_server::{ConnectionActivity, Reservation};
+use cudock_server::{ConnectionActivity, HttpRejection, Reservation};
 use cudock_trace::RequestTrace;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
@@ -44,6 +44,7 @@ use self::messages::{
 };
 use self::status::GrpcStatus;
 use self::stream_body::StreamBody;
+use crate::http::ModelEffect;
 use crate::service::ModelService;
 
 const INFERENCE: &str = "inference.GRPCInferenceService";
@@ -80,6 +81,25 @@ fn service_and_method(path: &str) -> (&str, &str) {
 /// Whether a call needs no API key: probes.
 fn is_public(path: &str) -> bool {
     matches!(service_and_method(path), (HEALTH, _) | (INFERENCE, "ServerLive" | "ServerReady"))
+}
+
+/// What a call does to the models.
+pub(crate) fn effect(path: &str) -> ModelEffect {
+    match service_and_method(path) {
+        (INFERENCE, "ModelInfer" | "ModelStreamInfer" | "ModelMetadata" | "ModelConfig") => {
+            ModelEffect::Needs
+        }
+        (INFERENCE, "ModelStatistics" | "RepositoryIndex" | "ServerMetadata" | "ModelReady") => {
+            ModelEffect::None
+        }
+        (name, _) if is_public(path) || reflection::SERVICES.contains(&name) => ModelEffect::None,
+        _ => ModelEffect::Changes,
+    }
+}
+
+/// The response to a call that is rejected before it is read.
+pub(crate) fn reject(rejection: HttpRejection) -> Response<GrpcBody> {
+    body::error_response(&rejection.into())
 }
 
 async fn route(

@@ -16,6 +16,7 @@ pub(crate) enum GrpcCode {
     InvalidArgument = 3,
     DeadlineExceeded = 4,
     NotFound = 5,
+    PermissionDenied = 7,
     ResourceExhausted = 8,
     FailedPrecondition = 9,
     Unimplemented = 12,
@@ -108,12 +109,15 @@ fn rejection_code(rejection: &HttpRejection) -> GrpcCode {
     match rejection {
         HttpRejection::BadRequest(_) => GrpcCode::InvalidArgument,
         HttpRejection::Unauthorized => GrpcCode::Unauthenticated,
+        HttpRejection::Forbidden(_) => GrpcCode::PermissionDenied,
         HttpRejection::BodyTooSlow => GrpcCode::DeadlineExceeded,
         HttpRejection::BodyTooLarge { .. }
         | HttpRejection::MemoryExceeded { .. }
         | HttpRejection::Overloaded { .. }
         | HttpRejection::RateLimited { .. } => GrpcCode::ResourceExhausted,
-        HttpRejection::UnsupportedMediaType(_) => GrpcCode::Unimplemented,
+        HttpRejection::UnsupportedMediaType(_) | HttpRejection::UnsupportedEncoding { .. } => {
+            GrpcCode::Unimplemented
+        }
         HttpRejection::WorkerLost(_) => GrpcCode::Internal,
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use cudock_server::{ConnectionActivity, Handler, HttpRejection, MonitoredBody};
+use cudock_server::{ConnectionActivity, Effect, Handler, HttpRejection, MonitoredBody};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
@@ -12,7 +12,7 @@ use hyper::{Request, Response, StatusCode};
 use super::dialects::{self, ForeignCall, ForeignRoute};
 use super::infer::PREDICT;
 use super::response::{self, HttpResponse, ResponseBody};
-use super::route::Route;
+use super::route::{ModelEffect, Route};
 use super::{infer, info, metrics, openapi};
 use crate::read_tracker::ReadTracker;
 use crate::reply::ReplyQueue;
@@ -56,7 +56,20 @@ impl Handler for InferenceHandler {
         }
     }
 
-    fn reject(&self, rejection: HttpRejection) -> Response<ResponseBody> {
+    fn effect(&self, request: &Request<Incoming>) -> Effect {
+        match model_effect(&self.0, request) {
+            ModelEffect::None => Effect::None,
+            ModelEffect::Needs if self.0.loads_on_request() => Effect::Starts,
+            ModelEffect::Needs => Effect::None,
+            ModelEffect::Changes => Effect::Changes,
+        }
+    }
+
+    fn reject(&self, headers: &HeaderMap, rejection: HttpRejection) -> Response<ResponseBody> {
+        // A request that is not valid HTTP is not a call either.
+        if is_grpc(headers) && !matches!(rejection, HttpRejection::BadRequest(_)) {
+            return grpc::reject(rejection).map(ResponseBody::Grpc);
+        }
         response::error(&rejection.into())
     }
 
@@ -79,6 +92,19 @@ impl Handler for InferenceHandler {
 
     fn close(&self) {
         self.0.close();
+    }
+}
+
+/// What a request does to the models; nothing if there is no such route.
+fn model_effect(service: &ModelService, request: &Request<Incoming>) -> ModelEffect {
+    let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
+    if is_grpc(headers) {
+        return grpc::effect(path);
+    }
+    match service.settings.dialects.route(method, path, headers) {
+        Ok(Some(route)) => route.call.effect(),
+        Ok(None) => Route::parse(method, path).map_or(ModelEffect::None, |route| route.effect()),
+        Err(_) => ModelEffect::None,
     }
 }
 

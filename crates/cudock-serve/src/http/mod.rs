@@ -14,4 +14,5 @@ mod telemetry;
 mod triton_metrics;
 
 pub use dialects::{Dialects, VertexRoutes};
+pub(crate) use route::ModelEffect;
 pub use server::{Server, ServerError};

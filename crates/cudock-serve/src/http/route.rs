@@ -29,6 +29,16 @@ pub(crate) enum Route {
     Unload(String),
 }
 
+/// What a request does to the models of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ModelEffect {
+    None,
+    /// It needs a loaded model, which is loaded if that happens on demand.
+    Needs,
+    /// It loads or unloads models.
+    Changes,
+}
+
 /// A model in a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModelName {
@@ -84,6 +94,27 @@ impl Route {
                 "POST"
             }
             _ => "GET, HEAD",
+        }
+    }
+
+    /// What a request does to the models.
+    pub(crate) fn effect(&self) -> ModelEffect {
+        match self {
+            Self::Load(_) | Self::Unload(_) => ModelEffect::Changes,
+            Self::Predict(_) | Self::Infer(_) | Self::ModelMetadata(_) | Self::ModelConfig(_) => {
+                ModelEffect::Needs
+            }
+            Self::Health
+            | Self::Ready
+            | Self::Live
+            | Self::Metrics
+            | Self::Status
+            | Self::OpenApi
+            | Self::Page
+            | Self::ServerMetadata
+            | Self::ModelReady(_)
+            | Self::ModelStatistics(_)
+            | Self::RepositoryIndex => ModelEffect::None,
         }
     }
 

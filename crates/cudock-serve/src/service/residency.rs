@@ -232,6 +232,11 @@ impl<K: Ord + Clone> Residency<K> {
         self.models.get(key).is_some_and(|record| record.policy.pinned)
     }
 
+    /// Whether a request loads any of the models.
+    pub(crate) fn loads_on_request(&self) -> bool {
+        self.models.values().any(|record| record.policy.on_demand)
+    }
+
     pub(crate) fn report(&self, key: &K) -> ResidencyReport {
         let Some(record) = self.models.get(key) else { return ResidencyReport::default() };
         ResidencyReport {

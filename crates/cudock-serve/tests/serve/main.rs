@@ -6,6 +6,7 @@ mod device;
 mod dialects;
 mod engine;
 mod openapi;
+mod origins;
 mod residency;
 mod routes;
 mod support;

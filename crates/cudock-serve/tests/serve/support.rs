@@ -104,8 +104,9 @@ impl TestServer {
     pub(crate) fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> TestResponse {
         let mut stream = self.connect();
         stream.write_all(request(method, path, headers, body).as_bytes()).unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).unwrap();
+        let text = String::from_utf8_lossy(&received);
         let (head, text) = text.split_once("\r\n\r\n").unwrap();
         TestResponse { status: head[9..12].parse().unwrap(), head: head.to_owned(), text: text.to_owned() }
     }
@@ -138,6 +139,6 @@ impl TestServer {
 pub(crate) fn request(method: &str, path: &str, headers: &str, body: &str) -> String {
     let length = body.len();
     format!(
-        "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
     )
 }

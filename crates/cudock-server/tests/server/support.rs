@@ -12,12 +12,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cudock_server::{
-    ApiKeys, ConnectionActivity, Handler, HttpRejection, Log, LogFormat, MonitoredBody, Server, ServerError,
-    ServerResources, ServerSettings,
+    ApiKeys, ConnectionActivity, Effect, Handler, HttpRejection, Log, LogFormat, MonitoredBody, Server,
+    ServerError, ServerResources, ServerSettings,
 };
 use cudock_testkit::client::{PATIENCE, TestClient, TestResponse};
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame, Incoming};
+use hyper::header::HeaderMap;
 use hyper::{Request, Response};
 use tokio::sync::Semaphore;
 use tokio::time::{Sleep, sleep};
@@ -46,7 +47,7 @@ pub(crate) fn count(counter: &AtomicUsize) -> usize {
     counter.load(Ordering::SeqCst)
 }
 
-/// Returns bodies as they came. `/wait` responds only once the test allows it, `/stream` after a long silence, and
+/// Returns bodies as they came. `/change` and `/start` say that they change and start something. `/wait` responds only once the test allows it, `/stream` after a long silence, and
 /// `/public` needs no key.
 struct Echo {
     resources: Arc<ServerResources>,
@@ -110,11 +111,19 @@ impl Handler for Echo {
                 }
                 Response::from_parts(head, Either::Left(Full::new(bytes)))
             }
-            Err(rejection) => self.reject(rejection),
+            Err(rejection) => self.reject(&HeaderMap::new(), rejection),
         }
     }
 
-    fn reject(&self, rejection: HttpRejection) -> Response<Self::Body> {
+    fn effect(&self, request: &Request<Incoming>) -> Effect {
+        match request.uri().path() {
+            "/change" => Effect::Changes,
+            "/start" => Effect::Starts,
+            _ => Effect::None,
+        }
+    }
+
+    fn reject(&self, _: &HeaderMap, rejection: HttpRejection) -> Response<Self::Body> {
         let mut response = Response::new(Either::Left(Full::from(rejection.to_string())));
         *response.status_mut() = rejection.status();
         rejection.write_headers(response.headers_mut());
@@ -178,6 +187,7 @@ impl Write for LogBuffer {
 fn settings(log: Log) -> ServerSettings {
     ServerSettings {
         listen: vec!["127.0.0.1:0".parse().unwrap()],
+        allow_hosts: Vec::new(),
         io_threads: 2,
         memory: 64 << 20,
         connections: 64,

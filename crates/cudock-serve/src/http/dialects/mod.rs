@@ -21,7 +21,7 @@ use serde_json::json;
 pub use self::vertex::VertexRoutes;
 use super::infer::PredictApi;
 use super::response::{self, HttpResponse};
-use super::route::{ModelName, method_not_allowed, path_parts};
+use super::route::{ModelEffect, ModelName, method_not_allowed, path_parts};
 use crate::ServeError;
 use crate::service::ModelService;
 
@@ -61,6 +61,14 @@ impl ForeignCall {
             Self::Predict(_) if dialect == Dialect::TorchServe => "POST, PUT",
             Self::Predict(_) => "POST",
             _ => "GET, HEAD",
+        }
+    }
+
+    /// What a request does to the models.
+    pub(crate) fn effect(&self) -> ModelEffect {
+        match self {
+            Self::Predict(_) | Self::Metadata(_) => ModelEffect::Needs,
+            Self::Probe | Self::Health | Self::Models | Self::Model(_) => ModelEffect::None,
         }
     }
 

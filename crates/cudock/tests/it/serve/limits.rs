@@ -30,7 +30,7 @@ fn open(connections: &[Connection]) -> usize {
 
 /// A head that announces so many bytes of body.
 fn head(bytes: usize) -> String {
-    format!("POST /predict HTTP/1.1\r\nhost: test\r\ncontent-length: {bytes}\r\n\r\n")
+    format!("POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: {bytes}\r\n\r\n")
 }
 
 #[test]
@@ -180,7 +180,8 @@ fn a_body_that_keeps_trickling_is_a_408() {
 
 /// A request in HTTP/1.1 whose body is sent in chunks of unknown total.
 fn chunked(body: &[u8]) -> Vec<u8> {
-    let mut bytes = b"POST /predict HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+    let mut bytes =
+        b"POST /predict HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     for chunk in body.chunks(MIB) {
         bytes.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
         bytes.extend_from_slice(chunk);

@@ -130,7 +130,7 @@ fn a_body_over_the_limit_is_refused_before_it_is_read() {
     stage.write("double.onnx", &times(2.0));
     let server = stage.serve("double.onnx", &["--max-body", "64KiB"]);
     let mut connection = server.connect();
-    let claim = "POST /predict HTTP/1.1\r\nhost: test\r\ncontent-length: 1000000000\r\n\r\n{";
+    let claim = "POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000000\r\n\r\n{";
     connection.stream.write_all(claim.as_bytes()).unwrap();
     let reply = connection.receive().unwrap();
     assert_eq!(reply.status, 413, "{}", reply.text());
@@ -140,7 +140,7 @@ fn a_body_over_the_limit_is_refused_before_it_is_read() {
     let mut connection = server.connect();
     connection
         .stream
-        .write_all(b"POST /predict HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n")
+        .write_all(b"POST /predict HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n")
         .unwrap();
     let chunk = [b"4000\r\n".to_vec(), vec![b' '; 0x4000], b"\r\n".to_vec()].concat();
     for _ in 0..16 {

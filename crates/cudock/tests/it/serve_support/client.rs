@@ -113,7 +113,7 @@ impl Ask {
         let headers: String =
             self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let head = format!(
-            "{} {} HTTP/1.1\r\nhost: test\r\n{}{headers}\r\n",
+            "{} {} HTTP/1.1\r\nhost: localhost\r\n{}{headers}\r\n",
             self.method,
             self.path,
             length.unwrap_or_default()
