@@ -84,7 +84,7 @@ impl Handler for GatewayHandler {
         if is_held && settings.wake.is_some() { Effect::Starts } else { Effect::None }
     }
 
-    fn reject(&self, _: &HeaderMap, rejection: HttpRejection) -> Response<GatewayBody> {
+    fn reject(&self, _: &Request<Incoming>, rejection: HttpRejection) -> Response<GatewayBody> {
         error_response(&rejection.into())
     }
 

@@ -188,7 +188,7 @@ async fn handle<H: Handler>(
         Ok(()) => handler.handle(request, activity).await,
         Err(rejection) => {
             closes |= request_rules::closes_connection(&rejection);
-            handler.reject(request.headers(), rejection)
+            handler.reject(&request, rejection)
         }
     };
     if let Some(id) = id {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
-use hyper::header::HeaderMap;
 use hyper::{Request, Response};
 
 use crate::monitor::ConnectionActivity;
@@ -35,8 +34,8 @@ pub trait Handler: Send + Sync + 'static {
     /// those that change something are rejected.
     fn effect(&self, request: &Request<Incoming>) -> Effect;
 
-    /// The response to a request, with these headers, that is rejected before it reaches [`Handler::handle`].
-    fn reject(&self, headers: &HeaderMap, rejection: HttpRejection) -> Response<Self::Body>;
+    /// The response to a request that is rejected before it reaches [`Handler::handle`].
+    fn reject(&self, request: &Request<Incoming>, rejection: HttpRejection) -> Response<Self::Body>;
 
     /// Prepares an I/O thread; called on that thread, within its runtime.
     fn start_io_thread(&self) {}

@@ -18,10 +18,9 @@ impl<'a> HostPort<'a> {
         };
         let port = match port.strip_prefix(':') {
             None if port.is_empty() => None,
-            None => return None,
             Some("") => None,
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(digits.parse().ok()?),
-            Some(_) => return None,
+            _ => return None,
         };
         let is_valid = if name.starts_with('[') {
             ipv6(name).is_some()

@@ -65,7 +65,7 @@ pub(crate) enum Sender {
 }
 
 /// The scheme and host of a page.
-struct Origin<'a> {
+struct PageOrigin<'a> {
     scheme: &'a str,
     host: HostPort<'a>,
 }
@@ -80,7 +80,7 @@ impl<'a> PageHeaders<'a> {
         if self.origin.is_none() && self.site.is_none() {
             return Sender::Own;
         }
-        let origin = self.origin.map(Origin::parse);
+        let origin = self.origin.map(PageOrigin::parse);
         if origin.iter().flatten().any(|origin| listener.allows(&origin.host)) {
             return Sender::Own;
         }
@@ -102,14 +102,14 @@ impl<'a> PageHeaders<'a> {
     /// Whether another origin may have got the name of the server by pointing its own at it. It cannot do so with an
     /// address, and with HTTPS it would need the certificate: that of this server, or that of a proxy before it, to which a
     /// browser sends `Sec-Fetch-Site`.
-    fn may_be_rebound(&self, origin: &Origin<'_>, listener: Listener<'_>) -> bool {
+    fn may_be_rebound(&self, origin: &PageOrigin<'_>, listener: Listener<'_>) -> bool {
         let is_fixed = origin.host.is_named("localhost") || origin.host.address().is_some();
         let is_behind_tls = origin.scheme == "https" && self.site == Some("same-origin");
         !(is_fixed || listener.has_tls || is_behind_tls)
     }
 }
 
-impl<'a> Origin<'a> {
+impl<'a> PageOrigin<'a> {
     /// Parses the header of that name; `None` for `null`, which stands for pages without an origin.
     fn parse(text: &'a str) -> Option<Self> {
         let (scheme, host) = text.split_once("://")?;
@@ -156,7 +156,7 @@ impl Sender {
 
 /// The rejection of a request that its sender may not send.
 pub(crate) fn foreign_page(page: &PageHeaders<'_>) -> HttpRejection {
-    let origin = page.origin.and_then(Origin::parse);
+    let origin = page.origin.and_then(PageOrigin::parse);
     HttpRejection::Forbidden(format!(
         "a web page of another origin ({}) may not change or start anything here; if the page is yours, start the \
          server with `--allow-host {}`",

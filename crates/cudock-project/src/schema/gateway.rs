@@ -25,7 +25,7 @@ pub struct GatewayOptions {
     #[schemars(extend("items" = {"type": "string", "pattern": ":[0-9]{1,5}$"}))]
     pub listen: Option<Vec<SocketAddr>>,
 
-    /// Serve under this name, too, and trust its web pages; repeatable [default: only names of the loopback address there]
+    /// Allow this host name on the loopback address, and trust its web pages; repeatable
     #[arg(long = "allow-host", value_name = "NAME")]
     pub allow_hosts: Option<Vec<HostName>>,
 

@@ -17,9 +17,10 @@ struct Flags {
 
 #[test]
 fn every_key_of_the_file_has_a_flag() {
-    let keys: [(&str, &str, &[&str]); 25] = [
+    let keys: [(&str, &str, &[&str]); 26] = [
         ("to", "['a', 'b']", &["--to=a", "--to=b"]),
         ("listen", "['127.0.0.1:80']", &["--listen=127.0.0.1:80"]),
+        ("allow_hosts", "['a.example', '::1']", &["--allow-host=a.example", "--allow-host=::1"]),
         ("path", "'/p'", &["--path=/p"]),
         ("input_key", "'x'", &["--input-key=x"]),
         ("output_keys", "['y', 'z']", &["--output-key=y", "--output-key=z"]),

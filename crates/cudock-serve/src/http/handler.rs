@@ -7,7 +7,7 @@ use cudock_server::{ConnectionActivity, Effect, Handler, HttpRejection, Monitore
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response, StatusCode, Version};
 
 use super::dialects::{self, ForeignCall, ForeignRoute};
 use super::infer::PREDICT;
@@ -58,16 +58,14 @@ impl Handler for InferenceHandler {
 
     fn effect(&self, request: &Request<Incoming>) -> Effect {
         match model_effect(&self.0, request) {
-            ModelEffect::None => Effect::None,
-            ModelEffect::Needs if self.0.loads_on_request() => Effect::Starts,
-            ModelEffect::Needs => Effect::None,
             ModelEffect::Changes => Effect::Changes,
+            ModelEffect::Needs if self.0.loads_on_request() => Effect::Starts,
+            ModelEffect::Needs | ModelEffect::None => Effect::None,
         }
     }
 
-    fn reject(&self, headers: &HeaderMap, rejection: HttpRejection) -> Response<ResponseBody> {
-        // A request that is not valid HTTP is not a call either.
-        if is_grpc(headers) && !matches!(rejection, HttpRejection::BadRequest(_)) {
+    fn reject(&self, request: &Request<Incoming>, rejection: HttpRejection) -> Response<ResponseBody> {
+        if is_grpc(request.headers()) && request.version() == Version::HTTP_2 {
             return grpc::reject(rejection).map(ResponseBody::Grpc);
         }
         response::error(&rejection.into())

@@ -104,6 +104,18 @@ fn only_probes_and_the_page_need_no_key() {
 }
 
 #[test]
+fn the_page_is_served_with_a_policy_that_allows_nothing_foreign() {
+    let server = TestServer::start(|_| {});
+    let page = server.get("/");
+    let policy = page.header("content-security-policy").unwrap();
+    let mut rules = policy.split(';').map(|rule| rule.trim().split_once(' ').unwrap());
+    assert_eq!(rules.next(), Some(("default-src", "'none'")));
+    assert!(rules.all(|(_, from)| ["'self'", "'none'"].contains(&from)), "{policy}");
+    assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+    assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+}
+
+#[test]
 fn a_version_added_to_the_directory_is_served_after_a_load_request() {
     let server = TestServer::start(|_| {});
     std::fs::create_dir(server.models.path().join("double/2")).unwrap();

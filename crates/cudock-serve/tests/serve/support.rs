@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running server; it ends with the tests.
 pub(crate) struct TestServer {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     pub(crate) control: Arc<EngineControl>,
     pub(crate) models: tempfile::TempDir,
 }

@@ -1,5 +1,7 @@
 //! Where a request ends: those that others may understand differently are rejected, and nothing after them is read.
 
+use std::fmt::Write;
+
 use cudock_testkit::random::{Random, cases, seed};
 
 use crate::support::TestServer;
@@ -107,7 +109,7 @@ fn clear_request(random: &mut Random) -> (String, String) {
         while !left.is_empty() {
             let (chunk, rest) = left.split_at(1 + random.below(left.len()));
             let extension = *random.pick(&["", ";a=b", "; content-length: 5"]);
-            chunks += &format!("{:X}{extension}\r\n{chunk}\r\n", chunk.len());
+            write!(chunks, "{:X}{extension}\r\n{chunk}\r\n", chunk.len()).unwrap();
             left = rest;
         }
         let end = *random.pick(&["0\r\n\r\n", "0\r\nContent-Length: 9\r\n\r\n", "000\r\n\r\n"]);
@@ -128,7 +130,7 @@ fn a_second_length_is_found_after_any_requests_however_they_arrive() {
             (0..random.below(4)).map(|_| clear_request(&mut random)).collect();
         let ambiguous = AMBIGUOUS[random.below(5)];
         let mut bytes: String = requests.iter().map(|(request, _)| request.as_str()).collect();
-        bytes += &format!("POST / HTTP/1.1\r\nhost: localhost\r\n{ambiguous}\r\n\r\n0\r\n\r\n{HIDDEN}");
+        write!(bytes, "POST / HTTP/1.1\r\nhost: localhost\r\n{ambiguous}\r\n\r\n0\r\n\r\n{HIDDEN}").unwrap();
         let mut client = server.connect();
         let mut left = bytes.as_bytes();
         while !left.is_empty() {

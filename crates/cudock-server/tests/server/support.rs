@@ -18,7 +18,6 @@ use cudock_server::{
 use cudock_testkit::client::{PATIENCE, TestClient, TestResponse};
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame, Incoming};
-use hyper::header::HeaderMap;
 use hyper::{Request, Response};
 use tokio::sync::Semaphore;
 use tokio::time::{Sleep, sleep};
@@ -111,7 +110,7 @@ impl Handler for Echo {
                 }
                 Response::from_parts(head, Either::Left(Full::new(bytes)))
             }
-            Err(rejection) => self.reject(&HeaderMap::new(), rejection),
+            Err(rejection) => rejected(&rejection),
         }
     }
 
@@ -123,11 +122,8 @@ impl Handler for Echo {
         }
     }
 
-    fn reject(&self, _: &HeaderMap, rejection: HttpRejection) -> Response<Self::Body> {
-        let mut response = Response::new(Either::Left(Full::from(rejection.to_string())));
-        *response.status_mut() = rejection.status();
-        rejection.write_headers(response.headers_mut());
-        response
+    fn reject(&self, _: &Request<Incoming>, rejection: HttpRejection) -> Response<Self::Body> {
+        rejected(&rejection)
     }
 
     fn start_io_thread(&self) {
@@ -148,6 +144,13 @@ impl Handler for Echo {
     fn close(&self) {
         Counters::increment(&self.counters.closed);
     }
+}
+
+fn rejected(rejection: &HttpRejection) -> Response<<Echo as Handler>::Body> {
+    let mut response = Response::new(Either::Left(Full::from(rejection.to_string())));
+    *response.status_mut() = rejection.status();
+    rejection.write_headers(response.headers_mut());
+    response
 }
 
 /// A body whose only chunk comes late.

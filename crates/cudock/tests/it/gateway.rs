@@ -20,7 +20,7 @@ fn echo(request: &Request) -> Reply {
 }
 
 /// The command in an empty directory, without variables that choose upstreams or ports.
-fn gateway(directory: &std::path::Path, arguments: &[&str]) -> Command {
+pub fn gateway(directory: &std::path::Path, arguments: &[&str]) -> Command {
     let mut command = cudock(&["gateway"]);
     command.args(arguments).current_dir(directory);
     command.env_remove("INFERENCE_URL").env_remove("PORT").env_remove("CUDOCK_API_KEYS");
@@ -28,7 +28,7 @@ fn gateway(directory: &std::path::Path, arguments: &[&str]) -> Command {
 }
 
 /// Starts the command and returns where it listens.
-fn start(command: &mut Command) -> (Child, String) {
+pub fn start(command: &mut Command) -> (Child, String) {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();

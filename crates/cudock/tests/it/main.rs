@@ -23,6 +23,7 @@ mod deploy;
 mod doctor;
 mod explain;
 mod facts;
+mod foreign_pages;
 mod gateway;
 mod groups;
 mod help;

@@ -89,6 +89,7 @@ mod tests {
     fn every_key_of_the_file_has_a_flag_of_the_same_name() {
         let keys = [
             ("listen", "['127.0.0.1:80']", "--listen=127.0.0.1:80"),
+            ("allow_hosts", "['a.example']", "--allow-host=a.example"),
             ("device", "'tensorrt'", "--device=tensorrt"),
             ("gpus", "[0, 1]", "--gpus=0,1"),
             ("gpu_memory", "'8GiB'", "--gpu-memory=8GiB"),

@@ -4,6 +4,7 @@ mod exec;
 mod leaks;
 mod outputs;
 mod preflight;
+mod secrets;
 mod sweep;
 mod trouble;
 mod world;
