@@ -40,7 +40,6 @@ impl OptionError {
 }
 
 /// Runs a decoder. Fuzzers find panics in image decoders every year; one must not end the server.
-#[cfg(any(feature = "images", feature = "text"))]
 pub(crate) fn contain_panic<T>(decode: impl FnOnce() -> Result<T, InputError>) -> Result<T, InputError> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode))
         .unwrap_or_else(|_| Err(InputError::Invalid("the decoder failed on it".to_owned())))

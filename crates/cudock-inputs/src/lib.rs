@@ -6,16 +6,8 @@
 
 mod error;
 mod form;
-#[cfg(feature = "images")]
-mod image;
-#[cfg(not(feature = "images"))]
-#[path = "image_missing.rs"]
 mod image;
 mod labels;
-#[cfg(feature = "text")]
-mod text;
-#[cfg(not(feature = "text"))]
-#[path = "text_missing.rs"]
 mod text;
 
 pub use error::{InputError, OptionError};

@@ -10,7 +10,7 @@ use std::fs;
 use cudock_base::Report as _;
 use cudock_runtime::copy::{CopyRequest, Direction};
 use cudock_runtime::engine::external::{find, find_with_image};
-use cudock_runtime::engine::{LogRequest, RunRequest};
+use cudock_runtime::engine::{LogRequest, RunImage, RunRequest};
 use cudock_runtime::exec::ExecRequest;
 use cudock_runtime::plan::Private;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn perform(act: &Value) -> Value {
     };
     let name = word("name");
     let done = match word("verb") {
-        "run" => engine.run(request(act)).map(Value::from),
+        "run" => engine.run(request(act), &RunImage::Named).map(Value::from),
         "list" => engine.list(act["all"] == true).map(|found| serde_json::to_value(found).unwrap()),
         "logs" => {
             let tail = act["tail"].as_u64().map(|lines| usize::try_from(lines).unwrap());

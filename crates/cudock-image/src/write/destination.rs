@@ -11,7 +11,7 @@ use cudock_registry::{Client, Options, Reference, daemon};
 use super::bundle::Bundle;
 use super::compress::Compression;
 use super::error::WriteError;
-use super::{docker, layout, registry};
+use super::{docker, layout, registry, squashfs};
 use crate::manifest::Platform;
 use crate::open::ImageSource;
 
@@ -221,14 +221,7 @@ impl Bundle {
             Destination::Layout { directory, name } => layout::write(self, directory, name.as_deref()),
             Destination::OciArchive { file, name } => layout::write_archive(self, file, name.as_deref()),
             Destination::DockerArchive { file, name } => docker::write(self, file, name.as_deref(), options),
-            #[cfg(feature = "squashfs")]
-            Destination::Squashfs { file } => super::squashfs::write(self, file, options),
-            #[cfg(not(feature = "squashfs"))]
-            Destination::Squashfs { .. } => Err(WriteError::Unsupported {
-                destination: destination.to_string(),
-                reason: "this cudock was built without squashfs; released ones have it (feature `squashfs`)"
-                    .to_owned(),
-            }),
+            Destination::Squashfs { file } => squashfs::write(self, file, options),
             Destination::Daemon { name } => docker::load(self, name, options),
             Destination::Registry(reference) => registry::push(self, reference, options.client(reference)?),
             Destination::Cache(reference) => registry::keep(self, reference, options.client(reference)?),

@@ -14,7 +14,6 @@ mod layer;
 mod layout;
 mod registry;
 mod rewrite;
-#[cfg(feature = "squashfs")]
 mod squashfs;
 mod tar;
 
