@@ -1,5 +1,6 @@
 //! Files that are written whole or not at all, read within bounds, and locked.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -91,6 +92,25 @@ pub fn remove_leftovers(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Removes the temporary files of a file that processes have left which were killed while they wrote it. Those of running processes
+/// are locked.
+pub fn remove_abandoned(path: &Path) -> io::Result<()> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else {
+        return Ok(());
+    };
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let is_its = entry.file_name().to_str().is_some_and(|found| {
+            is_temporary(found) && found.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
+        });
+        if is_its && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            remove_optional(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Replaces a file in one step: if the process is killed or the disk is full, the old one remains.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with_mode(path, bytes, None)
@@ -106,6 +126,8 @@ pub fn rewrite_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn write_with_mode(path: &Path, bytes: &[u8], mode: Option<fs::Permissions>) -> io::Result<()> {
     let temporary = temporary_path(path);
     let written = File::create_new(&temporary).and_then(|mut file| {
+        // For `remove_abandoned`. Some file systems have no locks.
+        let _ = file.try_lock();
         mode.map_or(Ok(()), |mode| file.set_permissions(mode))?;
         file.write_all(bytes)?;
         file.sync_all()?;
@@ -195,6 +217,25 @@ impl Drop for FileLock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_abandoned_temporary_files_of_one_file_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cudock.lock");
+        let names = [
+            "cudock.lock.12-0.new",
+            "cudock.lock.13-0.new",
+            "other.12-0.new",
+            "cudock.lock.new",
+            "cudock.lock",
+        ];
+        names.iter().for_each(|name| fs::write(directory.path().join(name), "x").unwrap());
+        let written = File::open(directory.path().join(names[1])).unwrap();
+        written.try_lock().unwrap();
+        remove_abandoned(&path).unwrap();
+        let left: Vec<&&str> = names.iter().filter(|name| directory.path().join(name).exists()).collect();
+        assert_eq!(left, [&names[1], &names[2], &names[3], &names[4]]);
+    }
 
     #[test]
     fn a_copy_of_the_descriptor_keeps_no_lock() {

@@ -6,6 +6,10 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
+use crate::tie_to_parent;
+
 /// A grandchild may keep the pipe of standard error open; it is not waited for any longer than this.
 const STDERR_GRACE: Duration = Duration::from_millis(500);
 
@@ -23,13 +27,14 @@ pub enum OutputError {
 }
 
 /// Runs a program with this short input and returns what it wrote. It is killed if it takes longer than `timeout`, or
-/// writes more than `max_bytes` to standard output.
+/// writes more than `max_bytes` to standard output, and when this process ends.
 pub fn bounded_output(
     command: &mut Command,
     input: &[u8],
     timeout: Duration,
     max_bytes: u64,
 ) -> Result<Output, OutputError> {
+    tie_to_parent(command, Signal::KILL);
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

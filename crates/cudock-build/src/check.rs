@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use cudock_base::FileError;
+use cudock_base::{FileError, ScratchDir};
 use cudock_compat::{ImageSet, Judgement, Target};
 use cudock_facts::Facts;
 use cudock_facts::version::Capability;
@@ -73,11 +73,8 @@ pub(crate) fn verdicts(
     if targets.is_empty() {
         return Ok(ImageChecks::default());
     }
-    let layout = scratch.join(format!("check-{}-{}", std::process::id(), bundle.digest().replace(':', "-")));
-    let result = judge(bundle, layers, targets, facts, &layout, options);
-    // What is left of a killed process is removed with the cache's scratch directory.
-    let _ = fs::remove_dir_all(&layout);
-    result
+    let scratch = ScratchDir::new(scratch)?;
+    judge(bundle, layers, targets, facts, scratch.path(), options)
 }
 
 fn judge(

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use cudock_base::{Environment, FileError, files};
+use cudock_base::{Environment, ScratchDir, files};
 
 use crate::error::BuildError;
 
@@ -90,30 +90,38 @@ pub struct DockerfileRequest<'a> {
     pub archive: &'a Path,
 }
 
+/// A temporary OCI archive, which is removed when this is dropped.
+#[derive(Debug)]
+pub struct BuiltArchive {
+    scratch: ScratchDir,
+}
+
+impl BuiltArchive {
+    pub fn path(&self) -> PathBuf {
+        self.scratch.path().join("image.tar")
+    }
+}
+
 /// Builds a Dockerfile into a temporary OCI archive, with the output of the builder on standard error. `dockerfile` is
 /// relative to the directory.
 pub fn build_dockerfile(
     directory: &Path,
     dockerfile: &Path,
     environment: &Environment,
-) -> Result<tempfile::NamedTempFile, BuildError> {
+) -> Result<BuiltArchive, BuildError> {
     let found = Builder::find(environment);
     let (builder, program) = found.ok_or_else(|| {
         let message = "no builder found: neither docker buildx, podman nor buildah is installed";
         BuildError::usage(message, "install buildah, or describe the image in [image] of cudock.toml")
     })?;
-    let scratch = std::env::temp_dir();
-    let archive = tempfile::Builder::new().prefix("cudock-").suffix(".tar").tempfile_in(&scratch);
-    let archive = archive.map_err(FileError::at("write", &scratch))?;
+    let archive = BuiltArchive { scratch: ScratchDir::new(&std::env::temp_dir())? };
     let name = format!("cudock-{}", std::process::id());
     let request = DockerfileRequest {
         dockerfile: &directory.join(dockerfile),
         context: directory,
         name: &name,
-        archive: archive.path(),
+        archive: &archive.path(),
     };
-    // Builders do not write into a file that exists.
-    files::remove_optional(archive.path()).map_err(FileError::at("remove", archive.path()))?;
     for arguments in builder.commands(&request) {
         let failed = |reason: String| BuildError::Builder { program: builder.program().to_owned(), reason };
         let status = Command::new(&program).args(&arguments).stdout(std::io::stderr()).status();

@@ -21,7 +21,7 @@ pub mod text;
 pub mod unpack;
 
 pub use build::{BuildRequest, Built, build, published_ports};
-pub use dockerfile::{Builder, DockerfileRequest, build_dockerfile};
+pub use dockerfile::{Builder, BuiltArchive, DockerfileRequest, build_dockerfile};
 pub use error::BuildError;
 pub use file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
 pub use layers::{LayerJob, LayerPlan, WrittenLayer, group};

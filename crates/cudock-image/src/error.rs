@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cudock_base::{ErrorKind, Report};
+use cudock_base::{ErrorKind, FileError, Report};
 use cudock_map::MapError;
 
 use crate::open::ImageSource;
@@ -13,6 +13,8 @@ use crate::open::ImageSource;
 pub enum ImageError {
     #[error("cannot read {}", path.display())]
     Io { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
     #[error(transparent)]
     Map(#[from] MapError),
     #[error(transparent)]
@@ -76,6 +78,7 @@ impl ImageError {
 impl Report for ImageError {
     fn kind(&self) -> ErrorKind {
         match self {
+            ImageError::File(error) => error.kind(),
             ImageError::Registry(error) | ImageError::NotTheFile(NotTheFile { error, .. }) => error.kind(),
             _ => ErrorKind::Input,
         }
@@ -83,6 +86,7 @@ impl Report for ImageError {
 
     fn hints(&self) -> Vec<String> {
         let hint = match self {
+            ImageError::File(error) => return error.hints(),
             ImageError::Registry(error) => return error.hints(),
             ImageError::NotTheFile(NotTheFile { path, error }) => {
                 let file = format!("`./{}` names the image at that path", path.display());

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cudock_base::{Arch, Digest, Environment};
+use cudock_base::{Arch, Digest, Environment, FileError, ScratchDir};
 use cudock_http::{
     Blob, BlobStore, Client, ClientOptions, Download, DownloadError, HttpError, Progress, Request,
     RetryPolicy, Uri,
@@ -44,6 +44,11 @@ impl PackageFetcher {
     /// The cache.
     pub fn store(&self) -> &BlobStore {
         &self.store
+    }
+
+    /// A directory for temporary files.
+    pub(crate) fn scratch(&self) -> Result<ScratchDir, FileError> {
+        ScratchDir::new(&self.store.directory().join("scratch"))
     }
 
     pub(crate) fn settings(&self) -> &Settings {

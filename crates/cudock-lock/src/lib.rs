@@ -85,6 +85,7 @@ pub fn lock(
     let text = lock.text()?;
     let is_same = matches!(&previous, Some(previous) if previous.text()? == text);
     if !is_same {
+        files::remove_abandoned(&path).map_err(FileError::at("write", &path))?;
         files::write_atomically(&path, text.as_bytes()).map_err(FileError::at("write", &path))?;
     }
     Ok(LockReport::new(path, lock, previous.as_ref()))

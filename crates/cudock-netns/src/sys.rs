@@ -45,13 +45,8 @@ pub(crate) fn bring_up_loopback() -> io::Result<()> {
 ///
 /// The caller must keep `keep` open until the process has been started.
 pub(crate) fn tie_to_parent(command: &mut Command, signal: Signal, keep: Vec<RawFd>) {
-    let parent = rustix::process::getpid();
+    cudock_base::tie_to_parent(command, signal);
     let prepare = move || {
-        rustix::process::set_parent_process_death_signal(Some(signal))?;
-        // The parent may have ended before the previous line; then the signal would never come.
-        if rustix::process::getppid() != Some(parent) {
-            return Err(io::Error::from(rustix::io::Errno::SRCH));
-        }
         for &number in &keep {
             // SAFETY: the descriptor is only borrowed for this call. If it were not open, which the caller guarantees, the
             // kernel returns EBADF and the process is not started.
@@ -60,7 +55,7 @@ pub(crate) fn tie_to_parent(command: &mut Command, signal: Signal, keep: Vec<Raw
         }
         Ok(())
     };
-    // SAFETY: between fork and exec the closure only makes three kinds of system calls: it does not allocate, lock, or
+    // SAFETY: between fork and exec the closure only makes two kinds of system calls: it does not allocate, lock, or
     // access memory that another thread may be changing.
     unsafe { command.pre_exec(prepare) };
 }

@@ -19,6 +19,7 @@ use cudock_testkit::disk::{fill, on_small_disk};
 use cudock_testkit::http::noise;
 use cudock_testkit::packages::LockedProject;
 use cudock_testkit::process;
+use cudock_testkit::random::cases;
 use cudock_testkit::tar::Tar;
 use serde_json::Value;
 
@@ -246,7 +247,7 @@ fn a_build_that_is_killed_leaves_no_image_and_the_next_one_gives_the_same() {
         }
     };
     process::kill_at_random(
-        8,
+        cases(5),
         took,
         |round| {
             let fresh = project(4 << 20);
@@ -261,6 +262,8 @@ fn a_build_that_is_killed_leaves_no_image_and_the_next_one_gives_the_same() {
             assert!(found(&destination).is_none_or(|found| found == digest), "round {round}");
             // The cache that the killed one left behind is usable.
             assert_eq!(build_in(&project.beside(""), &destination).digest, digest, "round {round}");
+            let scratch = std::fs::read_dir(project.beside("cache/scratch")).unwrap();
+            assert_eq!(scratch.count(), 0, "round {round}");
             assert_eq!(found(&destination), Some(digest.clone()), "round {round}");
         },
     );

@@ -1,11 +1,12 @@
 //! Images in a tar file: OCI archives, and the output of `docker save`.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
+use cudock_base::ScratchDir;
 use cudock_registry::daemon;
 
 use super::image::{Bytes, Image, Layer, LayerData, Origin};
@@ -35,16 +36,10 @@ pub(super) fn find(file: &Path, name: Option<&str>, options: &OpenOptions) -> Re
 
 /// Exports an image from a daemon, which only offers whole archives.
 pub(super) fn find_in_daemon(name: &str, options: &OpenOptions) -> Result<Content, ImageError> {
-    let scratch = scratch_file(options)?;
-    daemon::export(name, &options.sockets, scratch.as_ref(), options.progress.as_deref())?;
-    read(&scratch, name, None, options)
-}
-
-fn scratch_file(options: &OpenOptions) -> Result<tempfile::TempPath, ImageError> {
-    let io_error = |source| ImageError::Io { path: options.scratch.clone(), source };
-    fs::create_dir_all(&options.scratch).map_err(io_error)?;
-    let file = tempfile::Builder::new().prefix("image-").tempfile_in(&options.scratch).map_err(io_error)?;
-    Ok(file.into_temp_path())
+    let scratch = ScratchDir::new(&options.scratch)?;
+    let file = scratch.path().join("image.tar");
+    daemon::export(name, &options.sockets, &file, options.progress.as_deref())?;
+    read(&file, name, None, options)
 }
 
 /// Finds an image in a file. Its content stays mapped, so the file itself may be removed afterwards.
@@ -57,9 +52,10 @@ fn read(
     let map = cudock_map::map(file)?;
     let not_an_image = |reason: String| ImageError::NotAnImage { subject: location.to_owned(), reason };
     if is_compressed(&map) {
-        let scratch = scratch_file(options)?;
-        decompress(&map, &scratch).map_err(|error| not_an_image(error.to_string()))?;
-        return read(&scratch, location, name, options);
+        let scratch = ScratchDir::new(&options.scratch)?;
+        let file = scratch.path().join("image.tar");
+        decompress(&map, &file).map_err(|error| not_an_image(error.to_string()))?;
+        return read(&file, location, name, options);
     }
     let members = members(&map).map_err(|error| not_an_image(error.to_string()))?;
     let archive = Archive { location: location.to_owned(), whole: Bytes::whole(map), members };

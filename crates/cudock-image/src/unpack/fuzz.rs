@@ -21,7 +21,7 @@ use crate::layer::LayerLimits;
 /// If a file appears outside of the directory of the layer.
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {
-    let Ok(scratch) = tempfile::tempdir() else { return };
+    let Ok(scratch) = cudock_base::ScratchDir::new(&std::env::temp_dir()) else { return };
     let limits = LayerLimits { entries: 2_000, unpacked: 4 << 20, ratio: 400 };
     let options = StoreOptions { whiteouts: WhiteoutForm::User, ownership: Ownership::CurrentUser, limits };
     let (lower, upper) = bytes.split_at(bytes.len() / 2);

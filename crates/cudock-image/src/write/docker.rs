@@ -1,10 +1,10 @@
 //! Writes what `docker load` reads, and loads it into a daemon.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use cudock_base::{Algorithm, Digest, FileError, Hasher};
+use cudock_base::{Algorithm, Digest, Hasher, ScratchDir};
 use cudock_registry::daemon;
 use serde_json::json;
 
@@ -105,12 +105,8 @@ fn append_layer(
 
 /// Loads the image of one platform into a daemon, through an archive: daemons take nothing else.
 pub(super) fn load(bundle: &Bundle, name: &str, options: &WriteOptions) -> Result<Written, WriteError> {
-    fs::create_dir_all(&options.scratch).map_err(FileError::at("write", &options.scratch))?;
-    let directory = tempfile::Builder::new()
-        .prefix("load-")
-        .tempdir_in(&options.scratch)
-        .map_err(FileError::at("write", &options.scratch))?;
-    let archive = directory.path().join("image.tar");
+    let scratch = ScratchDir::new(&options.scratch)?;
+    let archive = scratch.path().join("image.tar");
     let written = write(bundle, &archive, Some(name), options)?;
     daemon::load(name, &archive, &options.sockets, Some(&*options.progress))?;
     Ok(written)

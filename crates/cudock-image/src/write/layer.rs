@@ -1,19 +1,19 @@
 //! Writes layers into a blob store.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use cudock_base::{Digest, FileError};
+use cudock_base::{Digest, FileError, ScratchDir};
 use cudock_http::BlobStore;
 
 use super::compress::{BlockWriter, Compression};
 use super::error::WriteError;
 use super::tar::{BLOCK, FileContent, LayerEntry, LayerEntryKind, padding};
 
-/// The prefix of files that are being written.
-const PREFIX: &str = "layer-";
+/// The file that a layer is written to.
+const LAYER: &str = "layer";
 
 /// A layer in a blob store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,20 +34,16 @@ pub struct LayerWriter {
     out: BlockWriter,
     store: BlobStore,
     compression: Compression,
-    file: tempfile::NamedTempFile,
+    scratch: ScratchDir,
 }
 
 impl LayerWriter {
     pub fn new(store: &BlobStore, compression: Compression) -> Result<Self, WriteError> {
-        let scratch = store.directory().join("scratch");
-        let failed = |error| FileError::at("write", &scratch)(error);
-        fs::create_dir_all(&scratch).map_err(failed)?;
-        remove_abandoned(&scratch);
-        let file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(&scratch).map_err(failed)?;
-        // Held until the file is complete: an unlocked one was left by a process that was killed.
-        file.as_file().lock().map_err(failed)?;
-        let out = BlockWriter::new(compression, file.reopen().map_err(failed)?);
-        Ok(Self { out, store: store.clone(), compression, file })
+        let scratch = ScratchDir::new(&store.directory().join("scratch"))?;
+        let path = scratch.path().join(LAYER);
+        let file = File::create_new(&path).map_err(FileError::at("write", &path))?;
+        let out = BlockWriter::new(compression, file);
+        Ok(Self { out, store: store.clone(), compression, scratch })
     }
 
     /// Appends an entry.
@@ -79,7 +75,7 @@ impl LayerWriter {
     }
 
     fn failed(&self, error: io::Error) -> WriteError {
-        FileError::at("write", self.file.path())(error).into()
+        FileError::at("write", &self.scratch.path().join(LAYER))(error).into()
     }
 
     fn copy(&mut self, from: &mut File, size: u64) -> Result<(), CopyError> {
@@ -103,13 +99,13 @@ impl LayerWriter {
 
     /// Moves a tar file that has its end into the store.
     pub(crate) fn finish_raw(self) -> Result<LayerBlob, WriteError> {
-        let path = self.file.path().to_owned();
+        let path = self.scratch.path().join(LAYER);
         let finished = self.out.finish().and_then(|finished| {
-            self.file.as_file().sync_all()?;
+            File::open(&path)?.sync_all()?;
             Ok(finished)
         });
         let finished = finished.map_err(FileError::at("write", &path))?;
-        let path = self.store.adopt(self.file.into_temp_path().as_ref(), &finished.digest)?;
+        let path = self.store.adopt(&path, &finished.digest)?;
         Ok(LayerBlob {
             media_type: self.compression.media_type().to_owned(),
             digest: finished.digest,
@@ -124,21 +120,6 @@ impl LayerWriter {
 enum CopyError {
     Read(io::Error),
     Write(io::Error),
-}
-
-/// Removes what killed processes have left.
-fn remove_abandoned(scratch: &Path) {
-    for entry in fs::read_dir(scratch).into_iter().flatten().flatten() {
-        let is_layer = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        // A file of the last seconds may not be locked yet.
-        let age = entry.metadata().and_then(|meta| meta.modified()).ok().and_then(|time| time.elapsed().ok());
-        if is_layer
-            && age.is_some_and(|age| age.as_secs() > 60)
-            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
-        {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
 }
 
 /// Writes a layer of these entries in the order of their paths, with the directories above them.

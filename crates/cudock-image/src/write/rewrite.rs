@@ -1,10 +1,11 @@
 //! Existing images with other layers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use cudock_base::FileError;
+use cudock_base::{FileError, ScratchDir};
 use cudock_http::BlobStore;
 use serde_json::{Value, json};
 
@@ -342,10 +343,11 @@ pub(super) fn plain(digest: &str, bytes: BlobBytes, scratch: &Path) -> Result<Bl
     if Codec::detect(&bytes) == Codec::Plain {
         return Ok(bytes);
     }
-    let failed = |error| WriteError::from(FileError::at("write", scratch)(error));
-    std::fs::create_dir_all(scratch).map_err(failed)?;
-    let mut file = tempfile::Builder::new().prefix("plain-").tempfile_in(scratch).map_err(failed)?;
+    let scratch = ScratchDir::new(scratch)?;
+    let path = scratch.path().join("layer");
+    let failed = |error| WriteError::from(FileError::at("write", &path)(error));
+    let mut file = File::create_new(&path).map_err(failed)?;
     decompress(digest, &bytes, |chunk| file.write_all(chunk).map_err(failed))?;
     // The mapping outlives the file.
-    Ok(BlobBytes::Mapped(Bytes::of_file(Path::new(file.path()))?))
+    Ok(BlobBytes::Mapped(Bytes::of_file(&path)?))
 }

@@ -13,6 +13,7 @@ use cudock_image::write::{
 };
 use cudock_image::{ImageSource, OpenOptions};
 use cudock_testkit::http::{Reply, Request, Server, noise};
+use cudock_testkit::random::cases;
 use cudock_testkit::registry::start_registry;
 use cudock_testkit::{process, require_program};
 
@@ -193,7 +194,7 @@ fn a_push_that_is_killed_has_no_tag_and_the_next_one_completes_it() {
     // Each to a repository of its own, with the cache that the killed ones left behind.
     let name = |round: u32| format!("round{round}/app:1");
     process::kill_at_random(
-        8,
+        cases(5),
         took,
         |round| {
             let mut command = process::reenter(test);

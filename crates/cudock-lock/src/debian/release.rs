@@ -1,7 +1,7 @@
 //! The signed release file of a suite, and the index of packages that it vouches for.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write as _};
+use std::io::Read;
 use std::process::Command;
 use std::time::Duration;
 
@@ -128,17 +128,10 @@ fn verify(
         programs.iter().map(|directory| directory.join("gpgv")).find(|path| files::is_executable(path));
     let gpgv = gpgv.ok_or(LockError::NoGpgv)?;
     let bad = |reason: String| LockError::Signature { source_name: source.to_owned(), reason };
-    let temporary = || -> std::io::Result<tempfile::NamedTempFile> {
-        let mut file = tempfile::NamedTempFile::new()?;
-        file.write_all(signed)?;
-        file.flush()?;
-        Ok(file)
-    };
-    let file = temporary().map_err(cudock_base::FileError::at("write", &std::env::temp_dir()))?;
     let mut command = Command::new(gpgv);
     command.args(["--status-fd", "2", "--keyring"]).arg(&mirror.keyring);
-    command.args(["--output", "-"]).arg(file.path());
-    let output = bounded_output(&mut command, b"", GPGV_TIMEOUT, MAX_RELEASE)
+    command.args(["--output", "-", "-"]);
+    let output = bounded_output(&mut command, signed, GPGV_TIMEOUT, MAX_RELEASE)
         .map_err(|error| bad(format!("gpgv: {error}")))?;
     judge(&String::from_utf8_lossy(&output.stderr)).map_err(bad)?;
     String::from_utf8(output.stdout).map_err(|_| bad("signed text is not UTF-8".to_owned()))

@@ -54,7 +54,7 @@ impl WheelLocker<'_> {
             return Ok(Vec::new());
         }
         let uv = Uv::find(self.environment, self.facts, self.fetcher)?;
-        let temporary = tempfile::tempdir().map_err(FileError::at("create", &std::env::temp_dir()))?;
+        let temporary = self.fetcher.scratch()?;
         let mut sources = wanted.files.clone();
         let mut write = |name: &str, text: String| {
             let path = temporary.path().join(name);

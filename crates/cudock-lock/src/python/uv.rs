@@ -78,7 +78,7 @@ impl<'a> Uv<'a> {
         known: &BTreeMap<String, String>,
         upgrade: &Upgrade,
     ) -> Result<Vec<Pin>, LockError> {
-        let temporary = tempfile::tempdir().map_err(FileError::at("create", &std::env::temp_dir()))?;
+        let temporary = self.fetcher.scratch()?;
         let output = temporary.path().join("pinned.txt");
         let pins: String = known.iter().map(|(name, version)| format!("{name}=={version}\n")).collect();
         std::fs::write(&output, pins).map_err(FileError::at("write", &output))?;

@@ -14,7 +14,7 @@ const WHEELS: [&str; 4] = [
     "numpy-2.0.0-cp313-cp313-manylinux_2_28_x86_64.whl",
 ];
 
-fn python_project() -> Option<Fixture> {
+pub(crate) fn python_project() -> Option<Fixture> {
     let fixture =
         Fixture::new("requirements = \"requirements.txt\"\nentrypoint = [\"python3\", \"-m\", \"app\"]\n")?;
     fixture.write("project/requirements.txt", "-c limits.txt\nnumpy\n");

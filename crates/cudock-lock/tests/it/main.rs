@@ -8,5 +8,6 @@
 )]
 
 mod errors;
+mod killed;
 mod locking;
 mod support;

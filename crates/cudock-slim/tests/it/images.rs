@@ -15,6 +15,7 @@ use cudock_image::write::{
 use cudock_image::{ImageSource, LayerLimits, OpenOptions, Platform, ResolvedImage};
 use cudock_slim::{SlimImage, SlimImageError, SlimImageJob, SlimTarget, slim_image};
 use cudock_testkit::process;
+use cudock_testkit::random::cases;
 use proptest::prelude::*;
 
 /// A fat binary with one cubin for each architecture.
@@ -253,7 +254,7 @@ fn slimming_that_is_killed_leaves_no_image_and_the_next_run_gives_the_same() {
     let digest = found("whole").unwrap();
     let layout = |round: u32| format!("round{round}");
     process::kill_at_random(
-        8,
+        cases(5),
         took,
         |round| {
             // Half of the rounds begin with an empty cache.

@@ -1,0 +1,131 @@
+//! Directories for temporary files, of which nothing stays even if a process is killed.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::FileError;
+
+/// Others may keep their files in the same directory.
+const PREFIX: &str = "cudock-scratch-";
+
+/// A directory that is removed when this is dropped. If the process is killed, the next one that makes a directory beside it removes it:
+/// while it is used it is locked, and a lock ends with its process.
+#[derive(Debug)]
+pub struct ScratchDir {
+    path: PathBuf,
+    /// None where the file system has no locks. Then nobody can tell whether it is abandoned, and it stays.
+    _lock: Option<File>,
+}
+
+impl ScratchDir {
+    /// Makes a directory in `parent`, which is created if it is missing, and removes those that killed processes have left there.
+    pub fn new(parent: &Path) -> Result<Self, FileError> {
+        Self::create(parent).map_err(FileError::at("write", parent))
+    }
+
+    fn create(parent: &Path) -> io::Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        fs::create_dir_all(parent)?;
+        remove_abandoned(parent)?;
+        loop {
+            let number = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                // Of another process with the same id, in another namespace.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                created => created?,
+            }
+            // Another process may take it for abandoned until it is locked.
+            match locked(&path) {
+                Ok(Some(lock)) if path.is_dir() => return Ok(Self { path, _lock: Some(lock) }),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Ok(Self { path, _lock: None });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for ScratchDir {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed as abandoned.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn remove_abandoned(parent: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(parent)? {
+        let entry = entry?;
+        let is_own = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        if is_own && let Ok(Some(_lock)) = locked(&entry.path()) {
+            // Another process may be removing it, too.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// Locks a directory; `None` if another process has locked it.
+fn locked(path: &Path) -> io::Result<Option<File>> {
+    let directory = File::open(path)?;
+    match directory.try_lock() {
+        Ok(()) => Ok(Some(directory)),
+        Err(fs::TryLockError::WouldBlock) => Ok(None),
+        Err(fs::TryLockError::Error(error)) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(parent: &Path) -> Vec<String> {
+        let entries = fs::read_dir(parent).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_directory_is_gone_with_its_owner_or_when_the_next_one_is_made() {
+        let parent = tempfile::tempdir().unwrap();
+        let parent = parent.path().join("scratch");
+        let first = ScratchDir::new(&parent).unwrap();
+        fs::write(first.path().join("file"), "x").unwrap();
+        // Those of killed processes, with files; and something that is not a scratch directory.
+        for name in ["cudock-scratch-1-0", "cudock-scratch-1-1/below"] {
+            fs::create_dir_all(parent.join(name)).unwrap();
+        }
+        fs::write(parent.join("other"), "x").unwrap();
+        let second = ScratchDir::new(&parent).unwrap();
+        assert_ne!(first.path(), second.path());
+        assert!(first.path().join("file").is_file());
+        assert_eq!(names(&parent).len(), 3, "{:?}", names(&parent));
+        drop((first, second));
+        assert_eq!(names(&parent), ["other"]);
+    }
+
+    #[test]
+    fn directories_that_are_made_at_once_are_not_taken_for_abandoned() {
+        let parent = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let scratch = ScratchDir::new(parent.path()).unwrap();
+                        let file = scratch.path().join("file");
+                        fs::write(&file, "x").unwrap();
+                        assert_eq!(fs::read(&file).unwrap(), b"x");
+                    }
+                });
+            }
+        });
+        assert_eq!(names(parent.path()), Vec::<String>::new());
+    }
+}
