@@ -16,6 +16,8 @@ pub struct Request {
     /// The path with its query, as sent.
     pub path: String,
     pub headers: BTreeMap<String, String>,
+    /// The headers as sent, with all values of each.
+    pub fields: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
@@ -270,11 +272,12 @@ fn read_next(reader: &mut impl BufRead) -> Option<Request> {
     reader.read_line(&mut line).ok()?;
     let mut words = line.split_whitespace();
     let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
-    let mut headers = BTreeMap::new();
+    let (mut headers, mut fields) = (BTreeMap::new(), Vec::new());
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        fields.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
     let mut body = Vec::new();
@@ -295,7 +298,7 @@ fn read_next(reader: &mut impl BufRead) -> Option<Request> {
         body.resize(length, 0);
         reader.read_exact(&mut body).ok()?;
     }
-    Some(Request { method, path, headers, body })
+    Some(Request { method, path, headers, fields, body })
 }
 
 /// A text that is in no file.
