@@ -1,38 +1,39 @@
 //! Runs batches: joins requests, sends them, splits the answer, and finds the request at fault where one is rejected.
 
-use std::future::poll_fn;
-use std::hash::{BuildHasher, Hasher};
-use std::pin::Pin;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::{Bytes, BytesMut};
-use cudock_base::text::error_chain;
+use bytes::Bytes;
 use cudock_batcher::Ticket;
-use cudock_server::{HttpRejection, Reservation};
-use hyper::body::{Body, Incoming};
+use cudock_server::Reservation;
 use hyper::header::{self, HeaderMap};
 use hyper::http::response::Parts;
-use hyper::http::uri::PathAndQuery;
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::oneshot;
 
-use crate::body::{GatewayBody, OutgoingBody};
+use crate::answer::SplitError;
+use crate::body::OutgoingBody;
 use crate::error::GatewayError;
-use crate::headers;
+use crate::exchange::{ExchangeError, exchange, is_split};
+use crate::forms::SplitFailure;
+use crate::path::ConfinedPath;
 use crate::queue::{BatchResult, QueueAction, QueuedBatch, QueuedRequest, Unanswered};
 use crate::reads;
+use crate::response_body::GatewayBody;
 use crate::rows::{RequestRows, join};
 use crate::state::GatewayState;
-use crate::upstream::{Lease, SendError, Upstream};
+use crate::upstream::{Lease, Upstream};
 
 /// A request that may share a batch.
 pub(crate) struct BatchableRequest {
     pub(crate) rows: RequestRows,
-    target: PathAndQuery,
-    headers: HeaderMap,
+    pub(crate) target: ConfinedPath,
+    pub(crate) headers: HeaderMap,
     /// A digest of everything that requests of a batch have in common.
     pub(crate) bucket: u64,
+    /// A digest of what decides how its answer looks: the query and the text around the rows.
+    pub(crate) form: u64,
     _reservation: Reservation,
 }
 
@@ -40,15 +41,28 @@ impl BatchableRequest {
     pub(crate) fn new(
         state: &GatewayState,
         rows: RequestRows,
-        target: PathAndQuery,
+        target: ConfinedPath,
         headers: HeaderMap,
         reservation: Reservation,
     ) -> Self {
         let mut hasher = state.hasher.build_hasher();
-        hasher.write(target.as_str().as_bytes());
-        hasher.write_u64(state.settings.ignored_headers.digest(&headers, &state.hasher));
+        target.get().as_str().hash(&mut hasher);
         rows.hash_envelope(&mut hasher);
-        Self { rows, target, headers, bucket: hasher.finish(), _reservation: reservation }
+        let form = hasher.finish();
+        hasher.write_u64(state.settings.ignored_headers.digest(&headers, &state.hasher));
+        rows.hash_shape(&mut hasher);
+        Self { rows, target, headers, bucket: hasher.finish(), form, _reservation: reservation }
+    }
+
+    /// The body as the client sent it. It keeps the memory of the request reserved.
+    pub(crate) fn body(request: &Arc<Self>) -> Bytes {
+        struct HeldBody(Arc<BatchableRequest>);
+        impl AsRef<[u8]> for HeldBody {
+            fn as_ref(&self) -> &[u8] {
+                self.0.rows.body()
+            }
+        }
+        Bytes::from_owner(HeldBody(Arc::clone(request)))
     }
 }
 
@@ -81,34 +95,39 @@ impl Drop for Submission<'_> {
     }
 }
 
-/// Queues a request and waits for its answer.
+/// Queues a request and waits for its answer. If it has not been sent at `until`, it is withdrawn.
 pub(crate) async fn submit(
     state: &Arc<GatewayState>,
     lease: &Lease,
     request: &Arc<BatchableRequest>,
     deadline: Option<Instant>,
+    until: Instant,
 ) -> BatchResult {
-    let (reply, answer) = oneshot::channel();
+    let (reply, mut answer) = oneshot::channel();
     let queued = QueuedRequest { request: Arc::clone(request), reply };
-    let (ticket, is_full) = lease.upstream.queue.submit(queued, deadline).map_err(Unanswered::Failed)?;
+    let start = Instant::now();
+    let (ticket, is_full) = lease.upstream.queue.submit(queued, deadline)?;
     let _submission = Submission { upstream: &lease.upstream, ticket };
     if is_full {
         dispatch(state, &lease.upstream);
     } else {
         reads::on_queued();
     }
-    let lost = || GatewayError::UpstreamFailed {
-        upstream: lease.upstream.name.clone(),
-        reason: "its batch was lost".to_owned(),
+    let answered = match tokio::time::timeout_at(until.into(), &mut answer).await {
+        Ok(answered) => answered,
+        Err(_) if lease.upstream.queue.withdraw(ticket) => {
+            let is_late = deadline.is_some_and(|deadline| deadline <= until);
+            return Err(Unanswered::Failed(if is_late {
+                GatewayError::DeadlineExceeded
+            } else {
+                GatewayError::Unavailable { waited: start.elapsed() }
+            }));
+        }
+        // It has been sent: only the client's deadline applies, which is watched elsewhere.
+        Err(_) => answer.await,
     };
-    let answered = match deadline {
-        None => answer.await,
-        Some(deadline) => match tokio::time::timeout_at(deadline.into(), answer).await {
-            Ok(answered) => answered,
-            Err(_) => return Err(Unanswered::Failed(GatewayError::DeadlineExceeded)),
-        },
-    };
-    answered.unwrap_or_else(|_| Err(Unanswered::Failed(lost())))
+    answered
+        .unwrap_or_else(|_| Err(Unanswered::Failed(lease.upstream.failure("its batch was lost".to_owned()))))
 }
 
 /// Starts what can be started.
@@ -136,6 +155,8 @@ enum CallOutcome {
     Answered(Vec<BatchAnswer>),
     /// The upstream does not accept all of the requests; this is its answer.
     Rejected(BatchAnswer),
+    /// The upstream's answer cannot be split.
+    Unsplit(SplitError),
     Unanswered(Unanswered),
     /// All clients have disconnected.
     Unwanted,
@@ -146,7 +167,9 @@ async fn run(state: Arc<GatewayState>, upstream: Arc<Upstream>, batch: QueuedBat
     let mut is_ok = true;
     while let Some(mut part) = parts.pop() {
         part.retain(|request| !request.reply.is_closed());
-        if part.is_empty() {
+        let Some(form) = part.first().map(|first| first.request.form) else { continue };
+        if upstream.forms.is_alone(form) {
+            reply_all(part, &Err(Unanswered::Alone));
             continue;
         }
         let outcome = call(&state, &upstream, &mut part).await;
@@ -158,12 +181,17 @@ async fn run(state: Arc<GatewayState>, upstream: Arc<Upstream>, batch: QueuedBat
                 }
             }
             // Halves are tried until the request at fault is alone.
-            CallOutcome::Rejected(_) if part.len() > 1 => {
-                state.metrics.split();
-                let second = part.split_off(part.len() / 2);
-                parts.extend([second, part]);
-            }
+            CallOutcome::Rejected(_) if part.len() > 1 => parts.extend(halves(&state, part)),
             CallOutcome::Rejected(answer) => reply_all(part, &Ok(answer)),
+            CallOutcome::Unsplit(error) => match upstream.forms.on_unsplit(form, &error, part.len()) {
+                SplitFailure::Search => parts.extend(halves(&state, part)),
+                SplitFailure::Alone { is_news } => {
+                    if is_news {
+                        report_unsplit(&state, &upstream, &error);
+                    }
+                    reply_all(part, &Err(Unanswered::Alone));
+                }
+            },
             CallOutcome::Unanswered(unanswered) => reply_all(part, &Err(unanswered)),
             CallOutcome::Unwanted => {}
         }
@@ -172,6 +200,19 @@ async fn run(state: Arc<GatewayState>, upstream: Arc<Upstream>, batch: QueuedBat
     dispatch(&state, &upstream);
     // Clients that have their answers may send their next requests at once.
     reads::on_queued();
+}
+
+/// The requests of a batch in two parts, the first of which is last.
+fn halves(state: &GatewayState, mut requests: Vec<QueuedRequest>) -> [Vec<QueuedRequest>; 2] {
+    state.metrics.split();
+    let second = requests.split_off(requests.len() / 2);
+    [second, requests]
+}
+
+fn report_unsplit(state: &GatewayState, upstream: &Upstream, error: &SplitError) {
+    let (reason, hint) = (error.to_string(), error.hint());
+    let fields = [("upstream", upstream.name.as_str()), ("answer", &reason), ("hint", &hint)];
+    state.settings.server.log.event("requests_sent_one_by_one", &fields);
 }
 
 fn reply_all(requests: Vec<QueuedRequest>, result: &BatchResult) {
@@ -193,13 +234,17 @@ async fn call(state: &GatewayState, upstream: &Arc<Upstream>, requests: &mut [Qu
     let name = || upstream.name.clone();
     let (head, body) = match answered {
         Ok(Ok(answer)) => answer,
-        Ok(Err(unanswered)) => {
+        Ok(Err(ExchangeError::Unsplit(error))) => {
+            upstream.on_success();
+            return CallOutcome::Unsplit(error);
+        }
+        Ok(Err(ExchangeError::Unanswered(unanswered))) => {
             match &unanswered {
                 Unanswered::Unsent => {
                     state.upstreams.set_reachable(upstream, Err("cannot connect".to_owned()));
                 }
                 Unanswered::Lost(_) => upstream.on_failure(),
-                Unanswered::Failed(_) => {}
+                Unanswered::Failed(_) | Unanswered::Alone => {}
             }
             return CallOutcome::Unanswered(unanswered);
         }
@@ -217,21 +262,36 @@ async fn call(state: &GatewayState, upstream: &Arc<Upstream>, requests: &mut [Qu
     } else if !head.status.is_server_error() {
         upstream.on_success();
     }
-    let answer = |pieces| BatchAnswer { status: head.status, headers: head.headers.clone(), pieces };
-    if !head.status.is_success() {
-        return if is_about_requests(head.status) {
-            CallOutcome::Rejected(answer(vec![body]))
-        } else {
-            CallOutcome::Answered(requests.iter().map(|_| answer(vec![body.clone()])).collect())
-        };
+    answered_call(state, upstream, requests, &head, body)
+}
+
+/// What an answer means for the requests of its batch.
+fn answered_call(
+    state: &GatewayState,
+    upstream: &Upstream,
+    requests: &[QueuedRequest],
+    head: &Parts,
+    body: Bytes,
+) -> CallOutcome {
+    // Several clients get only what is true of each of them.
+    let headers = match requests {
+        [_] if !is_split(head.status) => head.headers.clone(),
+        _ => state.settings.shared_headers.of(&head.headers),
+    };
+    let answer = |pieces| BatchAnswer { status: head.status, headers: headers.clone(), pieces };
+    if is_about_requests(head.status) {
+        return CallOutcome::Rejected(answer(vec![body]));
+    }
+    if !is_split(head.status) {
+        return CallOutcome::Answered(requests.iter().map(|_| answer(vec![body.clone()])).collect());
     }
     let rows: Vec<&RequestRows> = requests.iter().map(|request| &request.request.rows).collect();
     match state.settings.format.split(&body, &rows) {
-        Ok(answers) => CallOutcome::Answered(answers.into_iter().map(answer).collect()),
-        Err(error) => {
-            let error = GatewayError::Unsplittable { upstream: name(), error };
-            CallOutcome::Unanswered(Unanswered::Failed(error))
+        Ok(answers) => {
+            requests.iter().take(1).for_each(|request| upstream.forms.on_split(request.request.form));
+            CallOutcome::Answered(answers.into_iter().map(answer).collect())
         }
+        Err(error) => CallOutcome::Unsplit(error),
     }
 }
 
@@ -254,14 +314,12 @@ fn joined(
     requests: &[QueuedRequest],
 ) -> Option<Request<OutgoingBody>> {
     let rows: Vec<&RequestRows> = requests.iter().map(|request| &request.request.rows).collect();
-    let first = &requests.first()?.request;
-    let mut request = Request::new(OutgoingBody::Whole(Some(join(&rows))));
+    let (first, others) = requests.split_first()?;
+    let (first, others) = (&first.request, others.iter().map(|other| &other.request.headers));
+    let mut request = Request::new(OutgoingBody::whole(join(&rows)));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = upstream.url.target(&first.target);
-    *request.headers_mut() = match requests {
-        [_] => first.headers.clone(),
-        _ => state.settings.ignored_headers.common(&first.headers),
-    };
+    *request.headers_mut() = state.settings.ignored_headers.common(&first.headers, others);
     request.headers_mut().insert(header::HOST, upstream.url.authority.clone());
     Some(request)
 }
@@ -271,50 +329,4 @@ async fn all_closed(requests: &mut [QueuedRequest]) {
     for request in requests {
         request.reply.closed().await;
     }
-}
-
-/// Sends a request and reads the whole answer.
-async fn exchange(
-    state: &GatewayState,
-    lease: Lease,
-    request: Request<OutgoingBody>,
-) -> Result<(Parts, Bytes), Unanswered> {
-    let upstream = Arc::clone(&lease.upstream);
-    let lost =
-        |reason| Unanswered::Lost(GatewayError::UpstreamFailed { upstream: upstream.name.clone(), reason });
-    let (response, exchange) = lease.send(request).await.map_err(|error| match error {
-        SendError::Unsent(_) => Unanswered::Unsent,
-        SendError::Lost(reason) => lost(reason),
-    })?;
-    let (mut head, mut body) = response.into_parts();
-    let mut reservation = Reservation::new(&state.resources.budget);
-    let (mut first, mut gathered) = (Bytes::new(), BytesMut::new());
-    while let Some(frame) = next_frame(&mut body).await {
-        let Ok(data) = frame.map_err(|error| lost(error_chain(&error)))?.into_data() else { continue };
-        let size = first.len() + gathered.len() + data.len();
-        reservation.cover(size).map_err(|rejection| {
-            Unanswered::Failed(match rejection {
-                HttpRejection::MemoryExceeded { limit, .. } => GatewayError::UpstreamFailed {
-                    upstream: upstream.name.clone(),
-                    reason: format!("its answer does not fit into the memory budget of {limit} bytes"),
-                },
-                rejection => rejection.into(),
-            })
-        })?;
-        // The usual answer arrives in one chunk and is used without a copy.
-        if first.is_empty() && gathered.is_empty() {
-            first = data;
-            continue;
-        }
-        gathered.extend_from_slice(&std::mem::take(&mut first));
-        gathered.extend_from_slice(&data);
-    }
-    exchange.complete();
-    headers::share_answer(&mut head.headers);
-    let body = if gathered.is_empty() { first } else { gathered.freeze() };
-    Ok((head, reservation.attach(body)))
-}
-
-async fn next_frame(body: &mut Incoming) -> Option<Result<hyper::body::Frame<Bytes>, hyper::Error>> {
-    poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
 }

@@ -1,38 +1,64 @@
-//! Bodies: those that clients send, passed on as they arrive, and those of responses.
+//! Bodies of requests: those of batches, and those that clients send, passed on as they arrive.
 
-use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
-use cudock_server::{ConnectionActivity, DrainSignal, HttpRejection, MonitoredBody, StallDetector};
+use bytes::Bytes;
+use cudock_server::{ConnectionActivity, DrainSignal, HttpRejection, StallDetector};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::sync::oneshot;
-use tokio::time::{Sleep, sleep};
 
-use crate::upstream::Exchange;
+use crate::connection::SendProgress;
 
 /// An upstream that reads nothing for this long is what delays a body, not the client.
 const UPSTREAM_PAUSE: Duration = Duration::from_secs(1);
-/// Responses up to this size are copied into one piece, in bytes.
-const SMALL_RESPONSE: usize = 16 << 10;
 
 /// The body of a request to an upstream.
-pub(crate) enum OutgoingBody {
+pub(crate) struct OutgoingBody {
+    content: OutgoingContent,
+    progress: Option<Arc<SendProgress>>,
+}
+
+enum OutgoingContent {
     Whole(Option<Bytes>),
     Client(Box<ClientBody>),
 }
 
 impl OutgoingBody {
+    pub(crate) fn empty() -> Self {
+        Self { content: OutgoingContent::Whole(None), progress: None }
+    }
+
+    pub(crate) fn whole(bytes: Bytes) -> Self {
+        let bytes = Some(bytes).filter(|bytes| !bytes.is_empty());
+        Self { content: OutgoingContent::Whole(bytes), progress: None }
+    }
+
+    pub(crate) fn client(body: ClientBody) -> Self {
+        Self { content: OutgoingContent::Client(Box::new(body)), progress: None }
+    }
+
     /// The body again, if it can be sent twice.
     pub(crate) fn copy(&self) -> Option<Self> {
-        match self {
-            Self::Whole(bytes) => Some(Self::Whole(bytes.clone())),
-            Self::Client(body) if body.is_end_stream() => Some(Self::Whole(None)),
-            Self::Client(_) => None,
+        match &self.content {
+            OutgoingContent::Whole(None) => Some(Self::empty()),
+            OutgoingContent::Whole(Some(bytes)) => Some(Self::whole(bytes.clone())),
+            OutgoingContent::Client(body) if body.is_end_stream() => Some(Self::empty()),
+            OutgoingContent::Client(_) => None,
         }
+    }
+
+    /// The body is about to be sent on a connection.
+    pub(crate) fn begin(&mut self, progress: &Arc<SendProgress>) {
+        progress.begin(self.is_complete());
+        self.progress = Some(Arc::clone(progress));
+    }
+
+    /// Whether nothing is left of it. A body of HTTP/2 may end after its last byte.
+    fn is_complete(&self) -> bool {
+        self.is_end_stream() || self.size_hint().exact() == Some(0)
     }
 }
 
@@ -44,23 +70,35 @@ impl Body for OutgoingBody {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, HttpRejection>>> {
-        match self.get_mut() {
-            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Client(body) => Pin::new(body).poll_frame(context),
+        let this = self.get_mut();
+        let frame = match &mut this.content {
+            OutgoingContent::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            OutgoingContent::Client(body) => Pin::new(body).poll_frame(context),
+        };
+        let is_at_end = match &frame {
+            Poll::Ready(None) => true,
+            Poll::Ready(Some(Ok(_))) => this.is_complete(),
+            Poll::Ready(Some(Err(_))) | Poll::Pending => false,
+        };
+        if is_at_end && let Some(progress) = &this.progress {
+            progress.body_taken();
         }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Whole(bytes) => bytes.is_none(),
-            Self::Client(body) => body.is_end_stream(),
+        match &self.content {
+            OutgoingContent::Whole(bytes) => bytes.is_none(),
+            OutgoingContent::Client(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Client(body) => body.size_hint(),
+        match &self.content {
+            OutgoingContent::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            OutgoingContent::Client(body) => body.size_hint(),
         }
     }
 }
@@ -143,134 +181,6 @@ impl Body for ClientBody {
                     Poll::Ready(()) => this.reject(HttpRejection::BodyTooSlow),
                     Poll::Pending => Poll::Pending,
                 }
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-/// The body of a response to a client.
-pub(crate) enum GatewayBody {
-    Pieces(std::vec::IntoIter<Bytes>),
-    Upstream(MonitoredBody<UpstreamBody>),
-}
-
-impl GatewayBody {
-    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self::pieces(vec![bytes.into()])
-    }
-
-    pub(crate) fn pieces(mut pieces: Vec<Bytes>) -> Self {
-        let size = pieces.iter().map(Bytes::len).sum();
-        if pieces.len() > 1 && size <= SMALL_RESPONSE {
-            let mut whole = BytesMut::with_capacity(size);
-            for piece in &pieces {
-                whole.extend_from_slice(piece);
-            }
-            pieces = vec![whole.freeze()];
-        }
-        pieces.retain(|piece| !piece.is_empty());
-        Self::Pieces(pieces.into_iter())
-    }
-}
-
-impl Body for GatewayBody {
-    type Data = Bytes;
-    type Error = Box<dyn Error + Send + Sync>;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        match self.get_mut() {
-            Self::Pieces(pieces) => Poll::Ready(pieces.next().map(|piece| Ok(Frame::data(piece)))),
-            Self::Upstream(body) => Pin::new(body).poll_frame(context),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Pieces(pieces) => pieces.as_slice().is_empty(),
-            Self::Upstream(body) => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Pieces(pieces) => {
-                SizeHint::with_exact(pieces.as_slice().iter().map(|piece| piece.len() as u64).sum())
-            }
-            Self::Upstream(body) => body.size_hint(),
-        }
-    }
-}
-
-/// An answer that is passed on as it arrives. Dropped before its end, it closes the connection to the upstream, which
-/// so learns that its client is gone.
-pub(crate) struct UpstreamBody {
-    body: Incoming,
-    exchange: Option<Exchange>,
-    /// Longest time without a byte.
-    timeout: Duration,
-    silence: Option<Pin<Box<Sleep>>>,
-}
-
-impl UpstreamBody {
-    pub(crate) fn new(body: Incoming, exchange: Exchange, timeout: Duration) -> Self {
-        let mut body = Self { body, exchange: Some(exchange), timeout, silence: None };
-        if body.body.is_end_stream() {
-            body.complete();
-        }
-        body
-    }
-
-    fn complete(&mut self) {
-        if let Some(exchange) = self.exchange.take() {
-            exchange.complete();
-        }
-    }
-}
-
-impl Body for UpstreamBody {
-    type Data = Bytes;
-    type Error = Box<dyn Error + Send + Sync>;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let this = self.get_mut();
-        match Pin::new(&mut this.body).poll_frame(context) {
-            Poll::Ready(frame) => {
-                this.silence = None;
-                let frame = match frame.transpose() {
-                    Ok(frame) => frame,
-                    Err(error) => {
-                        this.exchange.take().into_iter().for_each(Exchange::fail);
-                        return Poll::Ready(Some(Err(error.into())));
-                    }
-                };
-                // The end of a body without a length is only known once it is there.
-                if frame.is_none() || this.body.is_end_stream() {
-                    this.complete();
-                }
-                Poll::Ready(frame.map(Ok))
-            }
-            Poll::Pending => {
-                let timeout = this.timeout;
-                let silence = this.silence.get_or_insert_with(|| Box::pin(sleep(timeout)));
-                if silence.as_mut().poll(context).is_pending() {
-                    return Poll::Pending;
-                }
-                this.exchange.take().into_iter().for_each(Exchange::fail);
-                Poll::Ready(Some(Err("the upstream went silent".into())))
             }
         }
     }

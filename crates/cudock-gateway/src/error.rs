@@ -6,8 +6,6 @@ use cudock_server::{HttpRejection, WorkerLost, write_retry_after};
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
 
-use crate::rows::SplitError;
-
 /// The reason why a request failed. Its message is sent to the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GatewayError {
@@ -21,8 +19,6 @@ pub(crate) enum GatewayError {
     UpstreamFailed { upstream: String, reason: String },
     #[error("upstream {upstream} did not answer within {} ms", timeout.as_millis())]
     UpstreamTimeout { upstream: String, timeout: Duration },
-    #[error("upstream {upstream}: {error}")]
-    Unsplittable { upstream: String, error: SplitError },
     /// The client's deadline has passed, or will pass before the answer.
     #[error("deadline exceeded")]
     DeadlineExceeded,
@@ -37,7 +33,7 @@ impl GatewayError {
         match self {
             Self::Rejected(rejection) => rejection.status(),
             Self::Unavailable { .. } | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
-            Self::UpstreamFailed { .. } | Self::Unsplittable { .. } => StatusCode::BAD_GATEWAY,
+            Self::UpstreamFailed { .. } => StatusCode::BAD_GATEWAY,
             Self::UpstreamTimeout { .. } | Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
         }

@@ -4,24 +4,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cudock_server::{ConnectionActivity, HttpRejection, MonitoredBody};
-use hyper::header;
-use hyper::http::request::Parts;
-use hyper::http::uri::PathAndQuery;
+use hyper::header::{self, HeaderMap};
 use hyper::{Method, Request, Response};
 use tokio::sync::oneshot;
 
-use crate::body::{GatewayBody, OutgoingBody, UpstreamBody};
+use crate::body::OutgoingBody;
 use crate::error::GatewayError;
 use crate::headers;
+use crate::path::ConfinedPath;
+use crate::response_body::{GatewayBody, UpstreamBody};
 use crate::state::GatewayState;
 use crate::upstream::{SendError, Upstream};
 
 /// How often a request that may be repeated is sent after an upstream was lost.
-const MAX_LOST: usize = 2;
+pub(crate) const MAX_LOST: usize = 2;
 
 /// A request on its way to an upstream, with the headers that the upstream gets.
 pub(crate) struct ForwardedRequest {
-    pub(crate) head: Parts,
+    pub(crate) method: Method,
+    pub(crate) path: ConfinedPath,
+    pub(crate) headers: HeaderMap,
     pub(crate) body: OutgoingBody,
     /// Fails once the client's body is complete, and gets the reason if it is rejected; `None` if it is complete.
     pub(crate) body_end: Option<oneshot::Receiver<HttpRejection>>,
@@ -35,7 +37,7 @@ pub(crate) async fn forward(
     request: ForwardedRequest,
     activity: &Arc<ConnectionActivity>,
 ) -> Result<Response<GatewayBody>, GatewayError> {
-    let ForwardedRequest { head, mut body, mut body_end, hold_until } = request;
+    let ForwardedRequest { method, path, headers, mut body, mut body_end, hold_until } = request;
     let mut lost = 0;
     loop {
         let lease = match hold_until {
@@ -43,7 +45,7 @@ pub(crate) async fn forward(
             None => state.upstreams.pick().ok_or(GatewayError::Unavailable { waited: Duration::ZERO })?,
         };
         let upstream = Arc::clone(&lease.upstream);
-        let again = is_repeatable(state, &head.method).then(|| body.copy()).flatten();
+        let again = is_repeatable(state, &method).then(|| body.copy()).flatten();
         let timeout = state.settings.timeout;
         let sent = tokio::select! {
             // The reason of a rejected body comes before the failure of its request.
@@ -55,7 +57,7 @@ pub(crate) async fn forward(
                 upstream.on_failure();
                 return Err(GatewayError::UpstreamTimeout { upstream: upstream.name.clone(), timeout });
             }
-            sent = lease.send(outgoing(&head, &upstream, body)) => sent,
+            sent = lease.send(outgoing(&upstream, &method, &path, &headers, body)) => sent,
         };
         match sent {
             Ok((response, exchange)) => {
@@ -80,7 +82,7 @@ pub(crate) async fn forward(
                 match again {
                     Some(again) if lost <= MAX_LOST => body = again,
                     _ => {
-                        return Err(GatewayError::UpstreamFailed { upstream: upstream.name.clone(), reason });
+                        return Err(upstream.failure(reason));
                     }
                 }
             }
@@ -93,12 +95,17 @@ fn is_repeatable(state: &GatewayState, method: &Method) -> bool {
     method.is_safe() || (*method == Method::POST && state.settings.retry_posts)
 }
 
-fn outgoing(head: &Parts, upstream: &Upstream, body: OutgoingBody) -> Request<OutgoingBody> {
+fn outgoing(
+    upstream: &Upstream,
+    method: &Method,
+    path: &ConfinedPath,
+    headers: &HeaderMap,
+    body: OutgoingBody,
+) -> Request<OutgoingBody> {
     let mut request = Request::new(body);
-    *request.method_mut() = head.method.clone();
-    let path = head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
-    *request.uri_mut() = upstream.url.target(&path);
-    *request.headers_mut() = head.headers.clone();
+    *request.method_mut() = method.clone();
+    *request.uri_mut() = upstream.url.target(path);
+    *request.headers_mut() = headers.clone();
     request.headers_mut().insert(header::HOST, upstream.url.authority.clone());
     request
 }

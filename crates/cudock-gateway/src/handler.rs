@@ -4,10 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use cudock_server::{
-    ConnectionActivity, ContentEncoding, Effect, Handler, HttpRejection, MAX_INLINE_PARSE, Reservation,
-    SMALL_BODY, StallDetector,
-};
+use cudock_server::{ConnectionActivity, Effect, Handler, HttpRejection, StallDetector};
 use cudock_trace::RequestTrace;
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
@@ -16,20 +13,20 @@ use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
-use crate::batch::{self, BatchableRequest};
-use crate::body::{ClientBody, GatewayBody, OutgoingBody};
+use crate::batch;
+use crate::body::{ClientBody, OutgoingBody};
 use crate::error::GatewayError;
 use crate::forward::{self, ForwardedRequest};
 use crate::headers::{self, ClientInfo};
 use crate::metrics::{self, RequestKind};
-use crate::queue::Unanswered;
+use crate::path::ConfinedPath;
+use crate::predict::{is_batchable, predict};
+use crate::response_body::GatewayBody;
 use crate::state::GatewayState;
 use crate::{health, predictions, reads, scale};
 
 /// Paths of the gateway itself; all others are those of the upstreams.
 const OWN_PATHS: &str = "/_gateway/";
-/// How often a batch that may be repeated is sent after an upstream was lost.
-const MAX_LOST: usize = 2;
 
 pub(crate) struct GatewayHandler {
     state: Arc<GatewayState>,
@@ -38,12 +35,13 @@ pub(crate) struct GatewayHandler {
 }
 
 /// A client's request, and when it must be answered.
-struct ClientRequest<'a> {
-    head: Parts,
-    body: Incoming,
+pub(crate) struct ClientRequest<'a> {
+    pub(crate) head: Parts,
+    pub(crate) path: ConfinedPath,
+    pub(crate) body: Incoming,
     received: Instant,
-    deadline: Option<Instant>,
-    activity: &'a Arc<ConnectionActivity>,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) activity: &'a Arc<ConnectionActivity>,
 }
 
 impl GatewayHandler {
@@ -80,7 +78,8 @@ impl Handler for GatewayHandler {
         if !request.method().is_safe() && !is_prediction {
             return Effect::Changes;
         }
-        let is_held = !path.starts_with(OWN_PATHS) && (is_prediction || path != settings.health_path.path());
+        let is_held =
+            !path.starts_with(OWN_PATHS) && (is_prediction || path != settings.health_path.get().path());
         if is_held && settings.wake.is_some() { Effect::Starts } else { Effect::None }
     }
 
@@ -111,17 +110,6 @@ impl Handler for GatewayHandler {
     }
 }
 
-/// Whether a request may share a batch, as far as its head shows.
-fn is_batchable(state: &GatewayState, head: &Parts) -> bool {
-    let kind = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let essence = kind.and_then(|kind| kind.split(|byte| *byte == b';').next());
-    let is_json =
-        essence.is_none_or(|essence| essence.trim_ascii().eq_ignore_ascii_case(b"application/json"));
-    // What cannot be decompressed here is for the upstream to read.
-    let is_readable = ContentEncoding::of_body(&head.headers).is_ok();
-    head.method == Method::POST && head.uri.path() == state.settings.path && is_json && is_readable
-}
-
 async fn dispatch(
     state: &Arc<GatewayState>,
     kind: RequestKind,
@@ -135,7 +123,9 @@ async fn dispatch(
         return Err(HttpRejection::BadRequest("CONNECT is not supported".to_owned()).into());
     }
     let deadline = timeout(&head.headers)?.and_then(|timeout| received.checked_add(timeout));
-    let request = ClientRequest { head, body, received, deadline, activity };
+    let path = head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
+    let path = ConfinedPath::new(path, &state.settings.upstreams)?;
+    let request = ClientRequest { head, path, body, received, deadline, activity };
     let responding = async {
         match kind {
             RequestKind::Batched => predict(state, request).await,
@@ -161,91 +151,41 @@ fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, HttpRejection> {
         .ok_or_else(rejection)
 }
 
-/// Answers a request in a batch, or forwards it alone if it turns out that it cannot share one.
-async fn predict(
-    state: &Arc<GatewayState>,
-    request: ClientRequest<'_>,
-) -> Result<Response<GatewayBody>, GatewayError> {
-    state.upstreams.reject_if_full()?;
-    let until = hold_until(state, &request);
-    let ClientRequest { mut head, body, deadline, activity, .. } = request;
-    let read = state.resources.read_body(&head.headers, body, activity).await?;
-    let (bytes, mut reservation) = (read.bytes, read.held);
-    forwarded(state, &mut head, activity);
-    // The body was decompressed, and answers are read.
-    head.headers.remove(header::CONTENT_ENCODING);
-    head.headers.remove(header::ACCEPT_ENCODING);
-    let text = bytes.clone();
-    let rows = if text.len() <= MAX_INLINE_PARSE {
-        state.settings.format.read_request(text)
-    } else {
-        let format = state.settings.format.clone();
-        state.resources.workers.run(move || format.read_request(text)).await?
-    };
-    let Some(rows) = rows else {
-        let whole = Some(bytes).filter(|bytes| !bytes.is_empty());
-        let body = OutgoingBody::Whole(whole.map(|bytes| reservation.attach(bytes)));
-        let request = ForwardedRequest { head, body, body_end: None, hold_until: Some(until) };
-        return forward::forward(state, request, activity).await;
-    };
-    if bytes.len() > SMALL_BODY {
-        // It is copied into the request to the upstream.
-        reservation.cover(bytes.len() * 2)?;
-    }
-    let request = batchable(state, rows, head, reservation);
-    let mut lost = 0;
-    loop {
-        let lease = state.upstreams.wait(until).await?;
-        match batch::submit(state, &lease, &request, deadline).await {
-            Ok(answer) => return Ok(answer.into_response()),
-            Err(Unanswered::Unsent) => {}
-            Err(Unanswered::Lost(_)) if state.settings.retry_posts && lost < MAX_LOST => lost += 1,
-            Err(Unanswered::Lost(error) | Unanswered::Failed(error)) => return Err(error),
-        }
-    }
-}
-
-fn batchable(
-    state: &GatewayState,
-    rows: crate::rows::RequestRows,
-    head: Parts,
-    reservation: Reservation,
-) -> Arc<BatchableRequest> {
-    let target = head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
-    Arc::new(BatchableRequest::new(state, rows, target, head.headers, reservation))
-}
-
 /// Passes a request on as it arrives.
 async fn stream(
     state: &Arc<GatewayState>,
     request: ClientRequest<'_>,
 ) -> Result<Response<GatewayBody>, GatewayError> {
     let until = hold_until(state, &request);
-    let ClientRequest { mut head, body, activity, .. } = request;
+    let ClientRequest { mut head, path, body, activity, .. } = request;
     let (limit, settings) = (state.settings.max_body, &state.settings.server);
     if body.size_hint().lower() > limit as u64 {
         return Err(HttpRejection::BodyTooLarge { limit }.into());
     }
     // A probe must not start what it asks about.
-    let is_probe = head.method.is_safe() && head.uri.path() == state.settings.health_path.path();
-    forwarded(state, &mut head, activity);
+    let is_probe = head.method.is_safe() && head.uri.path() == state.settings.health_path.get().path();
+    prepare_headers(state, &mut head, activity);
     let stall = StallDetector::new(settings.client_timeout);
     let (body, end) = ClientBody::new(body, limit, stall, state.resources.drain.clone(), activity);
     let request = ForwardedRequest {
-        head,
-        body: OutgoingBody::Client(Box::new(body)),
+        method: head.method,
+        path,
+        headers: head.headers,
+        body: OutgoingBody::client(body),
         body_end: Some(end),
         hold_until: (!is_probe).then_some(until),
     };
     forward::forward(state, request, activity).await
 }
 
-fn hold_until(state: &GatewayState, request: &ClientRequest<'_>) -> Instant {
+/// Until when a request waits to be sent.
+pub(crate) fn hold_until(state: &GatewayState, request: &ClientRequest<'_>) -> Instant {
     let until = request.received.checked_add(state.settings.hold).unwrap_or(request.received);
     request.deadline.map_or(until, |deadline| deadline.min(until))
 }
 
-fn forwarded(state: &GatewayState, head: &mut Parts, activity: &ConnectionActivity) {
+/// Turns the headers of a client into those for an upstream.
+pub(crate) fn prepare_headers(state: &GatewayState, head: &mut Parts, activity: &ConnectionActivity) {
     let client = ClientInfo {
         address: activity.peer(),
         is_secure: state.settings.server.tls.is_some(),

@@ -1,6 +1,5 @@
-//! Headers that are forwarded, and those that requests of one batch must have in common.
+//! Headers on their way through the gateway.
 
-use std::hash::BuildHasher;
 use std::net::IpAddr;
 
 use cudock_trace::{RequestTrace, TRACEPARENT, TRACESTATE};
@@ -18,39 +17,6 @@ const CONNECTION_FIELDS: [&str; 9] = [
     "transfer-encoding",
     "upgrade",
 ];
-
-/// Fields of a request that differ between requests without changing the answer: a batch of several requests is sent
-/// without them.
-const REQUEST_FIELDS: [&str; 25] = [
-    "accept",
-    "accept-encoding",
-    "accept-language",
-    "baggage",
-    "cache-control",
-    "content-length",
-    "date",
-    "dnt",
-    "forwarded",
-    "host",
-    "idempotency-key",
-    "origin",
-    "pragma",
-    "priority",
-    "referer",
-    "request-id",
-    "traceparent",
-    "tracestate",
-    "user-agent",
-    "via",
-    "x-amzn-trace-id",
-    "x-cloud-trace-context",
-    "x-correlation-id",
-    "x-request-id",
-    "x-timeout-ms",
-];
-
-/// Prefixes of more such fields.
-const REQUEST_PREFIXES: [&str; 5] = ["sec-", "x-b3-", "x-datadog-", "x-forwarded-", "x-ms-"];
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 const FORWARDED_HOST: &str = "x-forwarded-host";
@@ -133,42 +99,8 @@ fn join_values(headers: &mut HeaderMap, name: &HeaderName, separator: &str, last
     }
 }
 
-/// Which headers requests of one batch need not have in common.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct IgnoredHeaders(pub(crate) Vec<HeaderName>);
-
-impl IgnoredHeaders {
-    fn contains(&self, name: &HeaderName) -> bool {
-        REQUEST_FIELDS.binary_search(&name.as_str()).is_ok()
-            || REQUEST_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix))
-            || self.0.contains(name)
-    }
-
-    /// A digest of the headers that must be equal, independent of their order.
-    pub(crate) fn digest(&self, headers: &HeaderMap, hasher: &impl BuildHasher) -> u64 {
-        let fields = headers.iter().filter(|(name, _)| !self.contains(name));
-        fields.fold(0, |sum, (name, value)| sum.wrapping_add(hasher.hash_one((name, value.as_bytes()))))
-    }
-
-    /// The headers of a batch of several requests, from those of one of them.
-    pub(crate) fn common(&self, headers: &HeaderMap) -> HeaderMap {
-        let fields = headers.iter().filter(|(name, _)| !self.contains(name));
-        fields.map(|(name, value)| (name.clone(), value.clone())).collect()
-    }
-}
-
-/// Removes what an answer to several requests has in common but must not give to all of them.
-pub(crate) fn share_answer(headers: &mut HeaderMap) {
-    remove_connection_fields(headers);
-    headers.remove(header::CONTENT_LENGTH);
-    headers.remove(header::SET_COOKIE);
-    headers.remove(header::ETAG);
-}
-
 #[cfg(test)]
 mod tests {
-    use std::hash::RandomState;
-
     use super::*;
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -238,44 +170,5 @@ mod tests {
             forward(&mut request, None, ClientInfo { has_gateway_key, ..CLIENT });
             assert_eq!(lines.iter().filter(|(name, _)| request.contains_key(*name)).count(), kept);
         }
-    }
-
-    #[test]
-    fn requests_share_a_batch_only_with_equal_headers() {
-        let ignored = IgnoredHeaders(vec![HeaderName::from_static("x-session")]);
-        let hasher = RandomState::new();
-        let digest = |lines: &[(&'static str, &'static str)]| ignored.digest(&headers(lines), &hasher);
-        let own = digest(&[("authorization", "Bearer a"), ("content-type", "application/json")]);
-        for (lines, is_equal) in [
-            (&[("content-type", "application/json"), ("authorization", "Bearer a")][..], true),
-            (
-                &[("content-type", "application/json"), ("authorization", "Bearer a"), ("x-request-id", "7")],
-                true,
-            ),
-            (
-                &[("content-type", "application/json"), ("authorization", "Bearer a"), ("x-b3-traceid", "7")],
-                true,
-            ),
-            (
-                &[("content-type", "application/json"), ("authorization", "Bearer a"), ("x-session", "7")],
-                true,
-            ),
-            (&[("content-type", "application/json"), ("authorization", "Bearer b")], false),
-            (&[("content-type", "application/json")], false),
-            (
-                &[("content-type", "application/json"), ("authorization", "Bearer a"), ("x-tenant", "7")],
-                false,
-            ),
-        ] {
-            assert_eq!(digest(lines) == own, is_equal, "{lines:?}");
-        }
-        let common =
-            ignored.common(&headers(&[("x-tenant", "7"), ("traceparent", "00"), ("x-session", "1")]));
-        assert_eq!(common, headers(&[("x-tenant", "7")]));
-    }
-
-    #[test]
-    fn the_table_of_fields_is_sorted() {
-        assert!(REQUEST_FIELDS.is_sorted());
     }
 }

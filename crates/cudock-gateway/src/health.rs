@@ -1,6 +1,5 @@
 //! Active health checks.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,12 +20,15 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Checks an upstream for as long as the gateway runs.
 pub(crate) async fn watch(state: Arc<GatewayState>, upstream: Arc<Upstream>) {
+    let patience = state.settings.health_timeout;
     loop {
         if let Some(outcome) = check(&state, &upstream).await {
             state.upstreams.set_reachable(&upstream, outcome);
         }
         let pause = if upstream.availability().is_reachable() {
-            INTERVAL
+            // A check that nothing could be said after is repeated when its upstream has been silent for too long.
+            let left = patience.saturating_sub(upstream.silence());
+            INTERVAL.min(left.max(WAITING_INTERVAL))
         } else if state.upstreams.held() > 0 {
             WAITING_INTERVAL
         } else {
@@ -41,25 +43,28 @@ pub(crate) async fn watch(state: Arc<GatewayState>, upstream: Arc<Upstream>) {
     }
 }
 
-/// `None` if nothing can be said: an upstream that works on a request may have no thread for a check.
+/// `None` if nothing can be said: an upstream that works on a request may have no thread for a check. One that has sent
+/// nothing at all for too long is frozen.
 async fn check(state: &GatewayState, upstream: &Upstream) -> Option<Result<(), String>> {
-    let mut request = Request::new(OutgoingBody::Whole(None));
+    let patience = state.settings.health_timeout;
+    let mut request = Request::new(OutgoingBody::empty());
     *request.uri_mut() = upstream.url.target(&state.settings.health_path);
     let headers = request.headers_mut();
     headers.insert(header::HOST, upstream.url.authority.clone());
     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     headers.insert(header::USER_AGENT, HeaderValue::from_static("cudock-gateway"));
-    let error = |error: &io::Error| Some(Err(error.to_string()));
-    match tokio::time::timeout(TIMEOUT, upstream.send_once(request)).await {
-        Ok(Ok(response)) => {
-            let status = response.status();
+    match tokio::time::timeout(TIMEOUT.min(patience), upstream.send_once(request)).await {
+        Ok(Ok(status)) => {
             // A server without such a path is as good as one that is healthy.
             let has_no_check = !state.settings.requires_health_path && status.is_client_error();
             let is_healthy = status.is_success() || has_no_check;
             Some(if is_healthy { Ok(()) } else { Err(format!("health check: {status}")) })
         }
-        Ok(Err(failed)) => error(&failed),
-        Err(_) if upstream.outstanding() > 0 => None,
-        Err(elapsed) => error(&elapsed.into()),
+        Ok(Err(error)) => Some(Err(error.to_string())),
+        Err(_) if upstream.outstanding() == 0 => Some(Err("health check timed out".to_owned())),
+        Err(_) if upstream.silence() < patience => None,
+        Err(_) => {
+            Some(Err(format!("no answer to requests or health checks for {} ms", patience.as_millis())))
+        }
     }
 }

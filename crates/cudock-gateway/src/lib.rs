@@ -3,20 +3,32 @@
 //! Single `POST /predict` calls are collected into lists, sent as one request, and the answer is split again; everything
 //! else is passed on as it arrives. Requests go to the upstream with the fewest outstanding ones; while none can be
 //! reached, they are held. JSON is handled as text ([`rows`]): rows come back byte for byte.
+//!
+//! **Nothing is merged or split because nobody thought of it.** Requests share a batch only if everything but rows and named,
+//! harmless headers is equal ([`batch_headers`]), and an answer is split only if each list in it is known ([`answer`]).
 
+mod accept;
+mod answer;
 mod availability;
 mod batch;
+mod batch_headers;
 mod body;
 mod command;
+mod connection;
 mod error;
+mod exchange;
+mod forms;
 mod forward;
 mod handler;
 mod headers;
 mod health;
 mod metrics;
+mod path;
+mod predict;
 mod predictions;
 mod queue;
 mod reads;
+mod response_body;
 pub mod rows;
 mod scale;
 mod scan;

@@ -37,6 +37,7 @@ pub(crate) struct GatewayMetrics {
     batched: RequestMetrics,
     forwarded: RequestMetrics,
     splits: AtomicU64,
+    alone: AtomicU64,
     wakes: AtomicU64,
 }
 
@@ -57,6 +58,11 @@ impl GatewayMetrics {
     /// A batch was rejected and is tried in halves.
     pub(crate) fn split(&self) {
         increment(&self.splits);
+    }
+
+    /// A request that may share a batch is sent by itself, because answers cannot be split.
+    pub(crate) fn sent_alone(&self) {
+        increment(&self.alone);
     }
 
     /// The command that starts an upstream was run.
@@ -146,6 +152,12 @@ pub(crate) fn exposition(state: &GatewayState) -> String {
         ("held_requests", "gauge", "Requests that wait for an upstream.", state.upstreams.held() as f64),
         ("held_bytes", "gauge", "Bytes of requests and answers in memory.", resources.budget.held() as f64),
         ("split_batches_total", "counter", "Batches tried in halves.", value(&metrics.splits)),
+        (
+            "single_requests_total",
+            "counter",
+            "Requests sent one by one because answers cannot be split.",
+            value(&metrics.alone),
+        ),
         ("wakes_total", "counter", "Runs of the wake command.", value(&metrics.wakes)),
     ] {
         let name = format!("cudock_gateway_{name}");

@@ -25,6 +25,10 @@ pub(crate) struct BatchQueue {
 struct QueueState {
     batcher: Batcher,
     requests: HashMap<Ticket, QueuedRequest>,
+    /// Batches that are running.
+    running: Vec<u64>,
+    /// Whether requests are accepted.
+    is_open: bool,
     next_ticket: u64,
     /// When the queue is looked at again in any case.
     timer: Option<Time>,
@@ -47,6 +51,8 @@ pub(crate) enum Unanswered {
     /// It was sent, and the upstream was lost: it may have been processed.
     Lost(GatewayError),
     Failed(GatewayError),
+    /// It must be sent by itself, because the upstream's answer to its batch cannot be split.
+    Alone,
 }
 
 pub(crate) struct QueuedBatch {
@@ -69,6 +75,8 @@ impl BatchQueue {
         let state = QueueState {
             batcher: Batcher::new(settings),
             requests: HashMap::new(),
+            running: Vec::new(),
+            is_open: false,
             next_ticket: 0,
             timer: None,
             rejection: None,
@@ -81,15 +89,39 @@ impl BatchQueue {
         Time(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 
+    /// Accepts requests: the upstream can be reached.
+    pub(crate) fn open(&self) {
+        lock(&self.state).is_open = true;
+    }
+
+    /// Gives up on an upstream that cannot be reached: what is queued is to be sent elsewhere. Batches that are running may
+    /// still be answered, but no longer keep others from being sent once the upstream is back.
+    pub(crate) fn close(&self) {
+        let now = self.time(Instant::now());
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        state.is_open = false;
+        for batch in state.running.drain(..) {
+            state.batcher.on_finished(now, batch, false);
+        }
+        for (ticket, request) in state.requests.drain() {
+            state.batcher.cancel(ticket);
+            let _ = request.reply.send(Err(Unanswered::Unsent));
+        }
+    }
+
     /// Queues a request. Returns its ticket, and whether there is a full batch.
     pub(crate) fn submit(
         &self,
         request: QueuedRequest,
         deadline: Option<Instant>,
-    ) -> Result<(Ticket, bool), GatewayError> {
+    ) -> Result<(Ticket, bool), Unanswered> {
         let instant = Instant::now();
         let now = self.time(instant);
         let mut state = lock(&self.state);
+        if !state.is_open {
+            return Err(Unanswered::Unsent);
+        }
         state.next_ticket += 1;
         let ticket = Ticket(state.next_ticket);
         let BatchableRequest { rows, bucket, .. } = &*request.request;
@@ -105,9 +137,11 @@ impl BatchQueue {
             Ok(()) => {}
             Err(AdmissionError::QueueFull { retry_after }) => {
                 state.rejection = Some((instant, retry_after));
-                return Err(HttpRejection::Overloaded { retry_after }.into());
+                return Err(Unanswered::Failed(HttpRejection::Overloaded { retry_after }.into()));
             }
-            Err(AdmissionError::DeadlineUnreachable) => return Err(GatewayError::DeadlineExceeded),
+            Err(AdmissionError::DeadlineUnreachable) => {
+                return Err(Unanswered::Failed(GatewayError::DeadlineExceeded));
+            }
         }
         state.requests.insert(ticket, request);
         Ok((ticket, state.batcher.queued_rows() >= self.full_rows))
@@ -119,12 +153,14 @@ impl BatchQueue {
         (instant.elapsed() < REJECTION_VALIDITY).then_some(retry_after)
     }
 
-    /// Removes a request that nothing waits for, if it is still queued.
-    pub(crate) fn withdraw(&self, ticket: Ticket) {
+    /// Removes a request if it is still queued, and returns whether it was.
+    pub(crate) fn withdraw(&self, ticket: Ticket) -> bool {
         let mut state = lock(&self.state);
-        if state.batcher.cancel(ticket) {
+        let is_queued = state.batcher.cancel(ticket);
+        if is_queued {
             state.requests.remove(&ticket);
         }
+        is_queued
     }
 
     /// Reports that the calling thread has nothing left to read.
@@ -152,6 +188,7 @@ impl BatchQueue {
                 let requests =
                     batch.tickets.iter().filter_map(|ticket| state.requests.remove(ticket)).collect();
                 state.batcher.recycle(batch.tickets);
+                state.running.push(batch.id);
                 QueueAction::Run(QueuedBatch { id: batch.id, requests })
             }
             LaneAction::WaitUntil(time) if state.timer.is_none_or(|timer| time < timer) => {
@@ -165,7 +202,9 @@ impl BatchQueue {
     /// Reports that a batch has ended; `ok` if its time is representative.
     pub(crate) fn finished(&self, batch: u64, ok: bool) {
         let now = self.time(Instant::now());
-        lock(&self.state).batcher.on_finished(now, batch, ok);
+        let mut state = lock(&self.state);
+        state.running.retain(|running| *running != batch);
+        state.batcher.on_finished(now, batch, ok);
     }
 
     pub(crate) fn queued_rows(&self) -> usize {

@@ -1,4 +1,4 @@
-//! Joins requests to a batch and splits the answer, as text.
+//! Finds the rows of requests and joins them to a batch, as text.
 //!
 //! A row is copied from one text to another and never parsed, so numbers keep their digits. What is around the rows of a
 //! request, other keys and spaces included, is part of what requests must have in common to share a batch.
@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
+pub use crate::answer::SplitError;
 use crate::scan::{Malformed, Scanner, ValueShape};
 
 /// Where the rows are in requests and answers.
@@ -15,15 +16,22 @@ use crate::scan::{Malformed, Scanner, ValueShape};
 pub struct RowFormat {
     /// Key of a request's rows.
     pub input_key: String,
-    /// Keys of an answer that have one element per row. At least one of them is in every answer.
+    /// Keys of an answer whose lists have one element per row.
     pub output_keys: Vec<String>,
+    /// Keys of an answer whose lists and objects are about all rows.
+    pub shared_keys: Vec<String>,
     /// Levels of lists in one row: 0 for a number or a text, 1 for a list of numbers.
     pub row_rank: usize,
 }
 
 impl Default for RowFormat {
     fn default() -> Self {
-        Self { input_key: "input".to_owned(), output_keys: vec!["prediction".to_owned()], row_rank: 1 }
+        Self {
+            input_key: "input".to_owned(),
+            output_keys: vec!["prediction".to_owned()],
+            shared_keys: Vec::new(),
+            row_rank: 1,
+        }
     }
 }
 
@@ -40,19 +48,6 @@ pub struct RequestRows {
     is_single: bool,
     /// The shape of one row.
     shape: ValueShape,
-}
-
-/// An answer that cannot be split.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SplitError {
-    #[error("the answer is not a JSON object")]
-    NotAnObject,
-    #[error("the answer has no `{key}`; set the key of the predictions with --output-key")]
-    NoOutput { key: String },
-    #[error("`{key}` of the answer is not a list with one element per row")]
-    NotAList { key: String },
-    #[error("`{key}` of the answer has {actual} elements for {expected} rows")]
-    WrongRows { key: String, expected: usize, actual: usize },
 }
 
 impl RowFormat {
@@ -75,55 +70,6 @@ impl RowFormat {
         let InputRows { value, rows, count, is_single, shape } = found.flatten().filter(|_| !is_unclear)?;
         Some(RequestRows { body, value, rows, count, is_single, shape })
     }
-
-    /// Splits an answer to [`join`]ed requests into the pieces of each request's answer, in their order.
-    pub fn split(&self, answer: &Bytes, requests: &[&RequestRows]) -> Result<Vec<Vec<Bytes>>, SplitError> {
-        let expected = requests.iter().map(|request| request.count).sum();
-        let outputs = self.read_outputs(answer, expected)?;
-        let mut first = 0;
-        let mut answers = Vec::with_capacity(requests.len());
-        for request in requests {
-            let rows = first..first + request.count;
-            first = rows.end;
-            answers.push(pieces(answer, &outputs, &rows, request.is_single).ok_or(SplitError::NotAnObject)?);
-        }
-        Ok(answers)
-    }
-
-    fn read_outputs(&self, answer: &[u8], expected: usize) -> Result<Vec<OutputRows>, SplitError> {
-        let mut outputs: Vec<OutputRows> = Vec::new();
-        let mut problem = None;
-        let scanned = Scanner::scan_object(answer, |scanner, key| {
-            let known = self.output_keys.iter().find(|known| known.as_bytes() == key);
-            let Some(key) = known else { return scanner.value().map(drop) };
-            if scanner.peek() != Some(b'[') {
-                problem = Some(SplitError::NotAList { key: key.clone() });
-                return scanner.value().map(drop);
-            }
-            let mut rows = Vec::with_capacity(expected);
-            let mut actual = 0;
-            let value = scanner.list(|span, _| {
-                actual += 1;
-                // An answer with more of them is rejected, so its rows need no memory.
-                if rows.len() < expected {
-                    rows.push(span);
-                }
-            })?;
-            if actual != expected {
-                problem = Some(SplitError::WrongRows { key: key.clone(), expected, actual });
-            }
-            outputs.push(OutputRows { value, rows });
-            Ok(())
-        });
-        match (scanned, problem) {
-            (Err(Malformed), _) => Err(SplitError::NotAnObject),
-            (Ok(()), Some(problem)) => Err(problem),
-            (Ok(()), None) if outputs.is_empty() => {
-                Err(SplitError::NoOutput { key: self.output_keys.first().cloned().unwrap_or_default() })
-            }
-            (Ok(()), None) => Ok(outputs),
-        }
-    }
 }
 
 impl RequestRows {
@@ -137,10 +83,19 @@ impl RequestRows {
         &self.body
     }
 
-    /// Hashes what requests that share a batch have in common.
+    /// Whether the request has one row that is not in a list.
+    pub(crate) fn is_single(&self) -> bool {
+        self.is_single
+    }
+
+    /// Hashes the text around the rows.
     pub(crate) fn hash_envelope(&self, state: &mut impl Hasher) {
-        let (before, after) = self.around();
-        (before, after, self.shape).hash(state);
+        self.around().hash(state);
+    }
+
+    /// Hashes the shape of the rows.
+    pub(crate) fn hash_shape(&self, state: &mut impl Hasher) {
+        self.shape.hash(state);
     }
 
     /// The text before and after the value.
@@ -175,12 +130,6 @@ struct InputRows {
     shape: ValueShape,
 }
 
-/// A value with one element per row.
-struct OutputRows {
-    value: Range<usize>,
-    rows: Vec<Range<usize>>,
-}
-
 /// Reads the value of the input key; `None` if it is neither one row nor a list of rows of one shape.
 fn read_input(scanner: &mut Scanner<'_>, row_rank: usize) -> Result<Option<InputRows>, Malformed> {
     let single = |value: Range<usize>, shape: ValueShape| {
@@ -211,26 +160,4 @@ fn read_input(scanner: &mut Scanner<'_>, row_rank: usize) -> Result<Option<Input
         }
         first => Ok(single(value, ValueShape::list(count, first))),
     }
-}
-
-/// The pieces of the answer to one request: the answer with only its own rows.
-fn pieces(
-    answer: &Bytes,
-    outputs: &[OutputRows],
-    rows: &Range<usize>,
-    is_single: bool,
-) -> Option<Vec<Bytes>> {
-    let mut pieces = Vec::with_capacity(outputs.len() * 4 + 1);
-    let mut at = 0;
-    for output in outputs {
-        let own = output.rows.get(rows.clone())?;
-        let own = own.first()?.start..own.last()?.end;
-        // The brackets of the list, where the request was a list.
-        let (open, close) = if is_single { (0, 0) } else { (1, 1) };
-        pieces.push(answer.slice(at..output.value.start + open));
-        pieces.push(answer.slice(own));
-        at = output.value.end - close;
-    }
-    pieces.push(answer.slice(at..));
-    Some(pieces)
 }

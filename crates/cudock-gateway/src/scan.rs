@@ -44,15 +44,23 @@ pub(crate) struct Scanner<'text> {
 }
 
 impl<'text> Scanner<'text> {
-    /// Scans a text that is one object, with a call of `field` per key, which must consume the value. Keys are as written,
-    /// with their escapes.
+    /// Scans a text that is one [object](Self::object). Keys are as written, with their escapes.
     pub(crate) fn scan_object(
         text: &'text [u8],
         field: impl FnMut(&mut Self, &'text [u8]) -> Result<(), Malformed>,
     ) -> Result<(), Malformed> {
-        let mut scanner = Self { text, at: 0 };
+        let mut scanner = Self::new(text);
         scanner.object(field)?;
-        if scanner.peek().is_none() { Ok(()) } else { Err(Malformed) }
+        scanner.end()
+    }
+
+    pub(crate) fn new(text: &'text [u8]) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// Nothing but spaces may be left.
+    pub(crate) fn end(&mut self) -> Result<(), Malformed> {
+        if self.peek().is_none() { Ok(()) } else { Err(Malformed) }
     }
 
     /// Skips spaces and returns the next byte.
@@ -127,7 +135,8 @@ impl<'text> Scanner<'text> {
         }
     }
 
-    fn object(
+    /// Skips an object, with a call of `field` per key, which must consume the value.
+    pub(crate) fn object(
         &mut self,
         mut field: impl FnMut(&mut Self, &'text [u8]) -> Result<(), Malformed>,
     ) -> Result<(), Malformed> {

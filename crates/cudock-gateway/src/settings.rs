@@ -15,7 +15,8 @@ use hyper::header::HeaderName;
 use hyper::http::uri::PathAndQuery;
 use tokio_rustls::TlsConnector;
 
-use crate::headers::IgnoredHeaders;
+use crate::batch_headers::{IgnoredHeaders, SharedHeaders};
+use crate::path::ConfinedPath;
 use crate::rows::RowFormat;
 use crate::tls::{self, UpstreamTlsError};
 use crate::url::{UpstreamUrl, UrlError};
@@ -37,8 +38,10 @@ pub enum GatewaySettingsError {
     Tls(#[from] UpstreamTlsError),
     #[error("--{flag} `{text}` must begin with / and have no query")]
     Path { flag: &'static str, text: String },
-    #[error("--ignore-header `{0}` is not the name of a header")]
-    Header(String),
+    #[error("--health-path `{text}` leaves the path of an upstream")]
+    HealthPath { text: String },
+    #[error("--{flag} `{text}` is not the name of a header")]
+    Header { flag: &'static str, text: String },
     #[error("PORT is `{text}`, which is not a port")]
     Port { text: String, source: ParseIntError },
     #[error("--{flag} {value} is too large")]
@@ -70,13 +73,16 @@ pub struct GatewaySettings {
     pub(crate) path: String,
     pub(crate) format: RowFormat,
     pub(crate) ignored_headers: IgnoredHeaders,
+    pub(crate) shared_headers: SharedHeaders,
     /// Settings of the queue of each upstream.
     pub(crate) batcher: BatcherSettings,
     /// Longest time of an upstream to answer, and between two chunks of an answer.
     pub(crate) timeout: Duration,
-    /// Longest time that a request waits for an upstream.
+    /// Longest time that a request waits until it is sent to an upstream.
     pub(crate) hold: Duration,
-    pub(crate) health_path: PathAndQuery,
+    pub(crate) health_path: ConfinedPath,
+    /// Longest time without a sign of life from an upstream that has requests.
+    pub(crate) health_timeout: Duration,
     /// Whether an upstream must have the path.
     pub(crate) requires_health_path: bool,
     /// Whether a POST may be sent again although it may have been processed.
@@ -101,7 +107,6 @@ impl GatewaySettings {
         let is_secure = upstreams.iter().any(|url| url.is_secure);
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let path = path("path", options.path.as_deref().unwrap_or("/predict"))?;
-        let health_path = options.health_path.as_deref().unwrap_or(DEFAULT_HEALTH_PATH);
         let memory = bytes_or(options.memory, 1 << 30).max(MIN_MEMORY);
         let format = RowFormat::default();
         Ok(Self {
@@ -136,9 +141,14 @@ impl GatewaySettings {
                     .clone()
                     .filter(|keys| !keys.is_empty())
                     .unwrap_or(format.output_keys),
+                shared_keys: options.shared_keys.clone().unwrap_or_default(),
                 row_rank: options.row_rank.unwrap_or(format.row_rank),
             },
-            ignored_headers: ignored_headers(options)?,
+            ignored_headers: IgnoredHeaders(header_names(
+                "ignore-header",
+                options.ignore_headers.as_deref(),
+            )?),
+            shared_headers: SharedHeaders(header_names("shared-header", options.shared_headers.as_deref())?),
             batcher: BatcherSettings {
                 max_rows: options.max_batch.unwrap_or(32).max(1),
                 max_wait: time_or(options.max_wait, 2),
@@ -151,7 +161,8 @@ impl GatewaySettings {
             },
             timeout: time_or(options.timeout, 300_000),
             hold: time_or(options.hold, 60_000),
-            health_path: self::path("health-path", health_path)?,
+            health_path: health_path(options, &upstreams)?,
+            health_timeout: time_or(options.health_timeout, 30_000),
             requires_health_path: options.health_path.is_some(),
             retry_posts: options.retry_posts.unwrap_or(false),
             wake: options.wake.clone().filter(|command| !command.is_empty()),
@@ -197,11 +208,21 @@ fn path(flag: &'static str, text: &str) -> Result<PathAndQuery, GatewaySettingsE
         .ok_or_else(|| GatewaySettingsError::Path { flag, text: text.to_owned() })
 }
 
-fn ignored_headers(options: &GatewayOptions) -> Result<IgnoredHeaders, GatewaySettingsError> {
-    let names = options.ignore_headers.iter().flatten();
-    let parsed =
-        names.map(|name| name.parse::<HeaderName>().map_err(|_| GatewaySettingsError::Header(name.clone())));
-    parsed.collect::<Result<_, _>>().map(IgnoredHeaders)
+fn health_path(
+    options: &GatewayOptions,
+    upstreams: &[UpstreamUrl],
+) -> Result<ConfinedPath, GatewaySettingsError> {
+    let text = options.health_path.as_deref().unwrap_or(DEFAULT_HEALTH_PATH);
+    ConfinedPath::new(path("health-path", text)?, upstreams)
+        .map_err(|_| GatewaySettingsError::HealthPath { text: text.to_owned() })
+}
+
+fn header_names(
+    flag: &'static str,
+    names: Option<&[String]>,
+) -> Result<Vec<HeaderName>, GatewaySettingsError> {
+    let error = |name: &String| GatewaySettingsError::Header { flag, text: name.clone() };
+    names.unwrap_or_default().iter().map(|name| name.parse().map_err(|_| error(name))).collect()
 }
 
 fn time_or(time: Option<TimeSpan>, default_ms: u64) -> Duration {
@@ -252,6 +273,12 @@ mod tests {
                 "to = ['a']\nignore_headers = ['a b']",
                 None,
                 "--ignore-header `a b` is not the name of a header",
+            ),
+            ("to = ['a']\nshared_headers = ['']", None, "--shared-header `` is not the name of a header"),
+            (
+                "to = ['a/team']\nhealth_path = '/../h'",
+                None,
+                "--health-path `/../h` leaves the path of an upstream",
             ),
             ("to = ['a']\nconcurrency = 5000", None, "--concurrency 5000 is too large"),
             ("to = ['a']", Some("http"), "PORT is `http`, which is not a port"),

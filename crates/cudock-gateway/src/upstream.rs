@@ -1,45 +1,30 @@
 //! One upstream: its connections, its queue, and whether it gets requests.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cudock_base::lock;
 use cudock_base::text::error_chain;
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio_rustls::TlsConnector;
 
 use crate::availability::Availability;
 use crate::body::OutgoingBody;
+use crate::connection::UpstreamConnection;
+use crate::error::GatewayError;
+use crate::forms::AnswerForms;
 use crate::metrics::UpstreamMetrics;
 use crate::queue::BatchQueue;
 use crate::url::UpstreamUrl;
 
 /// Longest time to connect, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Age at which an idle connection is not used again. Servers close idle connections, gunicorn after two seconds, and
-/// a request that is sent at that moment may or may not have been processed.
-const MAX_IDLE: Duration = Duration::from_millis(1500);
-/// Most idle connections to one upstream of a thread.
-const MAX_IDLE_CONNECTIONS: usize = 64;
-/// Size of a connection's buffer.
-const READ_BUFFER: usize = 128 << 10;
-
-thread_local! {
-    /// The idle connections of this thread by the index of their upstream. A connection stays on the thread whose runtime
-    /// drives it.
-    static IDLE: RefCell<HashMap<usize, Vec<UpstreamConnection>>> = RefCell::default();
-}
 
 pub(crate) struct Upstream {
     index: usize,
@@ -48,17 +33,17 @@ pub(crate) struct Upstream {
     pub(crate) name: String,
     tls: Option<TlsConnector>,
     pub(crate) queue: BatchQueue,
+    /// Which answers can be split.
+    pub(crate) forms: AnswerForms,
     /// Requests that were given to this upstream and are not finished.
     outstanding: AtomicUsize,
     availability: Mutex<Availability>,
+    start: Instant,
+    /// When anything of an answer last arrived, in milliseconds from `start`.
+    heard: AtomicU64,
     /// Notified when its health is to be checked now.
     pub(crate) recheck: Notify,
     pub(crate) metrics: UpstreamMetrics,
-}
-
-struct UpstreamConnection {
-    sender: SendRequest<OutgoingBody>,
-    idle_since: Instant,
 }
 
 /// Why a request has no response.
@@ -77,8 +62,11 @@ impl Upstream {
             url,
             tls,
             queue,
+            forms: AnswerForms::default(),
             outstanding: AtomicUsize::new(0),
             availability: Mutex::default(),
+            start: Instant::now(),
+            heard: AtomicU64::new(0),
             recheck: Notify::new(),
             metrics: UpstreamMetrics::default(),
         }
@@ -92,9 +80,31 @@ impl Upstream {
         *lock(&self.availability)
     }
 
-    /// Returns whether that is news.
+    /// Returns whether that is news. Nothing waits in the queue of an upstream that cannot be reached.
     pub(crate) fn set_reachable(&self, is_reachable: bool) -> bool {
-        lock(&self.availability).set_reachable(is_reachable)
+        // Locked meanwhile, so that a reachable upstream never has a closed queue.
+        let mut availability = lock(&self.availability);
+        let is_news = availability.set_reachable(is_reachable);
+        match (is_news, is_reachable) {
+            (true, true) => {
+                self.queue.open();
+                self.forms.clear();
+            }
+            (true, false) => self.queue.close(),
+            (false, _) => {}
+        }
+        is_news
+    }
+
+    /// Records that something of an answer has arrived.
+    pub(crate) fn on_heard(&self) {
+        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.heard.store(now, Ordering::Relaxed);
+    }
+
+    /// The time since anything of an answer arrived.
+    pub(crate) fn silence(&self) -> Duration {
+        self.start.elapsed().saturating_sub(Duration::from_millis(self.heard.load(Ordering::Relaxed)))
     }
 
     pub(crate) fn on_success(&self) {
@@ -108,63 +118,32 @@ impl Upstream {
         }
     }
 
+    /// The error of a request that the upstream did not answer.
+    pub(crate) fn failure(&self, reason: String) -> GatewayError {
+        GatewayError::UpstreamFailed { upstream: self.name.clone(), reason }
+    }
+
     /// Opens a connection.
     async fn connect(&self) -> io::Result<UpstreamConnection> {
         let connecting = async {
             let stream = TcpStream::connect((self.url.host.as_str(), self.url.port)).await?;
             stream.set_nodelay(true)?;
             let Some(tls) = self.tls.as_ref().filter(|_| self.url.is_secure) else {
-                return start(stream).await;
+                return UpstreamConnection::start(stream).await;
             };
             let name = ServerName::try_from(self.url.host.clone()).map_err(io::Error::other)?;
-            start(tls.connect(name, stream).await?).await
+            UpstreamConnection::start(tls.connect(name, stream).await?).await
         };
         tokio::time::timeout(CONNECT_TIMEOUT, connecting).await?
     }
 
-    /// Sends a request on a connection of its own, without waiting for its turn or changing what is known about the
-    /// upstream.
-    pub(crate) async fn send_once(&self, request: Request<OutgoingBody>) -> io::Result<Response<Incoming>> {
+    /// Sends a request on a connection of its own, without waiting for its turn, and returns the status of the answer.
+    pub(crate) async fn send_once(&self, request: Request<OutgoingBody>) -> io::Result<StatusCode> {
         let mut connection = self.connect().await?;
-        connection.sender.send_request(request).await.map_err(io::Error::other)
+        let response = connection.sender.send_request(request).await.map_err(io::Error::other)?;
+        self.on_heard();
+        Ok(response.status())
     }
-
-    /// An idle connection of this thread.
-    async fn idle_connection(&self) -> Option<UpstreamConnection> {
-        loop {
-            let mut connection = IDLE.with_borrow_mut(|idle| idle.get_mut(&self.index).and_then(Vec::pop))?;
-            let is_fresh = connection.idle_since.elapsed() < MAX_IDLE && !connection.sender.is_closed();
-            if is_fresh && connection.sender.ready().await.is_ok() {
-                return Some(connection);
-            }
-        }
-    }
-
-    fn keep(&self, mut connection: UpstreamConnection) {
-        if connection.sender.is_closed() {
-            return;
-        }
-        connection.idle_since = Instant::now();
-        IDLE.with_borrow_mut(|idle| {
-            let idle = idle.entry(self.index).or_default();
-            // The oldest is at the front.
-            if idle.len() == MAX_IDLE_CONNECTIONS {
-                idle.remove(0);
-            }
-            idle.push(connection);
-        });
-    }
-}
-
-async fn start(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-) -> io::Result<UpstreamConnection> {
-    let mut builder = http1::Builder::new();
-    builder.max_buf_size(READ_BUFFER);
-    let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-    // Errors are those of the request in progress.
-    tokio::spawn(async move { _ = connection.await });
-    Ok(UpstreamConnection { sender, idle_since: Instant::now() })
 }
 
 /// The right to send one request to an upstream, which counts as outstanding meanwhile.
@@ -184,7 +163,7 @@ impl Lease {
         mut request: Request<OutgoingBody>,
     ) -> Result<(Response<Incoming>, Exchange), SendError> {
         loop {
-            let idle = self.upstream.idle_connection().await;
+            let idle = UpstreamConnection::idle(self.upstream.index).await;
             let is_fresh = idle.is_none();
             let mut connection = match idle {
                 Some(connection) => connection,
@@ -193,12 +172,17 @@ impl Lease {
                     Err(_) => return Err(SendError::Unsent(Box::new(request))),
                 },
             };
+            connection.begin(&mut request);
             match connection.sender.try_send_request(request).await {
                 // Nothing asks for another protocol.
                 Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                     return Err(SendError::Lost("it switched to another protocol".to_owned()));
                 }
-                Ok(response) => return Ok((response, Exchange { lease: self, connection })),
+                Ok(response) => {
+                    self.upstream.on_heard();
+                    let is_reusable = connection.is_reusable_after(response.status());
+                    return Ok((response, Exchange { lease: self, connection, is_reusable }));
+                }
                 Err(mut error) => match error.take_message() {
                     Some(unsent) if !is_fresh => request = unsent,
                     Some(unsent) => return Err(SendError::Unsent(Box::new(unsent))),
@@ -219,12 +203,22 @@ impl Drop for Lease {
 pub(crate) struct Exchange {
     lease: Lease,
     connection: UpstreamConnection,
+    /// Whether the connection can have another request after this answer. That is decided when the answer begins: an
+    /// upstream that answers before it has a whole request may not read the rest of it, nor another one behind it.
+    is_reusable: bool,
 }
 
 impl Exchange {
-    /// Keeps the connection for another request.
+    /// Records that a part of the answer has arrived.
+    pub(crate) fn on_heard(&self) {
+        self.lease.upstream.on_heard();
+    }
+
+    /// Keeps the connection for another request, if it can have one.
     pub(crate) fn complete(self) {
-        self.lease.upstream.keep(self.connection);
+        if self.is_reusable {
+            self.connection.keep(self.lease.upstream.index);
+        }
     }
 
     /// Reports that the answer ended before it was complete.

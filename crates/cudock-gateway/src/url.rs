@@ -7,6 +7,8 @@ use hyper::Uri;
 use hyper::header::HeaderValue;
 use hyper::http::uri::PathAndQuery;
 
+use crate::path::ConfinedPath;
+
 /// The address of an upstream, as `http://localhost:5000` or `https://models.example/team`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamUrl {
@@ -16,8 +18,9 @@ pub(crate) struct UpstreamUrl {
     pub(crate) port: u16,
     /// The value of the Host header.
     pub(crate) authority: HeaderValue,
-    /// Path before that of each request, without a slash at its end.
+    /// Path before that of each request, without a slash at its end; empty if it has none.
     prefix: String,
+    prefix_path: PathAndQuery,
 }
 
 /// A text that is not the address of an upstream.
@@ -29,13 +32,19 @@ pub struct UrlError {
 }
 
 impl UpstreamUrl {
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     /// The target of a request for this path, as the upstream sees it.
-    pub(crate) fn target(&self, path: &PathAndQuery) -> Uri {
+    pub(crate) fn target(&self, path: &ConfinedPath) -> Uri {
+        let path = path.get();
         if self.prefix.is_empty() {
             return Uri::from(path.clone());
         }
-        // Two valid paths make one; a query stays where it was.
-        format!("{}{path}", self.prefix).parse().unwrap_or_else(|_| Uri::from(path.clone()))
+        // Two valid paths make one if it is not too long, which has been checked; a query stays where it was.
+        let target = PathAndQuery::try_from(format!("{}{path}", self.prefix));
+        Uri::from(target.unwrap_or_else(|_| self.prefix_path.clone()))
     }
 }
 
@@ -67,7 +76,8 @@ impl FromStr for UpstreamUrl {
         let port = authority.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
         let value = HeaderValue::from_str(authority.as_str()).map_err(|_| error("not a URL"))?;
         let prefix = uri.path().trim_end_matches('/').to_owned();
-        Ok(Self { is_secure, host, port, authority: value, prefix })
+        let prefix_path = uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
+        Ok(Self { is_secure, host, port, authority: value, prefix, prefix_path })
     }
 }
 
@@ -122,7 +132,8 @@ mod tests {
             ("http://host/team", "/", "/team/"),
         ] {
             let url: UpstreamUrl = upstream.parse().unwrap();
-            assert_eq!(url.target(&path.parse().unwrap()).to_string(), target);
+            let path = ConfinedPath::new(path.parse().unwrap(), std::slice::from_ref(&url)).unwrap();
+            assert_eq!(url.target(&path).to_string(), target);
         }
     }
 }

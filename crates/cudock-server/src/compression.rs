@@ -33,7 +33,8 @@ impl ContentEncoding {
     /// All of them, as in the header `Accept-Encoding`.
     pub(crate) const NAMES: &str = "gzip, deflate, zstd";
 
-    fn from_name(name: &str) -> Option<Self> {
+    /// The encoding that a header names.
+    pub fn from_name(name: &str) -> Option<Self> {
         let is = |known| name.eq_ignore_ascii_case(known);
         if is("gzip") || is("x-gzip") {
             return Some(Self::Gzip);

@@ -3,24 +3,7 @@
 use cudock_testkit::client::{TestClient, eventually, post};
 use cudock_testkit::http::{Reply, Request, Server};
 
-use crate::support::{Gate, JSON, TestGateway, answer, echo};
-
-/// A server whose predictions wait for a permit, and a gateway that sends it one batch at a time.
-fn gated(
-    options: &str,
-    reply: impl Fn(&Request) -> Reply + Send + Sync + 'static,
-) -> (Server, TestGateway, Gate) {
-    let gate = Gate::default();
-    let own = gate.clone();
-    let upstream = Server::start(move |request| {
-        if request.path.starts_with("/predict") {
-            own.pass();
-        }
-        reply(request)
-    });
-    let gateway = TestGateway::start(&[upstream.address()], &format!("concurrency = 1\n{options}"));
-    (upstream, gateway, gate)
-}
+use crate::support::{JSON, TestGateway, answer, echo, gated};
 
 /// Occupies the server, so that the requests after this one are queued.
 fn occupy(upstream: &Server, gateway: &TestGateway) -> TestClient {
@@ -153,6 +136,53 @@ fn check_rejected_row(status: u16) {
     }
     assert!(predictions(&upstream).iter().filter(|text| text.contains("666")).count() <= 4, "it was halved");
     gateway.until("upstream_failures_total", u32::from(status >= 500));
+}
+
+#[test]
+fn an_error_with_status_200_is_about_the_row_that_causes_it() {
+    let (upstream, gateway, gate) = gated("", |request| match request.text().contains("666") {
+        true => Reply::new(200, "{\"error\": \"bad row\"}"),
+        false => echo(request),
+    });
+    let mut first = occupy(&upstream, &gateway);
+    let rows = ["[1]", "[2]", "[3]", "[666]", "[4]", "[5]", "[6]"];
+    let ask = |row: &&str| gateway.ask(&format!("{{\"input\":{row}}}"));
+    let mut clients: Vec<_> = rows.iter().map(ask).collect();
+    gateway.until("upstream_queue_rows", 7);
+    gate.open(100);
+    first.receive();
+    for (client, row) in clients.iter_mut().zip(rows) {
+        let expected = if row == "[666]" { "{\"error\": \"bad row\"}".to_owned() } else { answer(row) };
+        assert_eq!(client.receive().text(), expected);
+    }
+    // Sent by itself as its client has written it, at last; batches go on.
+    assert_eq!(predictions(&upstream).iter().filter(|text| **text == "{\"input\":[666]}").count(), 1);
+    gateway.until("single_requests_total", 1);
+    assert_eq!(gateway.predict("{\"input\":[7]}").text(), answer("[7]"));
+    gateway.until("single_requests_total", 1);
+}
+
+#[test]
+fn an_option_of_one_client_does_not_end_the_batches_of_others() {
+    let (upstream, gateway, gate) = gated("", |request| {
+        let rows = request.text().matches("]").count().saturating_sub(1);
+        let all = if request.text().contains("top") { ",\"all\":[1,2]" } else { "" };
+        Reply::new(200, format!("{{\"prediction\":[{}]{all}}}", vec!["7"; rows].join(",")))
+    });
+    gate.open(2);
+    let unusual = gateway.predict("{\"input\":[[1]],\"top\":3}");
+    assert_eq!(unusual.text(), "{\"prediction\":[7],\"all\":[1,2]}");
+    gateway.until("single_requests_total", 1);
+    let mut clients = vec![gateway.ask("{\"input\":[[0]]}")];
+    eventually("the first request is with the server", || upstream.count("/predict") == 3);
+    clients.extend((1..=3).map(|row| gateway.ask(&format!("{{\"input\":[[{row}]]}}"))));
+    gateway.until("upstream_queue_rows", 3);
+    gate.open(100);
+    for client in &mut clients {
+        assert_eq!(client.receive().text(), "{\"prediction\":[7]}");
+    }
+    assert_eq!(upstream.count("/predict"), 4);
+    gateway.until("single_requests_total", 1);
 }
 
 #[test]

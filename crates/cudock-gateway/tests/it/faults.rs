@@ -8,7 +8,7 @@ use std::thread;
 use cudock_testkit::client::{TestClient, eventually, get, post};
 use cudock_testkit::http::{Reply, Server};
 
-use crate::support::{JSON, TestGateway, answer, echo, free_address, prediction, raw_upstream};
+use crate::support::{JSON, LogLines, TestGateway, answer, echo, free_address, prediction, raw_upstream};
 
 #[test]
 fn a_dead_upstream_is_an_error_once_the_hold_is_over() {
@@ -66,25 +66,41 @@ fn an_upstream_that_closes_its_side_early_is_not_taken_for_complete() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_split_is_an_error_with_the_reason() {
-    for (body, reason) in [
-        ("", "the answer is not a JSON object"),
-        ("<html>oops</html>", "the answer is not a JSON object"),
-        ("{\"prediction\":[[1],[2]]", "the answer is not a JSON object"),
-        (
-            "{\"result\":[1,2]}",
-            "the answer has no `prediction`; set the key of the predictions with --output-key",
-        ),
-        ("{\"prediction\":1}", "`prediction` of the answer is not a list with one element per row"),
-        ("{\"prediction\":[1]}", "`prediction` of the answer has 1 elements for 2 rows"),
-        ("{\"prediction\":[1,2,3]}", "`prediction` of the answer has 3 elements for 2 rows"),
-        ("{\"prediction\":[]}", "`prediction` of the answer has 0 elements for 2 rows"),
+fn requests_whose_answers_cannot_be_split_are_sent_as_they_are_and_the_log_says_why() {
+    let set = "set the key of the list of rows with --output-key";
+    let unknown = "--output-key result if it has one element per row, --shared-key result if it is the same for \
+                   all rows";
+    for (body, reason, hint) in [
+        ("", "neither a JSON object nor a list", set),
+        ("<html>oops</html>", "neither a JSON object nor a list", set),
+        ("{\"prediction\":[[1],[2]]", "neither a JSON object nor a list", set),
+        ("{\"status\":\"ok\"}", "no list of rows", set),
+        ("{\"result\":[1,2]}", "`result` is a list or an object", unknown),
+        ("{\"prediction\":[1,2],\"result\":{}}", "`result` is a list or an object", unknown),
+        ("{\"prediction\":[1],\"result\":[]}", "`result` is a list or an object", unknown),
+        ("{\"prediction\":1}", "`prediction` is not a list with one element per row", set),
+        ("{\"prediction\":[1]}", "`prediction` has 1 elements for 2 rows", set),
+        ("{\"prediction\":[1,2,3]}", "`prediction` has 3 elements for 2 rows", set),
+        ("{\"prediction\":[]}", "`prediction` has 0 elements for 2 rows", set),
+        ("[1,2,3]", "`the answer` has 3 elements for 2 rows", set),
     ] {
-        let upstream = Server::start(move |_| Reply::new(200, body));
-        let gateway = TestGateway::start(&[upstream.address()], "");
-        let response = gateway.predict("{\"input\":[[1],[2]]}");
-        assert_eq!(response.status, 502, "{body}");
-        assert!(response.text().contains(&reason.replace('"', "\\\"")), "{}", response.text());
+        let upstream = Server::start(move |_| Reply::new(200, body).with("x-own", "7"));
+        let log = LogLines::default();
+        let gateway = TestGateway::with_log(&[upstream.address()], "", &log);
+        for sent in 0..3 {
+            let response = gateway.predict("{\"input\": [[1],[2]]}");
+            assert_eq!((response.status, response.text().as_str()), (200, body));
+            assert_eq!(response.header("x-own"), Some("7"), "{body}");
+            // Once in a batch, and then as the client has written it.
+            assert_eq!(upstream.count("/predict"), 2 + sent, "{body}");
+        }
+        let requests = upstream.requests();
+        let predictions = requests.iter().filter(|request| request.path == "/predict");
+        assert!(predictions.skip(1).all(|request| request.text() == "{\"input\": [[1],[2]]}"));
+        let url = format!("http://{}", upstream.address());
+        let line = format!("requests sent one by one upstream={url} answer={reason:?} hint={hint:?}");
+        assert_eq!(log.lines("one by one"), [line]);
+        gateway.until("single_requests_total", 3);
     }
 }
 

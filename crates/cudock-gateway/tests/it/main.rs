@@ -3,10 +3,15 @@
 
 mod batching;
 mod clients;
+mod copies;
 mod faults;
 mod forwarding;
+mod frozen;
+mod generated;
 mod holding;
 mod origins;
 mod rows;
+mod servers;
+mod streams;
 mod support;
 mod upstreams;

@@ -38,7 +38,7 @@ proptest! {
         before in "(\"a\": ?[0-9],)?",
         after in "(,\"b\":\\[\\[1\\],\"\\]\"\\])?",
     ) {
-        let format = RowFormat::default();
+        let format = RowFormat { shared_keys: vec!["b".to_owned()], ..RowFormat::default() };
         let envelope = |value: &str| format!("{{{before}\"input\":{value}{after}}}");
         let requests: Vec<RequestRows> = inputs
             .iter()
@@ -67,7 +67,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_without_a_panic(bytes in vec(prop::sample::select(&b"{}[],:\"\\ 1a\n"[..]), 0..40)) {
-        let format = RowFormat { input_key: String::new(), output_keys: vec![String::new()], row_rank: 1 };
+        let format = RowFormat { input_key: String::new(), output_keys: vec![String::new()], ..RowFormat::default() };
         let request = format.read_request(Bytes::from(bytes.clone()));
         if let Some(request) = request {
             prop_assert_eq!(format.read_request(join(&[&request])).map(|again| again.count()), Some(request.count()));

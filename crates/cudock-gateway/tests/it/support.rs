@@ -7,9 +7,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 
 use cudock_gateway::{Gateway, GatewaySettings};
-use cudock_server::{DrainSignal, ServerError};
+use cudock_server::{DrainSignal, Log, LogFormat, ServerError};
 use cudock_testkit::client::{TestClient, TestResponse, eventually, get, post};
-use cudock_testkit::http::{Reply, Request, read_request};
+use cudock_testkit::http::{Reply, Request, Server, read_request};
 
 /// The header of JSON bodies.
 pub(crate) const JSON: &str = "content-type: application/json\r\n";
@@ -26,6 +26,14 @@ impl TestGateway {
     pub(crate) fn start(upstreams: &[SocketAddr], options: &str) -> Self {
         let urls: Vec<String> = upstreams.iter().map(|address| format!("'http://{address}'")).collect();
         Self::with_options(&format!("to = [{}]\n{options}", urls.join(",")), |_| {})
+    }
+
+    /// The same with a log that is kept.
+    pub(crate) fn with_log(upstreams: &[SocketAddr], options: &str, log: &LogLines) -> Self {
+        let urls: Vec<String> = upstreams.iter().map(|address| format!("'http://{address}'")).collect();
+        Self::with_options(&format!("to = [{}]\n{options}", urls.join(",")), |settings| {
+            settings.server.log = Log::new(LogFormat::Text, false, log.clone());
+        })
     }
 
     pub(crate) fn with_options(options: &str, change: impl FnOnce(&mut GatewaySettings)) -> Self {
@@ -97,6 +105,46 @@ impl Drop for TestGateway {
             ended.unwrap().unwrap();
         }
     }
+}
+
+/// The lines of a log.
+#[derive(Clone, Default)]
+pub(crate) struct LogLines(Arc<Mutex<Vec<u8>>>);
+
+impl LogLines {
+    /// The lines with a text in them.
+    pub(crate) fn lines(&self, part: &str) -> Vec<String> {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        text.lines().filter(|line| line.contains(part)).map(str::to_owned).collect()
+    }
+}
+
+impl Write for LogLines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A server whose predictions wait for a permit, and a gateway that sends it one batch at a time.
+pub(crate) fn gated(
+    options: &str,
+    reply: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+) -> (Server, TestGateway, Gate) {
+    let gate = Gate::default();
+    let own = gate.clone();
+    let upstream = Server::start(move |request| {
+        if request.method == "POST" {
+            own.pass();
+        }
+        reply(request)
+    });
+    let gateway = TestGateway::start(&[upstream.address()], &format!("concurrency = 1\n{options}"));
+    (upstream, gateway, gate)
 }
 
 /// What a model server that returns its rows answers.

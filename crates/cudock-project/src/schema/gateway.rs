@@ -41,6 +41,14 @@ pub struct GatewayOptions {
     #[arg(long = "output-key", value_name = "KEY")]
     pub output_keys: Option<Vec<String>>,
 
+    /// Copy the list or object under this key of an answer to each request of a batch; repeatable
+    #[arg(long = "shared-key", value_name = "KEY")]
+    pub shared_keys: Option<Vec<String>>,
+
+    /// Copy this header of an answer to each request of a batch; repeatable
+    #[arg(long = "shared-header", value_name = "NAME")]
+    pub shared_headers: Option<Vec<String>>,
+
     /// Set the number of list levels in one row: 0 for a number or text, 1 for a list of numbers, 3 for an image [default: 1]
     #[arg(long, value_name = "N")]
     pub row_rank: Option<usize>,
@@ -77,13 +85,17 @@ pub struct GatewayOptions {
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<TimeSpan>,
 
-    /// Hold requests this long while no server can be reached [default: 60s]
+    /// Hold requests this long while no server can be reached or is free [default: 60s]
     #[arg(long, value_name = "TIME")]
     pub hold: Option<TimeSpan>,
 
     /// Check the health of servers by this path, which must answer 2xx [default: /health, if there is one]
     #[arg(long, value_name = "PATH")]
     pub health_path: Option<String>,
+
+    /// Stop using a busy server that answers neither requests nor health checks for this long [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    pub health_timeout: Option<TimeSpan>,
 
     /// Send a POST again if the connection is lost, although the server may have processed it
     #[arg(long, num_args = 0, default_missing_value = "true")]
@@ -145,9 +157,10 @@ impl GatewayOptions {
     #[must_use]
     pub fn or(self, fallback: Self) -> Self {
         combine!(self, fallback,
-            to listen allow_hosts path input_key output_keys row_rank ignore_headers max_batch max_wait concurrency latency_target
-            queue_rows queue_time timeout hold health_path retry_posts wake idle_stop idle_after upstream_ca max_body
-            memory connections io_threads client_timeout drain_timeout rate_limit otlp_endpoint
+            to listen allow_hosts path input_key output_keys shared_keys shared_headers row_rank ignore_headers max_batch max_wait
+            concurrency latency_target queue_rows queue_time timeout hold health_path health_timeout retry_posts wake
+            idle_stop idle_after upstream_ca max_body memory connections io_threads client_timeout drain_timeout
+            rate_limit otlp_endpoint
         )
     }
 

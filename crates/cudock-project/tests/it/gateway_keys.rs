@@ -17,13 +17,15 @@ struct Flags {
 
 #[test]
 fn every_key_of_the_file_has_a_flag() {
-    let keys: [(&str, &str, &[&str]); 26] = [
+    let keys: [(&str, &str, &[&str]); 29] = [
         ("to", "['a', 'b']", &["--to=a", "--to=b"]),
         ("listen", "['127.0.0.1:80']", &["--listen=127.0.0.1:80"]),
         ("allow_hosts", "['a.example', '::1']", &["--allow-host=a.example", "--allow-host=::1"]),
         ("path", "'/p'", &["--path=/p"]),
         ("input_key", "'x'", &["--input-key=x"]),
         ("output_keys", "['y', 'z']", &["--output-key=y", "--output-key=z"]),
+        ("shared_keys", "['y', 'z']", &["--shared-key=y", "--shared-key=z"]),
+        ("shared_headers", "['x-a']", &["--shared-header=x-a"]),
         ("row_rank", "3", &["--row-rank=3"]),
         ("ignore_headers", "['x-a']", &["--ignore-header=x-a"]),
         ("max_batch", "3", &["--max-batch=3"]),
@@ -35,6 +37,7 @@ fn every_key_of_the_file_has_a_flag() {
         ("timeout", "'3ms'", &["--timeout=3ms"]),
         ("hold", "'3ms'", &["--hold=3ms"]),
         ("health_path", "'/h'", &["--health-path=/h"]),
+        ("health_timeout", "'3ms'", &["--health-timeout=3ms"]),
         ("retry_posts", "true", &["--retry-posts"]),
         ("wake", "['docker', 'start', 'm']", &["--wake", "docker start m"]),
         ("idle_stop", "['docker', 'stop']", &["--idle-stop", "docker stop"]),

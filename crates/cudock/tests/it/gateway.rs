@@ -9,6 +9,7 @@ use cudock_testkit::otlp::spans;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::serve_support::made::times;
+use crate::serve_support::on_threads;
 use crate::serve_support::server::Stage;
 use crate::support::{cudock, run, shown};
 
@@ -77,6 +78,47 @@ fn mistakes_are_reported_with_a_hint() {
     let output = run(&["gateway", "--to", "localhost:1", "--listen", &taken.host()]);
     assert_eq!(output.status.code(), Some(3), "{}", shown(&output));
     assert!(shown(&output).contains("--port 0"), "{}", shown(&output));
+}
+
+#[test]
+fn rows_and_labels_of_cudock_serve_reach_the_client_that_they_belong_to() {
+    let Some(stage) = Stage::new() else { return };
+    stage.write("models/double/model.onnx", &times(2.0));
+    stage.write("models/double/labels.txt", b"a\nb\nc\nd\n");
+    stage.write("models/double/cudock.toml", b"[serve]\nlabels = \"labels.txt\"\ntop = 1\n");
+    let server = stage.serve("models", &[]);
+    let upstream = server.address.to_string();
+    let (child, address) =
+        start(gateway(stage.path("").as_path(), &["--to", &upstream, "--port", "0"]).arg("--max-wait=20ms"));
+    let address = address.parse().unwrap();
+    let checked: Vec<usize> = on_threads(8, |number| {
+        let (mut through, mut direct) = (TestClient::connect(address), TestClient::connect(server.address));
+        for round in 0..20 {
+            let mut rows = [[0; 4]; 2];
+            rows[0][(number + round) % 4] = number + 1;
+            rows[1][number % 4] = round + 1;
+            let input = if round % 2 == 0 { format!("{:?}", rows[0]) } else { format!("{rows:?}") };
+            let headers = "content-type: application/json\r\n";
+            let request = post("/predict", headers, format!("{{\"input\": {input}}}").as_bytes());
+            through.write(&request);
+            direct.write(&request);
+            let (answer, expected) = (through.receive(), direct.receive());
+            assert!(expected.text().contains("\"labels\""), "{}", expected.text());
+            assert_eq!((answer.status, answer.text()), (200, expected.text()));
+        }
+        20
+    });
+    assert_eq!(checked.iter().sum::<usize>(), 160);
+    let mut client = TestClient::connect(address);
+    client.write(&get("/_gateway/metrics", ""));
+    let metrics = client.receive().text();
+    let sample = |name: &str| {
+        let line = metrics.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{metrics}"));
+        line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    assert!(sample("cudock_gateway_batch_rows_count") < 160.0, "no requests shared a batch");
+    assert!(sample("cudock_gateway_single_requests_total") < 0.5, "{metrics}");
+    end(child);
 }
 
 #[test]
