@@ -125,11 +125,11 @@ impl<'a> AnswerReader<'a> {
 
     fn read(mut self) -> Result<Vec<RowList>, SplitError> {
         let mut scanner = Scanner::new(self.answer);
-        let scanned = match scanner.peek() {
+        let outcome = match scanner.peek() {
             Some(b'[') => self.list(&mut scanner, "the answer", Elements::Any),
             _ => scanner.object(|scanner, key| self.field(scanner, key)),
         };
-        scanned.and_then(|()| scanner.end()).map_err(|Malformed| SplitError::NotJson)?;
+        outcome.and_then(|()| scanner.end()).map_err(|Malformed| SplitError::NotJson)?;
         for known in std::mem::take(&mut self.known) {
             if known.beside.is_some_and(|beside| !self.scalars.iter().any(|key| key == beside)) {
                 self.note(SplitError::UnknownList { key: known.key.to_owned() });

@@ -1,87 +1,26 @@
 //! Runs batches: joins requests, sends them, splits the answer, and finds the request at fault where one is rejected.
 
-use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use cudock_batcher::Ticket;
-use cudock_server::Reservation;
-use hyper::header::{self, HeaderMap};
+use hyper::header;
 use hyper::http::response::Parts;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use tokio::sync::oneshot;
 
 use crate::answer::SplitError;
+use crate::batchable::{BatchAnswer, BatchableRequest};
 use crate::body::OutgoingBody;
 use crate::error::GatewayError;
 use crate::exchange::{ExchangeError, exchange, is_split};
 use crate::forms::SplitFailure;
-use crate::path::ConfinedPath;
 use crate::queue::{BatchResult, QueueAction, QueuedBatch, QueuedRequest, Unanswered};
 use crate::reads;
-use crate::response_body::GatewayBody;
 use crate::rows::{RequestRows, join};
 use crate::state::GatewayState;
 use crate::upstream::{Lease, Upstream};
-
-/// A request that may share a batch.
-pub(crate) struct BatchableRequest {
-    pub(crate) rows: RequestRows,
-    pub(crate) target: ConfinedPath,
-    pub(crate) headers: HeaderMap,
-    /// A digest of everything that requests of a batch have in common.
-    pub(crate) bucket: u64,
-    /// A digest of what decides how its answer looks: the query and the text around the rows.
-    pub(crate) form: u64,
-    _reservation: Reservation,
-}
-
-impl BatchableRequest {
-    pub(crate) fn new(
-        state: &GatewayState,
-        rows: RequestRows,
-        target: ConfinedPath,
-        headers: HeaderMap,
-        reservation: Reservation,
-    ) -> Self {
-        let mut hasher = state.hasher.build_hasher();
-        target.get().as_str().hash(&mut hasher);
-        rows.hash_envelope(&mut hasher);
-        let form = hasher.finish();
-        hasher.write_u64(state.settings.ignored_headers.digest(&headers, &state.hasher));
-        rows.hash_shape(&mut hasher);
-        Self { rows, target, headers, bucket: hasher.finish(), form, _reservation: reservation }
-    }
-
-    /// The body as the client sent it. It keeps the memory of the request reserved.
-    pub(crate) fn body(request: &Arc<Self>) -> Bytes {
-        struct HeldBody(Arc<BatchableRequest>);
-        impl AsRef<[u8]> for HeldBody {
-            fn as_ref(&self) -> &[u8] {
-                self.0.rows.body()
-            }
-        }
-        Bytes::from_owner(HeldBody(Arc::clone(request)))
-    }
-}
-
-/// The answer to one request of a batch.
-#[derive(Clone)]
-pub(crate) struct BatchAnswer {
-    status: StatusCode,
-    headers: HeaderMap,
-    pieces: Vec<Bytes>,
-}
-
-impl BatchAnswer {
-    pub(crate) fn into_response(self) -> Response<GatewayBody> {
-        let mut response = Response::new(GatewayBody::pieces(self.pieces));
-        *response.status_mut() = self.status;
-        *response.headers_mut() = self.headers;
-        response
-    }
-}
 
 /// A queued request; it is withdrawn when this is dropped.
 struct Submission<'a> {
@@ -319,7 +258,7 @@ fn joined(
     let mut request = Request::new(OutgoingBody::whole(join(&rows)));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = upstream.url.target(&first.target);
-    *request.headers_mut() = state.settings.ignored_headers.common(&first.headers, others);
+    *request.headers_mut() = state.settings.ignored_headers.common(&first.headers, &others);
     request.headers_mut().insert(header::HOST, upstream.url.authority.clone());
     Some(request)
 }

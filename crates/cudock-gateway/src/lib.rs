@@ -12,6 +12,7 @@ mod answer;
 mod availability;
 mod batch;
 mod batch_headers;
+mod batchable;
 mod body;
 mod command;
 mod connection;

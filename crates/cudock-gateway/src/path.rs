@@ -71,16 +71,9 @@ fn percent_decoded(text: &[u8]) -> Vec<u8> {
     while let Some((first, after)) = rest.split_first() {
         let value = digit(after.first()).zip(digit(after.get(1)));
         let value = value.and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
-        match value.filter(|_| *first == b'%') {
-            Some(value) => {
-                decoded.push(value);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                decoded.push(*first);
-                rest = after;
-            }
-        }
+        let value = value.filter(|_| *first == b'%');
+        decoded.push(value.unwrap_or(*first));
+        rest = if value.is_some() { after.get(2..).unwrap_or_default() } else { after };
     }
     decoded
 }

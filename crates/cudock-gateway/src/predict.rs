@@ -7,7 +7,8 @@ use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response};
 
-use crate::batch::{self, BatchableRequest};
+use crate::batch;
+use crate::batchable::BatchableRequest;
 use crate::body::OutgoingBody;
 use crate::error::GatewayError;
 use crate::forward::{ForwardedRequest, MAX_LOST, forward};

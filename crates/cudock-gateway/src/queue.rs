@@ -9,7 +9,7 @@ use cudock_batcher::{AdmissionError, Arrival, Batcher, BatcherSettings, LaneActi
 use cudock_server::HttpRejection;
 use tokio::sync::oneshot;
 
-use crate::batch::{BatchAnswer, BatchableRequest};
+use crate::batchable::{BatchAnswer, BatchableRequest};
 use crate::error::GatewayError;
 
 /// Time for which one rejection applies to other requests, too.

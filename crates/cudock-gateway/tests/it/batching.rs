@@ -140,9 +140,11 @@ fn check_rejected_row(status: u16) {
 
 #[test]
 fn an_error_with_status_200_is_about_the_row_that_causes_it() {
-    let (upstream, gateway, gate) = gated("", |request| match request.text().contains("666") {
-        true => Reply::new(200, "{\"error\": \"bad row\"}"),
-        false => echo(request),
+    let (upstream, gateway, gate) = gated("", |request| {
+        if request.text().contains("666") {
+            return Reply::new(200, "{\"error\": \"bad row\"}");
+        }
+        echo(request)
     });
     let mut first = occupy(&upstream, &gateway);
     let rows = ["[1]", "[2]", "[3]", "[666]", "[4]", "[5]", "[6]"];
@@ -165,7 +167,7 @@ fn an_error_with_status_200_is_about_the_row_that_causes_it() {
 #[test]
 fn an_option_of_one_client_does_not_end_the_batches_of_others() {
     let (upstream, gateway, gate) = gated("", |request| {
-        let rows = request.text().matches("]").count().saturating_sub(1);
+        let rows = request.text().matches(']').count().saturating_sub(1);
         let all = if request.text().contains("top") { ",\"all\":[1,2]" } else { "" };
         Reply::new(200, format!("{{\"prediction\":[{}]{all}}}", vec!["7"; rows].join(",")))
     });

@@ -135,7 +135,9 @@ fn headers_that_all_requests_of_a_batch_have_reach_the_upstream_and_others_do_no
     );
     gate.open(100);
     first.receive();
-    clients.iter_mut().for_each(|client| assert_eq!(client.receive().status, 200));
+    for client in &mut clients {
+        assert_eq!(client.receive().status, 200);
+    }
     let requests = upstream.requests();
     let batch = requests.iter().rfind(|request| request.path == "/predict").unwrap();
     assert_eq!(batch.text(), "{\"input\":[[0],[1]]}");

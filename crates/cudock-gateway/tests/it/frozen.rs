@@ -105,21 +105,20 @@ fn queued_requests_of_a_frozen_upstream_go_to_another_one() {
 
 #[test]
 fn an_upstream_that_answers_anything_is_not_frozen() {
-    let is_busy = Arc::new(AtomicBool::new(false));
-    let own = Arc::clone(&is_busy);
+    let is_busy = AtomicBool::new(false);
     // While it streams an answer, it has no time for health checks.
     let upstream = raw_upstream(move |mut stream, request| {
         if request.path == "/slow" {
-            own.store(true, Ordering::SeqCst);
+            is_busy.store(true, Ordering::SeqCst);
             stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").unwrap();
             for _ in 0..30 {
                 stream.write_all(b"2\r\nab\r\n").unwrap();
                 thread::sleep(Duration::from_millis(50));
             }
             stream.write_all(b"0\r\n\r\n").unwrap();
-            own.store(false, Ordering::SeqCst);
+            is_busy.store(false, Ordering::SeqCst);
         } else {
-            while own.load(Ordering::SeqCst) {
+            while is_busy.load(Ordering::SeqCst) {
                 thread::sleep(Duration::from_millis(5));
             }
             let body = "ok";
@@ -131,7 +130,6 @@ fn an_upstream_that_answers_anything_is_not_frozen() {
     let gateway = TestGateway::with_log(&[upstream], options, &log);
     gateway.until("upstream_up", 1);
     assert_eq!(gateway.send(&get("/slow", "")).text(), "ab".repeat(30));
-    assert!(!is_busy.load(Ordering::SeqCst));
     assert_eq!(log.lines("upstream down"), Vec::<String>::new());
 }
 

@@ -114,10 +114,8 @@ impl Content {
                     _ => format!("[{{\"label\":\"\\\"{row},]\",\"score\":{row}}}]"),
                 };
                 let elements: Vec<String> = rows.iter().map(element).collect();
-                let _ = match is_single {
-                    true => write!(out, "{}", elements[0]),
-                    false => write!(out, "[{}]", elements.join(",")),
-                };
+                let list = elements.join(",");
+                let _ = if is_single { write!(out, "{list}") } else { write!(out, "[{list}]") };
             }
         }
     }
@@ -138,7 +136,7 @@ impl Form {
             return Self::Bare;
         }
         let mut fields = Vec::new();
-        for _ in 0..1 + random.below(2) {
+        for _ in 0..=random.below(2) {
             fields.push(((*random.pick(&OUTPUT_KEYS)).to_owned(), Content::output(random)));
         }
         if random.one_in(3) {

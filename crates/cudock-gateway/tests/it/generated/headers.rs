@@ -204,9 +204,10 @@ fn upstream(requests: &Arc<Mutex<Vec<Seen>>>, rows: &Arc<Mutex<Vec<usize>>>) -> 
         requests.push(Seen::of(request));
         let input = body["input"].as_array().unwrap();
         let is_list = input.iter().all(Value::is_array);
-        let answered: Vec<Value> = match is_list {
-            true => input.iter().map(|row| json!([row[0], number])).collect(),
-            false => vec![json!([input[0], number])],
+        let answered: Vec<Value> = if is_list {
+            input.iter().map(|row| json!([row[0], number])).collect()
+        } else {
+            vec![json!([input[0], number])]
         };
         rows.lock().unwrap().push(answered.len());
         let prediction = if is_list { json!(answered) } else { answered[0].clone() };

@@ -62,7 +62,8 @@ fn serve(stream: TcpStream) -> Option<()> {
             Some("hold") => thread::sleep(2 * PATIENCE),
             Some("close") => return None,
             Some(_) => {
-                _ = std::io::copy(&mut reader.by_ref().take((length? - read) as u64), &mut std::io::sink())
+                let rest = length? - read;
+                let _ = std::io::copy(&mut reader.by_ref().take(rest as u64), &mut std::io::sink());
             }
             None => {}
         }
@@ -88,9 +89,10 @@ fn begin_upload(client: &mut TestClient, random: &mut Random, then: &str, status
     let after = random.below(sent + 1);
     let path = format!("/upload?after={after}&status={status}&then={then}");
     // How an upstream in this test reads a body in chunks is not known.
-    let framing = match then == "hold" && random.one_in(3) {
-        true => format!("transfer-encoding: chunked\r\n\r\n{total:x}\r\n"),
-        false => format!("content-length: {total}\r\n\r\n"),
+    let framing = if then == "hold" && random.one_in(3) {
+        format!("transfer-encoding: chunked\r\n\r\n{total:x}\r\n")
+    } else {
+        format!("content-length: {total}\r\n\r\n")
     };
     client.write(format!("POST {path} HTTP/1.1\r\nhost: test\r\n{framing}").as_bytes());
     for chunk in vec![b'x'; sent].chunks(1 + random.below(70_000)) {
