@@ -227,7 +227,9 @@ fn answered_call(
     let rows: Vec<&RequestRows> = requests.iter().map(|request| &request.request.rows).collect();
     match state.settings.format.split(&body, &rows) {
         Ok(answers) => {
-            requests.iter().take(1).for_each(|request| upstream.forms.on_split(request.request.form));
+            if let Some(first) = requests.first() {
+                upstream.forms.on_split(first.request.form);
+            }
             CallOutcome::Answered(answers.into_iter().map(answer).collect())
         }
         Err(error) => CallOutcome::Unsplit(error),

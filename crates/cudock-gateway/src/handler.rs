@@ -178,7 +178,7 @@ async fn stream(
     forward::forward(state, request, activity).await
 }
 
-/// Until when a request waits to be sent.
+/// Until when a request waits for an upstream.
 pub(crate) fn hold_until(state: &GatewayState, request: &ClientRequest<'_>) -> Instant {
     let until = request.received.checked_add(state.settings.hold).unwrap_or(request.received);
     request.deadline.map_or(until, |deadline| deadline.min(until))

@@ -42,6 +42,8 @@ pub(crate) async fn predict(
 ) -> Result<Response<GatewayBody>, GatewayError> {
     state.upstreams.reject_if_full()?;
     let until = handler::hold_until(state, &request);
+    let send_until = until.checked_add(state.settings.queue_time).unwrap_or(until);
+    let send_until = request.deadline.map_or(send_until, |deadline| deadline.min(send_until));
     let ClientRequest { mut head, path, body, deadline, activity, .. } = request;
     let read = state.resources.read_body(&head.headers, body, activity).await?;
     let (bytes, mut reservation) = (read.bytes, read.held);
@@ -78,7 +80,7 @@ pub(crate) async fn predict(
         let answered = if lease.upstream.forms.is_alone(request.form) {
             Err(Unanswered::Alone)
         } else {
-            batch::submit(state, &lease, &request, deadline, until).await
+            batch::submit(state, &lease, &request, deadline, send_until).await
         };
         match answered {
             Ok(answer) => return Ok(answer.into_response()),

@@ -134,12 +134,13 @@ fn an_upstream_that_answers_anything_is_not_frozen() {
 }
 
 #[test]
-fn a_request_that_no_upstream_has_time_for_is_answered_when_its_hold_is_over() {
+fn a_request_that_no_upstream_has_time_for_is_answered_when_its_queue_time_is_over() {
     let upstream = raw_upstream(|stream, _| {
         // Silent until the gateway hangs up, but healthy.
         let _ = std::io::copy(&mut &stream, &mut std::io::sink());
     });
-    let gateway = TestGateway::start(&[upstream], "concurrency = 1\nhold = '300ms'\ntimeout = '10m'");
+    let options = "concurrency = 1\nhold = '100ms'\nqueue_time = '200ms'\ntimeout = '10m'";
+    let gateway = TestGateway::start(&[upstream], options);
     gateway.until("upstream_up", 1);
     let _sent = gateway.ask("{\"input\":[0]}");
     eventually("the request is with the server", || gateway.metric("upstream_outstanding") > 0.5);

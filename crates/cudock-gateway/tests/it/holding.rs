@@ -26,6 +26,26 @@ fn requests_wait_for_an_upstream_that_comes_up() {
 }
 
 #[test]
+fn requests_that_are_not_held_are_queued_all_the_same() {
+    let gate = Gate::default();
+    let own = gate.clone();
+    let upstream = Server::start(move |request| {
+        if request.path == "/predict" {
+            own.pass();
+        }
+        echo(request)
+    });
+    let gateway = TestGateway::start(&[upstream.address()], "concurrency = 1\nhold = '0s'");
+    gateway.until("upstream_up", 1);
+    let mut clients: Vec<_> = (0..3).map(|row| gateway.ask(&format!("{{\"input\":[{row}]}}"))).collect();
+    eventually("the first request is with the server", || upstream.count("/predict") == 1);
+    gate.open(100);
+    for (row, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.receive().text(), answer(&format!("[{row}]")));
+    }
+}
+
+#[test]
 fn the_first_request_that_waits_wakes_the_upstream_once() {
     let directory = tempfile::tempdir().unwrap();
     let woken = directory.path().join("woken");

@@ -85,7 +85,7 @@ pub struct GatewayOptions {
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<TimeSpan>,
 
-    /// Hold requests this long while no server can be reached or is free [default: 60s]
+    /// Hold requests this long while no server can be reached [default: 60s]
     #[arg(long, value_name = "TIME")]
     pub hold: Option<TimeSpan>,
 
