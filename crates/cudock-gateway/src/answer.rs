@@ -60,8 +60,8 @@ pub enum SplitError {
     NoRows,
     #[error("`{key}` is not a list with one element per row")]
     NotAList { key: String },
-    #[error("`{key}` has {actual} elements for {expected} rows")]
-    WrongRows { key: String, expected: usize, actual: usize },
+    #[error("{list} has {actual} elements for {expected} rows")]
+    WrongRows { list: String, expected: usize, actual: usize },
 }
 
 impl SplitError {
@@ -71,12 +71,15 @@ impl SplitError {
     }
 
     /// What the user can do about it.
-    pub(crate) fn hint(&self) -> String {
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
-            Self::UnknownList { key } => format!(
+            Self::UnknownList { key } => Some(format!(
                 "--output-key {key} if it has one element per row, --shared-key {key} if it is the same for all rows"
-            ),
-            _ => "set the key of the list of rows with --output-key".to_owned(),
+            )),
+            Self::NoRows | Self::NotAList { .. } | Self::WrongRows { .. } => {
+                Some("set the key of the list of rows with --output-key".to_owned())
+            }
+            Self::Status(_) | Self::ContentType(_) | Self::ContentEncoding(_) | Self::NotJson => None,
         }
     }
 }
@@ -126,7 +129,7 @@ impl<'a> AnswerReader<'a> {
     fn read(mut self) -> Result<Vec<RowList>, SplitError> {
         let mut scanner = Scanner::new(self.answer);
         let outcome = match scanner.peek() {
-            Some(b'[') => self.list(&mut scanner, "the answer", Elements::Any),
+            Some(b'[') => self.list(&mut scanner, None, Elements::Any),
             _ => scanner.object(|scanner, key| self.field(scanner, key)),
         };
         outcome.and_then(|()| scanner.end()).map_err(|Malformed| SplitError::NotJson)?;
@@ -165,7 +168,7 @@ impl<'a> AnswerReader<'a> {
         match (scanner.peek(), known) {
             (Some(b'['), Some(known)) => {
                 self.known.push(known);
-                self.list(scanner, &key, known.elements)
+                self.list(scanner, Some(&key), known.elements)
             }
             (Some(b'[' | b'{'), _) => {
                 self.note(SplitError::UnknownList { key: shown(&key) });
@@ -182,7 +185,7 @@ impl<'a> AnswerReader<'a> {
     /// have several outputs.
     fn output(&mut self, scanner: &mut Scanner<'a>, key: &str) -> Result<(), Malformed> {
         match scanner.peek() {
-            Some(b'[') => return self.list(scanner, key, Elements::Any),
+            Some(b'[') => return self.list(scanner, Some(key), Elements::Any),
             Some(b'{') => {}
             _ => {
                 self.note(SplitError::NotAList { key: shown(key) });
@@ -193,7 +196,7 @@ impl<'a> AnswerReader<'a> {
         scanner.object(|scanner, name| match scanner.peek() {
             Some(b'[') => {
                 let name = format!("{key}.{}", unescaped(name)?);
-                self.list(scanner, &name, Elements::Any)
+                self.list(scanner, Some(&name), Elements::Any)
             }
             Some(b'{') => {
                 self.note(SplitError::NotAList { key: shown(&format!("{key}.{}", unescaped(name)?)) });
@@ -207,7 +210,13 @@ impl<'a> AnswerReader<'a> {
         Ok(())
     }
 
-    fn list(&mut self, scanner: &mut Scanner<'a>, key: &str, elements: Elements) -> Result<(), Malformed> {
+    /// Reads a list of rows under a key, or one without anything around it.
+    fn list(
+        &mut self,
+        scanner: &mut Scanner<'a>,
+        key: Option<&str>,
+        elements: Elements,
+    ) -> Result<(), Malformed> {
         let (expected, answer) = (self.expected, self.answer);
         let mut rows = Vec::with_capacity(expected);
         let (mut actual, mut is_known) = (0, true);
@@ -222,9 +231,10 @@ impl<'a> AnswerReader<'a> {
             }
         })?;
         if !is_known {
-            self.note(SplitError::UnknownList { key: shown(key) });
+            self.note(SplitError::UnknownList { key: key.map(shown).unwrap_or_default() });
         } else if actual != expected {
-            self.note(SplitError::WrongRows { key: shown(key), expected, actual });
+            let list = key.map_or("the list".to_owned(), |key| format!("`{}`", shown(key)));
+            self.note(SplitError::WrongRows { list, expected, actual });
         }
         self.lists.push(RowList { value, rows });
         Ok(())

@@ -150,7 +150,8 @@ fn halves(state: &GatewayState, mut requests: Vec<QueuedRequest>) -> [Vec<Queued
 
 fn report_unsplit(state: &GatewayState, upstream: &Upstream, error: &SplitError) {
     let (reason, hint) = (error.to_string(), error.hint());
-    let fields = [("upstream", upstream.name.as_str()), ("answer", &reason), ("hint", &hint)];
+    let mut fields = vec![("upstream", upstream.name.as_str()), ("answer", &reason)];
+    fields.extend(hint.as_deref().map(|hint| ("hint", hint)));
     state.settings.server.log.event("requests_sent_one_by_one", &fields);
 }
 

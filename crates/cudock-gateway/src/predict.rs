@@ -42,7 +42,8 @@ pub(crate) async fn predict(
 ) -> Result<Response<GatewayBody>, GatewayError> {
     state.upstreams.reject_if_full()?;
     let until = handler::hold_until(state, &request);
-    let send_until = until.checked_add(state.settings.queue_time).unwrap_or(until);
+    let queue_time = state.settings.batcher.max_queue_time;
+    let send_until = until.checked_add(queue_time).unwrap_or(until);
     let send_until = request.deadline.map_or(send_until, |deadline| deadline.min(send_until));
     let ClientRequest { mut head, path, body, deadline, activity, .. } = request;
     let read = state.resources.read_body(&head.headers, body, activity).await?;

@@ -82,8 +82,6 @@ pub struct GatewaySettings {
     pub(crate) timeout: Duration,
     /// Longest time that a request waits for an upstream.
     pub(crate) hold: Duration,
-    /// Longest time that it then waits in a queue.
-    pub(crate) queue_time: Duration,
     pub(crate) health_path: ConfinedPath,
     /// Longest time without a sign of life from an upstream that has requests.
     pub(crate) health_timeout: Duration,
@@ -111,7 +109,6 @@ impl GatewaySettings {
         let is_secure = upstreams.iter().any(|url| url.is_secure);
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let path = path("path", options.path.as_deref().unwrap_or("/predict"))?;
-        let queue_time = time_or(options.queue_time, 5_000);
         let memory = bytes_or(options.memory, 1 << 30).max(MIN_MEMORY);
         let format = RowFormat::default();
         Ok(Self {
@@ -159,14 +156,13 @@ impl GatewaySettings {
                 max_wait: time_or(options.max_wait, 2),
                 latency_target: options.latency_target.map(|span| span.0),
                 max_queued_rows: options.queue_rows.unwrap_or(4096),
-                max_queue_time: queue_time,
+                max_queue_time: time_or(options.queue_time, 5_000),
                 // Two batches at once would compete for the interpreter of a Python server.
                 lanes: options.concurrency.unwrap_or(1).max(1),
                 ..BatcherSettings::default()
             },
             timeout: time_or(options.timeout, 300_000),
             hold: time_or(options.hold, 60_000),
-            queue_time,
             health_path: health_path(options, &upstreams)?,
             health_timeout: time_or(options.health_timeout, 30_000).max(MIN_HEALTH_TIMEOUT),
             requires_health_path: options.health_path.is_some(),

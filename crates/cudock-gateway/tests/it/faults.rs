@@ -71,9 +71,9 @@ fn requests_whose_answers_cannot_be_split_are_sent_as_they_are_and_the_log_says_
     let unknown = "--output-key result if it has one element per row, --shared-key result if it is the same for \
                    all rows";
     for (body, reason, hint) in [
-        ("", "neither a JSON object nor a list", set),
-        ("<html>oops</html>", "neither a JSON object nor a list", set),
-        ("{\"prediction\":[[1],[2]]", "neither a JSON object nor a list", set),
+        ("", "neither a JSON object nor a list", ""),
+        ("<html>oops</html>", "neither a JSON object nor a list", ""),
+        ("{\"prediction\":[[1],[2]]", "neither a JSON object nor a list", ""),
         ("{\"status\":\"ok\"}", "no list of rows", set),
         ("{\"result\":[1,2]}", "`result` is a list or an object", unknown),
         ("{\"prediction\":[1,2],\"result\":{}}", "`result` is a list or an object", unknown),
@@ -82,7 +82,7 @@ fn requests_whose_answers_cannot_be_split_are_sent_as_they_are_and_the_log_says_
         ("{\"prediction\":[1]}", "`prediction` has 1 elements for 2 rows", set),
         ("{\"prediction\":[1,2,3]}", "`prediction` has 3 elements for 2 rows", set),
         ("{\"prediction\":[]}", "`prediction` has 0 elements for 2 rows", set),
-        ("[1,2,3]", "`the answer` has 3 elements for 2 rows", set),
+        ("[1,2,3]", "the list has 3 elements for 2 rows", set),
     ] {
         let upstream = Server::start(move |_| Reply::new(200, body).with("x-own", "7"));
         let log = LogLines::default();
@@ -98,7 +98,8 @@ fn requests_whose_answers_cannot_be_split_are_sent_as_they_are_and_the_log_says_
         let predictions = requests.iter().filter(|request| request.path == "/predict");
         assert!(predictions.skip(1).all(|request| request.text() == "{\"input\": [[1],[2]]}"));
         let url = format!("http://{}", upstream.address());
-        let line = format!("requests sent one by one upstream={url} answer={reason:?} hint={hint:?}");
+        let hint = if hint.is_empty() { String::new() } else { format!(" hint={hint:?}") };
+        let line = format!("requests sent one by one upstream={url} answer={reason:?}{hint}");
         assert_eq!(log.lines("one by one"), [line]);
         gateway.until("single_requests_total", 3);
     }
