@@ -10,11 +10,15 @@ use crate::FileError;
 
 /// Others may keep their files in the same directory.
 const PREFIX: &str = "cudock-scratch-";
+const FILES: &str = "files";
 
 /// A directory that is removed when this is dropped. If the process is killed, the next one that makes a directory beside it removes it:
 /// while it is used it is locked, and a lock ends with its process.
 #[derive(Debug)]
 pub struct ScratchDir {
+    /// The directory that is locked.
+    root: PathBuf,
+    /// The directory below it that is used. Its users may lock it themselves, as those who write a layout do.
     path: PathBuf,
     /// None where the file system has no locks. Then nobody can tell whether it is abandoned, and it stays.
     _lock: Option<File>,
@@ -32,20 +36,21 @@ impl ScratchDir {
         remove_abandoned(parent)?;
         loop {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
-            match DirBuilder::new().mode(0o700).create(&path) {
+            let root = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&root) {
                 // Of another process with the same id, in another namespace.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 created => created?,
             }
             // Another process may take it for abandoned until it is locked.
-            match locked(&path) {
-                Ok(Some(lock)) if path.is_dir() => return Ok(Self { path, _lock: Some(lock) }),
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Ok(Self { path, _lock: None });
-                }
-                _ => {}
-            }
+            let lock = match locked(&root) {
+                Ok(Some(lock)) if root.is_dir() => Some(lock),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => None,
+                _ => continue,
+            };
+            let path = root.join(FILES);
+            fs::create_dir(&path)?;
+            return Ok(Self { root, path, _lock: lock });
         }
     }
 
@@ -57,7 +62,7 @@ impl ScratchDir {
 impl Drop for ScratchDir {
     fn drop(&mut self) {
         // What cannot be removed now is removed as abandoned.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = fs::remove_dir_all(&self.root);
     }
 }
 
@@ -109,6 +114,15 @@ mod tests {
         assert_eq!(names(&parent).len(), 3, "{:?}", names(&parent));
         drop((first, second));
         assert_eq!(names(&parent), ["other"]);
+    }
+
+    #[test]
+    fn its_user_can_lock_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let scratch = ScratchDir::new(parent.path()).unwrap();
+        assert!(locked(scratch.path()).unwrap().is_some());
+        ScratchDir::new(parent.path()).unwrap();
+        assert!(scratch.path().is_dir(), "its own lock holds nevertheless");
     }
 
     #[test]
