@@ -107,7 +107,7 @@ impl Sent {
         append("content-type", "application/json", None);
         append("via", "1.1 cudock", None);
         append("x-forwarded-for", "127.0.0.1", Some(", "));
-        fields.entry("x-forwarded-host".to_owned()).or_insert_with(|| vec!["test".to_owned()]);
+        fields.entry("x-forwarded-host".to_owned()).or_insert_with(|| vec!["localhost".to_owned()]);
         fields.entry("x-forwarded-proto".to_owned()).or_insert_with(|| vec!["http".to_owned()]);
         if let Some(cookies) = fields.get_mut("cookie") {
             *cookies = vec![cookies.join("; ")];

@@ -94,7 +94,7 @@ fn begin_upload(client: &mut TestClient, random: &mut Random, then: &str, status
     } else {
         format!("content-length: {total}\r\n\r\n")
     };
-    client.write(format!("POST {path} HTTP/1.1\r\nhost: test\r\n{framing}").as_bytes());
+    client.write(format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{framing}").as_bytes());
     for chunk in vec![b'x'; sent].chunks(1 + random.below(70_000)) {
         // The gateway may have hung up after the answer.
         if client.stream.write_all(chunk).is_err() {
