@@ -47,8 +47,14 @@ fn a_lock_is_whole_or_absent_and_nothing_is_left_of_a_killed_one() {
     // uv takes a while, longer in the rounds in which the process is killed. What it starts ends with it.
     let path = fixture.root.path().join("bin/uv");
     let script = fs::read_to_string(&path).unwrap();
-    fs::write(&path, script.replace("cp \"$out\" before", "setpriv --pdeathsig KILL sleep $(cat seconds)\ncp \"$out\" before"))
-        .unwrap();
+    fs::write(
+        &path,
+        script.replace(
+            "cp \"$out\" before",
+            "setpriv --pdeathsig KILL sleep $(cat seconds)\ncp \"$out\" before",
+        ),
+    )
+    .unwrap();
     fixture.write("bin/seconds", "0.1");
     let start = |fixture: &Fixture| {
         let mut command = process::reenter(test);
