@@ -5,13 +5,29 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::cloud::Cloud;
 use crate::container_instances::OUTPUT;
-use crate::resource::Resource;
+use crate::resource::{Resource, bare_region};
 use crate::target::Target;
 use crate::time::{utc, with_offset, without_zone};
 
 const JOB: &str = "microsoft.app/jobs";
 /// The image is pulled this long before an execution runs.
 const PULL_SECONDS: u64 = 8;
+
+/// An app is in the region of its environment, and on one of its profiles.
+fn refuse_in(environment: &Resource, body: &Value) -> Option<Answer> {
+    let location = bare_region(body["location"].as_str().unwrap_or_default());
+    if location != environment.location() {
+        let message = format!("The environment is in {}, and not in {location}.", environment.location());
+        return Some(Answer::error(400, "InvalidLocation", message));
+    }
+    let profile = body["properties"]["workloadProfileName"].as_str()?;
+    let profiles = environment.property("workloadProfiles").as_array()?;
+    let is_named = |one: &Value| ["name", "Name"].iter().any(|key| one[*key] == profile);
+    (!profiles.iter().any(is_named)).then(|| {
+        let message = format!("The environment has no workload profile '{profile}'.");
+        Answer::error(400, "WorkloadProfileNotFound", message)
+    })
+}
 
 impl Cloud {
     pub(crate) fn refuse_without_environment(&self, body: &Value) -> Option<Answer> {
@@ -20,7 +36,9 @@ impl Cloud {
             properties["environmentId"].as_str().or_else(|| properties["managedEnvironmentId"].as_str());
         let key = named.unwrap_or_default().to_ascii_lowercase();
         match self.find(&key) {
-            Some(environment) if environment.state() == "Succeeded" && !environment.is_deleting => None,
+            Some(environment) if environment.state() == "Succeeded" && !environment.is_deleting => {
+                refuse_in(environment, body)
+            }
             Some(_) => Some(Answer::error(
                 409,
                 "ManagedEnvironmentNotReady",

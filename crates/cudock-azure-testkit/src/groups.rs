@@ -4,17 +4,23 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::cloud::Cloud;
+use crate::machine_learning::run_history_host;
 use crate::target::{SUBSCRIPTION, Target};
 
 /// The group of everything that exists before a test.
 pub(crate) const SHARED_GROUP: &str = "shared";
+/// The Batch account in it.
+pub(crate) const SHARED_BATCH: &str = "sharedbatch";
+/// The size of the nodes that exist: services spell it in any case.
+const SHARED_NODES: &str = "Standard_NC24ads_A100_v4";
 /// The object id of the identity that may delete resources.
 const REAPER_PRINCIPAL: &str = "99999999-0000-4000-8000-000000000001";
 
 impl Cloud {
-    /// Creates what users have before they deploy: a Machine Learning workspace, a Batch account, a Container Apps
-    /// environment, and an identity that may delete everything.
+    /// Creates what users have before they deploy: a Machine Learning workspace with a cluster, a Batch account with a pool, a
+    /// Container Apps environment, and an identity that may delete everything.
     pub(crate) fn seed(&mut self) {
+        let region = self.settings.shared_region;
         let group = format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/{SHARED_GROUP}");
         let in_group = |path: &str| format!("{group}/providers/{path}");
         let role = "Microsoft.Authorization/roleAssignments/99999999-0000-4000-8000-000000000002";
@@ -23,12 +29,16 @@ impl Cloud {
             (group.clone(), json!({})),
             (
                 in_group("Microsoft.MachineLearningServices/workspaces/workspace"),
-                json!({"properties": {"discoveryUrl": format!("{}/discovery", self.base)}}),
+                json!({"properties": {"discoveryUrl": format!("https://{}/discovery", run_history_host(region))}}),
             ),
             (
-                in_group("Microsoft.Batch/batchAccounts/sharedbatch"),
-                json!({"properties": {"accountEndpoint": "sharedbatch.eastus.batch.azure.com"}}),
+                in_group("Microsoft.MachineLearningServices/workspaces/workspace/computes/gpus"),
+                json!({"properties": {"computeType": "AmlCompute", "computeLocation": region, "properties": {
+                    "vmSize": SHARED_NODES.to_ascii_uppercase(), "vmPriority": "Dedicated",
+                    "scaleSettings": {"minNodeCount": 0, "maxNodeCount": 2, "nodeIdleTimeBeforeScaleDown": "PT2M"},
+                }}}),
             ),
+            (in_group(&format!("Microsoft.Batch/batchAccounts/{SHARED_BATCH}")), json!({"properties": {}})),
             (in_group("Microsoft.App/managedEnvironments/environment"), json!({})),
             (
                 in_group("Microsoft.ManagedIdentity/userAssignedIdentities/reaper"),
@@ -44,11 +54,14 @@ impl Cloud {
         ] {
             self.seed_resource(&id, body);
         }
+        let account = in_group(&format!("Microsoft.Batch/batchAccounts/{SHARED_BATCH}")).to_ascii_lowercase();
+        let pool = json!({"id": "always-on", "vmSize": SHARED_NODES.to_ascii_lowercase(), "targetDedicatedNodes": 2});
+        self.seed_pool(&account, pool);
     }
 
     pub(crate) fn seed_resource(&mut self, id: &str, mut body: Value) {
         let target = Target::parse(id).unwrap();
-        body["location"] = json!("eastus");
+        body["location"] = json!(self.settings.shared_region);
         self.store(&target, &body);
         if target.kind == "microsoft.batch/batchaccounts" {
             self.batch_account_created(&target);

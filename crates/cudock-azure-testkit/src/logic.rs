@@ -211,20 +211,13 @@ impl Cloud {
         if let Some(path) = self.own_path(uri) {
             return Some(self.resource_manager(method, &path, &inputs["body"], &caller));
         }
-        // The data plane of a Batch account: https://ACCOUNT.REGION.batch.azure.com/PATH.
         let (host, path) = uri.strip_prefix("https://")?.split_once('/')?;
-        let account = host.strip_suffix(".batch.azure.com")?.split('.').next()?;
-        let account = self
-            .keys_of("microsoft.batch/batchaccounts")
-            .into_iter()
-            .find(|key| key.ends_with(&format!("/{account}")))?;
+        let account = self.account_of_host(host)?;
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let denied = self.deny(&caller, &account, "action");
-        Some(
-            denied.unwrap_or_else(|| {
-                self.batch_service(method, &format!("/{path}"), query, &inputs["body"], None)
-            }),
-        )
+        Some(denied.unwrap_or_else(|| {
+            self.batch_service(&account, method, &format!("/{path}"), query, &inputs["body"], None)
+        }))
     }
 
     /// The path of a URL of Resource Manager: of this one, or of the public cloud's.

@@ -6,8 +6,8 @@ use crate::answer::Answer;
 use crate::cloud::Cloud;
 use crate::container_instances::OUTPUT;
 use crate::operation::{OperationStyle, Progress};
-use crate::resource::Resource;
-use crate::target::{SUBSCRIPTION, Target, is_within};
+use crate::resource::{Resource, bare_region};
+use crate::target::{Target, is_within};
 use crate::time::{Seconds, duration, utc};
 
 const JOB: &str = "microsoft.machinelearningservices/workspaces/jobs";
@@ -173,6 +173,16 @@ impl Cloud {
         self.free_node(key);
     }
 
+    /// An endpoint and what is in it are in the region of the workspace.
+    pub(crate) fn refuse_elsewhere(&self, target: &Target, body: &Value) -> Option<Answer> {
+        let workspace = self.find(target.key.split("/onlineendpoints/").next()?)?;
+        let location = bare_region(body["location"].as_str()?);
+        (location != workspace.location()).then(|| {
+            let message = format!("The workspace is in {}, and not in {location}.", workspace.location());
+            Answer::error(400, "InvalidLocation", message)
+        })
+    }
+
     pub(crate) fn endpoint_ready(&mut self, key: &str) {
         let name = self.resources[key].target.name.clone();
         let location = self.resources[key].location();
@@ -217,20 +227,18 @@ impl Cloud {
         }
     }
 
+    /// Whether a host has the run history of the workspace in a path: it is in the workspace's region.
+    pub(crate) fn is_run_history_of(&self, host: &str, path: &str) -> bool {
+        let Some((workspace, _)) = workspace_and_run(path) else { return true };
+        self.find(&workspace).is_some_and(|found| run_history_host(&found.location()) == host)
+    }
+
     /// `GET …/experiments/{experiment}/runs/{job}/details` of the run history.
     pub(crate) fn run_history(&self, path: &str) -> Answer {
-        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        let ([.., "workspaces", workspace, "experiments", _, "runs", job, "details"]
-        | [.., "workspaces", workspace, "runs", job, "details"]) = segments.as_slice()
-        else {
+        let Some((workspace, job)) = workspace_and_run(path) else {
             return Answer::error(404, "NotFound", format!("{path} is not supported"));
         };
-        let group = segments.iter().position(|segment| segment.eq_ignore_ascii_case("resourceGroups"));
-        let group = group.and_then(|at| segments.get(at + 1)).copied().unwrap_or_default();
-        let key = format!(
-            "/subscriptions/{SUBSCRIPTION}/resourcegroups/{group}/providers/{JOB_PATH}{workspace}/jobs/{job}"
-        );
-        match self.find(&key.to_ascii_lowercase()) {
+        match self.find(&format!("{workspace}/jobs/{}", job.to_ascii_lowercase())) {
             Some(job) => Answer::json(200, self.render_run(job)),
             None => Answer::error(404, "UserError", format!("Run {job} was not found")),
         }
@@ -252,4 +260,15 @@ impl Cloud {
     }
 }
 
-const JOB_PATH: &str = "microsoft.machinelearningservices/workspaces/";
+/// The host of the run history in a region.
+pub(crate) fn run_history_host(region: &str) -> String {
+    format!("{region}.api.azureml.ms")
+}
+
+/// The key of the workspace and the name of the run in a path of the run history.
+fn workspace_and_run(path: &str) -> Option<(String, &str)> {
+    let (workspace, run) = path.split_once("/experiments/").or_else(|| path.split_once("/runs/"))?;
+    let run = run.strip_suffix("/details")?.rsplit('/').next()?;
+    let target = Target::parse(workspace)?;
+    target.kind.ends_with("/workspaces").then_some((target.key, run))
+}

@@ -210,6 +210,9 @@ impl Cloud {
             "microsoft.authorization/roleassignments" => self.refuse_role_assignment(target, body, caller),
             "microsoft.logic/workflows" => crate::logic::refuse_workflow(body),
             "microsoft.app/jobs" | "microsoft.app/containerapps" => self.refuse_without_environment(body),
+            kind if kind.starts_with("microsoft.machinelearningservices/workspaces/onlineendpoints") => {
+                self.refuse_elsewhere(target, body)
+            }
             _ => None,
         }
     }

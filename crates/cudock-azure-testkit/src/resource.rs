@@ -5,6 +5,11 @@ use serde_json::{Value, json};
 use crate::target::{Target, is_within};
 use crate::time::Seconds;
 
+/// A region as names are compared: `West Europe` and `westeurope` are the same.
+pub(crate) fn bare_region(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Resource {
     pub(crate) target: Target,
@@ -51,7 +56,7 @@ impl Resource {
     }
 
     pub(crate) fn location(&self) -> String {
-        self.body["location"].as_str().unwrap_or("eastus").replace(' ', "").to_ascii_lowercase()
+        bare_region(self.body["location"].as_str().unwrap_or("eastus"))
     }
 
     /// The object id of its system-assigned identity.

@@ -11,6 +11,21 @@ use crate::groups;
 use crate::sign_in::Caller;
 use crate::target::Target;
 
+/// What stands before the host of a Batch account and of the run history of a region, in the paths of their requests.
+pub(crate) const BATCH: &str = "/batch/";
+pub(crate) const RUN_HISTORY: &str = "/ml/";
+
+/// The host and the path of a request to a plane with many hosts.
+fn on_host<'p>(path: &'p str, plane: &str) -> Option<(&'p str, &'p str)> {
+    let rest = path.strip_prefix(plane)?;
+    Some(rest.split_at(rest.find('/')?))
+}
+
+/// What a client sees that asks a host which does not exist.
+fn no_such_host(host: &str) -> Answer {
+    Answer { text: Some(format!("the host {host} does not exist")), ..Answer::empty(421) }
+}
+
 /// The fields of a form or a query.
 pub(crate) fn fields(text: &str) -> Vec<(String, String)> {
     text.split('&')
@@ -53,11 +68,14 @@ impl Cloud {
             let answer = self.resource_manager(&request.method, &request.path, &body, &Caller::User);
             return self.with_limits(&request.method, path, answer);
         }
-        if let Some(run) = path.strip_prefix("/history/v1.0") {
-            return self.run_history(run);
+        if let Some((host, path)) = on_host(path, RUN_HISTORY) {
+            let run = path.strip_prefix("/history/v1.0").filter(|run| self.is_run_history_of(host, run));
+            return run.map_or_else(|| no_such_host(host), |run| self.run_history(run));
         }
+        let Some((host, path)) = on_host(path, BATCH) else { return no_such_host(path) };
+        let Some(account) = self.account_of_host(host) else { return no_such_host(host) };
         let condition = request.header("if-match");
-        let mut answer = self.batch_service(&request.method, path, query, &body, condition);
+        let mut answer = self.batch_service(&account, &request.method, path, query, &body, condition);
         if answer.body.is_some() {
             answer = answer.with("Content-Type", "application/json;odata=minimalmetadata");
         }

@@ -25,6 +25,8 @@ pub struct CloudSettings {
     pub job_exit_code: i32,
     /// Spot capacity is taken away after it has run for this long.
     pub evict_after: Option<u64>,
+    /// Where the workspace, the account and the environment are that exist before a test.
+    pub shared_region: &'static str,
     /// Whether the signed-in user may assign roles: Owner, or only Contributor.
     pub may_assign_roles: bool,
     /// The quota of cores: `cores`, `lowPriorityCores`, or a family. 1,000 for others.
@@ -52,6 +54,7 @@ impl Default for CloudSettings {
             job_seconds: 120,
             job_exit_code: 0,
             evict_after: None,
+            shared_region: "eastus",
             may_assign_roles: true,
             quota: BTreeMap::new(),
             unregistered: Vec::new(),

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::answer::Answer;
 use crate::cloud::Cloud;
+use crate::route::RUN_HISTORY;
 use crate::time::{Seconds, utc};
 
 /// The tenant of the subscription.
@@ -99,7 +100,7 @@ impl Cloud {
             token.audience == "logs"
         } else if is_resource_manager {
             token.audience.contains("management")
-        } else if path.starts_with("/history/") {
+        } else if path.starts_with(RUN_HISTORY) {
             token.audience.contains("ml.azure.com") || token.audience.contains("management")
         } else {
             token.audience.contains("batch")

@@ -15,7 +15,10 @@ use rustix::process::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::batch::BATCH_SUFFIX;
 use crate::cloud::Cloud;
+use crate::groups::SHARED_BATCH;
+use crate::route::{BATCH, RUN_HISTORY};
 use crate::schedule::Schedule;
 use crate::server::{Shared, Wire, listen, tls_config};
 use crate::settings::CloudSettings;
@@ -86,6 +89,12 @@ impl StandIn {
         format!("https://localhost:{}", self.addresses[0].port())
     }
 
+    /// The URL of the Batch account that exists before a test.
+    pub fn batch_url(&self) -> String {
+        let region = self.cloud().settings.shared_region;
+        format!("{}{BATCH}{SHARED_BATCH}.{region}.{BATCH_SUFFIX}", self.url())
+    }
+
     /// The URL of the same without TLS.
     pub fn plain_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.addresses[1].port())
@@ -100,8 +109,8 @@ impl StandIn {
     pub fn environment(&self) -> Vec<(&'static str, String)> {
         vec![
             ("CUDOCK_AZURE_RESOURCE_MANAGER", self.url()),
-            ("CUDOCK_AZURE_BATCH", self.url()),
-            ("CUDOCK_AZURE_ML", self.url()),
+            ("CUDOCK_AZURE_BATCH", format!("{}{BATCH}{{host}}", self.url())),
+            ("CUDOCK_AZURE_ML", format!("{}{RUN_HISTORY}{{host}}", self.url())),
             ("AZURE_AUTHORITY_HOST", self.plain_url()),
             ("SSL_CERT_FILE", self.certificate.to_string_lossy().into_owned()),
             ("AZURE_TENANT_ID", TENANT.to_owned()),

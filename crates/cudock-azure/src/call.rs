@@ -69,10 +69,16 @@ pub enum Plane {
     Batch {
         account: String,
         region: String,
+        /// The host as the account itself tells it. That of an account which is created here is made of its name and region.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        endpoint: Option<String>,
     },
-    /// The run history of Machine Learning in a region.
+    /// The run history of Machine Learning in the region of a workspace.
     MlHistory {
         region: String,
+        /// The host as the workspace itself tells it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        endpoint: Option<String>,
     },
 }
 
@@ -174,6 +180,18 @@ mod tests {
             assert_eq!(call.is_repeatable(), is_repeatable, "{} {path}", call.method);
         }
         assert!(REPEATABLE_ACTIONS.is_sorted());
+    }
+
+    #[test]
+    fn planes_of_earlier_versions_are_read() {
+        let read = |text: &str| serde_json::from_str::<Plane>(text).unwrap();
+        let (account, region) = ("a".to_owned(), "eastus".to_owned());
+        let batch = Plane::Batch { account, region: region.clone(), endpoint: None };
+        assert_eq!(read(r#"{"batch": {"account": "a", "region": "eastus"}}"#), batch);
+        assert_eq!(
+            read(r#"{"ml-history": {"region": "eastus"}}"#),
+            Plane::MlHistory { region, endpoint: None }
+        );
     }
 
     #[test]

@@ -13,6 +13,9 @@ const BATCH: &str = "CUDOCK_AZURE_BATCH";
 const ML: &str = "CUDOCK_AZURE_ML";
 const AUTHORITY: &str = "AZURE_AUTHORITY_HOST";
 
+/// Stands for the host that would be used, in the base URL of a plane with many hosts.
+const HOST: &str = "{host}";
+
 /// A cloud that does not exist, or a URL that is not one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CloudError {
@@ -92,9 +95,9 @@ pub struct Cloud {
     facts: &'static CloudFacts,
     authority: String,
     resource_manager: String,
-    /// For all Batch accounts, in place of an own host for each.
+    /// For all Batch accounts, in place of an own host for each, which it may contain as [`HOST`].
     batch: Option<String>,
-    /// For all regions, in place of an own host for each.
+    /// For all regions, in the same way.
     ml: Option<String>,
 }
 
@@ -157,22 +160,18 @@ impl Cloud {
 
     /// The URL of a request; `None` if its plane or path cannot be part of one.
     pub(crate) fn url(&self, call: &Call) -> Option<String> {
-        let host = match &call.plane {
+        let base = match &call.plane {
             Plane::ResourceManager => self.resource_manager.clone(),
-            Plane::Batch { account, region } => match &self.batch {
-                Some(url) => url.clone(),
-                None if is_label(account) && is_label(region) => {
-                    format!("https://{account}.{region}.{}", self.facts.batch_suffix)
-                }
-                None => return None,
-            },
-            Plane::MlHistory { region } => match &self.ml {
-                Some(url) => url.clone(),
-                None if is_label(region) => format!("https://{region}.{}", self.facts.ml_suffix),
-                None => return None,
-            },
+            Plane::Batch { account, region, endpoint } => {
+                let host = || data_host(endpoint.as_deref(), &[account, region], self.facts.batch_suffix);
+                data_url(self.batch.as_deref(), host)?
+            }
+            Plane::MlHistory { region, endpoint } => {
+                let host = || data_host(endpoint.as_deref(), &[region], self.facts.ml_suffix);
+                data_url(self.ml.as_deref(), host)?
+            }
         };
-        call.path.starts_with('/').then(|| format!("{host}{}", percent::repair(&call.path)))
+        call.path.starts_with('/').then(|| format!("{base}{}", percent::repair(&call.path)))
     }
 
     pub(crate) fn audience(&self, plane: &Plane) -> Audience {
@@ -198,6 +197,27 @@ impl Audience {
     }
 }
 
+/// The base URL of a data plane: that of its host, or what replaces it.
+fn data_url(replacement: Option<&str>, host: impl FnOnce() -> Option<String>) -> Option<String> {
+    match replacement {
+        Some(url) if !url.contains(HOST) => Some(url.to_owned()),
+        Some(url) => Some(url.replace(HOST, &host()?)),
+        None => Some(format!("https://{}", host()?)),
+    }
+}
+
+/// The host of a data plane: as a resource tells it, or made of its names; `None` if it is not one of the cloud, which alone
+/// may get tokens.
+fn data_host(endpoint: Option<&str>, labels: &[&str], suffix: &str) -> Option<String> {
+    let host = match endpoint {
+        Some(endpoint) => endpoint.to_ascii_lowercase(),
+        None => format!("{}.{suffix}", labels.join(".")),
+    };
+    let own = host.strip_suffix(suffix)?.strip_suffix('.')?;
+    let is_whole = endpoint.is_some() || labels.iter().all(|label| is_label(label));
+    (is_whole && own.split('.').all(is_label)).then_some(host)
+}
+
 /// Whether a text can be one label of a host name.
 fn is_label(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -207,7 +227,7 @@ fn base_url(variable: &'static str, text: &str) -> Result<String, CloudError> {
     // The SDKs take the authority without a scheme, too.
     let url = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
     let url = url.trim_end_matches('/').to_owned();
-    let is_usable = url.parse::<Uri>().is_ok_and(|uri| {
+    let is_usable = url.replace(HOST, "host").parse::<Uri>().is_ok_and(|uri| {
         matches!(uri.scheme_str(), Some("https" | "http")) && uri.host().is_some() && uri.query().is_none()
     });
     if is_usable { Ok(url) } else { Err(CloudError::Endpoint { variable }) }
@@ -224,11 +244,11 @@ mod tests {
     }
 
     fn batch(account: &str) -> Plane {
-        Plane::Batch { account: account.to_owned(), region: "westeurope".to_owned() }
+        Plane::Batch { account: account.to_owned(), region: "westeurope".to_owned(), endpoint: None }
     }
 
     fn history() -> Plane {
-        Plane::MlHistory { region: "westeurope".to_owned() }
+        Plane::MlHistory { region: "westeurope".to_owned(), endpoint: None }
     }
 
     #[test]
@@ -306,12 +326,50 @@ mod tests {
     }
 
     #[test]
+    fn a_base_url_may_contain_the_host_that_it_replaces() {
+        let environment = Environment::of(
+            "/",
+            [(BATCH, "https://localhost:2/batch/{host}"), (ML, "http://127.0.0.1:3/{host}")],
+        );
+        let cloud = Cloud::from_environment(&environment).unwrap();
+        assert_eq!(
+            cloud.url(&call(batch("a"), "/x")).unwrap(),
+            "https://localhost:2/batch/a.westeurope.batch.azure.com/x"
+        );
+        assert_eq!(
+            cloud.url(&call(history(), "/x")).unwrap(),
+            "http://127.0.0.1:3/westeurope.api.azureml.ms/x"
+        );
+    }
+
+    #[test]
     fn names_cannot_lead_to_another_host() {
         let cloud = Cloud::default();
         for account in ["", "evil.com/", "a@b", "a.b", "a:1"] {
             assert_eq!(cloud.url(&call(batch(account), "/x")), None, "{account}");
         }
         assert_eq!(cloud.url(&call(Plane::ResourceManager, ".evil.com/")), None);
+        let told = |endpoint: &str| Plane::Batch {
+            account: "a".to_owned(),
+            region: "eastus".to_owned(),
+            endpoint: Some(endpoint.to_owned()),
+        };
+        let url = cloud.url(&call(told("A.westeurope.batch.azure.com"), "/x"));
+        assert_eq!(
+            url.as_deref(),
+            Some("https://a.westeurope.batch.azure.com/x"),
+            "not the region of the plan"
+        );
+        for endpoint in [
+            "",
+            "batch.azure.com",
+            "evil.com",
+            "a.evil.com/.batch.azure.com",
+            "abatch.azure.com",
+            "..batch.azure.com",
+        ] {
+            assert_eq!(cloud.url(&call(told(endpoint), "/x")), None, "{endpoint}");
+        }
         let filter = call(Plane::ResourceManager, "/x?$filter=a eq 'b'");
         assert_eq!(cloud.url(&filter).unwrap(), "https://management.azure.com/x?$filter=a%20eq%20'b'");
     }

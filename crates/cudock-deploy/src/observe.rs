@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cloud::{ApiError, CloudApi};
+use crate::cloud::{ApiError, ApiErrorReason, CloudApi};
 use crate::journal::{DeploymentRecord, Journal, JournalError};
 use crate::names::{state_name, target_name};
 
@@ -25,7 +25,12 @@ pub(crate) fn status(
     let mut retry_after = None;
     let mut answers = Vec::new();
     for call in identity.status_calls() {
-        answers.push(answer(cloud, &call, &mut retry_after)?);
+        // The group is the first. With it, also the hosts of what was in it are gone.
+        let is_gone = answers.first() == Some(&None) && identity.is_within_group();
+        match answer(cloud, &call, &mut retry_after) {
+            Err(error) if is_gone && error.reason == ApiErrorReason::Outside => answers.push(None),
+            answer => answers.push(answer?),
+        }
     }
     for call in identity.follow_up_calls(&answers) {
         answers.push(answer(cloud, &call, &mut retry_after)?);

@@ -1,7 +1,6 @@
 //! Batch: accounts, and their data plane of pools, nodes, jobs and tasks.
 //!
-//! The paths of the data plane do not name the account, which is in the host of the real service. Here a new pool or job
-//! belongs to the account that was created last, and everything else is found by its id.
+//! Each account has a host of its own, which exists as long as the account.
 
 mod jobs;
 mod outputs;
@@ -19,6 +18,9 @@ use crate::cloud::Cloud;
 use crate::target::{Target, is_within};
 use crate::time::Seconds;
 
+/// What the hosts of all accounts end with.
+pub(crate) const BATCH_SUFFIX: &str = "batch.azure.com";
+
 #[derive(Debug, Clone)]
 pub(crate) struct Pool {
     id: String,
@@ -31,6 +33,8 @@ pub(crate) struct Pool {
     resize_errors: Vec<Value>,
     nodes: Vec<PoolNode>,
     is_resizing: bool,
+    /// Whether it was there before the test; then its nodes are billed to somebody else.
+    is_seeded: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -88,7 +92,8 @@ impl BatchData {
 
     /// Pools, and jobs that have not ended.
     pub(crate) fn unfinished(&self) -> Vec<String> {
-        let pools = self.pools.values().map(|pool| format!("{}/pools/{}", pool.account, pool.id));
+        let pools = self.pools.values().filter(|pool| !pool.is_seeded);
+        let pools = pools.map(|pool| format!("{}/pools/{}", pool.account, pool.id));
         let jobs = self.jobs.iter().filter(|(_, job)| job.ended.is_none());
         pools.chain(jobs.map(|(id, job)| format!("{}/jobs/{id}", job.account))).collect()
     }
@@ -125,7 +130,7 @@ impl Cloud {
             .collect();
         self.update(&target.key, |account| {
             for (name, value) in [
-                ("accountEndpoint", json!(format!("{}.{location}.batch.azure.com", target.name))),
+                ("accountEndpoint", json!(format!("{}.{location}.{BATCH_SUFFIX}", target.name))),
                 ("poolAllocationMode", json!("BatchService")),
                 ("dedicatedCoreQuota", json!(cores)),
                 ("dedicatedCoreQuotaPerVMFamily", json!(families)),
@@ -141,19 +146,21 @@ impl Cloud {
         });
     }
 
-    /// The account of new pools and jobs.
-    fn batch_account(&self) -> Option<String> {
-        let keys = self.keys_of("microsoft.batch/batchaccounts");
-        let usable = keys
-            .iter()
-            .map(|key| &self.resources[key])
-            .filter(|account| account.state() == "Succeeded" && !account.is_deleting);
-        usable.max_by_key(|account| account.serial).map(|account| account.target.key.clone())
+    /// The key of the account that has a host.
+    pub(crate) fn account_of_host(&self, host: &str) -> Option<String> {
+        let mut accounts = self.keys_of("microsoft.batch/batchaccounts").into_iter();
+        accounts.find(|key| {
+            let account = &self.resources[key];
+            account.property("accountEndpoint") == host
+                && account.state() == "Succeeded"
+                && !account.is_deleting
+        })
     }
 
-    /// A request to the data plane.
+    /// A request to the data plane of an account.
     pub(crate) fn batch_service(
         &mut self,
+        account: &str,
         method: &str,
         path: &str,
         query: &str,
@@ -163,35 +170,37 @@ impl Cloud {
         if !query.contains("api-version=") {
             return error(400, "MissingRequiredQueryParameter", "api-version is missing");
         }
-        let Some(account) = self.batch_account() else {
-            return error(404, "AccountNotFound", "The specified account does not exist.");
-        };
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        // What other accounts have does not exist here.
+        match segments.as_slice() {
+            ["pools", id, ..] if self.batch.pools.get(*id).is_none_or(|pool| pool.account != account) => {
+                return error(404, "PoolNotFound", "The specified pool does not exist.");
+            }
+            ["jobs", id, ..] if self.batch.jobs.get(*id).is_none_or(|job| job.account != account) => {
+                return error(404, "JobNotFound", "The specified job does not exist.");
+            }
+            _ => {}
+        }
         match (method, segments.as_slice()) {
-            ("POST", ["pools"]) => self.create_pool(&account, body),
+            ("POST", ["pools"]) => self.create_pool(account, body),
             ("GET", ["pools"]) => {
                 let pools = self.batch.pools.values().filter(|pool| pool.account == account);
                 list(pools.map(|pool| self.render_pool(pool)))
             }
-            ("GET", ["pools", id]) => match self.batch.pools.get(*id) {
-                Some(pool) => {
-                    let etag = format!("0x{:X}", pool.serial);
-                    Answer::json(200, select(self.render_pool(pool), query)).with("ETag", etag)
-                }
-                None => error(404, "PoolNotFound", "The specified pool does not exist."),
-            },
+            ("GET", ["pools", id]) => {
+                let pool = &self.batch.pools[*id];
+                let etag = format!("0x{:X}", pool.serial);
+                Answer::json(200, select(self.render_pool(pool), query)).with("ETag", etag)
+            }
             ("DELETE", ["pools", id]) => self.delete_pool(id),
-            ("GET", ["pools", id, "nodes"]) => match self.batch.pools.get(*id) {
-                Some(pool) => {
-                    Answer::list(pool.nodes.iter().map(|node| self.render_node(pool, node)).collect())
-                }
-                None => error(404, "PoolNotFound", "The specified pool does not exist."),
-            },
-            ("POST", ["pools", id, "resize" | "stopresize"]) => match self.batch.pools.get(*id) {
-                Some(pool) => Answer::empty(202).with("ETag", format!("0x{:X}", pool.serial)),
-                None => error(404, "PoolNotFound", "The specified pool does not exist."),
-            },
-            ("POST", ["jobs"]) => self.create_job(&account, body),
+            ("GET", ["pools", id, "nodes"]) => {
+                let pool = &self.batch.pools[*id];
+                Answer::list(pool.nodes.iter().map(|node| self.render_node(pool, node)).collect())
+            }
+            ("POST", ["pools", id, "resize" | "stopresize"]) => {
+                Answer::empty(202).with("ETag", format!("0x{:X}", self.batch.pools[*id].serial))
+            }
+            ("POST", ["jobs"]) => self.create_job(account, body),
             ("GET", ["jobs"]) => {
                 let jobs = self.batch.jobs.values().filter(|job| job.account == account);
                 list(jobs.map(|job| self.render_job(job)))

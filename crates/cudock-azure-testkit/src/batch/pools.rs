@@ -6,6 +6,7 @@ use super::{Pool, PoolNode, error};
 use crate::answer::Answer;
 use crate::catalog;
 use crate::cloud::Cloud;
+use crate::target::is_within;
 use crate::time::Seconds;
 
 /// From the allocation of a node until it can work.
@@ -49,6 +50,7 @@ impl Cloud {
             resize_errors: Vec::new(),
             nodes: Vec::new(),
             is_resizing: true,
+            is_seeded: false,
         };
         self.batch.pools.insert(id.to_owned(), pool);
         self.allocate_nodes(id, serial);
@@ -59,6 +61,17 @@ impl Cloud {
             }
         });
         serial
+    }
+
+    /// Creates a pool before the test.
+    pub(crate) fn seed_pool(&mut self, account: &str, body: Value) {
+        let id = body["id"].as_str().unwrap_or_default().to_owned();
+        self.add_pool(account, &id, body);
+        // Its nodes are billed to somebody else.
+        self.charges.retain(|charge| !is_within(&charge.key, account));
+        let pool = self.batch.pools.get_mut(&id).unwrap();
+        pool.is_seeded = true;
+        pool.nodes.iter_mut().for_each(|node| node.state = "idle");
     }
 
     /// The pool, if it is still the one that was meant and is not being deleted.

@@ -20,7 +20,7 @@ impl Batch {
     }
 
     fn send(&self, method: &Method, path: &str, body: Option<&Value>) -> Answered {
-        let url = format!("{}{path}?api-version=2024-07-01.20.0", self.azure.stand_in.url());
+        let url = format!("{}{path}?api-version=2024-07-01.20.0", self.azure.stand_in.batch_url());
         self.azure.send_with(method, &url, body, &self.token).unwrap()
     }
 

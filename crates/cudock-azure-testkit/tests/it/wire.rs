@@ -61,7 +61,7 @@ fn recordings() -> Vec<Recording> {
                 ("/resourceGroups/client.env_rg_northcentralusstage", located()),
                 (
                     "/resourceGroups/client.env_rg_northcentralusstage/providers/Microsoft.App/managedEnvironments/env-northcentralusstage",
-                    located(),
+                    json!({"location": "northcentralusstage"}),
                 ),
             ],
             &[],
@@ -218,6 +218,7 @@ fn replay(azure: &Azure, recording: &Recording, interactions: &[Value]) -> (usiz
         let address =
             match latest.get(if lower.contains("result") { "location" } else { "azure-asyncoperation" }) {
                 Some(address) if is_poll => address.clone(),
+                _ if is_batch => format!("{}/{}", azure.stand_in.batch_url(), own(path)),
                 _ => format!("{}/{}", azure.stand_in.url(), own(path)),
             };
         let body: Option<Value> = request

@@ -102,8 +102,8 @@ fn throttle_key(plane: &Plane, path: &str) -> String {
             let subscription = path.split("/subscriptions/").nth(1).and_then(|rest| rest.split('/').next());
             format!("{}/{}", subscription.unwrap_or_default(), provider.unwrap_or_default())
         }
-        Plane::Batch { account, region } => format!("batch/{region}/{account}"),
-        Plane::MlHistory { region } => format!("ml/{region}"),
+        Plane::Batch { account, region, .. } => format!("batch/{region}/{account}"),
+        Plane::MlHistory { region, .. } => format!("ml/{region}"),
     }
 }
 

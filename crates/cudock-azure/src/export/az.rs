@@ -228,7 +228,7 @@ fn arguments(call: &Call, step: &str) -> Result<String, ExportError> {
     let target = match &call.plane {
         // The address of the cloud that `az` is signed in to comes before it.
         Plane::ResourceManager => format!("--url {}", quote(&call.path)),
-        Plane::Batch { account, region } if [account, region].iter().all(|part| is_host_part(part)) => {
+        Plane::Batch { account, region, .. } if [account, region].iter().all(|part| is_host_part(part)) => {
             format!(
                 "--url \"${{CUDOCK_AZURE_BATCH:-https://{account}.{region}.batch.azure.com}}\"{} \\\n  \
              --resource https://batch.core.windows.net/{}",

@@ -159,6 +159,11 @@ impl DeploymentIdentity {
         std::iter::once(request::get(&names.group_id(), RESOURCES)).chain(of_target).collect()
     }
 
+    /// Whether nothing of it is outside of its group, whose request is the first of [`Self::status_calls`].
+    pub fn is_within_group(&self) -> bool {
+        self.workspace.is_none() && self.batch_account.is_none()
+    }
+
     /// More requests, whose paths are in the answers to the first ones. Their answers are appended for
     /// [`Self::status`], which knows less without them.
     pub fn follow_up_calls(&self, answers: &[Option<Value>]) -> Vec<Call> {

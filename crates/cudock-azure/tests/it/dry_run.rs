@@ -10,8 +10,8 @@ use crate::specs;
 fn heading(step: &Step) -> String {
     let plane = match &step.call.plane {
         Plane::ResourceManager => String::new(),
-        Plane::Batch { account, region } => format!(" batch {account}.{region}"),
-        Plane::MlHistory { region } => format!(" history {region}"),
+        Plane::Batch { account, region, .. } => format!(" batch {account}.{region}"),
+        Plane::MlHistory { region, .. } => format!(" history {region}"),
     };
     let billed = if step.is_billed { ", billed" } else { "" };
     format!("{}{plane}: {} {} ({:?}{billed})", step.id, step.call.method, step.call.path, step.wait)

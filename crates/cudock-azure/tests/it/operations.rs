@@ -110,7 +110,7 @@ fn a_batch_pool_is_gone_when_it_is_not_found() {
             _ => reply(404, &json!({"code": "PoolNotFound", "message": {"lang": "en", "value": "gone"}})),
         });
     let mut step = step(Method::DELETE, "/pools/p", Wait::Gone);
-    step.call.plane = Plane::Batch { account: "a".to_owned(), region: "r".to_owned() };
+    step.call.plane = Plane::Batch { account: "a".to_owned(), region: "r".to_owned(), endpoint: None };
     client(&server).run(&step).unwrap();
     assert_eq!(sent(&server), ["DELETE /pools/p", "GET /pools/p", "GET /pools/p", "GET /pools/p"]);
 }

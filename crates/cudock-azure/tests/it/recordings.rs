@@ -119,7 +119,7 @@ fn every_recorded_operation_ends_as_it_did() {
 #[test]
 fn every_recorded_refusal_is_understood() {
     let Some(directory) = recordings() else { return };
-    let batch = Plane::Batch { account: "clibatch".to_owned(), region: "eastus2".to_owned() };
+    let batch = Plane::Batch { account: "clibatch".to_owned(), region: "eastus2".to_owned(), endpoint: None };
     for (name, index, plane, code, cause) in [
         ("deployment-quotaexceeded", 0, Plane::ResourceManager, "QuotaExceeded", Cause::RegionalQuota),
         ("vm-simulate-eviction", 1, Plane::ResourceManager, "OperationNotAllowed", Cause::Other),

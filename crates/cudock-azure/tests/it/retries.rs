@@ -45,10 +45,16 @@ fn a_text_is_an_answer_too() {
 fn each_plane_has_its_token_and_its_content_type() {
     let server = azure(|_| Reply::new(200, "{}"));
     let client = client(&server);
-    let account = |name: &str| Plane::Batch { account: name.to_owned(), region: "westeurope".to_owned() };
-    for plane in
-        [Plane::ResourceManager, account("a"), account("b"), Plane::MlHistory { region: "x".to_owned() }]
-    {
+    let account = |name: &str| {
+        let (account, region) = (name.to_owned(), "westeurope".to_owned());
+        Plane::Batch { account, region, endpoint: None }
+    };
+    for plane in [
+        Plane::ResourceManager,
+        account("a"),
+        account("b"),
+        Plane::MlHistory { region: "x".to_owned(), endpoint: None },
+    ] {
         let mut call = call(Method::PUT, "/x");
         call.plane = plane;
         client.send(&call).unwrap();

@@ -66,7 +66,7 @@ impl Account {
     }
 
     fn call(&self, method: Method, path: &str, query: &str, body: Option<Body>) -> Call {
-        let plane = Plane::Batch { account: self.name.clone(), region: self.region.clone() };
+        let plane = Plane::Batch { account: self.name.clone(), region: self.region.clone(), endpoint: None };
         Call { method, plane, path: format!("{path}?api-version={VERSION}{query}"), body }
     }
 

@@ -67,7 +67,7 @@ impl OutsideAction {
             }
             Address::Batch { account, region, path } => Call {
                 method,
-                plane: Plane::Batch { account: account.clone(), region: region.clone() },
+                plane: Plane::Batch { account: account.clone(), region: region.clone(), endpoint: None },
                 path: path.clone(),
                 body: None,
             },

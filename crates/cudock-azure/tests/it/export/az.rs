@@ -77,7 +77,7 @@ fn run(directory: &Path, files: &[(String, String)], script: &str) -> Vec<Invoca
 /// The URL that a step's request goes to.
 fn url(step: &Step) -> String {
     match &step.call.plane {
-        Plane::Batch { account, region } => {
+        Plane::Batch { account, region, .. } => {
             format!("https://{account}.{region}.batch.azure.com{}", step.call.path)
         }
         _ => step.call.path.clone(),
