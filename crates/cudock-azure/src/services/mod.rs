@@ -1,6 +1,7 @@
 //! The translation of a workload to each service, and the reading of their answers.
 
 mod aci;
+mod amounts;
 mod batch;
 mod checks;
 mod container_apps;

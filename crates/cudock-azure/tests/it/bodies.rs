@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cudock_azure::{Call, Plane, Target, deployment};
+use cudock_azure::{Call, DeploymentSpec, Plane, Target, deployment};
 use cudock_http::Method;
+use cudock_testkit::random::{Random, cases, seed};
 use serde_json::{Value, json};
 
 use crate::schema::{Documents, Schema};
@@ -207,6 +208,90 @@ fn every_body_validates_against_the_official_schema() {
         specs::TARGETS.iter().all(|target| count.get(target).is_some_and(|count| *count >= 6)),
         "{count:?}"
     );
+}
+
+const GIB: f64 = 1_073_741_824.0;
+
+/// The processors and the memory of each container in a request.
+fn amounts(body: &Value) -> Vec<(f64, f64)> {
+    let containers = ["/properties/containers", "/properties/template/containers", "/containers"];
+    let containers = containers.iter().filter_map(|pointer| body.pointer(pointer)?.as_array()).flatten();
+    let amounts = containers.filter_map(|container| {
+        let requests = &container["properties"]["resources"]["requests"];
+        if requests.is_object() {
+            return Some((requests["cpu"].as_f64()?, requests["memoryInGB"].as_f64()?));
+        }
+        let resources = &container["resources"];
+        let memory = resources["memory"].as_str()?.strip_suffix("Gi")?.parse().ok()?;
+        Some((resources["cpu"].as_f64()?, memory))
+    });
+    amounts.collect()
+}
+
+/// Whether a number is written as a multiple of `1 / per_unit`, without what binary fractions leave behind.
+fn is_multiple(number: f64, per_unit: u32) -> bool {
+    let decimals = number.to_string().split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let steps = number * f64::from(per_unit);
+    decimals <= 2 && (steps - steps.round()).abs() < 1e-9
+}
+
+/// The steps of Container Instances are those that its refusals name ("times of 0.1 GB", "increments of 0.01"); those of
+/// Container Apps the pairs of its consumption profile, all of which other profiles take, too.
+#[test]
+fn amounts_are_multiples_of_the_steps_that_services_take_and_never_less_than_what_is_asked_for() {
+    let mut random = Random::new(seed());
+    let profile = || Some("Consumption-GPU-NC8as-T4".to_owned());
+    for index in 0..cases(300) as usize {
+        let mut number = |below: u32| f64::from(1 + u32::try_from(random.below(below as usize)).unwrap());
+        // Among them whole numbers of the unit, of tenths of it, and of megabytes.
+        let kinds = [
+            number(60) * 1e9 / GIB,
+            number(600) / 10.0,
+            number(60_000) * 1e6 / GIB,
+            number(1 << 31) * 32.0 / GIB,
+        ];
+        let memory_gib = kinds[index % kinds.len()];
+        let cpus = if number(2) < 2.0 { 0.1 * number(60) } else { number(6_000_000) / 1e6 };
+        for (target, size, gpus, steps, limits) in [
+            (Target::Aci, None, 0, (100, 10), (31.0, 240.0)),
+            (Target::ContainerApps, profile(), 1, (4, 2), (8.0, 56.0)),
+            (Target::ContainerApps, None, 0, (4, 2), (4.0, 8.0)),
+        ] {
+            for work in [specs::serve(), specs::job(0)] {
+                let spec = DeploymentSpec {
+                    size: size.clone(),
+                    gpus,
+                    cpus,
+                    memory_gib,
+                    ..specs::spec(target, work)
+                };
+                let fits = cpus <= limits.0 && memory_gib <= limits.1;
+                let Ok(deployment) = deployment(&spec) else {
+                    assert!(!fits, "{target:?} {cpus} {memory_gib} is refused");
+                    continue;
+                };
+                assert!(fits, "{target:?} {cpus} {memory_gib} is over the limit");
+                let bodies = deployment.steps.iter().filter_map(|step| step.call.body.as_ref());
+                let found: Vec<(f64, f64)> = bodies.flat_map(|body| amounts(body.redacted())).collect();
+                assert!(!found.is_empty());
+                for (cpu, memory) in found {
+                    let what = format!("{target:?}: {cpus} becomes {cpu}, and {memory_gib} becomes {memory}");
+                    assert!(is_multiple(cpu, steps.0) && is_multiple(memory, steps.1), "{what}");
+                    assert!(cpu >= cpus - 1e-6 && memory >= memory_gib - 1e-6, "{what}");
+                    assert!(cpu <= limits.0 && memory <= limits.1, "{what}");
+                    if target == Target::ContainerApps && size.is_none() {
+                        assert!((memory - 2.0 * cpu).abs() < 1e-9, "{what}");
+                    } else {
+                        assert!(
+                            cpu < cpus + 1.0 / f64::from(steps.0)
+                                && memory < memory_gib + 1.0 / f64::from(steps.1),
+                            "{what}"
+                        );
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// One small change to a valid body.

@@ -111,6 +111,16 @@ fn wrong_input_is_refused_before_anything_is_asked() {
 }
 
 #[test]
+fn memory_is_rounded_up_to_what_container_instances_take() {
+    let directory = project();
+    for (memory, sent) in [("2GB", "1.9"), ("2GiB", "2.0"), ("100MB", "0.1"), ("1500MiB", "1.5")] {
+        let up = ["up", ".", "--on", "aci", "--memory", memory, "--dry-run"];
+        let text = shown(&run(directory.path(), &up));
+        assert!(text.contains(&format!("\"memoryInGB\": {sent}\n")), "{memory}: {text}");
+    }
+}
+
+#[test]
 fn ps_lists_deployments_beside_containers() {
     let directory = tempfile::tempdir().unwrap();
     let report = json(&run(directory.path(), &["ps", "--format", "json"]));

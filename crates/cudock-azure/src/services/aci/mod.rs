@@ -12,6 +12,7 @@ use crate::services::aci::body::{
     Container, ContainerProperties, GroupProperties, HttpGet, IpAddress, Port, Probe, RegistryCredential,
     Requests, Resources, Variable,
 };
+use crate::services::amounts::Amounts;
 use crate::services::names::{Names, Tags};
 use crate::services::request::{Identity, ResourceBody, body, put};
 use crate::services::{Translation, TranslationError, losses};
@@ -25,6 +26,8 @@ const GROUP: &str = "main";
 const MOST_CONTAINERS: usize = 60;
 const MOST_CPUS: f64 = 31.0;
 const MOST_MEMORY_GIB: f64 = 240.0;
+/// Of a sum of numbers that have no exact binary form.
+const ROUNDING: f64 = 1e-6;
 
 /// The names of the containers: one for each item of a job.
 fn containers(work: WorkShape) -> Vec<String> {
@@ -35,7 +38,8 @@ fn containers(work: WorkShape) -> Vec<String> {
 }
 
 pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationError> {
-    let losses = check(spec)?;
+    let amounts = Amounts { cpus: spec.cpus, memory_gib: spec.memory_gib }.of_container_instances();
+    let losses = check(spec, amounts)?;
     let none = [Vec::new()];
     let items = match &spec.work {
         WorkKind::Job { items, .. } if !items.is_empty() => items.as_slice(),
@@ -57,7 +61,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, T
                     secrets.push((pointer, value.clone()));
                 }
             }
-            container(spec, name, item, variables.clone())
+            container(spec, amounts, name, item, variables.clone())
         })
         .collect();
     if let Some(RegistryAccess::Password { password, .. }) = &spec.registry {
@@ -100,7 +104,13 @@ fn group_id(names: Names<'_>) -> String {
     names.resource(&format!("Microsoft.ContainerInstance/containerGroups/{GROUP}"))
 }
 
-fn container(spec: &DeploymentSpec, name: String, item: &[String], variables: Vec<Variable>) -> Container {
+fn container(
+    spec: &DeploymentSpec,
+    amounts: Amounts,
+    name: String,
+    item: &[String],
+    variables: Vec<Variable>,
+) -> Container {
     let (ports, readiness_probe) = match &spec.work {
         WorkKind::Serve { port, ready_path, .. } => {
             let probe = ready_path.as_ref().map(|path| Probe {
@@ -118,13 +128,15 @@ fn container(spec: &DeploymentSpec, name: String, item: &[String], variables: Ve
             command: spec.command.iter().chain(item).cloned().collect(),
             environment_variables: variables,
             ports,
-            resources: Resources { requests: Requests { cpu: spec.cpus, memory_in_gb: spec.memory_gib } },
+            resources: Resources {
+                requests: Requests { cpu: amounts.cpus, memory_in_gb: amounts.memory_gib },
+            },
             readiness_probe,
         },
     }
 }
 
-fn check(spec: &DeploymentSpec) -> Result<Vec<Finding>, TranslationError> {
+fn check(spec: &DeploymentSpec, amounts: Amounts) -> Result<Vec<Finding>, TranslationError> {
     if spec.gpus > 0 {
         return Err(TranslationError::new(
             "Container Instances have had no GPUs since 2025-07-14 (CD0803); the API still accepts them and fails later",
@@ -148,8 +160,8 @@ fn check(spec: &DeploymentSpec) -> Result<Vec<Finding>, TranslationError> {
     }
     let containers = f64::from(u32::try_from(items).unwrap_or(u32::MAX));
     if items > MOST_CONTAINERS
-        || spec.cpus * containers > MOST_CPUS
-        || spec.memory_gib * containers > MOST_MEMORY_GIB
+        || amounts.cpus * containers > MOST_CPUS + ROUNDING
+        || amounts.memory_gib * containers > MOST_MEMORY_GIB + ROUNDING
     {
         return Err(TranslationError::new(format!(
             "a container group has at most {MOST_CONTAINERS} containers, {MOST_CPUS} processors and {MOST_MEMORY_GIB} GB of memory"

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::services::amounts::Amounts;
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 /// The secret that holds the password of the registry.
@@ -122,7 +123,7 @@ pub(super) struct Container {
 
 impl Container {
     /// The container of a workload, with an item as further arguments.
-    pub(super) fn new(spec: &DeploymentSpec, item: &[String]) -> Self {
+    pub(super) fn new(spec: &DeploymentSpec, amounts: Amounts, item: &[String]) -> Self {
         let (program, arguments) = spec.command.split_at(spec.command.len().min(1));
         let probes = match &spec.work {
             WorkKind::Serve { port, ready_path: Some(path), .. } => vec![Probe {
@@ -139,7 +140,7 @@ impl Container {
             command: program.to_vec(),
             args: arguments.iter().chain(item).cloned().collect(),
             env: spec.variables.iter().enumerate().map(Variable::new).collect(),
-            resources: Resources { cpu: spec.cpus, memory: format!("{}Gi", spec.memory_gib) },
+            resources: Resources { cpu: amounts.cpus, memory: format!("{}Gi", amounts.memory_gib) },
             probes,
         }
     }

@@ -11,6 +11,7 @@ use cudock_http::Method;
 use crate::call::Body;
 use crate::codes;
 use crate::deployment::{Phase, Step, Wait};
+use crate::services::amounts::Amounts;
 use crate::services::checks::facts;
 use crate::services::container_apps::body::{
     AppConfiguration, AppProperties, AppTemplate, Container, EnvironmentProperties, Ingress,
@@ -29,6 +30,8 @@ const APP: &str = "Microsoft.App/containerApps/main";
 const JOB: &str = "Microsoft.App/jobs/main";
 const PROFILE: &str = "gpu";
 const CONSUMPTION: &str = "Consumption";
+/// Of a replica on the consumption profile.
+const MOST_CPUS: f64 = 4.0;
 
 /// The workload profile of a deployment.
 #[derive(Debug)]
@@ -75,6 +78,12 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, T
     Ok(Translation { steps, losses: lost(spec, profile.is_some()), ..Translation::default() })
 }
 
+/// What the service takes for what is asked for.
+fn amounts(spec: &DeploymentSpec) -> Amounts {
+    let asked = Amounts { cpus: spec.cpus, memory_gib: spec.memory_gib };
+    asked.of_container_apps(spec.size.is_some())
+}
+
 fn resource<P>(spec: &DeploymentSpec, properties: P) -> ResourceBody<P> {
     ResourceBody { location: spec.region.clone(), tags: Tags::new(spec), identity: None, properties }
 }
@@ -118,7 +127,7 @@ fn app(
             registries: spec.registry.iter().map(Registry::new).collect(),
         },
         template: AppTemplate {
-            containers: vec![Container::new(spec, &[])],
+            containers: vec![Container::new(spec, amounts(spec), &[])],
             scale: Scale {
                 min_replicas: if spec.idle.is_some() { 0 } else { spec.instances },
                 max_replicas: spec.instances,
@@ -148,7 +157,7 @@ fn job(
             secrets,
             registries: spec.registry.iter().map(Registry::new).collect(),
         },
-        template: JobTemplate { containers: vec![Container::new(spec, &[])] },
+        template: JobTemplate { containers: vec![Container::new(spec, amounts(spec), &[])] },
     };
     with_secrets(&ResourceBody { identity: identity(spec), ..resource(spec, properties) }, values)
 }
@@ -186,7 +195,7 @@ fn starts(spec: &DeploymentSpec, job: &str, items: &[Vec<String>]) -> Result<Vec
         .iter()
         .enumerate()
         .map(|(index, item)| {
-            let template = JobTemplate { containers: vec![Container::new(spec, item)] };
+            let template = JobTemplate { containers: vec![Container::new(spec, amounts(spec), item)] };
             Ok(start(format!("start-{index}"), Some(body(&template)?)))
         })
         .collect()
@@ -205,7 +214,14 @@ fn check(spec: &DeploymentSpec) -> Result<Option<ChosenProfile>, TranslationErro
         return Err(TranslationError::new("a job of Container Apps runs as one replica for each item"));
     }
     let Some(size) = spec.size.as_deref() else {
-        return if spec.gpus == 0 {
+        let Amounts { cpus, memory_gib } = amounts(spec);
+        return if spec.gpus == 0 && cpus > MOST_CPUS {
+            Err(TranslationError::new(format!(
+                "the consumption profile has at most {MOST_CPUS} processors with twice as many GiB of memory, and not \
+                 {cpus} with {memory_gib}"
+            ))
+            .hint("deploy it to aci or vm"))
+        } else if spec.gpus == 0 {
             Ok(None)
         } else {
             Err(TranslationError::new("Container Apps need a workload profile for a GPU")
@@ -220,7 +236,8 @@ fn check(spec: &DeploymentSpec) -> Result<Option<ChosenProfile>, TranslationErro
         ))
         .hint(format!("use one of {}", names.join(", "))));
     };
-    if spec.cpus > f64::from(profile.vcpu) || spec.memory_gib > f64::from(profile.memory_gib) {
+    let Amounts { cpus, memory_gib } = amounts(spec);
+    if cpus > f64::from(profile.vcpu) || memory_gib > f64::from(profile.memory_gib) {
         return Err(TranslationError::new(format!(
             "{} has {} processors and {} GiB of memory",
             profile.name, profile.vcpu, profile.memory_gib
