@@ -26,6 +26,7 @@ pub(super) struct Machine {
     pub(super) size: String,
     /// The driver of its GPUs; none for sizes without.
     pub(super) driver: Option<SizeDriver>,
+    pub(super) has_infiniband: bool,
 }
 
 impl Machine {
@@ -193,7 +194,7 @@ pub(super) fn machine(spec: &DeploymentSpec) -> Result<Machine, TranslationError
         NameMatch::One(row) => row,
         // The tables hold GPU sizes only.
         _ if spec.gpus == 0 && is_size(name) => {
-            return Ok(Machine { size: name.to_owned(), driver: None });
+            return Ok(Machine { size: name.to_owned(), driver: None, has_infiniband: false });
         }
         other => {
             let near = match other {
@@ -231,7 +232,7 @@ pub(super) fn machine(spec: &DeploymentSpec) -> Result<Machine, TranslationError
             format!("sizes with more: cudock facts size --gpu {}", row.gpu.as_deref().unwrap_or("NAME")),
         ));
     }
-    Ok(Machine { size: row.name.clone(), driver })
+    Ok(Machine { size: row.name.clone(), driver, has_infiniband: row.infiniband == Some(true) })
 }
 
 fn is_size(name: &str) -> bool {

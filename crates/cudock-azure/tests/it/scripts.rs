@@ -157,6 +157,52 @@ fn processes_of_several_nodes_know_their_rank() {
     }
 }
 
+/// The options of Docker for a task without other nodes.
+fn run_options(spec: &DeploymentSpec) -> String {
+    let bodies = bodies(spec);
+    let options = "/value/0/containerSettings/containerRunOptions";
+    bodies.iter().find_map(|body| body.pointer(options)?.as_str()).unwrap().to_owned()
+}
+
+#[test]
+fn containers_on_nodes_with_infiniband_have_its_devices_and_may_lock_memory() {
+    let Some(bash) = cudock_testkit::require_program("bash") else { return };
+    for (size, has_infiniband) in [("Standard_ND96isr_H100_v5", true), ("Standard_NC4as_T4_v3", false)] {
+        let on = |work| DeploymentSpec { size: Some(size.to_owned()), ..specs::spec(Target::Batch, work) };
+        let options = run_options(&on(specs::job(0)));
+        assert_eq!(options.contains("--device=/dev/infiniband"), has_infiniband, "{options}");
+        assert_eq!(options.contains("--ulimit memlock=-1"), has_infiniband, "{options}");
+        let mut in_pool = on(specs::job(0));
+        in_pool.existing.batch_account = Some("shared/gpubatch".to_owned());
+        in_pool.existing.pool = Some("always-on".to_owned());
+        let options = run_options(&in_pool);
+        assert!(!options.contains("--device"), "nobody knows whether its image has the driver: {options}");
+
+        let [start, _] = &node_scripts(&on(specs::multi_node()), &bash)[..] else { panic!("two scripts") };
+        for has_devices in [true, false] {
+            let directory = tempfile::tempdir().unwrap();
+            let root = directory.path();
+            stub(root, "docker", RECORD);
+            stub(root, "hostname", "echo 10.0.0.5");
+            let devices = root.join("infiniband");
+            if has_devices {
+                fs::create_dir(&devices).unwrap();
+            }
+            let script = start.replace("-d /dev/infiniband", &format!("-d {}", devices.display()));
+            let batch = [("AZ_BATCH_MASTER_NODE", "10.0.0.5:6000"), ("AZ_BATCH_HOST_LIST", "10.0.0.5")];
+            let output = run(&bash, &script, root, &batch);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let calls = calls(root);
+            assert_eq!(calls.len(), 4);
+            for call in calls {
+                assert!(call.contains("|--ulimit|memlock=-1|"), "{call}");
+                let expected = has_infiniband && has_devices;
+                assert_eq!(call.contains("|--device=/dev/infiniband|"), expected, "{size}: {call}");
+            }
+        }
+    }
+}
+
 /// The command of a job that is ended when its GPUs are idle, as Container Apps start it.
 fn watched_command(program: &[&str]) -> Vec<String> {
     let mut spec = specs::spec(Target::ContainerApps, specs::job(0));

@@ -42,6 +42,10 @@ const CHECKPOINTS: &str = "checkpoints";
 /// The id of the task of a job without items.
 const MAIN_TASK: &str = "main";
 const TASKS_PER_REQUEST: usize = 100;
+/// RDMA pins the memory that it sends from.
+const LOCKED_MEMORY: &str = "--ulimit memlock=-1";
+/// All devices of the directory: one for each link, and one for connections.
+const INFINIBAND: &str = "--device=/dev/infiniband";
 /// To allocate nodes and pull the image, on top of the time that tasks take.
 const START_ALLOWANCE: Duration = Duration::from_secs(3600);
 /// Images with a framework take tens of gigabytes, and Docker keeps them on the system's disk.
@@ -105,7 +109,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
     let created = account.call(Method::POST, "/jobs", "", Some(job(spec, &machine)?));
     let step = Step::new("job", Phase::Create, created).waiting(Wait::Response).billed();
     steps.push(Step { resource: Some(path.clone()), ..step });
-    let tasks = tasks(spec)?;
+    let tasks = tasks(spec, &machine)?;
     let is_one = tasks.len() == 1;
     for (index, request) in tasks.into_iter().enumerate() {
         let call = account.call(Method::POST, &format!("{path}/addtaskcollection"), "", Some(request));
@@ -248,16 +252,18 @@ fn job_limit(spec: &DeploymentSpec) -> Duration {
 }
 
 /// The requests that add all tasks.
-fn tasks(spec: &DeploymentSpec) -> Result<Vec<Body>, TranslationError> {
+fn tasks(spec: &DeploymentSpec, machine: &Machine) -> Result<Vec<Body>, TranslationError> {
     let tasks: Vec<Task> = match &spec.work {
         WorkKind::MultiNode { nodes, processes_per_node, time_limit } => {
-            vec![multi_node::task(spec, *nodes, *processes_per_node, *time_limit)]
+            vec![multi_node::task(spec, machine, (*nodes, *processes_per_node), *time_limit)]
         }
         WorkKind::Job { items, time_limit, retries, .. } => {
             let none = [Vec::new()];
             let items = if items.is_empty() { none.as_slice() } else { items };
             let ids = status::task_ids(u32::try_from(items.len()).unwrap_or(u32::MAX));
-            let task = |(id, item): (String, &Vec<String>)| task(spec, id, item, *time_limit, *retries);
+            let options = run_options(spec, machine);
+            let task =
+                |(id, item): (String, &Vec<String>)| task(spec, id, item, &options, (*time_limit, *retries));
             ids.zip(items).map(task).collect()
         }
         WorkKind::Serve { .. } => Vec::new(),
@@ -287,14 +293,27 @@ fn with_secrets(mut request: Body, spec: &DeploymentSpec, tasks: usize) -> Body 
     request
 }
 
-fn task(spec: &DeploymentSpec, id: String, item: &[String], time_limit: Duration, retries: u32) -> Task {
-    let command = linked(spec);
-    let (program, arguments) = command.split_at(command.len().min(1));
-    let mut options = "--rm --shm-size=8g".to_owned();
-    if let [program] = program {
-        options.push_str(" --entrypoint ");
-        options.push_str(&quote(program));
+/// What Docker is told beside image and arguments.
+fn run_options(spec: &DeploymentSpec, machine: &Machine) -> String {
+    let mut options = vec!["--rm --shm-size=8g".to_owned()];
+    if machine.has_infiniband {
+        options.push(LOCKED_MEMORY.to_owned());
+        // Nobody knows whether the image of a pool that exists has the driver; without it, Docker refuses the device.
+        options.extend(spec.existing.pool.is_none().then(|| INFINIBAND.to_owned()));
     }
+    options.extend(linked(spec).first().map(|program| format!("--entrypoint {}", quote(program))));
+    options.join(" ")
+}
+
+fn task(
+    spec: &DeploymentSpec,
+    id: String,
+    item: &[String],
+    options: &str,
+    (time_limit, retries): (Duration, u32),
+) -> Task {
+    let command = linked(spec);
+    let arguments = command.get(1..).unwrap_or_default();
     let words: Vec<_> = arguments.iter().chain(item).map(|word| quote(word)).collect();
     Task {
         output_files: outputs::files(spec, &id),
@@ -302,7 +321,7 @@ fn task(spec: &DeploymentSpec, id: String, item: &[String], time_limit: Duration
         command_line: words.join(" "),
         container_settings: Some(ContainerSettings {
             image_name: spec.image.clone(),
-            container_run_options: options,
+            container_run_options: options.to_owned(),
         }),
         environment_settings: variables(spec),
         constraints: TaskConstraints {

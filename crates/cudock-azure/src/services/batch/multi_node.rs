@@ -10,14 +10,20 @@ use std::time::Duration;
 use cudock_base::shell::quote;
 
 use crate::services::batch::body::{AutoUser, MultiInstance, Task, TaskConstraints, UserIdentity};
-use crate::services::batch::{CHECKPOINTS, MAIN_TASK, outputs, variables};
+use crate::services::batch::{CHECKPOINTS, INFINIBAND, LOCKED_MEMORY, MAIN_TASK, outputs, variables};
+use crate::services::checks::Machine;
 use crate::services::request::iso_8601;
 use crate::spec::DeploymentSpec;
 
 /// The port on which the processes find each other.
 const PORT: u16 = 29_500;
 
-pub(super) fn task(spec: &DeploymentSpec, nodes: u32, processes_per_node: u32, time_limit: Duration) -> Task {
+pub(super) fn task(
+    spec: &DeploymentSpec,
+    machine: &Machine,
+    (nodes, processes_per_node): (u32, u32),
+    time_limit: Duration,
+) -> Task {
     Task {
         id: MAIN_TASK.to_owned(),
         command_line: shell(&wait(processes_per_node)),
@@ -29,7 +35,7 @@ pub(super) fn task(spec: &DeploymentSpec, nodes: u32, processes_per_node: u32, t
         user_identity: Some(UserIdentity { auto_user: AutoUser { scope: "pool", elevation_level: "admin" } }),
         multi_instance_settings: Some(MultiInstance {
             number_of_instances: nodes,
-            coordination_command_line: shell(&start(spec, nodes, processes_per_node)),
+            coordination_command_line: shell(&start(spec, machine, nodes, processes_per_node)),
         }),
     }
 }
@@ -39,8 +45,13 @@ fn shell(script: &str) -> String {
 }
 
 /// Starts the processes of a node. The first node has rank 0, the others follow in the order of Batch's list.
-fn start(spec: &DeploymentSpec, nodes: u32, processes_per_node: u32) -> String {
-    let mut options = "--network host --ipc host --ulimit memlock=-1 --gpus all".to_owned();
+fn start(spec: &DeploymentSpec, machine: &Machine, nodes: u32, processes_per_node: u32) -> String {
+    let mut options = format!("--network host --ipc host {LOCKED_MEMORY} --gpus all");
+    let mut device = String::new();
+    if machine.has_infiniband {
+        device = format!("device=\n[ ! -d /dev/infiniband ] || device={INFINIBAND}\n");
+        options.push_str(" $device");
+    }
     for name in ["MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"] {
         let _ = write!(options, " --env {name}");
     }
@@ -62,7 +73,7 @@ fn start(spec: &DeploymentSpec, nodes: u32, processes_per_node: u32) -> String {
          own=$(hostname -I | tr ' ' '\\n' | grep -xF -f <(echo \"$AZ_BATCH_HOST_LIST\" | tr ',' '\\n') | head -n 1)\n\
          export NODE_RANK=0\n\
          [ \"$own\" = \"$MASTER_ADDR\" ] || NODE_RANK=$(echo \"$others\" | grep -nxF \"$own\" | cut -d: -f1)\n\
-         for local in $(seq 0 {last}); do\n\
+         {device}for local in $(seq 0 {last}); do\n\
          docker run -d --name cudock-$local {options} --env LOCAL_RANK=$local --env RANK=$((NODE_RANK * {processes_per_node} + local)) --entrypoint {entrypoint} {image} {arguments}\n\
          done",
         last = processes_per_node.saturating_sub(1),
