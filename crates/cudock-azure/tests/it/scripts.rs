@@ -124,6 +124,55 @@ fn a_machine_runs_every_item_with_its_retries_and_keeps_the_first_failure() {
     }
 }
 
+/// A machine on which others hold the locks of packages: those of lists and archives make `apt-get` fail at once, that of
+/// packages does so if it is not told to wait.
+const BUSY_APT: &str = r#"printf '%s|' "$@" >> "$CALLS"; echo >> "$CALLS"
+count=$(cat "$COUNT" 2> /dev/null || echo 0); echo $((count + 1)) > "$COUNT"
+case "$*" in
+*update*) [ "$count" -ge 2 ] || { echo 'E: Could not get lock /var/lib/apt/lists/lock' >&2; exit 100; } ;;
+*install*) case "$*" in *DPkg::Lock::Timeout=*) ;; *) echo 'E: Could not get lock /var/lib/dpkg/lock-frontend' >&2; exit 100 ;; esac ;;
+esac"#;
+
+#[test]
+fn a_machine_waits_for_whoever_else_installs_packages() {
+    let Some(bash) = cudock_testkit::require_program("bash") else { return };
+    let mut spec = specs::spec(Target::Vm, specs::job(0));
+    spec.idle = Some(Duration::from_secs(20));
+    let scripts = machine_scripts(&spec);
+    for (script, packages) in scripts.iter().zip(["nvidia-container-toolkit", "python3-venv"]) {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        stub(root, "apt-get", BUSY_APT);
+        for name in ["docker", "gpg", "nvidia-ctk", "systemctl", "sleep", "timeout"] {
+            stub(root, name, "");
+        }
+        stub(
+            root,
+            "nvidia-smi",
+            "case $* in *query*) echo 0;; *) echo 'GPU 0: Tesla T4 (UUID: GPU-1)';; esac",
+        );
+        stub(root, "curl", "echo '{\"access_token\": \"t\"}'");
+        stub(root, "python3", "case $1 in -m) exit 0;; esac; cat > /dev/null; echo token");
+        let (state, count) = (root.join("state"), root.join("count"));
+        fs::create_dir(&state).unwrap();
+        let script = script
+            .replace("/var/lib/cudock", state.to_str().unwrap())
+            .replace("/dev/ttyS0", root.join("console").to_str().unwrap())
+            .replace("/opt/cudock/environment", root.join("environment").to_str().unwrap())
+            .replace("/usr/share/keyrings/", &format!("{}/", root.display()))
+            .replace("/etc/apt/sources.list.d/", &format!("{}/", root.display()));
+        run(&bash, &script, root, &[("COUNT", count.to_str().unwrap())]);
+        let calls = fs::read_to_string(root.join("calls")).unwrap();
+        let installed = calls.lines().find(|call| call.contains("|install|") && call.contains(packages));
+        assert!(installed.is_some_and(|call| call.contains("DPkg::Lock::Timeout=")), "{packages}: {calls}");
+        if packages == "nvidia-container-toolkit" {
+            let updates = calls.lines().filter(|call| call.contains("|update|")).count();
+            assert_eq!(updates, 3, "two of them met the lock of the lists: {calls}");
+            assert_eq!(fs::read_to_string(state.join("result")).unwrap(), "0\n");
+        }
+    }
+}
+
 #[test]
 fn processes_of_several_nodes_know_their_rank() {
     let Some(bash) = cudock_testkit::require_program("bash") else { return };

@@ -64,9 +64,12 @@ fn start_script(spec: &DeploymentSpec, machine: &Machine) -> String {
         saver=\n\
         end() { [ -z \"$saver\" ] || kill $saver; echo \"$1\" > /var/lib/cudock/result.new && mv /var/lib/cudock/result.new /var/lib/cudock/result; exit \"$1\"; }\n\
         fail() { say \"$1\"; end 125; }\n\
-        say install\n\
-        command -v docker > /dev/null || { apt-get update && apt-get install -y docker.io; } || fail 'cannot install docker'\n"
+        say install\n"
         .to_owned();
+    script.push_str(APT);
+    script.push_str(
+        "command -v docker > /dev/null || { apt_get update && apt_get install -y docker.io; } || fail 'cannot install docker'\n",
+    );
     if has_gpu {
         script.push_str(GPU);
     }
@@ -118,8 +121,13 @@ nvidia-smi -L || fail 'the GPU driver is not ready after 20 minutes'\n\
 if ! docker info 2> /dev/null | grep -q nvidia; then\n\
 curl -fsSL https://nvidia.github.io/libnvidia-container/gpgkey | gpg --dearmor -o /usr/share/keyrings/nvidia-container-toolkit.gpg\n\
 echo 'deb [signed-by=/usr/share/keyrings/nvidia-container-toolkit.gpg] https://nvidia.github.io/libnvidia-container/stable/deb/amd64 /' > /etc/apt/sources.list.d/nvidia-container-toolkit.list\n\
-{ apt-get update && apt-get install -y nvidia-container-toolkit && nvidia-ctk runtime configure --runtime=docker && systemctl restart docker; } || fail 'cannot install the NVIDIA container toolkit'\n\
+{ apt_get update && apt_get install -y nvidia-container-toolkit && nvidia-ctk runtime configure --runtime=docker && systemctl restart docker; } || fail 'cannot install the NVIDIA container toolkit'\n\
 fi\n";
+
+/// The driver extension, the agent of the machine and its updates install packages at the same time: `apt-get` waits for the
+/// lock of packages if it is told to, and for those of lists and archives it does not.
+const APT: &str = "\
+apt_get() { for attempt in $(seq 12); do DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 \"$@\" && return; sleep 10; done; return 1; }\n";
 
 fn login(spec: &DeploymentSpec) -> String {
     match &spec.registry {
@@ -241,8 +249,9 @@ fn watchdog_script(spec: &DeploymentSpec, idle: Duration) -> String {
          *) manager=https://management.azure.com CUDOCK_AZURE_CLOUD=AzureCloud ;;\n\
          esac\n\
          export CUDOCK_AZURE_CLOUD\n\
+         {APT}\
          environment=/opt/cudock/environment\n\
-         apt-get install -y python3-venv && python3 -m venv $environment && $environment/bin/pip install --quiet cudock=={version} &&\n\
+         apt_get install -y python3-venv && python3 -m venv $environment && $environment/bin/pip install --quiet cudock=={version} &&\n\
          $environment/bin/cudock watchdog --subscription {subscription} --run {run} --vm {machine} --idle {seconds}s{port} --output /var/lib/docker/containers && exit\n\
          echo 'without cudock watchdog, the utilization of the GPUs decides'\n\
          {wait}\n\
