@@ -23,8 +23,9 @@ pub struct FileError {
 }
 
 impl FileError {
-    /// For `map_err`: adds what was tried, and on what.
+    /// For `map_err`: adds what was tried, as a verb, and on what.
     pub fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        debug_assert!(!action.starts_with("cannot"), "the message begins with it");
         let path = path.to_owned();
         move |source| Self { action, path, source }
     }

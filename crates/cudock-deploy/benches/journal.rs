@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use cudock_azure::Target;
 use cudock_base::{Date, Environment, Timestamp};
 use cudock_deploy::{
-    DeployFlags, DeployRequest, DeploySource, Journal, NewDeployment, PlannedDeployment, plan_deployments,
-    ps, text,
+    DeployFlags, DeployRequest, DeploySource, Journal, NewDeployment, PlannedDeployment, Requester,
+    plan_deployments, ps, text,
 };
 use cudock_facts::Facts;
 use cudock_project::Project;
@@ -53,6 +53,7 @@ fn main() {
 fn dry_run(project: &Project) -> PlannedDeployment {
     let facts = Facts::embedded();
     let flags = DeployFlags { placements: 1, ..DeployFlags::default() };
+    let environment = Environment::of_process();
     let request = DeployRequest {
         source: DeploySource::Project(project),
         target: Target::Vm,
@@ -60,11 +61,9 @@ fn dry_run(project: &Project) -> PlannedDeployment {
         name: None,
         port: None,
         command: &[],
-        subscription: "11111111-2222-3333-4444-555555555555",
-        owner: "bench",
-        now: Timestamp::now(),
+        requester: &Requester::of_dry_run(&environment),
         today: Date::today(),
-        environment: &Environment::of_process(),
+        environment: &environment,
     };
     plan_deployments(&facts, &request).unwrap().remove(0)
 }

@@ -59,13 +59,20 @@ pub struct DeployArgs {
 /// Delete what was left behind in Azure
 ///
 /// Deletes deployments of the journal whose command died or that have ended, and resource groups with the tag of cudock
-/// that the journal has lost, if they are yours or expired. Running deployments stay. See docs/deploy.md.
+/// that the journal has lost or that are expired. Running deployments stay. What another state directory of yours made is
+/// listed, and deleted only if it is expired or named. See docs/deploy.md.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  cudock gc --dry-run\n  cudock gc --format json")]
+#[command(
+    after_help = "Examples:\n  cudock gc --dry-run\n  cudock gc --run 3f9c01d2a4b6\n  cudock gc --format json"
+)]
 pub struct GcArgs {
     /// List what would be deleted, and delete nothing
     #[arg(long)]
     pub dry_run: bool,
+
+    /// Also delete this run, although it may be running for another state directory; repeatable
+    #[arg(long = "run", value_name = "RUN-ID")]
+    pub runs: Vec<String>,
 }
 
 /// Wait for a deployment whose command died

@@ -1,11 +1,14 @@
 //! Finds and deletes what was left behind: unfinished entries of the journal, and resource groups that it has lost.
+//!
+//! The journal is that of one state directory. What the tags say was made by another one may run there, so it is listed, and
+//! deleted only if its time to live is over or the user names it.
 
 use std::collections::BTreeMap;
 
 use cudock_azure::{
     Body, Call, DeploymentState, Plane, cleanup_of_run, group_name, is_run_id, reaper_call, reaper_group_name,
 };
-use cudock_base::Timestamp;
+use cudock_base::{Timestamp, UsageError};
 use cudock_http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,14 +18,16 @@ use crate::down::cancel_call;
 use crate::error::DeployError;
 use crate::journal::DeploymentRecord;
 use crate::observe::answer;
+use crate::requester::Owner;
 use crate::run::Deployer;
 
 /// Who asks, and where.
 #[derive(Debug, Clone, Copy)]
 pub struct GcScope<'a> {
     pub subscription: &'a str,
-    /// As in the tag `cudock-owner`.
-    pub owner: &'a str,
+    pub owner: &'a Owner,
+    /// Runs that are deleted whosever they are.
+    pub runs: &'a [String],
     /// Lists what would be deleted.
     pub is_dry_run: bool,
 }
@@ -41,7 +46,7 @@ impl GcReport {
     }
 }
 
-/// Something that was left behind.
+/// Something that was left behind, or may have been.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Leftover {
     pub run_id: String,
@@ -49,6 +54,10 @@ pub struct Leftover {
     pub reason: String,
     /// Whether the journal knows it.
     pub in_journal: bool,
+    /// When the cloud deletes it by itself.
+    pub expires: Option<String>,
+    /// Whether it stays unless `--run` names it: it may run for another state directory.
+    pub kept: bool,
     pub deleted: bool,
     pub error: Option<String>,
 }
@@ -70,34 +79,65 @@ fn leftover_reason(record: &DeploymentRecord, now: Timestamp) -> Option<&'static
 impl Deployer<'_> {
     /// Deletes what was left behind. Errors of single deletions are in the report.
     pub fn gc(&self, scope: &GcScope<'_>) -> Result<GcReport, DeployError> {
+        self.check_named(scope)?;
         let mut found = Vec::new();
         for record in self.journal.existing()? {
             let Some(reason) = leftover_reason(&record, self.cloud.now()) else { continue };
             let Some(_lock) = self.journal.lock(&record.run_id)? else { continue };
             let deleted = if scope.is_dry_run { None } else { Some(self.delete(&record)) };
-            found.push(Leftover::new(&record.run_id, Some(record.name), reason, true, deleted.as_ref()));
+            found.push(Leftover::of_record(record, reason).with(deleted.as_ref()));
         }
         for (run_id, lost) in self.lost_runs(scope)? {
-            // The journal has every run before its group exists, so what it does not have now is really lost.
-            let is_known = self.journal.run(&run_id)?.is_some_and(|run| run.state != DeploymentState::Gone);
-            if is_known || !self.has_group(scope.subscription, &run_id)? {
+            if self.is_known(&run_id)? || !self.has_group(scope.subscription, &run_id)? {
                 continue;
             }
+            let is_kept = matches!(lost.claim, Claim::OfAnother { .. });
             let deleted =
-                if scope.is_dry_run { None } else { Some(self.delete_lost(scope.subscription, &run_id)) };
-            found.push(Leftover::new(&run_id, lost.name, lost.reason, false, deleted.as_ref()));
+                (!is_kept && !scope.is_dry_run).then(|| self.delete_lost(scope.subscription, &run_id));
+            found.push(Leftover::of_lost(run_id, lost).with(deleted.as_ref()));
         }
         Ok(GcReport { found, dry_run: scope.is_dry_run })
     }
 
-    /// The runs whose groups exist in the subscription and that may be deleted: the user's own, and expired ones.
+    /// Refuses runs that are named and are none, that the journal knows, or that do not exist.
+    fn check_named(&self, scope: &GcScope<'_>) -> Result<(), DeployError> {
+        for run_id in scope.runs {
+            if !is_run_id(run_id) {
+                let error = UsageError::new(format!("`{run_id}` is not a run id of 12 hexadecimal digits"));
+                return Err(error.hint("`cudock gc` lists them").into());
+            }
+            if self.is_known(run_id)? {
+                let error = UsageError::new(format!("the journal knows run `{run_id}`"));
+                return Err(error.hint(format!("`cudock down {run_id}` deletes it")).into());
+            }
+            if !self.has_group(scope.subscription, run_id)? {
+                let error = UsageError::new(format!("no run `{run_id}` in the subscription"));
+                return Err(error.hint("`cudock gc` lists them").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a run is in the journal and was not deleted. The journal has every run before its group exists, so what it
+    /// does not have now was lost, or was made by another state directory.
+    fn is_known(&self, run_id: &str) -> Result<bool, DeployError> {
+        Ok(self.journal.run(run_id)?.is_some_and(|run| run.state != DeploymentState::Gone))
+    }
+
+    /// The runs whose groups exist in the subscription and that may be deleted or kept: the user's, expired ones, and those
+    /// that are named, which the Resource Graph may not list yet.
     fn lost_runs(&self, scope: &GcScope<'_>) -> Result<BTreeMap<String, LostRun>, DeployError> {
         let groups = self
             .cloud
             .list(&graph_call(scope.subscription))
             .map_err(|error| DeployError::cloud("cannot search for leftover resource groups", error))?;
         let now = self.cloud.now();
-        Ok(groups.iter().filter_map(|group| lost_run(group, scope.owner, now)).collect())
+        let mut runs: BTreeMap<String, LostRun> =
+            groups.iter().filter_map(|group| lost_run(group, scope, now)).collect();
+        for run_id in scope.runs {
+            runs.entry(run_id.clone()).or_insert_with(LostRun::named);
+        }
+        Ok(runs)
     }
 
     /// Whether a group of a run exists: the Resource Graph lags behind.
@@ -131,19 +171,39 @@ impl Deployer<'_> {
 }
 
 impl Leftover {
-    fn new(
-        run_id: &str,
-        name: Option<String>,
-        reason: impl Into<String>,
-        in_journal: bool,
-        deleted: Option<&Result<(), DeployError>>,
-    ) -> Self {
+    fn of_record(record: DeploymentRecord, reason: &str) -> Self {
+        Self {
+            run_id: record.run_id,
+            name: Some(record.name),
+            reason: reason.to_owned(),
+            in_journal: true,
+            expires: Some(record.expires.to_string()),
+            kept: false,
+            deleted: false,
+            error: None,
+        }
+    }
+
+    fn of_lost(run_id: String, lost: LostRun) -> Self {
+        Self {
+            run_id,
+            name: lost.name,
+            reason: lost.claim.reason(),
+            in_journal: false,
+            expires: lost.expires.map(|time| time.to_string()),
+            kept: matches!(lost.claim, Claim::OfAnother { .. }),
+            deleted: false,
+            error: None,
+        }
+    }
+
+    /// With how its deletion ended, if it was tried.
+    fn with(self, deleted: Option<&Result<(), DeployError>>) -> Self {
         let error = match deleted {
             Some(Err(error)) => Some(cudock_base::text::error_chain(error)),
             _ => None,
         };
-        let deleted = matches!(deleted, Some(Ok(())));
-        Self { run_id: run_id.to_owned(), name, reason: reason.into(), in_journal, deleted, error }
+        Self { deleted: matches!(deleted, Some(Ok(()))), error, ..self }
     }
 }
 
@@ -151,11 +211,44 @@ impl Leftover {
 #[derive(Debug, PartialEq, Eq)]
 struct LostRun {
     name: Option<String>,
-    reason: &'static str,
+    expires: Option<Timestamp>,
+    claim: Claim,
+}
+
+impl LostRun {
+    /// One of which nothing is known but its id.
+    fn named() -> Self {
+        Self { name: None, expires: None, claim: Claim::Named }
+    }
+}
+
+/// Whose a run is, as far as its tags tell.
+#[derive(Debug, PartialEq, Eq)]
+enum Claim {
+    Expired,
+    /// This state directory made it, and its journal was lost.
+    Own,
+    /// The user asked for it.
+    Named,
+    /// Another state directory of the user made it, and may know it.
+    OfAnother {
+        owner: String,
+    },
+}
+
+impl Claim {
+    fn reason(&self) -> String {
+        match self {
+            Self::Expired => "the journal does not know it, and its time to live is over".to_owned(),
+            Self::Own => "the journal does not know it".to_owned(),
+            Self::Named => "it was named".to_owned(),
+            Self::OfAnother { owner } => format!("another state directory of {owner} made it"),
+        }
+    }
 }
 
 /// Reads a row of the Resource Graph. A group without a run id that could be one of ours is never deleted.
-fn lost_run(group: &Value, owner: &str, now: Timestamp) -> Option<(String, LostRun)> {
+fn lost_run(group: &Value, scope: &GcScope<'_>, now: Timestamp) -> Option<(String, LostRun)> {
     let tags = group.get("tags")?.as_object()?;
     // Names of tags are case-insensitive.
     let tag = |wanted: &str| {
@@ -168,13 +261,23 @@ fn lost_run(group: &Value, owner: &str, now: Timestamp) -> Option<(String, LostR
     if !name.eq_ignore_ascii_case(&group_of_run) && !name.eq_ignore_ascii_case(&reaper_group_name(run_id)) {
         return None;
     }
-    let is_expired = tag("cudock-delete-after").and_then(Timestamp::parse).is_some_and(|end| end <= now);
-    let reason = match tag("cudock-owner") {
-        _ if is_expired => "the journal does not know it, and its time to live is over",
-        Some(tagged) if tagged == owner => "the journal does not know it",
-        _ => return None,
+    let expires = tag("cudock-delete-after").and_then(Timestamp::parse);
+    let claim = match tag("cudock-owner") {
+        _ if expires.is_some_and(|end| end <= now) => Claim::Expired,
+        _ if scope.runs.iter().any(|named| named == run_id) => Claim::Named,
+        Some(owner) => claim(owner, tag("cudock-state"), scope.owner)?,
+        None => return None,
     };
-    Some((run_id.to_owned(), LostRun { name: tag("cudock-name").map(str::to_owned), reason }))
+    Some((run_id.to_owned(), LostRun { name: tag("cudock-name").map(str::to_owned), expires, claim }))
+}
+
+/// Whose a run with these tags is; none if it is somebody else's. Earlier versions did not tell the state directory.
+fn claim(tagged: &str, state: Option<&str>, owner: &Owner) -> Option<Claim> {
+    if tagged == owner.name && state.is_some() && state == owner.state.as_deref() {
+        return Some(Claim::Own);
+    }
+    let user = |name: &str| name.split('@').next().map(str::to_owned);
+    (user(tagged) == user(&owner.name)).then(|| Claim::OfAnother { owner: tagged.to_owned() })
 }
 
 fn graph_call(subscription: &str) -> Call {
@@ -204,44 +307,85 @@ fn group_call(subscription: &str, name: &str) -> Call {
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_own_and_expired_groups_are_leftovers() {
+    fn owner() -> Owner {
+        Owner { name: "me@laptop".to_owned(), state: Some("aaaaaaaaaaaa".to_owned()) }
+    }
+
+    /// The claim on a group with these tags, if it is one of a run.
+    fn claim_of(name: &str, tags: &Value, runs: &[String]) -> Option<Claim> {
         let now = Timestamp::parse("2026-11-17T12:00:00Z").unwrap();
-        let group = |name: &str, tags: Value| json!({"id": "x", "name": name, "tags": tags});
+        let group = json!({"id": "x", "name": name, "tags": tags});
+        let owner = owner();
+        let scope = GcScope { subscription: "s", owner: &owner, runs, is_dry_run: false };
+        lost_run(&group, &scope, now).map(|(_, lost)| lost.claim)
+    }
+
+    #[test]
+    fn only_what_this_state_directory_made_and_what_is_expired_is_a_leftover() {
         let (id, name) = ("0123456789ab", "cudock-0123456789ab");
+        let another = |owner: &str| Some(Claim::OfAnother { owner: owner.to_owned() });
+        let mine = json!({"cudock-run": id, "cudock-owner": "me@laptop", "cudock-state": "aaaaaaaaaaaa"});
+        let with = |key: &str, value: &str| {
+            let mut tags = mine.clone();
+            tags[key] = json!(value);
+            tags
+        };
+        let (past, future) = ("2026-11-17T11:59:59Z", "2026-11-17T12:00:01Z");
         let cases = [
-            ("own", name, json!({"cudock-run": id, "cudock-owner": "me"}), true),
+            ("own", name, mine.clone(), Some(Claim::Own)),
             (
                 "own, the reaper's",
                 "CUDOCK-0123456789ab-reaper",
-                json!({"Cudock-Run": id, "cudock-owner": "me"}),
-                true,
+                json!({"Cudock-Run": id, "cudock-owner": "me@laptop", "Cudock-State": "aaaaaaaaaaaa"}),
+                Some(Claim::Own),
             ),
-            ("of somebody else", name, json!({"cudock-run": id, "cudock-owner": "you"}), false),
-            ("without an owner", name, json!({"cudock-run": id}), false),
+            ("of another state directory", name, with("cudock-state", "bbbbbbbbbbbb"), another("me@laptop")),
             (
-                "expired",
+                "of a version without the tag",
                 name,
-                json!({"cudock-run": id, "cudock-owner": "you", "cudock-delete-after": "2026-11-17T11:59:59Z"}),
-                true,
+                json!({"cudock-run": id, "cudock-owner": "me@laptop"}),
+                another("me@laptop"),
             ),
+            ("of another machine", name, with("cudock-owner", "me@desktop"), another("me@desktop")),
             (
-                "not yet expired",
+                "of another state directory, expired",
                 name,
-                json!({"cudock-run": id, "cudock-owner": "you", "cudock-delete-after": "2026-11-17T12:00:01Z"}),
-                false,
+                json!({"cudock-run": id, "cudock-owner": "me@laptop", "cudock-delete-after": past}),
+                Some(Claim::Expired),
+            ),
+            ("own, not yet expired", name, with("cudock-delete-after", future), Some(Claim::Own)),
+            ("of somebody else", name, with("cudock-owner", "you@laptop"), None),
+            ("without an owner", name, json!({"cudock-run": id, "cudock-state": "aaaaaaaaaaaa"}), None),
+            (
+                "of somebody else, expired",
+                name,
+                json!({"cudock-run": id, "cudock-owner": "you@laptop", "cudock-delete-after": past}),
+                Some(Claim::Expired),
             ),
             (
-                "another group with the tag",
-                "production",
-                json!({"cudock-run": id, "cudock-owner": "me"}),
-                false,
+                "of somebody else, not yet expired",
+                name,
+                json!({"cudock-run": id, "cudock-owner": "you@laptop", "cudock-delete-after": future}),
+                None,
             ),
-            ("no run id", "cudock-x", json!({"cudock-run": "x", "cudock-owner": "me"}), false),
-            ("no tags", name, Value::Null, false),
+            ("another group with the tag", "production", mine.clone(), None),
+            ("no run id", "cudock-x", with("cudock-run", "x"), None),
+            ("no tags", name, Value::Null, None),
         ];
         for (case, name, tags, expected) in cases {
-            assert_eq!(lost_run(&group(name, tags), "me", now).is_some(), expected, "{case}");
+            assert_eq!(claim_of(name, &tags, &[]), expected, "{case}");
         }
+    }
+
+    #[test]
+    fn a_run_that_is_named_is_deleted_whosever_it_is() {
+        let (id, name) = ("0123456789ab", "cudock-0123456789ab");
+        for owner in ["me@laptop", "you@desktop"] {
+            let tags = json!({"cudock-run": id, "cudock-owner": owner, "cudock-state": "bbbbbbbbbbbb"});
+            assert_eq!(claim_of(name, &tags, &[id.to_owned()]), Some(Claim::Named), "{owner}");
+        }
+        let other = json!({"cudock-run": id, "cudock-owner": "me@laptop"});
+        let claim = claim_of(name, &other, &["ffffffffffff".to_owned()]);
+        assert_eq!(claim, Some(Claim::OfAnother { owner: "me@laptop".to_owned() }));
     }
 }

@@ -1,6 +1,5 @@
 //! Where a workload can run and how, as deployments that are ready to be created.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use cudock_azure::{
     SpecPlacement, SpecVariable, Target, deployment,
 };
 use cudock_base::format::duration;
-use cudock_base::{Date, Environment, Secret, Timestamp, UsageError, Usd};
+use cudock_base::{Date, Environment, Secret, UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_facts::finding::Finding;
 use cudock_group::Group;
@@ -21,7 +20,9 @@ use cudock_workload::{Notify, Resolved, WorkloadFlags};
 
 use crate::error::DeployError;
 use crate::flags::DeployFlags;
+use crate::ids::new_id;
 use crate::names::{target_name, target_title};
+use crate::requester::Requester;
 use crate::run::PlannedDeployment;
 
 /// The time to live if none is given.
@@ -57,11 +58,7 @@ pub struct DeployRequest<'a> {
     pub port: Option<u16>,
     /// Program and arguments; those of the image if empty.
     pub command: &'a [String],
-    pub subscription: &'a str,
-    /// As in the tag `cudock-owner`.
-    pub owner: &'a str,
-    /// By the cloud's clock.
-    pub now: Timestamp,
+    pub requester: &'a Requester,
     pub today: Date,
     pub environment: &'a Environment,
 }
@@ -214,10 +211,11 @@ fn options(request: &DeployRequest<'_>, choice: &PlacedWork) -> Result<SpecOptio
     let flags = request.flags;
     let ttl = time_to_live(request, choice.placement.price_per_hour, choice.time)?;
     Ok(SpecOptions {
-        run_id: new_run_id(),
-        subscription: request.subscription.to_owned(),
-        owner: request.owner.to_owned(),
-        expires: request.now.plus(ttl),
+        run_id: new_id(),
+        subscription: request.requester.subscription.clone(),
+        owner: request.requester.owner.name.clone(),
+        state: request.requester.owner.state.clone(),
+        expires: request.requester.now.plus(ttl),
         time_limit: ttl,
         idle: flags.idle.map(|TimeSpan(time)| time),
         command: request.command.to_vec(),
@@ -330,32 +328,9 @@ fn variables(flags: &[String], environment: &Environment) -> Result<Vec<SpecVari
     flags.iter().map(variable).collect()
 }
 
-/// 12 hexadecimal digits that no other run has.
-fn new_run_id() -> String {
-    // The keys are random numbers of the operating system.
-    let random = RandomState::new().hash_one(Timestamp::now());
-    format!("{:012x}", random & 0xffff_ffff_ffff)
-}
-
-/// Who deploys, as in the tag `cudock-owner`: the user on this machine, whose journal knows the deployment.
-pub fn owner(environment: &Environment) -> String {
-    let variable = |name: &str| environment.get(name).and_then(|value| value.to_str()).map(str::to_owned);
-    let user = variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "user".to_owned());
-    let host = std::fs::read_to_string(environment.system("proc/sys/kernel/hostname"));
-    let host = host.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());
-    format!("{user}@{host}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn run_ids_are_short_unique_and_hexadecimal() {
-        let ids: std::collections::BTreeSet<String> = (0..1000).map(|_| new_run_id()).collect();
-        assert_eq!(ids.len(), 1000);
-        assert!(ids.iter().all(|id| id.len() == 12 && id.bytes().all(|byte| byte.is_ascii_hexdigit())));
-    }
 
     #[test]
     fn a_budget_buys_time() {
@@ -376,16 +351,5 @@ mod tests {
         for wrong in ["=1", "UNSET"] {
             assert!(super::variables(&[wrong.to_owned()], &environment).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn the_owner_is_the_user_on_this_machine() {
-        let directory = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(directory.path().join("proc/sys/kernel")).unwrap();
-        std::fs::write(directory.path().join("proc/sys/kernel/hostname"), "laptop\n").unwrap();
-        let owner =
-            |variables: &[(&str, &str)]| owner(&Environment::of(directory.path(), variables.iter().copied()));
-        assert_eq!(owner(&[("USER", "ada")]), "ada@laptop");
-        assert_eq!(owner(&[("LOGNAME", "eve")]), "eve@laptop");
     }
 }

@@ -15,6 +15,7 @@ use cudock_sweep::local::watch_interrupts;
 use crate::clock::SystemClock;
 use crate::error::DeployError;
 use crate::journal::{Journal, journal_directory};
+use crate::requester::{Owner, Requester};
 use crate::run::Deployer;
 use crate::wait::{PhaseLimits, PhaseProgress};
 
@@ -82,8 +83,15 @@ impl Session {
         }
     }
 
+    /// Who deploys from now on, with the time by the services' clock.
+    pub fn requester(&self, environment: &Environment) -> Result<Requester, DeployError> {
+        let subscription = self.subscription()?;
+        let owner = Owner::new(environment, Some(self.journal.state_id().to_owned()));
+        Ok(Requester { subscription, owner, now: self.client.now() })
+    }
+
     /// The subscription, after a request that proves that it can be used and tells the time by the services' clock.
-    pub fn subscription(&self) -> Result<String, DeployError> {
+    fn subscription(&self) -> Result<String, DeployError> {
         let subscription = self.interruptible.subscription().map_err(cannot_use)?;
         let path = format!("/subscriptions/{subscription}?api-version=2022-12-01");
         let call = Call { method: Method::GET, plane: Plane::ResourceManager, path, body: None };

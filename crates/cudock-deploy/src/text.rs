@@ -131,12 +131,16 @@ pub fn gc(report: &GcReport) -> Vec<String> {
         .iter()
         .map(|leftover| {
             let name = leftover.name.as_deref().unwrap_or("unnamed");
+            let (run_id, reason) = (&leftover.run_id, &leftover.reason);
             let outcome = match (&leftover.error, leftover.deleted) {
+                _ if leftover.kept => format!("not deleted: `cudock gc --run {run_id}` does it"),
                 (Some(error), _) => format!("not deleted: {error}"),
                 (None, true) => "deleted".to_owned(),
                 (None, false) => "would be deleted".to_owned(),
             };
-            format!("{name} ({}): {}; {outcome}", leftover.run_id, leftover.reason)
+            let expires = leftover.expires.as_ref().filter(|_| leftover.kept);
+            let expires = expires.map_or_else(String::new, |time| format!(", and it expires at {time}"));
+            format!("{name} ({run_id}): {reason}{expires}; {outcome}")
         })
         .collect();
     if lines.is_empty() {

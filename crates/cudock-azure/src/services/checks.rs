@@ -99,7 +99,7 @@ pub(super) fn names(spec: &DeploymentSpec) -> Result<(), TranslationError> {
     } else if spec.instances == 0 {
         Some("the number of instances must be greater than 0".to_owned())
     } else {
-        [&spec.name, &spec.owner].into_iter().find_map(|value| tag_fault(value))
+        [&spec.name, &spec.owner].into_iter().chain(&spec.state).find_map(|value| tag_fault(value))
     };
     if let Some(fault) = fault {
         return Err(TranslationError::new(fault));

@@ -123,6 +123,8 @@ pub(super) struct Tags {
     pub(super) name: String,
     #[serde(rename = "cudock-owner")]
     pub(super) owner: String,
+    #[serde(rename = "cudock-state", skip_serializing_if = "Option::is_none")]
+    pub(super) state: Option<String>,
     #[serde(rename = "cudock-delete-after")]
     pub(super) delete_after: String,
 }
@@ -133,6 +135,7 @@ impl Tags {
             run: spec.run_id.clone(),
             name: spec.name.clone(),
             owner: spec.owner.clone(),
+            state: spec.state.clone(),
             delete_after: whole_seconds(spec.expires),
         }
     }

@@ -60,6 +60,8 @@ pub struct DeploymentSpec {
     pub existing: ExistingResources,
     /// Who deploys, as in the `cudock-owner` tag.
     pub owner: String,
+    /// The state directory whose journal knows the deployment, as in the `cudock-state` tag.
+    pub state: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

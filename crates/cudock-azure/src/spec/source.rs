@@ -29,6 +29,7 @@ pub struct SpecOptions {
     pub run_id: String,
     pub subscription: String,
     pub owner: String,
+    pub state: Option<String>,
     pub expires: Timestamp,
     /// Of one task of a job.
     pub time_limit: Duration,
@@ -119,6 +120,7 @@ impl DeploymentSpec {
             outputs: options.outputs,
             existing: options.existing,
             owner: options.owner,
+            state: options.state,
         })
     }
 
@@ -183,6 +185,7 @@ impl DeploymentSpec {
             outputs: options.outputs,
             existing: options.existing,
             owner: options.owner,
+            state: options.state,
         };
         Ok((spec, losses))
     }

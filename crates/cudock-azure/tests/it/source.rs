@@ -26,6 +26,7 @@ fn options() -> SpecOptions {
         run_id: "0123456789ab".to_owned(),
         subscription: "11111111-2222-3333-4444-555555555555".to_owned(),
         owner: "someone@example.com".to_owned(),
+        state: None,
         expires: Timestamp::parse("2026-11-18T02:00:00Z").unwrap(),
         time_limit: Duration::from_secs(3600),
         idle: None,

@@ -74,6 +74,7 @@ pub(crate) fn spec(target: Target, work: WorkKind) -> DeploymentSpec {
             ..ExistingResources::default()
         },
         owner: "someone@example.com".to_owned(),
+        state: Some("fedcba987654".to_owned()),
     }
 }
 

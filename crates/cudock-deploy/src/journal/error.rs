@@ -12,6 +12,8 @@ pub enum JournalError {
     NoDirectory,
     #[error(transparent)]
     File(#[from] FileError),
+    #[error("cannot {action} {}, the id of the journal's directory", path.display())]
+    StateId { action: &'static str, path: PathBuf, source: std::io::Error },
     #[error("the journal {} is locked by another command", path.display())]
     Locked { path: PathBuf },
     #[error("no space left on the device of the journal {}", path.display())]
@@ -55,7 +57,7 @@ impl Report for JournalError {
     fn hints(&self) -> Vec<String> {
         let hint = match self {
             Self::NoDirectory => format!("set {CUDOCK_STATE} to a directory"),
-            Self::File(_) | Self::Database { .. } => {
+            Self::File(_) | Self::Database { .. } | Self::StateId { .. } => {
                 format!("{CUDOCK_STATE} names another directory for it")
             }
             Self::Locked { .. } => "try again when the other command has ended".to_owned(),

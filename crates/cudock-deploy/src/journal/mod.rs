@@ -9,6 +9,7 @@ mod error;
 mod read;
 mod record;
 mod schema;
+mod state_id;
 mod write;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -23,6 +24,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 pub use self::error::JournalError;
 pub use self::record::{DeploymentRecord, NewDeployment, PhaseRecord, StepRecord, StepRole, StepState};
+pub(crate) use self::state_id::known_state_id;
 
 const FILE_NAME: &str = "deployments.db";
 
@@ -33,6 +35,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
+    state_id: String,
     connection: Mutex<Connection>,
 }
 
@@ -59,7 +62,7 @@ impl Journal {
         match path.try_exists() {
             Ok(false) => Ok(None),
             Ok(true) => Self::connect(path, BUSY_TIMEOUT).map(Some),
-            Err(source) => Err(FileError::at("cannot read", &path)(source).into()),
+            Err(source) => Err(FileError::at("read", &path)(source).into()),
         }
     }
 
@@ -69,7 +72,7 @@ impl Journal {
             .recursive(true)
             .mode(0o700)
             .create(&runs)
-            .map_err(FileError::at("cannot create", &runs))?;
+            .map_err(FileError::at("create directory", &runs))?;
         let path = directory.join(FILE_NAME);
         // SQLite gives its other files the mode of this one.
         open_private(&path)?;
@@ -82,7 +85,8 @@ impl Journal {
         // Two processes cannot switch a new database to write-ahead logging at the same time.
         let lock_path = path.with_extension("lock");
         let lock = open_private(&lock_path)?;
-        files::lock(&lock, &|| {}).map_err(FileError::at("cannot lock", &lock_path))?;
+        files::lock(&lock, &|| {}).map_err(FileError::at("lock", &lock_path))?;
+        let state_id = state_id::state_id(path.parent().unwrap_or(Path::new(".")))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
             Connection::open_with_flags(&path, flags).map_err(|error| JournalError::new(&path, error))?;
@@ -91,8 +95,13 @@ impl Journal {
             version if version > schema::VERSION => {
                 Err(JournalError::TooNew { path, version, supported: schema::VERSION })
             }
-            _ => Ok(Self { path, connection: Mutex::new(connection) }),
+            _ => Ok(Self { path, state_id, connection: Mutex::new(connection) }),
         }
+    }
+
+    /// The id of its directory, as in the tag `cudock-state`.
+    pub fn state_id(&self) -> &str {
+        &self.state_id
     }
 
     /// Fails if the file is damaged.
@@ -110,7 +119,7 @@ impl Journal {
         match file.try_lock() {
             Ok(()) => Ok(Some(RunLock { _lock: file.into() })),
             Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(source)) => Err(FileError::at("cannot lock", &path)(source).into()),
+            Err(TryLockError::Error(source)) => Err(FileError::at("lock", &path)(source).into()),
         }
     }
 
@@ -168,7 +177,7 @@ fn prepare(connection: &Connection, busy_timeout: Duration) -> Result<i64, rusql
 /// Opens a file that only the user can read, and creates it if it does not exist.
 fn open_private(path: &Path) -> Result<File, JournalError> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-    Ok(file.map_err(FileError::at("cannot open", path))?)
+    Ok(file.map_err(FileError::at("open", path))?)
 }
 
 #[cfg(test)]

@@ -205,7 +205,7 @@ fn machine(
     spec.work = WorkKind::Job {
         items: Vec::new(),
         concurrent: slots,
-        time_limit: plan.limits.trial_timeout.unwrap_or_else(|| spec.expires.since(request.now)),
+        time_limit: plan.limits.trial_timeout.unwrap_or_else(|| spec.expires.since(request.requester.now)),
         retries: 0,
     };
     let (mut jobs, mut note) = (None, None);
@@ -215,7 +215,7 @@ fn machine(
         jobs = Some(TrialJobs::Batch(tasks));
         deployment
     } else {
-        let left = spec.expires.since(request.now);
+        let left = spec.expires.since(request.requester.now);
         match native::job(plan, spec.size.as_deref(), spec.price_per_hour, left) {
             Ok(job) => sweep_deployment(deployment(&spec)?, &job)?,
             Err(reason) => {

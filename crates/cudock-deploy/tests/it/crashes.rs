@@ -6,12 +6,12 @@ use std::sync::Arc;
 use cudock_azure::DeploymentState;
 use cudock_deploy::{DeployError, GcScope, Journal, StepRole, StepState};
 
-use crate::support::{Fault, OWNER, Recorder, SUBSCRIPTION, ScriptedCloud, deployer, planned};
+use crate::support::{Fault, OWN, Recorder, SUBSCRIPTION, ScriptedCloud, deployer, planned};
 
 const RUN: &str = "0123456789ab";
 
 fn scope() -> GcScope<'static> {
-    GcScope { subscription: SUBSCRIPTION, owner: OWNER, is_dry_run: false }
+    GcScope { subscription: SUBSCRIPTION, owner: &OWN, runs: &[], is_dry_run: false }
 }
 
 /// The number of requests that change something in a whole job.

@@ -1,21 +1,29 @@
 //! A cloud in memory with one kind of workload: a container group that runs a job.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use cudock_azure::{Call, DeploymentSpec, ExistingResources, Step, Target, Terminal, WorkKind, deployment};
 use cudock_base::{Secret, Timestamp, Usd};
 use cudock_deploy::{
     ApiError, ApiErrorReason, ApiReply, Clock, CloudApi, DeployOutput, Deployer, DeploymentRecord, Journal,
-    PhaseLimits, PlannedDeployment,
+    Owner, PhaseLimits, PlannedDeployment,
 };
 use cudock_http::WebSocket;
 use serde_json::{Value, json};
 
 pub(crate) const SUBSCRIPTION: &str = "11111111-2222-3333-4444-555555555555";
 pub(crate) const OWNER: &str = "ada@laptop";
+pub(crate) const STATE: &str = "fedcba987654";
+
+/// Whose the deployments of these tests are.
+pub(crate) static OWN: LazyLock<Owner> = LazyLock::new(|| owner(OWNER, STATE));
+
+pub(crate) fn owner(name: &str, state: &str) -> Owner {
+    Owner { name: name.to_owned(), state: Some(state.to_owned()) }
+}
 
 /// The time by the cloud's clock when a test begins. It is far from that of any machine that runs the tests.
 pub(crate) fn beginning() -> Timestamp {
@@ -181,7 +189,7 @@ impl ScriptedCloud {
         {
             for group in [format!("cudock-{run}"), format!("cudock-{run}-reaper")] {
                 resources.insert(format!("{scope}/resourcegroups/{group}"), time);
-                let tags = json!({"cudock-run": run, "cudock-owner": OWNER, "cudock-name": "train"});
+                let tags = step.call.body.as_ref().unwrap().redacted()["tags"].clone();
                 self.tags.lock().unwrap().insert(group, tags);
             }
         }
@@ -420,6 +428,7 @@ fn planned_work(name: &str, run_id: &str, work: WorkKind) -> PlannedDeployment {
         outputs: None,
         existing: ExistingResources::default(),
         owner: OWNER.to_owned(),
+        state: Some(STATE.to_owned()),
     })
 }
 

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use cudock_azure::preflight::PreflightReport;
+use cudock_base::Environment;
 use cudock_base::table::TextTable;
-use cudock_base::{Environment, Timestamp};
 use cudock_deploy::{
     CostQuery, CostReport, DeployArgs, DeployError, DeployOutput, DeployRequest, DeploySource,
     DeploymentRecord, DeploymentSummary, Ended, GcReport, GcScope, PhaseProgress, PlannedDeployment,
-    Preflight, Resumed, Session, VerifyReport, existing_journal, find_deployment, plan_deployments,
-    preflight, text, write_export,
+    Preflight, Requester, Resumed, Session, VerifyReport, existing_journal, find_deployment,
+    plan_deployments, preflight, text, write_export,
 };
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
@@ -59,13 +59,7 @@ pub(super) fn session() -> Result<Session, Failure> {
     Ok(Session::open(&Environment::of_process(), |text| note(text))?)
 }
 
-/// The placements for a subscription; without one, for that of the environment.
-fn plan(
-    args: &DeployArgs,
-    facts: &Facts,
-    subscription: Option<&str>,
-    now: Timestamp,
-) -> Result<Vec<PlannedDeployment>, Failure> {
+fn plan(args: &DeployArgs, facts: &Facts, requester: &Requester) -> Result<Vec<PlannedDeployment>, Failure> {
     let (group, project) = match find_source(args.directory.as_deref(), args.file.as_deref())? {
         UpSource::Project(directory) => (None, Project::open(&directory)?),
         UpSource::Group(file) => {
@@ -76,8 +70,6 @@ fn plan(
     let (target, flags) = args.flags.resolve(&project.manifest).map_err(DeployError::from)?;
     let source =
         group.as_ref().map_or(DeploySource::Project(&project), |group| DeploySource::Group(group, &project));
-    let environment = Environment::of_process();
-    let of_environment = environment.get("AZURE_SUBSCRIPTION_ID").map(|id| id.to_string_lossy());
     let request = DeployRequest {
         source,
         target,
@@ -85,11 +77,9 @@ fn plan(
         name: args.name.as_deref(),
         port: args.port,
         command: &args.command,
-        subscription: subscription.or(of_environment.as_deref()).unwrap_or("SUBSCRIPTION"),
-        owner: &cudock_deploy::owner(&environment),
-        now,
+        requester,
         today: output::today(),
-        environment: &environment,
+        environment: &Environment::of_process(),
     };
     Ok(plan_deployments(facts, &request)?)
 }
@@ -99,7 +89,7 @@ pub(super) fn export(facts: &Facts, args: &ExportArgs) -> Result<Outcome, Failur
     if args.deploy.flags.on.is_none() {
         return Err(Failure::input("no service to export for").hint("--on SERVICE"));
     }
-    let planned = plan(&args.deploy, facts, None, Timestamp::now())?;
+    let planned = plan(&args.deploy, facts, &Requester::of_export(&Environment::of_process()))?;
     for PlannedDeployment { deployment, .. } in planned.iter().take(1) {
         let files = cudock_azure::export(deployment, args.language).map_err(DeployError::from)?;
         write_export(&args.output, &files)?;
@@ -122,14 +112,14 @@ pub(super) fn up(facts: &Facts, args: &UpArgs) -> Result<Outcome, Failure> {
         flags: args.deploy.clone(),
     };
     if args.deploy.dry_run {
-        for planned in plan(&request, facts, None, Timestamp::now())? {
+        for planned in plan(&request, facts, &Requester::of_dry_run(&Environment::of_process()))? {
             line(text::dry_run(&planned));
         }
         return Ok(Outcome::Yes);
     }
     let session = session()?;
-    let subscription = session.subscription()?;
-    let placements = plan(&request, facts, Some(&subscription), session.client.now())?;
+    let requester = session.requester(&Environment::of_process())?;
+    let placements = plan(&request, facts, &requester)?;
     let Preflight { report, placements } =
         preflight(&session.interruptible, facts, &Environment::of_process(), placements, output::today());
     report.passed_over(usize::MAX).iter().for_each(warning);
@@ -267,9 +257,9 @@ pub(super) fn down_all() -> Result<Outcome, Failure> {
 /// `cudock gc`.
 pub(super) fn gc(args: &GcArgs, format: Format) -> Result<Outcome, Failure> {
     let session = session()?;
-    let subscription = session.subscription()?;
-    let owner = cudock_deploy::owner(&Environment::of_process());
-    let scope = GcScope { subscription: &subscription, owner: &owner, is_dry_run: args.dry_run };
+    let Requester { subscription, owner, .. } = session.requester(&Environment::of_process())?;
+    let scope =
+        GcScope { subscription: &subscription, owner: &owner, runs: &args.runs, is_dry_run: args.dry_run };
     let report: GcReport = session.deployer(&show).gc(&scope)?;
     match format {
         Format::Text => text::gc(&report).iter().for_each(line),

@@ -121,6 +121,46 @@ fn memory_is_rounded_up_to_what_container_instances_take() {
 }
 
 #[test]
+fn requests_that_are_only_shown_are_for_the_subscription_of_the_environment() {
+    let directory = project();
+    let manifest = "[sweep]\ncommand = [\"python\"]\nimage = \"team.azurecr.io/x:1\"\nmetrics = { from = \"mlflow\" }\n\
+                    objectives = [{ metric = \"loss\", goal = \"minimize\" }]\nparameters.lr = { uniform = [0, 1] }\n\
+                    limits = { trials = 2, concurrent = 1 }\n";
+    let sweep = tempfile::tempdir().unwrap();
+    std::fs::write(sweep.path().join("cudock.toml"), manifest).unwrap();
+    let cases: [(&Path, &[&str]); 3] = [
+        (directory.path(), &["up", ".", "--on", "vm", "--dry-run"]),
+        (sweep.path(), &["sweep", ".", "--name", "x", "--on", "ml", "--workspace", "team/lab", "--dry-run"]),
+        (sweep.path(), &["sweep", ".", "--name", "x", "--on", "batch", "--dry-run"]),
+    ];
+    for (directory, arguments) in cases {
+        let manifest = directory.join("cudock.toml");
+        if arguments.contains(&"batch") {
+            let text = std::fs::read_to_string(&manifest).unwrap();
+            std::fs::write(&manifest, text.replace("mlflow", "stdout")).unwrap();
+        }
+        let output =
+            command(directory, arguments).env("AZURE_SUBSCRIPTION_ID", "1234-abcd").output().unwrap();
+        let text = shown(&output);
+        assert_eq!(code(&output), 0, "{arguments:?}: {text}");
+        assert!(
+            text.contains("/subscriptions/1234-abcd/") && !text.contains("SUBSCRIPTION"),
+            "{arguments:?}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_made_is_told_once() {
+    let directory = project();
+    std::fs::write(directory.path().join("state"), "a file").unwrap();
+    let output = run(directory.path(), &["up", ".", "--on", "vm"]);
+    assert_eq!(code(&output), 3, "{}", shown(&output));
+    assert!(shown(&output).contains("cannot create directory "), "{}", shown(&output));
+    assert!(!shown(&output).contains("cannot cannot"), "{}", shown(&output));
+}
+
+#[test]
 fn ps_lists_deployments_beside_containers() {
     let directory = tempfile::tempdir().unwrap();
     let report = json(&run(directory.path(), &["ps", "--format", "json"]));

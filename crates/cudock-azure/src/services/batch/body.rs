@@ -134,12 +134,13 @@ impl Metadata {
     /// Jobs and pools have no tags.
     pub(super) fn of(tags: &Tags) -> Vec<Self> {
         let pairs = [
-            ("cudock-run", &tags.run),
-            ("cudock-name", &tags.name),
-            ("cudock-owner", &tags.owner),
-            ("cudock-delete-after", &tags.delete_after),
+            ("cudock-run", Some(&tags.run)),
+            ("cudock-name", Some(&tags.name)),
+            ("cudock-owner", Some(&tags.owner)),
+            ("cudock-state", tags.state.as_ref()),
+            ("cudock-delete-after", Some(&tags.delete_after)),
         ];
-        pairs.into_iter().map(|(name, value)| Self { name, value: value.clone() }).collect()
+        pairs.into_iter().filter_map(|(name, value)| Some(Self { name, value: value?.clone() })).collect()
     }
 }
 

@@ -78,5 +78,6 @@ fn spec(target: Target, size: Option<&str>, gpus: u32, work: WorkKind) -> Deploy
             ..ExistingResources::default()
         },
         owner: "ada@example.com".to_owned(),
+        state: None,
     }
 }

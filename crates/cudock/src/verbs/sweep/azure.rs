@@ -1,8 +1,8 @@
 //! `cudock sweep --on`: sweeps on Azure.
 
 use cudock_azure::Target;
-use cudock_base::{Environment, Timestamp};
-use cudock_deploy::{DeployRequest, DeploySource, SweepRun, plan_sweep, text};
+use cudock_base::Environment;
+use cudock_deploy::{DeployRequest, DeploySource, Requester, SweepRun, plan_sweep, text};
 use cudock_facts::Facts;
 use cudock_sweep::SweepPlan;
 use cudock_sweep::local::{ProjectSweep, SweepObserver};
@@ -27,7 +27,8 @@ pub(super) fn run(
 ) -> Result<AzureEnd, Failure> {
     let plan = sweep.plan(&args.local.flags)?;
     if args.azure.dry_run {
-        let run = planned(facts, args, target, sweep, &plan, ("SUBSCRIPTION", Timestamp::now()))?;
+        let requester = Requester::of_dry_run(&Environment::of_process());
+        let run = planned(facts, args, target, sweep, &plan, &requester)?;
         for machine in &run.machines {
             machine.note.iter().for_each(note);
             line(text::dry_run(&machine.planned));
@@ -35,8 +36,8 @@ pub(super) fn run(
         return Ok(AzureEnd::Other(Outcome::Yes));
     }
     let session = deploy::session()?;
-    let subscription = session.subscription()?;
-    let run = planned(facts, args, target, sweep, &plan, (&subscription, session.client.now()))?;
+    let requester = session.requester(&Environment::of_process())?;
+    let run = planned(facts, args, target, sweep, &plan, &requester)?;
     for machine in &run.machines {
         status(text::announcement(&machine.planned));
         machine.note.iter().for_each(note);
@@ -56,9 +57,8 @@ fn planned(
     target: Target,
     sweep: &ProjectSweep,
     plan: &SweepPlan,
-    (subscription, now): (&str, Timestamp),
+    requester: &Requester,
 ) -> Result<SweepRun, Failure> {
-    let environment = Environment::of_process();
     let request = DeployRequest {
         source: DeploySource::Project(sweep.project()),
         target,
@@ -66,11 +66,9 @@ fn planned(
         name: Some(&plan.name),
         port: None,
         command: &plan.command,
-        subscription,
-        owner: &cudock_deploy::owner(&environment),
-        now,
+        requester,
         today: output::today(),
-        environment: &environment,
+        environment: &Environment::of_process(),
     };
     Ok(plan_sweep(facts, &request, sweep.project(), plan)?)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use cudock_azure_testkit::{CloudSettings, Fault, Schedule};
 
 use super::world::{JournalEntries, World};
-use crate::support::{code, shown};
+use crate::support::{code, json, shown};
 
 /// Each service, and the flags that it needs.
 const TARGETS: [(&str, &[&str]); 5] = [
@@ -105,13 +105,53 @@ fn without_the_journal_also_what_is_outside_of_the_groups_is_deleted() {
         let output = up(&mut world, target, &[flags, &["--detach"]].concat());
         assert_eq!(code(&output), 0, "{target}: {}", shown(&output));
         assert!(!world.stand_in.billed().is_empty(), "{target}");
-        std::fs::remove_dir_all(world.home().join("state")).unwrap();
+        let state = world.home().join("state");
+        for file in ["deployments.db", "deployments.db-wal", "deployments.db-shm"] {
+            let _ = std::fs::remove_file(state.join(file));
+        }
         // The Resource Graph lags behind.
         world.stand_in.advance(Duration::from_secs(300));
         let collected = world.run(&["gc"]).output;
         assert_eq!(code(&collected), 0, "{target}: {}", shown(&collected));
         world.check_gone().unwrap_or_else(|left| panic!("{target}: {left}\n{}", world.transcript));
     }
+}
+
+#[test]
+fn what_another_state_directory_runs_is_listed_and_deleted_only_if_it_is_named_or_expired() {
+    let settings = CloudSettings { job_seconds: 100_000, ..CloudSettings::default() };
+    let Some(mut world) = World::new(settings) else { return };
+    let output = up(&mut world, "vm", &["--detach", "--ttl", "1h"]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    world.stand_in.advance(Duration::from_secs(300));
+    let billed = world.stand_in.billed();
+    assert!(!billed.is_empty());
+    let other = |world: &mut World, state: &str, arguments: &[&str]| {
+        let mut command = world.command(arguments);
+        command.env("CUDOCK_STATE", world.home().join(state));
+        world.run_command(&mut command, arguments).output
+    };
+    let listed = other(&mut world, "other", &["gc", "--format", "json"]);
+    let found = json(&listed)["found"].clone();
+    assert_eq!(
+        (found[0]["name"].as_str(), found[0]["kept"].as_bool()),
+        (Some("train"), Some(true)),
+        "{found}"
+    );
+    assert_eq!(world.stand_in.billed(), billed, "{}", world.transcript);
+    let run = found[0]["run_id"].as_str().unwrap().to_owned();
+    let told = other(&mut world, "other", &["gc"]);
+    assert!(shown(&told).contains(&format!("`cudock gc --run {run}`")), "{}", shown(&told));
+    assert_eq!(world.stand_in.billed(), billed, "{}", world.transcript);
+    // Whose it is knows it, and leaves it alone.
+    assert!(shown(&world.run(&["gc"]).output).contains("nothing was left behind"), "{}", world.transcript);
+    // A state directory that was lost, which is what gc is for, is another one.
+    std::fs::remove_dir_all(world.home().join("state")).unwrap();
+    let lost = other(&mut world, "state", &["gc"]);
+    assert!(shown(&lost).contains("another state directory of ada@"), "{}", shown(&lost));
+    let deleted = other(&mut world, "state", &["gc", "--run", &run]);
+    assert_eq!(code(&deleted), 0, "{}", shown(&deleted));
+    world.check_gone().unwrap_or_else(|left| panic!("{left}\n{}", world.transcript));
 }
 
 #[test]
