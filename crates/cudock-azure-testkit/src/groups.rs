@@ -39,7 +39,13 @@ impl Cloud {
                 }}}),
             ),
             (in_group(&format!("Microsoft.Batch/batchAccounts/{SHARED_BATCH}")), json!({"properties": {}})),
-            (in_group("Microsoft.App/managedEnvironments/environment"), json!({})),
+            (
+                in_group("Microsoft.App/managedEnvironments/environment"),
+                json!({"properties": {"workloadProfiles": [
+                    {"name": "Consumption", "workloadProfileType": "Consumption"},
+                    {"name": "t4", "workloadProfileType": "Consumption-GPU-NC8as-T4"},
+                ]}}),
+            ),
             (
                 in_group("Microsoft.ManagedIdentity/userAssignedIdentities/reaper"),
                 json!({"properties": {"principalId": REAPER_PRINCIPAL}}),

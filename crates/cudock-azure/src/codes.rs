@@ -25,4 +25,6 @@ cudock_facts::codes! {
     PROFILE_REQUIRED = "CD0849";
     /// The service deals with evictions by itself, and does not report them.
     EVICTIONS_UNSEEN = "CD0871";
+    /// Nobody has asked where an existing resource is.
+    REGION_ASSUMED = "CD0872";
 }

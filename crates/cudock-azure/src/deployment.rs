@@ -46,6 +46,9 @@ pub struct DeploymentIdentity {
     /// The Batch pool, if it was not created for this deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
+    /// The host of the existing account's or workspace's own API, as it tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
     /// How long a node of the deployment's own cluster waits for the next job before it leaves. It is billed meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_idle: Option<Duration>,

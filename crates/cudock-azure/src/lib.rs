@@ -29,11 +29,11 @@ pub use export::{ExportError, ExportFormat, export, is_exported};
 pub use run_names::{group_name, is_run_id, reaper_group_name};
 pub use services::{
     BatchTasks, ExecMethod, ExecOutput, LogPart, MlJobs, SHELL, Terminal, TerminalOutput, TerminalProtocol,
-    TerminalSize, TranslationError, TypedCommand, cleanup_of_run, deployment, interactive_program, open_job,
-    open_jobs, reaper_call, reaper_run_path, sweep_deployment,
+    TerminalSize, TranslationError, TypedCommand, bare_region, cleanup_of_run, deployment,
+    interactive_program, open_job, open_jobs, reaper_call, reaper_run_path, sweep_deployment,
 };
 pub use spec::{
-    BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, Outputs, RegistryAccess, SpecOptions,
-    SpecPlacement, SpecVariable, Target, WorkKind,
+    BlobContainer, Checkpoints, DeploymentSpec, ExistingDetails, ExistingResources, Outputs, ProfileDetails,
+    RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target, WorkKind,
 };
 pub use status::{DeploymentState, JobTime, Status};

@@ -61,6 +61,7 @@ fn dry_run(project: &Project) -> PlannedDeployment {
         name: None,
         port: None,
         command: &[],
+        existing: &flags.existing(),
         requester: &Requester::of_dry_run(&environment),
         today: Date::today(),
         environment: &environment,

@@ -248,6 +248,7 @@ mod tests {
             workspace: None,
             batch_account: None,
             pool: None,
+            endpoint: None,
             node_idle: None,
         };
         let group = "/subscriptions/s/resourceGroups/cudock-0123456789ab";

@@ -7,6 +7,7 @@ use cudock_azure::{Call, DeploymentState, Phase, Status, Step, Target};
 use cudock_http::Method;
 use serde_json::Value;
 
+use crate::account;
 use crate::billing::{BilledTime, billed_time_of_deleted, is_in_activity_log};
 use crate::clock::pause;
 use crate::cloud::{ApiError, ApiErrorReason};
@@ -53,15 +54,19 @@ impl Deployer<'_> {
         // From here on, `gc` goes on with it.
         let begun = self.journal.set_state(run_id, DeploymentState::Deleting, None);
         let entered = self.journal.enter_phase(run_id, Some((Phase::Delete, true)), self.deleter.now());
+        let (identity, cleanup) =
+            account::with_host(self.deleter, &record.identity, cleanup).map_err(|error| {
+                DeployError::cloud(format!("cannot find the account of `{}`", record.name), error)
+            })?;
         // Afterwards nobody can tell anymore when billing began and how a job ended. It is deleted even if this fails.
-        let read = || status(self.deleter, &record.identity).ok().map(|(status, _)| status);
+        let read = || status(self.deleter, &identity).ok().map(|(status, _)| status);
         let observe = |mut seen: Option<Status>| {
             // The last task of a Batch job may have ended it after the job was read and before the task was.
             let is_between = |seen: &Status| {
                 matches!(seen.state, DeploymentState::Succeeded | DeploymentState::Failed)
                     && seen.billed_until.is_none()
             };
-            if record.identity.target == Target::Batch && seen.as_ref().is_some_and(is_between) {
+            if identity.target == Target::Batch && seen.as_ref().is_some_and(is_between) {
                 seen = read().or(seen);
             }
             seen.map_or(Ok(()), |seen| self.journal.observe(run_id, &seen))
@@ -70,7 +75,7 @@ impl Deployer<'_> {
         let is_gone = first.as_ref().is_some_and(|seen| seen.state == DeploymentState::Gone);
         let marked = if is_gone { self.mark_deleted_by_cloud(record) } else { Ok(()) };
         let mut observed = marked.and(observe(first));
-        if record.identity.ending_call().is_some_and(|call| self.deleter.send(&call).is_ok()) {
+        if identity.ending_call().is_some_and(|call| self.deleter.send(&call).is_ok()) {
             observed = observed.and(observe(read()));
         }
         (self.on_progress)(&PhaseProgress::beginning(Phase::Delete, None));
@@ -93,7 +98,10 @@ impl Deployer<'_> {
                 step,
                 self.deleter.now(),
             ));
-            let deleted = self.send_deletion(step);
+            let deleted = match self.send_deletion(step) {
+                Err(error) if account::is_gone(self.deleter, &identity, step, &error) => Ok(()),
+                deleted => deleted,
+            };
             let failure = deleted.as_ref().err().map(ToString::to_string);
             let now = self.deleter.now();
             written = written.and(self.journal.end_step(

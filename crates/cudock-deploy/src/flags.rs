@@ -1,7 +1,7 @@
 //! The flags of `cudock up --on`.
 
 use clap::Args;
-use cudock_azure::Target;
+use cudock_azure::{ExistingResources, Target};
 use cudock_base::suggest::nearest;
 use cudock_base::{UsageError, Usd, did_you_mean};
 use cudock_project::{ByteSize, DeployTarget, Manifest, TimeSpan};
@@ -118,6 +118,19 @@ pub struct DeployFlags {
 }
 
 impl DeployFlags {
+    /// The resources that they name and that nobody was asked about yet.
+    pub fn existing(&self) -> ExistingResources {
+        ExistingResources {
+            workspace: self.workspace.clone(),
+            cluster: self.cluster.clone(),
+            batch_account: self.batch_account.clone(),
+            pool: self.pool.clone(),
+            container_apps_environment: self.environment.clone(),
+            reaper_identity: self.reaper_identity.clone(),
+            ..ExistingResources::default()
+        }
+    }
+
     /// The service that `--on` means, and the flags with what the project's file says about it. Flags win.
     pub fn resolve(&self, manifest: &Manifest) -> Result<(Target, Self), UsageError> {
         let name = self.on.as_deref().unwrap_or_default();

@@ -7,15 +7,19 @@
 //! Three clocks are kept apart: that of the cloud decides about expiry and bills, a monotonic one limits phases, and that
 //! of this machine is trusted for nothing.
 
+mod account;
+mod allowed;
 mod args;
 mod attached;
 mod billing;
+mod choices;
 mod clock;
 mod cloud;
 mod cost;
 mod down;
 mod error;
 mod exec;
+mod existing;
 mod export;
 mod flags;
 mod gc;
@@ -44,6 +48,7 @@ pub use cloud::{ApiError, ApiErrorReason, ApiReply, CloudApi};
 pub use cost::{Alternative, CostQuery, CostReport, DeploymentCost, PhaseCost, WorkloadCost, cost};
 pub use error::DeployError;
 pub use exec::{exec, exec_on_terminal};
+pub use existing::read_existing;
 pub use export::write_export;
 pub use flags::DeployFlags;
 pub use gc::{GcReport, GcScope, Leftover};

@@ -1,32 +1,28 @@
 //! Where a workload can run and how, as deployments that are ready to be created.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_azure::{
     BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, Outputs, RegistryAccess, SpecOptions,
-    SpecPlacement, SpecVariable, Target, deployment,
+    SpecVariable, Target, codes, deployment,
 };
 use cudock_base::format::duration;
 use cudock_base::{Date, Environment, Secret, UsageError, Usd};
 use cudock_facts::Facts;
-use cudock_facts::finding::Finding;
+use cudock_facts::finding::{Finding, Severity};
 use cudock_group::Group;
-use cudock_group::restart::RestartPolicy;
-use cudock_http::NoProgress;
-use cudock_plan::{Catalog, ServiceKind, Work, plan};
-use cudock_project::{Project, TimeSpan, WorkloadKind};
-use cudock_workload::{Notify, Resolved, WorkloadFlags};
+use cudock_project::{Project, TimeSpan};
 
+use crate::allowed::{Allowed, allowed};
+use crate::choices::{PlacedWork, choices};
 use crate::error::DeployError;
 use crate::flags::DeployFlags;
 use crate::ids::new_id;
-use crate::names::{target_name, target_title};
 use crate::requester::Requester;
 use crate::run::PlannedDeployment;
 
 /// The time to live if none is given.
-const DEFAULT_TTL: Duration = Duration::from_secs(2 * 3600);
+pub(crate) const DEFAULT_TTL: Duration = Duration::from_secs(2 * 3600);
 
 /// What deletes expired resources needs some minutes until its rights are effective.
 const SHORTEST_TTL: Duration = Duration::from_secs(15 * 60);
@@ -52,6 +48,8 @@ pub struct DeployRequest<'a> {
     pub source: DeploySource<'a>,
     pub target: Target,
     pub flags: &'a DeployFlags,
+    /// What the flags name, with what the cloud says about it if it was asked.
+    pub existing: &'a ExistingResources,
     /// What the user calls it; the name in the file if absent.
     pub name: Option<&'a str>,
     /// Of a service.
@@ -63,34 +61,26 @@ pub struct DeployRequest<'a> {
     pub environment: &'a Environment,
 }
 
-/// A place for the workload, with what the plan knows about it.
-struct PlacedWork {
-    placement: SpecPlacement,
-    kind: WorkloadKind,
-    /// The planned time of a job.
-    time: Duration,
-    /// Tasks of a job.
-    items: u64,
-}
-
 /// The first placements for a workload, the best one first.
 pub fn plan_deployments(
     facts: &Facts,
     request: &DeployRequest<'_>,
 ) -> Result<Vec<PlannedDeployment>, DeployError> {
-    let choices = match request.target {
-        Target::Aci => vec![without_plan(request)?],
-        _ => ranked(facts, request)?,
-    };
-    choices.into_iter().map(|choice| planned(request, choice)).collect()
+    let allowed = allowed(facts, request)?;
+    let choices = choices(facts, request, &allowed)?;
+    choices.into_iter().map(|choice| planned(request, &allowed, choice)).collect()
 }
 
-fn planned(request: &DeployRequest<'_>, choice: PlacedWork) -> Result<PlannedDeployment, DeployError> {
+fn planned(
+    request: &DeployRequest<'_>,
+    allowed: &Allowed,
+    choice: PlacedWork,
+) -> Result<PlannedDeployment, DeployError> {
     let (mut spec, losses) = spec(request, choice)?;
     if let Some(cpus) = request.flags.cpus {
         spec.cpus = cpus;
     }
-    #[allow(clippy::cast_precision_loss, reason = "services round memory to tenths of a gigabyte")]
+    #[allow(clippy::cast_precision_loss, reason = "memory in GiB, to a part in a million")]
     if let Some(memory) = request.flags.memory {
         spec.memory_gib = memory.0 as f64 / GIB;
     }
@@ -99,7 +89,19 @@ fn planned(request: &DeployRequest<'_>, choice: PlacedWork) -> Result<PlannedDep
     }
     let mut deployment = deployment(&spec)?;
     deployment.losses.extend(losses);
+    deployment.losses.extend(assumed_region(request, allowed, &spec.region));
     Ok(PlannedDeployment { spec, deployment })
+}
+
+/// What is not known of a resource that exists, if Azure was not asked about it and the user names no region.
+fn assumed_region(request: &DeployRequest<'_>, allowed: &Allowed, region: &str) -> Option<Finding> {
+    let description = request.existing.description(request.target)?;
+    let details = &request.existing.details;
+    let is_known = details.region.is_some() || details.missing.is_some() || allowed.regions.len() == 1;
+    (!is_known).then(|| {
+        let message = format!("the region of {description} was not read: {region} is assumed");
+        Finding::new(codes::REGION_ASSUMED, Severity::Warning, message, "name its region with --region")
+    })
 }
 
 fn spec(
@@ -119,88 +121,8 @@ fn spec(
     }
 }
 
-/// The best placements of the plan.
-fn ranked(facts: &Facts, request: &DeployRequest<'_>) -> Result<Vec<PlacedWork>, DeployError> {
-    let Resolved { workload, verdicts } = resolve(facts, request)?;
-    let catalog = Catalog::of(facts);
-    let plan = plan(&catalog, facts, &workload, &verdicts);
-    let ranked = plan.ranked().iter().chain(plan.unlisted());
-    let ranked = ranked.filter(|ranked| ranked.offer.service != ServiceKind::Aks);
-    let choices: Vec<PlacedWork> = ranked
-        .take(request.flags.placements.max(1))
-        .map(|ranked| {
-            let placement = plan.placement(ranked);
-            let (kind, items) = match &workload.work {
-                Work::Job { .. } => (WorkloadKind::Job, 0),
-                Work::Items { items, .. } => (WorkloadKind::Job, *items),
-                Work::Sweep { trials, .. } => (WorkloadKind::Sweep, u64::from(*trials)),
-                Work::Serve { .. } => (WorkloadKind::Serve, 0),
-            };
-            let time = if kind == WorkloadKind::Serve { Duration::ZERO } else { placement.times.total };
-            Ok(PlacedWork { placement: SpecPlacement::try_from(&placement)?, kind, time, items })
-        })
-        .collect::<Result<_, DeployError>>()?;
-    if !choices.is_empty() {
-        return Ok(choices);
-    }
-    let message = format!("no size of {} fits this workload", target_title(request.target));
-    let reason = plan.nearest().first().map(|rejection| format!(": {}", rejection.reason));
-    let error = UsageError::new(format!("{message}{}", reason.unwrap_or_default()));
-    Err(error
-        .hint("`cudock plan` lists what fits, and `cudock plan --why SIZE` explains why a size does not")
-        .into())
-}
-
-/// The workload with the flags as constraints. The image is not inspected: that would download it.
-fn resolve(facts: &Facts, request: &DeployRequest<'_>) -> Result<Resolved, DeployError> {
-    let mut flags = WorkloadFlags {
-        service: vec![target_name(request.target).to_owned()],
-        region: request.flags.region.clone(),
-        size: request.flags.size.clone(),
-        spot: request.flags.spot,
-        offline: true,
-        ..WorkloadFlags::default()
-    };
-    let mut project = request.project().clone();
-    project.manifest.workload.image = None;
-    flags.no_spot = !request.flags.spot && project.manifest.deploy.spot.is_none();
-    if let DeploySource::Group(group, _) = request.source {
-        if group.restart_policy == RestartPolicy::Always {
-            flags.rate = Some("1".to_owned());
-        } else {
-            flags.duration = Some(TimeSpan(DEFAULT_TTL / 2));
-        }
-    }
-    let notify = Notify { progress: Arc::new(NoProgress), on_read: &|_| {} };
-    Ok(cudock_workload::resolve(facts, &project, &flags, request.today, &notify)?)
-}
-
-/// A single container on processors alone, for which there is nothing to rank.
-fn without_plan(request: &DeployRequest<'_>) -> Result<PlacedWork, UsageError> {
-    let manifest = &request.project().manifest;
-    let region = request.flags.region.first().or(manifest.deploy.regions.first()).ok_or_else(|| {
-        let message = format!("{} needs a region", target_title(request.target));
-        UsageError::new(message).hint("--region westeurope, or `regions` under [deploy] in cudock.toml")
-    })?;
-    let is_job = manifest.workload.duration.is_some() || manifest.workload.kind == WorkloadKind::Job;
-    Ok(PlacedWork {
-        placement: SpecPlacement {
-            target: request.target,
-            region: region.clone(),
-            size: None,
-            gpus: 0,
-            instances: 1,
-            is_spot: request.flags.spot,
-            price_per_hour: request.flags.price.unwrap_or(Usd::ZERO),
-        },
-        kind: if is_job { WorkloadKind::Job } else { manifest.workload.kind },
-        time: manifest.workload.duration.map_or(Duration::ZERO, |TimeSpan(time)| time),
-        items: manifest.workload.items.unwrap_or(0),
-    })
-}
-
 impl<'a> DeployRequest<'a> {
-    fn project(&self) -> &'a Project {
+    pub(crate) fn project(&self) -> &'a Project {
         match self.source {
             DeploySource::Project(project) | DeploySource::Group(_, project) => project,
         }
@@ -227,14 +149,7 @@ fn options(request: &DeployRequest<'_>, choice: &PlacedWork) -> Result<SpecOptio
         registry: registry(request),
         checkpoints: checkpoints(request)?,
         outputs: outputs(request)?,
-        existing: ExistingResources {
-            workspace: flags.workspace.clone(),
-            cluster: flags.cluster.clone(),
-            batch_account: flags.batch_account.clone(),
-            pool: flags.pool.clone(),
-            container_apps_environment: flags.environment.clone(),
-            reaper_identity: flags.reaper_identity.clone(),
-        },
+        existing: request.existing.clone(),
     })
 }
 

@@ -228,9 +228,16 @@ fn arguments(call: &Call, step: &str) -> Result<String, ExportError> {
     let target = match &call.plane {
         // The address of the cloud that `az` is signed in to comes before it.
         Plane::ResourceManager => format!("--url {}", quote(&call.path)),
-        Plane::Batch { account, region, .. } if [account, region].iter().all(|part| is_host_part(part)) => {
+        Plane::Batch { account, region, endpoint } => {
+            let host = endpoint.clone().unwrap_or_else(|| format!("{account}.{region}.batch.azure.com"));
+            if !host.split('.').all(is_host_part) {
+                return Err(ExportError::unsupported(
+                    step,
+                    format!("`{host}` is not a Batch account's host"),
+                ));
+            }
             format!(
-                "--url \"${{CUDOCK_AZURE_BATCH:-https://{account}.{region}.batch.azure.com}}\"{} \\\n  \
+                "--url \"${{CUDOCK_AZURE_BATCH:-https://{host}}}\"{} \\\n  \
              --resource https://batch.core.windows.net/{}",
                 quote(&call.path),
                 if call.body.is_some() {
@@ -239,9 +246,6 @@ fn arguments(call: &Call, step: &str) -> Result<String, ExportError> {
                     ""
                 }
             )
-        }
-        Plane::Batch { account, .. } => {
-            return Err(ExportError::unsupported(step, format!("`{account}` is not a Batch account's name")));
         }
         Plane::MlHistory { .. } => return Err(ExportError::unsupported(step, "a request for logs")),
     };

@@ -61,6 +61,8 @@ pub enum Question {
     Rights,
     SelfDestruction,
     Locks,
+    /// The account, workspace or environment that is used.
+    Existing,
     ImagePull,
     Providers,
     Offered,
@@ -92,6 +94,7 @@ impl Question {
             Self::Rights => "rights",
             Self::SelfDestruction => "deletes itself",
             Self::Locks => "locks",
+            Self::Existing => "existing",
             Self::ImagePull => "image pull",
             Self::Providers => "providers",
             Self::Offered => "offered",

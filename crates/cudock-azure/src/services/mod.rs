@@ -7,6 +7,7 @@ mod checks;
 mod container_apps;
 mod error;
 mod exec;
+mod existing;
 mod idle;
 mod logs;
 mod losses;
@@ -23,6 +24,7 @@ pub use batch::{BatchTasks, open_job};
 pub(crate) use checks::facts;
 pub use error::TranslationError;
 pub use exec::{ExecMethod, ExecOutput, SHELL, TypedCommand, interactive_program};
+pub use existing::bare_region;
 pub use logs::LogPart;
 pub use ml::{MlJobs, open_jobs, sweep_deployment};
 pub use reaper::{reaper_call, reaper_run_path};
@@ -142,6 +144,7 @@ fn identity(spec: &DeploymentSpec) -> DeploymentIdentity {
         workspace: spec.existing.workspace.clone().filter(|_| spec.target == Target::Ml),
         batch_account: spec.existing.batch_account.clone().filter(|_| spec.target == Target::Batch),
         pool: spec.existing.pool.clone().filter(|_| spec.target == Target::Batch),
+        endpoint: spec.existing.details.endpoint.clone(),
         node_idle: if spec.target == Target::Ml { ml::node_idle(spec) } else { None },
     }
 }

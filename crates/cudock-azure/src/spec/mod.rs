@@ -1,6 +1,7 @@
 //! What to run, independent of the service that runs it.
 
 mod checkpoints;
+mod existing;
 mod outputs;
 mod placed;
 mod source;
@@ -11,6 +12,7 @@ use cudock_base::{Secret, Timestamp, Usd};
 use serde::{Deserialize, Serialize};
 
 pub use checkpoints::{BlobContainer, Checkpoints};
+pub use existing::{ExistingDetails, ExistingResources, ProfileDetails};
 pub use outputs::Outputs;
 pub use placed::SpecPlacement;
 pub use source::SpecOptions;
@@ -94,21 +96,4 @@ pub enum RegistryAccess {
         username: String,
         password: Secret,
     },
-}
-
-/// Resources that exist and are not deleted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ExistingResources {
-    /// The Machine Learning workspace as `GROUP/NAME`; required for that target.
-    pub workspace: Option<String>,
-    /// A Batch account as `GROUP/NAME`; created if absent.
-    pub batch_account: Option<String>,
-    /// A cluster in the workspace, for jobs; serverless compute or an own cluster if absent.
-    pub cluster: Option<String>,
-    /// A pool in the Batch account; created with the job if absent.
-    pub pool: Option<String>,
-    /// A Container Apps environment as `GROUP/NAME`; created if absent.
-    pub container_apps_environment: Option<String>,
-    /// An identity that may delete resources, by its resource id, where the user may not assign roles.
-    pub reaper_identity: Option<String>,
 }

@@ -21,6 +21,7 @@ fn identity(target: Target, work: WorkShape) -> DeploymentIdentity {
         workspace: Some("research/vision".to_owned()),
         batch_account: None,
         pool: None,
+        endpoint: None,
         node_idle: None,
     }
 }

@@ -280,8 +280,18 @@ impl Deployer<'_> {
         self.up_attached(&planned, output)
     }
 
+    /// Deletes what an earlier command left behind, before anybody asks for the quota that it uses.
+    pub fn delete_earlier_trials(&self, run: &SweepRun) -> Result<(), DeployError> {
+        for machine in &run.machines {
+            if let Some(record) = self.journal.find(&machine.planned.deployment.name)? {
+                self.down(&record.run_id)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Runs trials as jobs of a service until the sweep is finished, paused or interrupted, and deletes everything else: what
-    /// counts is in the journal of the sweep. What an earlier command left behind is deleted first.
+    /// counts is in the journal of the sweep.
     pub fn run_trials(
         &self,
         run: &SweepRun,
@@ -293,11 +303,6 @@ impl Deployer<'_> {
         let (log, resumed) = sweep.log(run.plan.clone(), slots, price)?;
         if let Some(end) = log.sweep().end() {
             return Ok(DriveEnd::Finished(end));
-        }
-        for machine in &run.machines {
-            if let Some(record) = self.journal.find(&machine.planned.deployment.name)? {
-                self.down(&record.run_id)?;
-            }
         }
         let mut created: Vec<(DeploymentRecord, RunLock)> = Vec::new();
         for machine in &run.machines {

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod accounts;
 mod cost;
 mod crashes;
 mod disk;

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
-use cudock_azure::{Call, DeploymentSpec, ExistingResources, Step, Target, Terminal, WorkKind, deployment};
+use cudock_azure::{
+    Call, DeploymentSpec, ExistingResources, Plane, Step, Target, Terminal, WorkKind, deployment,
+};
 use cudock_base::{Secret, Timestamp, Usd};
 use cudock_deploy::{
     ApiError, ApiErrorReason, ApiReply, Clock, CloudApi, DeployOutput, Deployer, DeploymentRecord, Journal,
@@ -74,6 +76,8 @@ pub(crate) struct ScriptedCloud {
     evictions: Mutex<BTreeMap<String, u64>>,
     /// The list of blobs in the storage of checkpoints.
     pub(crate) blobs: Mutex<Option<String>>,
+    /// The host of the Batch account of the user; none if there is no account.
+    pub(crate) batch_host: Mutex<Option<&'static str>>,
 }
 
 impl Default for ScriptedCloud {
@@ -90,6 +94,7 @@ impl Default for ScriptedCloud {
             tags: Mutex::default(),
             evictions: Mutex::default(),
             blobs: Mutex::default(),
+            batch_host: Mutex::new(None),
         }
     }
 }
@@ -195,6 +200,16 @@ impl ScriptedCloud {
         }
     }
 
+    /// A host that does not exist answers nothing.
+    fn reach(&self, call: &Call) -> Result<(), ApiError> {
+        let Plane::Batch { endpoint, .. } = &call.plane else { return Ok(()) };
+        let host = *self.batch_host.lock().unwrap();
+        if host.is_some() && endpoint.as_deref() == host {
+            return Ok(());
+        }
+        Err(ApiError::new(ApiErrorReason::Outside, format!("{endpoint:?} does not exist")))
+    }
+
     /// The container group of a run, in the state that the time since its creation gives it.
     fn container_group(&self, created: u64) -> Value {
         let script = *self.script.lock().unwrap();
@@ -260,6 +275,7 @@ impl CloudApi for ScriptedCloud {
             check(step);
         }
         self.advance(1);
+        self.reach(&step.call)?;
         let number = usize::try_from(self.changes.fetch_add(1, Ordering::SeqCst)).unwrap();
         let fault =
             self.fault.lock().unwrap().filter(|(request, _)| *request == number).map(|(_, fault)| fault);
@@ -287,6 +303,12 @@ impl CloudApi for ScriptedCloud {
             });
         }
         let not_found = || ApiError::new(ApiErrorReason::NotFound, format!("{path} was not found"));
+        self.reach(call)?;
+        if path.ends_with("/batchaccounts/gpubatch") {
+            let host = self.batch_host.lock().unwrap().ok_or_else(not_found)?;
+            let body = json!({"location": "westeurope", "properties": {"accountEndpoint": host}});
+            return Ok(ApiReply { body, retry_after: None });
+        }
         let created = self.resources.lock().unwrap().get(&path).copied();
         if let Some((machine, _)) = path.split_once("/runcommands/") {
             let created = self.resources.lock().unwrap().get(machine).copied().ok_or_else(not_found)?;
@@ -386,6 +408,16 @@ pub(crate) fn planned(name: &str, run_id: &str) -> PlannedDeployment {
 /// A service that stays.
 pub(crate) fn planned_service(name: &str, run_id: &str) -> PlannedDeployment {
     planned_work(name, run_id, WorkKind::Serve { port: 8000, ready_path: None, is_public: true })
+}
+
+/// A job in the Batch account of the user, with its host if the account was asked for it.
+pub(crate) fn planned_batch(name: &str, run_id: &str, host: Option<&str>) -> PlannedDeployment {
+    let mut spec = planned(name, run_id).spec;
+    spec.target = Target::Batch;
+    spec.size = Some("Standard_NC4as_T4_v3".to_owned());
+    spec.existing.batch_account = Some("shared/gpubatch".to_owned());
+    spec.existing.details.endpoint = host.map(str::to_owned);
+    with_deployment(spec)
 }
 
 /// A job on a Spot machine.

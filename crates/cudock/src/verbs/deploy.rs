@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use cudock_azure::preflight::PreflightReport;
+use cudock_azure::preflight::{CandidateReport, PreflightReport, PreflightVerdict};
 use cudock_base::Environment;
 use cudock_base::table::TextTable;
 use cudock_deploy::{
-    CostQuery, CostReport, DeployArgs, DeployError, DeployOutput, DeployRequest, DeploySource,
+    CloudApi, CostQuery, CostReport, DeployArgs, DeployError, DeployOutput, DeployRequest, DeploySource,
     DeploymentRecord, DeploymentSummary, Ended, GcReport, GcScope, PhaseProgress, PlannedDeployment,
     Preflight, Requester, Resumed, Session, VerifyReport, existing_journal, find_deployment,
-    plan_deployments, preflight, text, write_export,
+    plan_deployments, preflight, read_existing, text, write_export,
 };
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
@@ -59,7 +59,13 @@ pub(super) fn session() -> Result<Session, Failure> {
     Ok(Session::open(&Environment::of_process(), |text| note(text))?)
 }
 
-fn plan(args: &DeployArgs, facts: &Facts, requester: &Requester) -> Result<Vec<PlannedDeployment>, Failure> {
+/// The placements; with a cloud, those that suit the resources that exist there.
+fn plan(
+    args: &DeployArgs,
+    facts: &Facts,
+    requester: &Requester,
+    cloud: Option<&dyn CloudApi>,
+) -> Result<Vec<PlannedDeployment>, Failure> {
     let (group, project) = match find_source(args.directory.as_deref(), args.file.as_deref())? {
         UpSource::Project(directory) => (None, Project::open(&directory)?),
         UpSource::Group(file) => {
@@ -70,10 +76,12 @@ fn plan(args: &DeployArgs, facts: &Facts, requester: &Requester) -> Result<Vec<P
     let (target, flags) = args.flags.resolve(&project.manifest).map_err(DeployError::from)?;
     let source =
         group.as_ref().map_or(DeploySource::Project(&project), |group| DeploySource::Group(group, &project));
+    let existing = read_existing(cloud, &requester.subscription, target, &flags)?;
     let request = DeployRequest {
         source,
         target,
         flags: &flags,
+        existing: &existing,
         name: args.name.as_deref(),
         port: args.port,
         command: &args.command,
@@ -89,7 +97,8 @@ pub(super) fn export(facts: &Facts, args: &ExportArgs) -> Result<Outcome, Failur
     if args.deploy.flags.on.is_none() {
         return Err(Failure::input("no service to export for").hint("--on SERVICE"));
     }
-    let planned = plan(&args.deploy, facts, &Requester::of_export(&Environment::of_process()))?;
+    let requester = Requester::of_export(&Environment::of_process());
+    let planned = plan(&args.deploy, facts, &requester, None)?;
     for PlannedDeployment { deployment, .. } in planned.iter().take(1) {
         let files = cudock_azure::export(deployment, args.language).map_err(DeployError::from)?;
         write_export(&args.output, &files)?;
@@ -112,23 +121,18 @@ pub(super) fn up(facts: &Facts, args: &UpArgs) -> Result<Outcome, Failure> {
         flags: args.deploy.clone(),
     };
     if args.deploy.dry_run {
-        for planned in plan(&request, facts, &Requester::of_dry_run(&Environment::of_process()))? {
+        let requester = Requester::of_dry_run(&Environment::of_process());
+        for planned in plan(&request, facts, &requester, None)? {
             line(text::dry_run(&planned));
         }
         return Ok(Outcome::Yes);
     }
     let session = session()?;
     let requester = session.requester(&Environment::of_process())?;
-    let placements = plan(&request, facts, &requester)?;
-    let Preflight { report, placements } =
-        preflight(&session.interruptible, facts, &Environment::of_process(), placements, output::today());
-    report.passed_over(usize::MAX).iter().for_each(warning);
+    let placements = plan(&request, facts, &requester, Some(&session.interruptible))?;
+    let Preflight { report, placements } = asked(&session, facts, placements);
     if placements.is_empty() {
-        output::table(&TextTable::list(&PreflightReport::TITLES, report.table(report.candidates.first())));
-        let findings = report.findings(report.candidates.first()).into_iter();
-        let hints =
-            findings.filter(|finding| finding.severity == Severity::Error).map(|finding| finding.fix.clone());
-        return Err(hints.fold(Failure::with_code("nothing was created: preflight failed", 1), Failure::hint));
+        return Err(preflight_failed(&report));
     }
     if let Some(first) = placements.first() {
         status(text::announcement(first));
@@ -149,6 +153,24 @@ pub(super) fn up(facts: &Facts, args: &UpArgs) -> Result<Outcome, Failure> {
     }
     let ended = deployer.up_attached(&placements, &Printer).map(Some).or_else(interrupted)?;
     Ok(ended.map_or(Outcome::Program(INTERRUPTED), |ended| report_end(&ended)))
+}
+
+/// What Azure says about placements before one of them is tried.
+pub(super) fn asked(session: &Session, facts: &Facts, placements: Vec<PlannedDeployment>) -> Preflight {
+    let environment = Environment::of_process();
+    let preflight = preflight(&session.interruptible, facts, &environment, placements, output::today());
+    preflight.report.passed_over(usize::MAX).iter().for_each(warning);
+    preflight
+}
+
+/// Shows why nothing can be created.
+pub(super) fn preflight_failed(report: &PreflightReport) -> Failure {
+    let blocked = |one: &&CandidateReport| one.verdict == PreflightVerdict::Blocked;
+    let shown = report.candidates.iter().find(blocked).or(report.candidates.first());
+    output::table(&TextTable::list(&PreflightReport::TITLES, report.table(shown)));
+    let errors = report.findings(shown).into_iter().filter(|finding| finding.severity == Severity::Error);
+    let hints = errors.map(|finding| finding.fix.clone());
+    hints.fold(Failure::with_code("nothing was created: preflight failed", 1), Failure::hint)
 }
 
 /// A command that was ended on purpose and left nothing behind has not failed.

@@ -151,6 +151,18 @@ fn requests_that_are_only_shown_are_for_the_subscription_of_the_environment() {
 }
 
 #[test]
+fn the_region_of_what_exists_is_assumed_only_where_nobody_is_asked_and_that_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = "[workload]\nkind = \"job\"\nduration = \"1h\"\nimage = \"team.azurecr.io/x:1\"\n";
+    std::fs::write(directory.path().join("cudock.toml"), manifest).unwrap();
+    let up = ["up", ".", "--on", "batch", "--batch-account", "shared/gpubatch", "--dry-run"];
+    let text = shown(&run(directory.path(), &up));
+    assert!(text.contains("the region of the Batch account `shared/gpubatch` was not read"), "{text}");
+    let text = shown(&run(directory.path(), &[&up[..], &["--region", "westeurope"]].concat()));
+    assert!(!text.contains("was not read") && text.contains("on Batch in westeurope"), "{text}");
+}
+
+#[test]
 fn a_state_directory_that_cannot_be_made_is_told_once() {
     let directory = project();
     std::fs::write(directory.path().join("state"), "a file").unwrap();

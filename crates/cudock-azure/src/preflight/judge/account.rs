@@ -24,6 +24,7 @@ const PULL_ROLES: [&str; 5] = [
 impl JudgeContext<'_> {
     pub(super) fn account_rows(&self) -> Vec<PreflightRow> {
         let mut rows = vec![self.sign_in(), self.subscription(), self.self_destruction(), self.locks()];
+        rows.extend(self.existing());
         rows.extend(self.image_pull());
         rows
     }
@@ -151,6 +152,20 @@ impl JudgeContext<'_> {
         let is_relevant =
             [Some(subscription), group].into_iter().flatten().any(|one| one.eq_ignore_ascii_case(scope));
         is_relevant.then_some((name, scope))
+    }
+
+    /// What the deployment uses and does not create, as it was read before the placements were chosen; no row if it was not.
+    fn existing(&self) -> Option<PreflightRow> {
+        let (question, details) = (Question::Existing, &self.request.existing.details);
+        match (&details.missing, &details.region) {
+            (Some(missing), _) => {
+                let row = PreflightRow::new(question, PreflightVerdict::Blocked, "not found");
+                Some(PreflightRow { finding: Some(missing.clone()), ..row })
+            }
+            (None, region) => {
+                region.as_ref().map(|region| PreflightRow::ok(question, format!("in {region}")))
+            }
+        }
     }
 
     fn image_pull(&self) -> Option<PreflightRow> {

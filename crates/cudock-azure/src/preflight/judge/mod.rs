@@ -12,6 +12,7 @@ use super::answers::{Answers, Gap};
 use super::codes;
 use super::report::{CandidateReport, PreflightReport, PreflightRow, PreflightVerdict, Question};
 use super::request::{Candidate, PreflightRequest};
+use crate::services::bare_region;
 
 /// Everything that a row is judged by.
 struct JudgeContext<'a> {
@@ -64,9 +65,4 @@ fn unanswered(question: Question, gap: &Gap) -> PreflightRow {
     };
     let message = format!("the question about {} got no answer: {reason}", question.name());
     PreflightRow::new(question, PreflightVerdict::Unknown, reason).because(codes::NO_ANSWER, message, fix)
-}
-
-/// A region as names are compared: `West Europe` and `westeurope` are the same.
-fn bare_region(name: &str) -> String {
-    name.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
 }

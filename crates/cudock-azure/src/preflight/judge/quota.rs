@@ -27,6 +27,8 @@ impl CandidateContext<'_> {
     pub(super) fn quotas(&self) -> Vec<PreflightRow> {
         let existing = &self.context.request.existing;
         match self.candidate.target {
+            // What does not exist has no quota.
+            _ if existing.details.missing.is_some() => Vec::new(),
             // Nodes that exist, or that their owner has set aside, need no more quota.
             Target::Batch if existing.pool.is_some() => Vec::new(),
             Target::Ml if existing.cluster.is_some() => Vec::new(),

@@ -34,9 +34,9 @@ pub use open_job::{BatchTasks, open_job};
 pub(super) use outputs::kept_logs;
 pub(super) use status::{ending_call, follow_up_calls, log_calls, log_parts, status, status_calls};
 
-const ACCOUNT_VERSION: &str = "2024-07-01";
-const VERSION: &str = "2024-07-01.20.0";
-const ACCOUNTS: &str = "Microsoft.Batch/batchAccounts";
+pub(super) const ACCOUNT_VERSION: &str = "2024-07-01";
+pub(super) const VERSION: &str = "2024-07-01.20.0";
+pub(super) const ACCOUNTS: &str = "Microsoft.Batch/batchAccounts";
 /// Where the storage of checkpoints is mounted, below the directory of all mounts.
 const CHECKPOINTS: &str = "checkpoints";
 /// The id of the task of a job without items.
@@ -56,22 +56,25 @@ const DISK_GB: u32 = 256;
 struct Account {
     name: String,
     region: String,
+    /// The host of an account that exists, as it tells it.
+    endpoint: Option<String>,
 }
 
 impl Account {
-    fn of(existing: Option<Existing<'_>>, names: Names<'_>, region: &str) -> Self {
-        let name = existing.map_or_else(|| names.unique_letters(), |existing| existing.name.to_owned());
-        Self { name, region: region.to_owned() }
-    }
-
     fn of_identity(identity: &DeploymentIdentity) -> Self {
         let existing = DeploymentIdentity::existing(identity.batch_account.as_ref());
-        Self::of(existing, identity.names(), &identity.region)
+        let new = || identity.names().unique_letters();
+        let name = existing.map_or_else(new, |existing| existing.name.to_owned());
+        Self { name, region: identity.region.clone(), endpoint: identity.endpoint.clone() }
+    }
+
+    fn plane(&self) -> Plane {
+        let Self { name, region, endpoint } = self.clone();
+        Plane::Batch { account: name, region, endpoint }
     }
 
     fn call(&self, method: Method, path: &str, query: &str, body: Option<Body>) -> Call {
-        let plane = Plane::Batch { account: self.name.clone(), region: self.region.clone(), endpoint: None };
-        Call { method, plane, path: format!("{path}?api-version={VERSION}{query}"), body }
+        Call { method, plane: self.plane(), path: format!("{path}?api-version={VERSION}{query}"), body }
     }
 
     fn get(&self, path: &str, query: &str) -> Call {
@@ -90,7 +93,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
         Some(text) => Some(Existing::required(text, "a Batch account")?),
         None => None,
     };
-    let account = Account::of(existing, names, &spec.region);
+    let account = Account::of_identity(&super::identity(spec));
     let path = job_path(names);
     let mut steps = Vec::new();
     if existing.is_none() {
@@ -127,8 +130,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, Transl
                 name: "Delete_the_job".to_owned(),
                 method: "DELETE",
                 address: Address::Batch {
-                    account: account.name.clone(),
-                    region: account.region.clone(),
+                    plane: account.plane(),
                     path: format!("{path}?api-version={VERSION}"),
                 },
                 is_awaited: true,

@@ -29,7 +29,8 @@ pub(super) struct WorkloadProfile {
 #[serde(rename_all = "camelCase")]
 pub(super) struct AppProperties {
     pub(super) environment_id: String,
-    pub(super) workload_profile_name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) workload_profile_name: Option<String>,
     pub(super) configuration: AppConfiguration,
     pub(super) template: AppTemplate,
 }
@@ -74,7 +75,8 @@ pub(super) struct Scale {
 #[serde(rename_all = "camelCase")]
 pub(super) struct JobProperties {
     pub(super) environment_id: String,
-    pub(super) workload_profile_name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) workload_profile_name: Option<String>,
     pub(super) configuration: JobConfiguration,
     pub(super) template: JobTemplate,
 }

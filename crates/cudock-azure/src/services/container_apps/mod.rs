@@ -20,12 +20,12 @@ use crate::services::container_apps::body::{
 use crate::services::names::{Existing, Names, Tags};
 use crate::services::request::{Identity, ResourceBody, body, call, put};
 use crate::services::{Translation, TranslationError, losses};
-use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
+use crate::spec::{DeploymentSpec, RegistryAccess, Target, WorkKind};
 
 pub(super) use status::{exec_endpoint, follow_up_calls, log_calls, log_parts, status, status_calls};
 
-const VERSION: &str = "2025-07-01";
-const ENVIRONMENTS: &str = "Microsoft.App/managedEnvironments";
+pub(super) const VERSION: &str = "2025-07-01";
+pub(super) const ENVIRONMENTS: &str = "Microsoft.App/managedEnvironments";
 const APP: &str = "Microsoft.App/containerApps/main";
 const JOB: &str = "Microsoft.App/jobs/main";
 const PROFILE: &str = "gpu";
@@ -57,7 +57,7 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, T
         steps.push(if is_dedicated { step.billed() } else { step });
         id
     };
-    let profile_name = if profile.is_some() { PROFILE } else { CONSUMPTION };
+    let profile_name = profile_name(spec, profile.as_ref())?;
     match &spec.work {
         WorkKind::Serve { port, is_public, .. } => {
             let request = app(spec, environment_id, profile_name, *port, *is_public)?;
@@ -76,6 +76,29 @@ pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, T
         }
     }
     Ok(Translation { steps, losses: lost(spec, profile.is_some()), ..Translation::default() })
+}
+
+/// What apps call their workload profile: in an environment that exists, as it is called there. One without profiles has
+/// only the one that has no name.
+fn profile_name(
+    spec: &DeploymentSpec,
+    profile: Option<&ChosenProfile>,
+) -> Result<Option<String>, TranslationError> {
+    let Some(existing) = &spec.existing.details.profiles else {
+        return Ok(Some(if profile.is_some() { PROFILE } else { CONSUMPTION }.to_owned()));
+    };
+    let kind = profile.map_or(CONSUMPTION, |profile| profile.kind.as_str());
+    match existing.iter().find(|one| one.kind.eq_ignore_ascii_case(kind)) {
+        Some(found) => Ok(Some(found.name.clone())),
+        None if profile.is_none() && existing.is_empty() => Ok(None),
+        None => {
+            let environment = spec.existing.description(Target::ContainerApps).unwrap_or_default();
+            Err(TranslationError::new(format!("{environment} has no workload profile {kind}")).hint(format!(
+                "az containerapp env workload-profile add --workload-profile-type {kind} --workload-profile-name {PROFILE} \
+                 --name NAME --resource-group GROUP"
+            )))
+        }
+    }
 }
 
 /// What the service takes for what is asked for.
@@ -107,7 +130,7 @@ fn environment(spec: &DeploymentSpec, profile: Option<&ChosenProfile>) -> Enviro
 fn app(
     spec: &DeploymentSpec,
     environment_id: String,
-    workload_profile_name: &'static str,
+    workload_profile_name: Option<String>,
     port: u16,
     is_public: bool,
 ) -> Result<Body, TranslationError> {
@@ -141,7 +164,7 @@ fn app(
 fn job(
     spec: &DeploymentSpec,
     environment_id: String,
-    workload_profile_name: &'static str,
+    workload_profile_name: Option<String>,
     time_limit: Duration,
     retries: u32,
 ) -> Result<Body, TranslationError> {
@@ -250,6 +273,7 @@ fn lost(spec: &DeploymentSpec, has_profile: bool) -> Vec<Finding> {
     let mut lost = Vec::new();
     if let Some(environment) = &spec.existing.container_apps_environment
         && has_profile
+        && spec.existing.details.profiles.is_none()
     {
         lost.push(Finding::new(
             codes::PROFILE_REQUIRED,

@@ -35,8 +35,8 @@ pub use open_jobs::{MlJobs, open_jobs};
 pub(super) use status::{log_calls, log_parts, status, status_calls};
 pub use sweep_job::sweep_deployment;
 
-const VERSION: &str = "2024-10-01";
-const WORKSPACES: &str = "Microsoft.MachineLearningServices/workspaces";
+pub(super) const VERSION: &str = "2024-10-01";
+pub(super) const WORKSPACES: &str = "Microsoft.MachineLearningServices/workspaces";
 const EXPERIMENT: &str = "cudock";
 /// The output of a job that keeps its checkpoints.
 const CHECKPOINTS: &str = "checkpoints";

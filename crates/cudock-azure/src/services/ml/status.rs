@@ -31,7 +31,7 @@ pub(in crate::services) fn status_calls(identity: &DeploymentIdentity) -> Vec<Ca
 pub(super) fn details(identity: &DeploymentIdentity, ids: &Ids, job: &str) -> Call {
     Call {
         method: Method::GET,
-        plane: Plane::MlHistory { region: identity.region.clone(), endpoint: None },
+        plane: Plane::MlHistory { region: identity.region.clone(), endpoint: identity.endpoint.clone() },
         path: format!("/history/v1.0{}/experiments/{EXPERIMENT}/runs/{job}/details", ids.workspace),
         body: None,
     }

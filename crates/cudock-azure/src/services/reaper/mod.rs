@@ -50,11 +50,8 @@ pub(super) struct OutsideAction {
 pub(super) enum Address {
     /// A path and query of the resource manager.
     ResourceManager(String),
-    Batch {
-        account: String,
-        region: String,
-        path: String,
-    },
+    /// A path and query of a Batch account.
+    Batch { plane: Plane, path: String },
 }
 
 impl OutsideAction {
@@ -65,12 +62,9 @@ impl OutsideAction {
             Address::ResourceManager(path) => {
                 Call { method, plane: Plane::ResourceManager, path: path.clone(), body: None }
             }
-            Address::Batch { account, region, path } => Call {
-                method,
-                plane: Plane::Batch { account: account.clone(), region: region.clone(), endpoint: None },
-                path: path.clone(),
-                body: None,
-            },
+            Address::Batch { plane, path } => {
+                Call { method, plane: plane.clone(), path: path.clone(), body: None }
+            }
         }
     }
 }
@@ -174,8 +168,10 @@ fn outside_action(names: Names<'_>, name: &str, action: &Value) -> Option<Outsid
         return None;
     }
     let address = match host.split('.').collect::<Vec<_>>().as_slice() {
+        // The account told this host when the Logic App was created.
         [account, region, "batch", ..] => {
-            Address::Batch { account: (*account).to_owned(), region: (*region).to_owned(), path }
+            let (account, region) = ((*account).to_owned(), (*region).to_owned());
+            Address::Batch { plane: Plane::Batch { account, region, endpoint: Some(host.to_owned()) }, path }
         }
         _ if resource.starts_with("/subscriptions/") => Address::ResourceManager(path),
         _ => return None,

@@ -2,7 +2,9 @@
 
 use cudock_azure::Target;
 use cudock_base::Environment;
-use cudock_deploy::{DeployRequest, DeploySource, Requester, SweepRun, plan_sweep, text};
+use cudock_deploy::{
+    CloudApi, DeployRequest, DeploySource, Preflight, Requester, SweepRun, plan_sweep, read_existing, text,
+};
 use cudock_facts::Facts;
 use cudock_sweep::SweepPlan;
 use cudock_sweep::local::{ProjectSweep, SweepObserver};
@@ -28,7 +30,7 @@ pub(super) fn run(
     let plan = sweep.plan(&args.local.flags)?;
     if args.azure.dry_run {
         let requester = Requester::of_dry_run(&Environment::of_process());
-        let run = planned(facts, args, target, sweep, &plan, &requester)?;
+        let run = planned(facts, args, target, sweep, &plan, (&requester, None))?;
         for machine in &run.machines {
             machine.note.iter().for_each(note);
             line(text::dry_run(&machine.planned));
@@ -37,13 +39,26 @@ pub(super) fn run(
     }
     let session = deploy::session()?;
     let requester = session.requester(&Environment::of_process())?;
-    let run = planned(facts, args, target, sweep, &plan, &requester)?;
+    let run = planned(facts, args, target, sweep, &plan, (&requester, Some(&session.interruptible)))?;
+    let deployer = session.deployer(&deploy::show);
+    // A sweep that has ended creates nothing.
+    if !sweep.read().is_ok_and(|known| known.end().is_some()) {
+        if !run.is_native() {
+            deployer.delete_earlier_trials(&run)?;
+        }
+        let planned: Vec<_> = run.machines.iter().map(|machine| machine.planned.clone()).collect();
+        let Preflight { report, placements } = deploy::asked(&session, facts, planned);
+        // Trials need the machines of all sizes.
+        if placements.len() < run.machines.len() {
+            return Err(deploy::preflight_failed(&report));
+        }
+        report.findings(report.choice(usize::MAX)).iter().for_each(|finding| note(&finding.message));
+    }
     for machine in &run.machines {
         status(text::announcement(&machine.planned));
         machine.note.iter().for_each(note);
         machine.planned.deployment.losses.iter().for_each(|loss| note(&loss.message));
     }
-    let deployer = session.deployer(&deploy::show);
     if !run.is_native() {
         return Ok(AzureEnd::Trials(deployer.run_trials(&run, sweep, observer)?));
     }
@@ -57,12 +72,15 @@ fn planned(
     target: Target,
     sweep: &ProjectSweep,
     plan: &SweepPlan,
-    requester: &Requester,
+    (requester, cloud): (&Requester, Option<&dyn CloudApi>),
 ) -> Result<SweepRun, Failure> {
+    let flags = args.azure.deploy_flags();
+    let existing = read_existing(cloud, &requester.subscription, target, &flags)?;
     let request = DeployRequest {
         source: DeploySource::Project(sweep.project()),
         target,
-        flags: &args.azure.deploy_flags(),
+        flags: &flags,
+        existing: &existing,
         name: Some(&plan.name),
         port: None,
         command: &plan.command,

@@ -93,7 +93,9 @@ const CASES: [Case; 24] = [
 impl Case {
     fn world(&self, seed: u64) -> Option<World> {
         let evict_after = (self.scenario == Scenario::Evicted).then_some(60);
-        let mut world = World::new(CloudSettings { seed, evict_after, ..CloudSettings::default() })?;
+        let shared_region = "swedencentral";
+        let settings = CloudSettings { seed, evict_after, shared_region, ..CloudSettings::default() };
+        let mut world = World::new(settings)?;
         world.keeps_outputs = self.flags == OUTPUTS;
         if self.scenario == Scenario::Service {
             world.write("cudock.toml", "[workload]\nkind = \"serve\"\nrate = 1\n\n[needs]\ngpu = [\"T4\"]\n");
@@ -112,6 +114,12 @@ impl Case {
         Some(world)
     }
 
+    /// Where it runs, unless something that exists decides that.
+    fn region(&self) -> &'static [&'static str] {
+        let is_shared = self.flags.iter().any(|flag| flag.starts_with("shared/"));
+        if is_shared { &[] } else { &["--region", "eastus"] }
+    }
+
     fn is_sweep(&self) -> bool {
         matches!(self.scenario, Scenario::Sweep | Scenario::SingleJobs)
     }
@@ -120,12 +128,12 @@ impl Case {
     fn play(&self, world: &mut World) -> bool {
         if self.is_sweep() {
             let mut sweep = vec!["sweep", ".", "--on", self.target, "--name", NAME, "--ttl", "1h"];
-            sweep.extend(["--region", "eastus"].iter().chain(self.flags));
+            sweep.extend(self.region().iter().chain(self.flags));
             return world.run(&sweep).was_killed;
         }
         let image = world.image();
         let mut up = vec!["up", ".", "--on", self.target, "--name", NAME, "--image", &image, "--ttl", "1h"];
-        up.extend(["--region", "eastus"].iter().chain(self.flags));
+        up.extend(self.region().iter().chain(self.flags));
         let is_detached = matches!(self.scenario, Scenario::DetachedThenDown | Scenario::Service);
         if is_detached {
             up.push("--detach");

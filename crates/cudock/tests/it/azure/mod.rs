@@ -1,6 +1,7 @@
 //! Deployments with the built program against the stand-in for Azure.
 
 mod exec;
+mod existing;
 mod leaks;
 mod outputs;
 mod preflight;

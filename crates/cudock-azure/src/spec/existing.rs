@@ -1,0 +1,46 @@
+//! Resources that exist before a deployment and stay after it.
+
+use cudock_facts::finding::Finding;
+
+/// Resources that exist and are not deleted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExistingResources {
+    /// The Machine Learning workspace as `GROUP/NAME`; required for that target.
+    pub workspace: Option<String>,
+    /// A Batch account as `GROUP/NAME`; created if absent.
+    pub batch_account: Option<String>,
+    /// A cluster in the workspace, for jobs; serverless compute or an own cluster if absent.
+    pub cluster: Option<String>,
+    /// A pool in the Batch account; created with the job if absent.
+    pub pool: Option<String>,
+    /// A Container Apps environment as `GROUP/NAME`; created if absent.
+    pub container_apps_environment: Option<String>,
+    /// An identity that may delete resources, by its resource id, where the user may not assign roles.
+    pub reaper_identity: Option<String>,
+    /// What Azure says about them, once it was asked.
+    pub details: ExistingDetails,
+}
+
+/// What Azure says about the account, workspace or environment of a deployment, and the machines in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExistingDetails {
+    /// Where it is; none if nobody has asked.
+    pub region: Option<String>,
+    /// The host of its own API, where it has one.
+    pub endpoint: Option<String>,
+    /// The sizes or GPU profiles of the machines that exist in it; none if it gets new ones.
+    pub sizes: Option<Vec<String>>,
+    /// Of a Container Apps environment.
+    pub profiles: Option<Vec<ProfileDetails>>,
+    /// What does not exist.
+    pub missing: Option<Finding>,
+}
+
+/// A workload profile of a Container Apps environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProfileDetails {
+    /// As apps refer to it.
+    pub name: String,
+    /// Such as `Consumption-GPU-NC8as-T4`.
+    pub kind: String,
+}

@@ -1,0 +1,35 @@
+//! Reads the resources that a deployment uses and does not create, before anything is planned.
+
+use cudock_azure::{Call, ExistingResources, Target};
+use serde_json::Value;
+
+use crate::cloud::CloudApi;
+use crate::error::DeployError;
+use crate::flags::DeployFlags;
+use crate::observe::answer;
+
+/// What the flags name, with what the cloud says about it if there is one to ask. Preflight tells what does not exist.
+pub fn read_existing(
+    cloud: Option<&dyn CloudApi>,
+    subscription: &str,
+    target: Target,
+    flags: &DeployFlags,
+) -> Result<ExistingResources, DeployError> {
+    let mut existing = flags.existing();
+    let (Some(cloud), Some(description)) = (cloud, existing.description(target)) else { return Ok(existing) };
+    let read = |call: &Call| -> Result<Option<Value>, DeployError> {
+        let cannot = |error| DeployError::cloud(format!("cannot read {description}"), error);
+        answer(cloud, call, &mut None).map_err(cannot)
+    };
+    if let Some(call) = existing.call(target, subscription)? {
+        let answer = read(&call)?;
+        existing.read(target, answer.as_ref());
+    }
+    if existing.details.missing.is_none()
+        && let Some(call) = existing.nodes_call(target, subscription)?
+    {
+        let answer = read(&call)?;
+        existing.read_nodes(target, answer.as_ref());
+    }
+    Ok(existing)
+}
