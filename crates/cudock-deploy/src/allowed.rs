@@ -4,7 +4,7 @@ use cudock_azure::bare_region;
 use cudock_base::UsageError;
 use cudock_facts::Facts;
 
-use crate::placements::DeployRequest;
+use crate::placements::{DeployRequest, DeploySource};
 
 /// The regions and sizes to choose from. Empty lists allow all.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,16 +23,27 @@ struct Given<'a> {
 
 pub(crate) fn allowed(facts: &Facts, request: &DeployRequest<'_>) -> Result<Allowed, UsageError> {
     let (flags, deploy) = (request.flags, &request.project().manifest.deploy);
+    let location: Vec<String> = match request.source {
+        DeploySource::Group(reading, _) => {
+            reading.group.location.as_deref().map(bare_region).into_iter().collect()
+        }
+        DeploySource::Project(_) => Vec::new(),
+    };
     let regions = first_given([
         Given { values: &flags.region, origin: "--region" },
+        Given { values: &location, origin: "`location` of the group" },
         Given { values: &deploy.regions, origin: "`regions` under [deploy]" },
     ]);
+    let is_by_group = flags.region.is_empty() && !location.is_empty();
     let sizes = first_given([
         Given { values: &flags.size, origin: "--size" },
         Given { values: &deploy.sizes, origin: "`sizes` under [deploy]" },
     ]);
-    let mut allowed =
-        Allowed { regions: regions.values.to_vec(), sizes: sizes.values.to_vec(), because: None };
+    let mut allowed = Allowed {
+        regions: regions.values.to_vec(),
+        sizes: sizes.values.to_vec(),
+        because: is_by_group.then(|| ", the `location` of the group,".to_owned()),
+    };
     let details = &request.existing.details;
     let description = request.existing.description(request.target).unwrap_or_default();
     if let Some(region) = &details.region {

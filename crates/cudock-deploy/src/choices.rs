@@ -6,6 +6,7 @@ use std::time::Duration;
 use cudock_azure::{SpecPlacement, Target};
 use cudock_base::{UsageError, Usd};
 use cudock_facts::Facts;
+use cudock_group::Reading;
 use cudock_group::restart::RestartPolicy;
 use cudock_http::NoProgress;
 use cudock_plan::{Catalog, Plan, ServiceKind, Work, plan};
@@ -100,7 +101,9 @@ fn resolve(facts: &Facts, request: &DeployRequest<'_>, allowed: &Allowed) -> Res
     let mut project = request.project().clone();
     project.manifest.workload.image = None;
     flags.no_spot = !request.flags.spot && project.manifest.deploy.spot.is_none();
-    if let DeploySource::Group(group, _) = request.source {
+    if let DeploySource::Group(Reading { group, .. }, _) = request.source {
+        let gpus = group.containers.iter().filter_map(|container| container.resources.as_ref()?.gpu.as_ref());
+        flags.gpus = gpus.map(|gpu| gpu.count).max();
         if group.restart_policy == RestartPolicy::Always {
             flags.rate = Some("1".to_owned());
         } else {

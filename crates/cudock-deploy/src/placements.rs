@@ -10,7 +10,7 @@ use cudock_base::format::duration;
 use cudock_base::{Date, Environment, Secret, UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
-use cudock_group::Group;
+use cudock_group::Reading;
 use cudock_project::{Project, TimeSpan};
 
 use crate::allowed::{Allowed, allowed};
@@ -40,7 +40,7 @@ const GIB: f64 = 1_073_741_824.0;
 pub enum DeploySource<'a> {
     Project(&'a Project),
     /// A container group and the project of its directory, whose `[deploy]` applies.
-    Group(&'a Group, &'a Project),
+    Group(&'a Reading, &'a Project),
 }
 
 /// What is deployed, where and by whom.
@@ -110,7 +110,9 @@ fn spec(
 ) -> Result<(DeploymentSpec, Vec<Finding>), DeployError> {
     let options = options(request, &choice)?;
     match request.source {
-        DeploySource::Group(group, _) => Ok(DeploymentSpec::from_group(group, choice.placement, options)?),
+        DeploySource::Group(reading, _) => {
+            Ok(DeploymentSpec::from_group(reading, choice.placement, options)?)
+        }
         DeploySource::Project(project) => {
             let mut manifest = project.manifest.clone();
             manifest.workload.kind = choice.kind;
@@ -181,7 +183,9 @@ fn registry(request: &DeployRequest<'_>) -> Option<RegistryAccess> {
         DeploySource::Project(project) => {
             request.flags.image.as_deref().or(project.manifest.workload.image.as_deref())
         }
-        DeploySource::Group(group, _) => group.containers.first().map(|container| container.image.as_str()),
+        DeploySource::Group(Reading { group, .. }, _) => {
+            group.containers.first().map(|container| container.image.as_str())
+        }
     };
     let server = image?.split_once('/').map_or("docker.io", |(server, _)| server).to_owned();
     Some(RegistryAccess::Identity { server, identity })

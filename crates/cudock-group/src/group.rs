@@ -12,6 +12,8 @@ use cudock_base::{Secret, Span};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     pub name: String,
+    /// The region, which matters where the group is deployed to Azure.
+    pub location: Option<String>,
     pub os: Os,
     pub restart_policy: RestartPolicy,
     /// Those that run one after another before the others start.

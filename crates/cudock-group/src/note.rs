@@ -18,6 +18,8 @@ pub struct Note {
 pub enum NoteKind {
     /// Has no meaning on one machine.
     Ignored,
+    /// Azure writes it into its answers and reads it nowhere.
+    WrittenByAzure,
     /// Is not supported here; the message says what to use instead.
     Unsupported,
     /// Works differently than on Azure.
@@ -27,7 +29,7 @@ pub enum NoteKind {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            NoteKind::Ignored => "is ignored here",
+            NoteKind::Ignored | NoteKind::WrittenByAzure => "is ignored here",
             NoteKind::Unsupported => "is not supported here",
             NoteKind::Differs => "differs from Azure",
         };

@@ -115,6 +115,7 @@ impl GroupReader {
         let credentials = self.credentials(&properties);
         Some(Group {
             name: name?,
+            location: top.get("location").and_then(Node::text).map(str::to_owned),
             os,
             restart_policy,
             init_containers,

@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod existing;
+mod group_losses;
 mod outputs;
 mod placed;
 mod source;

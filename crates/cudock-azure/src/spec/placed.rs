@@ -47,6 +47,15 @@ impl TryFrom<&Placement> for SpecPlacement {
     }
 }
 
+/// The GPU of a size or workload profile, if the tables have it.
+pub(super) fn gpu(size: &str) -> Option<&'static str> {
+    let profile = facts().services().profile.iter().find(|profile| profile.name.eq_ignore_ascii_case(size));
+    match profile {
+        Some(profile) => Some(profile.gpu.as_str()),
+        None => facts().sizes().find(size).one()?.gpu.as_deref(),
+    }
+}
+
 /// Processors and GiB of memory of a size or workload profile, if the tables have it.
 pub(super) fn capacity(size: &str) -> Option<(f64, f64)> {
     let profile = facts().services().profile.iter().find(|profile| profile.name.eq_ignore_ascii_case(size));

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use cudock_base::Timestamp;
-use cudock_facts::finding::{Finding, Severity};
+use cudock_facts::finding::Finding;
 use cudock_group::restart::RestartPolicy;
-use cudock_group::{Container, Group, Os, PortProtocol, ProbeAction, VariableValue};
+use cudock_group::{Container, Group, Os, PortProtocol, ProbeAction, Reading, RequestedGpu, VariableValue};
 use cudock_project::{Manifest, WorkloadKind};
 
-use crate::codes;
 use crate::services::TranslationError;
+use crate::spec::group_losses::losses;
 use crate::spec::placed::{SpecPlacement, capacity};
 use crate::spec::{
     Checkpoints, DeploymentSpec, ExistingResources, Outputs, RegistryAccess, SpecVariable, WorkKind,
@@ -126,16 +126,23 @@ impl DeploymentSpec {
 
     /// A container group in a place, and what of it is not deployed.
     pub fn from_group(
-        group: &Group,
+        reading: &Reading,
         placement: SpecPlacement,
         options: SpecOptions,
     ) -> Result<(Self, Vec<Finding>), TranslationError> {
+        let group = &reading.group;
         let [container] = group.containers.as_slice() else {
-            return Err(TranslationError::new(format!(
-                "the group has {} containers, and a deployment runs one",
-                group.containers.len()
-            ))
-            .hint("run it here with `cudock up -f FILE`, or deploy it with `az container create --file`"));
+            let count = group.containers.len();
+            let error =
+                TranslationError::new(format!("the group has {count} containers, and a deployment runs one"));
+            let has_gpu = group.containers.iter().any(|container| requested_gpu(container).is_some());
+            // Container Instances have no GPUs anymore.
+            return Err(error.hint(if has_gpu {
+                "`cudock migrate FILE -o DIR` writes it as an app of Container Apps, whose sidecars share localhost; or run it here \
+                 with `cudock up -f FILE`"
+            } else {
+                "run it here with `cudock up -f FILE`, or deploy it with `az container create --file`"
+            }));
         };
         if group.os == Os::Windows {
             return Err(TranslationError::new(
@@ -146,13 +153,10 @@ impl DeploymentSpec {
             return Err(TranslationError::new("the group has init containers, which cudock does not deploy")
                 .hint("do their work in the container itself"));
         }
-        let losses = losses(group, container);
+        let losses = losses(reading, container, placement.size.as_deref());
         let work = work_of(group, container, &options)?;
-        let asked = container.resources.as_ref();
-        let gpus = asked.and_then(|resources| resources.gpu.as_ref()).map_or(0, |gpu| gpu.count);
-        let wanted = asked.map_or(DEFAULT_CAPACITY, |resources| {
-            (f64::from(resources.cpu_millis) / 1000.0, gib(resources.memory_bytes))
-        });
+        let gpus = requested_gpu(container).map_or(0, |gpu| gpu.count);
+        let wanted = requested_capacity(container).unwrap_or(DEFAULT_CAPACITY);
         let (cpus, memory_gib) = placement.size.as_deref().and_then(capacity).unwrap_or(wanted);
         let credential = group.credentials.iter().find_map(|credential| {
             Some(RegistryAccess::Password {
@@ -189,6 +193,17 @@ impl DeploymentSpec {
         };
         Ok((spec, losses))
     }
+}
+
+/// The GPU that a container asks for.
+pub(super) fn requested_gpu(container: &Container) -> Option<&RequestedGpu> {
+    container.resources.as_ref()?.gpu.as_ref()
+}
+
+/// The processors and GiB of memory that a container asks for.
+pub(super) fn requested_capacity(container: &Container) -> Option<(f64, f64)> {
+    let resources = container.resources.as_ref()?;
+    Some((f64::from(resources.cpu_millis) / 1000.0, gib(resources.memory_bytes)))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "memory in GiB, to a part in a million")]
@@ -235,48 +250,4 @@ fn variables(container: &Container) -> impl Iterator<Item = SpecVariable> {
             VariableValue::Reference(_) => None,
         }
     })
-}
-
-fn losses(group: &Group, container: &Container) -> Vec<Finding> {
-    let lost = |part: String, fix: &str| Finding::new(codes::GROUP_PARTS, Severity::Warning, part, fix);
-    let mut losses: Vec<Finding> = container
-        .mounts
-        .iter()
-        .map(|mount| {
-            let kind = group.volume(&mount.volume).map_or("unknown", |volume| volume.kind.name());
-            lost(
-                format!("the volume `{}` ({kind}) at {} is not mounted", mount.volume, mount.path),
-                "put its files into the image, or read them from a storage account",
-            )
-        })
-        .collect();
-    for variable in &container.environment {
-        if matches!(variable.value, VariableValue::Reference(_)) {
-            losses.push(lost(
-                format!("the variable `{}` refers to a key vault and is not set", variable.name),
-                "give its value with --env, or let the program read the key vault",
-            ));
-        }
-    }
-    let tcp = container.ports.iter().filter(|port| port.protocol == PortProtocol::Tcp).count();
-    let is_single = container.ports.len() <= 1 && tcp == container.ports.len();
-    let parts = [
-        (
-            container.liveness.is_some(),
-            "the liveness probe is not deployed",
-            "let the program end when it is broken",
-        ),
-        (
-            container.readiness.as_ref().is_some_and(|probe| matches!(probe.action, ProbeAction::Exec(_))),
-            "the readiness command is not deployed",
-            "name a path with --ready-path",
-        ),
-        (container.security.is_some(), "the security context is not deployed", "set the user in the image"),
-        (group.dns.is_some(), "the DNS settings are not deployed", "use names that Azure's resolver knows"),
-        (!is_single, "only the first TCP port is deployed", "serve everything on one port"),
-    ];
-    losses.extend(
-        parts.into_iter().filter(|(is_lost, ..)| *is_lost).map(|(_, part, fix)| lost(part.to_owned(), fix)),
-    );
-    losses
 }

@@ -7,7 +7,7 @@ use cudock_azure::{
     DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target,
     WorkKind, deployment,
 };
-use cudock_base::{Timestamp, Usd};
+use cudock_base::{Report, Timestamp, Usd};
 
 fn placement(target: Target, size: Option<&str>) -> SpecPlacement {
     SpecPlacement {
@@ -102,7 +102,7 @@ properties:
 
 #[test]
 fn a_container_group_becomes_a_deployment_and_its_losses_are_stated() {
-    let group = cudock_group::read(GROUP).unwrap().group;
+    let group = cudock_group::read(GROUP).unwrap();
     let (spec, losses) = DeploymentSpec::from_group(&group, placement(Target::Aci, None), options()).unwrap();
     assert_eq!(spec.name, "hello");
     assert_eq!(spec.command, ["serve", "--fast"]);
@@ -135,7 +135,7 @@ fn a_container_group_becomes_a_deployment_and_its_losses_are_stated() {
 fn a_group_that_does_not_restart_is_a_job() {
     for (policy, expected) in [("Never", 0), ("OnFailure", 3)] {
         let text = GROUP.replace("Always", policy);
-        let group = cudock_group::read(&text).unwrap().group;
+        let group = cudock_group::read(&text).unwrap();
         let (spec, _) = DeploymentSpec::from_group(&group, placement(Target::Aci, None), options()).unwrap();
         assert!(matches!(spec.work, WorkKind::Job { retries, .. } if retries == expected), "{:?}", spec.work);
     }
@@ -149,8 +149,72 @@ fn a_group_that_cannot_be_deployed_is_refused() {
         .replace("      ports: [{port: 80}, {port: 90}]\n", "")
         .replace("  ipAddress: {type: Public, ports: [{port: 80}]}\n", "");
     for (text, words) in [(format!("{GROUP}{second}"), "2 containers"), (no_ports, "no TCP port")] {
-        let group = cudock_group::read(&text).unwrap().group;
+        let group = cudock_group::read(&text).unwrap();
         let error = DeploymentSpec::from_group(&group, placement(Target::Aci, None), options()).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
+}
+
+#[test]
+fn a_group_with_a_sidecar_is_sent_to_a_service_that_has_what_it_asks_for() {
+    let second =
+        "  - name: sidecar\n    properties: {image: x, resources: {requests: {cpu: 1, memoryInGB: 1}}}\n";
+    let with_gpu = GROUP.replace("memoryInGB: 1.5}", "memoryInGB: 1.5, gpu: {count: 1, sku: V100}}");
+    for (text, has_gpu) in [(GROUP, false), (with_gpu.as_str(), true)] {
+        let group = cudock_group::read(&format!("{text}{second}")).unwrap();
+        let error = DeploymentSpec::from_group(&group, placement(Target::Aci, None), options()).unwrap_err();
+        let hint = &error.hints()[0];
+        assert_eq!(hint.contains("cudock migrate"), has_gpu, "{hint}");
+        assert_eq!(
+            hint.contains("az container create"),
+            !has_gpu,
+            "Container Instances have no GPUs: {hint}"
+        );
+    }
+}
+
+#[test]
+fn another_gpu_and_less_than_what_a_group_asks_for_are_told() {
+    let asks = |sku: &str, cpu: &str| {
+        let resources = format!("requests: {{cpu: {cpu}, memoryInGB: 1.5, gpu: {{count: 1, sku: {sku}}}}}");
+        let text = GROUP.replace("requests: {cpu: 0.5, memoryInGB: 1.5}", &resources);
+        cudock_group::read(&text).unwrap()
+    };
+    let told = |reading: &cudock_group::Reading, size: &str| {
+        let (_, losses) =
+            DeploymentSpec::from_group(reading, placement(Target::Vm, Some(size)), options()).unwrap();
+        losses.iter().map(|loss| format!("{}; {}", loss.message, loss.fix)).collect::<Vec<_>>().join("\n")
+    };
+    let t4 = "Standard_NC4as_T4_v3";
+    let other = told(&asks("V100", "4"), t4);
+    assert!(other.contains("the group asks for a V100, and Standard_NC4as_T4_v3 has a T4"), "{other}");
+    assert!(other.contains("--size Standard_ND40rs_v2 has the one"), "{other}");
+    let gone = told(&asks("K80", "4"), t4);
+    assert!(gone.contains("no size of Azure has a K80 anymore"), "{gone}");
+    let same = told(&asks("V100", "4"), "Standard_ND40rs_v2");
+    assert!(!same.contains("asks for"), "{same}");
+    let small = told(&asks("V100", "6"), t4);
+    assert!(
+        small.contains("asks for 6 processors and 1.5 GiB of memory, and Standard_NC4as_T4_v3 has 4"),
+        "{small}"
+    );
+}
+
+#[test]
+fn what_only_azure_can_act_on_is_told_if_the_deployment_does_not_have_it() {
+    let text = GROUP
+        .replace(
+            "name: hello\n",
+            "name: hello\nlocation: westeurope\nid: /x\nzones: ['1']\ntags: {team: vision}\n",
+        )
+        .replace("  osType: Linux\n", "  osType: Linux\n  priority: Spot\n  provisioningState: Succeeded\n");
+    let group = cudock_group::read(&text).unwrap();
+    assert_eq!(group.group.location.as_deref(), Some("westeurope"));
+    let (_, losses) = DeploymentSpec::from_group(&group, placement(Target::Aci, None), options()).unwrap();
+    let messages: Vec<&str> = losses.iter().map(|loss| loss.message.as_str()).take(3).collect();
+    assert_eq!(
+        messages,
+        ["`zones` is not deployed", "`tags` is not deployed", "`properties.priority` is not deployed"],
+        "not the location, which is where it goes, and nothing that Azure itself has written"
+    );
 }

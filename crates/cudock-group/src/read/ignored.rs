@@ -145,7 +145,9 @@ impl GroupReader {
             Data::Map(entries) => entries.iter().all(|entry| entry.value.is_null()),
         };
         if !empty {
-            self.note(entry.span, path, NoteKind::Ignored, ignored.reason);
+            let is_answer = ignored.reason == WRITTEN_BY_AZURE;
+            let kind = if is_answer { NoteKind::WrittenByAzure } else { NoteKind::Ignored };
+            self.note(entry.span, path, kind, ignored.reason);
         }
     }
 

@@ -66,16 +66,17 @@ fn plan(
     requester: &Requester,
     cloud: Option<&dyn CloudApi>,
 ) -> Result<Vec<PlannedDeployment>, Failure> {
-    let (group, project) = match find_source(args.directory.as_deref(), args.file.as_deref())? {
+    let (reading, project) = match find_source(args.directory.as_deref(), args.file.as_deref())? {
         UpSource::Project(directory) => (None, Project::open(&directory)?),
         UpSource::Group(file) => {
             let directory = file.parent().unwrap_or(Path::new("."));
-            (Some(groups::read(&file)?.1.group), Project::without_file(directory))
+            (Some(groups::read(&file)?.1), Project::without_file(directory))
         }
     };
     let (target, flags) = args.flags.resolve(&project.manifest).map_err(DeployError::from)?;
-    let source =
-        group.as_ref().map_or(DeploySource::Project(&project), |group| DeploySource::Group(group, &project));
+    let source = reading
+        .as_ref()
+        .map_or(DeploySource::Project(&project), |reading| DeploySource::Group(reading, &project));
     let existing = read_existing(cloud, &requester.subscription, target, &flags)?;
     let request = DeployRequest {
         source,

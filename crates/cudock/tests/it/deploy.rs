@@ -110,6 +110,53 @@ fn wrong_input_is_refused_before_anything_is_asked() {
     }
 }
 
+const GROUP: &str = "
+name: api
+location: West Europe
+properties:
+  osType: Linux
+  restartPolicy: Never
+  containers:
+  - name: work
+    properties:
+      image: team.azurecr.io/work:1
+      command: [python]
+      resources: {requests: {cpu: 1, memoryInGB: 1.5}}
+";
+
+fn group() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("group.yaml"), GROUP).unwrap();
+    directory
+}
+
+#[test]
+fn a_group_is_deployed_to_its_location() {
+    let directory = group();
+    for target in ["aci", "vm", "batch", "container-apps"] {
+        let up = ["up", "-f", "group.yaml", "--on", target, "--dry-run"];
+        let text = shown(&run(directory.path(), &up));
+        assert!(text.contains("\"location\": \"westeurope\""), "{target}: {text}");
+        assert!(!text.contains("\"location\": \"eastus\""), "{target}: {text}");
+        let other = [&up[..], &["--region", "swedencentral"]].concat();
+        let text = shown(&run(directory.path(), &other));
+        assert!(text.contains("\"location\": \"swedencentral\""), "a flag wins: {target}: {text}");
+        assert!(!text.contains("westeurope"), "{target}: {text}");
+    }
+}
+
+#[test]
+fn a_location_without_what_the_group_needs_is_refused_and_named() {
+    let directory = group();
+    for location in ["eastus2", "atlantis"] {
+        std::fs::write(directory.path().join("group.yaml"), GROUP.replace("West Europe", location)).unwrap();
+        let output =
+            run(directory.path(), &["up", "-f", "group.yaml", "--on", "container-apps", "--dry-run"]);
+        assert_eq!(code(&output), 2, "{location}: {}", shown(&output));
+        assert!(shown(&output).contains(location), "{location}: {}", shown(&output));
+    }
+}
+
 #[test]
 fn memory_is_rounded_up_to_what_container_instances_take() {
     let directory = project();
