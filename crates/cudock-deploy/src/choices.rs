@@ -9,13 +9,13 @@ use cudock_facts::Facts;
 use cudock_group::Reading;
 use cudock_group::restart::RestartPolicy;
 use cudock_http::NoProgress;
-use cudock_plan::{Catalog, Plan, ServiceKind, Work, plan};
-use cudock_project::{TimeSpan, WorkloadKind};
+use cudock_plan::{Catalog, Plan, Rejection, ServiceKind, Work, codes, plan};
+use cudock_project::{Project, TimeSpan, WorkloadKind};
 use cudock_workload::{Notify, Resolved, WorkloadFlags};
 
 use crate::allowed::Allowed;
 use crate::error::DeployError;
-use crate::names::{target_name, target_title};
+use crate::names::{target_name, target_named, target_title};
 use crate::placements::{DEFAULT_TTL, DeployRequest, DeploySource};
 
 /// A place for the workload, with what the plan knows about it.
@@ -75,10 +75,25 @@ fn ranked(
     if choices.is_empty() { Err(no_placement(request.target, allowed, &plan).into()) } else { Ok(choices) }
 }
 
+/// Why nothing fits: what the service does not do at all, or else what the size lacks that is nearest to fitting.
 fn no_placement(target: Target, allowed: &Allowed, plan: &Plan<'_>) -> UsageError {
+    let kinds = ServiceKind::named(target_name(target));
+    let whole = |kind: &ServiceKind| {
+        let mut rejected = plan.rejected().iter();
+        rejected.find(|rejection| rejection.service == Some(*kind) && rejection.size.is_none())
+    };
+    if let Some(rejections) = kinds.iter().map(whole).collect::<Option<Vec<_>>>()
+        && let Some(first) = rejections.first()
+    {
+        let error = UsageError::new(format!("cannot deploy to {}: {}", target_title(target), first.reason));
+        let is_other_work = rejections.iter().all(|rejection| rejection.code == codes::OTHER_KIND_OF_WORK);
+        return if is_other_work { error.hint(services_for(plan)) } else { error };
+    }
     let because = allowed.because.as_ref();
     let place = because.map(|because| format!(" in {}{because}", allowed.regions.join(", ")));
-    let reason = plan.nearest().first().map(|rejection| format!(": {}", rejection.reason));
+    let reason = nearest(plan, &kinds).map(|rejection| {
+        format!(": {}: {}", rejection.size.as_deref().unwrap_or_default(), rejection.reason)
+    });
     UsageError::new(format!(
         "no size of {}{} fits this workload{}",
         target_title(target),
@@ -86,6 +101,30 @@ fn no_placement(target: Target, allowed: &Allowed, plan: &Plan<'_>) -> UsageErro
         reason.unwrap_or_default()
     ))
     .hint("`cudock plan` lists what fits, and `cudock plan --why SIZE` explains why a size does not")
+}
+
+/// The rejection that says most: of what could be had, else of what is gone, else of what nobody asked for.
+fn nearest<'p>(plan: &'p Plan<'_>, kinds: &[ServiceKind]) -> Option<&'p Rejection> {
+    let rank = |rejection: &Rejection| match rejection.code {
+        codes::NOT_WANTED => 2,
+        codes::SIZE_RETIRED | codes::UNDOCUMENTED_SIZE | codes::NOT_NVIDIA => 1,
+        _ => 0,
+    };
+    let of_service = plan.rejected().iter().filter(|rejection| {
+        rejection.size.is_some() && rejection.service.is_none_or(|service| kinds.contains(&service))
+    });
+    of_service.min_by_key(|rejection| (rank(rejection), rejection.distance))
+}
+
+/// The services that do this kind of work and have GPUs.
+fn services_for(plan: &Plan<'_>) -> String {
+    let suits = |kind: &ServiceKind| if plan.serves() { kind.serves() } else { kind.runs_jobs() };
+    let others = ServiceKind::ALL.into_iter().filter(suits);
+    let mut names: Vec<&str> = others.map(ServiceKind::table_id).collect();
+    names.retain(|name| target_named(name).is_some_and(|target| target != Target::Aci));
+    names.sort_unstable();
+    names.dedup();
+    format!("--on {}", names.join(", or --on "))
 }
 
 /// The workload with the flags as constraints. The image is not inspected: that would download it.
@@ -99,6 +138,12 @@ fn resolve(facts: &Facts, request: &DeployRequest<'_>, allowed: &Allowed) -> Res
         ..WorkloadFlags::default()
     };
     let mut project = request.project().clone();
+    if is_sweep_only(&project) {
+        let error = UsageError::new("the project is a sweep, and neither a job nor a service");
+        return Err(error
+            .hint("`cudock sweep --on ml` runs it, and with --dry-run prints its requests")
+            .into());
+    }
     project.manifest.workload.image = None;
     flags.no_spot = !request.flags.spot && project.manifest.deploy.spot.is_none();
     if let DeploySource::Group(Reading { group, .. }, _) = request.source {
@@ -112,6 +157,14 @@ fn resolve(facts: &Facts, request: &DeployRequest<'_>, allowed: &Allowed) -> Res
     }
     let notify = Notify { progress: Arc::new(NoProgress), on_read: &|_| {} };
     Ok(cudock_workload::resolve(facts, &project, &flags, request.today, &notify)?)
+}
+
+/// Whether the project describes a sweep and no other work.
+fn is_sweep_only(project: &Project) -> bool {
+    let work = &project.manifest.workload;
+    let is_job = work.duration.is_some() || work.items.is_some() || work.trials.is_some();
+    let is_service = work.rate.is_some() || work.replica_rate.is_some() || work.model.is_some();
+    project.manifest.sweep.is_some() && !is_job && !is_service && !project.text.has("workload.kind")
 }
 
 /// Work on processors alone, for which there is nothing to rank.

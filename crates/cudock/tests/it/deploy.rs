@@ -210,6 +210,60 @@ fn the_region_of_what_exists_is_assumed_only_where_nobody_is_asked_and_that_is_t
 }
 
 #[test]
+fn a_service_that_does_not_do_the_work_is_the_reason_and_not_a_size() {
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = "[workload]\nkind = \"serve\"\nrate = 1\nimage = \"team.azurecr.io/x:1\"\n";
+    std::fs::write(directory.path().join("cudock.toml"), manifest).unwrap();
+    for target in ["vm", "container-apps", "ml", "batch"] {
+        let up =
+            ["up", ".", "--on", target, "--workspace", "team/lab", "--ready-path", "/health", "--dry-run"];
+        let output = run(directory.path(), &up);
+        let text = shown(&output);
+        if target != "batch" {
+            assert_eq!(code(&output), 0, "{target}: {text}");
+            continue;
+        }
+        assert_eq!(code(&output), 2, "{text}");
+        assert!(
+            text.contains("cannot deploy to Batch: Batch runs jobs and does not serve requests"),
+            "{text}"
+        );
+        assert!(text.contains("hint: --on container-apps, or --on ml, or --on vm"), "{text}");
+    }
+}
+
+#[test]
+fn the_reason_why_nothing_fits_is_that_of_a_size_that_could_be_had() {
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = "[workload]\nkind = \"job\"\nduration = \"1h\"\nimage = \"team.azurecr.io/x:1\"\n";
+    std::fs::write(directory.path().join("cudock.toml"), manifest).unwrap();
+    let cases: [(&[&str], &str); 2] = [
+        (&["--on", "batch", "--region", "norwaywest"], "no known price in norwaywest"),
+        (&["--on", "vm", "--size", "Standard_NC6"], "Standard_NC6: retired on 2023-09-06"),
+    ];
+    for (flags, words) in cases {
+        let output = run(directory.path(), &[&["up", ".", "--dry-run"], flags].concat());
+        assert_eq!(code(&output), 2, "{flags:?}: {}", shown(&output));
+        assert!(shown(&output).contains(words), "{flags:?}: {}", shown(&output));
+    }
+}
+
+#[test]
+fn a_sweep_is_neither_deployed_nor_exported_as_a_job() {
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = "[sweep]\ncommand = [\"python\"]\nimage = \"team.azurecr.io/x:1\"\nparameters.lr = { uniform = [0, 1] }\n\
+                    objectives = [{ metric = \"loss\", goal = \"minimize\" }]\n";
+    std::fs::write(directory.path().join("cudock.toml"), manifest).unwrap();
+    let ml = ["--on", "ml", "--workspace", "team/lab"];
+    for verb in [&["export", "aml", ".", "-o", "x"][..], &["up", ".", "--dry-run"]] {
+        let output = run(directory.path(), &[verb, &ml].concat());
+        assert_eq!(code(&output), 2, "{verb:?}: {}", shown(&output));
+        assert!(shown(&output).contains("the project is a sweep"), "{verb:?}: {}", shown(&output));
+        assert!(shown(&output).contains("cudock sweep --on ml"), "{verb:?}: {}", shown(&output));
+    }
+}
+
+#[test]
 fn a_state_directory_that_cannot_be_made_is_told_once() {
     let directory = project();
     std::fs::write(directory.path().join("state"), "a file").unwrap();
