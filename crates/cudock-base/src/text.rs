@@ -1,6 +1,33 @@
 //! Makes untrusted text safe to print.
 
+use std::borrow::Cow;
 use std::error::Error;
+
+use anstream::adapter;
+
+const ESCAPE: u8 = 0x1b;
+
+/// A line without the escape sequences with which programs color it and move the cursor.
+pub fn strip_ansi(line: &str) -> Cow<'_, str> {
+    if line.as_bytes().contains(&ESCAPE) {
+        Cow::Owned(adapter::strip_str(line).to_string())
+    } else {
+        Cow::Borrowed(line)
+    }
+}
+
+/// The same for bytes, which need not be UTF-8.
+pub fn strip_ansi_bytes(line: &[u8]) -> Cow<'_, [u8]> {
+    if !line.contains(&ESCAPE) {
+        return Cow::Borrowed(line);
+    }
+    let (mut strip, mut kept) = (adapter::StripStr::new(), Vec::with_capacity(line.len()));
+    for chunk in line.utf8_chunks() {
+        strip.strip_next(chunk.valid()).for_each(|text| kept.extend_from_slice(text.as_bytes()));
+        kept.extend_from_slice(chunk.invalid());
+    }
+    Cow::Owned(kept)
+}
 
 /// Replaces control characters, and truncates to `max` characters.
 pub fn truncate(text: &str, max: usize) -> String {
@@ -30,6 +57,26 @@ pub fn error_chain(error: &dyn Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn escape_sequences_are_removed_and_nothing_else() {
+        for (line, plain) in [
+            ("\x1b[32macc=0.9", "acc=0.9"),
+            ("\x1b[1;31merror\x1b[0m h\u{e4}ngt", "error h\u{e4}ngt"),
+            ("\x1b[38;2;1;2;3mloss\x1b[m:\t0.5", "loss:\t0.5"),
+            ("\x1b[2K\x1b[1Gstep 3", "step 3"),
+            ("\x1b]0;title\x07acc=0.9", "acc=0.9"),
+            ("\x1b(Bacc=0.9", "acc=0.9"),
+            // Output that was cut off.
+            ("acc=0.9\x1b[", "acc=0.9"),
+            ("acc=0.9", "acc=0.9"),
+        ] {
+            assert_eq!(strip_ansi(line), plain, "{line:?}");
+            assert_eq!(strip_ansi_bytes(line.as_bytes()), plain.as_bytes(), "{line:?}");
+        }
+        assert!(matches!(strip_ansi("plain"), Cow::Borrowed(_)));
+        assert_eq!(strip_ansi_bytes(b"\x1b[1m\xffa"), b"\xffa".as_slice());
+    }
 
     #[test]
     fn control_characters_never_reach_a_terminal() {

@@ -2,23 +2,24 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr2;
+use cudock_base::text::strip_ansi_bytes;
+use memchr::{memchr, memchr2};
 
 /// Removes terminal colors, and resolves the escapes of a JSON log (`\"`, `\n`, `\t`).
 pub(crate) fn normal(line: &[u8]) -> Cow<'_, [u8]> {
-    if next_escape(line).is_none() {
+    // Most lines have neither.
+    if memchr2(0x1b, b'\\', line).is_none() {
         return Cow::Borrowed(line);
     }
+    Cow::Owned(unescaped(&strip_ansi_bytes(line)))
+}
+
+fn unescaped(line: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(line.len());
     let mut rest = line;
-    while let Some((plain, escape)) = next_escape(rest).and_then(|at| rest.split_at_checked(at)) {
+    while let Some((plain, escape)) = memchr(b'\\', rest).and_then(|at| rest.split_at_checked(at)) {
         out.extend_from_slice(plain);
         rest = match escape {
-            [0x1b, b'[', after @ ..] => {
-                // Parameters, then one final letter.
-                let letter = after.iter().position(|byte| (0x40..0x7f).contains(byte));
-                letter.and_then(|letter| after.get(letter + 1..)).unwrap_or_default()
-            }
             [b'\\', escaped @ (b'"' | b'\'' | b'\\' | b'/'), after @ ..] => {
                 out.push(*escaped);
                 after
@@ -39,11 +40,7 @@ pub(crate) fn normal(line: &[u8]) -> Cow<'_, [u8]> {
         };
     }
     out.extend_from_slice(rest);
-    Cow::Owned(out)
-}
-
-fn next_escape(line: &[u8]) -> Option<usize> {
-    memchr2(0x1b, b'\\', line)
+    out
 }
 
 #[cfg(test)]

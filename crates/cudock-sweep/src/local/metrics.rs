@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use cudock_base::text::strip_ansi;
 use regex::Regex;
 use serde_json::Value;
 
@@ -43,12 +44,14 @@ impl LineParser {
         Ok(Self { objectives: objectives.to_vec(), format })
     }
 
-    /// The metrics of a line, in the order of the objectives; with a regular expression, of its matches.
+    /// The metrics of a line, in the order of the objectives; with a regular expression, of its matches. Colors do not
+    /// matter.
     pub(crate) fn metrics(&self, line: &str) -> Vec<LineMetric> {
+        let line = strip_ansi(line);
         match &self.format {
-            LineFormat::Pairs => self.pairs(line),
-            LineFormat::Json => self.json(line),
-            LineFormat::Regex(regex) => self.matches(regex, line),
+            LineFormat::Pairs => self.pairs(&line),
+            LineFormat::Json => self.json(&line),
+            LineFormat::Regex(regex) => self.matches(regex, &line),
         }
     }
 
@@ -173,6 +176,19 @@ mod tests {
             ("", &[]),
         ] {
             assert_eq!(parsed(&MetricFormat::Pairs, line), owned(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_metric_in_color_is_read_in_every_format() {
+        let regex = MetricFormat::Regex(r"^acc (?<value>[\d.]+)$".into());
+        for (format, line) in [
+            (&MetricFormat::Pairs, "\x1b[32maccuracy=0.9"),
+            (&MetricFormat::Pairs, "\x1b[1maccuracy\x1b[0m: \x1b[38;5;2m0.9\x1b[0m"),
+            (&MetricFormat::Json, "\x1b[36m{\"accuracy\": 0.9}\x1b[0m"),
+            (&regex, "\x1b[2K\x1b[32macc 0.9\x1b[m"),
+        ] {
+            assert_eq!(parsed(format, line), owned(&[(0, None, "0.9")]), "{line:?}");
         }
     }
 
