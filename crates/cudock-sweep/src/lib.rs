@@ -6,6 +6,7 @@
 
 pub mod config;
 mod encoding;
+mod failure_logs;
 pub mod journal;
 pub mod local;
 mod normal;
@@ -18,6 +19,7 @@ pub mod view;
 
 pub use config::{MetricFormat, MetricSource, Objective, SamplerKind, SweepLimits, SweepPlan, resolve};
 pub use cudock_project::{Goal, ParameterValue, PassMode};
+pub use failure_logs::{FailureLogs, LogTail};
 pub use journal::{
     AttemptEnd, Event, Journal, JournalError, Record, StopReason, SweepEnd, SweepLog, TrialHandle, TrialId,
 };

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use cudock_base::FileError;
 
+use super::trial_log::last_lines;
+use crate::failure_logs::{FailureLogs, LogTail};
 use crate::journal::TrialId;
+use crate::state::{Sweep, Trial, TrialStatus};
 
 /// The directory of one sweep.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +50,19 @@ impl SweepDir {
 
     pub(crate) fn trials(&self) -> PathBuf {
         self.path.join("trials")
+    }
+
+    /// The ends of the logs of the trials that failed.
+    pub fn failure_logs(&self, sweep: &Sweep) -> FailureLogs {
+        sweep.trials().iter().filter_map(|trial| Some((trial.id, self.failure_log(trial)?))).collect()
+    }
+
+    /// The end of the log of a trial, if it failed and wrote something.
+    pub fn failure_log(&self, trial: &Trial) -> Option<LogTail> {
+        let attempt = trial.attempt().filter(|_| trial.status == TrialStatus::Failed)?;
+        let path = self.trial(trial.id).log(attempt.number);
+        let lines = last_lines(&path).ok()?;
+        LogTail::new(&path, lines)
     }
 
     /// Workers hold a shared lock on this file as long as they live.

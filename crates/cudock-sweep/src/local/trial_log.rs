@@ -1,11 +1,39 @@
 //! The output of a trial, on disk within a limit.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+use cudock_base::text::strip_ansi;
+
+use super::lines::LineSplitter;
 
 /// Bytes of one of the two files of a log.
 pub(crate) const MAX_LOG: u64 = 16 << 20;
+
+/// Bytes at the end of a log in which its last lines are looked for.
+const TAIL: u64 = 16 << 10;
+
+/// The lines at the end of a log that are not empty, without colors.
+pub(crate) fn last_lines(path: &Path) -> io::Result<Vec<String>> {
+    let mut file = File::open(path)?;
+    let start = file.metadata()?.len().saturating_sub(TAIL);
+    file.seek(SeekFrom::Start(start))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes)?;
+    let (mut splitter, mut lines) = (LineSplitter::default(), Vec::new());
+    let mut keep = |line: &str| {
+        let line = strip_ansi(line);
+        if !line.trim().is_empty() {
+            lines.push(line.trim_end().to_owned());
+        }
+    };
+    splitter.feed(&bytes, &mut keep);
+    splitter.finish(&mut keep);
+    // Where a line is cut, only its end is there.
+    let cut = usize::from(start > 0 && lines.len() > 1);
+    Ok(lines.split_off(cut))
+}
 
 /// A log that consists of a file and, once that is full, the file before it. Output before that is dropped, and the log
 /// says so: how a trial ended is told by its last lines.
@@ -66,6 +94,19 @@ impl TrialLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_lines_of_a_log_are_read_without_colors_and_the_rest() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        assert!(last_lines(&path).is_err());
+        fs::write(&path, "50%\r\x1b[31mTraceback\x1b[0m\n\n  File \"a.py\"\n\x1b[0m\nKeyError: 'x'").unwrap();
+        assert_eq!(last_lines(&path).unwrap(), ["50%", "Traceback", "  File \"a.py\"", "KeyError: 'x'"]);
+        fs::write(&path, format!("{}\nlast\n", "x".repeat(100_000))).unwrap();
+        assert_eq!(last_lines(&path).unwrap(), ["last"]);
+        fs::write(&path, [b"\xff\n".repeat(20_000), b"end".to_vec()].concat()).unwrap();
+        assert_eq!(last_lines(&path).unwrap().last().unwrap(), "end");
+    }
 
     #[test]
     fn output_of_any_length_takes_two_files() {

@@ -183,6 +183,7 @@ impl Sweep {
         if *status != TrialStatus::Stopping {
             *status = TrialStatus::Stopping;
             self.trial_mut(id)?.stop = Some(reason.clone());
+            self.is_spent |= matches!(reason, StopReason::Budget { .. });
         }
         self.decided.remove(&id);
         Ok(())
@@ -218,20 +219,28 @@ impl Sweep {
             trial.status
         });
         self.plan.objectives = objectives;
-        match status? {
-            TrialStatus::Waiting => {
-                self.waiting.insert(id);
-            }
-            TrialStatus::Succeeded => {
-                let index = self.times.partition_point(|time| *time <= ran);
-                self.times.insert(index, ran);
-            }
-            _ => {}
+        let status = status?;
+        if status == TrialStatus::Waiting {
+            self.waiting.insert(id);
+        }
+        if status == TrialStatus::Succeeded {
+            insert_sorted(&mut self.times, ran);
+        } else if self.ended_by_itself(id, end) {
+            insert_sorted(&mut self.other_times, ran);
         }
         if let Some(history) = &mut self.history {
             history.end(id);
         }
         Ok(())
+    }
+
+    /// Whether the length of an attempt tells how long others take: it was not cut short with the sweep.
+    fn ended_by_itself(&self, id: TrialId, end: &AttemptEnd) -> bool {
+        let stop = self.trial(id).and_then(|trial| trial.stop.as_ref());
+        match stop {
+            Some(reason) => matches!(reason, StopReason::Policy(_) | StopReason::TrialTimeout { .. }),
+            None => matches!(end, AttemptEnd::Exited { .. } | AttemptEnd::Signaled { .. }),
+        }
     }
 
     fn set_status(&mut self, id: TrialId, status: TrialStatus) {
@@ -257,4 +266,9 @@ impl Sweep {
             None => Err(ApplyError::NotRunning { trial: id, attempt }),
         }
     }
+}
+
+fn insert_sorted(times: &mut Vec<Duration>, time: Duration) {
+    let index = times.partition_point(|known| *known <= time);
+    times.insert(index, time);
 }

@@ -1,8 +1,9 @@
 //! Limits of time and money.
 //!
 //! Money is spent until a stopped trial is gone, so trials are stopped [`STOP_MARGIN`] before the budget is used up at the
-//! rate at which it is being spent. A trial is started only if the budget also pays for the median time of the trials that
-//! have succeeded, for it and for what the running ones still need to come to that time.
+//! rate at which it is being spent. After that, none is started, although some money is left when they are gone sooner. A
+//! trial is started only if the budget also pays for the median time of the trials that have succeeded (or while there are
+//! none, of those that ended otherwise), for it and for what the running ones still need to come to that time.
 
 use std::time::Duration;
 
@@ -42,9 +43,10 @@ impl Sweep {
         self.live().filter_map(|(_, attempt)| attempt.price_per_hour).sum()
     }
 
-    /// The median time of the trials that have succeeded.
+    /// The median time of the trials that have succeeded, or else of attempts that ended otherwise.
     fn expected_time(&self) -> Duration {
-        self.times.get(self.times.len() / 2).copied().unwrap_or_default()
+        let median = |times: &[Duration]| times.get(times.len() / 2).copied();
+        median(&self.times).or_else(|| median(&self.other_times)).unwrap_or_default()
     }
 
     /// What a new trial in a slot is expected to cost.

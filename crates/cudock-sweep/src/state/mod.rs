@@ -58,6 +58,10 @@ pub struct Sweep {
     spent: Usd,
     /// Times of the trials that succeeded, sorted.
     times: Vec<Duration>,
+    /// Times of the attempts that failed or were stopped, but not for the end of the sweep; sorted.
+    other_times: Vec<Duration>,
+    /// Whether a trial was stopped because the budget was spent.
+    is_spent: bool,
 }
 
 impl Sweep {
@@ -97,6 +101,8 @@ impl Sweep {
             decided: BTreeMap::new(),
             spent: Usd::ZERO,
             times: Vec::new(),
+            other_times: Vec::new(),
+            is_spent: false,
             plan,
         };
         sweep.set_resources(*slots, *price_per_hour)?;
@@ -168,19 +174,19 @@ impl Sweep {
         limit.into_iter().chain(combinations).min()
     }
 
-    /// The trials with a result, the best first. With several objectives, those of the Pareto front come first.
+    /// The trials with a result, and those that run by what they have reached so far; the best first. With several
+    /// objectives, those of the Pareto front come first.
     pub fn ranked(&self) -> Vec<&Trial> {
-        let mut ranked: Vec<(&Trial, &[f64])> =
-            self.trials.iter().filter_map(|trial| Some((trial, trial.result.as_deref()?))).collect();
+        let mut ranked = self.standings();
         if let [objective] = self.plan.objectives.as_slice() {
             let score = |result: &[f64]| {
                 result.first().map_or(f64::NEG_INFINITY, |value| objective.goal.score(*value))
             };
-            ranked.sort_by(|a, b| score(b.1).total_cmp(&score(a.1)));
+            ranked.sort_by(|a, b| score(&b.1).total_cmp(&score(&a.1)));
             return ranked.into_iter().map(|(trial, _)| trial).collect();
         }
         let goals: Vec<_> = self.plan.objectives.iter().map(|objective| objective.goal).collect();
-        let results: Vec<&[f64]> = ranked.iter().map(|(_, result)| *result).collect();
+        let results: Vec<&[f64]> = ranked.iter().map(|(_, result)| result.as_slice()).collect();
         let front: BTreeSet<usize> = pareto_front(&results, &goals).into_iter().collect();
         let mut numbered: Vec<(usize, &Trial)> = ranked.iter().map(|(trial, _)| *trial).enumerate().collect();
         numbered.sort_by_key(|(index, _)| !front.contains(index));
@@ -197,11 +203,15 @@ impl Sweep {
         if self.plan.objectives.len() == 1 {
             return self.best().into_iter().collect();
         }
-        let trials: Vec<(&Trial, &[f64])> =
-            self.trials.iter().filter_map(|trial| Some((trial, trial.result.as_deref()?))).collect();
+        let trials = self.standings();
         let goals: Vec<_> = self.plan.objectives.iter().map(|objective| objective.goal).collect();
-        let results: Vec<&[f64]> = trials.iter().map(|(_, result)| *result).collect();
+        let results: Vec<&[f64]> = trials.iter().map(|(_, result)| result.as_slice()).collect();
         pareto_front(&results, &goals).into_iter().filter_map(|index| Some(trials.get(index)?.0)).collect()
+    }
+
+    fn standings(&self) -> Vec<(&Trial, Vec<f64>)> {
+        let standing = |trial| Some((trial, Trial::standing(trial, &self.plan.objectives)?));
+        self.trials.iter().filter_map(standing).collect()
     }
 
     /// What all attempts have cost until now.

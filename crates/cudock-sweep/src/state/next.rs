@@ -99,6 +99,9 @@ impl Sweep {
         });
         let mut candidates = again.chain(new);
         let (mut actions, mut cost) = (Vec::new(), Usd::ZERO);
+        if self.is_spent {
+            return actions;
+        }
         let (mut started, mut waiting) = (0, self.waiting.len());
         while started < room {
             let Some((trial, attempt, parameters, is_new)) = candidates.next() else { break };
@@ -128,7 +131,10 @@ impl Sweep {
     /// Why no further trial is started, when nothing is running.
     fn reached_end(&self) -> SweepEnd {
         let next = self.trials.len();
-        if !self.waiting.is_empty() || self.trial_limit().is_none_or(|limit| (next as u64) < limit) {
+        if self.is_spent
+            || !self.waiting.is_empty()
+            || self.trial_limit().is_none_or(|limit| (next as u64) < limit)
+        {
             SweepEnd::Budget
         } else if self.sampler.combinations().is_some_and(|count| next >= count) {
             SweepEnd::SpaceExhausted

@@ -152,6 +152,14 @@ impl Trial {
         }
     }
 
+    /// The values that rank it: its result, or while it runs, what it has reached so far.
+    pub fn standing(&self, objectives: &[Objective]) -> Option<Vec<f64>> {
+        match self.status {
+            TrialStatus::Starting | TrialStatus::Running | TrialStatus::Stopping => self.values(objectives),
+            _ => self.result.clone(),
+        }
+    }
+
     /// The values of the objectives; none if one is missing.
     pub(super) fn values(&self, objectives: &[Objective]) -> Option<Vec<f64>> {
         objectives.iter().map(|objective| self.value(objective, objectives.len() == 1)).collect()

@@ -1,7 +1,7 @@
 //! What people and other tools see of a sweep: text, a live table, JSON, CSV, an HTML report, and a file for Optuna.
 //!
-//! Every view is a function of the replayed [`Sweep`](crate::Sweep) and the time. Names of parameters and metrics, and
-//! messages of programs, are untrusted: each view escapes them for its format.
+//! Every view is a function of the replayed [`Sweep`](crate::Sweep), the ends of the logs of failed trials and the time.
+//! Names of parameters and metrics, and messages of programs, are untrusted: each view escapes them for its format.
 
 mod csv;
 mod html;
@@ -16,4 +16,4 @@ pub use html::html;
 pub use live::live;
 pub use optuna::optuna_journal;
 pub use report::{SweepReport, report};
-pub use text::show;
+pub use text::{log_end, show};

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::values::{reason, run_time, scores, steps};
+use crate::failure_logs::FailureLogs;
 use crate::{Assignment, Goal, ParameterValue, Sweep, TargetReached, Trial};
 
 /// A sweep and its trials.
@@ -21,7 +22,7 @@ pub struct SweepReport<'s> {
     objectives: Vec<ObjectiveReport<'s>>,
     /// By number.
     trials: Vec<TrialReport<'s>>,
-    /// The number of the best trial; with several objectives those of the Pareto front.
+    /// The number of the best trial, which may be running; with several objectives those of the Pareto front.
     best: Vec<u32>,
     /// The cheapest trial of each size that came to the target of the objective, the cheapest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -64,6 +65,9 @@ struct TrialReport<'s> {
     steps: usize,
     /// Why it ended, with the arithmetic of the policy that stopped it.
     reason: Option<String>,
+    /// The last lines of the output of a failed trial, as far as it is on this machine.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    log: &'s [String],
     /// US dollars of all attempts so far.
     cost: Usd,
     /// How long all attempts ran.
@@ -72,7 +76,7 @@ struct TrialReport<'s> {
 }
 
 /// The report of a sweep.
-pub fn report(sweep: &Sweep, now: Timestamp) -> SweepReport<'_> {
+pub fn report<'s>(sweep: &'s Sweep, logs: &'s FailureLogs, now: Timestamp) -> SweepReport<'s> {
     let plan = sweep.plan();
     SweepReport {
         schema: 1,
@@ -88,7 +92,7 @@ pub fn report(sweep: &Sweep, now: Timestamp) -> SweepReport<'_> {
             .iter()
             .map(|each| ObjectiveReport { metric: &each.metric, goal: each.goal, target: each.target })
             .collect(),
-        trials: sweep.trials().iter().map(|trial| trial_report(sweep, trial, now)).collect(),
+        trials: sweep.trials().iter().map(|trial| trial_report(sweep, logs, trial, now)).collect(),
         best: sweep.front().iter().map(|trial| trial.id.0).collect(),
         cheapest: sweep.cheapest().into_iter().map(target_report).collect(),
         cost: sweep.cost(now),
@@ -101,7 +105,12 @@ fn target_report(reached: TargetReached<'_>) -> TargetReport<'_> {
     TargetReport { trial: trial.id.0, size, cost, seconds: time.as_secs_f64() }
 }
 
-fn trial_report<'s>(sweep: &'s Sweep, trial: &'s Trial, now: Timestamp) -> TrialReport<'s> {
+fn trial_report<'s>(
+    sweep: &'s Sweep,
+    logs: &'s FailureLogs,
+    trial: &'s Trial,
+    now: Timestamp,
+) -> TrialReport<'s> {
     let objectives = &sweep.plan().objectives;
     let names = objectives.iter().map(|objective| objective.metric.as_str());
     TrialReport {
@@ -111,6 +120,7 @@ fn trial_report<'s>(sweep: &'s Sweep, trial: &'s Trial, now: Timestamp) -> Trial
         best: names.zip(scores(trial, objectives)).collect(),
         steps: steps(trial, objectives),
         reason: reason(trial, objectives),
+        log: logs.of(trial.id).map_or(&[], |log| &log.lines),
         cost: sweep.trial_cost(trial, now),
         seconds: run_time(trial, now).as_secs_f64(),
         attempts: trial.attempts.len(),

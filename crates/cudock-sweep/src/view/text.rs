@@ -5,19 +5,25 @@ use cudock_base::table::{Align, TextTable};
 use cudock_base::{Timestamp, text};
 
 use super::values::{listed, number, parameters, reason, run_time, scores, status_counts, steps};
+use crate::failure_logs::{FailureLogs, LogTail, MAX_LINES};
 use crate::{Goal, Objective, Sweep, TargetReached, Trial};
 
 /// Columns of a screen.
 const COLUMNS: usize = 100;
 /// Rows of the table that leave room for the rest on a screen of 24 lines.
 const ROWS: usize = 17;
+/// Lines of a failed trial's log that are shown on one screen.
+const LOG_LINES: usize = 5;
+/// Characters of a line with a path, or of a whole line of a log.
+const MAX_TITLE: usize = 1000;
 
-/// The best trials, the state of the sweep, and a table of trials, best first. `is_verbose` lists all of them, and their
-/// parameters; otherwise it fits on one screen.
-pub fn show(sweep: &Sweep, now: Timestamp, is_verbose: bool) -> String {
+/// The best trials, the state of the sweep, a table of trials, best first, and the end of the log of the trial that failed
+/// last. `is_verbose` lists all of them, their parameters and their logs; otherwise it fits on one screen.
+pub fn show(sweep: &Sweep, logs: &FailureLogs, now: Timestamp, is_verbose: bool) -> String {
     let mut lines = answer(sweep);
     let targets = targets(sweep);
-    let rows = ROWS.saturating_sub(targets.len());
+    let failures = failures(sweep, logs, is_verbose);
+    let rows = ROWS.saturating_sub(targets.len() + failures.len());
     lines.extend(targets);
     lines.push(state(sweep, now));
     let trials = listed(sweep);
@@ -30,7 +36,33 @@ pub fn show(sweep: &Sweep, now: Timestamp, is_verbose: bool) -> String {
             lines.push(format!("{} omitted; --verbose lists all", count(omitted.len(), "more trial")));
         }
     }
+    lines.extend(failures);
     lines.join("\n")
+}
+
+/// What failed trials wrote last: that of the one that failed last, or of all.
+fn failures(sweep: &Sweep, logs: &FailureLogs, is_verbose: bool) -> Vec<String> {
+    let failed = sweep.trials().iter().filter(|trial| logs.of(trial.id).is_some());
+    let ended = |trial: &&Trial| trial.attempt().map(|attempt| attempt.starting.plus(attempt.ran));
+    let shown: Vec<&Trial> =
+        if is_verbose { failed.collect() } else { failed.max_by_key(ended).into_iter().collect() };
+    let failure = |trial: &Trial| {
+        let (ending, log) = (trial.ending(&sweep.plan().objectives)?, logs.of(trial.id)?);
+        let title = text::truncate(&format!("{ending}; the end of {}:", log.path.display()), MAX_TITLE);
+        let lines = if is_verbose { log_lines(log, MAX_LINES, MAX_TITLE) } else { log_end(log) };
+        Some([String::new(), title].into_iter().chain(lines))
+    };
+    shown.into_iter().filter_map(failure).flatten().collect()
+}
+
+/// The last lines of a log, indented and within a screen.
+pub fn log_end(log: &LogTail) -> Vec<String> {
+    log_lines(log, LOG_LINES, COLUMNS - 1)
+}
+
+fn log_lines(log: &LogTail, most: usize, columns: usize) -> Vec<String> {
+    let lines = log.lines.iter().skip(log.lines.len().saturating_sub(most));
+    lines.map(|line| text::truncate(&format!("  {line}"), columns)).collect()
 }
 
 /// The best trials with their parameters.
@@ -41,7 +73,9 @@ pub(super) fn answer(sweep: &Sweep) -> Vec<String> {
         ([], _) if sweep.end().is_some() => vec!["no trial has a result".to_owned()],
         ([], _) => vec!["no trial has a result yet".to_owned()],
         ([best], [_]) => {
-            let mut lines = vec![format!("best: trial {}, {}", best.id, score_text(best, objectives))];
+            let running = if best.status.is_ended() { "" } else { ", still running" };
+            let score = score_text(best, objectives);
+            let mut lines = vec![format!("best: trial {}, {score}{running}", best.id)];
             lines.extend(
                 wrapped(&parameters(&best.parameters), COLUMNS - 6).map(|line| format!("      {line}")),
             );

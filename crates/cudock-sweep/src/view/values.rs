@@ -118,7 +118,8 @@ pub(super) fn status_counts(sweep: &Sweep) -> String {
 /// Trials as views list them: ranked ones first, then the others by number.
 pub(super) fn listed(sweep: &Sweep) -> Vec<&Trial> {
     let ranked = sweep.ranked();
-    let others = sweep.trials().iter().filter(|trial| trial.result.is_none());
+    let objectives = &sweep.plan().objectives;
+    let others = sweep.trials().iter().filter(|trial| trial.standing(objectives).is_none());
     ranked.into_iter().chain(others).collect()
 }
 

@@ -255,6 +255,22 @@ proptest! {
     }
 
     #[test]
+    fn no_trial_is_started_after_one_was_stopped_for_the_budget(
+        plan in plans(), cents in 1_u64..20, seed in any::<u64>(), kills in 0_u64..30,
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        let mut plan = plan;
+        plan.limits.dollars = Some(Usd::from_cents(cents));
+        simulate(plan, Some(Usd::from_cents(100)), seed, kills, &path);
+        let records = Journal::read(&path).unwrap();
+        let for_budget = |event: &Event| matches!(event, Event::StopDecided { reason: StopReason::Budget { .. }, .. });
+        let mut after = records.iter().skip_while(|record| !for_budget(&record.event));
+        let started = after.find(|record| matches!(record.event, Event::Starting { .. }));
+        prop_assert!(started.is_none(), "{started:?}");
+    }
+
+    #[test]
     fn replaying_a_journal_decides_the_same(plan in plans(), seed in any::<u64>(), kills in 0_u64..30) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");

@@ -224,6 +224,32 @@ fn a_trial_that_the_budget_cannot_finish_is_not_started() {
     assert_eq!(step(&mut sweep, 600), [SweepAction::Finish { end: SweepEnd::Budget }]);
 }
 
+#[test]
+fn nothing_is_started_once_the_budget_is_spent() {
+    let mut plan = plan(9);
+    // A dollar pays for 1,000 s at 3.60 an hour: two slots spend it in 500 s, but for ten seconds each.
+    plan.limits.dollars = Some(Usd::from_cents(100));
+    let event = Event::Created { plan: Box::new(plan), slots: 2, price_per_hour: Some(Usd::from_cents(360)) };
+    let mut sweep = Sweep::replay(&[record(0, event)]).unwrap();
+    assert_eq!(step(&mut sweep, 0).len(), 2);
+    assert_eq!(step(&mut sweep, 490).len(), 2);
+    // Both are gone at once, so that 20 s are left: enough for another trial to be stopped after ten.
+    apply(&mut sweep, 490, vec![ended(0, 1, 1, 490), ended(1, 1, 1, 490)]);
+    assert_eq!(step(&mut sweep, 490), [SweepAction::Finish { end: SweepEnd::Budget }]);
+}
+
+#[test]
+fn failures_tell_how_long_a_trial_takes_while_none_has_succeeded() {
+    let mut plan = SweepPlan { retries: 0, ..plan(9) };
+    plan.limits.dollars = Some(Usd::from_cents(100));
+    let event = Event::Created { plan: Box::new(plan), slots: 1, price_per_hour: Some(Usd::from_cents(360)) };
+    let mut sweep = Sweep::replay(&[record(0, event)]).unwrap();
+    step(&mut sweep, 0);
+    apply(&mut sweep, 600, vec![ended(0, 1, 1, 600)]);
+    // 400 s are left, and the trial that failed took 600.
+    assert_eq!(step(&mut sweep, 600), [SweepAction::Finish { end: SweepEnd::Budget }]);
+}
+
 /// A grid of two values on two sizes: one slot of `small` at 1.00 an hour, two of `large` at 3.60.
 fn sized(dollars: Option<Usd>) -> Sweep {
     let choice = |name: &str, values: [&str; 2]| Parameter {

@@ -1,30 +1,75 @@
 //! Views of sweeps: text, JSON, CSV, and what is promised about all of them.
 
 use cudock_sweep::view;
-use cudock_sweep::{AttemptEnd, Distribution, Event, Goal, ParameterValue, StopReason};
+use cudock_sweep::{AttemptEnd, Distribution, Event, Goal, LogTail, ParameterValue, StopReason, TrialId};
 
 use crate::view_support::{Story, digits, objective, parameter, plan, text, tradeoff};
 
 fn json(story: &Story) -> serde_json::Value {
-    serde_json::to_value(view::report(&story.sweep, story.now)).unwrap()
+    serde_json::to_value(view::report(&story.sweep, &story.logs, story.now)).unwrap()
 }
 
 #[test]
 fn show_answers_first_and_explains_each_end() {
     let story = digits();
-    insta::assert_snapshot!(view::show(&story.sweep, story.now, false));
+    insta::assert_snapshot!(view::show(&story.sweep, &story.logs, story.now, false));
 }
 
 #[test]
 fn verbose_text_has_parameters() {
     let story = digits();
-    insta::assert_snapshot!(view::show(&story.sweep, story.now, true));
+    insta::assert_snapshot!(view::show(&story.sweep, &story.logs, story.now, true));
+}
+
+#[test]
+fn a_running_trial_that_is_better_is_the_best() {
+    let mut story = digits();
+    assert_eq!(json(&story)["best"], serde_json::json!([2]));
+    let running = story.sweep.live().next().unwrap().0.id;
+    story.report(running, "accuracy", &[0.95]);
+    assert_eq!(json(&story)["best"], serde_json::json!([running.0]));
+    let text = view::show(&story.sweep, &story.logs, story.now, false);
+    assert!(text.starts_with("best: trial 4, accuracy 0.95 (maximize), still running\n"), "{text}");
+    let live = view::live(&story.sweep, story.now, 100, 24).join("\n");
+    assert!(live.contains("best: trial 4, accuracy 0.95 "), "{live}");
+    // A failure has no result.
+    story.end(running, AttemptEnd::Exited { code: 1 });
+    assert_eq!(json(&story)["best"], serde_json::json!([2]));
+
+    // A running trial is on the front as long as it is.
+    let objectives = vec![objective("accuracy", Goal::Maximize), objective("latency_ms", Goal::Minimize)];
+    let mut story = Story::new(plan("tradeoff", objectives, Vec::new()));
+    for (accuracy, latency, ends) in [(0.8, 5.0, true), (0.9, 4.0, false)] {
+        let trial = story.start(&[]);
+        story.report(trial, "accuracy", &[accuracy]);
+        story.report(trial, "latency_ms", &[latency]);
+        if ends {
+            story.succeed(trial);
+        }
+    }
+    assert_eq!(json(&story)["best"], serde_json::json!([1]));
+}
+
+#[test]
+fn a_failed_trial_shows_the_end_of_its_log() {
+    let mut story = digits();
+    let lines = (1..=9).map(|line| format!("line {line}\u{7}")).collect();
+    let log = LogTail { path: "trials/3/attempt-2.log".into(), lines };
+    story.logs = [(TrialId(3), log)].into_iter().collect();
+    let text = view::show(&story.sweep, &story.logs, story.now, false);
+    let end = "\n\ntrial 3 failed: exit code 1; the end of trials/3/attempt-2.log:\n  line 5 \n  line 6 ";
+    assert!(text.contains(end) && text.ends_with("  line 9 "), "{text}");
+    assert!(text.lines().count() <= 24, "{text}");
+    assert!(view::show(&story.sweep, &story.logs, story.now, true).contains("  line 1 \n"));
+    let report = json(&story);
+    assert_eq!(report["trials"][3]["log"].as_array().unwrap().len(), 9);
+    assert!(report["trials"][0].get("log").is_none());
 }
 
 #[test]
 fn several_objectives_are_answered_by_the_front() {
     let story = tradeoff();
-    insta::assert_snapshot!(view::show(&story.sweep, story.now, false));
+    insta::assert_snapshot!(view::show(&story.sweep, &story.logs, story.now, false));
     assert_eq!(json(&story)["best"], serde_json::json!([0, 1]));
 }
 
@@ -34,14 +79,17 @@ fn the_cheapest_way_to_the_target_is_named() {
     let mut target = objective("accuracy", Goal::Maximize);
     target.target = Some(0.8);
     let mut story = Story::new(plan("digits", vec![target], Vec::new()));
-    assert!(view::show(&story.sweep, story.now, false).contains("no trial has come to accuracy 0.8\n"));
+    assert!(
+        view::show(&story.sweep, &story.logs, story.now, false)
+            .contains("no trial has come to accuracy 0.8\n")
+    );
     let slow = story.start(&[]);
     story.report(slow, "accuracy", &[0.5, 0.6, 0.9]);
     story.succeed(slow);
     let fast = story.start(&[]);
     story.report(fast, "accuracy", &[0.5, 0.8, 0.81]);
     story.succeed(fast);
-    let text = view::show(&story.sweep, story.now, false);
+    let text = view::show(&story.sweep, &story.logs, story.now, false);
     assert!(text.contains("\ncheapest to accuracy 0.8: trial 1, $0.02 in 20 s\n"), "{text}");
     assert_eq!(json(&story)["cheapest"][0]["seconds"], 20.0);
 }
@@ -49,7 +97,7 @@ fn the_cheapest_way_to_the_target_is_named() {
 #[test]
 fn a_sweep_without_results_says_so() {
     let story = Story::new(plan("empty", vec![objective("loss", Goal::Minimize)], Vec::new()));
-    let text = view::show(&story.sweep, story.now, false);
+    let text = view::show(&story.sweep, &story.logs, story.now, false);
     assert_eq!(text, "no trial has a result yet\nempty running; 0 of 27 trials, 0 s, $0.00");
     assert!(view::html(&story.sweep, story.now).contains("no trial has a result yet"));
     assert_eq!(view::csv(&story.sweep, story.now).lines().count(), 1);
@@ -106,11 +154,11 @@ fn the_text_of_a_large_sweep_fits_on_one_screen() {
             story.succeed(trial);
         }
     }
-    let text = view::show(&story.sweep, story.now, false);
+    let text = view::show(&story.sweep, &story.logs, story.now, false);
     assert!(text.lines().count() <= 24, "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     assert!(text.contains("183 more trials omitted"), "{text}");
-    assert!(view::show(&story.sweep, story.now, true).lines().count() > 200);
+    assert!(view::show(&story.sweep, &story.logs, story.now, true).lines().count() > 200);
 }
 
 /// Names and messages that try to leave their field, in all views.
@@ -132,7 +180,7 @@ fn hostile_text_stays_text() {
     assert!(!html.contains("<img") && html.matches("</script>").count() == 1, "{html}");
     for shown in [
         html,
-        view::show(&story.sweep, story.now, true),
+        view::show(&story.sweep, &story.logs, story.now, true),
         view::live(&story.sweep, story.now, 300, 24).join("\n"),
     ] {
         assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");

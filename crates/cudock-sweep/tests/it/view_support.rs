@@ -5,14 +5,15 @@ use std::time::Duration;
 use cudock_base::{Timestamp, Usd};
 use cudock_sweep::policy::{EvaluationSchedule, Slack};
 use cudock_sweep::{
-    Assignment, AttemptEnd, Condition, Distribution, Event, Goal, MetricFormat, MetricSource, Objective,
-    Parameter, ParameterValue, PassMode, Record, SamplerKind, Space, Sweep, SweepAction, SweepEnd,
+    Assignment, AttemptEnd, Condition, Distribution, Event, FailureLogs, Goal, MetricFormat, MetricSource,
+    Objective, Parameter, ParameterValue, PassMode, Record, SamplerKind, Space, Sweep, SweepAction, SweepEnd,
     SweepLimits, SweepPlan, TerminationPolicy, TrialHandle, TrialId,
 };
 
 /// A sweep and its clock.
 pub(crate) struct Story {
     pub(crate) sweep: Sweep,
+    pub(crate) logs: FailureLogs,
     pub(crate) now: Timestamp,
 }
 
@@ -21,7 +22,8 @@ impl Story {
         let now = Timestamp::parse("2026-11-17T08:00:00Z").unwrap();
         let price_per_hour = Some(Usd::from_cents(360));
         let event = Event::Created { plan: Box::new(plan), slots: 8, price_per_hour };
-        Self { sweep: Sweep::replay(&[Record { at: now, event }]).unwrap(), now }
+        let sweep = Sweep::replay(&[Record { at: now, event }]).unwrap();
+        Self { sweep, logs: FailureLogs::default(), now }
     }
 
     pub(crate) fn record(&mut self, event: Event) {

@@ -36,7 +36,7 @@ def digits(page):
     assert (best, other) == ("3px", "1.5px"), (best, other)
     rows = page.locator("tbody tr")
     expect(rows).to_have_count(5)
-    expect(rows.nth(2)).to_contain_text("at step 2: 0.61 < 0.8 / (1 + 0.2) = 0.667")
+    expect(rows.nth(3)).to_contain_text("at step 2: 0.61 < 0.8 / (1 + 0.2) = 0.667")
 
     # A trial is picked by pointer and by keys, in all charts.
     page.locator("tr[data-trial='1'] button").focus()
@@ -57,7 +57,7 @@ def digits(page):
 
     # The table is sorted, with empty cells last.
     ids = lambda: page.locator("tbody tr").evaluate_all("(rows) => rows.map((row) => row.dataset.trial)")
-    assert ids() == ["2", "0", "1", "3", "4"], ids()
+    assert ids() == ["2", "0", "4", "1", "3"], ids()
     page.get_by_role("button", name="accuracy").click()
     assert ids() == ["1", "4", "0", "2", "3"], ids()
     page.get_by_role("button", name="accuracy").click()

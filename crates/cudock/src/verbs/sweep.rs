@@ -10,7 +10,7 @@ use clap::Args;
 use cudock_base::{Timestamp, files};
 use cudock_deploy::SweepDeployFlags;
 use cudock_facts::Facts;
-use cudock_sweep::local::{DriveEnd, LocalSweepArgs, SweepCommand, SweepObserver};
+use cudock_sweep::local::{DriveEnd, LocalSweepArgs, SweepCommand, SweepDir, SweepObserver};
 use cudock_sweep::{Sweep, TrialId, view};
 
 use self::azure::AzureEnd;
@@ -44,10 +44,11 @@ pub(super) fn run(
     match &args.local.command {
         None => start(facts, args, format, is_verbose),
         Some(SweepCommand::Show { sweep, html, optuna }) => {
-            let sweep = sweep.open()?.read()?;
+            let project = sweep.open()?;
+            let sweep = project.read()?;
             write(html.as_deref(), || view::html(&sweep, shown_at(&sweep)))?;
             write(optuna.as_deref(), || view::optuna_journal(&sweep, shown_at(&sweep)))?;
-            Ok(print(&sweep, format, is_verbose))
+            Ok(print(&sweep, project.directory(), format, is_verbose))
         }
         Some(command) => {
             if !command.ask()? {
@@ -73,7 +74,7 @@ fn start(
     let sweep = args.local.sweep.open()?;
     let setup = |error: std::io::Error| Failure::outside(format!("cannot set up the sweep: {error}"));
     let program = std::env::current_exe().map_err(setup)?;
-    let observer = Printer { drawn: Cell::new(None) };
+    let observer = Printer { directory: sweep.directory(), drawn: Cell::new(None) };
     let end = if let Some(target) = args.azure.on {
         match azure::run(&facts()?, args, target, &sweep, &observer)? {
             AzureEnd::Trials(end) => end,
@@ -92,7 +93,7 @@ fn start(
         DriveEnd::Paused => note("the sweep is paused; `cudock sweep` resumes it"),
         DriveEnd::Finished(_) => {}
     }
-    Ok(print(&sweep.read()?, format, is_verbose))
+    Ok(print(&sweep.read()?, sweep.directory(), format, is_verbose))
 }
 
 /// The time at which a sweep is shown: a sweep that does not run has no later one than that of its last event.
@@ -107,23 +108,25 @@ fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), Failu
 }
 
 /// Prints the report. The answer is no if a sweep has ended without any result.
-fn print(sweep: &Sweep, format: PlanFormat, is_verbose: bool) -> Outcome {
+fn print(sweep: &Sweep, directory: &SweepDir, format: PlanFormat, is_verbose: bool) -> Outcome {
     let now = shown_at(sweep);
+    let logs = directory.failure_logs(sweep);
     match format {
-        PlanFormat::Text => line(view::show(sweep, now, is_verbose)),
-        PlanFormat::Json => output::json(&view::report(sweep, now)),
+        PlanFormat::Text => line(view::show(sweep, &logs, now, is_verbose)),
+        PlanFormat::Json => output::json(&view::report(sweep, &logs, now)),
         PlanFormat::Csv => line(view::csv(sweep, now).trim_end()),
     }
     if sweep.end().is_some() && sweep.front().is_empty() { Outcome::No } else { Outcome::Yes }
 }
 
 /// Shows a running sweep: as a table that is drawn again, or a line for each trial that ends.
-struct Printer {
+struct Printer<'a> {
+    directory: &'a SweepDir,
     /// When the table was drawn, and its lines.
     drawn: Cell<Option<(Instant, usize)>>,
 }
 
-impl Printer {
+impl Printer<'_> {
     fn draw(&self, sweep: &Sweep, now: Timestamp) {
         if redraws() && self.drawn.get().is_none_or(|(at, _)| at.elapsed() >= REDRAW) {
             let lines = view::live(sweep, now, width(), LIVE_ROWS);
@@ -141,13 +144,16 @@ impl Printer {
     }
 }
 
-impl SweepObserver for Printer {
+impl SweepObserver for Printer<'_> {
     fn recorded(&self, sweep: &Sweep, ended: &[TrialId], now: Timestamp) {
         if redraws() {
             return self.draw(sweep, now);
         }
-        let ended = ended.iter().filter_map(|trial| sweep.trial(*trial)?.ending(&sweep.plan().objectives));
-        ended.for_each(status);
+        for trial in ended.iter().filter_map(|trial| sweep.trial(*trial)) {
+            trial.ending(&sweep.plan().objectives).into_iter().for_each(status);
+            let log = self.directory.failure_log(trial);
+            log.iter().flat_map(view::log_end).for_each(status);
+        }
     }
 
     fn tick(&self, sweep: &Sweep, now: Timestamp) {

@@ -54,6 +54,25 @@ fn a_sweep_without_any_result_answers_no() {
 }
 
 #[test]
+fn colors_are_no_part_of_a_metric_and_a_failed_trial_shows_why() {
+    let script = r#"command = ["sh", "-c", "printf '\\033[32mloss={lr}\\033[0m\\n'; printf '\\033[31mKeyError: x\\033[0m\\n'; exit {code}"]"#;
+    let keys = "retries = 0\nparameters = { lr = { choice = [0.5] }, code = { choice = [0, 3] } }";
+    let rest =
+        GRID.lines().skip(1).filter(|line| !line.starts_with("parameters")).collect::<Vec<_>>().join("\n");
+    let project = project(&format!("{script}\n{rest}\n{keys}"));
+    let output = run(&["sweep", text(project.path()), "--concurrent", "1"]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    let progress = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(progress.contains("trial 1 failed: exit code 3\n  loss=0.5\n  KeyError: x\n"), "{progress}");
+    let show = shown(&run(&["sweep", "show", text(project.path())]));
+    assert!(show.contains("best: trial 0, loss 0.5 (minimize)"), "{show}");
+    assert!(show.contains("trial 1 failed: exit code 3; the end of "), "{show}");
+    assert!(show.contains("trials/1/attempt-1.log:\n  loss=0.5\n  KeyError: x"), "{show}");
+    let report = json(&run(&["sweep", "show", text(project.path()), "--format", "json"]));
+    assert_eq!(report["trials"][1]["log"], serde_json::json!(["loss=0.5", "KeyError: x"]));
+}
+
+#[test]
 fn what_is_wrong_is_said_before_anything_runs() {
     let directory = project(GRID);
     let absent = run(&["sweep", "show", text(directory.path())]);

@@ -10,11 +10,12 @@ use crate::Trial;
 
 /// Trials by their results for the first two objectives, those on the front connected; none with a single objective.
 pub(super) fn front(drawing: &Drawing<'_>) -> Option<String> {
-    let [first, second, ..] = drawing.sweep.plan().objectives.as_slice() else {
+    let objectives = &drawing.sweep.plan().objectives;
+    let [first, second, ..] = objectives.as_slice() else {
         return None;
     };
-    let place = |trial: &Trial| match trial.result.as_deref() {
-        Some([x, y, ..]) => Some((*x, *y)),
+    let place = |trial: &Trial| match trial.standing(objectives)?.as_slice() {
+        [x, y, ..] => Some((*x, *y)),
         _ => None,
     };
     let places: Vec<(&Trial, (f64, f64))> =
