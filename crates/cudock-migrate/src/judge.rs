@@ -47,7 +47,7 @@ pub struct ChoiceFinding {
 }
 
 /// The number of replacements that a finding suggests.
-const SUGGESTED: usize = 3;
+const SUGGESTED: usize = 4;
 
 impl ChoiceFinding {
     /// Whether the choice no longer works.

@@ -41,6 +41,35 @@ fn a_size_that_only_has_a_price_is_not_on_sale() {
     assert!(!ended.is_on_sale(day("2026-11-15")), "retired without a day is retired");
 }
 
+/// What Azure's retirement notices and migration guides recommend for a series, read again for this test.
+const RECOMMENDED: [(&str, &[&str]); 7] = [
+    ("NC", &["NCasT4_v3"]),
+    ("NCv2", &["NC_A100_v4"]),
+    ("NCv3", &["NC_A100_v4", "NCads_H100_v5", "NVadsA10_v5", "NCasT4_v3"]),
+    ("ND", &["NCasT4_v3"]),
+    ("NV", &["NVadsA10_v5"]),
+    ("NVv3", &["NVadsA10_v5", "NCasT4_v3", "NC_RTXPRO6000BSE_v6"]),
+    ("NVv4", &["NVads_V710_v5", "NVadsA10_v5", "NG_V620_v1"]),
+];
+
+#[test]
+fn a_retired_size_is_replaced_by_every_series_that_azure_recommends() {
+    let facts = Facts::embedded();
+    for size in facts.sizes().size.iter().filter(|size| size.documented && size.retired_on.is_some()) {
+        let series = size.series.as_deref().unwrap();
+        let (_, recommended) = RECOMMENDED.iter().find(|(name, _)| *name == series).expect(series);
+        let replacement = size.replacement.as_deref().unwrap_or_default();
+        for wanted in *recommended {
+            let names = |name: &str| {
+                let size = facts.sizes().find(name).one();
+                name == *wanted || size.is_some_and(|size| size.series.as_deref() == Some(*wanted))
+            };
+            let is_offered = replacement.split([' ', ',']).any(names);
+            assert!(is_offered, "{}: {wanted} is not in {replacement:?}", size.name);
+        }
+    }
+}
+
 #[test]
 fn rows_about_services_name_series_that_sizes_have() {
     let facts = Facts::embedded();
