@@ -22,8 +22,6 @@ pub(crate) struct PlanContext<'a> {
     pub(crate) store: Option<DataStore<'a>>,
     pub(crate) weights_store: Option<DataStore<'a>>,
     pub(crate) region_costs: RegionCostCache<'a>,
-    /// The scale of the load in thousandths. The load itself has thousandths of a request per second, too coarse to scale.
-    pub(crate) load_scale: u64,
     /// Published throughput of the GPU that was measured.
     pub(crate) measured_gflops: Option<u64>,
     terms: Vec<Terms<'a>>,
@@ -86,7 +84,6 @@ impl<'a> PlanContext<'a> {
             region_costs: RegionCostCache::new(catalog, facts, workload),
             store,
             weights_store: weights.flatten(),
-            load_scale: 1000,
             measured_gflops: row.and_then(|row| row.fp16_tflops).map(crate::machine::gflops),
             terms: ServiceKind::ALL.map(|kind| Terms::of(facts, kind)).to_vec(),
             allowed: allowed.collect(),

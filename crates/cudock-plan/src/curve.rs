@@ -27,8 +27,7 @@ impl CostCurve<'_> {
     /// The cost of an offer at a scale, ignoring deadline and budget; none if it cannot do the work.
     pub fn cost(&self, offer: &Offer, scale: PerMille) -> Option<Usd> {
         let scaled = scaled(self.workload, scale);
-        let mut context = PlanContext::new(self.catalog, self.facts, &scaled, self.verdicts);
-        context.load_scale = scale;
+        let context = PlanContext::new(self.catalog, self.facts, &scaled, self.verdicts);
         let case = Case::new(&context, offer.service, offer.size)?;
         cheapest(&case, offer)
     }
@@ -70,8 +69,7 @@ fn scaled(workload: &Workload, scale: PerMille) -> Workload {
         Work::Job { duration } => *duration = time(*duration),
         Work::Items { items, .. } => *items = count(*items),
         Work::Sweep { each, .. } => *each = time(*each),
-        // The context scales the load.
-        Work::Serve { .. } => {}
+        Work::Serve { load, .. } => load.hours = load.hours.map(|hour| hour.share(u128::from(scale), 1000)),
     }
     workload
 }

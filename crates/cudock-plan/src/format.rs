@@ -6,7 +6,7 @@ use cudock_base::Usd;
 use cudock_base::format::thousands;
 
 use crate::placement::Placement;
-use crate::workload::{DayLoad, PerSecond};
+use crate::workload::DayLoad;
 
 /// Dollars, with thousands separators from ten thousand on: `$12,345.67`.
 pub fn dollars(amount: Usd) -> String {
@@ -42,11 +42,6 @@ pub fn gpus(placement: &Placement) -> String {
     }
 }
 
-/// A rate without trailing zeros: `5`, `0.25`.
-pub fn rate(rate: PerSecond) -> String {
-    thousandths(rate.millis)
-}
-
 /// Thousandths as a decimal number.
 pub(crate) fn thousandths(count: u64) -> String {
     let digits = format!("{:03}", count % 1000);
@@ -72,20 +67,20 @@ pub fn load(load: &DayLoad) -> String {
     let hours = &load.hours;
     let at = |hour: usize| hours.get(hour % 24).copied().unwrap_or_default();
     let Some(first) = (0..24).find(|hour| at(*hour) != at(hour + 23)) else {
-        return format!("{} requests/s all day", rate(at(0)));
+        return format!("requests: {} all day", at(0));
     };
     let mut pieces = Vec::new();
     let mut begin = first;
     for hour in first + 1..=first + 24 {
         if hour == first + 24 || at(hour) != at(begin) {
-            pieces.push(format!("{}/s {:02}-{:02} h", rate(at(begin)), begin % 24, hour % 24));
+            pieces.push(format!("{} {:02}-{:02} h", at(begin), begin % 24, hour % 24));
             begin = hour;
         }
     }
     if pieces.len() > 6 {
         let highest = hours.iter().max().copied().unwrap_or_default();
         let lowest = hours.iter().min().copied().unwrap_or_default();
-        return format!("{} to {} requests/s over the day", rate(lowest), rate(highest));
+        return format!("requests: {lowest} to {highest} over the day");
     }
     format!("requests: {} (UTC)", pieces.join(", "))
 }
@@ -107,6 +102,7 @@ pub fn short(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::per_second;
 
     #[test]
     fn money_reads_well_and_exact_money_loses_nothing() {
@@ -127,11 +123,10 @@ mod tests {
 
     #[test]
     fn a_day_is_described_by_the_hours_at_which_its_rate_changes() {
-        let of = |millis: u64| PerSecond { millis };
-        let mut hours = [of(0); 24];
-        assert_eq!(load(&DayLoad { hours }), "0 requests/s all day");
+        let mut hours = [per_second(0); 24];
+        assert_eq!(load(&DayLoad { hours }), "requests: 0/s all day");
         for hour in hours.iter_mut().take(20).skip(8) {
-            *hour = of(5000);
+            *hour = per_second(5000);
         }
         assert_eq!(load(&DayLoad { hours }), "requests: 5/s 08-20 h, 0/s 20-08 h (UTC)");
     }

@@ -93,5 +93,5 @@ pub use size_report::{SizeReport, shared_rules};
 pub use verdict::{SizeVerdict, Verdicts};
 pub use workload::{
     Access, Assumption, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, ImageLayer, LayerCompression,
-    MachineNeeds, Management, PerSecond, Priority, Spot, Start, Work, Workload,
+    MachineNeeds, Management, Priority, Spot, Start, Work, Workload,
 };

@@ -1,13 +1,13 @@
 //! Workloads and placements as JSON, whose keys keep their names and meaning.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use cudock_base::Usd;
+use cudock_base::{Rate, Usd};
 use cudock_facts::version::{Capability, Date};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::format;
 use crate::listing::Listed;
 use crate::placement::{Part, Placement};
 use crate::workload::{Work, Workload};
@@ -82,7 +82,7 @@ enum WorkReport {
 
 impl<'a> WorkloadReport<'a> {
     pub fn of(workload: &'a Workload) -> Self {
-        let rate = |rate| format::rate(rate).parse().unwrap_or(0.0);
+        let per_second = |rate: Rate| rate.times_in(Duration::from_secs(1));
         let work = match &workload.work {
             Work::Job { duration } => WorkReport::Job { duration_s: duration.as_secs_f64() },
             Work::Items { items, each, at_once } => {
@@ -92,8 +92,8 @@ impl<'a> WorkloadReport<'a> {
                 WorkReport::Sweep { trials: *trials, each_s: each.as_secs_f64(), at_once: *at_once }
             }
             Work::Serve { load, replica_rate, target_percent } => WorkReport::Serve {
-                requests_per_second_by_hour: load.hours.map(rate),
-                replica_rate: rate(*replica_rate),
+                requests_per_second_by_hour: load.hours.map(per_second),
+                replica_rate: per_second(*replica_rate),
                 target_percent: *target_percent,
             },
         };

@@ -12,7 +12,7 @@ use crate::format;
 use crate::offer::Offer;
 use crate::plan::Plan;
 use crate::segments::Segments;
-use crate::workload::{DayLoad, PerSecond, Work, Workload};
+use crate::workload::{DayLoad, Work, Workload};
 use cudock_base::Usd;
 
 /// The range that is scanned: from a hundredth of what was requested (for loads, far less) to a hundredfold.
@@ -143,7 +143,7 @@ impl Scan {
             Work::Items { items, .. } => *items as f64,
             Work::Serve { load, .. } => {
                 let peak = load.hours.iter().max().copied().unwrap_or_default();
-                peak.millis as f64 / 1000.0
+                peak.times_in(Duration::from_secs(1))
             }
         };
         whole * permille as f64 / 1000.0
@@ -193,9 +193,10 @@ fn time(seconds: f64) -> String {
 
 /// Divides all rates by the greatest of 100, 10 and 1 that divides them exactly, and returns it.
 fn make_finer(load: &mut DayLoad) -> PerMille {
-    let divides = |by: &u64| load.hours.iter().all(|hour| hour.millis.is_multiple_of(*by));
+    let divides =
+        |by: &u64| load.hours.iter().all(|hour| hour.nanos_per_day().is_multiple_of(u128::from(*by)));
     let by = [100, 10].into_iter().find(divides).unwrap_or(1);
-    load.hours = load.hours.map(|hour| PerSecond { millis: hour.millis / by });
+    load.hours = load.hours.map(|hour| hour.share(1, u128::from(by)));
     by
 }
 
@@ -218,6 +219,8 @@ fn steps(low: PerMille, high: PerMille) -> Vec<PerMille> {
 
 #[cfg(test)]
 mod tests {
+    use cudock_base::Rate;
+
     use super::*;
 
     #[test]
@@ -231,11 +234,11 @@ mod tests {
 
     #[test]
     fn loads_are_made_finer_without_a_rest() {
-        for (millis, by) in [(5000, 100), (250, 10), (1337, 1), (0, 100)] {
-            let mut load = DayLoad { hours: [PerSecond { millis }; 24] };
-            load.hours[3] = PerSecond { millis: 0 };
-            assert_eq!(make_finer(&mut load), by, "{millis}");
-            assert_eq!(load.hours[0].millis * by, millis);
+        for (nanos, by) in [(5000, 100), (250, 10), (1337, 1), (0, 100)] {
+            let mut load = DayLoad { hours: [Rate::from_nanos_per_day(nanos); 24] };
+            load.hours[3] = Rate::ZERO;
+            assert_eq!(make_finer(&mut load), by, "{nanos}");
+            assert_eq!(load.hours[0].nanos_per_day() * u128::from(by), nanos);
         }
     }
 }

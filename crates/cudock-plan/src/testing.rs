@@ -13,10 +13,10 @@ use crate::offer::Offer;
 use crate::service::ServiceKind;
 use crate::verdict::Verdicts;
 use crate::workload::{
-    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, PerSecond, Priority, Spot, Start,
-    Work, Workload,
+    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Priority, Spot, Start, Work,
+    Workload,
 };
-use cudock_base::Usd;
+use cudock_base::{Rate, Usd};
 
 pub(crate) const T4: &str = "Standard_NC4as_T4_v3";
 pub(crate) const SECOND: u128 = 1000;
@@ -62,10 +62,15 @@ pub(crate) fn job(minutes: u64) -> Workload {
     workload(Work::Job { duration: Duration::from_secs(minutes * 60) })
 }
 
+/// A rate in thousandths per second.
+pub(crate) fn per_second(thousandths: u64) -> Rate {
+    Rate::from_nanos_per_day(u128::from(thousandths) * 86_400_000_000)
+}
+
 /// Requests at a constant rate in thousandths per second; an instance answers ten per second and is kept half full.
 pub(crate) fn serve(millis: u64) -> Workload {
-    let load = DayLoad { hours: [PerSecond { millis }; 24] };
-    workload(Work::Serve { load, replica_rate: PerSecond { millis: 10_000 }, target_percent: 50 })
+    let load = DayLoad { hours: [per_second(millis); 24] };
+    workload(Work::Serve { load, replica_rate: per_second(10_000), target_percent: 50 })
 }
 
 /// Data that is streamed once, in reads of a MiB.
@@ -83,7 +88,8 @@ pub(crate) fn data(bytes: u64, storage: &str) -> DataNeeds {
 
 /// Spot without checkpoints, at a rate of evictions in thousandths per hour.
 pub(crate) fn spot(evictions_per_hour: u64) -> Spot {
-    Spot { evictions_per_hour, checkpoint_every: None, checkpoint_takes: Duration::ZERO }
+    let evictions = per_second(evictions_per_hour).share(1, 3600);
+    Spot { evictions, checkpoint_every: None, checkpoint_takes: Duration::ZERO }
 }
 
 /// Calls a function with the case of a size on a service.

@@ -7,7 +7,7 @@ use cudock_facts::version::{Capability, Date};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use cudock_base::Usd;
+use cudock_base::{Rate, Usd};
 
 /// A complete workload: values that were not given are inferred or assumed, and recorded in `assumptions`.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,7 @@ pub struct Workload {
 
 /// The work. Times are those of one instance with the GPUs that `GpuNeeds` asks for, measured on `GpuNeeds::measured_on`.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "a workload has one")]
 pub enum Work {
     Job {
         /// How long it computes when the GPU never waits.
@@ -44,22 +45,16 @@ pub enum Work {
     Serve {
         load: DayLoad,
         /// What one instance answers at full load.
-        replica_rate: PerSecond,
+        replica_rate: Rate,
         /// Target utilization of instances in percent, to keep latency low.
         target_percent: u8,
     },
 }
 
-/// A rate in thousandths per second: exact, and fine enough for four requests per hour.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct PerSecond {
-    pub millis: u64,
-}
-
-/// Requests per second for each hour of a day (UTC).
+/// Requests in each hour of a day (UTC).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayLoad {
-    pub hours: [PerSecond; 24],
+    pub hours: [Rate; 24],
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -78,7 +73,7 @@ pub struct GpuNeeds {
     pub infiniband: bool,
     /// The id of the GPU that was measured; none if times are assumed to hold on any.
     pub measured_on: Option<String>,
-    /// Measured speeds of other GPUs relative to `measured_on`, in thousandths.
+    /// Measured speeds of other GPUs relative to `measured_on`, in billionths.
     pub speeds: BTreeMap<String, u64>,
 }
 
@@ -156,8 +151,8 @@ pub enum LayerCompression {
 /// How a workload handles Spot eviction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spot {
-    /// Evictions per hour and instance, in thousandths.
-    pub evictions_per_hour: u64,
+    /// Evictions of an instance.
+    pub evictions: Rate,
     /// The time between checkpoints; none if work starts over after an eviction.
     pub checkpoint_every: Option<Duration>,
     pub checkpoint_takes: Duration,

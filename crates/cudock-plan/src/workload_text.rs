@@ -1,9 +1,11 @@
 //! A workload in words, field by field.
 
+use std::time::Duration;
+
 use cudock_base::format::{bytes, duration, thousands};
 
 use crate::format;
-use crate::workload::{Access, PerSecond, Priority, Work, Workload};
+use crate::workload::{Access, Priority, Work, Workload};
 
 impl Workload {
     /// The work: "one job of 40 min on T4".
@@ -41,9 +43,9 @@ fn work(workload: &Workload) -> String {
             format!("{trials} trials of {}{on} each, {at_once} at a time", duration(*each))
         }
         Work::Serve { load, replica_rate, target_percent } => format!(
-            "serving, {}; one instance answers {}/s{on}, target utilization {target_percent} %",
+            "serving, {}; one instance answers {}{on}, target utilization {target_percent} %",
             format::load(load),
-            format::rate(*replica_rate)
+            replica_rate
         ),
     }
 }
@@ -116,7 +118,7 @@ fn start(workload: &Workload) -> String {
 
 fn spot(workload: &Workload) -> String {
     let Some(spot) = &workload.spot else { return "no: eviction is not allowed".to_owned() };
-    let evictions = format::rate(PerSecond { millis: spot.evictions_per_hour });
+    let evictions = format::short(spot.evictions.times_in(Duration::from_secs(3600)));
     let checkpoints = match spot.checkpoint_every {
         Some(every) => format!("a checkpoint every {}", duration(every)),
         None => "no checkpoints".to_owned(),

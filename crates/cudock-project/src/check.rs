@@ -125,7 +125,7 @@ fn numbers(manifest: &Manifest, text: &ManifestText) -> Result<(), ProjectError>
     if work.fill.is_some_and(|fill| !(1..=100).contains(&fill)) {
         return Err(text.value_error("workload.fill", "`fill` must be from 1 to 100 percent", None));
     }
-    if work.replica_rate.is_some_and(|rate| rate.0 <= 0.0) {
+    if work.replica_rate.is_some_and(|rate| rate.0.is_zero()) {
         let problem = "`replica_rate` must be larger than zero";
         return Err(text.value_error("workload.replica_rate", problem, None));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use cudock_project::{ByteSize, DataAccess, TimeSpan};
+use cudock_project::{ByteSize, DataAccess, RequestRate, TimeSpan};
 use serde::Deserialize;
 
 const TABLE: &str = include_str!("../data/assumptions.toml");
@@ -31,7 +31,7 @@ pub(crate) struct Daytime {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Assumptions {
     pub(crate) duration: Assumed<TimeSpan>,
-    pub(crate) rate: Assumed<f64>,
+    pub(crate) rate: Assumed<RequestRate>,
     pub(crate) daytime: Assumed<Daytime>,
     pub(crate) fill: Assumed<u8>,
     pub(crate) cold_starts: Assumed<bool>,
@@ -79,7 +79,7 @@ mod tests {
     fn values_are_shown_as_they_are() {
         let all = assumptions();
         assert_eq!(all.fill.shown, format!("{} %", all.fill.value));
-        assert_eq!(all.rate.shown, format!("{}/s all day", all.rate.value));
+        assert_eq!(all.rate.shown, format!("{} all day", all.rate.value.0));
         assert_eq!(all.evictions.shown, format!("{} per hour", all.evictions.value));
         assert_eq!(all.image_size.shown, cudock_base::format::fixed_bytes(all.image_size.value.0));
         assert_eq!(

@@ -1,7 +1,8 @@
 //! What one replica answers, from a report of `cudock bench --format json`.
 
-use cudock_base::UsageError;
-use cudock_project::RequestRate;
+use std::time::Duration;
+
+use cudock_base::{Rate, UsageError};
 use serde::Deserialize;
 
 use crate::builder::WorkloadBuilder;
@@ -36,7 +37,7 @@ struct Device {
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Measured {
-    pub(crate) rate: f64,
+    pub(crate) rate: Rate,
     pub(crate) how: String,
     /// The GPU it was measured on, as the driver names it.
     pub(crate) device: Option<String>,
@@ -55,10 +56,10 @@ pub(crate) fn parse(text: &[u8]) -> Result<Measured, String> {
         }
         None => best(&report.runs),
     };
-    if !(rate.is_finite() && rate > 0.0) {
-        return Err("it has no answered requests".to_owned());
+    match Rate::nearest(rate, Duration::from_secs(1)) {
+        Some(rate) if !rate.is_zero() => Ok(Measured { rate, how, device }),
+        _ => Err("it has no answered requests".to_owned()),
     }
-    Ok(Measured { rate, how, device })
 }
 
 /// The run that answered the most.
@@ -73,19 +74,19 @@ fn best(runs: &[BenchRun]) -> (f64, String) {
 
 impl WorkloadBuilder<'_> {
     /// The rate in the report that is named, if one is; records where the rate and the GPU are from.
-    pub(crate) fn measured_rate(&mut self) -> Result<Option<RequestRate>, UsageError> {
+    pub(crate) fn measured_rate(&mut self) -> Result<Option<Rate>, UsageError> {
         let Some(InputFile { path, origin, content }) = &self.inputs.bench_report else { return Ok(None) };
         let wrong = |problem: String| self.invalid(*origin, format!("{}: {problem}", path.display()), None);
         let text = content.as_ref().map_err(|error| wrong(error.to_string()))?;
         let measured = parse(text).map_err(wrong)?;
         let source = format!("measured: {} ({})", measured.how, path.display());
-        self.assume("workload.replica_rate", format!("{:.1}/s", measured.rate), source);
+        self.assume("workload.replica_rate", measured.rate.to_string(), source);
         let unknown = self.flags.measured_on.is_none() && self.file().workload.measured_on.is_none();
         if unknown && let Some(gpu) = measured.device.and_then(|name| self.gpu_of_device(&name)) {
             self.measured_on = Some(gpu.clone());
             self.assume("workload.measured_on", gpu, format!("the device in {}", path.display()));
         }
-        Ok(Some(RequestRate(measured.rate)))
+        Ok(Some(measured.rate))
     }
 
     fn gpu_of_device(&self, name: &str) -> Option<String> {

@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use cudock_base::{UsageError, Usd};
+use cudock_base::{Rate, UsageError, Usd};
 use cudock_plan::{Constraints, Management, Priority, Spot, Work};
 use cudock_project::{ManagementWanted, SpotUse};
 
 use crate::assumptions::assumptions;
 use crate::builder::{Origin, WorkloadBuilder, first_given, flag_or_key, names_of};
-
-/// The highest valid budget in dollars: more is a typo.
-const MAX_BUDGET: f64 = 1e12;
 
 impl WorkloadBuilder<'_> {
     pub(crate) fn spot(&mut self, work: &Work) -> Result<Option<Spot>, UsageError> {
@@ -30,13 +27,13 @@ impl WorkloadBuilder<'_> {
         }
         let file = file.unwrap_or_default();
         let evictions = flags.evictions.as_deref().map(|text| {
-            let rate =
-                text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0 && *rate < MAX_BUDGET);
+            let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0);
             let problem = || format!("invalid rate `{text}`: expected evictions per hour, such as 0.05");
             rate.ok_or_else(|| self.invalid(Origin::Flag("--evictions"), problem(), None))
         });
         let evictions = evictions.transpose()?.or(file.evictions);
         let evictions = evictions.unwrap_or_else(|| self.default(&assumptions().evictions));
+        let evictions = Rate::nearest(evictions, Duration::from_secs(3600)).unwrap_or_default();
         let mut every = flags.checkpoint_every.or(file.checkpoint_every).map(|span| span.0);
         if every.is_some_and(|every| every.is_zero()) {
             return Err(self.invalid(Origin::Flag("--checkpoint-every"), "must be longer than zero", None));
@@ -46,11 +43,7 @@ impl WorkloadBuilder<'_> {
             every = self.default(&assumptions().checkpoint_every).map(|span| span.0);
         }
         let checkpoint_takes = file.checkpoint_takes.map_or(Duration::ZERO, |span| span.0);
-        Ok(Some(Spot {
-            evictions_per_hour: thousandths(evictions),
-            checkpoint_every: every,
-            checkpoint_takes,
-        }))
+        Ok(Some(Spot { evictions, checkpoint_every: every, checkpoint_takes }))
     }
 
     pub(crate) fn constraints(&mut self, work: &Work) -> Result<Constraints, UsageError> {
@@ -103,19 +96,7 @@ impl WorkloadBuilder<'_> {
         else {
             return Ok(None);
         };
-        if dollars > MAX_BUDGET {
-            return Err(self.invalid(given, "exceeds the highest budget, 1000 billion dollars", None));
-        }
-        // Budgets are given in cents at most, so thousandths of a dollar are exact.
-        Ok(Some(Usd::from_nanos(u128::from(thousandths(dollars)) * 1_000_000)))
+        let too_much = || self.invalid(given, "exceeds the highest budget, a billion dollars", None);
+        Usd::nearest(dollars).map(Some).ok_or_else(too_much)
     }
-}
-
-/// In thousandths, rounded, between 1 and 10^18; zero for numbers that are not above zero.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
-pub(crate) fn thousandths(number: f64) -> u64 {
-    if number.is_nan() || number <= 0.0 {
-        return 0;
-    }
-    ((number * 1000.0).round().min(1e18) as u64).max(1)
 }

@@ -10,7 +10,6 @@ use cudock_project::{ByteSize, CapabilityRange};
 
 use crate::assumptions::assumptions;
 use crate::builder::{Origin, WorkloadBuilder, flag_or_key, names_of};
-use crate::constraints::thousandths;
 use crate::subject::{Inspection, Processor};
 
 impl WorkloadBuilder<'_> {
@@ -82,7 +81,7 @@ impl WorkloadBuilder<'_> {
         let mut speeds = BTreeMap::new();
         for (name, speed) in &self.file().workload.speeds {
             let given = Origin::Key("workload.speeds");
-            speeds.insert(self.one_gpu(name, given, Some(name))?, thousandths(*speed).max(1));
+            speeds.insert(self.one_gpu(name, given, Some(name))?, billionths(*speed));
         }
         for (name, text) in &self.flags.speed {
             let given = Origin::Flag("--speed");
@@ -94,7 +93,7 @@ impl WorkloadBuilder<'_> {
                 let problem = "needs the GPU that it is relative to: add --measured-on";
                 return Err(self.invalid(given, problem, None));
             }
-            speeds.insert(self.one_gpu(name, given, None)?, thousandths(speed).max(1));
+            speeds.insert(self.one_gpu(name, given, None)?, billionths(speed));
         }
         Ok(speeds)
     }
@@ -112,4 +111,10 @@ impl WorkloadBuilder<'_> {
         };
         Ok(MachineNeeds { vcpu: vcpu.unwrap_or(0), memory, architecture })
     }
+}
+
+/// In billionths, at least one.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
+fn billionths(speed: f64) -> u64 {
+    (speed * 1e9).round().clamp(1.0, 1e18) as u64
 }

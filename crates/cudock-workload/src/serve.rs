@@ -1,35 +1,33 @@
 //! A service: its requests over the day, and what one replica answers.
 
-use cudock_base::UsageError;
-use cudock_plan::{DayLoad, PerSecond, Work};
+use cudock_base::{Rate, UsageError};
+use cudock_plan::{DayLoad, Work};
 use cudock_project::{DayRate, RequestRate};
 
 use crate::assumptions::{Daytime, assumptions};
 use crate::builder::{Origin, WorkloadBuilder, flag_or_key};
-use crate::constraints::thousandths;
 
-/// The highest valid rate in requests per second: more is a typo.
-const MAX_RATE: f64 = 1e9;
+/// The highest valid rate, a billion requests per second: more is a typo.
+const MAX_RATE: Rate = Rate::from_nanos_per_day(86_400 * 1_000_000_000 * 1_000_000_000);
 
 impl WorkloadBuilder<'_> {
     pub(crate) fn serve(&mut self, of_file: bool) -> Result<Work, UsageError> {
         let load = self.load(of_file)?;
-        let peak = load.hours.iter().map(|rate| rate.0).fold(0.0, f64::max);
+        let hours = load.hours.map(|RequestRate(rate)| rate);
+        let peak = hours.into_iter().max().unwrap_or_default();
         let fill = self.file().workload.fill.filter(|_| of_file);
         let target_percent = fill.unwrap_or_else(|| self.default(&assumptions().fill));
         let replica_rate = if let Some(rate) = self.replica_rate(of_file)? {
             rate
         } else {
             // One replica is the most common case, and easy to notice in a plan if it is wrong.
-            let rate = peak / f64::from(target_percent) * 100.0;
+            let rate = peak.share(100, u128::from(target_percent));
             let source = "assumed: one instance is enough; measure it with `cudock bench`, or give \
                               `replica_rate` or --replica-rate";
-            self.assume("workload.replica_rate", format!("{rate:.1}/s"), source);
-            RequestRate(rate)
+            self.assume("workload.replica_rate", rate.to_string(), source);
+            rate
         };
-        let load = DayLoad { hours: load.hours.map(per_second) };
-        let replica_rate = PerSecond { millis: per_second(replica_rate).millis.max(1) };
-        Ok(Work::Serve { load, replica_rate, target_percent })
+        Ok(Work::Serve { load: DayLoad { hours }, replica_rate, target_percent })
     }
 
     fn load(&mut self, of_file: bool) -> Result<DayRate, UsageError> {
@@ -50,12 +48,12 @@ impl WorkloadBuilder<'_> {
                 if let Some(rate) = file {
                     (rate, Origin::Key("workload.rate"))
                 } else {
-                    let rate = RequestRate(self.default(&assumptions().rate));
+                    let rate = self.default(&assumptions().rate);
                     (DayRate::level(rate), Origin::Key("workload.rate"))
                 }
             }
         };
-        if load.hours.iter().all(|rate| rate.0 == 0.0) {
+        if load.hours.iter().all(|rate| rate.0.is_zero()) {
             return Err(self.invalid(given, "no hour has any requests", None));
         }
         if load.hours.iter().any(|rate| rate.0 > MAX_RATE) {
@@ -78,7 +76,7 @@ impl WorkloadBuilder<'_> {
     }
 
     /// What one replica answers, if that is given or was measured.
-    fn replica_rate(&mut self, of_file: bool) -> Result<Option<RequestRate>, UsageError> {
+    fn replica_rate(&mut self, of_file: bool) -> Result<Option<Rate>, UsageError> {
         let file = &self.file().workload;
         let flag = self.flags.replica_rate.as_deref().map(str::parse::<RequestRate>).transpose();
         let flag = flag.map_err(|error| UsageError::new(format!("--replica-rate: {error}")))?;
@@ -88,17 +86,12 @@ impl WorkloadBuilder<'_> {
         let of_file_rate = file.replica_rate.filter(|_| of_file);
         let rate = flag_or_key(flag, "--replica-rate", of_file_rate, "workload.replica_rate");
         match rate {
-            Some((RequestRate(rate), given)) if rate <= 0.0 => {
+            Some((RequestRate(rate), given)) if rate.is_zero() => {
                 Err(self.invalid(given, "must be larger than zero", None))
             }
-            Some((rate, _)) => Ok(Some(rate)),
+            Some((RequestRate(rate), _)) => Ok(Some(rate)),
             None if of_file => self.measured_rate(),
             None => Ok(None),
         }
     }
-}
-
-/// In thousandths; a rate above zero stays above zero.
-fn per_second(RequestRate(rate): RequestRate) -> PerSecond {
-    PerSecond { millis: thousandths(rate) }
 }

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cudock_base::{UsageError, Usd};
+use cudock_base::{Rate, UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
-use cudock_plan::{Access, Management, PerSecond, Priority, Work, Workload};
+use cudock_plan::{Access, Management, Priority, Work, Workload};
 use cudock_project::Project;
+use cudock_testkit::random::{Random, cases, seed};
 
 use super::builder::WorkloadBuilder;
 use super::inputs::Inputs;
@@ -56,6 +57,14 @@ fn assumed<'a>(workload: &'a Workload, about: &str) -> Option<&'a str> {
     workload.assumptions.iter().find(|one| one.about == about).map(|one| one.value.as_str())
 }
 
+fn per_second(count: f64) -> Rate {
+    Rate::nearest(count, Duration::from_secs(1)).unwrap()
+}
+
+fn per_hour(count: f64) -> Rate {
+    Rate::nearest(count, Duration::from_secs(3600)).unwrap()
+}
+
 const fn minutes(count: u64) -> Duration {
     Duration::from_secs(count * 60)
 }
@@ -70,8 +79,8 @@ fn every_kind_of_work_is_resolved() {
     assert_eq!(sweep.work, Work::Sweep { trials: 27, at_once: 3, each: minutes(20) });
     let serve = from_file("[workload]\nrate = 5\nreplica_rate = 20.5\nfill = 80\n");
     let Work::Serve { load, replica_rate, target_percent } = serve.work else { panic!("{:?}", serve.work) };
-    assert!(load.hours.iter().all(|rate| *rate == PerSecond { millis: 5000 }));
-    assert_eq!((replica_rate, target_percent), (PerSecond { millis: 20_500 }, 80));
+    assert!(load.hours.iter().all(|rate| *rate == per_second(5.0)));
+    assert_eq!((replica_rate, target_percent), (per_second(20.5), 80));
 }
 
 #[test]
@@ -79,8 +88,50 @@ fn a_rate_keeps_its_shape_over_the_day() {
     let text =
         "[workload]\nrate = { day = 5, night = 0, from = \"08:00\", to = \"20:00\" }\nreplica_rate = 9\n";
     let Work::Serve { load, .. } = from_file(text).work else { panic!("not served") };
-    let busy: Vec<usize> = (0..24).filter(|hour| load.hours[*hour].millis == 5000).collect();
+    let busy: Vec<usize> = (0..24).filter(|hour| load.hours[*hour] == per_second(5.0)).collect();
     assert_eq!(busy, (8..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn no_rate_is_rounded_however_rare() {
+    let nanos = |line: &str| {
+        let Work::Serve { load, .. } = planned("", line).unwrap().work else { panic!("not served") };
+        load.hours[0].nanos_per_day()
+    };
+    for (rate, nanos_per_day) in [
+        ("1e6", 86_400_000_000_000_000_000),
+        ("0.0004", 34_560_000_000),
+        ("4/h", 96_000_000_000),
+        ("1/h", 24_000_000_000),
+        ("1/d", 1_000_000_000),
+        // Once a year.
+        ("0.00274/d", 2_740_000),
+    ] {
+        assert_eq!(nanos(&format!("--rate {rate}")), nanos_per_day, "{rate}");
+    }
+}
+
+#[test]
+fn the_assumed_rate_of_one_instance_is_enough_for_any_peak() {
+    let mut random = Random::new(seed());
+    for _ in 0..cases(200) {
+        let (rate, fill) = (1 + random.below(1_000_000), 1 + random.below(100));
+        let period = random.pick(&["s", "h", "d"]);
+        let text = format!("[workload]\nrate = \"{rate}/{period}\"\nfill = {fill}\n");
+        let Work::Serve { load, replica_rate, .. } = from_file(&text).work else { panic!("not served") };
+        let filled = replica_rate.nanos_per_day() * fill as u128;
+        assert!(filled >= load.hours[0].nanos_per_day() * 100, "{text}");
+    }
+}
+
+#[test]
+fn small_figures_are_not_rounded() {
+    let spot = planned("", "--duration 1h --evictions 0.0002").unwrap().spot.unwrap();
+    assert_eq!(spot.evictions, per_hour(0.0002));
+    let line = "--duration 1h --measured-on H100-SXM --speed T4=0.0123";
+    assert_eq!(planned("", line).unwrap().gpu.speeds["T4"], 12_300_000);
+    let budget = planned("", "--duration 1h --budget 0.0004").unwrap().constraints.budget;
+    assert_eq!(budget, Some(Usd::from_nanos(400_000)));
 }
 
 #[test]
@@ -107,7 +158,7 @@ fn missing_values_are_assumed_and_recorded() {
     for (about, value) in [
         ("workload.rate", "1/s all day"),
         ("workload.fill", "70 %"),
-        ("workload.replica_rate", "1.4/s"),
+        ("workload.replica_rate", "1.429/s"),
         ("workload.cold_starts", "a request may wait for a cold start"),
         ("workload.measured_on", "times apply to any GPU"),
         ("needs.architecture", "x86_64"),
@@ -233,7 +284,7 @@ fn invalid_flags_are_named() {
 fn day_and_night_have_flags_of_their_own() {
     let workload = planned("", "--rate 5 --rate-night 0.5 --replica-rate 20").unwrap();
     let Work::Serve { load, .. } = &workload.work else { panic!("not served") };
-    assert_eq!((load.hours[12].millis, load.hours[0].millis), (5000, 500));
+    assert_eq!((load.hours[12], load.hours[0]), (per_second(5.0), per_second(0.5)));
     assert_eq!(assumed(&workload, "workload.rate"), Some("the day lasts from 08:00 to 20:00 UTC"));
 }
 
@@ -277,7 +328,7 @@ fn constraints_and_data_are_resolved() {
     assert_eq!(workload.constraints.priority, Some(Priority::Spot));
     assert_eq!(workload.constraints.management, Management::Managed);
     let spot = workload.spot.unwrap();
-    assert_eq!((spot.evictions_per_hour, spot.checkpoint_every), (20, Some(minutes(30))));
+    assert_eq!((spot.evictions, spot.checkpoint_every), (per_hour(0.02), Some(minutes(30))));
     assert_eq!(workload.begins.to_string(), "2027-01-01");
 }
 
@@ -321,13 +372,13 @@ fn an_unsupported_model_does_not_prevent_planning() {
 fn a_bench_report_gives_the_rate_of_one_instance() {
     let search = br#"{"schema":1,"url":"http://h","runs":[{"load":{"kind":"closed","clients":8},"goodput_per_second":900.0,
         "rows_per_second":900.0}],"search":{"target_p99_ms":50.0,"rate":640.5,"steps":[]}}"#;
-    assert_eq!(bench_report::parse(search).unwrap().rate, 640.5);
+    assert_eq!(bench_report::parse(search).unwrap().rate, per_second(640.5));
     let runs = br#"{"schema":1,"runs":[{"goodput_per_second":10.5,"rows_per_second":99.0},{"goodput_per_second":80.0}]}"#;
-    assert_eq!(bench_report::parse(runs).unwrap().rate, 80.0);
+    assert_eq!(bench_report::parse(runs).unwrap().rate, per_second(80.0));
     let bare = br#"{"schema":1,"model":"m.onnx","device":{"provider":"cuda","name":"Tesla T4"},"runs":[
         {"batch":8,"rows_per_second":5000.0,"with_json_rows_per_second":1200.0}],"best_batch":8}"#;
     let measured = bench_report::parse(bare).unwrap();
-    assert_eq!((measured.rate, measured.device.as_deref()), (1200.0, Some("Tesla T4")));
+    assert_eq!((measured.rate, measured.device.as_deref()), (per_second(1200.0), Some("Tesla T4")));
 }
 
 #[test]
@@ -354,7 +405,7 @@ fn the_device_of_a_report_is_the_gpu_that_was_measured() {
     let workload = planned_with(text, "", &[("b.json", bare)]).unwrap();
     assert_eq!(workload.gpu.measured_on.as_deref(), Some("T4"));
     let Work::Serve { replica_rate, .. } = workload.work else { panic!("not served") };
-    assert_eq!(replica_rate.millis, 500_000);
+    assert_eq!(replica_rate, per_second(500.0));
 }
 
 #[test]

@@ -9,7 +9,7 @@ pub(crate) mod pace;
 mod pieces;
 pub(crate) mod price;
 pub(crate) mod region;
-mod serve;
+pub(crate) mod serve;
 pub(crate) mod spot;
 pub(crate) mod start;
 pub(crate) mod storage;
@@ -46,9 +46,9 @@ pub(crate) struct Usage {
     pub(crate) total: u128,
     /// Bytes read from the storage of the data.
     pub(crate) read: u128,
-    /// Starts in a month, for serving, in thousandths.
+    /// Starts in a month, for serving, in millionths.
     pub(crate) starts: u128,
-    /// Requests a month, for serving, in thousandths.
+    /// Requests a month, for serving, in millionths.
     pub(crate) requests: u128,
 }
 

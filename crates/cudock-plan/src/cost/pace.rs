@@ -4,6 +4,9 @@ use crate::context::{Case, ReadMode};
 use crate::cost::data;
 use crate::ratio::Ratio;
 
+/// Given speeds are in billionths.
+const BILLION: u64 = 1_000_000_000;
+
 /// The speed of an instance, relative to the one that was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pace {
@@ -59,7 +62,7 @@ fn gpu_speed(case: &Case) -> (Ratio, SpeedSource) {
     let needs = &case.workload().gpu;
     let Some(gpu) = case.machine.gpu.as_deref() else { return (Ratio::ONE, SpeedSource::Assumed) };
     if let Some(speed) = needs.speeds.get(gpu) {
-        return (Ratio::new(*speed, 1000), SpeedSource::Given);
+        return (Ratio::new(*speed, BILLION), SpeedSource::Given);
     }
     match (needs.measured_on.as_deref(), case.context.measured_gflops, case.machine.gflops) {
         (Some(measured), _, _) if measured == gpu => (Ratio::ONE, SpeedSource::Measured),

@@ -4,6 +4,7 @@
 use cudock_facts::tables::StorageKind;
 
 use super::region::{RegionCosts, Transfer};
+use super::serve::MILLION;
 use super::{MONTH, Usage};
 use crate::context::Case;
 use crate::offer::Offer;
@@ -100,7 +101,7 @@ fn fee(case: &Case, region: &RegionCosts, usage: &Usage) -> (Usd, Usd) {
     if fees.requests == Usd::ZERO {
         return (by_time, assumed);
     }
-    (by_time + fees.requests.share(usage.requests, 1_000_000 * 1000), assumed)
+    (by_time + fees.requests.share(usage.requests, MILLION * MILLION), assumed)
 }
 
 /// The load balancers of a number of nodes: one for each 50.

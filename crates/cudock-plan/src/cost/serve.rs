@@ -7,25 +7,30 @@ use super::start::Startup;
 use super::{MONTH, RunSetup, Unfit, Usage, spot};
 use crate::ratio::{float, round_up};
 use crate::service::ServiceKind;
-use crate::workload::{DayLoad, PerSecond};
-use cudock_base::mul_div_ceil;
+use crate::workload::DayLoad;
+use cudock_base::{Rate, mul_div_ceil};
 
-// Request rates are in millionths per second here.
+// Request rates are in billionths of a request per day here.
 
 /// The total length of one hour of the day over a month of 730 hours.
 const HOUR_OF_MONTH: u128 = MONTH / 24;
 
+/// Milliseconds of a day.
+const DAY: u128 = 24 * 3_600_000;
+
+/// Requests and starts are counted in millionths, so that a few a year are not rounded.
+pub(crate) const MILLION: u128 = 1_000_000;
+
 pub(super) fn usage(
     setup: &RunSetup,
     load: &DayLoad,
-    replica_rate: PerSecond,
+    replica_rate: Rate,
     target_percent: u8,
 ) -> Result<Usage, Unfit> {
     let case = setup.case;
     let startup = Startup::of(case, setup.mode, setup.bytes());
     let replica = Replica::new(setup, replica_rate, target_percent);
-    let scale = u128::from(case.context.load_scale);
-    let rates = load.hours.map(|hour| u128::from(hour.millis).saturating_mul(scale));
+    let rates = load.hours.map(Rate::nanos_per_day);
     let needed = rates.map(|rate| replica.needed(rate));
     let can_scale_to_zero =
         case.workload().constraints.cold_starts_allowed && case.terms.limits.least_instances == 0;
@@ -73,10 +78,12 @@ pub(super) fn usage(
         work: MONTH,
         lost: 0,
         total: if waits { startup.total() } else { 0 },
-        read: setup
-            .read(1, u64::try_from(sum.starts.div_ceil(1000)).unwrap_or(u64::MAX).max(u64::from(machines))),
+        read: setup.read(
+            1,
+            u64::try_from(sum.starts.div_ceil(MILLION)).unwrap_or(u64::MAX).max(u64::from(machines)),
+        ),
         starts: sum.starts,
-        requests: rates.into_iter().map(requests).fold(0, u128::saturating_add),
+        requests: requests(&rates),
     })
 }
 
@@ -84,18 +91,19 @@ pub(super) fn usage(
 fn rounding(billing: Option<&Billing>, starts: u128) -> u128 {
     match billing {
         Some(billing) if billing.rounding == Rounding::Up => {
-            mul_div_ceil(starts, u128::from(billing.unit_s) * 500, 1000)
+            mul_div_ceil(starts, u128::from(billing.unit_s) * 500, MILLION)
         }
         _ => 0,
     }
 }
 
-/// Requests of an hour of the day in a month, in thousandths.
-fn requests(rate: u128) -> u128 {
-    rate.saturating_mul(HOUR_OF_MONTH / 1000) / 1000
+/// Requests of a month, in millionths.
+fn requests(rates: &[u128; 24]) -> u128 {
+    let sum = rates.iter().copied().fold(0, u128::saturating_add);
+    mul_div_ceil(sum, HOUR_OF_MONTH, DAY * 1000)
 }
 
-/// What one replica answers on this machine: thousandths per second over a denominator.
+/// What one replica answers on this machine: a rate over a denominator.
 struct Replica {
     rate: u128,
     per: u128,
@@ -103,10 +111,10 @@ struct Replica {
 }
 
 impl Replica {
-    fn new(setup: &RunSetup, rate: PerSecond, target_percent: u8) -> Self {
+    fn new(setup: &RunSetup, rate: Rate, target_percent: u8) -> Self {
         let speed = setup.pace.speed();
         Self {
-            rate: u128::from(rate.millis).saturating_mul(u128::from(speed.num)),
+            rate: rate.nanos_per_day().saturating_mul(u128::from(speed.num)),
             per: u128::from(speed.den),
             target: u128::from(target_percent.min(100)),
         }
@@ -117,7 +125,7 @@ impl Replica {
         if rate == 0 {
             return 0;
         }
-        let full = self.rate.saturating_mul(self.target).saturating_mul(1000);
+        let full = self.rate.saturating_mul(self.target);
         mul_div_ceil(rate.saturating_mul(100), self.per, full)
     }
 
@@ -126,7 +134,7 @@ impl Replica {
         if rate == 0 {
             return 0;
         }
-        mul_div_ceil(HOUR_OF_MONTH.saturating_mul(rate), self.per, self.rate.saturating_mul(1000))
+        mul_div_ceil(HOUR_OF_MONTH.saturating_mul(rate), self.per, self.rate)
     }
 }
 
@@ -136,7 +144,7 @@ struct MonthTotal {
     start: u128,
     busy: u128,
     idle: u128,
-    /// In thousandths.
+    /// In millionths.
     starts: u128,
     scales_to_zero: bool,
 }
@@ -160,21 +168,20 @@ impl MonthTotal {
         let monthly = |time: u128| mul_div_ceil(started.saturating_mul(time), MONTH_HOURS, 24);
         self.start = self.start.saturating_add(monthly(startup.billed));
         self.idle = self.idle.saturating_add(monthly(cool_down));
-        self.starts = self.starts.saturating_add(monthly(1000));
+        self.starts = self.starts.saturating_add(monthly(MILLION));
     }
 
     /// One replica that scales to zero: it is up if a request arrived within start time plus cool-down. With Poisson
-    /// arrivals that is `1 - e^(-rT)` of the time, and `r e^(-rT)` requests per second find it down.
+    /// arrivals that is `1 - e^(-rT)` of the time, and `r e^(-rT)` requests find it down.
     fn add_scale_to_zero(&mut self, rate: u128, busy: u128, cool_down: u128, startup: &Startup) {
         let stays = startup.total().saturating_add(cool_down);
-        let rate = float(rate) / 1e6;
-        let idle_probability = (-rate * (float(stays) / 1000.0)).exp();
+        let per_milli = float(rate) / 1e9 / float(DAY);
+        let expected = per_milli * float(stays);
         let hour = float(HOUR_OF_MONTH);
-        let up = round_up((1.0 - idle_probability) * hour).min(HOUR_OF_MONTH);
-        // A rate per second over milliseconds gives thousandths.
-        let starts = round_up(rate * idle_probability * hour);
-        let starting = mul_div_ceil(starts, startup.total(), 1000).min(up);
-        let billed = mul_div_ceil(starts, startup.billed, 1000).min(starting);
+        let up = round_up(-(-expected).exp_m1() * hour).min(HOUR_OF_MONTH);
+        let starts = round_up(per_milli * (-expected).exp() * hour * float(MILLION));
+        let starting = mul_div_ceil(starts, startup.total(), MILLION).min(up);
+        let billed = mul_div_ceil(starts, startup.billed, MILLION).min(starting);
         let awake = up - starting;
         let busy = busy.min(awake);
         self.start = self.start.saturating_add(billed);

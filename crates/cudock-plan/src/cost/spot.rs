@@ -4,12 +4,16 @@
 //! `(e^(ls) - 1) / l` on average and is evicted `e^(ls) - 1` times, each followed by a start of length `R`. Checkpoints
 //! divide the work into segments that start over separately.
 
+use std::time::Duration;
+
 use crate::ratio::{float, round_up};
 use crate::workload::Spot;
 use cudock_base::mul_div_ceil;
 
 /// The largest factor by which evictions may lengthen the work.
 const MAX_FACTOR: u128 = 10;
+
+const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// The mean time of work on machines that are evicted, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +32,7 @@ pub(crate) fn expected(
     restart: u128,
     restart_billed: u128,
 ) -> Option<Expected> {
-    let rate = per_milli(spot.evictions_per_hour) * f64::from(together);
+    let rate = spot.evictions.times_in(MILLISECOND) * f64::from(together);
     let every = spot.checkpoint_every.map(|time| time.as_millis()).filter(|every| *every > 0).unwrap_or(work);
     // The last segment ends with the work, not with a checkpoint.
     let before = if work == 0 { 0 } else { work.div_ceil(every.max(1)) - 1 };
@@ -50,9 +54,9 @@ pub(crate) fn expected(
 
 /// Time that evictions of serving instances cost: a start each.
 pub(crate) fn restarts(up: u128, spot: &Spot, start: u128) -> u128 {
-    const MILLIS_PER_THOUSAND_HOURS: u128 = 3_600_000 * 1000;
-    let evictions = up.saturating_mul(u128::from(spot.evictions_per_hour));
-    mul_div_ceil(evictions, start, MILLIS_PER_THOUSAND_HOURS)
+    const NANOS_OF_A_DAY: u128 = 86_400_000 * 1_000_000_000;
+    let evictions = up.saturating_mul(spot.evictions.nanos_per_day());
+    mul_div_ceil(evictions, start, NANOS_OF_A_DAY)
 }
 
 /// The mean time of a segment, with the starts after its evictions.
@@ -65,11 +69,6 @@ fn of_segment(length: u128, rate: f64, restart: u128) -> f64 {
     evictions / rate + evictions * float(restart)
 }
 
-/// Converts thousandths per hour to a rate per millisecond.
-fn per_milli(thousandths_an_hour: u64) -> f64 {
-    float(u128::from(thousandths_an_hour)) / 1000.0 / 3_600_000.0
-}
-
 /// Rounds up to a whole millisecond, without turning rounding errors of floats into a millisecond.
 fn millis(time: f64) -> u128 {
     round_up(time - 1e-6)
@@ -77,16 +76,16 @@ fn millis(time: f64) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+    use crate::testing::per_second;
 
     const HOUR: u128 = 3_600_000;
     const MINUTE: u128 = 60_000;
 
     fn spot(evictions_per_hour: u64, every: Option<u128>, takes: u128) -> Spot {
         let time = |millis: u128| Duration::from_millis(u64::try_from(millis).unwrap());
-        Spot { evictions_per_hour, checkpoint_every: every.map(time), checkpoint_takes: time(takes) }
+        let evictions = per_second(evictions_per_hour).share(1, 3600);
+        Spot { evictions, checkpoint_every: every.map(time), checkpoint_takes: time(takes) }
     }
 
     #[test]

@@ -1,15 +1,21 @@
 //! The calculation behind each part of a cost.
 
+use std::time::Duration;
+
 use cudock_facts::tables::Rounding;
 
 use super::{PlacementView, time};
 use crate::context::ReadMode;
 use crate::cost::price::balancers;
 use crate::cost::region::{RegionCosts, Transfer};
-use crate::format::thousandths;
+use crate::cost::serve::MILLION;
+use crate::format::short;
 use crate::placement::PartKind;
+use crate::ratio::float;
 use cudock_base::Usd;
 use cudock_base::format::bytes;
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 impl PlacementView<'_, '_, '_> {
     pub(super) fn arithmetic(&self, kind: PartKind) -> String {
@@ -65,19 +71,19 @@ impl PlacementView<'_, '_, '_> {
         let billed = format!("{} of {} per start are billed", time(start.billed), time(start.total()));
         let starts = match self.usage.starts {
             0 => String::new(),
-            thousandths => format!(", {} starts a month", thousandths.div_ceil(1000)),
+            starts => format!(", {} starts a month", starts.div_ceil(MILLION)),
         };
         format!("{billed} ({}){starts}", listed.join(", "))
     }
 
     fn describe_eviction(&self) -> String {
         let Some(spot) = &self.case.workload().spot else { return String::new() };
-        let rate = thousandths(spot.evictions_per_hour);
         let checkpoints = match spot.checkpoint_every {
             Some(every) => format!("a checkpoint every {}", time(every.as_millis())),
             None => "no checkpoints".to_owned(),
         };
         let start = time(self.usage.startup.total());
+        let rate = short(spot.evictions.times_in(HOUR));
         format!("{rate} evictions per hour and instance, {checkpoints}, {start} per start")
     }
 
@@ -115,7 +121,7 @@ impl PlacementView<'_, '_, '_> {
             terms.push(format!("{count}{time} h x ${price}{unit}"));
         }
         if fees.requests > Usd::ZERO && self.usage.requests > 0 {
-            let millions = thousandths(u64::try_from(self.usage.requests / 1_000_000).unwrap_or(u64::MAX));
+            let millions = short(float(self.usage.requests) / float(MILLION * MILLION));
             let price = fees.requests;
             terms.push(format!(
                 "{millions} million requests x ${price}, without the free grant of a subscription"

@@ -10,6 +10,7 @@ use cudock_base::format::precise_duration;
 
 use crate::context::{Case, PlanContext};
 use crate::cost::billing::duration;
+use crate::cost::serve::MILLION;
 use crate::cost::{Parts, Usage};
 use crate::evaluate::usage_of;
 use crate::placement::{Cost, Part, Placement, Times};
@@ -65,8 +66,7 @@ pub(crate) fn placement(context: &PlanContext, ranked: &Ranked) -> Placement {
 }
 
 fn per_million(usage: &Usage, total: Usd) -> Option<Usd> {
-    // Requests are in thousandths.
-    (usage.requests > 0).then(|| total.share(1_000_000 * 1000, usage.requests))
+    (usage.requests > 0).then(|| total.share(MILLION * MILLION, usage.requests))
 }
 
 fn time(millis: u128) -> String {
@@ -159,7 +159,7 @@ mod tests {
         let expected = "Machine Learning, Standard NCASv3_T4 Family: 48 vCPU (20 % reserved for upgrades)";
         assert_eq!(quota, expected);
         let mut slower = serve.clone();
-        slower.gpu.speeds.insert("A100-80".into(), 1000);
+        slower.gpu.speeds.insert("A100-80".into(), 1_000_000_000);
         let quota = regular(&slower, ServiceKind::MlEndpoint, "Standard_NC24ads_A100_v4", "westeurope");
         assert_eq!(quota.quota.unwrap(), "Machine Learning, StandardNCADSA100v4Family: 240 vCPU");
     }

@@ -26,7 +26,7 @@ fn all(case: &Case) -> impl Iterator<Item = ServiceLimit> {
         _ => (None, None),
     };
     let requests = match &workload.work {
-        Work::Serve { load, .. } => load.hours.iter().map(|hour| hour.millis.div_ceil(1000)).max(),
+        Work::Serve { load, .. } => load.hours.iter().map(|hour| hour.per_second_ceil()).max(),
         _ => None,
     };
     let together = (workload.gpu.instances > 1).then_some(u64::from(workload.gpu.instances));

@@ -76,8 +76,8 @@ fn impossible(case: &Case) -> Option<&'static str> {
     }
     match &workload.work {
         Work::Serve { load, replica_rate, target_percent } => {
-            let has_requests = load.hours.iter().any(|hour| hour.millis > 0);
-            if has_requests && replica_rate.millis == 0 {
+            let has_requests = load.hours.iter().any(|hour| !hour.is_zero());
+            if has_requests && replica_rate.is_zero() {
                 return Some("an instance that answers 0 requests per second cannot serve the load");
             }
             (has_requests && *target_percent == 0)

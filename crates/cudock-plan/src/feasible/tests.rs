@@ -5,9 +5,9 @@ use cudock_base::Arch;
 use super::{SERVICE_RULES, SIZE_RULES, judge};
 use crate::context::{Case, PlanContext};
 use crate::service::ServiceKind;
-use crate::testing::{T4, catalog, data, facts, job, on, workload};
+use crate::testing::{T4, catalog, data, facts, job, on, per_second, workload};
 use crate::verdict::{SizeVerdict, Verdicts};
-use crate::workload::{Access, DataNeeds, DayLoad, Image, Management, PerSecond, Work, Workload};
+use crate::workload::{Access, DataNeeds, DayLoad, Image, Management, Work, Workload};
 
 const H100: &str = "Standard_ND96isr_H100_v5";
 const VM: ServiceKind = ServiceKind::Vm;
@@ -44,8 +44,8 @@ fn with(change: impl FnOnce(&mut Workload)) -> Workload {
 }
 
 fn serving(millis: u64, replica: u64, target_percent: u8) -> Workload {
-    let load = DayLoad { hours: [PerSecond { millis }; 24] };
-    workload(Work::Serve { load, replica_rate: PerSecond { millis: replica }, target_percent })
+    let load = DayLoad { hours: [per_second(millis); 24] };
+    workload(Work::Serve { load, replica_rate: per_second(replica), target_percent })
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::*;
 use crate::catalog::belongs;
 use crate::curve::CostCurve;
 use crate::offer::{Offer, RegionId, SizeId};
-use crate::testing::{T4, catalog, facts, job, spot};
+use crate::testing::{T4, catalog, facts, job, per_second, spot};
 use crate::workload::Spot;
 
 fn planned<T>(workload: &Workload, inspect: impl FnOnce(&Plan) -> T) -> T {
@@ -170,7 +170,7 @@ fn the_nearest_to_the_impossible_is_the_largest() {
 
 #[test]
 fn no_figure_is_too_large_or_too_small() {
-    use crate::workload::{Access, DataNeeds, DayLoad, Image, PerSecond, Work};
+    use crate::workload::{Access, DataNeeds, DayLoad, Image, Work};
     let times = [Duration::ZERO, Duration::from_nanos(1), Duration::MAX];
     let counts = [0, 1, u64::MAX];
     let mut works = Vec::new();
@@ -186,8 +186,8 @@ fn no_figure_is_too_large_or_too_small() {
     }
     for (load, replica) in counts.iter().flat_map(|load| counts.map(|replica| (*load, replica))) {
         for target_percent in [0, 1, u8::MAX] {
-            let load = DayLoad { hours: [PerSecond { millis: load }; 24] };
-            works.push(Work::Serve { load, replica_rate: PerSecond { millis: replica }, target_percent });
+            let load = DayLoad { hours: [per_second(load); 24] };
+            works.push(Work::Serve { load, replica_rate: per_second(replica), target_percent });
         }
     }
     for work in works {
@@ -200,7 +200,7 @@ fn no_figure_is_too_large_or_too_small() {
             workload.start.weights = large;
             (workload.start.ready, workload.start.jit) = (long, long);
             workload.spot = Some(Spot {
-                evictions_per_hour: large,
+                evictions: per_second(large),
                 checkpoint_every: Some(long),
                 checkpoint_takes: long,
             });

@@ -2,35 +2,36 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
+use cudock_base::Rate;
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::QuantityError;
 
 /// Requests per second, written as `5`, `0.2`, `"4/h"`, `"100/min"`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
-pub struct RequestRate(pub f64);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestRate(pub Rate);
 
 /// Requests per second over a day in UTC.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DayRate {
     /// The rate in each hour.
     pub hours: [RequestRate; 24],
 }
 
-const PERIODS: &[(&str, f64)] =
-    &[("s", 1.0), ("sec", 1.0), ("m", 60.0), ("min", 60.0), ("h", 3600.0), ("d", 86400.0), ("day", 86400.0)];
+/// The times in seconds that requests are counted for.
+const PERIODS: &[(&str, u64)] =
+    &[("s", 1), ("sec", 1), ("m", 60), ("min", 60), ("h", 3600), ("d", 86_400), ("day", 86_400)];
 
 impl RequestRate {
-    fn checked(number: f64, text: &str) -> Result<Self, QuantityError> {
+    fn checked(number: f64, seconds: u64, text: &str) -> Result<Self, QuantityError> {
         if number < 0.0 {
             return Err(QuantityError::negative(text, "rates"));
         }
-        if !number.is_finite() {
-            return Err(QuantityError::unreadable(text, "rate", EXAMPLE));
-        }
-        Ok(Self(number))
+        let rate = Rate::nearest(number, Duration::from_secs(seconds));
+        rate.map(Self).ok_or_else(|| QuantityError::unreadable(text, "rate", EXAMPLE))
     }
 }
 
@@ -42,9 +43,9 @@ impl FromStr for RequestRate {
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         let wrong = || QuantityError::unreadable(text, "rate", EXAMPLE);
         let (number, period) = text.split_once('/').unwrap_or((text, "s"));
-        let seconds = PERIODS.iter().find(|(name, _)| *name == period.trim()).ok_or_else(wrong)?.1;
+        let (_, seconds) = PERIODS.iter().find(|(name, _)| *name == period.trim()).ok_or_else(wrong)?;
         let number: f64 = number.trim().parse().map_err(|_| wrong())?;
-        Self::checked(number / seconds, text)
+        Self::checked(number, *seconds, text)
     }
 }
 
@@ -59,11 +60,11 @@ impl Visitor<'_> for RateVisitor {
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<RequestRate, E> {
         #[allow(clippy::cast_precision_loss, reason = "no rate is near 2^52")]
-        RequestRate::checked(number as f64, &number.to_string()).map_err(E::custom)
+        RequestRate::checked(number as f64, 1, &number.to_string()).map_err(E::custom)
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<RequestRate, E> {
-        RequestRate::checked(number, &number.to_string()).map_err(E::custom)
+        RequestRate::checked(number, 1, &number.to_string()).map_err(E::custom)
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<RequestRate, E> {

@@ -2,6 +2,7 @@
 
 use std::net::Ipv6Addr;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use schemars::JsonSchema;
@@ -54,8 +55,9 @@ impl FromStr for RateLimit {
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         let wrong = || QuantityError::unreadable(text, "rate limit", "a rate such as 100/s, or 100/s:20");
         let (rate, burst) = text.split_once(':').map_or((text, None), |(rate, burst)| (rate, Some(burst)));
-        let RequestRate(per_second) = rate.parse()?;
-        if per_second <= 0.0 {
+        let RequestRate(rate) = rate.parse()?;
+        let per_second = rate.times_in(Duration::from_secs(1));
+        if rate.is_zero() {
             return Err(wrong());
         }
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and saturates")]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cudock_base::Arch;
+use cudock_base::{Arch, Rate};
 use cudock_project::{
     ByteRate, ByteSize, DataAccess, DayRate, ManagementWanted, Project, RequestRate, SpotUse, TimeSpan,
 };
@@ -12,6 +12,10 @@ use crate::read;
 
 fn minutes(count: u64) -> TimeSpan {
     TimeSpan(Duration::from_secs(count * 60))
+}
+
+fn per_second(count: f64) -> Rate {
+    Rate::nearest(count, Duration::from_secs(1)).unwrap()
 }
 
 #[test]
@@ -118,19 +122,19 @@ fn a_capability_alone_is_the_least() {
 #[test]
 fn a_rate_is_a_number_a_shape_or_a_number_for_each_hour() {
     let rate = |text: &str| read(&format!("[workload]\nrate = {text}\n")).map(|it| it.workload.rate.unwrap());
-    let level = |rate: f64| DayRate::level(RequestRate(rate));
+    let level = |count: f64| DayRate::level(RequestRate(per_second(count)));
     assert_eq!(rate("5"), Ok(level(5.0)));
     assert_eq!(rate("0.5"), Ok(level(0.5)));
     assert_eq!(rate("\"36/h\""), Ok(level(0.01)));
     let shaped = rate(r#"{ day = 5, night = 0, from = "08:00", to = "20:00" }"#).unwrap();
     for (hour, rate) in shaped.hours.iter().enumerate() {
         let expected = if (8..20).contains(&hour) { 5.0 } else { 0.0 };
-        assert_eq!(rate.0, expected, "hour {hour}");
+        assert_eq!(rate.0, per_second(expected), "hour {hour}");
     }
     let past_midnight = rate(r#"{ day = 2, night = 1, from = "22:00", to = "06:00" }"#).unwrap();
-    assert_eq!(past_midnight.hours.iter().filter(|rate| rate.0 > 1.5).count(), 8);
+    assert_eq!(past_midnight.hours.iter().filter(|rate| rate.0 > per_second(1.5)).count(), 8);
     let hours = (0..24).map(|hour| hour.to_string()).collect::<Vec<_>>().join(", ");
-    assert_eq!(rate(&format!("[{hours}]")).unwrap().hours[23], RequestRate(23.0));
+    assert_eq!(rate(&format!("[{hours}]")).unwrap().hours[23], RequestRate(per_second(23.0)));
 }
 
 #[test]
@@ -148,8 +152,8 @@ fn an_invalid_rate_is_rejected_with_a_reason() {
 
 #[test]
 fn a_rate_on_the_command_line_has_the_same_forms() {
-    assert_eq!("5".parse(), Ok(DayRate::level(RequestRate(5.0))));
-    let shaped = DayRate::shaped(RequestRate(5.0), RequestRate(0.0), 8, 20).unwrap();
+    assert_eq!("5".parse(), Ok(DayRate::level(RequestRate(per_second(5.0)))));
+    let shaped = DayRate::shaped(RequestRate(per_second(5.0)), RequestRate(Rate::ZERO), 8, 20).unwrap();
     assert_eq!("5,0@08:00-20:00".parse(), Ok(shaped));
     for wrong in ["", "5,0", "5@08:00-20:00", "5,0@8-20", "5,0@08:00-08:00", "x", "1,2,3", "-1"] {
         assert!(wrong.parse::<DayRate>().is_err(), "{wrong}");

@@ -58,7 +58,7 @@ fn instances_that_work_together_are_all_paid_for() {
 #[test]
 fn a_given_speed_shortens_the_work() {
     let mut workload = job(60);
-    workload.gpu.speeds.insert("A100-80".into(), 4000);
+    workload.gpu.speeds.insert("A100-80".into(), 4_000_000_000);
     let usage = used(&workload, ServiceKind::Vm, "Standard_NC24ads_A100_v4", Priority::Regular).unwrap();
     assert_eq!(usage.work, 15 * MINUTE);
 }

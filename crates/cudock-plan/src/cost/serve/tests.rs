@@ -1,19 +1,24 @@
+use std::time::Duration;
+
+use cudock_base::Rate;
+use cudock_testkit::random::{Random, cases, seed};
+
+use super::MILLION;
 use crate::cost::{MONTH, Unfit};
 use crate::service::ServiceKind;
-use crate::testing::{HOUR, SECOND, T4, spot, used, workload};
-use crate::workload::{DayLoad, PerSecond, Priority, Work, Workload};
+use crate::testing::{HOUR, SECOND, T4, parts_at_a_dollar, per_second, spot, used, workload};
+use crate::workload::{DayLoad, Priority, Work, Workload};
 
 const PROFILE: &str = "Consumption-GPU-NC8as-T4";
 
 /// A rate in thousandths per second for a number of hours from eight o'clock, and none in the others; an instance answers
 /// ten per second and is kept half full.
 fn serve(millis: u64, hours: usize) -> Workload {
-    let mut load = DayLoad { hours: [PerSecond::default(); 24] };
+    let mut load = DayLoad { hours: [Rate::ZERO; 24] };
     for hour in 8..8 + hours {
-        load.hours[hour % 24].millis = millis;
+        load.hours[hour % 24] = per_second(millis);
     }
-    let mut workload =
-        workload(Work::Serve { load, replica_rate: PerSecond { millis: 10_000 }, target_percent: 50 });
+    let mut workload = workload(Work::Serve { load, replica_rate: per_second(10_000), target_percent: 50 });
     workload.constraints.cold_starts_allowed = true;
     workload
 }
@@ -58,15 +63,15 @@ fn a_replica_that_scales_to_zero_is_up_after_recent_requests() {
     // One request in 1000 s, all day. A cold start takes 66 s and sleep comes after 300 s: up for
     // 1 - e^-0.366 = 30.65 % of the month, and e^-0.366 x 2628 = 1822.5 requests find it asleep.
     let usage = used(&serve(1, 24), ServiceKind::ContainerApps, PROFILE, Priority::Regular).unwrap();
-    assert_eq!(usage.starts.div_ceil(1000), 1823);
+    assert_eq!(usage.starts.div_ceil(MILLION), 1823);
     let starts = usage.starts;
-    let up = usage.bill.start + usage.bill.work + usage.bill.idle + starts * 40;
+    let up = usage.bill.start + usage.bill.work + usage.bill.idle + starts * 40 / 1000;
     #[allow(clippy::cast_precision_loss, reason = "a share of a month")]
     let share = up as f64 / MONTH as f64;
     assert!((share - (1.0 - (-0.366_f64).exp())).abs() < 1e-6, "{share}");
     assert_eq!(usage.total, 66 * SECOND);
     // Half a second for each start, as parts of a second count whole.
-    assert_eq!(usage.bill.rounding, (starts * 500).div_ceil(1000));
+    assert_eq!(usage.bill.rounding, (starts * 500).div_ceil(MILLION));
 }
 
 #[test]
@@ -104,6 +109,62 @@ fn a_load_that_no_number_of_instances_meets_is_refused() {
 #[test]
 fn requests_are_counted_for_730_hours() {
     let usage = used(&serve(1000, 12), ServiceKind::Vm, T4, Priority::Regular).unwrap();
-    // One a second for half of 730 hours, in thousandths.
-    assert_eq!(usage.requests, 365 * HOUR);
+    // One a second for half of 730 hours, in millionths.
+    assert_eq!(usage.requests, 365 * HOUR * 1000);
+}
+
+/// What a month costs on a service at a dollar per instance hour; an instance is kept half full.
+fn monthly(service: ServiceKind, size: &str, rate: Rate, replica_rate: Rate) -> u128 {
+    let load = DayLoad { hours: [rate; 24] };
+    let mut workload = workload(Work::Serve { load, replica_rate, target_percent: 50 });
+    workload.constraints.cold_starts_allowed = true;
+    parts_at_a_dollar(&workload, service, size).total().nanos()
+}
+
+/// From once a year to a million times a second, on each scale as often.
+fn any_rate(random: &mut Random) -> Rate {
+    const YEAR: Duration = Duration::from_secs(365 * 86_400);
+    let scales = (1e6 * YEAR.as_secs_f64()).log10();
+    Rate::nearest(10_f64.powf(random.fraction() * scales), YEAR).unwrap()
+}
+
+#[test]
+fn more_requests_never_cost_less_and_twice_as_many_never_more_than_twice() {
+    // Times are rounded up to milliseconds, in each of the 24 hours. A second machine needs a balancer at 0.025 an hour.
+    const ROUNDED: u128 = 30_000;
+    const BALANCER: u128 = 730 * 25_000_000;
+    let mut random = Random::new(seed());
+    for _ in 0..cases(300) {
+        let rate = any_rate(&mut random);
+        // One instance answers all of it, or several hundred do.
+        let few = if rate < per_second(1_000_000) { 10_000 } else { 1_000_000_000 };
+        for replica_rate in [few, 4_000_000_000].map(per_second) {
+            for (service, size) in
+                [(ServiceKind::ContainerApps, PROFILE), (ServiceKind::Vm, T4), (ServiceKind::Aks, T4)]
+            {
+                let [one, two] =
+                    [1, 2].map(|times| monthly(service, size, rate.share(times, 1), replica_rate));
+                assert!(one <= two, "{service:?} at {rate}: {one}, at twice that {two}");
+                let more = if service == ServiceKind::Vm { BALANCER } else { ROUNDED };
+                assert!(two <= 2 * one + more, "{service:?} at {rate}: {one}, at twice that {two}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_scales_to_zero_costs_in_proportion_to_rare_requests() {
+    // An instance stays for 366 s, so up to one request in a day hardly any two share one.
+    let yearly = |count: u64| {
+        let rate = Rate::from_nanos_per_day(2_739_726 * u128::from(count));
+        monthly(ServiceKind::ContainerApps, PROFILE, rate, per_second(10_000))
+    };
+    let once = yearly(1);
+    for count in 2..=365 {
+        let (cost, exact) = (yearly(count), once * u128::from(count));
+        assert!(cost.abs_diff(exact) * 200 <= exact, "{count} requests a year: {cost} instead of {exact}");
+    }
+    // Of each start of 66 s, 26 s are billed, and then 300 s until it is gone: 326 s on each of 730 / 24 days.
+    let day = 326_u128 * 730 * 1_000_000_000 / (24 * 3600);
+    assert!(yearly(365).abs_diff(day) * 100 < day, "{} instead of {day}", yearly(365));
 }

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use cudock_plan::{DayLoad, PerSecond, Placement, ServiceKind, Spot, Work, Workload};
+use cudock_plan::{DayLoad, Placement, ServiceKind, Spot, Work, Workload};
 
 use super::Case;
-use crate::support::workloads::{GB, hours, job, minutes};
+use crate::support::workloads::{GB, hours, job, minutes, per_hour, per_second};
 
 const RESTRICTED: [&str; 9] = [
     "australiacentral2",
@@ -39,8 +39,8 @@ fn with_gpu(duration: Duration, gpus: &[&str], memory: u64) -> Workload {
 
 fn serving(millis: u64, cold: bool, gpu: &str) -> Workload {
     on(with_gpu(Duration::ZERO, &[gpu], 10), |work| {
-        let load = DayLoad { hours: [PerSecond { millis }; 24] };
-        work.work = Work::Serve { load, replica_rate: PerSecond { millis: 10_000 }, target_percent: 70 };
+        let load = DayLoad { hours: [per_second(millis); 24] };
+        work.work = Work::Serve { load, replica_rate: per_second(10_000), target_percent: 70 };
         work.constraints.cold_starts_allowed = cold;
     })
 }
@@ -219,7 +219,7 @@ pub(super) fn all() -> Vec<Case> {
             name: "an A100 that can be evicted",
             workload: on(with_gpu(hours(24), &["A100-80"], 60), |work| {
                 work.spot = Some(Spot {
-                    evictions_per_hour: 20,
+                    evictions: per_hour(20),
                     checkpoint_every: Some(minutes(30)),
                     checkpoint_takes: Duration::from_secs(30),
                 });

@@ -8,7 +8,7 @@ use std::time::Duration;
 use cudock_base::Usd;
 use cudock_plan::{Offer, PartKind, Priority, ServiceKind, Workload};
 
-use crate::support::workloads::daytime_inference;
+use crate::support::workloads::{daytime_inference, per_second};
 use crate::support::{curve_of, embedded, embedded_plan, first, fixed, fixed_plan, named, of, parts, usd};
 
 const T4: &str = "Standard_NC4as_T4_v3";
@@ -112,7 +112,7 @@ fn replicas_come_by_the_hour_and_machines_by_the_peak() {
     // 50 a second at noon, 5 else: 50 / 7 = 7.1, so 8 at the peak.
     let mut workload = either(5000);
     if let cudock_plan::Work::Serve { load, .. } = &mut workload.work {
-        load.hours[12].millis = 50_000;
+        load.hours[12] = per_second(50_000);
     }
     let plan = fixed_plan(&workload);
     let machines = of(&plan, ServiceKind::Vm, T4);

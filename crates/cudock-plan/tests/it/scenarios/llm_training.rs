@@ -46,7 +46,7 @@ fn virtual_machines_start_sooner_and_pay_for_their_disks() {
 fn an_h200_that_is_no_faster_is_cheaper_still() {
     let mut workload = llm_training();
     workload.gpu.models.push("H200".to_owned());
-    workload.gpu.speeds.insert("H200".to_owned(), 1000);
+    workload.gpu.speeds.insert("H200".to_owned(), 1_000_000_000);
     let plan = fixed_plan(&workload);
     let best = first(&plan);
     assert_eq!(named(&best), (ServiceKind::MlCluster, "Standard_ND96isr_H200_v5", "westus3"));

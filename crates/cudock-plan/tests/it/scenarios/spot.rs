@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cudock_plan::{PartKind, Priority, ServiceKind, Spot, Workload};
 
-use crate::support::workloads::{hours, minutes, spot_training};
+use crate::support::workloads::{hours, minutes, per_hour, spot_training};
 use crate::support::{at, embedded_plan, first, fixed_plan, named, of, parts, rejections, usd};
 
 const A100: &str = "Standard_NC24ads_A100_v4";
@@ -13,7 +13,8 @@ const A100: &str = "Standard_NC24ads_A100_v4";
 fn evicted(evictions_per_hour: u64, checkpoint_every: Option<Duration>) -> Workload {
     let mut workload = spot_training();
     let takes = Duration::from_secs(if checkpoint_every.is_some() { 30 } else { 0 });
-    workload.spot = Some(Spot { evictions_per_hour, checkpoint_every, checkpoint_takes: takes });
+    let evictions = per_hour(evictions_per_hour);
+    workload.spot = Some(Spot { evictions, checkpoint_every, checkpoint_takes: takes });
     workload
 }
 

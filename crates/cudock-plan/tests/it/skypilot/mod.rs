@@ -105,7 +105,7 @@ fn one_hour(query: &GpuQuery, priority: Priority, regions: &BTreeSet<&str>) -> W
     workload.constraints.priority = Some(priority);
     // Evictions are left out here as `SkyPilot` leaves them out: the question is the price of the hour.
     workload.spot = (priority == Priority::Spot).then_some(cudock_plan::Spot {
-        evictions_per_hour: 0,
+        evictions: cudock_base::Rate::ZERO,
         checkpoint_every: None,
         checkpoint_takes: std::time::Duration::ZERO,
     });

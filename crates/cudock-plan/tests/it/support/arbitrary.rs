@@ -5,17 +5,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cudock_base::Usd;
+use cudock_base::{Rate, Usd};
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{
-    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Management, PerSecond, Priority,
-    Spot, Start, Work, Workload,
+    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Management, Priority, Spot,
+    Start, Work, Workload,
 };
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
-use super::workloads::{self, GB};
+use super::workloads::{self, GB, per_hour, per_second};
 
 /// Small numbers, all lengths of numbers, and both ends.
 fn number() -> BoxedStrategy<u64> {
@@ -42,16 +42,16 @@ fn time() -> BoxedStrategy<Duration> {
     .boxed()
 }
 
-fn rate() -> BoxedStrategy<PerSecond> {
+fn rate() -> BoxedStrategy<Rate> {
     let millis = prop_oneof![3 => 0_u64..20_000, 1 => Just(0), 1 => number()];
-    millis.prop_map(|millis| PerSecond { millis }).boxed()
+    millis.prop_map(per_second).boxed()
 }
 
 fn load() -> BoxedStrategy<DayLoad> {
     prop_oneof![
         rate().prop_map(|rate| [rate; 24]),
         (rate(), 0_usize..24).prop_map(|(rate, from)| {
-            std::array::from_fn(|hour| if hour < from { PerSecond::default() } else { rate })
+            std::array::from_fn(|hour| if hour < from { Rate::ZERO } else { rate })
         }),
         prop::array::uniform24(rate()),
     ]
@@ -163,13 +163,10 @@ fn start() -> BoxedStrategy<Start> {
 }
 
 fn spot() -> BoxedStrategy<Option<Spot>> {
-    let spot = (number(), option::of(time()), time()).prop_map(
-        |(evictions_per_hour, checkpoint_every, checkpoint_takes)| Spot {
-            evictions_per_hour,
-            checkpoint_every,
-            checkpoint_takes,
-        },
-    );
+    let spot =
+        (number(), option::of(time()), time()).prop_map(|(evictions, checkpoint_every, checkpoint_takes)| {
+            Spot { evictions: per_hour(evictions), checkpoint_every, checkpoint_takes }
+        });
     option::of(spot).boxed()
 }
 
@@ -261,8 +258,8 @@ fn sensible_work() -> BoxedStrategy<Work> {
             .prop_map(|(trials, at_once, each)| Work::Sweep { trials, at_once, each }),
         2 => (prop::array::uniform24(0_u64..30_000), 100_u64..20_000, 10_u8..=100).prop_map(
             |(hours, millis, target_percent)| Work::Serve {
-                load: DayLoad { hours: hours.map(|millis| PerSecond { millis }) },
-                replica_rate: PerSecond { millis },
+                load: DayLoad { hours: hours.map(per_second) },
+                replica_rate: per_second(millis),
                 target_percent,
             }),
     ]
@@ -274,7 +271,7 @@ fn sensible_work() -> BoxedStrategy<Work> {
 pub(crate) fn sensible_workload() -> BoxedStrategy<Workload> {
     let known: Vec<Workload> = workloads::all().into_iter().map(|(_, workload)| workload).collect();
     let spot = (1_u64..300, option::of(60_u64..7200), 0_u64..120).prop_map(|(rate, every, takes)| Spot {
-        evictions_per_hour: rate,
+        evictions: per_hour(rate),
         checkpoint_every: every.map(Duration::from_secs),
         checkpoint_takes: Duration::from_secs(takes),
     });

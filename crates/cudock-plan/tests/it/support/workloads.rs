@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cudock_base::Rate;
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{
-    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, PerSecond, Spot, Start, Work,
-    Workload,
+    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Spot, Start, Work, Workload,
 };
 
 pub(crate) const GB: u64 = 1_000_000_000;
@@ -22,6 +22,16 @@ pub(crate) const fn minutes(minutes: u64) -> Duration {
 
 pub(crate) const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3600)
+}
+
+/// A rate in thousandths per second.
+pub(crate) fn per_second(thousandths: u64) -> Rate {
+    Rate::from_nanos_per_day(u128::from(thousandths) * 86_400_000_000)
+}
+
+/// A rate in thousandths per hour.
+pub(crate) fn per_hour(thousandths: u64) -> Rate {
+    Rate::from_nanos_per_day(u128::from(thousandths) * 24_000_000)
 }
 
 /// A job on one GPU with 10 GB, an image of 4 GB (10 GB unpacked) and half a minute to get ready; no data, no
@@ -82,14 +92,11 @@ pub(crate) fn nightly_rendering() -> Workload {
 /// So many thousandths of a request a second from 8 to 20 o'clock, none by night, on a T4 that answers ten a
 /// second.
 pub(crate) fn daytime_inference(millis: u64) -> Workload {
-    let mut load = [PerSecond { millis: 0 }; 24];
-    load[8..20].fill(PerSecond { millis });
+    let mut load = [Rate::ZERO; 24];
+    load[8..20].fill(per_second(millis));
     let mut workload = job(Duration::ZERO);
-    workload.work = Work::Serve {
-        load: DayLoad { hours: load },
-        replica_rate: PerSecond { millis: 10_000 },
-        target_percent: 70,
-    };
+    workload.work =
+        Work::Serve { load: DayLoad { hours: load }, replica_rate: per_second(10_000), target_percent: 70 };
     workload.gpu.models = vec!["T4".to_owned()];
     workload.gpu.measured_on = Some("T4".to_owned());
     workload
@@ -119,7 +126,7 @@ pub(crate) fn data_bound_training(access: Access) -> Workload {
     workload.gpu.memory = 60 * GB;
     workload.gpu.models = vec!["A100-80".to_owned(), "H100-NVL".to_owned()];
     workload.gpu.measured_on = Some("A100-80".to_owned());
-    workload.gpu.speeds = BTreeMap::from([("H100-NVL".to_owned(), 1000)]);
+    workload.gpu.speeds = BTreeMap::from([("H100-NVL".to_owned(), 1_000_000_000)]);
     workload.data = Some(DataNeeds {
         bytes: 800 * GB,
         storage: "blob-hot".to_owned(),
@@ -139,7 +146,7 @@ pub(crate) fn spot_training() -> Workload {
     workload.gpu.models = vec!["A100-80".to_owned()];
     workload.gpu.measured_on = Some("A100-80".to_owned());
     workload.spot = Some(Spot {
-        evictions_per_hour: 20,
+        evictions: per_hour(20),
         checkpoint_every: Some(minutes(30)),
         checkpoint_takes: Duration::from_secs(30),
     });

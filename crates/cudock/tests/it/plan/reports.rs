@@ -218,3 +218,14 @@ fn a_cluster_of_six_thousand_nodes_exceeds_the_limit_of_aks() {
     let limit = rejected.iter().find(|one| one["reason"].as_str().unwrap().contains("at most 5000"));
     assert_eq!(limit.expect("the limit is named")["code"], "CD0815");
 }
+
+#[test]
+fn a_request_a_day_costs_a_few_dollars_a_month() {
+    let (code, report) = of_json(&["--rate", "1/d", "--gpu", "T4", "--service", "container-apps"]);
+    assert_eq!(code, 0);
+    // 30.4 starts a month, each of which keeps a replica for its start and 300 s, at 1.56 an hour and more.
+    let month = report["placements"][0]["per_month"].as_f64().unwrap();
+    assert!((3.0..10.0).contains(&month), "{month}");
+    let rates = report["workload"]["work"]["requests_per_second_by_hour"].as_array().unwrap();
+    assert!((rates[0].as_f64().unwrap() * 86_400.0 - 1.0).abs() < 1e-9, "{rates:?}");
+}
