@@ -159,6 +159,11 @@ impl TableChecker {
                 check.require(is_lower_hex(id, 4), message);
             }
         });
+        self.each("gpus", "arithmetic", &facts.gpus().arithmetic, |row, check| {
+            let message = || format!("has capability {}, which is not in drivers.toml", row.capability);
+            check.require(is_known(row.capability), message);
+            check.require(!row.native.is_empty(), || "calculates in nothing");
+        });
         let mut seen = BTreeSet::new();
         self.each("gpus", "chip", &facts.gpus().chip, |chip, check| {
             let message = || format!("has capability {}, which is not in drivers.toml", chip.capability);

@@ -37,6 +37,8 @@ cudock_facts::codes! {
     NOT_IN_REGION = "CD0827";
     /// The service does not install a driver on the size.
     OWN_DRIVER = "CD0829";
+    /// The GPU does not calculate in the number format of the program.
+    NUMBER_FORMAT = "CD0836";
     OVER_BUDGET = "CD0901";
     MISSES_DEADLINE = "CD0902";
     DATA_BOUND = "CD0903";

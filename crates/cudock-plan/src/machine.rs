@@ -1,7 +1,7 @@
 //! Machine types: virtual machine sizes and workload profiles, with whole numbers.
 
 use cudock_facts::Facts;
-use cudock_facts::tables::{Gpu, Lifecycle, Profile, Size, SizeDriver, Vendor};
+use cudock_facts::tables::{ComputeFormat, Gpu, Lifecycle, Profile, Size, SizeDriver, Vendor};
 use cudock_facts::version::{Capability, Date};
 
 use crate::availability::{Proof, SeriesRegions, series_support};
@@ -25,6 +25,8 @@ pub(crate) struct MachineType {
     pub(crate) gpu: Option<String>,
     pub(crate) nvidia: Option<bool>,
     pub(crate) capability: Option<Capability>,
+    /// The number formats that its GPUs calculate in.
+    pub(crate) formats: Option<Vec<ComputeFormat>>,
     /// Published half-precision throughput, in 10^9 operations a second.
     pub(crate) gflops: Option<u64>,
     pub(crate) gpus: Option<u32>,
@@ -44,6 +46,8 @@ pub(crate) struct MachineType {
     pub(crate) infiniband: Option<bool>,
     pub(crate) infiniband_gbps: Option<u32>,
     pub(crate) nvlink: Option<String>,
+    /// The GPUs that `NVLink` connects with each other, if not all.
+    pub(crate) nvlink_gpus: Option<u32>,
     pub(crate) architecture: String,
     pub(crate) driver: Option<SizeDriver>,
     pub(crate) family: Option<String>,
@@ -92,6 +96,7 @@ impl MachineType {
             infiniband: size.infiniband,
             infiniband_gbps: size.infiniband_gbps,
             nvlink: size.nvlink.clone(),
+            nvlink_gpus: size.nvlink_gpus,
             architecture: size.cpu_arch.clone(),
             driver: size.driver,
             family: size.quota_family.clone(),
@@ -138,6 +143,9 @@ impl MachineType {
             gpu: gpu.map(str::to_owned),
             nvidia: row.map(|row| row.vendor == Vendor::Nvidia),
             capability: row.and_then(|row| row.capability),
+            formats: row
+                .and_then(|row| facts.gpus().native_formats(row.capability?))
+                .map(<[ComputeFormat]>::to_vec),
             gflops: row.and_then(|row| row.fp16_tflops).map(gflops),
             local_disks: 1,
             ..Self::default()
@@ -151,6 +159,11 @@ impl MachineType {
     /// The last day it is available anywhere.
     pub(crate) fn last_day(&self) -> Option<Date> {
         self.ends_in.iter().map(|(_, day)| *day).chain(self.ends).max()
+    }
+
+    /// Whether `NVLink` connects this many GPUs with each other.
+    pub(crate) fn links(&self, gpus: u32) -> bool {
+        self.nvlink.is_some() && self.nvlink_gpus.is_none_or(|linked| gpus <= linked)
     }
 
     /// Whether both have the same GPUs, processors and memory.

@@ -15,6 +15,7 @@ const GB: u64 = 1_000_000_000;
 pub enum Relaxation {
     AnyGpu,
     AnyCapability,
+    AnyPrecision,
     NoNvlink,
     NoInfiniband,
     SmallerMachine,
@@ -38,6 +39,10 @@ impl Relaxation {
         match self {
             Relaxation::AnyGpu => format!("any GPU, not only {}", gpu.models.join(", ")),
             Relaxation::AnyCapability => "any compute capability".to_owned(),
+            Relaxation::AnyPrecision => match gpu.precision {
+                Some(format) => format!("another number format than {format}"),
+                None => "another number format".to_owned(),
+            },
             Relaxation::NoNvlink => "no NVLink".to_owned(),
             Relaxation::NoInfiniband => "no InfiniBand".to_owned(),
             Relaxation::SmallerMachine => "fewer vCPUs or less memory".to_owned(),
@@ -109,9 +114,10 @@ pub(crate) fn relaxed(context: &PlanContext) -> Vec<Relaxed> {
 
 impl Relaxation {
     /// Relaxations without a figure, in the order they are tried.
-    const SIMPLE: [Self; 13] = [
+    const SIMPLE: [Self; 14] = [
         Self::AnyGpu,
         Self::AnyCapability,
+        Self::AnyPrecision,
         Self::NoNvlink,
         Self::NoInfiniband,
         Self::SmallerMachine,
@@ -135,6 +141,7 @@ impl Relaxation {
         match self {
             Self::AnyGpu => gpu.models.clear(),
             Self::AnyCapability => (gpu.least_capability, gpu.greatest_capability) = (None, None),
+            Self::AnyPrecision => gpu.precision = None,
             Self::NoNvlink => gpu.nvlink = false,
             Self::NoInfiniband => gpu.infiniband = false,
             Self::SmallerMachine => (machine.vcpu, machine.memory) = (0, 0),

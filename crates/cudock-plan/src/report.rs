@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cudock_base::{Rate, Usd};
+use cudock_facts::tables::ComputeFormat;
 use cudock_facts::version::{Capability, Date};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -66,6 +67,7 @@ pub struct WorkloadReport<'a> {
     gpus: &'a [String],
     least_capability: Option<Capability>,
     greatest_capability: Option<Capability>,
+    precision: Option<ComputeFormat>,
     nvlink: bool,
     infiniband: bool,
     begins: Date,
@@ -106,6 +108,7 @@ impl<'a> WorkloadReport<'a> {
             gpus: &gpu.models,
             least_capability: gpu.least_capability,
             greatest_capability: gpu.greatest_capability,
+            precision: gpu.precision,
             nvlink: gpu.nvlink,
             infiniband: gpu.infiniband,
             begins: workload.begins,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cudock_facts::tables::ComputeFormat;
 use cudock_facts::version::{Capability, Date};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -67,6 +68,8 @@ pub struct GpuNeeds {
     pub least_capability: Option<Capability>,
     /// The greatest compute capability: code without PTX runs on its own generation only.
     pub greatest_capability: Option<Capability>,
+    /// The number format that the program calculates in; none if it is not known.
+    pub precision: Option<ComputeFormat>,
     /// Ids of the GPUs that are allowed; empty if all are.
     pub models: Vec<String>,
     pub nvlink: bool,

@@ -65,6 +65,7 @@ fn gpu(workload: &Workload) -> String {
         (None, Some(greatest)) => Some(format!("compute capability {greatest} or less")),
         (None, None) => None,
     });
+    parts.extend(gpu.precision.map(|format| format!("calculating in {format}")));
     parts.extend(gpu.nvlink.then(|| "connected by NVLink".to_owned()));
     let joined = if gpu.infiniband { " connected by InfiniBand" } else { "" };
     match gpu.instances {

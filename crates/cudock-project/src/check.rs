@@ -7,9 +7,6 @@ use crate::manifest_text::ManifestText;
 use crate::schema::{Manifest, SpotUse, WorkloadKind};
 use crate::{ProjectError, TimeSpan};
 
-/// Number formats that `needs.precision` may name.
-pub const PRECISIONS: [&str; 9] = ["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"];
-
 /// Returns the first contradiction as an error.
 pub(crate) fn check(manifest: &Manifest, text: &ManifestText) -> Result<(), ProjectError> {
     kinds_of_work(manifest, text)?;
@@ -202,11 +199,6 @@ fn needs(manifest: &Manifest, text: &ManifestText) -> Result<(), ProjectError> {
     {
         let problem = format!("no GPU has a compute capability of at least {least} and at most {greatest}");
         return Err(text.value_error("needs.capability", problem, None));
-    }
-    if let Some(precision) = needs.precision.as_deref().filter(|precision| !PRECISIONS.contains(precision)) {
-        let near = cudock_base::suggest::closest(precision, PRECISIONS);
-        let problem = format!("unknown number format `{precision}`");
-        return Err(text.value_error("needs.precision", problem, near.map(ToString::to_string)));
     }
     if needs.nvlink == Some(true) && needs.gpus == Some(1) {
         let problem = "NVLink connects the GPUs of an instance, and `gpus = 1` leaves nothing to connect";

@@ -15,7 +15,6 @@ mod schema;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use check::PRECISIONS;
 pub use edit::edit_serve;
 pub use error::ProjectError;
 pub use example::{EXAMPLES, Example};

@@ -55,7 +55,7 @@ impl<'a> WorkloadBuilder<'a> {
 
     fn estimated(&mut self, model: &Model) -> u64 {
         let file = self.file();
-        let precision = file.needs.precision.as_deref().and_then(NumberFormat::from_name);
+        let precision = file.needs.precision.and_then(|format| NumberFormat::from_name(format.name()));
         let rows = file.workload.batch.unwrap_or(1);
         let training = file.workload.training == Some(true);
         let estimate = estimate(model, EstimateOptions { precision, rows, training });

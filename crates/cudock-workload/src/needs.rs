@@ -29,6 +29,7 @@ impl WorkloadBuilder<'_> {
             instances: instances.unwrap_or(1),
             least_capability: range.least,
             greatest_capability: range.greatest,
+            precision: needs.precision,
             models,
             nvlink: flags.nvlink || needs.nvlink == Some(true),
             infiniband: flags.infiniband || needs.infiniband == Some(true),

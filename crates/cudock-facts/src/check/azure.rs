@@ -16,6 +16,11 @@ impl TableChecker {
             }
             let complete = !size.documented || (size.gpu.is_some() && size.gpu_count.is_some());
             check.require(complete, || "is documented and has no GPU");
+            let connected = size.nvlink_gpus.is_none_or(|connected| {
+                let fewer = size.gpu_count.is_some_and(|count| f64::from(connected) < count);
+                size.nvlink.is_some() && connected > 1 && fewer
+            });
+            check.require(connected, || "connects GPUs by NVLink that it does not have");
             let known = matches!(size.cpu_arch.as_str(), "x86_64" | "aarch64");
             check.require(known, || format!("has the CPU architecture `{}`", size.cpu_arch));
         });

@@ -44,6 +44,8 @@ pub struct Size {
     /// Gigabits per second for the machine.
     pub infiniband_gbps: Option<u32>,
     pub nvlink: Option<String>,
+    /// The GPUs that `NVLink` connects with each other, if not all of the machine.
+    pub nvlink_gpus: Option<u32>,
     /// Whether it is a confidential VM only.
     #[serde(default)]
     pub confidential: bool,

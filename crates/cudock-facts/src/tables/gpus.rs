@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::OnceLock;
 
 use schemars::JsonSchema;
@@ -12,6 +13,8 @@ table_file! {
         pub gpu: Vec<Gpu> by |row| row.id.clone(),
         /// Chips with the PCI ids of their boards, for GPUs without a row of their own.
         pub chip: Vec<Chip> by |row| row.id.clone(),
+        /// The number formats that GPUs calculate in.
+        pub arithmetic: Vec<Arithmetic> by |row| row.capability.to_string(),
         // Rows derived from `chip` on the first lookup.
         cache of_chips: OnceLock<OfChips>,
     }
@@ -44,6 +47,54 @@ impl Chip {
             Some((id, names)) => (id, names.split('|').collect()),
             None => (line, Vec::new()),
         })
+    }
+}
+
+/// What the instructions of a compute capability multiply. A capability without a row is unknown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arithmetic {
+    pub capability: Capability,
+    pub native: Vec<ComputeFormat>,
+    pub note: Option<String>,
+    pub source: Vec<String>,
+}
+
+/// A number format that programs calculate in. TF32 is FP32 whose mantissa is cut before a multiplication.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum ComputeFormat {
+    Fp64,
+    Fp32,
+    Tf32,
+    Bf16,
+    Fp16,
+    Fp8,
+    Fp4,
+    Int8,
+    Int4,
+}
+
+impl ComputeFormat {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fp64 => "fp64",
+            Self::Fp32 => "fp32",
+            Self::Tf32 => "tf32",
+            Self::Bf16 => "bf16",
+            Self::Fp16 => "fp16",
+            Self::Fp8 => "fp8",
+            Self::Fp4 => "fp4",
+            Self::Int8 => "int8",
+            Self::Int4 => "int4",
+        }
+    }
+}
+
+impl fmt::Display for ComputeFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

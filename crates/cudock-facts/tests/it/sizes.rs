@@ -41,6 +41,43 @@ fn a_size_that_only_has_a_price_is_not_on_sale() {
     assert!(!ended.is_on_sale(day("2026-11-15")), "retired without a day is retired");
 }
 
+/// What the pages of each series say about NVLink ("Interconnect: Supported" or not), read again for this test; for bridges,
+/// how many cards one connects.
+const LINKED: [(&str, Option<u32>); 17] = [
+    ("NC", None),
+    ("NCv2", None),
+    ("NCv3", None),
+    ("NCasT4_v3", None),
+    ("NC_A100_v4", Some(2)),
+    ("NCads_H100_v5", Some(2)),
+    ("NC_RTXPRO6000BSE_v6", None),
+    ("ND", None),
+    ("NDv2", Some(8)),
+    ("ND_A100_v4", Some(8)),
+    ("NDm_A100_v4", Some(8)),
+    ("ND_H100_v5", Some(8)),
+    ("ND_H200_v5", Some(8)),
+    ("ND_MI300X_v5", None),
+    ("ND_GB200_v6", Some(4)),
+    ("ND_GB300_v6", Some(4)),
+    ("NVadsA10_v5", None),
+];
+
+#[test]
+fn every_size_with_several_gpus_has_the_links_that_its_page_states() {
+    let facts = Facts::embedded();
+    let several = |size: &&Size| size.documented && size.gpu_count.is_some_and(|count| count > 1.0);
+    for size in facts.sizes().size.iter().filter(several) {
+        let series = size.series.as_deref().unwrap();
+        // Visualization series of old have none.
+        let stated = LINKED.iter().find(|(name, _)| *name == series).map(|(_, linked)| *linked);
+        let stated = stated.or((["NV", "NVv3"].contains(&series)).then_some(None));
+        let stated = stated.unwrap_or_else(|| panic!("{}: what does its page say about NVLink?", size.name));
+        let has = size.nvlink.as_ref().and(size.nvlink_gpus.map(f64::from).or(size.gpu_count));
+        assert_eq!(has, stated.map(f64::from), "{}", size.name);
+    }
+}
+
 /// What Azure's retirement notices and migration guides recommend for a series, read again for this test.
 const RECOMMENDED: [(&str, &[&str]); 7] = [
     ("NC", &["NCasT4_v3"]),

@@ -3,7 +3,8 @@
 use cudock_facts::Facts;
 use cudock_facts::lookup::{ImageTag, Runs, TagVerdict, TorchWheel};
 use cudock_facts::tables::{
-    BranchKind, ForwardCompatClass, KernelModule, Lifecycle, ServiceGpu, SizeDriver, TagStatus, Vendor,
+    BranchKind, ComputeFormat, ForwardCompatClass, KernelModule, Lifecycle, ServiceGpu, SizeDriver,
+    TagStatus, Vendor,
 };
 use cudock_facts::version::{CudaVersion, DriverVersion};
 use pep440_rs::Version;
@@ -363,6 +364,52 @@ fn cuda_errors_have_their_names() {
         assert_eq!(facts.messages().cuda_error(&code.to_string()).unwrap().name, name);
         assert_eq!(facts.messages().cuda_error(name).unwrap().code, code);
     }
+}
+
+/// NVIDIA's own statements, which were not read for the table: TensorRT-RTX 1.5's matrix of hardware and precision, and for
+/// the capabilities it lacks, the overview of tensor cores in CUTLASS.
+const FORMATS: [(&str, &[ComputeFormat], &[ComputeFormat]); 8] = {
+    use ComputeFormat::{Bf16, Fp4, Fp8, Fp16, Fp32, Int8, Tf32};
+    [
+        ("7.0", &[Fp32, Fp16], &[Bf16, Tf32, Fp8, Fp4]),
+        ("7.5", &[Fp32, Fp16, Int8], &[Bf16, Tf32, Fp8, Fp4]),
+        ("8.0", &[Fp32, Fp16, Bf16, Tf32, Int8], &[Fp8, Fp4]),
+        ("8.6", &[Fp32, Fp16, Bf16, Int8], &[Fp8, Fp4]),
+        ("8.9", &[Fp32, Fp16, Bf16, Int8, Fp8], &[Fp4]),
+        ("9.0", &[Fp32, Fp16, Bf16, Tf32, Int8, Fp8], &[Fp4]),
+        ("12.0", &[Fp32, Fp16, Bf16, Int8, Fp8, Fp4], &[]),
+        ("12.1", &[Fp32, Fp16, Bf16, Int8, Fp8, Fp4], &[]),
+    ]
+};
+
+#[test]
+fn gpus_calculate_in_the_formats_that_nvidia_states() {
+    let facts = Facts::embedded();
+    for (capability, has, lacks) in FORMATS {
+        let native = facts.gpus().native_formats(capability.parse().unwrap()).unwrap();
+        for format in has {
+            assert!(native.contains(format), "{capability} has {format}");
+        }
+        for format in lacks {
+            assert!(!native.contains(format), "{capability} lacks {format}");
+        }
+    }
+    let native = |gpu: &str| {
+        let gpu = facts.gpus().find(gpu).one().unwrap();
+        facts.gpus().native_formats(gpu.capability.unwrap()).unwrap()
+    };
+    // Azure's page says "1.4 Exa-FLOPS of FP4 Tensor Core throughput" of the rack.
+    assert!(native("GB200").contains(&ComputeFormat::Fp4));
+    assert!(!native("T4").contains(&ComputeFormat::Bf16) && !native("A10").contains(&ComputeFormat::Fp8));
+}
+
+#[test]
+fn the_formats_of_every_gpu_are_known() {
+    let facts = Facts::embedded();
+    for gpu in facts.gpus().gpu.iter().filter_map(|gpu| Some((&gpu.id, gpu.capability?))) {
+        assert!(facts.gpus().native_formats(gpu.1).is_some(), "{}: {}", gpu.0, gpu.1);
+    }
+    assert_eq!(facts.gpus().native_formats("99.0".parse().unwrap()), None, "unknown stays unknown");
 }
 
 #[test]

@@ -23,6 +23,9 @@ impl PlacementView<'_, '_, '_> {
         if needs.least_capability.is_some() || needs.greatest_capability.is_some() {
             reasons.push(describe_rule(codes::CAPABILITY, self.case));
         }
+        if needs.precision.is_some() {
+            reasons.push(describe_rule(codes::NUMBER_FORMAT, self.case));
+        }
         if self.case.verdict().is_some() {
             reasons.push(describe_rule(codes::IMAGE_DOES_NOT_RUN, self.case));
         }

@@ -2,7 +2,7 @@
 
 use cudock_base::Arch;
 use cudock_base::format::{binary_bytes, bytes};
-use cudock_facts::tables::{Lifecycle, SizeDriver};
+use cudock_facts::tables::{ComputeFormat, Lifecycle, SizeDriver};
 
 use super::{NO_MEASURE, short, unless};
 use crate::availability::Proof;
@@ -186,6 +186,31 @@ pub(super) fn describe_capability(case: &Case) -> String {
     format!("compute capability {has}; {needed}")
 }
 
+/// What the GPU has to calculate in. Weights of four bits are a way to store them: programs convert them to FP16.
+fn calculated_in(wanted: ComputeFormat) -> ComputeFormat {
+    if wanted == ComputeFormat::Int4 { ComputeFormat::Fp16 } else { wanted }
+}
+
+pub(super) fn precision(case: &Case) -> Option<u64> {
+    let wanted = case.workload().gpu.precision?;
+    let formats = case.machine.formats.as_ref();
+    unless(formats.is_some_and(|formats| formats.contains(&calculated_in(wanted))))
+}
+
+pub(super) fn describe_precision(case: &Case) -> String {
+    let Some(wanted) = case.workload().gpu.precision else {
+        return "any number format is allowed".to_owned();
+    };
+    let (gpu, format) = (case.machine.gpu_name(), calculated_in(wanted));
+    let verb = match (&case.machine.formats, precision(case)) {
+        (None, _) => return format!("whether {gpu} calculates in {format} is unknown"),
+        (Some(_), None) => "calculates",
+        (Some(_), Some(_)) => "does not calculate",
+    };
+    let converted = if format == wanted { String::new() } else { format!("; {wanted} is converted to it") };
+    format!("{gpu} {verb} in {format}{converted}")
+}
+
 pub(super) fn memory(case: &Case) -> Option<u64> {
     // A missing figure fails the rule about documentation.
     short(case.machine.gpu_memory?, case.workload().gpu.memory)
@@ -222,7 +247,7 @@ pub(super) fn describe_count(case: &Case) -> String {
 
 pub(super) fn links(case: &Case) -> Option<u64> {
     let (needs, machine) = (&case.workload().gpu, case.machine);
-    let nvlink = !needs.nvlink || machine.nvlink.is_some();
+    let nvlink = !needs.nvlink || machine.links(needs.per_instance);
     unless(nvlink && (!needs.infiniband || machine.infiniband == Some(true)))
 }
 
@@ -238,13 +263,14 @@ pub(super) fn describe_links(case: &Case) -> String {
         (false, _) if needs.infiniband => links.push("no InfiniBand".to_owned()),
         _ => {}
     }
-    let needed = match (needs.nvlink, needs.infiniband) {
-        (true, true) => "NVLink and InfiniBand needed",
-        (true, false) => "NVLink needed",
-        (false, true) => "InfiniBand needed",
-        (false, false) => "no interconnect needed",
-    };
-    links.push(needed.to_owned());
+    let of_gpus =
+        if needs.per_instance > 1 { format!(" of {} GPUs", needs.per_instance) } else { String::new() };
+    links.push(match (needs.nvlink, needs.infiniband) {
+        (true, true) => format!("NVLink{of_gpus} and InfiniBand needed"),
+        (true, false) => format!("NVLink{of_gpus} needed"),
+        (false, true) => "InfiniBand needed".to_owned(),
+        (false, false) => "no interconnect needed".to_owned(),
+    });
     links.join(", ")
 }
 

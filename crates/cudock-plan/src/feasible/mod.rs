@@ -38,7 +38,7 @@ pub(crate) const SERVICE_RULES: [FitRule; 4] = [
 ];
 
 /// Rules about a size on a service, in order of evaluation.
-pub(crate) const SIZE_RULES: [FitRule; 17] = [
+pub(crate) const SIZE_RULES: [FitRule; 18] = [
     rule(codes::NOT_WANTED, machine::allowed, machine::describe_allowed),
     rule(codes::NOT_WANTED, machine::model, machine::describe_model),
     rule(codes::SIZE_RETIRED, machine::retired, machine::describe_retired),
@@ -47,6 +47,7 @@ pub(crate) const SIZE_RULES: [FitRule; 17] = [
     rule(codes::SIZE_NOT_OFFERED, machine::offered, machine::describe_offered),
     rule(codes::ARCHITECTURE, machine::architecture, machine::describe_architecture),
     rule(codes::CAPABILITY, machine::capability, machine::describe_capability),
+    rule(codes::NUMBER_FORMAT, machine::precision, machine::describe_precision),
     rule(codes::GPU_MEMORY, machine::memory, machine::describe_memory),
     rule(codes::GPU_COUNT, machine::count, machine::describe_count),
     rule(codes::INTERCONNECT, machine::links, machine::describe_links),

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use cudock_base::Arch;
+use cudock_facts::tables::ComputeFormat;
 
 use super::{SERVICE_RULES, SIZE_RULES, judge};
 use crate::context::{Case, PlanContext};
@@ -158,6 +159,53 @@ fn a_confidential_vm_is_not_supported_by_batch_or_machine_learning() {
         rejected(&job(60), kind, "Standard_NCC40ads_H100_v5", "CD0816", &text);
     }
     fits(&job(60), VM, "Standard_NCC40ads_H100_v5");
+}
+
+#[test]
+fn a_number_format_needs_instructions_for_it() {
+    use ComputeFormat::{Bf16, Fp4, Fp8, Fp16, Fp64, Int4};
+    let calculating = |format| with(|workload| workload.gpu.precision = Some(format));
+    for (format, size, text) in [
+        (Bf16, T4, "T4 does not calculate in bf16"),
+        (Fp8, "Standard_NV36ads_A10_v5", "A10 does not calculate in fp8"),
+        (Fp8, "Standard_NC24ads_A100_v4", "A100-80 does not calculate in fp8"),
+        (Fp4, H100, "H100-SXM does not calculate in fp4"),
+    ] {
+        rejected(&calculating(format), VM, size, "CD0836", text);
+    }
+    for (format, size) in [
+        (Fp64, T4),
+        (Fp16, T4),
+        (Int4, T4),
+        (Bf16, "Standard_NV36ads_A10_v5"),
+        (Fp8, H100),
+        (Fp4, "Standard_ND128isr_NDR_GB200_v6"),
+    ] {
+        fits(&calculating(format), VM, size);
+    }
+    // What is not known of a GPU is no yes.
+    on(&calculating(Fp16), VM, "Standard_ND40s_v2", |case| {
+        let rule = SIZE_RULES.iter().find(|rule| rule.code == "CD0836").unwrap();
+        assert!((rule.gap)(case).is_some());
+        assert_eq!((rule.describe)(case), "whether GPU calculates in fp16 is unknown");
+    });
+}
+
+#[test]
+fn nvlink_connects_as_many_gpus_as_are_needed() {
+    let linked = |gpus| with(|workload| (workload.gpu.nvlink, workload.gpu.per_instance) = (true, gpus));
+    for (gpus, size) in [
+        (2, "Standard_NC48ads_A100_v4"),
+        (2, "Standard_NC80adis_H100_v5"),
+        (2, "Standard_NC96ads_A100_v4"),
+        (8, H100),
+    ] {
+        fits(&linked(gpus), VM, size);
+    }
+    let pairs = "NVLink bridges between pairs of GPUs, NVLink of 4 GPUs needed";
+    rejected(&linked(4), VM, "Standard_NC96ads_A100_v4", "CD0807", pairs);
+    let none = "no NVLink, NVLink of 4 GPUs needed";
+    rejected(&linked(4), VM, "Standard_NC64as_T4_v3", "CD0807", none);
 }
 
 #[test]

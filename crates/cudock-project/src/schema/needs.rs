@@ -3,13 +3,13 @@
 use std::fmt;
 
 use cudock_base::Arch;
+use cudock_facts::tables::ComputeFormat;
 use cudock_facts::version::Capability;
 use schemars::JsonSchema;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::one_or_many;
-use crate::check::PRECISIONS;
 use crate::{ByteSize, json_schema};
 
 /// The GPUs and the machine that a workload needs. What is absent is found by inspection, or assumed.
@@ -19,9 +19,8 @@ pub struct Needs {
     /// Memory of each GPU: `"16GiB"`. Estimated from the model if absent.
     #[schemars(extend("pattern" = "[1-9]"))]
     pub gpu_memory: Option<ByteSize>,
-    /// Number format: `"fp32"`, `"bf16"`, `"fp16"`, `"fp8"`, `"int8"`, `"int4"`.
-    #[schemars(extend("enum" = PRECISIONS))]
-    pub precision: Option<String>,
+    /// Number format that it calculates in: `"fp32"`, `"bf16"`, `"fp16"`, `"fp8"`, `"int8"`, `"int4"`.
+    pub precision: Option<ComputeFormat>,
     /// GPUs in one instance: `8`.
     #[schemars(extend("minimum" = 1))]
     pub gpus: Option<u32>,

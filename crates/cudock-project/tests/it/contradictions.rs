@@ -34,7 +34,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
         "[needs]\ncapability = { least = \"9.0\", greatest = \"8.0\" }\n",
         "2:14: no GPU has a compute capability of at least 9.0 and at most 8.0",
     ),
-    ("[needs]\nprecision = \"bf17\"\n", "2:13: unknown number format `bf17`; did you mean `bf16`?"),
+    ("[needs]\nprecision = \"bf17\"\n", "2:13: unknown variant `bf17`; did you mean `bf16`?"),
     (
         "[needs]\ngpus = 1\nnvlink = true\n",
         "3:1: NVLink connects the GPUs of an instance, and `gpus = 1` leaves nothing to connect",

@@ -5,7 +5,8 @@ mod name;
 
 use self::name::GpuName;
 use super::NameMatch;
-use crate::tables::{Gpu, Gpus, OfChips};
+use crate::tables::{ComputeFormat, Gpu, Gpus, OfChips};
+use crate::version::Capability;
 use cudock_base::suggest;
 
 /// The limit for matches: a name with more is too short to be meaningful.
@@ -29,6 +30,12 @@ impl Gpus {
         }
         let ids = || self.gpu.iter().chain(&self.of_chips().rows).map(|gpu| gpu.id.as_str());
         NameMatch::from_rows(rows, || suggest::nearest(name, ids()))
+    }
+
+    /// The number formats that GPUs of a compute capability calculate in; none if that is unknown.
+    pub fn native_formats(&self, capability: Capability) -> Option<&[ComputeFormat]> {
+        let row = self.arithmetic.iter().find(|row| row.capability == capability)?;
+        Some(&row.native)
     }
 
     /// The GPUs with a PCI device id, such as 0x2335. Boards of one chip may share one.

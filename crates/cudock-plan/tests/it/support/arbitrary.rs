@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cudock_base::{Rate, Usd};
+use cudock_facts::tables::ComputeFormat;
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{
     Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Management, Priority, Spot,
@@ -93,12 +94,18 @@ fn names(known: &[&str]) -> BoxedStrategy<Vec<String>> {
 
 const GPUS: [&str; 7] = ["T4", "V100", "A10", "A100-80", "H100-NVL", "H100-SXM", "no-such-gpu"];
 
+fn precision() -> BoxedStrategy<Option<ComputeFormat>> {
+    use ComputeFormat::{Bf16, Fp4, Fp8, Fp16, Fp32, Fp64, Int4, Int8, Tf32};
+    let formats = vec![Fp64, Fp32, Tf32, Bf16, Fp16, Fp8, Fp4, Int8, Int4];
+    option::weighted(0.2, select(formats)).boxed()
+}
+
 fn gpu() -> BoxedStrategy<GpuNeeds> {
     let memory = prop_oneof![4 => (0_u64..200).prop_map(|gb| gb * GB), 1 => number()];
     let few = || prop_oneof![6 => 0_u32..9, 1 => small_number()];
     let name = || select(GPUS.to_vec()).prop_map(str::to_owned);
     let speeds = prop::collection::btree_map(name(), number(), 0..4);
-    let amounts = (memory, few(), few(), capability(), capability());
+    let amounts = (memory, few(), few(), capability(), capability(), precision());
     let kinds = (names(&GPUS), any::<bool>(), any::<bool>(), option::of(name()), speeds);
     (amounts, kinds)
         .prop_map(|(amounts, kinds): (_, (_, _, _, _, BTreeMap<String, u64>))| GpuNeeds {
@@ -107,6 +114,7 @@ fn gpu() -> BoxedStrategy<GpuNeeds> {
             instances: amounts.2,
             least_capability: amounts.3,
             greatest_capability: amounts.4,
+            precision: amounts.5,
             models: kinds.0,
             nvlink: kinds.1,
             infiniband: kinds.2,

@@ -46,6 +46,7 @@ pub(crate) fn job(duration: Duration) -> Workload {
             least_capability: None,
             greatest_capability: None,
             models: Vec::new(),
+            precision: None,
             nvlink: false,
             infiniband: false,
             measured_on: None,

@@ -229,3 +229,62 @@ fn a_request_a_day_costs_a_few_dollars_a_month() {
     let rates = report["workload"]["work"]["requests_per_second_by_hour"].as_array().unwrap();
     assert!((rates[0].as_f64().unwrap() * 86_400.0 - 1.0).abs() < 1e-9, "{rates:?}");
 }
+
+/// The report for a file with these needs, for a job of two hours.
+fn with_needs(needs: &str) -> serde_json::Value {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("cudock.toml");
+    std::fs::write(&file, format!("[workload]\nduration = \"2h\"\n[needs]\n{needs}\n")).unwrap();
+    let output = run(&["plan", file.to_str().unwrap(), "--format", "json"]);
+    crate::support::json(&output)
+}
+
+#[test]
+fn a_precision_restricts_the_gpus_to_those_that_calculate_in_it() {
+    let facts = cudock_facts::Facts::embedded();
+    for (precision, out) in [
+        ("fp8", ["T4", "A10", "A100-80"].as_slice()),
+        ("fp4", &["A10", "A100-80", "H100-NVL"]),
+        ("bf16", &["T4", "V100"]),
+    ] {
+        let x86_64 = with_needs(&format!("precision = \"{precision}\""));
+        let aarch64 = with_needs(&format!("precision = \"{precision}\"\narchitecture = \"aarch64\""));
+        let placements = [&x86_64, &aarch64].into_iter().flat_map(|report| list(report, "placements"));
+        let gpus: std::collections::BTreeSet<&str> =
+            placements.map(|one| one["gpu"].as_str().unwrap()).collect();
+        assert!(!gpus.is_empty(), "{precision}");
+        for gpu in gpus {
+            let capability = facts.gpus().find(gpu).one().unwrap().capability.unwrap();
+            let native = facts.gpus().native_formats(capability).unwrap();
+            assert!(native.iter().any(|format| format.name() == precision), "{precision} on {gpu}");
+            assert!(!out.contains(&gpu), "{precision} on {gpu}");
+        }
+        let reasons = list(&x86_64, "rejected").iter().filter(|one| one["code"] == "CD0836");
+        assert!(reasons.count() > 5, "{precision}");
+    }
+    let stored = with_needs("precision = \"int4\"");
+    assert!(
+        list(&stored, "placements").iter().any(|one| one["gpu"] == "T4"),
+        "weights of four bits run anywhere"
+    );
+}
+
+#[test]
+fn two_linked_gpus_are_a_bridged_pair_and_four_are_not() {
+    let (code, pair) = of_json(&["--duration", "2h", "--gpus", "2", "--nvlink", "--gpu-memory", "40GB"]);
+    assert_eq!(code, 0);
+    let best = &pair["placements"][0];
+    assert_eq!(best["gpu"], "A100-80", "{best}");
+    assert!(best["cost"]["total"].as_f64().unwrap() < 20.0, "{best}");
+    let (_, four) = of_json(&["--duration", "2h", "--gpus", "4", "--nvlink", "--gpu-memory", "40GB"]);
+    let sizes = |list: &str| -> Vec<String> {
+        four[list]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|one| Some(one["size"].as_str()?.to_owned()))
+            .collect()
+    };
+    assert!(!sizes("placements").contains(&"Standard_NC96ads_A100_v4".to_owned()));
+    assert!(sizes("placements").iter().any(|size| size.starts_with("Standard_ND")), "{four}");
+}
