@@ -97,7 +97,7 @@ pub struct DataNeeds {
     /// Its region; that of the placement if left out.
     pub region: Option<String>,
     pub access: Access,
-    /// Bytes per second that one GPU consumes when it never waits; none if the data never limits the work.
+    /// Bytes per second that one GPU consumes when it never waits; none if that is unknown.
     pub rate_per_gpu: Option<u64>,
     /// Bytes per read operation, which storage charges for.
     pub read_size: u64,

@@ -13,6 +13,10 @@ pub(crate) struct Pace {
     pub(crate) gpu: Ratio,
     /// The speed that the data allows; none if it never limits the work.
     pub(crate) data: Option<Ratio>,
+    /// Milliseconds that reading the data of a job, an item or a trial takes: none is done sooner.
+    reading: u128,
+    /// Whether the GPU waits for data for more than a tenth of the time.
+    pub(crate) is_data_bound: bool,
     pub(crate) known: SpeedSource,
 }
 
@@ -31,11 +35,14 @@ pub(crate) enum SpeedSource {
 impl Pace {
     pub(crate) fn of(case: &Case, mode: ReadMode) -> Self {
         let (speed, known) = gpu_speed(case);
-        let data = match mode {
-            ReadMode::Stage => None,
-            ReadMode::Stream => data::bound(case),
+        let (data, reading) = match mode {
+            ReadMode::Stage => (None, 0),
+            ReadMode::Stream => (data::bound(case), data::reading(case)),
         };
-        Self { gpu: share_of(case, speed), data, known }
+        let mut pace = Self { gpu: share_of(case, speed), data, reading, is_data_bound: false, known };
+        // Without an end, any time will do.
+        pace.is_data_bound = pace.waits(data::piece(case).map_or(3_600_000, |piece| piece.time));
+        pace
     }
 
     pub(crate) fn speed(self) -> Ratio {
@@ -44,16 +51,15 @@ impl Pace {
 
     /// How long a time of the workload takes on this machine.
     pub(crate) fn stretch(self, time: u128) -> Option<u128> {
-        self.speed().stretch(time)
+        self.speed().stretch(time).map(|time| time.max(self.reading))
     }
 
-    /// Whether the GPU waits for data for more than a tenth of the time.
-    pub(crate) fn is_data_bound(self) -> bool {
-        // At the data's speed d and the GPU's g, 1 - d/g of the time is waiting.
-        self.data.is_some_and(|data| {
-            let (got, could) = (data.cross(self.gpu), self.gpu.cross(data));
-            got.saturating_mul(10) < could.saturating_mul(9)
-        })
+    /// Whether more than a tenth of a time is waiting for data.
+    fn waits(self, time: u128) -> bool {
+        match (self.gpu.stretch(time), self.stretch(time)) {
+            (Some(working), Some(takes)) => working.saturating_mul(10) < takes.saturating_mul(9),
+            _ => false,
+        }
     }
 }
 
@@ -88,7 +94,7 @@ mod tests {
     use super::*;
     use crate::service::ServiceKind;
     use crate::testing::{HOUR, data, facts, job, on};
-    use crate::workload::{DataNeeds, Workload};
+    use crate::workload::{Access, DataNeeds, Workload};
 
     const A100: &str = "Standard_NC24ads_A100_v4";
 
@@ -136,7 +142,23 @@ mod tests {
             ("blob-hot", 2800, true),
         ] {
             let pace = pace(&reading(storage, megabytes * 1_000_000), A100);
-            assert_eq!(pace.is_data_bound(), is_bound, "{storage} at {megabytes} MB/s");
+            assert_eq!(pace.is_data_bound, is_bound, "{storage} at {megabytes} MB/s");
+        }
+    }
+
+    #[test]
+    fn work_takes_at_least_as_long_as_reading_all_of_its_data() {
+        // 9 TB at 20 Gb/s, which are 2.5 GB/s, take an hour; nothing is said about how fast the GPU reads.
+        for (terabytes, passes, instances, hours) in
+            [(9, 1, 1, 1), (18, 1, 1, 2), (9, 3, 1, 3), (36, 1, 2, 2), (1, 1, 1, 1)]
+        {
+            let mut workload = reading("blob-hot", 0);
+            workload.gpu.instances = instances;
+            let data = data(terabytes * 1_000_000_000_000, "blob-hot");
+            workload.data = Some(DataNeeds { access: Access::Stream { passes }, ..data });
+            let pace = pace(&workload, A100);
+            assert_eq!(pace.stretch(HOUR), Some(hours * HOUR), "{terabytes} TB, {passes} passes");
+            assert_eq!(pace.is_data_bound, hours > 1, "{terabytes} TB, {passes} passes");
         }
     }
 

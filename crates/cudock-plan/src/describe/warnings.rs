@@ -190,7 +190,7 @@ impl PlacementView<'_, '_, '_> {
     }
 
     fn data_bound(&self) -> Option<Finding> {
-        if !self.usage.pace.is_data_bound() {
+        if !self.usage.pace.is_data_bound {
             return None;
         }
         let (demand, supply) = (data::demand(self.case)?, data::supply(self.case)?);

@@ -288,3 +288,19 @@ fn two_linked_gpus_are_a_bridged_pair_and_four_are_not() {
     assert!(!sizes("placements").contains(&"Standard_NC96ads_A100_v4".to_owned()));
     assert!(sizes("placements").iter().any(|size| size.starts_with("Standard_ND")), "{four}");
 }
+
+#[test]
+fn fifty_terabytes_are_not_read_in_two_hours_over_eight_gigabits() {
+    let data = ["--duration", "2h", "--data", "50TB", "--gpu", "T4", "--service", "vm"];
+    let (_, report) = of_json(&data);
+    for placement in list(&report, "placements") {
+        // 8 to 32 Gb/s are 1 to 4 GB/s: 3.5 hours at least.
+        assert!(placement["times"]["work"].as_f64().unwrap() > 3.4 * 3600.0, "{placement}");
+        let codes: Vec<&str> =
+            list(placement, "warnings").iter().map(|one| one["code"].as_str().unwrap()).collect();
+        assert!(codes.contains(&"CD0903"), "{codes:?}");
+    }
+    let (code, report) = of_json(&[&data[..], &["--deadline", "2h30m"]].concat());
+    assert_eq!(code, 1);
+    assert!(list(&report, "nearest").iter().any(|one| one["code"] == "CD0902"), "{}", report["nearest"]);
+}
