@@ -2,7 +2,9 @@
 
 use cudock_facts::Facts;
 use cudock_facts::tables::{Billing, BoundKey, SizeDriver, StartTimes};
+use cudock_facts::version::Date;
 
+use crate::availability::RegionStatus;
 use crate::catalog::Catalog;
 use crate::cost::region::RegionCostCache;
 use crate::cost::storage::DataStore;
@@ -195,6 +197,20 @@ impl<'q, 'a> Case<'q, 'a> {
 
     pub(crate) fn workload(&self) -> &'a Workload {
         self.context.workload
+    }
+
+    /// The last day the size is available in a region that the workload may use: one that it names, or else a public one.
+    pub(crate) fn last_day(&self) -> Option<Date> {
+        let (context, named) = (self.context, !self.workload().constraints.regions.is_empty());
+        let is_usable = |region: RegionId| {
+            if named {
+                context.allows(region)
+            } else {
+                context.catalog.status(region) != RegionStatus::NotPublic
+            }
+        };
+        let there = self.machine.ends_in.iter().filter(|(region, _)| is_usable(*region));
+        there.map(|(_, day)| *day).chain(self.machine.ends).max()
     }
 
     pub(crate) fn verdict(&self) -> Option<&'a SizeVerdict> {

@@ -171,8 +171,8 @@ fn best(case: &Case, offer: &Offer, usages: &[Usage]) -> Result<Ranked, RejectRe
                 let (total, time, mode) = (parts.total(), usage.time(), usage.mode);
                 if best.is_none_or(|best| (total, time) < (best.total, best.time)) {
                     let (proof, uncertainty) = (proof(case, offer.region), parts.uncertainty());
-                    let tied = false;
-                    best = Some(Ranked { offer: *offer, total, time, proof, uncertainty, tied, mode });
+                    let (tied, group) = (false, 0);
+                    best = Some(Ranked { offer: *offer, total, time, proof, uncertainty, tied, group, mode });
                 }
             }
             Err(missing) => unpriced = Some(RejectReason::Unpriced(missing)),

@@ -80,7 +80,7 @@ pub use catalog::Catalog;
 pub use chart::{Chart, Series};
 pub use csv::csv;
 pub use curve::{CostCurve, PerMille};
-pub use listing::Listed;
+pub use listing::{DEPLOYABLE, Listed};
 pub use offer::{Offer, RegionId, SizeId, SourceId};
 pub use placement::{Cost, Part, PartKind, Placement, Rejection, Times};
 pub use plan::{Plan, RuleLine, plan};

@@ -11,11 +11,16 @@ use crate::rank::Ranked;
 pub struct Listed {
     /// Its position, from 1.
     pub rank: usize,
+    /// The number of the group of offers that cost the same, in which the order is by time.
+    pub group: u32,
     pub placement: Placement,
     /// In how many other regions the same is available, at the same or a higher cost.
     pub other_regions: usize,
     pub best_at: Vec<&'static str>,
 }
+
+/// The first placement that `cudock up` deploys, if that is not the first of all.
+pub const DEPLOYABLE: &str = "deployable";
 
 /// Whether two offers are the same thing in the same region.
 fn is_same(a: &Offer, b: &Offer) -> bool {
@@ -25,10 +30,12 @@ fn is_same(a: &Offer, b: &Offer) -> bool {
 impl Plan<'_> {
     fn named_choices(&self) -> Vec<(&'static str, &Ranked)> {
         let choices = self.choices();
+        let is_needed = self.ranked().first().is_some_and(|best| !best.offer.service.is_deployable());
         [
             ("cheapest", choices.cheapest),
             ("fastest", choices.fastest),
             ("least management", choices.least_management),
+            (DEPLOYABLE, self.first_deployable().filter(|_| is_needed)),
         ]
         .into_iter()
         .filter_map(|(name, ranked)| Some((name, ranked?)))
@@ -64,6 +71,7 @@ impl Plan<'_> {
                 let regions = regions.get(&(offer.service, offer.size, offer.priority)).copied().unwrap_or(1);
                 Listed {
                     rank: index + 1,
+                    group: ranked.group,
                     placement: self.placement(ranked),
                     other_regions: if all_regions { 0 } else { regions.saturating_sub(1) },
                     best_at: best_at.map(|(name, _)| *name).collect(),

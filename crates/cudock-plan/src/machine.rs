@@ -23,7 +23,7 @@ pub(crate) struct MachineType {
     pub(crate) confidential: bool,
     pub(crate) profile: Option<ProfilePlan>,
     pub(crate) gpu: Option<String>,
-    pub(crate) nvidia: Option<bool>,
+    pub(crate) vendor: Option<Vendor>,
     pub(crate) capability: Option<Capability>,
     /// The number formats that its GPUs calculate in.
     pub(crate) formats: Option<Vec<ComputeFormat>>,
@@ -141,7 +141,7 @@ impl MachineType {
             name: name.to_owned(),
             series_support: [Some(Proof::NotListed); 9],
             gpu: gpu.map(str::to_owned),
-            nvidia: row.map(|row| row.vendor == Vendor::Nvidia),
+            vendor: row.map(|row| row.vendor),
             capability: row.and_then(|row| row.capability),
             formats: row
                 .and_then(|row| facts.gpus().native_formats(row.capability?))
@@ -154,11 +154,6 @@ impl MachineType {
 
     pub(crate) fn ends_on(&self, region: RegionId) -> Option<Date> {
         self.ends_in.iter().find(|(named, _)| *named == region).map(|(_, day)| *day).or(self.ends)
-    }
-
-    /// The last day it is available anywhere.
-    pub(crate) fn last_day(&self) -> Option<Date> {
-        self.ends_in.iter().map(|(_, day)| *day).chain(self.ends).max()
     }
 
     /// Whether `NVLink` connects this many GPUs with each other.

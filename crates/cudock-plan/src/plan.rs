@@ -6,7 +6,8 @@ use cudock_facts::Facts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, bare};
+use crate::codes;
 use crate::context::{Case, PlanContext};
 use crate::describe;
 use crate::evaluate::Evaluator;
@@ -78,7 +79,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The documented offers that fit the workload, cheapest first. Costs that differ by less than the uncertainty are
-    /// equal, and equals are ordered by evidence, management and time.
+    /// equal, and equals are ordered by time, evidence and management.
     pub fn ranked(&self) -> &[Ranked] {
         self.ranked.get(..self.documented).unwrap_or_default()
     }
@@ -132,6 +133,11 @@ impl<'a> Plan<'a> {
         self.rejections.get_or_init(describe)
     }
 
+    /// The first placement that `cudock up` deploys.
+    pub(crate) fn first_deployable(&self) -> Option<&Ranked> {
+        self.ranked().iter().find(|ranked| ranked.offer.service.is_deployable())
+    }
+
     /// The cheapest, the fastest and the one with the least management.
     pub fn choices(&self) -> Choices<'_> {
         let mut choices = rank::choices(self.ranked());
@@ -164,13 +170,19 @@ impl<'a> Plan<'a> {
         machine.gflops.unwrap_or(0).saturating_mul(gpus)
     }
 
-    /// The rejections that are nearest to fitting, one per size, nearest first.
+    /// The rejections that are nearest to fitting, one per size, of the sizes and GPUs that the workload names, or else of
+    /// all. Of reasons that are equally near, that a size is retired comes first.
     pub fn nearest(&self) -> Vec<&Rejection> {
         const SHOWN: usize = 5;
         let sizes = self.rejected().iter().filter(|rejection| rejection.size.is_some());
-        let mut order: Vec<&Rejection> = sizes.collect();
+        let (named, others): (Vec<_>, Vec<_>) =
+            sizes.partition(|rejection| rejection.size.as_deref().is_some_and(|size| self.is_named(size)));
+        let mut order = if named.is_empty() { others } else { named };
         let service = |rejection: &Rejection| rejection.service.map_or(u8::MAX, ServiceKind::index);
-        order.sort_by_key(|rejection| (rejection.distance, service(rejection), rejection.size.as_deref()));
+        order.sort_by_key(|rejection| {
+            let is_retired = rejection.code == codes::SIZE_RETIRED;
+            (rejection.distance, !is_retired, service(rejection), rejection.size.as_deref())
+        });
         let mut nearest: Vec<&Rejection> = Vec::with_capacity(SHOWN);
         for rejection in order {
             if nearest.len() == SHOWN {
@@ -181,6 +193,15 @@ impl<'a> Plan<'a> {
             }
         }
         nearest
+    }
+
+    /// Whether the workload names the size, or its GPU.
+    fn is_named(&self, size: &str) -> bool {
+        let PlanContext { catalog, workload, .. } = self.context;
+        let (sizes, models) = (&workload.constraints.sizes, &workload.gpu.models);
+        let gpu = || catalog.size(size).and_then(|size| catalog.gpu_of(size));
+        sizes.iter().any(|named| bare(named).eq_ignore_ascii_case(bare(size)))
+            || sizes.is_empty() && models.iter().any(|named| Some(named.as_str()) == gpu())
     }
 
     pub fn considered(&self) -> usize {

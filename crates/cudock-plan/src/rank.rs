@@ -22,6 +22,8 @@ pub struct Ranked {
     pub uncertainty: Usd,
     /// Whether another service or size costs the same within that uncertainty.
     pub tied: bool,
+    /// The number of its group of offers that cost the same, from 0.
+    pub group: u32,
     pub(crate) mode: ReadMode,
 }
 
@@ -36,29 +38,51 @@ pub struct Choices<'a> {
 /// Sorts by cost and returns how many offers are documented. Regions with access on request come after all others, and
 /// undocumented offers after those.
 ///
-/// Costs that differ by less than the uncertainty of the cheapest, and by at most a tenth of it, count as equal: such
-/// offers are ordered by evidence, management, time and only then by cost. The offer itself breaks the remaining ties, so
-/// the order is deterministic.
+/// The cheapest offer and those that cost no more within the [`uncertainty`] are a group, the next cheapest and those like
+/// it the next one. In a group the same is done with time: the fastest offer and those that take up to a tenth longer come
+/// first, by evidence and management, and then by time and cost. The offer itself breaks the remaining ties, so the order is
+/// deterministic.
 pub(crate) fn sort(ranked: &mut [Ranked]) -> usize {
     ranked.sort_unstable_by_key(|entry| (tier(entry), entry.total, entry.time, tie_breaker(entry)));
     let mut rest = &mut *ranked;
+    let mut group = 0;
     while let Some(cheapest) = rest.first().copied() {
-        let limit = cheapest.total + cheapest.uncertainty.min(cheapest.total.share(1, 10));
+        let limit = cheapest.total + uncertainty(&cheapest);
         let alike = |entry: &Ranked| tier(entry) == tier(&cheapest) && entry.total <= limit;
         let (tied, others) = rest.split_at_mut(rest.partition_point(alike).max(1));
         let kind = |entry: &Ranked| (entry.offer.service, entry.offer.size, entry.offer.priority);
-        if tied.iter().any(|entry| kind(entry) != kind(&cheapest)) {
-            for entry in tied.iter_mut() {
-                entry.tied = true;
-            }
-            tied.sort_unstable_by_key(|entry| {
-                let management = Reverse(entry.offer.service.management());
-                (entry.proof, management, entry.time, entry.total, tie_breaker(entry))
-            });
+        let is_tied = tied.iter().any(|entry| kind(entry) != kind(&cheapest));
+        for entry in tied.iter_mut() {
+            (entry.tied, entry.group) = (is_tied, group);
         }
+        if is_tied {
+            sort_by_time(tied);
+        }
+        group += 1;
         rest = others;
     }
     ranked.partition_point(|entry| entry.proof != Proof::NotListed)
+}
+
+/// Sorts offers of the same cost.
+fn sort_by_time(tied: &mut [Ranked]) {
+    tied.sort_unstable_by_key(|entry| entry.time);
+    let mut rest = tied;
+    while let Some(fastest) = rest.first() {
+        let limit = fastest.time.saturating_add(fastest.time / 10);
+        let (alike, others) = rest.split_at_mut(rest.partition_point(|entry| entry.time <= limit).max(1));
+        alike.sort_unstable_by_key(|entry| {
+            let management = Reverse(entry.offer.service.management());
+            (entry.proof, management, entry.time, entry.total, tie_breaker(entry))
+        });
+        rest = others;
+    }
+}
+
+/// The difference in cost that means nothing: what rests on assumptions, at least a twentieth of the total, because no
+/// estimate of a duration is better, and at most a tenth.
+fn uncertainty(entry: &Ranked) -> Usd {
+    entry.uncertainty.max(entry.total.share(1, 20)).min(entry.total.share(1, 10))
 }
 
 /// Available to everybody, available on request, or undocumented.
@@ -112,6 +136,7 @@ pub(crate) fn choices(ranked: &[Ranked]) -> Choices<'_> {
 #[cfg(test)]
 mod tests {
     use cudock_facts::version::Date;
+    use cudock_testkit::random::{Random, cases, seed};
 
     use super::*;
     use crate::offer::{RegionId, SizeId};
@@ -124,41 +149,94 @@ mod tests {
         let time = Duration::from_secs(seconds);
         let (proof, uncertainty) = (Proof::Documented, Usd::ZERO);
         let total = Usd::from_cents(cents);
-        Ranked { offer, total, time, proof, uncertainty, tied: false, mode: ReadMode::Stream }
+        Ranked { offer, total, time, proof, uncertainty, tied: false, group: 0, mode: ReadMode::Stream }
     }
 
     #[test]
-    fn equal_cost_goes_by_management_and_then_by_time() {
-        let mut list = [
-            entry(ServiceKind::Vm, 100, 10),
-            entry(ServiceKind::Batch, 100, 10),
-            entry(ServiceKind::Vm, 100, 5),
-            entry(ServiceKind::Vm, 99, 50),
-        ];
+    fn costs_within_the_uncertainty_are_ordered_by_time() {
+        // 15 hours before 72 minutes for 2 % less is not what anybody wants.
+        let mut list = [entry(ServiceKind::Batch, 790, 54_000), entry(ServiceKind::Vm, 806, 4320)];
         sort(&mut list);
-        let order = list.map(|entry| (entry.offer.service, entry.time.as_secs()));
-        let (vm, batch) = (ServiceKind::Vm, ServiceKind::Batch);
-        // Of those at a dollar, Batch is managed and a virtual machine is not.
-        assert_eq!(order, [(vm, 50), (batch, 10), (vm, 5), (vm, 10)]);
+        assert_eq!(list.map(|entry| (entry.total.cents(), entry.tied)), [(806, true), (790, true)]);
+        // A twentieth is alike, up to a tenth where that rests on assumptions, and never more.
+        for (uncertainty, expected) in
+            [(0, [105, 100, 112, 109]), (9, [109, 105, 100, 112]), (50, [109, 105, 100, 112])]
+        {
+            let cheapest =
+                Ranked { uncertainty: Usd::from_cents(uncertainty), ..entry(ServiceKind::Aks, 100, 30) };
+            let mut list = [
+                cheapest,
+                entry(ServiceKind::Vm, 105, 20),
+                entry(ServiceKind::Batch, 109, 10),
+                entry(ServiceKind::Vm, 112, 5),
+            ];
+            sort(&mut list);
+            assert_eq!(list.map(|entry| entry.total.cents()), expected);
+        }
     }
 
     #[test]
-    fn costs_within_the_uncertainty_are_equal_and_evidence_decides_before_management() {
-        let unsure = |mut entry: Ranked, cents| {
-            entry.uncertainty = Usd::from_cents(cents);
-            entry
-        };
-        let indirect = Ranked { proof: Proof::Indirect, ..entry(ServiceKind::MlServerless, 100, 20) };
+    fn equal_cost_and_time_go_by_evidence_and_then_by_management() {
+        let indirect = Ranked { proof: Proof::Indirect, ..entry(ServiceKind::MlServerless, 100, 100) };
         let mut list = [
-            unsure(indirect, 5),
-            entry(ServiceKind::Vm, 103, 10),
-            entry(ServiceKind::Batch, 105, 20),
-            entry(ServiceKind::Batch, 106, 5),
+            indirect,
+            entry(ServiceKind::Vm, 102, 100),
+            // Three minutes of 45 rest on assumptions about starts.
+            entry(ServiceKind::Batch, 103, 110),
+            entry(ServiceKind::Batch, 100, 112),
         ];
-        let proven = sort(&mut list);
-        let order = list.map(|entry| (entry.total.cents(), entry.tied));
-        assert_eq!(order, [(105, true), (103, true), (100, true), (106, false)]);
-        assert_eq!(proven, 4);
+        assert_eq!(sort(&mut list), 4);
+        let order = list.map(|entry| (entry.offer.service, entry.total.cents()));
+        let (vm, batch) = (ServiceKind::Vm, ServiceKind::Batch);
+        assert_eq!(order, [(batch, 103), (vm, 102), (ServiceKind::MlServerless, 100), (batch, 100)]);
+    }
+
+    /// The order is total, and whoever asks why one is above another gets an answer: it is faster, or takes no longer than a
+    /// tenth, or its group is cheaper beyond the uncertainty of the cheapest in it.
+    #[test]
+    fn what_is_above_is_faster_or_cheaper_beyond_the_uncertainty() {
+        let mut random = Random::new(seed());
+        let services = [ServiceKind::Vm, ServiceKind::Batch, ServiceKind::Aks, ServiceKind::ContainerApps];
+        let proofs = [Proof::Documented, Proof::Indirect];
+        for _ in 0..cases(300) {
+            let mut list: Vec<Ranked> = (0..random.below(40))
+                .map(|number| {
+                    let (cents, seconds) = (100 + random.below(100) as u64, random.below(50) as u64);
+                    let mut one = entry(*random.pick(&services), cents, seconds);
+                    one.offer.size = SizeId(u16::try_from(number).unwrap());
+                    one.uncertainty = Usd::from_cents(random.below(30) as u64);
+                    one.proof = *random.pick(&proofs);
+                    one
+                })
+                .collect();
+            let mut again = list.clone();
+            again.reverse();
+            sort(&mut list);
+            sort(&mut again);
+            assert_eq!(list, again, "whatever the order of the offers");
+            for (index, above) in list.iter().enumerate() {
+                for below in &list[index + 1..] {
+                    let group = list.iter().filter(|one| one.group == above.group);
+                    let cheapest = group.min_by_key(|one| (one.total, one.time, tie_breaker(one))).unwrap();
+                    let limit = cheapest.total + uncertainty(cheapest);
+                    assert!(above.total <= limit);
+                    let is_as_fast = above.time <= below.time + below.time / 10;
+                    assert!(is_as_fast || below.total > limit, "{above:?} {below:?}");
+                    let is_preferred =
+                        (above.proof, Reverse(above.offer.service.management()), above.time, above.total)
+                            <= (
+                                below.proof,
+                                Reverse(below.offer.service.management()),
+                                below.time,
+                                below.total,
+                            );
+                    assert!(
+                        above.time < below.time || is_preferred || below.total > limit,
+                        "{above:?} {below:?}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

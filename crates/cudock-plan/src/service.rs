@@ -73,6 +73,11 @@ impl ServiceKind {
         !matches!(self, Self::ContainerApps | Self::ContainerAppsDedicated | Self::Aci)
     }
 
+    /// Whether `cudock up` deploys to it.
+    pub const fn is_deployable(self) -> bool {
+        !matches!(self, Self::Aks)
+    }
+
     /// Whether the OS disk is billed separately.
     pub(crate) const fn bills_disk(self) -> bool {
         matches!(self, Self::Vm | Self::Aks | Self::Batch)

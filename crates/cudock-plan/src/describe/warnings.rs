@@ -101,7 +101,7 @@ impl PlacementView<'_, '_, '_> {
         }
         let assumed = dollars(self.ranked.uncertainty);
         let message =
-            "costs the same as others within the uncertainty; ordered by evidence, management and time";
+            "costs the same as others within the uncertainty; ordered by time, evidence and management";
         let evidence = format!("{assumed} of the cost rests on assumptions (start, disk, fees)");
         let fix = "choose by other criteria than cost";
         Some(self.finding((codes::WITHIN_UNCERTAINTY, Severity::Note), message, fix, [evidence]))

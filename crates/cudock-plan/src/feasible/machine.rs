@@ -2,7 +2,7 @@
 
 use cudock_base::Arch;
 use cudock_base::format::{binary_bytes, bytes};
-use cudock_facts::tables::{ComputeFormat, Lifecycle, SizeDriver};
+use cudock_facts::tables::{ComputeFormat, Lifecycle, SizeDriver, Vendor};
 
 use super::{NO_MEASURE, short, unless};
 use crate::availability::Proof;
@@ -48,8 +48,8 @@ pub(super) fn retired(case: &Case) -> Option<u64> {
     let machine = case.machine;
     let gone = match machine.lifecycle {
         Lifecycle::PreviewEnded => true,
-        Lifecycle::Retired => machine.last_day().is_none_or(|day| day <= case.workload().begins),
-        _ => machine.last_day().is_some_and(|day| day <= case.workload().begins) && machine.ends.is_some(),
+        Lifecycle::Retired => case.last_day().is_none_or(|day| day <= case.workload().begins),
+        _ => case.last_day().is_some_and(|day| day <= case.workload().begins) && machine.ends.is_some(),
     };
     unless(!gone)
 }
@@ -62,7 +62,7 @@ pub(super) fn describe_retired(case: &Case) -> String {
             format!("its preview has ended{instead}")
         }
         (Some(_), Some(_)) => {
-            let day = machine.last_day().map(|day| day.to_string()).unwrap_or_default();
+            let day = case.last_day().map(|day| day.to_string()).unwrap_or_default();
             format!("retired on {day}{instead}")
         }
         (Some(_), None) => format!("retired{instead}"),
@@ -86,7 +86,7 @@ fn missing(machine: &MachineType) -> Option<&'static str> {
     if !machine.documented {
         return Some("undocumented: only a price is known");
     }
-    let known = machine.nvidia.is_some()
+    let known = machine.vendor.is_some()
         && machine.gpus.is_some()
         && machine.gpu_memory.is_some()
         && machine.vcpu.is_some()
@@ -95,14 +95,14 @@ fn missing(machine: &MachineType) -> Option<&'static str> {
 }
 
 pub(super) fn vendor(case: &Case) -> Option<u64> {
-    unless(case.machine.nvidia != Some(false))
+    unless(case.machine.vendor != Some(Vendor::Amd))
 }
 
 pub(super) fn describe_vendor(case: &Case) -> String {
     let gpu = case.machine.gpu_name();
-    match case.machine.nvidia {
-        Some(false) => format!("{gpu} is not from NVIDIA and does not run CUDA"),
-        Some(true) => format!("{gpu} is from NVIDIA"),
+    match case.machine.vendor {
+        Some(Vendor::Amd) => format!("{gpu} is an AMD GPU, which does not run CUDA"),
+        Some(Vendor::Nvidia) => format!("{gpu} is from NVIDIA"),
         None => format!("the vendor of {gpu} is unknown"),
     }
 }
@@ -143,7 +143,8 @@ fn not_offered(case: &Case) -> Option<String> {
     }
     if !machine.architecture.is_empty() && !architectures.iter().any(|known| known == &machine.architecture) {
         let offered = shortened(architectures);
-        return Some(format!("{} has {offered} machines, this is {}", kind.name(), machine.architecture));
+        let own = processor(&machine.architecture);
+        return Some(format!("{} has {offered} machines, this is {own}", kind.name()));
     }
     let nowhere =
         machine.profile.is_some() && !machine.offered_in.iter().any(|region| case.context.allows(*region));
@@ -156,10 +157,18 @@ pub(super) fn architecture(case: &Case) -> Option<u64> {
 }
 
 pub(super) fn describe_architecture(case: &Case) -> String {
-    let has = &case.machine.architecture;
+    let has = processor(&case.machine.architecture);
     match &case.workload().machine.architecture {
         Some(needed) => format!("architecture {has}, the image is for {needed}"),
         None => format!("architecture {has}, the image is for any"),
+    }
+}
+
+/// An architecture by its names in the kernel and in images: `arm64 (aarch64)`.
+fn processor(name: &str) -> String {
+    match Arch::parse(name) {
+        Some(Arch::Aarch64) => format!("{} ({})", Arch::Aarch64.oci_name(), Arch::Aarch64.name()),
+        _ => name.to_owned(),
     }
 }
 

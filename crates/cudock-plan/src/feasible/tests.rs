@@ -61,7 +61,7 @@ fn sizes_that_no_job_fits_are_rejected_with_the_reason() {
         (VM, "Standard_NC6", "CD0801", "retired on 2023-09-06; use Standard_NC4as_T4_v3"),
         (VM, "Standard_NC128ds_xl_RTXPRO6000BSE_v6", "CD0801", "its preview has ended"),
         (VM, "Standard_NC16ads_A10_v4", "CD0812", "undocumented: only a price is known"),
-        (VM, "Standard_ND96isr_MI300X_v5", "CD0814", "MI300X is not from NVIDIA and does not run CUDA"),
+        (VM, "Standard_ND96isr_MI300X_v5", "CD0814", "MI300X is an AMD GPU, which does not run CUDA"),
         (
             ServiceKind::Batch,
             "Standard_NV36ads_A10_v5",
@@ -71,8 +71,13 @@ fn sizes_that_no_job_fits_are_rejected_with_the_reason() {
     ] {
         rejected(&job(60), service, size, code, text);
     }
-    // V100 ends later in a few regions: the size is judged region by region.
-    fits(&job(60), VM, "Standard_NC6s_v3");
+    // V100 ends later in a few regions, which are not public: who names one is told so, region by region.
+    let named = |region: &str| with(|workload| workload.constraints.regions = vec![region.into()]);
+    let retired = "retired on 2025-09-30; use NC_A100_v4 or Standard_NC40ads_H100_v5 for large work, \
+                   NCasT4_v3 for offline inference, NVadsA10_v5 for small work";
+    rejected(&job(60), VM, "Standard_NC6s_v3", "CD0801", retired);
+    rejected(&named("westeurope"), VM, "Standard_NC6s_v3", "CD0801", retired);
+    fits(&named("jioindiawest"), VM, "Standard_NC6s_v3");
     fits(&job(60), VM, "Standard_NV36ads_A10_v5");
 }
 
@@ -141,7 +146,7 @@ fn a_service_supports_its_own_sizes_only() {
                  The table of 2021 says none; the page of 2025 has no table.";
     rejected(&job(60), ServiceKind::Batch, "Standard_ND40rs_v2", "CD0816", text);
     fits(&job(60), ServiceKind::Aks, "Standard_NCC40ads_H100_v5");
-    let text = "Batch has x86_64 machines, this is aarch64";
+    let text = "Batch has x86_64 machines, this is arm64 (aarch64)";
     rejected(&job(60), ServiceKind::Batch, "Standard_ND128isr_NDR_GB200_v6", "CD0816", text);
     let nowhere = with(|workload| workload.constraints.regions = vec!["eastus2".into()]);
     let text = "not offered in the allowed regions";
@@ -212,7 +217,7 @@ fn nvlink_connects_as_many_gpus_as_are_needed() {
 fn an_image_for_another_processor_does_not_fit() {
     let x86_64 = Arch::X86_64.oci_name();
     let amd64 = with(|workload| workload.machine.architecture = Some(x86_64.into()));
-    let text = "architecture aarch64, the image is for amd64";
+    let text = "architecture arm64 (aarch64), the image is for amd64";
     rejected(&amd64, VM, "Standard_ND128isr_NDR_GB200_v6", "CD0809", text);
     fits(&amd64, VM, T4);
 }

@@ -20,8 +20,9 @@ fn without_the_data_the_a100_wins() {
     let mut workload = data_bound_training(Access::Stream { passes: PASSES });
     workload.data = None;
     let plan = fixed_plan(&workload);
-    // 156.667 + 36,000 = 36,156.667 s = 602 min: x 3.673 / 60 min = 36.85243, against 70.03267 at 6.98.
-    assert_eq!(named(&first(&plan)), (ServiceKind::MlServerless, A100, "eastus"));
+    // 156.667 + 36,000 = 36,156.667 s = 602 min: x 3.673 / 60 min = 36.85243, against 70.03267 at 6.98. A machine of one's
+    // own costs the same within a twentieth, and a page names it.
+    assert_eq!(named(&first(&plan)), (ServiceKind::Vm, A100, "eastus"));
     assert!(of(&plan, ServiceKind::MlServerless, H100).cost.total > usd(70, 0));
 }
 

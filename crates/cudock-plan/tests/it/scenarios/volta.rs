@@ -94,5 +94,5 @@ fn the_tables_of_today_offer_no_v100_outside_of_public_regions() {
     }));
     let codes: Vec<&str> =
         rejections(&plan, ServiceKind::Vm, OLD).iter().map(|rejection| rejection.code).collect();
-    assert!(codes.contains(&"CD0801") && codes.contains(&"CD0827"), "{codes:?}");
+    assert!(!codes.is_empty() && codes.iter().all(|code| *code == "CD0801"), "{codes:?}");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cudock_base::format::thousands;
 use cudock_facts::finding::Severity;
 use cudock_facts::version::Date;
-use cudock_plan::{Listed, codes, format};
+use cudock_plan::{DEPLOYABLE, Listed, Proof, codes, format};
 
 use super::{View, table};
 use crate::finding_text::severity_label;
@@ -31,7 +31,7 @@ pub(super) fn print(view: &View<'_>, placements: &[Listed]) {
     line("");
     output::table(&view.plan.table(placements));
     line("");
-    print_notes(placements);
+    print_notes(view, placements);
     print_assumptions(view);
     let rejected = view.plan.considered().saturating_sub(view.plan.ranked().len());
     let dates = price_dates(placements).map(|dates| format!("Prices of {dates} (cudock prices refresh)."));
@@ -45,15 +45,14 @@ pub(super) fn print(view: &View<'_>, placements: &[Listed]) {
 }
 
 /// Notes about the placements shown.
-fn print_notes(placements: &[Listed]) {
+fn print_notes(view: &View<'_>, placements: &[Listed]) {
+    order_note(view, placements).into_iter().for_each(line);
+    deployable_note(view, placements).into_iter().for_each(line);
     let findings = || placements.iter().flat_map(|listed| &listed.placement.warnings);
     let of_best = |code: &str| {
         let best = placements.iter().take(1).flat_map(|listed| &listed.placement.warnings);
         best.filter(|finding| finding.code == code).flat_map(|finding| &finding.evidence).next()
     };
-    if of_best(codes::WITHIN_UNCERTAINTY).is_some() {
-        line("The first placements cost the same within the uncertainty of the estimate.");
-    }
     if let Some(quota) = of_best(codes::QUOTA) {
         let text = format!("the default quota of GPU families is 0; needed: {}.", quota.detail);
         line(output::wrapped("Before you order: ", &text));
@@ -66,6 +65,44 @@ fn print_notes(placements: &[Listed]) {
             line(format!("{}: {}  {}", styled(style, label), text.trim_start(), styled(DIM, finding.code)));
         }
     }
+}
+
+/// Why rows are not in the order of their costs, if they are not.
+pub(super) fn order_note(view: &View<'_>, placements: &[Listed]) -> Option<String> {
+    let costs = placements.iter().map(|listed| listed.placement.cost.total);
+    if costs.is_sorted() {
+        return None;
+    }
+    let alike = placements.chunk_by(|a, b| a.group == b.group).filter(|rows| rows.len() > 1);
+    let rows = alike.filter_map(|rows| Some(format!("{}-{}", rows.first()?.rank, rows.last()?.rank)));
+    let rows: Vec<String> = rows.collect();
+    let time = if view.plan.serves() { "cold start" } else { "time" };
+    let alike = (!rows.is_empty()).then(|| {
+        let rows = rows.join(", ");
+        format!(
+            "rows {rows} cost the same within the uncertainty of the estimate, and are ordered by {time}, \
+             evidence and management"
+        )
+    });
+    let restricted = placements.iter().any(|listed| listed.placement.proof == Proof::Restricted);
+    let restricted = restricted.then(|| "regions that require an access request come last".to_owned());
+    let reasons: Vec<String> = alike.into_iter().chain(restricted).collect();
+    Some(output::wrapped("Order: ", &format!("{}.", reasons.join("; "))))
+}
+
+/// What `cudock up` deploys if the best placement is not on a service that it deploys to.
+pub(super) fn deployable_note(view: &View<'_>, placements: &[Listed]) -> Option<String> {
+    let best = placements.first().filter(|best| !best.placement.service.is_deployable())?;
+    let other = placements.iter().find(|listed| listed.best_at.contains(&DEPLOYABLE));
+    let other = other.map_or_else(
+        || "nothing that it deploys to fits".to_owned(),
+        |listed| {
+            let (name, price) = (table::describe(&listed.placement), table::price(view, &listed.placement));
+            format!("the first that it does is #{}, {name}: {price}", listed.rank)
+        },
+    );
+    let text = format!("`cudock up` does not deploy to {}; {other}", best.placement.service.name());
+    Some(output::wrapped("Deploying: ", &text))
 }
 
 fn print_assumptions(view: &View<'_>) {

@@ -23,7 +23,8 @@ pub(crate) struct PlanReport<'a> {
     considered: usize,
     #[schemars(with = "Vec<PlacementReport>")]
     placements: Vec<Value>,
-    /// Rank of the cheapest, the fastest and the one with the least management.
+    /// Rank of the cheapest, the fastest, the one with the least management, and where `cudock up` does not deploy to the
+    /// service of the first, of the first that it does deploy.
     choices: BTreeMap<&'static str, usize>,
     /// Whether the fastest is chosen by published throughput because nothing was measured.
     fastest_by_published_throughput: bool,

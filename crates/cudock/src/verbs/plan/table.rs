@@ -9,6 +9,7 @@ use cudock_facts::finding::Finding;
 use cudock_plan::{Listed, Placement, Priority, Rejection, ServiceKind, codes, format};
 
 use super::View;
+use super::brief::{deployable_note, order_note};
 use super::json::Relaxed;
 use crate::finding_text::severity_label;
 use crate::output::{self, BOLD, DIM, GREEN, RED, line, styled};
@@ -50,9 +51,11 @@ pub(super) fn unlisted(view: &View<'_>, placements: &[Listed]) {
     }
 }
 
-/// The best choices, one line each.
+/// The best choices, one line each, and why the rows are in their order.
 pub(super) fn choices(view: &View<'_>, placements: &[Listed]) {
     line("");
+    order_note(view, placements).into_iter().for_each(line);
+    deployable_note(view, placements).into_iter().for_each(line);
     for choice in ["cheapest", "fastest", "least management"] {
         if let Some(shown) = placements.iter().find(|shown| shown.best_at.contains(&choice)) {
             let is_published = choice == "fastest" && view.plan.compares_published();
@@ -70,7 +73,7 @@ pub(super) fn print_labeled(style: Style, label: &str, first: &str, text: &str) 
 }
 
 /// Size, service, region, and whether it is Spot.
-fn describe(placement: &Placement) -> String {
+pub(super) fn describe(placement: &Placement) -> String {
     let spot = if placement.priority == Priority::Spot { ", Spot" } else { "" };
     format!("{} on {} in {}{spot}", placement.size, placement.service.name(), placement.region)
 }

@@ -290,6 +290,29 @@ fn two_linked_gpus_are_a_bridged_pair_and_four_are_not() {
 }
 
 #[test]
+fn what_is_named_and_cannot_be_had_is_nearest_with_its_reason() {
+    for (flags, size, reason) in [
+        (["--size", "Standard_NC6s_v3"], "Standard_NC6s_v3", "retired on 2025-09-30"),
+        (["--size", "NC24rs_v3"], "Standard_NC24rs_v3", "retired on 2025-09-30"),
+        (["--gpu", "K80"], "Standard_NC12", "retired on 2023-09-06"),
+        (["--gpu", "M60"], "Standard_NV12", "retired on "),
+        (["--gpu", "MI300X"], "Standard_ND96isr_MI300X_v5", "MI300X is an AMD GPU"),
+        (["--size", "Standard_NV16as_v4"], "Standard_NV16as_v4", "retired on 2026-09-30"),
+        (
+            ["--gpu", "GB200"],
+            "Standard_ND128isr_NDR_GB200_v6",
+            "architecture arm64 (aarch64), the image is for x86_64",
+        ),
+    ] {
+        let (code, report) = of_json(&[&["--duration", "2h", "--gpu-memory", "1GB"], &flags[..]].concat());
+        assert_eq!(code, 1, "{flags:?}");
+        let nearest = &report["nearest"][0];
+        assert_eq!(nearest["size"], size, "{flags:?}");
+        assert!(nearest["reason"].as_str().unwrap().contains(reason), "{flags:?}: {nearest}");
+    }
+}
+
+#[test]
 fn fifty_terabytes_are_not_read_in_two_hours_over_eight_gigabits() {
     let data = ["--duration", "2h", "--data", "50TB", "--gpu", "T4", "--service", "vm"];
     let (_, report) = of_json(&data);
@@ -303,4 +326,68 @@ fn fifty_terabytes_are_not_read_in_two_hours_over_eight_gigabits() {
     let (code, report) = of_json(&[&data[..], &["--deadline", "2h30m"]].concat());
     assert_eq!(code, 1);
     assert!(list(&report, "nearest").iter().any(|one| one["code"] == "CD0902"), "{}", report["nearest"]);
+}
+
+#[test]
+fn an_hour_on_an_h100_is_above_fifteen_on_a_t4_for_the_same_money() {
+    let flags = ["--duration", "15h", "--measured-on", "T4", "--gpu", "T4,H100-NVL", "--region", "eastus"];
+    let (_, report) = of_json(&flags);
+    let placements = list(&report, "placements");
+    let of = |gpu: &str| placements.iter().position(|one| one["gpu"] == gpu).unwrap();
+    let [t4, h100] = ["T4", "H100-NVL"].map(of);
+    let cost = |index: usize| placements[index]["cost"]["total"].as_f64().unwrap();
+    assert!(cost(h100) < cost(t4) * 1.05, "{} and {}", cost(h100), cost(t4));
+    assert!(h100 < t4, "the faster one is #{}, the slower one #{}", h100 + 1, t4 + 1);
+    let text = shown(&run(&[&["plan"], &flags[..]].concat()));
+    assert!(
+        text.contains("cost the same within the uncertainty of the estimate, and are ordered by time"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_winner_that_up_cannot_deploy_is_followed_by_the_first_that_it_can() {
+    let flags = ["plan", "--rate", "5,0@08:00-20:00", "--replica-rate", "10", "--gpu", "T4", "--service"];
+    let words = |services: &str| {
+        let text = shown(&run(&[&flags[..], &[services]].concat()));
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let note = "Deploying: `cudock up` does not deploy to Kubernetes Service; ";
+    let both = words("aks,vm");
+    assert!(
+        both.contains(&format!(
+            "{note}the first that it does is #2, Standard_NC4as_T4_v3 on Virtual Machine"
+        )),
+        "{both}"
+    );
+    assert!(words("aks").contains(&format!("{note}nothing that it deploys to fits")));
+    assert!(!words("vm").contains("Deploying:"));
+    let (_, report) = of_json(&[&flags[1..], &["aks,vm"]].concat());
+    assert_eq!(report["placements"][0]["service"], "aks");
+    assert_eq!(report["choices"]["deployable"], 2);
+}
+
+#[test]
+fn the_plan_knows_what_up_deploys_to() {
+    use cudock_plan::{Catalog, ServiceKind, Verdicts, Workload, plan};
+    let (facts, verdicts) = (cudock_facts::Facts::embedded(), Verdicts::default());
+    let catalog = Catalog::of(&facts);
+    let workload = Workload {
+        work: cudock_plan::Work::Job { duration: std::time::Duration::from_secs(3600) },
+        gpu: cudock_plan::GpuNeeds { per_instance: 1, instances: 1, ..Default::default() },
+        machine: cudock_plan::MachineNeeds::default(),
+        data: None,
+        start: cudock_plan::Start::default(),
+        spot: None,
+        constraints: cudock_plan::Constraints::default(),
+        begins: "2026-11-19".parse().unwrap(),
+        assumptions: Vec::new(),
+    };
+    let plan = plan(&catalog, &facts, &workload, &verdicts);
+    let mut placement = plan.placement(&plan.ranked()[0]);
+    for service in ServiceKind::ALL {
+        placement.service = service;
+        let deploys = cudock_azure::SpecPlacement::try_from(&placement).is_ok();
+        assert_eq!(service.is_deployable(), deploys, "{}", service.id());
+    }
 }
